@@ -14,6 +14,7 @@ pub mod h1;
 pub mod h2;
 pub mod h3;
 pub mod hpack;
+pub mod htaccess;
 pub mod http;
 pub mod mp4;
 pub mod proxy;
@@ -44,6 +45,7 @@ pub const ALL: &[(&str, Entry)] = &[
     ("h2", h2::fuzz),
     ("h3", h3::conn),
     ("hpack", hpack::fuzz),
+    ("htaccess", htaccess::file),
     ("http", http::all),
     ("lsapi", upstream::lsapi),
     ("memcached", upstream::memcached),

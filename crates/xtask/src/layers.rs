@@ -13,6 +13,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("io", &["base"]),
     ("esi", &["base", "http"]),
     ("ssi", &["base", "http"]),
+    ("htaccess", &["base", "http"]),
     ("wire", &["base", "http"]),
     ("tls", &["base"]),
     ("quic", &["base"]),
@@ -53,7 +54,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "fuzz-entries",
         &[
             "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "engine",
-            "io", "tls", "quic", "resolver", "geoip", "world",
+            "io", "tls", "quic", "resolver", "geoip", "htaccess", "world",
         ],
     ),
     ("testkit", &[]),

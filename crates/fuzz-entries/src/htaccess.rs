@@ -1,0 +1,165 @@
+//! Files of arbitrary bytes applied to a request, with what must hold.
+//!
+//! A fuzz target and a replay test call this; it panics when an invariant is broken.
+
+use std::net::IpAddr;
+
+use bolide_htaccess::{
+    Admission, Applied, EnvTable, Evaluation, HeaderTimes, PathTest, RequestVariable, RewritePlace,
+    Rewritten, Stop, Surroundings, parse,
+};
+
+/// A request that knows a few things.
+#[derive(Clone, Debug, Default)]
+pub struct PlainWorld {
+    /// The decoded path.
+    pub path: Vec<u8>,
+    /// The path on disk.
+    pub file: Vec<u8>,
+    /// The query.
+    pub args: Vec<u8>,
+    /// Headers, names in lower case.
+    pub headers: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Paths of files; those with a slash at their end are directories.
+    pub files: Vec<Vec<u8>>,
+    /// The user.
+    pub user: Option<Vec<u8>>,
+    /// Who asks.
+    pub client: Option<IpAddr>,
+    /// `on` or not.
+    pub https: bool,
+}
+
+impl Surroundings for PlainWorld {
+    fn variable(&self, which: RequestVariable, out: &mut Vec<u8>) {
+        let text: &[u8] = match which {
+            RequestVariable::RequestUri => &self.path,
+            RequestVariable::RequestFilename => &self.file,
+            RequestVariable::QueryString => &self.args,
+            RequestVariable::RequestMethod => b"GET",
+            RequestVariable::RequestScheme => b"http",
+            RequestVariable::ServerName => b"site.test",
+            RequestVariable::ServerPort => b"80",
+            RequestVariable::DocumentRoot => b"/srv/www",
+            RequestVariable::TheRequest => b"GET / HTTP/1.1",
+            RequestVariable::Https => {
+                if self.https {
+                    b"on"
+                } else {
+                    b"off"
+                }
+            }
+            RequestVariable::RemoteAddr => {
+                let text = self.client.map(|client| client.to_string()).unwrap_or_default();
+                return out.extend_from_slice(text.as_bytes());
+            }
+            _ => b"",
+        };
+        out.extend_from_slice(text);
+    }
+
+    fn header(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
+        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        if let Some((_, value)) = found {
+            out.extend_from_slice(value);
+        }
+        found.is_some()
+    }
+
+    fn each_header(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        self.headers.iter().for_each(|(name, value)| visit(name, value));
+    }
+
+    fn test(&mut self, test: PathTest, path: &[u8]) -> Result<bool, Stop> {
+        let is_file = self.files.iter().any(|file| file == path);
+        let is_directory = self.files.iter().any(|file| file.strip_suffix(b"/") == Some(path));
+        Ok(match test {
+            PathTest::Directory => is_directory,
+            PathTest::File | PathTest::FileWithContent => is_file,
+            PathTest::Anything => is_file || is_directory,
+            PathTest::Link | PathTest::Executable => false,
+        })
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+
+    fn user(&self) -> Option<&[u8]> {
+        self.user.as_deref()
+    }
+
+    fn is_in_group(&self, group: &[u8]) -> bool {
+        group == b"staff"
+    }
+}
+
+/// Reads `data` as a file of `/srv/www/` and asks it about a request.
+pub fn file(data: &[u8]) {
+    let Ok(file) = parse(data) else { return };
+    assert!(parse(data).is_ok(), "reading does not depend on what was read before");
+    let mut world = PlainWorld {
+        path: b"/dir/page.php".to_vec(),
+        file: b"/srv/www/dir".to_vec(),
+        args: b"a=1".to_vec(),
+        headers: vec![(b"user-agent".to_vec(), b"Mozilla".to_vec())],
+        ..PlainWorld::default()
+    };
+    let (mut env, mut varies) = (EnvTable::default(), Vec::new());
+    let mut by = Evaluation { world: &mut world, env: &mut env, varies: &mut varies };
+    let levels = [(&b"/srv/www/"[..], &file)];
+    let Ok(applied) = Applied::new(levels.into_iter(), b"page.php", &mut by) else { return };
+    let first = applied.admission(b"GET", &mut by);
+    assert_eq!(first, applied.admission(b"GET", &mut by), "a question changes nothing");
+    if let Ok(admission) = first {
+        assert!(
+            admission != Admission::AsksWho || applied.may_ask_for_user(),
+            "only rules about users ask for one"
+        );
+    }
+    // An expression that gave up is the caller's to answer.
+    let _ = applied.set_conditional_env(&mut by);
+    applied.set_env(&mut by);
+    rewrite(&applied, &mut by);
+    let mut fields = bolide_http::FieldMap::default();
+    fields.push_text(b"content-type", b"text/html");
+    let mut always = bolide_http::FieldMap::default();
+    let times = HeaderTimes::default();
+    if applied.edit_response(&mut fields, &mut always, false, times, &mut by).is_ok() {
+        for field in fields.iter().chain(always.iter()) {
+            assert!(
+                !field.value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)),
+                "no field ends early"
+            );
+        }
+    }
+    let nature = applied.nature(b"page.php.txt");
+    assert!(nature.charset.is_none_or(|charset| !charset.contains(&b' ')), "a charset is a token");
+}
+
+fn rewrite(applied: &Applied<'_>, by: &mut Evaluation<'_>) {
+    let place = RewritePlace {
+        file: b"/srv/www/dir",
+        path_info: b"/page.php",
+        args: Some(b"a=1"),
+        target: b"/dir/page.php?a=1",
+        root: b"/srv/www",
+        prefix: b"",
+        origin: b"http://site.test",
+        is_inside: false,
+        now: 1_700_000_000,
+    };
+    let Ok(outcome) = applied.rewrite(&place, by) else { return };
+    match &outcome.result {
+        Rewritten::Inside { path, args } => {
+            assert_eq!(path.first(), Some(&b'/'), "a request goes to a path");
+            let is_bad = |byte: &u8| byte.is_ascii_control();
+            assert!(!args.iter().flatten().any(is_bad), "a query has no control characters");
+        }
+        Rewritten::Redirect(status, address) => {
+            assert!((300..400).contains(status), "a redirect has the status of one");
+            assert!(!address.iter().any(u8::is_ascii_control), "no field ends early");
+        }
+        Rewritten::Nothing | Rewritten::Query(_) | Rewritten::Status(_) => {}
+    }
+}

@@ -1,0 +1,467 @@
+//! What applies to one request: the places in Apache's order, and what they come to.
+//!
+//! Order: the file of each directory from the root down, then the `<Files>` sections of all files,
+//! then the `<If>` sections. Lists add up; the rest is taken from the last place that says it.
+
+use crate::access::{Judgement, Requirement, Satisfies};
+use crate::expires::ExpiresAfter;
+use crate::headers::{self, HeaderTable, HeaderTimes};
+use crate::mime::FileNature;
+use crate::options::DirOptions;
+use crate::pattern::fits;
+use crate::redirect::{ErrorAnswer, RedirectTo};
+use crate::rewrite::{EffectiveRewriting, PassOutcome, RewritePlace};
+use crate::setenv::EnvRule;
+use crate::settings::{
+    AuthMerging, AuthScheme, EtagParts, FileSection, HtaccessFile, PhpSetting, Settings,
+};
+use crate::world::{Evaluation, Stop};
+
+/// LIMIT: sections that apply to one request.
+const PLACES_MAX: usize = 10_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Place<'a> {
+    settings: &'a Settings,
+    /// The directory of the file; none for a section.
+    directory: Option<&'a [u8]>,
+}
+
+/// What applies to one request.
+#[derive(Clone, Debug, Default)]
+pub struct Applied<'a> {
+    places: Vec<Place<'a>>,
+}
+
+/// Who may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The request goes on.
+    Open,
+    /// It is refused, with any name.
+    Forbidden,
+    /// The client has to show who it is.
+    AsksWho,
+    /// The client has to show who it is, and nothing says how.
+    Unclear,
+}
+
+/// How a client shows who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuthSetup<'a> {
+    /// The realm.
+    pub realm: &'a [u8],
+    /// The file of names and passwords.
+    pub user_file: &'a [u8],
+    /// The file of groups.
+    pub group_file: Option<&'a [u8]>,
+}
+
+impl<'a> Applied<'a> {
+    /// What `levels` say about a file whose name is `name`: each directory (with a slash at its
+    /// end) with its file, from the root down.
+    ///
+    /// # Errors
+    ///
+    /// A condition could not be judged.
+    pub fn new(
+        levels: impl Iterator<Item = (&'a [u8], &'a HtaccessFile)>,
+        name: &[u8],
+        by: &mut Evaluation<'_>,
+    ) -> Result<Self, Stop> {
+        let mut own = Self::default();
+        let (mut named, mut branches) = (Vec::new(), Vec::new());
+        for (directory, file) in levels {
+            own.places.push(Place { settings: &file.settings, directory: Some(directory) });
+            for section in &file.settings.sections {
+                match section {
+                    FileSection::Branches(all) => branches.push(all),
+                    section => named.push(section),
+                }
+            }
+        }
+        // Sections within sections come behind those that they stand in.
+        let mut at = 0;
+        while let Some(section) = named.get(at).copied() {
+            at += 1;
+            let settings = match section {
+                FileSection::Named(glob, settings) if fits(glob, name) => settings,
+                FileSection::Matching(pattern, settings) if pattern.is_match(name)? => settings,
+                _ => continue,
+            };
+            own.enter(settings, &mut named, &mut branches)?;
+        }
+        let mut at = 0;
+        while let Some(all) = branches.get(at).copied() {
+            at += 1;
+            for (condition, settings) in all {
+                let holds = match condition {
+                    Some(condition) => condition.holds(by)?,
+                    None => true,
+                };
+                if holds {
+                    let mut inner = Vec::new();
+                    own.enter(settings, &mut inner, &mut branches)?;
+                    own.enter_named(inner, name, &mut branches)?;
+                    break;
+                }
+            }
+        }
+        Ok(own)
+    }
+
+    fn enter(
+        &mut self,
+        settings: &'a Settings,
+        named: &mut Vec<&'a FileSection>,
+        branches: &mut Vec<&'a Vec<(Option<crate::expr::Expr>, Settings)>>,
+    ) -> Result<(), Stop> {
+        if self.places.len() >= PLACES_MAX {
+            return Err(Stop::Refused(500, "too many sections apply"));
+        }
+        self.places.push(Place { settings, directory: None });
+        for section in &settings.sections {
+            match section {
+                FileSection::Branches(all) => branches.push(all),
+                section => named.push(section),
+            }
+        }
+        Ok(())
+    }
+
+    fn enter_named(
+        &mut self,
+        mut named: Vec<&'a FileSection>,
+        name: &[u8],
+        branches: &mut Vec<&'a Vec<(Option<crate::expr::Expr>, Settings)>>,
+    ) -> Result<(), Stop> {
+        let mut at = 0;
+        while let Some(section) = named.get(at).copied() {
+            at += 1;
+            let settings = match section {
+                FileSection::Named(glob, settings) if fits(glob, name) => settings,
+                FileSection::Matching(pattern, settings) if pattern.is_match(name)? => settings,
+                _ => continue,
+            };
+            self.enter(settings, &mut named, branches)?;
+        }
+        Ok(())
+    }
+
+    fn last<T>(&self, of: impl Fn(&'a Settings) -> Option<T>) -> Option<T> {
+        self.places.iter().rev().find_map(|place| of(place.settings))
+    }
+
+    fn all(&self) -> impl DoubleEndedIterator<Item = &'a Settings> {
+        self.places.iter().map(|place| place.settings)
+    }
+
+    /// Sets what `SetEnvIf` and its kin set.
+    ///
+    /// # Errors
+    ///
+    /// A condition could not be judged.
+    pub fn set_conditional_env(&self, by: &mut Evaluation<'_>) -> Result<(), Stop> {
+        self.all().flat_map(|settings| &settings.env_if).try_for_each(|line| line.apply(by))
+    }
+
+    /// Sets what `SetEnv` sets, and takes away what `UnsetEnv` takes away.
+    pub fn set_env(&self, by: &mut Evaluation<'_>) {
+        for rule in self.all().flat_map(|settings| &settings.env) {
+            match rule {
+                EnvRule::Set(name, value) => by.env.set(name, value),
+                EnvRule::Unset(name) => by.env.unset(name),
+            }
+        }
+    }
+
+    /// Who may come in with `method`: both kinds of rules are judged, and `Satisfy` puts them
+    /// together.
+    ///
+    /// # Errors
+    ///
+    /// A condition could not be judged.
+    pub fn admission(&self, method: &[u8], by: &mut Evaluation<'_>) -> Result<Admission, Stop> {
+        if self.all().any(|settings| settings.needs_tls) {
+            let mut https = Vec::new();
+            by.world.variable(crate::RequestVariable::Https, &mut https);
+            if https != b"on" {
+                return Ok(Admission::Forbidden);
+            }
+        }
+        let hosts = self.last(|settings| settings.hosts.is_given.then_some(&settings.hosts));
+        let host_admits = hosts.is_none_or(|hosts| hosts.admits(method, by));
+        let satisfies = hosts.map_or(Satisfies::All, |hosts| hosts.satisfies(method));
+        match (satisfies, host_admits) {
+            (Satisfies::All, false) => return Ok(Admission::Forbidden),
+            (Satisfies::Any, true) => return Ok(Admission::Open),
+            _ => {}
+        }
+        let Some((verdict, is_limited)) = self.judge(method, by)? else {
+            // Where one of two is enough and the other one says no, nothing is left that says yes.
+            return Ok(match satisfies {
+                Satisfies::All => Admission::Open,
+                Satisfies::Any => Admission::Forbidden,
+            });
+        };
+        Ok(match verdict {
+            Judgement::Granted => Admission::Open,
+            Judgement::Denied => Admission::Forbidden,
+            // Rules that are about other methods.
+            Judgement::Neutral if is_limited => Admission::Open,
+            Judgement::Neutral => Admission::Forbidden,
+            Judgement::NeedsUser if self.auth_setup().is_none() => Admission::Unclear,
+            Judgement::NeedsUser => Admission::AsksWho,
+        })
+    }
+
+    /// What all lines of `Require` that count say, and whether they are about some methods only;
+    /// none where there are none.
+    fn judge(
+        &self,
+        method: &[u8],
+        by: &mut Evaluation<'_>,
+    ) -> Result<Option<(Judgement, bool)>, Stop> {
+        let places: Vec<_> = self.all().filter(|settings| !settings.rules.is_empty()).collect();
+        let merges = |settings: &Settings| {
+            matches!(settings.merging, Some(AuthMerging::And | AuthMerging::Or))
+        };
+        let first = places.iter().rposition(|settings| !merges(settings)).unwrap_or(0);
+        let mut so_far: Option<(Judgement, bool)> = None;
+        for settings in places.iter().skip(first) {
+            let own = Requirement::judge_any(&settings.rules, method, by)?;
+            let is_limited = settings.rules.iter().all(Requirement::is_limited);
+            so_far = Some(match (so_far, settings.merging) {
+                (Some((above, limited)), Some(AuthMerging::And)) => {
+                    (above.and(own), limited && is_limited)
+                }
+                (Some((above, limited)), Some(AuthMerging::Or)) => {
+                    (above.or(own), limited && is_limited)
+                }
+                _ => (own, is_limited),
+            });
+        }
+        Ok(so_far)
+    }
+
+    /// Whether a rule may ask who the client is.
+    #[must_use]
+    pub fn may_ask_for_user(&self) -> bool {
+        self.all().any(|settings| settings.rules.iter().any(Requirement::asks_for_user))
+    }
+
+    /// How a client shows who it is; none where realm, file or scheme are missing.
+    #[must_use]
+    pub fn auth_setup(&self) -> Option<AuthSetup<'a>> {
+        let scheme = self.last(|settings| settings.auth_type)?;
+        if scheme != AuthScheme::Basic {
+            return None;
+        }
+        Some(AuthSetup {
+            realm: self.last(|settings| settings.auth_name.as_deref())?,
+            user_file: self.last(|settings| settings.user_file.as_deref())?,
+            group_file: self.last(|settings| settings.group_file.as_deref()),
+        })
+    }
+
+    /// Whether URLs are rewritten.
+    #[must_use]
+    pub fn rewrites(&self) -> bool {
+        self.rewriting().is_on
+    }
+
+    fn rewriting(&self) -> EffectiveRewriting<'a> {
+        let mut effective = EffectiveRewriting::default();
+        for place in &self.places {
+            effective.enter(&place.settings.rewriting, place.directory);
+        }
+        effective
+    }
+
+    /// Makes a pass of the rules.
+    ///
+    /// # Errors
+    ///
+    /// A rule could not be judged, or refuses the request.
+    pub fn rewrite(
+        &self,
+        place: &RewritePlace<'_>,
+        by: &mut Evaluation<'_>,
+    ) -> Result<PassOutcome, Stop> {
+        let effective = self.rewriting();
+        if !effective.is_on {
+            return Ok(PassOutcome::default());
+        }
+        effective.run(place, by)
+    }
+
+    /// Where `Redirect` sends a request for `path` (decoded).
+    ///
+    /// # Errors
+    ///
+    /// An expression gave up.
+    pub fn redirect(&self, path: &[u8], args: Option<&[u8]>) -> Result<Option<RedirectTo>, Stop> {
+        // Those of deeper places come first.
+        for settings in self.all().rev() {
+            for line in &settings.redirects {
+                if let Some(to) = line.of(path, args)? {
+                    return Ok(Some(to));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is permitted, where `location` is what the location permits.
+    #[must_use]
+    pub fn options(&self, location: DirOptions) -> DirOptions {
+        self.all().filter_map(|settings| settings.options).fold(location, DirOptions::changed)
+    }
+
+    /// Names of indexes; none where no place says so. An empty list disables them.
+    #[must_use]
+    pub fn index(&self) -> Option<&'a [Box<[u8]>]> {
+        self.last(|settings| settings.index.as_deref())
+    }
+
+    /// Whether a directory's URL gets its slash.
+    #[must_use]
+    pub fn adds_slash(&self) -> bool {
+        self.last(|settings| settings.slash).unwrap_or(true)
+    }
+
+    /// The path that answers for what is not there.
+    #[must_use]
+    pub fn fallback(&self) -> Option<&'a [u8]> {
+        self.last(|settings| settings.fallback.as_ref()).and_then(Option::as_deref)
+    }
+
+    /// Whether a listing leaves a name out.
+    #[must_use]
+    pub fn hides(&self, name: &[u8]) -> bool {
+        self.all().flat_map(|settings| &settings.hidden).any(|glob| fits(glob, name))
+    }
+
+    /// What the name of a file says about it.
+    #[must_use]
+    pub fn nature(&self, name: &[u8]) -> FileNature<'a> {
+        let places: Vec<_> = self.all().rev().map(|settings| &settings.mime).collect();
+        FileNature::new(&places, name)
+    }
+
+    /// What is answered instead of the server's page for a status.
+    #[must_use]
+    pub fn error_answer(&self, status: u16) -> Option<&'a ErrorAnswer> {
+        let find = |settings: &'a Settings| {
+            settings.errors.iter().rfind(|(known, _)| *known == status).map(|(_, answer)| answer)
+        };
+        self.last(find).filter(|answer| **answer != ErrorAnswer::Default)
+    }
+
+    /// How long an answer of a type is good.
+    #[must_use]
+    pub fn expires(&self, media_type: &[u8]) -> Option<ExpiresAfter> {
+        if self.last(|settings| settings.expiry.active) != Some(true) {
+            return None;
+        }
+        let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+        let essence = essence.trim_ascii();
+        let major = essence.iter().position(|byte| *byte == b'/').map(|at| &essence[..at]);
+        let of = |wanted: &dyn Fn(&[u8]) -> bool| {
+            self.last(|settings| {
+                settings
+                    .expiry
+                    .by_type
+                    .iter()
+                    .rfind(|(name, _)| wanted(name))
+                    .map(|(_, rule)| *rule)
+            })
+        };
+        of(&|name| name.eq_ignore_ascii_case(essence))
+            .or_else(|| {
+                of(&|name| {
+                    name.strip_suffix(b"/*").is_some_and(|name| {
+                        major.is_some_and(|major| major.eq_ignore_ascii_case(name))
+                    })
+                })
+            })
+            .or_else(|| self.last(|settings| settings.expiry.default))
+    }
+
+    /// Whether the request's headers are changed.
+    #[must_use]
+    pub fn edits_request(&self) -> bool {
+        self.all().any(|settings| !settings.request_headers.is_empty())
+    }
+
+    /// Applies `RequestHeader` to `fields`.
+    ///
+    /// # Errors
+    ///
+    /// A condition could not be judged.
+    pub fn edit_request(
+        &self,
+        fields: &mut bolide_http::FieldMap,
+        times: HeaderTimes,
+        by: &mut Evaluation<'_>,
+    ) -> Result<(), Stop> {
+        headers::apply(self.all().flat_map(|settings| &settings.request_headers), fields, times, by)
+    }
+
+    /// Whether the response's headers are changed.
+    #[must_use]
+    pub fn edits_response(&self) -> bool {
+        self.all().any(|settings| !settings.headers.is_empty())
+    }
+
+    /// Applies `Header` to the fields of an answer. Those of `always` come first in an answer, and
+    /// alone count where the server itself answers with an error.
+    ///
+    /// # Errors
+    ///
+    /// A condition could not be judged.
+    pub fn edit_response(
+        &self,
+        fields: &mut bolide_http::FieldMap,
+        always: &mut bolide_http::FieldMap,
+        is_own_error: bool,
+        times: HeaderTimes,
+        by: &mut Evaluation<'_>,
+    ) -> Result<(), Stop> {
+        let of = |table: HeaderTable| {
+            let edits = self.all().flat_map(|settings| &settings.headers);
+            edits.filter(move |edit| edit.table == table)
+        };
+        headers::apply(of(HeaderTable::Always), always, times, by)?;
+        if !is_own_error {
+            headers::apply(of(HeaderTable::Success), fields, times, by)?;
+        }
+        Ok(())
+    }
+
+    /// What an `ETag` is made of.
+    #[must_use]
+    pub fn etag(&self) -> EtagParts {
+        self.last(|settings| settings.etag).unwrap_or(EtagParts::Usual)
+    }
+
+    /// Bytes that a request's body may have; 0 for any number.
+    #[must_use]
+    pub fn body_max(&self) -> Option<u64> {
+        self.last(|settings| settings.body_max)
+    }
+
+    /// Settings of PHP, in their order.
+    pub fn php(&self) -> impl Iterator<Item = &'a PhpSetting> {
+        self.all().flat_map(|settings| &settings.php)
+    }
+
+    /// Whether scripts must not run.
+    #[must_use]
+    pub fn refuses_php(&self) -> bool {
+        let engine = self.php().filter(|setting| *setting.name == *b"engine").last();
+        engine.and_then(|setting| setting.value.as_deref()).is_some_and(|value| {
+            matches!(&value.to_ascii_lowercase()[..], b"0" | b"off" | b"false" | b"no" | b"")
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! Apache's expressions (`<If>`, `expr=`, `Require expr`): the model. The subset without functions
+//! that look at files' content or make subrequests; what is not in it is refused when it is read.
+
+mod parse;
+mod run;
+
+use crate::access::AddressRange;
+use crate::pattern::Pattern;
+use crate::variable::Variable;
+use crate::world::PathTest;
+
+pub(crate) use parse::{condition, text};
+pub(crate) use run::leading_number;
+
+/// A condition.
+#[derive(Clone, Debug)]
+pub(crate) enum Expr {
+    True,
+    False,
+    Not(Box<Self>),
+    And(Vec<Self>),
+    Or(Vec<Self>),
+    Text(ExprWord, TextOrder, ExprWord),
+    Number(ExprWord, TextOrder, ExprWord),
+    Match { word: ExprWord, pattern: Pattern, negated: bool },
+    In(ExprWord, Vec<ExprWord>),
+    Address(ExprWord, AddressRange),
+    Client(AddressRange),
+    Glob { word: ExprWord, glob: ExprWord, any_case: bool },
+    Is(WordTest, ExprWord),
+}
+
+/// How two values stand to one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextOrder {
+    Equal,
+    Other,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl TextOrder {
+    pub(crate) const fn holds(self, order: std::cmp::Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::Other => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+/// A test of one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WordTest {
+    /// `-z`
+    Empty,
+    /// `-n`
+    NotEmpty,
+    /// `-T`
+    Truth,
+    /// Of a path.
+    File(PathTest),
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum ExprWord {
+    Fixed(Box<[u8]>),
+    Of(Variable),
+    Group(u8),
+    Join(Vec<Self>),
+    Call(TextFunction, Box<Self>),
+}
+
+/// A function of one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextFunction {
+    /// `req`, `http`: a request header; the second one is for `Vary`.
+    Header,
+    HeaderUnvaried,
+    /// `reqenv`, `env`
+    Env,
+    ToLower,
+    ToUpper,
+    Escape,
+    Unescape,
+}

@@ -1,0 +1,146 @@
+//! Evaluates expressions.
+
+use super::{Expr, ExprWord, TextFunction, WordTest};
+use crate::pattern::{Groups, fits};
+use crate::world::{Evaluation, Stop};
+
+impl Expr {
+    /// Whether it holds.
+    pub(crate) fn holds(&self, by: &mut Evaluation<'_>) -> Result<bool, Stop> {
+        self.holds_with(by, &mut Groups::default())
+    }
+
+    /// The same; `groups` has what the last match captured.
+    pub(crate) fn holds_with(
+        &self,
+        by: &mut Evaluation<'_>,
+        groups: &mut Groups,
+    ) -> Result<bool, Stop> {
+        Ok(match self {
+            Self::True => true,
+            Self::False => false,
+            Self::Not(inner) => !inner.holds_with(by, groups)?,
+            Self::And(all) => {
+                for one in all {
+                    if !one.holds_with(by, groups)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Self::Or(all) => {
+                for one in all {
+                    if one.holds_with(by, groups)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Self::Text(left, order, right) => {
+                let (left, right) = (left.value(by, groups), right.value(by, groups));
+                order.holds(left.cmp(&right))
+            }
+            Self::Number(left, order, right) => {
+                let number = |text: &[u8]| leading_number(text);
+                let (left, right) = (left.value(by, groups), right.value(by, groups));
+                order.holds(number(&left).cmp(&number(&right)))
+            }
+            Self::Match { word, pattern, negated } => {
+                let text = word.value(by, groups);
+                pattern.find(&text, groups)? != *negated
+            }
+            Self::In(word, list) => {
+                let text = word.value(by, groups);
+                list.iter().any(|one| one.value(by, groups) == text)
+            }
+            Self::Address(word, network) => {
+                let text = word.value(by, groups);
+                let address = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+                address.is_some_and(|address| network.contains(address))
+            }
+            Self::Client(network) => {
+                by.world.client().is_some_and(|address| network.contains(address))
+            }
+            Self::Glob { word, glob, any_case } => {
+                let (mut text, mut glob) = (word.value(by, groups), glob.value(by, groups));
+                if *any_case {
+                    text.make_ascii_lowercase();
+                    glob.make_ascii_lowercase();
+                }
+                fits(&glob, &text)
+            }
+            Self::Is(test, word) => {
+                let text = word.value(by, groups);
+                match test {
+                    WordTest::Empty => text.is_empty(),
+                    WordTest::NotEmpty => !text.is_empty(),
+                    WordTest::Truth => {
+                        let lower = text.to_ascii_lowercase();
+                        !matches!(&lower[..], b"" | b"0" | b"off" | b"false" | b"no")
+                    }
+                    WordTest::File(test) => by.world.test(*test, &text)?,
+                }
+            }
+        })
+    }
+}
+
+impl ExprWord {
+    /// Its value.
+    pub(crate) fn value(&self, by: &mut Evaluation<'_>, groups: &Groups) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.push(by, groups, &mut out);
+        out
+    }
+
+    fn push(&self, by: &mut Evaluation<'_>, groups: &Groups, out: &mut Vec<u8>) {
+        match self {
+            Self::Fixed(text) => out.extend_from_slice(text),
+            Self::Group(number) => out.extend_from_slice(groups.of(usize::from(*number))),
+            Self::Join(parts) => parts.iter().for_each(|part| part.push(by, groups, out)),
+            Self::Of(variable) => {
+                if let Some(name) = variable.header() {
+                    by.vary_by(name);
+                }
+                variable.push(by, out);
+            }
+            Self::Call(function, word) => {
+                let argument = word.value(by, groups);
+                match function {
+                    TextFunction::Header => {
+                        by.vary_by(&argument);
+                        by.world.header(&argument, out);
+                    }
+                    TextFunction::HeaderUnvaried => {
+                        by.world.header(&argument, out);
+                    }
+                    TextFunction::Env => {
+                        out.extend_from_slice(by.env.of(&argument).unwrap_or_default());
+                    }
+                    TextFunction::ToLower => out.extend(argument.to_ascii_lowercase()),
+                    TextFunction::ToUpper => out.extend(argument.to_ascii_uppercase()),
+                    TextFunction::Escape => crate::escape::push_hex(
+                        &argument,
+                        |byte| byte.is_ascii_alphanumeric() || b"$-_.+!*'(),:@&=/~".contains(&byte),
+                        out,
+                    ),
+                    TextFunction::Unescape => crate::escape::push_decoded(&argument, out),
+                }
+            }
+        }
+    }
+}
+
+/// The number that `text` begins with, as C's `atoi` reads it.
+pub(crate) fn leading_number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let size = digits
+        .fold(0_i64, |sum, digit| sum.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    if negative { -size } else { size }
+}

@@ -1,0 +1,49 @@
+//! Apache's `.htaccess` files: bytes to a model, what of several files applies to a request, and
+//! what that comes to.
+//!
+//! Thinks and does no I/O: the caller reads files, lends the request ([`Surroundings`]) and carries
+//! out what is decided. Refuses what it does not know: a file with one line that is not understood
+//! counts as a whole for nothing but an error.
+
+#[cfg(test)]
+extern crate self as bolide_htaccess;
+
+mod access;
+mod applied;
+mod escape;
+mod expires;
+mod expr;
+mod fault;
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/htaccess.rs"]
+pub mod fuzz;
+mod headers;
+mod lines;
+mod methods;
+mod mime;
+mod modules;
+mod options;
+mod parse;
+mod pattern;
+mod redirect;
+mod rewrite;
+mod setenv;
+mod settings;
+mod variable;
+mod world;
+
+pub use applied::{Admission, Applied, AuthSetup};
+pub use expires::{ExpiresAfter, ExpiresFrom};
+pub use fault::HtaccessFault;
+pub use headers::HeaderTimes;
+pub use mime::FileNature;
+pub use options::DirOptions;
+pub use parse::{FILE_MAX, parse};
+pub use redirect::{ErrorAnswer, RedirectTo};
+pub use rewrite::{PassOutcome, RewritePlace, Rewritten};
+pub use settings::{EtagParts, HtaccessFile, PhpSetting};
+pub use variable::{RequestVariable, TimePart};
+pub use world::{EnvTable, Evaluation, PathTest, Stop, Surroundings};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Types, handlers, codings and charsets by extension; every extension of a name counts.
+
+/// An extension, and what it means; none takes back what it meant.
+type MimeEntry = (Box<[u8]>, Option<Box<[u8]>>);
+
+/// What extensions mean in one place. A removal is an entry without a value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MimeRules {
+    pub(crate) types: Vec<MimeEntry>,
+    pub(crate) handlers: Vec<MimeEntry>,
+    pub(crate) charsets: Vec<MimeEntry>,
+    pub(crate) encodings: Vec<MimeEntry>,
+    pub(crate) languages: Vec<MimeEntry>,
+    /// `ForceType`; the inner none is `None`.
+    pub(crate) forced: Option<Option<Box<[u8]>>>,
+    /// `SetHandler`; the inner none is `None`.
+    pub(crate) handler: Option<Option<Box<[u8]>>>,
+    /// `AddDefaultCharset`; the inner none is `Off`.
+    pub(crate) default_charset: Option<Option<Box<[u8]>>>,
+}
+
+/// What the name of a file says about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileNature<'a> {
+    /// Its media type, where a rule says so.
+    pub media_type: Option<&'a [u8]>,
+    /// Who answers it, where a rule says so.
+    pub handler: Option<&'a [u8]>,
+    /// The charset that its type is to name.
+    pub charset: Option<&'a [u8]>,
+    /// Its content coding.
+    pub encoding: Option<&'a [u8]>,
+    /// Its language.
+    pub language: Option<&'a [u8]>,
+    /// The charset of types `text/plain` and `text/html` that have none.
+    pub default_charset: Option<&'a [u8]>,
+}
+
+type Map = [MimeEntry];
+
+fn of<'a>(map: &'a Map, extension: &[u8]) -> Option<Option<&'a [u8]>> {
+    let found = map.iter().rfind(|(known, _)| known.eq_ignore_ascii_case(extension));
+    found.map(|(_, value)| value.as_deref())
+}
+
+impl<'a> FileNature<'a> {
+    /// What `places`, the deepest first, say about a file called `name`.
+    pub(crate) fn new(places: &[&'a MimeRules], name: &[u8]) -> Self {
+        let mut own = Self::default();
+        let first = |map: fn(&MimeRules) -> &Map, extension: &[u8]| -> Option<&'a [u8]> {
+            places.iter().find_map(|place| of(map(place), extension)).flatten()
+        };
+        for extension in name.split(|byte| *byte == b'.').skip(1) {
+            let take = |place: &mut Option<&'a [u8]>, found: Option<&'a [u8]>| {
+                *place = found.or(*place);
+            };
+            take(&mut own.media_type, first(|place| &place.types, extension));
+            take(&mut own.handler, first(|place| &place.handlers, extension));
+            take(&mut own.charset, first(|place| &place.charsets, extension));
+            take(&mut own.encoding, first(|place| &place.encodings, extension));
+            take(&mut own.language, first(|place| &place.languages, extension));
+        }
+        if let Some(Some(forced)) = places.iter().find_map(|place| place.forced.as_ref()) {
+            own.media_type = Some(forced);
+        }
+        // An extension's handler gives way to one that is set, but not to `None`.
+        if let Some(Some(handler)) = places.iter().find_map(|place| place.handler.as_ref()) {
+            own.handler = Some(handler);
+        }
+        let charset = places.iter().find_map(|place| place.default_charset.as_ref());
+        own.default_charset = charset.and_then(Option::as_deref);
+        own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FileNature, MimeRules};
+
+    #[test]
+    fn every_extension_counts_and_the_deepest_place_first() {
+        let entry = |extension: &str, value: Option<&str>| {
+            let value = value.map(|value| value.as_bytes().into());
+            (extension.as_bytes().into(), value)
+        };
+        let upper = MimeRules {
+            types: vec![entry("txt", Some("text/plain")), entry("txt", Some("text/x"))],
+            handlers: vec![entry("php", Some("php"))],
+            ..MimeRules::default()
+        };
+        let lower = MimeRules { handlers: vec![entry("php", None)], ..MimeRules::default() };
+        let of = |places: &[&'static MimeRules], name: &[u8]| FileNature::new(places, name);
+        let (upper, lower) = (&*Box::leak(Box::new(upper)), &*Box::leak(Box::new(lower)));
+        assert_eq!(of(&[upper], b"a.PHP.jpg").handler, Some(&b"php"[..]));
+        assert_eq!(of(&[lower, upper], b"a.php").handler, None);
+        assert_eq!(of(&[upper], b"a.txt.unknown").media_type, Some(&b"text/x"[..]));
+        assert_eq!(of(&[upper], b"php").handler, None);
+    }
+}

@@ -1,0 +1,41 @@
+//! Names of Apache's modules whose directives have their effect here, and the version that is
+//! stood in for.
+
+/// What is stood in for.
+pub(crate) const VERSION: [u32; 3] = [2, 4, 66];
+
+/// File names without `.c` and what they call themselves.
+const MODULES: [(&str, &str); 25] = [
+    ("core", "core_module"),
+    ("mod_so", "so_module"),
+    ("http_core", "http_module"),
+    ("mod_access_compat", "access_compat_module"),
+    ("mod_alias", "alias_module"),
+    ("mod_auth_basic", "auth_basic_module"),
+    ("mod_authn_core", "authn_core_module"),
+    ("mod_authn_file", "authn_file_module"),
+    ("mod_authz_core", "authz_core_module"),
+    ("mod_authz_groupfile", "authz_groupfile_module"),
+    ("mod_authz_host", "authz_host_module"),
+    ("mod_authz_user", "authz_user_module"),
+    ("mod_autoindex", "autoindex_module"),
+    ("mod_dir", "dir_module"),
+    ("mod_env", "env_module"),
+    ("mod_expires", "expires_module"),
+    ("mod_headers", "headers_module"),
+    ("mod_mime", "mime_module"),
+    ("mod_rewrite", "rewrite_module"),
+    ("mod_setenvif", "setenvif_module"),
+    ("mod_version", "version_module"),
+    ("mod_php", "php_module"),
+    ("mod_php5", "php5_module"),
+    ("mod_php7", "php7_module"),
+    ("mod_php8", "php8_module"),
+];
+
+/// Whether the module called `name` is stood in for. As in Apache, letters have to be right.
+pub(crate) fn is_there(name: &[u8]) -> bool {
+    MODULES.iter().any(|(file, identifier)| {
+        name.strip_suffix(b".c") == Some(file.as_bytes()) || name == identifier.as_bytes()
+    })
+}

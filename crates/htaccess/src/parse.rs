@@ -1,0 +1,159 @@
+//! From bytes to a model: sections, and what reads which directive. All or nothing.
+
+mod directive;
+mod names;
+mod section;
+
+use crate::fault::{HtaccessFault, Told, shown};
+use crate::lines::Lines;
+use crate::methods::MethodSet;
+use crate::settings::{HtaccessFile, Settings};
+
+use names::Directive;
+
+/// LIMIT: bytes of a file.
+pub const FILE_MAX: usize = 1024 * 1024;
+/// LIMIT: directives and sections of a file.
+const LINES_MAX: usize = 20_000;
+/// LIMIT: sections in one another.
+const DEPTH_MAX: usize = 32;
+
+/// Reads a file.
+///
+/// # Errors
+///
+/// The first thing that is wrong with it. Nothing of the file counts then.
+pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
+    if text.len() > FILE_MAX {
+        let message = format!("file is larger than {FILE_MAX} bytes");
+        return Err(HtaccessFault { line: 1, message });
+    }
+    let mut parser = Parser { lines: Lines::new(text), line: 1, count: 0, depth: 0 };
+    let mut settings = Settings::default();
+    parser.body(&mut settings, &Within::default(), None).map_err(|fault| match fault {
+        ParseFault::Here(message) => HtaccessFault { line: parser.line, message },
+        ParseFault::At(fault) => fault,
+    })?;
+    Ok(HtaccessFile { settings })
+}
+
+/// What went wrong: at the line that was read last, or elsewhere.
+enum ParseFault {
+    Here(String),
+    At(HtaccessFault),
+}
+
+impl From<String> for ParseFault {
+    fn from(message: String) -> Self {
+        Self::Here(message)
+    }
+}
+
+type Parsed<T> = Result<T, ParseFault>;
+
+/// In which section a directive stands.
+#[derive(Clone, Debug, Default)]
+struct Within {
+    /// Methods of `<Limit>`.
+    methods: Option<MethodSet>,
+}
+
+struct Parser<'a> {
+    lines: Lines<'a>,
+    line: u32,
+    count: usize,
+    depth: usize,
+}
+
+/// A section's beginning or end.
+enum Tag {
+    Open { name: Vec<u8>, arguments: Vec<u8> },
+    Close(Vec<u8>),
+}
+
+impl Parser<'_> {
+    /// Reads lines to the end of section `until`, or of the file. Whether the end was there.
+    fn body(
+        &mut self,
+        settings: &mut Settings,
+        within: &Within,
+        until: Option<&str>,
+    ) -> Parsed<bool> {
+        while let Some(line) = self.next_line()? {
+            if line.first() != Some(&b'<') {
+                self.directive(&line, settings, within)?;
+                continue;
+            }
+            match tag(&line)? {
+                Tag::Close(name) => match until {
+                    Some(until) if name.eq_ignore_ascii_case(until.as_bytes()) => return Ok(true),
+                    _ => {
+                        let name = shown(&name);
+                        return Err(format!("</{name}> without matching <{name}> section").into());
+                    }
+                },
+                Tag::Open { name, arguments } => {
+                    self.section(&name, &arguments, settings, within)?;
+                }
+            }
+        }
+        Ok(until.is_none())
+    }
+
+    fn next_line(&mut self) -> Parsed<Option<Vec<u8>>> {
+        let Some((number, line)) = self.lines.next() else { return Ok(None) };
+        self.line = number;
+        self.count += 1;
+        if self.count > LINES_MAX {
+            return Err(format!("more than {LINES_MAX} directives").into());
+        }
+        if line.contains(&0) {
+            return Err("a NUL byte is no part of a directive".to_owned().into());
+        }
+        Ok(Some(line.into_owned()))
+    }
+
+    fn directive(&self, line: &[u8], settings: &mut Settings, within: &Within) -> Parsed<()> {
+        let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        let (name, arguments) = line.split_at(end);
+        let arguments = arguments.trim_ascii_start();
+        let told = match Directive::parse(name) {
+            Directive::Known(directive) => {
+                directive.read(arguments, settings, within.methods.as_ref())
+            }
+            Directive::OfServer => Err(format!("{} not allowed here", shown(name))),
+            Directive::Unknown => Err(unknown(name)),
+        };
+        told.map_err(ParseFault::Here)
+    }
+}
+
+fn unknown(name: &[u8]) -> String {
+    let name: String = name
+        .iter()
+        .map(|byte| match byte {
+            b' '..=b'~' => char::from(*byte).to_string(),
+            byte => format!("\\x{byte:02x}"),
+        })
+        .collect();
+    format!(
+        "Invalid command '{name}', perhaps misspelled or defined by a module not included in the \
+         server configuration"
+    )
+}
+
+fn tag(line: &[u8]) -> Told<Tag> {
+    if let Some(rest) = line.strip_prefix(b"</") {
+        let end = rest.iter().position(|byte| *byte == b'>').unwrap_or(rest.len());
+        return Ok(Tag::Close(rest[..end].trim_ascii().to_vec()));
+    }
+    let inner = &line[1..];
+    let end = inner.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b'>');
+    let (name, rest) = inner.split_at(end.unwrap_or(inner.len()));
+    // As in Apache, what stands behind the last bracket does not count.
+    let close = rest.iter().rposition(|byte| *byte == b'>');
+    let Some(close) = close else {
+        return Err(format!("<{}> directive missing closing '>'", shown(name)));
+    };
+    Ok(Tag::Open { name: name.to_vec(), arguments: rest[..close].trim_ascii().to_vec() })
+}

@@ -1,0 +1,199 @@
+//! Directives by name: those that have their effect, and those of a server's configuration.
+
+/// What a name is.
+pub(super) enum Directive {
+    /// A directive of these files.
+    Known(DirectiveName),
+    /// One of a server's configuration.
+    OfServer,
+    Unknown,
+}
+
+/// Directives that have their effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DirectiveName {
+    AcceptPathInfo,
+    AddCharset,
+    AddDefaultCharset,
+    AddEncoding,
+    AddHandler,
+    AddLanguage,
+    AddType,
+    Allow,
+    AuthBasicProvider,
+    AuthGroupFile,
+    AuthMerging,
+    AuthRealm,
+    AuthType,
+    AuthUserFile,
+    BrowserMatch,
+    BrowserMatchNoCase,
+    CgiPassAuth,
+    Deny,
+    DirectoryIndex,
+    DirectorySlash,
+    ErrorDocument,
+    ExpiresActive,
+    ExpiresByType,
+    ExpiresDefault,
+    FallbackResource,
+    FileEtag,
+    ForceType,
+    Header,
+    IndexIgnore,
+    LimitRequestBody,
+    Options,
+    Order,
+    PhpFlag,
+    PhpValue,
+    Redirect,
+    RedirectMatch,
+    RedirectPermanent,
+    RedirectTemp,
+    RemoveCharset,
+    RemoveEncoding,
+    RemoveHandler,
+    RemoveLanguage,
+    RemoveType,
+    RequestHeader,
+    Require,
+    RewriteBase,
+    RewriteCond,
+    RewriteEngine,
+    RewriteOptions,
+    RewriteRule,
+    Satisfy,
+    ServerSignature,
+    SetEnv,
+    SetEnvIf,
+    SetEnvIfExpr,
+    SetEnvIfNoCase,
+    SetHandler,
+    SslRequireSsl,
+    UnsetEnv,
+}
+
+use DirectiveName as N;
+
+const NAMES: [(&str, DirectiveName); 59] = [
+    ("acceptpathinfo", N::AcceptPathInfo),
+    ("addcharset", N::AddCharset),
+    ("adddefaultcharset", N::AddDefaultCharset),
+    ("addencoding", N::AddEncoding),
+    ("addhandler", N::AddHandler),
+    ("addlanguage", N::AddLanguage),
+    ("addtype", N::AddType),
+    ("allow", N::Allow),
+    ("authbasicprovider", N::AuthBasicProvider),
+    ("authgroupfile", N::AuthGroupFile),
+    ("authmerging", N::AuthMerging),
+    ("authname", N::AuthRealm),
+    ("authtype", N::AuthType),
+    ("authuserfile", N::AuthUserFile),
+    ("browsermatch", N::BrowserMatch),
+    ("browsermatchnocase", N::BrowserMatchNoCase),
+    ("cgipassauth", N::CgiPassAuth),
+    ("deny", N::Deny),
+    ("directoryindex", N::DirectoryIndex),
+    ("directoryslash", N::DirectorySlash),
+    ("errordocument", N::ErrorDocument),
+    ("expiresactive", N::ExpiresActive),
+    ("expiresbytype", N::ExpiresByType),
+    ("expiresdefault", N::ExpiresDefault),
+    ("fallbackresource", N::FallbackResource),
+    ("fileetag", N::FileEtag),
+    ("forcetype", N::ForceType),
+    ("header", N::Header),
+    ("indexignore", N::IndexIgnore),
+    ("limitrequestbody", N::LimitRequestBody),
+    ("options", N::Options),
+    ("order", N::Order),
+    ("php_flag", N::PhpFlag),
+    ("php_value", N::PhpValue),
+    ("redirect", N::Redirect),
+    ("redirectmatch", N::RedirectMatch),
+    ("redirectpermanent", N::RedirectPermanent),
+    ("redirecttemp", N::RedirectTemp),
+    ("removecharset", N::RemoveCharset),
+    ("removeencoding", N::RemoveEncoding),
+    ("removehandler", N::RemoveHandler),
+    ("removelanguage", N::RemoveLanguage),
+    ("removetype", N::RemoveType),
+    ("requestheader", N::RequestHeader),
+    ("require", N::Require),
+    ("rewritebase", N::RewriteBase),
+    ("rewritecond", N::RewriteCond),
+    ("rewriteengine", N::RewriteEngine),
+    ("rewriteoptions", N::RewriteOptions),
+    ("rewriterule", N::RewriteRule),
+    ("satisfy", N::Satisfy),
+    ("serversignature", N::ServerSignature),
+    ("setenv", N::SetEnv),
+    ("setenvif", N::SetEnvIf),
+    ("setenvifexpr", N::SetEnvIfExpr),
+    ("setenvifnocase", N::SetEnvIfNoCase),
+    ("sethandler", N::SetHandler),
+    ("sslrequiressl", N::SslRequireSsl),
+    ("unsetenv", N::UnsetEnv),
+];
+
+/// Directives of a server's configuration, in lower case.
+const OF_SERVER: [&str; 34] = [
+    "alias",
+    "aliasmatch",
+    "allowoverride",
+    "allowoverridelist",
+    "customlog",
+    "define",
+    "documentroot",
+    "errorlog",
+    "group",
+    "include",
+    "includeoptional",
+    "keepalive",
+    "keepalivetimeout",
+    "listen",
+    "loadmodule",
+    "loglevel",
+    "logformat",
+    "php_admin_flag",
+    "php_admin_value",
+    "proxypass",
+    "proxypassreverse",
+    "rewritemap",
+    "rewritelog",
+    "scriptalias",
+    "serveradmin",
+    "serveralias",
+    "servername",
+    "serverroot",
+    "servertokens",
+    "sslengine",
+    "timeout",
+    "traceenable",
+    "typesconfig",
+    "user",
+];
+
+fn find(name: &[u8]) -> Option<DirectiveName> {
+    let lower = name.to_ascii_lowercase();
+    let found = NAMES.binary_search_by(|(known, _)| known.as_bytes().cmp(&lower));
+    found.ok().map(|at| NAMES[at].1)
+}
+
+/// Whether `<IfDirective>` finds it.
+pub(super) fn is_known(name: &[u8]) -> bool {
+    !matches!(Directive::parse(name), Directive::Unknown)
+}
+
+impl Directive {
+    pub(super) fn parse(name: &[u8]) -> Self {
+        if let Some(name) = find(name) {
+            return Self::Known(name);
+        }
+        match OF_SERVER.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) {
+            true => Self::OfServer,
+            false => Self::Unknown,
+        }
+    }
+}

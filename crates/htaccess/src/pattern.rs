@@ -1,0 +1,198 @@
+//! Regular expressions of a file: PCRE on bytes with Apache's defaults and a bound on its steps. An
+//! expression that gives up stops the evaluation; it never counts as "no match".
+
+use pcre2::bytes;
+
+use crate::world::Stop;
+
+/// Whether letters match case-insensitively.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Letters {
+    Exact,
+    Any,
+}
+
+/// A compiled expression.
+#[derive(Clone)]
+pub(crate) struct Pattern {
+    source: Box<[u8]>,
+    compiled: bytes::Regex,
+}
+
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "~{}", self.source.escape_ascii())
+    }
+}
+
+/// What the groups of a match hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Groups {
+    subject: Vec<u8>,
+    spans: Vec<Option<(usize, usize)>>,
+}
+
+impl Groups {
+    /// The text of a group; empty if it took no part.
+    pub(crate) fn of(&self, number: usize) -> &[u8] {
+        let span = self.spans.get(number).copied().flatten();
+        span.and_then(|(start, end)| self.subject.get(start..end)).unwrap_or_default()
+    }
+
+    /// Where all that matched begins and ends.
+    pub(crate) fn span(&self) -> (usize, usize) {
+        self.spans.first().copied().flatten().unwrap_or((0, 0))
+    }
+
+    /// Forgets the match.
+    pub(crate) fn clear(&mut self) {
+        self.spans.clear();
+    }
+}
+
+impl Pattern {
+    /// Compiles `source`; none where PCRE refuses it, or where it is no UTF-8.
+    pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
+        let text = std::str::from_utf8(source).ok()?;
+        let limit = format!("(*LIMIT_MATCH={})", bolide_base::limits::MATCH_STEPS_MAX);
+        let compiled = bytes::RegexBuilder::new()
+            .caseless(letters == Letters::Any)
+            .dotall(true)
+            .jit_if_available(true)
+            .build(&(limit + text))
+            .ok()?;
+        Some(Self { source: source.into(), compiled })
+    }
+
+    /// Whether it matches somewhere in `text`.
+    ///
+    /// # Errors
+    ///
+    /// It took too many steps.
+    pub(crate) fn is_match(&self, text: &[u8]) -> Result<bool, Stop> {
+        self.compiled.is_match(text).map_err(|_| self.gave_up())
+    }
+
+    /// The same; on a match `groups` has what it captured.
+    pub(crate) fn find(&self, text: &[u8], groups: &mut Groups) -> Result<bool, Stop> {
+        let mut locations = self.compiled.capture_locations();
+        let found = self.compiled.captures_read(&mut locations, text);
+        if found.map_err(|_| self.gave_up())?.is_none() {
+            return Ok(false);
+        }
+        groups.subject.clear();
+        groups.subject.extend_from_slice(text);
+        groups.spans.clear();
+        groups.spans.extend((0..locations.len()).map(|index| locations.get(index)));
+        Ok(true)
+    }
+
+    fn gave_up(&self) -> Stop {
+        Stop::GaveUp(self.source.clone())
+    }
+}
+
+/// Whether `text` fits the wildcards `*`, `?` and `[…]` of `glob`, in linear space and in time
+/// bounded by the product of both lengths.
+pub(crate) fn fits(glob: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        let step = match glob.get(at) {
+            Some(b'*') => {
+                retry = Some((at + 1, from));
+                at += 1;
+                continue;
+            }
+            Some(_) if from < text.len() => one_fits(&glob[at..], text[from]),
+            None if from == text.len() => return true,
+            _ => None,
+        };
+        match (step, &mut retry) {
+            (Some(used), _) => {
+                at += used;
+                from += 1;
+            }
+            (None, Some((after, mark))) if *mark < text.len() => {
+                *mark += 1;
+                (at, from) = (*after, *mark);
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// How much of `glob` fits one byte.
+fn one_fits(glob: &[u8], byte: u8) -> Option<usize> {
+    match glob {
+        [b'?', ..] => Some(1),
+        [b'\\', escaped, ..] => (*escaped == byte).then_some(2),
+        [b'[', set @ ..] => {
+            let (negated, set) = match set {
+                [b'!' | b'^', rest @ ..] => (true, rest),
+                _ => (false, set),
+            };
+            let Some(end) = set.iter().skip(1).position(|byte| *byte == b']') else {
+                return (byte == b'[').then_some(1);
+            };
+            let members = &set[..=end];
+            let mut is_member = false;
+            let mut rest = members;
+            while let Some(first) = rest.first() {
+                (is_member, rest) = match rest {
+                    [low, b'-', high, after @ ..] => {
+                        (is_member || (*low..=*high).contains(&byte), after)
+                    }
+                    _ => (is_member || *first == byte, &rest[1..]),
+                };
+            }
+            (is_member != negated).then_some(glob.len() - set.len() + members.len() + 1)
+        }
+        [plain, ..] => (*plain == byte).then_some(1),
+        [] => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Groups, Letters, Pattern, fits};
+    use crate::world::Stop;
+
+    #[test]
+    fn wildcards_are_those_of_a_shell() {
+        let rows = [
+            ("*", "", true),
+            ("*.php", "a.php", true),
+            ("*.php", "a.phps", false),
+            (".ht*", ".htaccess", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[]x]", "]", true),
+            ("[a", "[a", true),
+            ("a*b*c", "axxbyybc", true),
+            ("\\*", "*", true),
+            ("\\*", "x", false),
+        ];
+        for (glob, text, wanted) in rows {
+            assert_eq!(fits(glob.as_bytes(), text.as_bytes()), wanted, "{glob} {text}");
+        }
+    }
+
+    #[test]
+    fn an_expression_that_takes_too_long_stops() {
+        let pattern = Pattern::new(b"^(a|aa)+$", Letters::Exact).unwrap();
+        let text = [&[b'a'; 40][..], b"c"].concat();
+        assert!(matches!(pattern.is_match(&text), Err(Stop::GaveUp(_))));
+    }
+
+    #[test]
+    fn a_dot_matches_every_byte() {
+        let mut groups = Groups::default();
+        let pattern = Pattern::new(b"^(.+)x(y)?$", Letters::Any).unwrap();
+        assert!(pattern.find(b"a\nbX", &mut groups).unwrap());
+        assert_eq!((groups.of(1), groups.of(2)), (&b"a\nb"[..], &b""[..]));
+        assert!(Pattern::new(b"^(", Letters::Exact).is_none());
+    }
+}

@@ -1,0 +1,180 @@
+//! `Redirect` and its kin, and `ErrorDocument`.
+
+use crate::fault::{Told, shown};
+use crate::lines::ArgumentWords;
+use crate::pattern::{Groups, Letters, Pattern};
+use crate::rewrite::status;
+use crate::world::Stop;
+
+/// What is sent elsewhere.
+#[derive(Clone, Debug)]
+enum RedirectFrom {
+    /// A path and all below it.
+    Path(Box<[u8]>),
+    Matching(Pattern),
+}
+
+/// One line of `Redirect`.
+#[derive(Clone, Debug)]
+pub(crate) struct Redirection {
+    from: RedirectFrom,
+    status: u16,
+    to: Option<Box<[u8]>>,
+}
+
+/// Where a redirect leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedirectTo {
+    /// The status.
+    pub status: u16,
+    /// A path or an address, with a query if it has one of its own; none if it leads nowhere.
+    pub to: Option<Vec<u8>>,
+}
+
+/// Reads `Redirect` (without a letter), `RedirectMatch`, `RedirectPermanent`, `RedirectTemp`.
+pub(crate) fn parse(directive: &str, arguments: &[u8], fixed: Option<u16>) -> Told<Redirection> {
+    let mut words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
+    let mut status = fixed.unwrap_or(302);
+    if fixed.is_none()
+        && let Some(first) = words.first()
+        && let Some(named) = named_status(first)
+        && words.len() > 1
+    {
+        status = named.ok_or_else(|| {
+            format!("{directive}: invalid first argument (of three) '{}'", shown(first))
+        })?;
+        words.remove(0);
+    }
+    let is_away = (300..400).contains(&status);
+    let (from, to) = match &words[..] {
+        [from] if !is_away => (from, None),
+        [from, to] if is_away => (from, Some(to.clone().into_boxed_slice())),
+        [_] => return Err(format!("{directive}: URL to redirect to is missing")),
+        _ if !is_away => return Err("Redirect URL not valid for this status".to_owned()),
+        _ => return Err(format!("{directive} takes two or three arguments")),
+    };
+    if let Some(to) = &to {
+        let is_address = to.first() == Some(&b'/') || to.windows(3).any(|three| three == b"://");
+        if !is_address && directive != "RedirectMatch" {
+            return Err(format!("{directive} to non-URL"));
+        }
+    }
+    let from = match directive {
+        "RedirectMatch" => {
+            let pattern = Pattern::new(from, Letters::Exact);
+            RedirectFrom::Matching(pattern.ok_or("Regular expression could not be compiled.")?)
+        }
+        _ => RedirectFrom::Path(from.clone().into()),
+    };
+    Ok(Redirection { from, status, to })
+}
+
+/// The status that a word names; the inner none for a number that is none.
+fn named_status(word: &[u8]) -> Option<Option<u16>> {
+    Some(match &word.to_ascii_lowercase()[..] {
+        b"permanent" => Some(301),
+        b"temp" => Some(302),
+        b"seeother" => Some(303),
+        b"gone" => Some(410),
+        digits if digits.first().is_some_and(u8::is_ascii_digit) => status(digits),
+        _ => return None,
+    })
+}
+
+impl Redirection {
+    /// Where a request for `path` (decoded) with `args` is sent, if it is.
+    pub(crate) fn of(&self, path: &[u8], args: Option<&[u8]>) -> Result<Option<RedirectTo>, Stop> {
+        let to = match &self.from {
+            RedirectFrom::Path(from) => {
+                let Some(rest) = path.strip_prefix(&from[..]) else { return Ok(None) };
+                let is_whole = rest.is_empty() || rest[0] == b'/' || from.last() == Some(&b'/');
+                if from.first() != Some(&b'/') || !is_whole {
+                    return Ok(None);
+                }
+                let mut tail = Vec::new();
+                push_escaped(rest, &mut tail);
+                self.to.as_ref().map(|to| [&to[..], &tail].concat())
+            }
+            RedirectFrom::Matching(pattern) => {
+                let mut groups = Groups::default();
+                if !pattern.find(path, &mut groups)? {
+                    return Ok(None);
+                }
+                self.to.as_ref().map(|to| substituted(to, &groups))
+            }
+        };
+        // A query of its own replaces that of the request.
+        let to = to.map(|mut to| {
+            if let Some(args) = args.filter(|_| !to.contains(&b'?')) {
+                to.push(b'?');
+                to.extend(args.iter().filter(|byte| !byte.is_ascii_control()));
+            }
+            to
+        });
+        Ok(Some(RedirectTo { status: self.status, to }))
+    }
+}
+
+fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
+    crate::escape::push_hex(text, crate::escape::is_plain_in_uri, out);
+}
+
+fn substituted(to: &[u8], groups: &Groups) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::new(), to);
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match (first, after) {
+            (b'$', [digit @ b'0'..=b'9', behind @ ..]) => {
+                push_escaped(groups.of(usize::from(digit - b'0')), &mut out);
+                rest = behind;
+            }
+            _ => out.push(*first),
+        }
+    }
+    out.iter_mut().filter(|byte| byte.is_ascii_control()).for_each(|byte| *byte = b' ');
+    out
+}
+
+/// What is answered instead of the server's own page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErrorAnswer {
+    /// What this path inside the server answers.
+    Inside(Box<[u8]>),
+    /// A redirect to this address.
+    Elsewhere(Box<[u8]>),
+    /// This text.
+    Text(Box<[u8]>),
+    /// The server's own page after all.
+    Default,
+}
+
+/// `ErrorDocument STATUS ANSWER`
+pub(crate) fn error_document(arguments: &[u8]) -> Told<(u16, ErrorAnswer)> {
+    let mut words = ArgumentWords::new(arguments);
+    let number = words.next_word().unwrap_or_default();
+    let whole = words.rest();
+    let text = words.next_word();
+    let two = || "ErrorDocument takes two arguments, Change responses for HTTP errors".to_owned();
+    let text = text.ok_or_else(two)?;
+    // Apache knows answers to errors only.
+    let Some(status @ 400..=599) = status(&number) else {
+        return Err(format!("Unsupported HTTP response code {}", shown(&number)));
+    };
+    let is_quoted = matches!(whole.first(), Some(b'"' | b'\''));
+    if !words.rest().is_empty() && !is_quoted {
+        return Err(two());
+    }
+    let is_address = text.starts_with(b"http://") || text.starts_with(b"https://");
+    let answer = match &text[..] {
+        b"default" => ErrorAnswer::Default,
+        [b'/', ..] => ErrorAnswer::Inside(text.into()),
+        // A client that is to show who it is would be sent to a page that asks for nothing.
+        _ if is_address && status == 401 => ErrorAnswer::Default,
+        _ if is_address => ErrorAnswer::Elsewhere(text.into()),
+        _ if text.windows(2).any(|two| two == b"%{") => {
+            return Err("ErrorDocument: variables in a text are not available here".to_owned());
+        }
+        _ => ErrorAnswer::Text(text.into()),
+    };
+    Ok((status, answer))
+}

@@ -1,0 +1,114 @@
+//! mod_rewrite per directory: the model, and which rules a request meets.
+
+mod flags;
+mod outcome;
+mod parse;
+mod run;
+mod template;
+
+use crate::expr::Expr;
+use crate::expr::TextOrder;
+use crate::pattern::Pattern;
+use crate::world::PathTest;
+
+use flags::RuleFlags;
+use template::RuleText;
+
+pub(crate) use flags::status;
+pub use outcome::{PassOutcome, RewritePlace, Rewritten};
+pub(crate) use parse::{base, condition, engine, options, rule};
+
+/// Rewriting of one place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rewriting {
+    /// Whether any directive of it is given: then the rules of shallower places do not count.
+    pub(crate) is_given: bool,
+    pub(crate) engine: Option<bool>,
+    pub(crate) base: Option<Box<[u8]>>,
+    pub(crate) inherits: Option<Inherits>,
+    /// What places below inherit.
+    pub(crate) bequeaths: Option<Inherits>,
+    pub(crate) refuses_bequest: bool,
+    pub(crate) merges_base: bool,
+    pub(crate) rules: Vec<UrlRule>,
+    /// Conditions that wait for their rule.
+    pub(crate) pending: Vec<RewriteCondition>,
+}
+
+/// Where the rules of the place above come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inherits {
+    Before,
+    Behind,
+}
+
+/// A rule with its conditions.
+#[derive(Clone, Debug)]
+pub(crate) struct UrlRule {
+    pub(crate) conditions: Vec<RewriteCondition>,
+    pub(crate) pattern: Pattern,
+    pub(crate) negated: bool,
+    /// None for `-`.
+    pub(crate) substitution: Option<RuleText>,
+    pub(crate) flags: RuleFlags,
+}
+
+/// A condition.
+#[derive(Clone, Debug)]
+pub(crate) struct RewriteCondition {
+    pub(crate) text: RuleText,
+    pub(crate) test: CondTest,
+    pub(crate) negated: bool,
+    /// `[OR]`
+    pub(crate) or_next: bool,
+    /// `[NC]`
+    pub(crate) any_case: bool,
+    /// `[NV]`
+    pub(crate) unvaried: bool,
+}
+
+/// What a condition asks.
+#[derive(Clone, Debug)]
+pub(crate) enum CondTest {
+    Matches(Pattern),
+    Compares(TextOrder, RuleText),
+    Counts(TextOrder, i64),
+    File(PathTest),
+    Holds(Box<Expr>),
+}
+
+/// Which rules a request meets, first ones first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EffectiveRewriting<'a> {
+    pub(crate) is_on: bool,
+    pub(crate) rules: Vec<&'a [UrlRule]>,
+    /// The directory that is stripped; none within a section.
+    pub(crate) directory: Option<&'a [u8]>,
+    pub(crate) base: Option<&'a [u8]>,
+    bequeaths: Option<Inherits>,
+}
+
+impl<'a> EffectiveRewriting<'a> {
+    /// Goes one place deeper.
+    pub(crate) fn enter(&mut self, own: &'a Rewriting, directory: Option<&'a [u8]>) {
+        if !own.is_given {
+            return;
+        }
+        self.is_on = own.engine.unwrap_or(self.is_on);
+        let inherits = match own.refuses_bequest {
+            true => own.inherits,
+            false => own.inherits.or(self.bequeaths),
+        };
+        match inherits {
+            Some(Inherits::Before) => self.rules.push(&own.rules),
+            Some(Inherits::Behind) => self.rules.insert(0, &own.rules),
+            None => self.rules = vec![&own.rules],
+        }
+        self.base = match (&own.base, own.merges_base) {
+            (None, true) => self.base,
+            (base, _) => base.as_deref(),
+        };
+        self.directory = directory;
+        self.bequeaths = own.bequeaths.or(self.bequeaths);
+    }
+}

@@ -1,0 +1,197 @@
+//! Flags of rules and conditions.
+
+use super::template::{BackrefEscape, Blank, RuleText};
+use crate::fault::{Told, shown};
+use crate::variable::split;
+
+/// LIMIT: rounds that `[N]` makes unless it says otherwise, as in Apache.
+const ROUNDS_MAX: u32 = 10_000;
+
+/// What becomes of a request that a rule takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RuleAction {
+    /// It is rewritten.
+    #[default]
+    Rewrite,
+    /// The client is sent elsewhere.
+    Redirect(u16),
+    /// It is answered with this status at once.
+    Status(u16),
+}
+
+/// What a rule does to an environment variable.
+#[derive(Clone, Debug)]
+pub(crate) enum EnvOrder {
+    Set(Box<[u8]>, RuleText),
+    Unset(Box<[u8]>),
+}
+
+/// The flags of a rule.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuleFlags {
+    pub(crate) action: RuleAction,
+    pub(crate) passing: Passing,
+    pub(crate) is_chained: bool,
+    pub(crate) any_case: bool,
+    pub(crate) no_escape: bool,
+    pub(crate) not_inside: bool,
+    pub(crate) query: QueryFlags,
+    pub(crate) skips: usize,
+    pub(crate) env: Vec<EnvOrder>,
+    pub(crate) cookies: Vec<RuleText>,
+    pub(crate) media_type: Option<RuleText>,
+    pub(crate) handler: Option<RuleText>,
+    pub(crate) discards_path_info: bool,
+    pub(crate) escape: BackrefEscape,
+    pub(crate) allows_question_mark: bool,
+}
+
+/// Where the pass goes on behind a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Passing {
+    /// At the next rule.
+    #[default]
+    On,
+    /// Nowhere (`L`).
+    Last,
+    /// Nowhere, and there is no other pass (`END`).
+    End,
+    /// At the first rule, so often (`N`).
+    Again(u32),
+}
+
+/// What becomes of the query.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QueryFlags {
+    pub(crate) appends: bool,
+    pub(crate) discards: bool,
+    pub(crate) splits_last: bool,
+}
+
+/// The keys and values of `[…]`.
+pub(crate) fn fields(flags: &[u8], whose: &str) -> Told<Vec<(Vec<u8>, Vec<u8>)>> {
+    let inner = flags.strip_prefix(b"[").and_then(|flags| flags.strip_suffix(b"]"));
+    let inner = inner.ok_or_else(|| format!("{whose}: bad flag delimiters"))?;
+    let pairs = inner.split(|byte| *byte == b',').map(|field| {
+        let field = field.trim_ascii();
+        match split(field, b'=') {
+            Some((key, value)) => (key.trim_ascii().to_vec(), value.to_vec()),
+            None => (field.to_vec(), Vec::new()),
+        }
+    });
+    Ok(pairs.collect())
+}
+
+impl RuleFlags {
+    /// Reads `[…]`.
+    pub(crate) fn parse(flags: &[u8]) -> Told<Self> {
+        let mut own = Self::default();
+        let (mut except, mut blank, mut escapes) = (Vec::new(), Blank::Plus, None);
+        for (key, value) in fields(flags, "RewriteRule")? {
+            match &key.to_ascii_lowercase()[..] {
+                b"b" => escapes = Some(value),
+                b"bnp" | b"backrefnoplus" => blank = Blank::Percent,
+                b"bne" => except = value,
+                b"bctls" => own.escape = BackrefEscape::Controls,
+                _ => own.take(&key, &value)?,
+            }
+        }
+        if let Some(bytes) = escapes {
+            own.escape = match bytes.is_empty() {
+                true => BackrefEscape::All { except: except.into(), blank },
+                false => BackrefEscape::Only { bytes: bytes.into(), blank },
+            };
+        }
+        Ok(own)
+    }
+
+    fn take(&mut self, key: &[u8], value: &[u8]) -> Told<()> {
+        let bad = || format!("RewriteRule: invalid value '{}' for flag", shown(value));
+        match &key.to_ascii_lowercase()[..] {
+            b"c" | b"chain" => self.is_chained = true,
+            b"co" | b"cookie" => self.cookies.push(RuleText::parse(value)?),
+            b"dpi" | b"discardpath" => self.discards_path_info = true,
+            b"e" | b"env" => self.env.push(env_order(value)?),
+            b"end" => self.passing = Passing::End,
+            b"f" | b"forbidden" => self.action = RuleAction::Status(403),
+            b"g" | b"gone" => self.action = RuleAction::Status(410),
+            b"h" | b"handler" => self.handler = Some(RuleText::parse(value)?),
+            b"l" | b"last" => self.passing = Passing::Last,
+            b"n" | b"next" => {
+                let rounds = match value {
+                    b"" => ROUNDS_MAX,
+                    _ => std::str::from_utf8(value)
+                        .ok()
+                        .and_then(|text| text.parse().ok())
+                        .ok_or_else(bad)?,
+                };
+                self.passing = Passing::Again(rounds.min(ROUNDS_MAX));
+            }
+            b"nc" | b"nocase" => self.any_case = true,
+            b"ne" | b"noescape" => self.no_escape = true,
+            b"ns" | b"nosubreq" => self.not_inside = true,
+            b"p" | b"proxy" => {
+                return Err("RewriteRule: flag 'P' is not permitted in this place".to_owned());
+            }
+            // What is rewritten is always looked for by its URL.
+            b"pt" | b"passthrough" => {
+                if self.passing == Passing::On {
+                    self.passing = Passing::Last;
+                }
+            }
+            b"qsa" | b"qsappend" => self.query.appends = true,
+            b"qsd" | b"qsdiscard" => self.query.discards = true,
+            b"qsl" | b"qslast" => self.query.splits_last = true,
+            b"r" | b"redirect" => self.action = redirect(value)?,
+            b"s" | b"skip" => {
+                self.skips = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|text| text.parse().ok())
+                    .ok_or_else(bad)?;
+            }
+            b"t" | b"type" => self.media_type = Some(RuleText::parse(value)?),
+            b"unsafeallow3f" => self.allows_question_mark = true,
+            // It is about rules of a server.
+            b"unsafeprefixstat" => {}
+            _ => return Err(format!("RewriteRule: unknown flag '{}'", shown(key))),
+        }
+        Ok(())
+    }
+}
+
+fn env_order(value: &[u8]) -> Told<EnvOrder> {
+    Ok(match (value, split(value, b':')) {
+        ([b'!', name @ ..], _) => EnvOrder::Unset(name.into()),
+        (_, Some((name, value))) => EnvOrder::Set(name.into(), RuleText::parse(value)?),
+        (name, None) => EnvOrder::Set(name.into(), RuleText::parse(b"")?),
+    })
+}
+
+fn redirect(value: &[u8]) -> Told<RuleAction> {
+    Ok(match &value.to_ascii_lowercase()[..] {
+        b"permanent" => RuleAction::Redirect(301),
+        b"seeother" => RuleAction::Redirect(303),
+        digits if digits.first().is_some_and(u8::is_ascii_digit) => {
+            let status = status(digits).ok_or_else(|| {
+                let shown = shown(value);
+                format!("RewriteRule: invalid HTTP response code '{shown}' for flag 'R'")
+            })?;
+            match status {
+                300..=399 => RuleAction::Redirect(status),
+                _ => RuleAction::Status(status),
+            }
+        }
+        _ => RuleAction::Redirect(302),
+    })
+}
+
+/// A status that Apache knows.
+pub(crate) fn status(digits: &[u8]) -> Option<u16> {
+    let status = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    let is_known = matches!(
+        status,
+        100..=103 | 200..=208 | 226 | 300..=305 | 307 | 308 | 400..=417 | 421..=424 | 426 | 428
+            | 429 | 431 | 451 | 500..=508 | 510 | 511
+    );
+    is_known.then_some(status)
+}

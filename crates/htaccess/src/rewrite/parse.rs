@@ -1,0 +1,189 @@
+//! Reads `RewriteEngine`, `RewriteBase`, `RewriteOptions`, `RewriteCond` and `RewriteRule`.
+
+use super::flags::{Passing, RuleAction, RuleFlags, fields};
+use super::template::RuleText;
+use super::{CondTest, Inherits, RewriteCondition, Rewriting, UrlRule};
+use crate::expr::{self, TextOrder};
+use crate::fault::{Told, shown};
+use crate::lines::{ArgumentWords, rewrite_word};
+use crate::pattern::{Letters, Pattern};
+use crate::world::PathTest;
+
+/// LIMIT: conditions of one rule.
+const CONDITIONS_MAX: usize = 1000;
+
+/// `RewriteEngine on|off`
+pub(crate) fn engine(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+    let words: Vec<_> =
+        ArgumentWords::new(arguments).map(|word| word.to_ascii_lowercase()).collect();
+    own.engine = match words.iter().map(|word| &word[..]).collect::<Vec<_>>()[..] {
+        [b"on"] => Some(true),
+        [b"off"] => Some(false),
+        _ => return Err("RewriteEngine must be On or Off".to_owned()),
+    };
+    Ok(())
+}
+
+/// `RewriteBase /url`
+pub(crate) fn base(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+    let words: Vec<_> = ArgumentWords::new(arguments).collect();
+    let [base] = &words[..] else {
+        return Err(
+            "RewriteBase takes one argument, the base URL of the per-directory context".to_owned()
+        );
+    };
+    if base.first() != Some(&b'/') {
+        return Err("RewriteBase: argument is not a valid URL".to_owned());
+    }
+    let mut base = base.clone();
+    if base.last() != Some(&b'/') {
+        base.push(b'/');
+    }
+    own.base = Some(base.into());
+    Ok(())
+}
+
+/// `RewriteOptions …`
+pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+    for word in ArgumentWords::new(arguments) {
+        match &word.to_ascii_lowercase()[..] {
+            b"inherit" => own.inherits = Some(Inherits::Behind),
+            b"inheritbefore" => own.inherits = Some(Inherits::Before),
+            b"inheritdown" => own.bequeaths = Some(Inherits::Behind),
+            b"inheritdownbefore" => own.bequeaths = Some(Inherits::Before),
+            b"ignoreinherit" => own.refuses_bequest = true,
+            b"mergebase" => own.merges_base = true,
+            // They change nothing in this place.
+            b"allowanyuri" | b"longurloptimization" => {}
+            _ => return Err(format!("RewriteOptions: unknown option '{}'", shown(&word))),
+        }
+    }
+    Ok(())
+}
+
+/// `RewriteCond TEXT TEST [FLAGS]`
+pub(crate) fn condition(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+    let (text, test, flags) = three(arguments)
+        .ok_or_else(|| format!("RewriteCond: bad argument line '{}'", shown(arguments)))?;
+    let (mut or_next, mut any_case, mut unvaried) = (false, false, false);
+    if !flags.is_empty() {
+        for (key, _) in fields(flags, "RewriteCond")? {
+            match &key.to_ascii_lowercase()[..] {
+                b"nc" | b"nocase" => any_case = true,
+                b"or" | b"ornext" => or_next = true,
+                b"nv" | b"novary" => unvaried = true,
+                _ => return Err(format!("RewriteCond: unknown flag '{}'", shown(&key))),
+            }
+        }
+    }
+    if own.pending.len() >= CONDITIONS_MAX {
+        return Err("RewriteCond: too many conditions".to_owned());
+    }
+    let is_expr = text.eq_ignore_ascii_case(b"expr");
+    let (negated, test) = match test {
+        [b'!', rest @ ..] if !is_expr => (true, rest),
+        _ => (false, test),
+    };
+    let test = match is_expr {
+        true => CondTest::Holds(Box::new(
+            expr::condition(test).map_err(|why| format!("RewriteCond: {why}"))?,
+        )),
+        false => cond_test(test, any_case)?,
+    };
+    let text = if is_expr { RuleText::parse(b"")? } else { RuleText::parse(text)? };
+    let condition = RewriteCondition { text, test, negated, or_next, any_case, unvaried };
+    own.pending.push(condition);
+    Ok(())
+}
+
+fn cond_test(test: &[u8], any_case: bool) -> Told<CondTest> {
+    use TextOrder as Is;
+    let file = match test {
+        b"-f" => Some(PathTest::File),
+        b"-d" => Some(PathTest::Directory),
+        b"-s" => Some(PathTest::FileWithContent),
+        b"-l" | b"-L" | b"-h" => Some(PathTest::Link),
+        b"-x" => Some(PathTest::Executable),
+        b"-F" | b"-U" => {
+            return Err(format!("RewriteCond: test '{}' is not available here", shown(test)));
+        }
+        _ => None,
+    };
+    if let Some(test) = file {
+        return Ok(CondTest::File(test));
+    }
+    let counts = [
+        (&b"-eq"[..], Is::Equal),
+        (b"-ne", Is::Other),
+        (b"-le", Is::LessOrEqual),
+        (b"-lt", Is::Less),
+        (b"-ge", Is::GreaterOrEqual),
+        (b"-gt", Is::Greater),
+    ];
+    if let Some((name, order)) = counts.iter().find(|(name, _)| test.starts_with(name)) {
+        let number = std::str::from_utf8(&test[name.len()..]).ok();
+        let number = number.and_then(|text| text.trim().parse().ok());
+        return match number {
+            Some(number) => Ok(CondTest::Counts(*order, number)),
+            None => Err(format!("RewriteCond: bad number in '{}'", shown(test))),
+        };
+    }
+    let texts = [
+        (&b">="[..], Is::GreaterOrEqual),
+        (b"<=", Is::LessOrEqual),
+        (b">", Is::Greater),
+        (b"<", Is::Less),
+        (b"=", Is::Equal),
+    ];
+    if test.len() > 1
+        && let Some((name, order)) = texts.iter().find(|(name, _)| test.starts_with(name))
+    {
+        let text = match &test[name.len()..] {
+            b"\"\"" => b"",
+            text => text,
+        };
+        return Ok(CondTest::Compares(*order, RuleText::parse(text)?));
+    }
+    let letters = if any_case { Letters::Any } else { Letters::Exact };
+    Pattern::new(test, letters)
+        .map(CondTest::Matches)
+        .ok_or_else(|| format!("RewriteCond: cannot compile regular expression '{}'", shown(test)))
+}
+
+/// `RewriteRule PATTERN SUBSTITUTION [FLAGS]`
+pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+    let (pattern, substitution, flags) = three(arguments)
+        .ok_or_else(|| format!("RewriteRule: bad argument line '{}'", shown(arguments)))?;
+    let mut flags = match flags {
+        b"" => RuleFlags::default(),
+        _ => RuleFlags::parse(flags)?,
+    };
+    let (negated, pattern) = match pattern {
+        [b'!', rest @ ..] => (true, rest),
+        _ => (false, pattern),
+    };
+    let letters = if flags.any_case { Letters::Any } else { Letters::Exact };
+    let pattern = Pattern::new(pattern, letters).ok_or_else(|| {
+        format!("RewriteRule: cannot compile regular expression '{}'", shown(pattern))
+    })?;
+    if let RuleAction::Status(_) = flags.action
+        && flags.passing == Passing::On
+    {
+        flags.passing = Passing::Last;
+    }
+    let substitution = match substitution {
+        b"-" => None,
+        text => Some(RuleText::parse(text)?),
+    };
+    let conditions = std::mem::take(&mut own.pending);
+    own.rules.push(UrlRule { conditions, pattern, negated, substitution, flags });
+    Ok(())
+}
+
+/// Two arguments, and a third one that may be missing; none where there are fewer or more.
+fn three(arguments: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let (first, rest) = rewrite_word(arguments)?;
+    let (second, rest) = rewrite_word(rest)?;
+    let Some((third, rest)) = rewrite_word(rest) else { return Some((first, second, b"")) };
+    rest.trim_ascii().is_empty().then_some((first, second, third))
+}

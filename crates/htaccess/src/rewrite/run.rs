@@ -1,0 +1,449 @@
+//! One pass of rules over a request. Rounds within it are bounded, and so is the text.
+
+use super::flags::{EnvOrder, Passing, RuleAction};
+use super::outcome::{PassOutcome, RewritePlace, Rewritten};
+use super::template::{BackrefEscape, Backrefs, QuestionMark};
+use super::{CondTest, EffectiveRewriting, RewriteCondition, UrlRule};
+use crate::escape::{is_plain_in_uri, push_hex, push_without_controls};
+use crate::pattern::Groups;
+use crate::world::{Evaluation, Stop};
+
+/// LIMIT: rules tried in one pass, rounds of `[N]` included.
+const TRIES_MAX: usize = 200_000;
+/// LIMIT: bytes of a path or query that a rule makes.
+const TEXT_MAX: usize = 64 * 1024;
+
+/// A pass under way.
+struct Pass<'a> {
+    place: &'a RewritePlace<'a>,
+    /// What is stripped of paths.
+    directory: Option<&'a [u8]>,
+    /// The path on disk or the address, as rules made it.
+    file: Vec<u8>,
+    path_info: &'a [u8],
+    args: Option<Vec<u8>>,
+    /// Whether a rule made the query.
+    made_args: bool,
+    changed: bool,
+    no_escape: bool,
+    redirect: Option<u16>,
+    status: Option<u16>,
+    outcome: PassOutcome,
+}
+
+/// What became of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Applied {
+    No,
+    Yes,
+}
+
+impl EffectiveRewriting<'_> {
+    /// Makes a pass.
+    pub(crate) fn run(
+        &self,
+        place: &RewritePlace<'_>,
+        by: &mut Evaluation<'_>,
+    ) -> Result<PassOutcome, Stop> {
+        let mut pass = Pass {
+            place,
+            directory: self.directory,
+            file: place.file.to_vec(),
+            path_info: place.path_info,
+            args: place.args.map(<[u8]>::to_vec),
+            made_args: false,
+            changed: false,
+            no_escape: false,
+            redirect: None,
+            status: None,
+            outcome: PassOutcome::default(),
+        };
+        pass.walk(&self.rules, by)?;
+        pass.finish(self.base)
+    }
+}
+
+impl Pass<'_> {
+    fn walk(&mut self, lists: &[&[UrlRule]], by: &mut Evaluation<'_>) -> Result<(), Stop> {
+        let rules: Vec<&UrlRule> = lists.iter().copied().flatten().collect();
+        let (mut at, mut tries, mut rounds) = (0, 0, 0);
+        while let Some(rule) = rules.get(at) {
+            tries += 1;
+            if tries > TRIES_MAX {
+                return Err(Stop::Refused(500, "too many rules tried in one pass"));
+            }
+            at += 1;
+            if rule.flags.not_inside && self.place.is_inside {
+                continue;
+            }
+            if self.apply(rule, by)? == Applied::No {
+                // All that is chained to it is left out.
+                if rule.flags.is_chained {
+                    while rules.get(at).is_some_and(|next| next.flags.is_chained) {
+                        at += 1;
+                    }
+                    at += 1;
+                }
+                continue;
+            }
+            if self.status.is_some() {
+                return Ok(());
+            }
+            match rule.flags.passing {
+                Passing::On => at += rule.flags.skips,
+                Passing::Last => return Ok(()),
+                Passing::End => {
+                    self.outcome.ends = true;
+                    return Ok(());
+                }
+                Passing::Again(rounds_max) => {
+                    rounds += 1;
+                    if rounds > rounds_max {
+                        return Err(Stop::Refused(
+                            500,
+                            "exceeded maximum number of rounds via the [N] flag",
+                        ));
+                    }
+                    at = 0;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the pattern of a rule is applied to.
+    fn subject(&self) -> Vec<u8> {
+        let whole = [&self.file[..], self.path_info].concat();
+        match self.directory.and_then(|directory| whole.strip_prefix(directory)) {
+            Some(rest) => rest.to_vec(),
+            None => whole,
+        }
+    }
+
+    fn apply(&mut self, rule: &UrlRule, by: &mut Evaluation<'_>) -> Result<Applied, Stop> {
+        let subject = self.subject();
+        let (mut of_rule, mut of_condition) = (Groups::default(), Groups::default());
+        let matched = rule.pattern.find(&subject, &mut of_rule)?;
+        if matched == rule.negated {
+            return Ok(Applied::No);
+        }
+        if rule.negated {
+            of_rule.clear();
+        }
+        if !self.meets(&rule.conditions, &of_rule, &mut of_condition, by)? {
+            return Ok(Applied::No);
+        }
+        let backrefs = Backrefs { rule: &of_rule, condition: &of_condition };
+        let made = match &rule.substitution {
+            Some(substitution) if !matches!(rule.flags.action, RuleAction::Status(_)) => {
+                let mut made = Vec::new();
+                let mark = substitution.push(backrefs, &rule.flags.escape, by, &mut made);
+                if mark == QuestionMark::Foreign
+                    && !rule.flags.allows_question_mark
+                    && self.place.target.windows(3).any(|three| three.eq_ignore_ascii_case(b"%3f"))
+                {
+                    let why = "Unsafe URL with %3f URL rewritten without UnsafeAllow3F";
+                    return Err(Stop::Refused(403, why));
+                }
+                Some(made)
+            }
+            _ => None,
+        };
+        self.side_effects(rule, backrefs, by);
+        if let RuleAction::Status(status) = rule.flags.action {
+            self.status = Some(status);
+            return Ok(Applied::Yes);
+        }
+        if let Some(made) = made {
+            self.take(rule, made)?;
+        }
+        Ok(Applied::Yes)
+    }
+
+    fn side_effects(&mut self, rule: &UrlRule, backrefs: Backrefs<'_>, by: &mut Evaluation<'_>) {
+        for order in &rule.flags.env {
+            match order {
+                EnvOrder::Set(name, value) => {
+                    let value = value.value(backrefs, by);
+                    by.env.set(name, &value);
+                }
+                EnvOrder::Unset(name) => by.env.unset(name),
+            }
+        }
+        for cookie in &rule.flags.cookies {
+            let text = cookie.value(backrefs, by);
+            if let Some(cookie) = set_cookie(&text, self.place.now)
+                && !self.outcome.cookies.contains(&cookie)
+            {
+                self.outcome.cookies.push(cookie);
+            }
+        }
+        if let Some(media_type) = &rule.flags.media_type {
+            self.outcome.media_type = Some(media_type.value(backrefs, by));
+        }
+        if let Some(handler) = &rule.flags.handler {
+            self.outcome.handler = Some(handler.value(backrefs, by));
+        }
+    }
+
+    /// The request is what a rule made of it.
+    fn take(&mut self, rule: &UrlRule, made: Vec<u8>) -> Result<(), Stop> {
+        self.changed = true;
+        self.no_escape = rule.flags.no_escape;
+        if rule.flags.discards_path_info {
+            self.path_info = b"";
+        }
+        let made = self.split_query(rule, made);
+        let is_address = scheme_len(&made).is_some();
+        self.file = match (is_address, made.first()) {
+            (true, _) | (_, Some(b'/')) => made,
+            _ => [self.directory.unwrap_or(b"/"), &made].concat(),
+        };
+        if let RuleAction::Redirect(status) = rule.flags.action {
+            self.redirect = Some(status);
+            if !is_address {
+                self.file = [self.place.origin, &self.file].concat();
+            }
+        }
+        let args = self.args.as_ref().map_or(0, Vec::len);
+        if self.file.len() > TEXT_MAX || args > TEXT_MAX {
+            return Err(Stop::Refused(500, "a rule made an address that is too long"));
+        }
+        Ok(())
+    }
+
+    /// Takes the query from what a rule made.
+    fn split_query(&mut self, rule: &UrlRule, mut made: Vec<u8>) -> Vec<u8> {
+        let query = rule.flags.query;
+        if query.discards && self.args.take().is_some() {
+            self.made_args = true;
+        }
+        let is_mark = |byte: &u8| *byte == b'?';
+        let mark = match query.splits_last {
+            true => made.iter().rposition(is_mark),
+            false => made.iter().position(is_mark),
+        };
+        let Some(mark) = mark else { return made };
+        let mut args = made.split_off(mark);
+        args.remove(0);
+        if query.appends
+            && let Some(old) = self.args.take().filter(|old| !old.is_empty())
+        {
+            if !args.is_empty() {
+                args.push(b'&');
+            }
+            args.extend_from_slice(&old);
+        }
+        if args.last() == Some(&b'&') {
+            args.pop();
+        }
+        self.args = (!args.is_empty()).then_some(args);
+        self.made_args = true;
+        made
+    }
+
+    /// Whether the conditions hold; `of_condition` has what the last one that matched captured.
+    fn meets(
+        &self,
+        conditions: &[RewriteCondition],
+        of_rule: &Groups,
+        of_condition: &mut Groups,
+        by: &mut Evaluation<'_>,
+    ) -> Result<bool, Stop> {
+        let mut at = 0;
+        while let Some(condition) = conditions.get(at) {
+            at += 1;
+            let holds = condition.holds(of_rule, of_condition, by)?;
+            if holds && !condition.unvaried {
+                condition.text.headers().for_each(|name| by.vary_by(name));
+            }
+            match (holds, condition.or_next) {
+                (false, false) => return Ok(false),
+                (true, true) => {
+                    while conditions.get(at).is_some_and(|next| next.or_next) {
+                        at += 1;
+                    }
+                    at += 1;
+                }
+                (true, false) | (false, true) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    fn finish(mut self, base: Option<&[u8]>) -> Result<PassOutcome, Stop> {
+        self.outcome.result = match (self.status, self.changed) {
+            (Some(status), _) => Rewritten::Status(status),
+            (None, false) => Rewritten::Nothing,
+            (None, true) if scheme_len(&self.file).is_some() => self.sent_away(base),
+            (None, true) => self.inside(base)?,
+        };
+        Ok(self.outcome)
+    }
+
+    /// `file` with the directory's prefix replaced by the base.
+    fn with_base(&self, file: &[u8], base: Option<&[u8]>) -> Vec<u8> {
+        if let (Some(base), Some(directory)) = (base, self.directory)
+            && let Some(rest) = file.strip_prefix(directory)
+        {
+            return [base, rest].concat();
+        }
+        file.to_vec()
+    }
+
+    fn sent_away(&self, base: Option<&[u8]>) -> Rewritten {
+        let host = scheme_len(&self.file).unwrap_or(0);
+        let path = self.file[host..].iter().position(|byte| *byte == b'/');
+        let (origin, path) = self.file.split_at(path.map_or(self.file.len(), |at| host + at));
+        let path = self.with_base(path, base);
+        let mut address = Vec::new();
+        if self.no_escape {
+            push_without_controls(&[origin, &path].concat(), &mut address);
+        } else {
+            push_without_controls(origin, &mut address);
+            push_hex(&path, is_plain_in_uri, &mut address);
+        }
+        if let Some(args) = &self.args {
+            address.push(b'?');
+            match self.no_escape || !self.made_args {
+                true => push_without_controls(args, &mut address),
+                false => push_hex(args, is_plain_in_uri, &mut address),
+            }
+        }
+        Rewritten::Redirect(self.redirect.unwrap_or(302), address)
+    }
+
+    fn inside(&self, base: Option<&[u8]>) -> Result<Rewritten, Stop> {
+        let whole = [self.place.file, self.place.path_info].concat();
+        let is_same = self.file == self.place.file || self.file == whole;
+        let args = self.args.clone();
+        if is_same && !self.made_args {
+            return Ok(Rewritten::Nothing);
+        }
+        if self.made_args
+            && let Some(args) = &args
+            && args.iter().any(|byte| byte.is_ascii_control() || *byte == b' ')
+        {
+            let why = "Rewritten query string contains control characters or spaces";
+            return Err(Stop::Refused(403, why));
+        }
+        if is_same {
+            return Ok(Rewritten::Query(args));
+        }
+        let path = self.with_base(&self.file, base);
+        let path = match path.strip_prefix(self.place.root) {
+            Some(rest) if rest.first() == Some(&b'/') => [self.place.prefix, rest].concat(),
+            _ => path,
+        };
+        if path.first() != Some(&b'/') {
+            return Err(Stop::Refused(400, "rewritten to something that is no path"));
+        }
+        if leaves_root(&path) {
+            return Err(Stop::Refused(400, "invalid URI path after rewriting"));
+        }
+        Ok(Rewritten::Inside { path, args })
+    }
+}
+
+impl RewriteCondition {
+    fn holds(
+        &self,
+        of_rule: &Groups,
+        of_condition: &mut Groups,
+        by: &mut Evaluation<'_>,
+    ) -> Result<bool, Stop> {
+        let backrefs = Backrefs { rule: of_rule, condition: of_condition };
+        let mut text = Vec::new();
+        self.text.push(backrefs, &BackrefEscape::No, by, &mut text);
+        let holds = match &self.test {
+            CondTest::Matches(pattern) => {
+                let mut groups = Groups::default();
+                let matched = pattern.find(&text, &mut groups)?;
+                if matched && !self.negated {
+                    *of_condition = groups;
+                }
+                matched
+            }
+            CondTest::Compares(order, with) => {
+                let mut with = with.value(backrefs, by);
+                if self.any_case {
+                    text.make_ascii_lowercase();
+                    with.make_ascii_lowercase();
+                }
+                // As in Apache, a longer text is greater.
+                order.holds((text.len(), &text).cmp(&(with.len(), &with)))
+            }
+            CondTest::Counts(order, with) => {
+                order.holds(crate::expr::leading_number(&text).cmp(with))
+            }
+            CondTest::File(_) if text.is_empty() => false,
+            CondTest::File(test) => by.world.test(*test, &text)?,
+            CondTest::Holds(expr) => expr.holds_with(by, of_condition)?,
+        };
+        Ok(holds != self.negated)
+    }
+}
+
+/// How long `scheme://` is with which an address begins.
+fn scheme_len(text: &[u8]) -> Option<usize> {
+    let len = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'+').count();
+    let starts = len > 0 && text[0].is_ascii_alphabetic();
+    (starts && text[len..].starts_with(b"://")).then_some(len + 3)
+}
+
+/// Whether the dot segments of a path lead above its root.
+fn leaves_root(path: &[u8]) -> bool {
+    let mut depth = 0_i32;
+    for segment in path.split(|byte| *byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => depth -= 1,
+            _ => depth += 1,
+        }
+        if depth < 0 {
+            return true;
+        }
+    }
+    false
+}
+
+/// The field value of `name:value:domain:minutes:path:secure:httponly:samesite`; none if name or
+/// value are missing.
+fn set_cookie(text: &[u8], now: u64) -> Option<Vec<u8>> {
+    let (text, separator) = match text {
+        [b';', rest @ ..] => (rest, b';'),
+        _ => (text, b':'),
+    };
+    let mut parts = text.split(|byte| *byte == separator);
+    let (name, value) = (parts.next()?, parts.next()?);
+    let mut next = || parts.next().unwrap_or_default();
+    let (domain, minutes, path) = (next(), next(), next());
+    let (secure, http_only, same_site) = (next(), next(), next());
+    let mut out = [name, b"=", value].concat();
+    let path = if path.is_empty() { b"/" } else { path };
+    out.extend_from_slice(b"; path=");
+    out.extend_from_slice(path);
+    if !domain.is_empty() && !domain.eq_ignore_ascii_case(b"invalid") {
+        out.extend_from_slice(b"; domain=");
+        out.extend_from_slice(domain);
+    }
+    let minutes = crate::expr::leading_number(minutes);
+    if minutes != 0 {
+        let at = now.saturating_add_signed(minutes.saturating_mul(60));
+        out.extend_from_slice(b"; expires=");
+        out.extend_from_slice(&bolide_http::date::http_date(at.min(i64::MAX as u64) as i64));
+    }
+    let is_true = |text: &[u8]| matches!(&text.to_ascii_lowercase()[..], b"true" | b"1" | b"yes");
+    if is_true(secure) || secure.eq_ignore_ascii_case(b"secure") {
+        out.extend_from_slice(b"; secure");
+    }
+    if is_true(http_only) || http_only.eq_ignore_ascii_case(b"httponly") {
+        out.extend_from_slice(b"; HttpOnly");
+    }
+    if !same_site.is_empty() && same_site != b"0" && !same_site.eq_ignore_ascii_case(b"false") {
+        out.extend_from_slice(b"; SameSite=");
+        out.extend_from_slice(same_site);
+    }
+    let is_clean = !out.iter().any(u8::is_ascii_control);
+    is_clean.then_some(out)
+}

@@ -1,0 +1,183 @@
+//! Texts with back-references and variables, as rules and conditions have them.
+
+use crate::escape::push_hex;
+use crate::fault::Told;
+use crate::pattern::Groups;
+use crate::variable::{Variable, split};
+use crate::world::Evaluation;
+
+/// How what a back-reference stands for is escaped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum BackrefEscape {
+    #[default]
+    No,
+    /// `B`, with the bytes that `BNE` excepts.
+    All { except: Box<[u8]>, blank: Blank },
+    /// `B=…`
+    Only { bytes: Box<[u8]>, blank: Blank },
+    /// `BCTLS`: blanks and control characters.
+    Controls,
+}
+
+/// How a blank is escaped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Blank {
+    #[default]
+    Plus,
+    /// `BNP`
+    Percent,
+}
+
+impl BackrefEscape {
+    fn push(&self, text: &[u8], out: &mut Vec<u8>) {
+        let with_blanks = |blank: Blank, stays: &dyn Fn(u8) -> bool, out: &mut Vec<u8>| {
+            for &byte in text {
+                match (byte, blank) {
+                    (b' ', Blank::Plus) if !stays(b' ') => out.push(b'+'),
+                    _ => push_hex(&[byte], stays, out),
+                }
+            }
+        };
+        match self {
+            Self::No => out.extend_from_slice(text),
+            Self::All { except, blank } => {
+                let stays = |byte: u8| {
+                    byte.is_ascii_alphanumeric() || byte == b'_' || except.contains(&byte)
+                };
+                with_blanks(*blank, &stays, out);
+            }
+            Self::Only { bytes, blank } => {
+                with_blanks(*blank, &|byte| !bytes.contains(&byte), out);
+            }
+            Self::Controls => push_hex(text, |byte| !byte.is_ascii_control() && byte != b' ', out),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Text(Box<[u8]>),
+    /// `$n`
+    OfRule(u8),
+    /// `%n`
+    OfCondition(u8),
+    Of(Variable),
+}
+
+/// A text with back-references and variables.
+#[derive(Clone, Debug)]
+pub(crate) struct RuleText {
+    parts: Vec<Part>,
+}
+
+/// What the groups of the rule and of its last condition hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backrefs<'a> {
+    pub(crate) rule: &'a Groups,
+    pub(crate) condition: &'a Groups,
+}
+
+/// Whether a `?` of the text came from the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuestionMark {
+    Foreign,
+    None,
+}
+
+impl RuleText {
+    /// Reads it.
+    pub(crate) fn parse(source: &[u8]) -> Told<Self> {
+        let mut parts = Vec::new();
+        let mut text = Vec::new();
+        let mut rest = source;
+        while let [first, after @ ..] = rest {
+            let (part, behind) = match (first, after) {
+                (b'\\', [escaped, behind @ ..]) => {
+                    text.push(*escaped);
+                    rest = behind;
+                    continue;
+                }
+                (b'$', [digit @ b'0'..=b'9', behind @ ..]) => (Part::OfRule(digit - b'0'), behind),
+                (b'%', [digit @ b'0'..=b'9', behind @ ..]) => {
+                    (Part::OfCondition(digit - b'0'), behind)
+                }
+                (b'$', [b'{', inner @ ..]) if split(inner, b'}').is_some() => {
+                    return Err("RewriteMap is not available here".to_owned());
+                }
+                (b'%', [b'{', inner @ ..]) => match split(inner, b'}') {
+                    Some((name, behind)) => {
+                        let variable = Variable::parse(name)?;
+                        (Part::Of(variable.unwrap_or(Variable::Fixed(""))), behind)
+                    }
+                    None => {
+                        text.push(*first);
+                        rest = after;
+                        continue;
+                    }
+                },
+                _ => {
+                    text.push(*first);
+                    rest = after;
+                    continue;
+                }
+            };
+            if !text.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut text).into()));
+            }
+            parts.push(part);
+            rest = behind;
+        }
+        if !text.is_empty() {
+            parts.push(Part::Text(text.into()));
+        }
+        Ok(Self { parts })
+    }
+
+    /// Headers that it names.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Of(variable) => variable.header(),
+            _ => None,
+        })
+    }
+
+    /// Appends its value; whether a `?` of the path came from the request.
+    pub(crate) fn push(
+        &self,
+        backrefs: Backrefs<'_>,
+        escape: &BackrefEscape,
+        by: &Evaluation<'_>,
+        out: &mut Vec<u8>,
+    ) -> QuestionMark {
+        let mut mark = QuestionMark::None;
+        let mut in_query = false;
+        for part in &self.parts {
+            let start = out.len();
+            match part {
+                Part::Text(text) => {
+                    out.extend_from_slice(text);
+                    in_query |= text.contains(&b'?');
+                    continue;
+                }
+                Part::OfRule(number) => {
+                    escape.push(backrefs.rule.of(usize::from(*number)), out);
+                }
+                Part::OfCondition(number) => {
+                    escape.push(backrefs.condition.of(usize::from(*number)), out);
+                }
+                Part::Of(variable) => variable.push(by, out),
+            }
+            if !in_query && out[start..].contains(&b'?') {
+                mark = QuestionMark::Foreign;
+            }
+        }
+        mark
+    }
+
+    /// Its value without groups.
+    pub(crate) fn value(&self, backrefs: Backrefs<'_>, by: &Evaluation<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.push(backrefs, &BackrefEscape::No, by, &mut out);
+        out
+    }
+}

@@ -1,0 +1,170 @@
+//! `SetEnv`, `UnsetEnv`, `SetEnvIf`, `BrowserMatch` and their kin.
+
+use crate::expr::{self, Expr};
+use crate::fault::{Told, shown};
+use crate::lines::ArgumentWords;
+use crate::pattern::{Groups, Letters, Pattern};
+use crate::variable::{RequestVariable, split};
+use crate::world::{Evaluation, Stop};
+
+/// `SetEnv` and `UnsetEnv`.
+#[derive(Clone, Debug)]
+pub(crate) enum EnvRule {
+    Set(Box<[u8]>, Box<[u8]>),
+    Unset(Box<[u8]>),
+}
+
+/// A name and its value; none takes it away.
+type EnvChange = (Box<[u8]>, Option<Box<[u8]>>);
+
+/// What `SetEnvIf` looks at.
+#[derive(Clone, Debug)]
+enum Attribute {
+    Request(RequestVariable),
+    /// A header, or a variable of the environment where there is no such header.
+    Named(Box<[u8]>),
+    /// All headers whose names match.
+    Headers(Pattern),
+}
+
+/// One line of `SetEnvIf`.
+#[derive(Clone, Debug)]
+pub(crate) struct EnvCondition {
+    test: EnvTest,
+    /// Names and values; none is taken away.
+    orders: Vec<EnvChange>,
+}
+
+#[derive(Clone, Debug)]
+enum EnvTest {
+    Matches(Attribute, Pattern),
+    Holds(Expr),
+}
+
+/// `SetEnvIf ATTRIBUTE REGEX VARIABLE…`
+pub(crate) fn set_env_if(arguments: &[u8], letters: Letters) -> Told<EnvCondition> {
+    let mut words = ArgumentWords::new(arguments);
+    let attribute = words.next_word().ok_or_else(|| missing("SetEnvIf"))?;
+    let attribute = match &attribute.to_ascii_lowercase()[..] {
+        b"remote_addr" | b"remote_host" => Attribute::Request(RequestVariable::RemoteAddr),
+        b"server_addr" => Attribute::Request(RequestVariable::ServerAddr),
+        b"request_method" => Attribute::Request(RequestVariable::RequestMethod),
+        b"request_protocol" => Attribute::Request(RequestVariable::ServerProtocol),
+        b"request_uri" => Attribute::Request(RequestVariable::RequestUri),
+        _ if attribute.iter().any(|byte| b"^$*+?.()[]{}|\\".contains(byte)) => {
+            Attribute::Headers(pattern(&attribute, Letters::Any)?)
+        }
+        _ => Attribute::Named(attribute.into()),
+    };
+    matching(attribute, words, letters)
+}
+
+/// `BrowserMatch REGEX VARIABLE…`
+pub(crate) fn browser_match(arguments: &[u8], letters: Letters) -> Told<EnvCondition> {
+    matching(Attribute::Named(b"user-agent"[..].into()), ArgumentWords::new(arguments), letters)
+}
+
+fn matching(
+    attribute: Attribute,
+    mut words: ArgumentWords<'_>,
+    letters: Letters,
+) -> Told<EnvCondition> {
+    let regex = words.next_word().ok_or_else(|| missing("SetEnvIf"))?;
+    let test = EnvTest::Matches(attribute, pattern(&regex, letters)?);
+    Ok(EnvCondition { test, orders: orders(words)? })
+}
+
+/// `SetEnvIfExpr EXPR VARIABLE…`
+pub(crate) fn set_env_if_expr(arguments: &[u8]) -> Told<EnvCondition> {
+    let mut words = ArgumentWords::new(arguments);
+    let expr = words.next_word().ok_or_else(|| missing("SetEnvIfExpr"))?;
+    Ok(EnvCondition { test: EnvTest::Holds(expr::condition(&expr)?), orders: orders(words)? })
+}
+
+fn missing(directive: &str) -> String {
+    format!("Missing envariable expression for {directive}")
+}
+
+fn pattern(source: &[u8], letters: Letters) -> Told<Pattern> {
+    Pattern::new(source, letters)
+        .ok_or_else(|| format!("SetEnvIf: regex could not be compiled: '{}'", shown(source)))
+}
+
+fn orders(words: ArgumentWords<'_>) -> Told<Vec<EnvChange>> {
+    let orders: Vec<_> = words
+        .map(|word| match (&word[..], split(&word, b'=')) {
+            ([b'!', name @ ..], _) => (name.into(), None),
+            (_, Some((name, value))) => (name.into(), Some(value.into())),
+            (name, None) => (name.into(), Some(b"1"[..].into())),
+        })
+        .collect();
+    if orders.is_empty() { Err(missing("SetEnvIf")) } else { Ok(orders) }
+}
+
+impl EnvCondition {
+    /// Sets the variables if it holds.
+    pub(crate) fn apply(&self, by: &mut Evaluation<'_>) -> Result<(), Stop> {
+        let mut groups = Groups::default();
+        let holds = match &self.test {
+            EnvTest::Holds(expr) => expr.holds_with(by, &mut groups)?,
+            EnvTest::Matches(attribute, pattern) => {
+                pattern.find(&attribute.value(by)?, &mut groups)?
+            }
+        };
+        if !holds {
+            return Ok(());
+        }
+        for (name, value) in &self.orders {
+            match value {
+                Some(value) => by.env.set(name, &with_groups(value, &groups)),
+                None => by.env.unset(name),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Attribute {
+    fn value(&self, by: &Evaluation<'_>) -> Result<Vec<u8>, Stop> {
+        let mut out = Vec::new();
+        match self {
+            Self::Request(which) => by.world.variable(*which, &mut out),
+            Self::Named(name) => {
+                if !by.world.header(name, &mut out) {
+                    out.extend_from_slice(by.env.of(name).unwrap_or_default());
+                }
+            }
+            Self::Headers(pattern) => {
+                let mut all = Vec::new();
+                by.world.each_header(&mut |name, value| all.push((name.to_vec(), value.to_vec())));
+                for (name, value) in all {
+                    if pattern.is_match(&name)? {
+                        out = value;
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// `value` with `$n` replaced.
+fn with_groups(value: &[u8], groups: &Groups) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::new(), value);
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match (first, after) {
+            (b'$', [digit @ b'0'..=b'9', behind @ ..]) => {
+                out.extend_from_slice(groups.of(usize::from(digit - b'0')));
+                rest = behind;
+            }
+            (b'\\', [escaped @ (b'$' | b'\\'), behind @ ..]) => {
+                out.push(*escaped);
+                rest = behind;
+            }
+            _ => out.push(*first),
+        }
+    }
+    out
+}

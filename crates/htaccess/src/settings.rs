@@ -1,0 +1,97 @@
+//! All that one place (a file, or a section of it) says, and its sections.
+
+use crate::access::{HostAccess, Requirement};
+use crate::expires::Expiry;
+use crate::expr::Expr;
+use crate::headers::HeaderLine;
+use crate::mime::MimeRules;
+use crate::options::OptionsChange;
+use crate::pattern::Pattern;
+use crate::redirect::{ErrorAnswer, Redirection};
+use crate::rewrite::Rewriting;
+use crate::setenv::{EnvCondition, EnvRule};
+
+/// A parsed file.
+#[derive(Clone, Debug, Default)]
+pub struct HtaccessFile {
+    pub(crate) settings: Settings,
+}
+
+/// What one place says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// Lines of `Require`; empty for none.
+    pub(crate) rules: Vec<Requirement>,
+    pub(crate) merging: Option<AuthMerging>,
+    pub(crate) hosts: HostAccess,
+    pub(crate) needs_tls: bool,
+    pub(crate) auth_type: Option<AuthScheme>,
+    pub(crate) auth_name: Option<Box<[u8]>>,
+    pub(crate) user_file: Option<Box<[u8]>>,
+    pub(crate) group_file: Option<Box<[u8]>>,
+    pub(crate) rewriting: Rewriting,
+    pub(crate) options: Option<OptionsChange>,
+    pub(crate) index: Option<Vec<Box<[u8]>>>,
+    pub(crate) slash: Option<bool>,
+    /// The inner none is `disabled`.
+    pub(crate) fallback: Option<Option<Box<[u8]>>>,
+    pub(crate) hidden: Vec<Box<[u8]>>,
+    pub(crate) headers: Vec<HeaderLine>,
+    pub(crate) request_headers: Vec<HeaderLine>,
+    pub(crate) expiry: Expiry,
+    pub(crate) errors: Vec<(u16, ErrorAnswer)>,
+    pub(crate) redirects: Vec<Redirection>,
+    pub(crate) mime: MimeRules,
+    pub(crate) env: Vec<EnvRule>,
+    pub(crate) env_if: Vec<EnvCondition>,
+    pub(crate) etag: Option<EtagParts>,
+    pub(crate) body_max: Option<u64>,
+    pub(crate) php: Vec<PhpSetting>,
+    pub(crate) sections: Vec<FileSection>,
+}
+
+/// How `Require` of a place and of that above are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AuthMerging {
+    Off,
+    And,
+    Or,
+}
+
+/// How a client shows who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AuthScheme {
+    /// Not at all.
+    None,
+    /// Name and password.
+    Basic,
+}
+
+/// What an `ETag` is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EtagParts {
+    /// There is none.
+    None,
+    /// Time and size, as the server always makes it.
+    Usual,
+}
+
+/// A setting of PHP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhpSetting {
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// Its value; `1` or `0` of a flag. None for `none`, which takes it back.
+    pub value: Option<Box<[u8]>>,
+}
+
+/// A section, and what it says.
+#[derive(Clone, Debug)]
+pub(crate) enum FileSection {
+    /// `<Files>` with wildcards.
+    Named(Box<[u8]>, Box<Settings>),
+    /// `<FilesMatch>`
+    Matching(Pattern, Box<Settings>),
+    /// `<If>` and what belongs to it; `<Else>` has no condition. The first that holds applies.
+    Branches(Vec<(Option<Expr>, Settings)>),
+}

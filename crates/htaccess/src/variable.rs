@@ -1,0 +1,185 @@
+//! Variables by name: `%{NAME}` of rewriting and of expressions. Refuses names that would need a
+//! subrequest or a certificate, which are not to be had here.
+
+use crate::fault::{Told, shown};
+use crate::world::Evaluation;
+
+/// What a request is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestVariable {
+    /// The path on disk, to the first element that is not there.
+    RequestFilename,
+    /// The decoded path.
+    RequestUri,
+    /// What stands behind the file in the path.
+    PathInfo,
+    /// The method.
+    RequestMethod,
+    /// `http` or `https`
+    RequestScheme,
+    /// The request line as sent.
+    TheRequest,
+    /// The query, undecoded.
+    QueryString,
+    /// The client's address.
+    RemoteAddr,
+    /// The client's port.
+    RemotePort,
+    /// The user.
+    RemoteUser,
+    /// `Basic` if there is a user.
+    AuthType,
+    /// The server's name.
+    ServerName,
+    /// The server's port.
+    ServerPort,
+    /// The server's address.
+    ServerAddr,
+    /// `HTTP/1.1`
+    ServerProtocol,
+    /// What calls itself the server.
+    ServerSoftware,
+    /// The directory that URLs lead to.
+    DocumentRoot,
+    /// The directory that this URL's prefix leads to.
+    ContextDocumentRoot,
+    /// That prefix.
+    ContextPrefix,
+    /// `on` or `off`
+    Https,
+    /// A part of the date.
+    Time(TimePart),
+}
+
+/// A part of the date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimePart {
+    /// `2026`
+    Year,
+    /// `01`–`12`
+    Month,
+    /// `01`–`31`
+    Day,
+    /// `00`–`23`
+    Hour,
+    /// `00`–`59`
+    Minute,
+    /// `00`–`60`
+    Second,
+    /// `0` (Sunday) – `6`
+    Weekday,
+    /// All but the weekday in a row.
+    Whole,
+}
+
+/// A variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// Of the request.
+    Request(RequestVariable),
+    /// A header.
+    Header(Box<[u8]>),
+    /// An environment variable.
+    Env(Box<[u8]>),
+    /// Always this text.
+    Fixed(&'static str),
+}
+
+/// Headers that have a name of their own.
+const HEADERS: [(&str, &str); 7] = [
+    ("HTTP_ACCEPT", "accept"),
+    ("HTTP_COOKIE", "cookie"),
+    ("HTTP_FORWARDED", "forwarded"),
+    ("HTTP_HOST", "host"),
+    ("HTTP_PROXY_CONNECTION", "proxy-connection"),
+    ("HTTP_REFERER", "referer"),
+    ("HTTP_USER_AGENT", "user-agent"),
+];
+
+impl Variable {
+    /// The variable called `name`; none if there is no such one.
+    ///
+    /// # Errors
+    ///
+    /// It is one that is not to be had here.
+    pub(crate) fn parse(name: &[u8]) -> Told<Option<Self>> {
+        use RequestVariable as Of;
+        if let Some((kind, rest)) = split(name, b':') {
+            return match kind.to_ascii_uppercase().as_slice() {
+                b"HTTP" => Ok(Some(Self::Header(rest.to_ascii_lowercase().into()))),
+                b"ENV" => Ok(Some(Self::Env(rest.into()))),
+                b"SSL" | b"LA-U" | b"LA-F" => {
+                    Err(format!("%{{{}}} is not available here", shown(name)))
+                }
+                _ => Ok(None),
+            };
+        }
+        let upper = name.to_ascii_uppercase();
+        let Ok(upper) = std::str::from_utf8(&upper) else { return Ok(None) };
+        if let Some((_, header)) = HEADERS.iter().find(|(known, _)| *known == upper) {
+            return Ok(Some(Self::Header(header.as_bytes().into())));
+        }
+        let which = match upper {
+            "REQUEST_FILENAME" | "SCRIPT_FILENAME" => Of::RequestFilename,
+            "REQUEST_URI" => Of::RequestUri,
+            "PATH_INFO" => Of::PathInfo,
+            "REQUEST_METHOD" => Of::RequestMethod,
+            "REQUEST_SCHEME" => Of::RequestScheme,
+            "THE_REQUEST" => Of::TheRequest,
+            "QUERY_STRING" => Of::QueryString,
+            "REMOTE_ADDR" | "REMOTE_HOST" | "CONN_REMOTE_ADDR" => Of::RemoteAddr,
+            "REMOTE_PORT" => Of::RemotePort,
+            "REMOTE_USER" => Of::RemoteUser,
+            "AUTH_TYPE" => Of::AuthType,
+            "SERVER_NAME" => Of::ServerName,
+            "SERVER_PORT" => Of::ServerPort,
+            "SERVER_ADDR" => Of::ServerAddr,
+            "SERVER_PROTOCOL" => Of::ServerProtocol,
+            "SERVER_SOFTWARE" => Of::ServerSoftware,
+            "DOCUMENT_ROOT" => Of::DocumentRoot,
+            "CONTEXT_DOCUMENT_ROOT" => Of::ContextDocumentRoot,
+            "CONTEXT_PREFIX" => Of::ContextPrefix,
+            "HTTPS" => Of::Https,
+            "TIME_YEAR" => Of::Time(TimePart::Year),
+            "TIME_MON" => Of::Time(TimePart::Month),
+            "TIME_DAY" => Of::Time(TimePart::Day),
+            "TIME_HOUR" => Of::Time(TimePart::Hour),
+            "TIME_MIN" => Of::Time(TimePart::Minute),
+            "TIME_SEC" => Of::Time(TimePart::Second),
+            "TIME_WDAY" => Of::Time(TimePart::Weekday),
+            "TIME" => Of::Time(TimePart::Whole),
+            "IS_SUBREQ" => return Ok(Some(Self::Fixed("false"))),
+            "SCRIPT_USER" | "SCRIPT_GROUP" => {
+                return Err(format!("%{{{upper}}} is not available here"));
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Self::Request(which)))
+    }
+
+    /// Appends its value.
+    pub(crate) fn push(&self, evaluation: &Evaluation<'_>, out: &mut Vec<u8>) {
+        match self {
+            Self::Request(which) => evaluation.world.variable(*which, out),
+            Self::Header(name) => {
+                evaluation.world.header(name, out);
+            }
+            Self::Env(name) => out.extend_from_slice(evaluation.env.of(name).unwrap_or_default()),
+            Self::Fixed(text) => out.extend_from_slice(text.as_bytes()),
+        }
+    }
+
+    /// The header that it is of.
+    pub(crate) fn header(&self) -> Option<&[u8]> {
+        match self {
+            Self::Header(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// What stands before and behind the first `at` in `text`.
+pub(crate) fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+    let place = text.iter().position(|byte| *byte == at)?;
+    Some((&text[..place], &text[place + 1..]))
+}

@@ -1,0 +1,139 @@
+//! What an evaluation asks of who calls it, and what it knows of environment variables.
+//!
+//! The caller lends the request; nothing here looks at a disk or a clock. A question that the
+//! caller cannot answer yet stops the evaluation, which is made again from its beginning.
+
+use std::net::IpAddr;
+
+use crate::variable::RequestVariable;
+
+/// Why an evaluation ends without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The caller has to find something out first.
+    Wait,
+    /// This expression took too many steps.
+    GaveUp(Box<[u8]>),
+    /// The request is refused with this status, for this reason.
+    Refused(u16, &'static str),
+}
+
+/// What can be asked about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathTest {
+    /// `-d`
+    Directory,
+    /// `-f`
+    File,
+    /// `-s`
+    FileWithContent,
+    /// `-l`, `-h`, `-L`
+    Link,
+    /// `-x`
+    Executable,
+    /// `-e`
+    Anything,
+}
+
+/// The request, as an evaluation sees it.
+pub trait Surroundings {
+    /// Appends a variable's value.
+    fn variable(&self, which: RequestVariable, out: &mut Vec<u8>);
+    /// Appends a request header's value; false if there is none.
+    fn header(&self, name: &[u8], out: &mut Vec<u8>) -> bool;
+    /// Shows all request headers.
+    fn each_header(&self, visit: &mut dyn FnMut(&[u8], &[u8]));
+    /// Answers a question about a path.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Wait`] where the answer is not known yet.
+    fn test(&mut self, test: PathTest, path: &[u8]) -> Result<bool, Stop>;
+    /// Who asks; none over a unix socket.
+    fn client(&self) -> Option<IpAddr>;
+    /// The name of the user, if one has proved to be it.
+    fn user(&self) -> Option<&[u8]>;
+    /// Whether the user is one of this group's.
+    fn is_in_group(&self, group: &[u8]) -> bool;
+}
+
+/// Environment variables of a request, in the order of their first assignment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnvTable {
+    all: Vec<(Box<[u8]>, Vec<u8>)>,
+}
+
+impl EnvTable {
+    /// The value of `name`.
+    #[must_use]
+    pub fn of(&self, name: &[u8]) -> Option<&[u8]> {
+        self.all.iter().find(|(known, _)| **known == *name).map(|(_, value)| &value[..])
+    }
+
+    /// Gives `name` a value.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        match self.all.iter_mut().find(|(known, _)| **known == *name) {
+            Some((_, old)) => {
+                old.clear();
+                old.extend_from_slice(value);
+            }
+            None => self.all.push((name.into(), value.to_vec())),
+        }
+    }
+
+    /// Takes `name` away.
+    pub fn unset(&mut self, name: &[u8]) {
+        self.all.retain(|(known, _)| **known != *name);
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.all.iter().map(|(name, value)| (&name[..], &value[..]))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.all.clear();
+    }
+
+    /// What an internal redirect makes of them: `REDIRECT_` stands before each name.
+    #[must_use]
+    pub fn redirected(&self) -> Self {
+        let all = self.all.iter();
+        let all =
+            all.map(|(name, value)| ([b"REDIRECT_", &name[..]].concat().into(), value.clone()));
+        Self { all: all.collect() }
+    }
+}
+
+/// One evaluation: who lends the request, the environment, and which headers it looked at.
+pub struct Evaluation<'a> {
+    /// The request.
+    pub world: &'a mut dyn Surroundings,
+    /// Its environment variables.
+    pub env: &'a mut EnvTable,
+    /// Names of request headers that the result depends on, in lower case.
+    pub varies: &'a mut Vec<Box<[u8]>>,
+}
+
+impl std::fmt::Debug for Evaluation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Evaluation").field("env", &self.env).finish_non_exhaustive()
+    }
+}
+
+impl Evaluation<'_> {
+    /// Notes that the result depends on a header.
+    pub(crate) fn vary_by(&mut self, name: &[u8]) {
+        let name = name.to_ascii_lowercase().into_boxed_slice();
+        if !self.varies.contains(&name) {
+            self.varies.push(name);
+        }
+    }
+}
