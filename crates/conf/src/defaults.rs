@@ -79,6 +79,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         max_ranges: None,
         charset: Arc::new(charset()),
         autoindex: AUTOINDEX,
+        apache_htaccess: false,
         gzip: Arc::new(gzip()),
         brotli: Arc::new(brotli()),
         zstd: Arc::new(zstd()),

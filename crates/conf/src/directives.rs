@@ -34,6 +34,7 @@ mod geo_ranges;
 mod geoip;
 mod gzip;
 mod headers;
+mod htaccess;
 mod http2;
 mod http3;
 mod later;
@@ -133,6 +134,7 @@ families![
     otel::TABLE,
     charset::TABLE,
     autoindex::TABLE,
+    htaccess::TABLE,
     gzip::TABLE,
     brotli::TABLE,
     zstd::TABLE,

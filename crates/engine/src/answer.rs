@@ -600,6 +600,8 @@ pub(crate) struct Answer {
     /// Without an address a redirect has no `Location`, not an empty one: it is the last word of
     /// `try_files`.
     pub(crate) is_without_location: bool,
+    /// Whether it is a page that the server itself wrote for its status.
+    pub(crate) is_own_page: bool,
     /// `WWW-Authenticate`; empty if there is none.
     pub(crate) challenge: Vec<u8>,
     /// For whatever is written on the way to it.
@@ -642,7 +644,7 @@ impl Answer {
     #[inline]
     pub(crate) fn forget_draft(&mut self) {
         self.location.clear();
-        self.is_without_location = false;
+        (self.is_without_location, self.is_own_page) = (false, false);
         self.challenge.clear();
         self.unsatisfied = None;
         self.waited_for_form = false;

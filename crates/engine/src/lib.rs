@@ -24,6 +24,7 @@ mod filter;
 mod forwarded;
 pub mod handshake;
 mod hash;
+mod htaccess;
 mod keys;
 mod log_lines;
 mod media_types;

@@ -13,6 +13,7 @@ use crate::connection::{ClientAddress, ConnInfo};
 use crate::content::climbs::climbs;
 use crate::explain::Trace;
 use crate::filter::user_id::KnownUser;
+use crate::htaccess::HtaccessRuling;
 use crate::phase::limits::Limited;
 use crate::phase::secure_link::CompiledSecureLink;
 use crate::route::LocationIndex;
@@ -140,6 +141,8 @@ pub(crate) struct Request {
     pub(crate) user: RefCell<KnownUser>,
     /// What it knows of its slices; reading a variable may change it.
     pub(crate) slicing: Cell<Slicing>,
+    /// What `.htaccess` files say about it, where they are read.
+    pub(crate) htaccess: Option<Box<HtaccessRuling>>,
     /// Where a trial run writes its way down; none for requests of clients.
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -188,6 +191,7 @@ impl Request {
         self.real_root.clear();
         self.body_received = 0;
         self.proxy_url = None;
+        self.htaccess = None;
         self.origin_target.clear();
         self.role = RequestRole::Client;
         self.own_lineage = None;

@@ -193,6 +193,8 @@ pub(crate) enum Precontent {
     Mirrors,
     /// Both, in this order.
     FilesAndMirrors,
+    /// `apache_htaccess`, and what the location says then.
+    Htaccess,
 }
 
 #[cfg(test)]

@@ -156,6 +156,8 @@ pub(crate) struct CompiledLocation {
     pub(crate) notes_end: bool,
     /// What comes between the checks of access and content.
     pub(crate) precontent: Precontent,
+    /// `apache_htaccess`: what comes behind it.
+    pub(crate) htaccess: Option<Precontent>,
     /// What `Server` says.
     pub(crate) signature: Signature,
     /// Content types by extension, with charset and codings.

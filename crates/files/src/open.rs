@@ -1,6 +1,7 @@
 //! A file as of its last lookup, with everything that a hot response needs.
 
-use std::cell::Cell;
+use std::any::Any;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use bolide_base::FileRef;
@@ -137,6 +138,8 @@ pub struct OpenFile {
     pub length: Decimal,
     /// Precompressed siblings found missing since the last check.
     missing_siblings: Cell<Codings>,
+    /// What another layer read out of its bytes.
+    reading: OnceCell<Rc<dyn Any>>,
     pub(crate) variants: VariantSet,
 }
 
@@ -150,8 +153,17 @@ impl OpenFile {
             last_modified: date::http_date(meta.mtime_secs),
             length: Decimal::new(meta.size),
             missing_siblings: Cell::new(Codings::NONE),
+            reading: OnceCell::new(),
             variants,
         }
+    }
+
+    /// What `read` makes of its bytes; made once, and known as long as the file is. None if the
+    /// bytes are not in memory.
+    pub fn reading<T: 'static>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<Rc<T>> {
+        let content = self.content()?;
+        let reading = self.reading.get_or_init(|| Rc::new(read(content)));
+        reading.clone().downcast().ok()
     }
 
     /// The validator for preconditions.

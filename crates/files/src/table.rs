@@ -331,7 +331,8 @@ impl FileTable {
             entry.watched = match &entry.state {
                 State::File(file) => !file.meta.is_shared,
                 State::Seen(meta) => !meta.is_shared,
-                State::Missing(_) => false,
+                // What is not there is told of when it comes.
+                State::Missing(_) => true,
             };
         }
         known

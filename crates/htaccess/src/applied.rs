@@ -31,6 +31,15 @@ struct Place<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Applied<'a> {
     places: Vec<Place<'a>>,
+    choices: Vec<bool>,
+}
+
+/// By what it is known whether a condition holds.
+enum Judge<'b, 'w> {
+    /// It is judged.
+    By(&'b mut Evaluation<'w>),
+    /// It was judged before, with this result.
+    Known(std::slice::Iter<'b, bool>),
 }
 
 /// Who may come in.
@@ -69,6 +78,31 @@ impl<'a> Applied<'a> {
         name: &[u8],
         by: &mut Evaluation<'_>,
     ) -> Result<Self, Stop> {
+        Self::collect(levels, name, Judge::By(by))
+    }
+
+    /// The same again, with the results that conditions had ([`Self::choices`]); nothing where the
+    /// levels are others.
+    #[must_use]
+    pub fn again(
+        levels: impl Iterator<Item = (&'a [u8], &'a HtaccessFile)>,
+        name: &[u8],
+        choices: &[bool],
+    ) -> Self {
+        Self::collect(levels, name, Judge::Known(choices.iter())).unwrap_or_default()
+    }
+
+    /// Which conditions held, in the order in which they were judged.
+    #[must_use]
+    pub fn choices(&self) -> &[bool] {
+        &self.choices
+    }
+
+    fn collect(
+        levels: impl Iterator<Item = (&'a [u8], &'a HtaccessFile)>,
+        name: &[u8],
+        mut judge: Judge<'_, '_>,
+    ) -> Result<Self, Stop> {
         let mut own = Self::default();
         let (mut named, mut branches) = (Vec::new(), Vec::new());
         for (directory, file) in levels {
@@ -95,10 +129,14 @@ impl<'a> Applied<'a> {
         while let Some(all) = branches.get(at).copied() {
             at += 1;
             for (condition, settings) in all {
-                let holds = match condition {
-                    Some(condition) => condition.holds(by)?,
-                    None => true,
+                let holds = match (condition, &mut judge) {
+                    (None, _) => true,
+                    (Some(condition), Judge::By(by)) => condition.holds(by)?,
+                    (Some(_), Judge::Known(choices)) => choices.next().copied().unwrap_or(false),
                 };
+                if condition.is_some() {
+                    own.choices.push(holds);
+                }
                 if holds {
                     let mut inner = Vec::new();
                     own.enter(settings, &mut inner, &mut branches)?;
@@ -324,12 +362,6 @@ impl<'a> Applied<'a> {
         self.last(|settings| settings.index.as_deref())
     }
 
-    /// Whether a directory's URL gets its slash.
-    #[must_use]
-    pub fn adds_slash(&self) -> bool {
-        self.last(|settings| settings.slash).unwrap_or(true)
-    }
-
     /// The path that answers for what is not there.
     #[must_use]
     pub fn fallback(&self) -> Option<&'a [u8]> {
@@ -443,12 +475,6 @@ impl<'a> Applied<'a> {
     #[must_use]
     pub fn etag(&self) -> EtagParts {
         self.last(|settings| settings.etag).unwrap_or(EtagParts::Usual)
-    }
-
-    /// Bytes that a request's body may have; 0 for any number.
-    #[must_use]
-    pub fn body_max(&self) -> Option<u64> {
-        self.last(|settings| settings.body_max)
     }
 
     /// Settings of PHP, in their order.

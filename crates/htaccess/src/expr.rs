@@ -30,6 +30,18 @@ pub(crate) enum Expr {
     Is(WordTest, ExprWord),
 }
 
+impl Expr {
+    /// Whether it tests a path.
+    pub(crate) fn asks_disk(&self) -> bool {
+        match self {
+            Self::Not(inner) => inner.asks_disk(),
+            Self::And(all) | Self::Or(all) => all.iter().any(Self::asks_disk),
+            Self::Is(WordTest::File(_), _) => true,
+            _ => false,
+        }
+    }
+}
+
 /// How two values stand to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextOrder {

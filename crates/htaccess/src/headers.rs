@@ -192,7 +192,11 @@ fn when(clause: &[u8], directive: &str) -> Told<When> {
         });
     }
     if lower.starts_with(b"expr=") {
-        return Ok(When::Holds(expr::condition(&clause[5..])?));
+        let condition = expr::condition(&clause[5..])?;
+        if condition.asks_disk() {
+            return Err(format!("{directive}: tests of files are not available here"));
+        }
+        return Ok(When::Holds(condition));
     }
     Err(format!("{directive}: condition clause must be 'env=…' or 'expr=…'"))
 }

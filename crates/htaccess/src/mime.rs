@@ -10,7 +10,6 @@ pub(crate) struct MimeRules {
     pub(crate) handlers: Vec<MimeEntry>,
     pub(crate) charsets: Vec<MimeEntry>,
     pub(crate) encodings: Vec<MimeEntry>,
-    pub(crate) languages: Vec<MimeEntry>,
     /// `ForceType`; the inner none is `None`.
     pub(crate) forced: Option<Option<Box<[u8]>>>,
     /// `SetHandler`; the inner none is `None`.
@@ -30,8 +29,6 @@ pub struct FileNature<'a> {
     pub charset: Option<&'a [u8]>,
     /// Its content coding.
     pub encoding: Option<&'a [u8]>,
-    /// Its language.
-    pub language: Option<&'a [u8]>,
     /// The charset of types `text/plain` and `text/html` that have none.
     pub default_charset: Option<&'a [u8]>,
 }
@@ -58,7 +55,6 @@ impl<'a> FileNature<'a> {
             take(&mut own.handler, first(|place| &place.handlers, extension));
             take(&mut own.charset, first(|place| &place.charsets, extension));
             take(&mut own.encoding, first(|place| &place.encodings, extension));
-            take(&mut own.language, first(|place| &place.languages, extension));
         }
         if let Some(Some(forced)) = places.iter().find_map(|place| place.forced.as_ref()) {
             own.media_type = Some(forced);

@@ -45,7 +45,10 @@ pub(crate) fn parse(directive: &str, arguments: &[u8], fixed: Option<u16>) -> To
         })?;
         words.remove(0);
     }
-    let is_away = (300..400).contains(&status);
+    let is_away = matches!(status, 301..=303 | 307 | 308);
+    if status < 400 && !is_away {
+        return Err(format!("{directive}: status {status} is not available here"));
+    }
     let (from, to) = match &words[..] {
         [from] if !is_away => (from, None),
         [from, to] if is_away => (from, Some(to.clone().into_boxed_slice())),

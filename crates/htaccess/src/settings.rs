@@ -32,7 +32,6 @@ pub(crate) struct Settings {
     pub(crate) rewriting: Rewriting,
     pub(crate) options: Option<OptionsChange>,
     pub(crate) index: Option<Vec<Box<[u8]>>>,
-    pub(crate) slash: Option<bool>,
     /// The inner none is `disabled`.
     pub(crate) fallback: Option<Option<Box<[u8]>>>,
     pub(crate) hidden: Vec<Box<[u8]>>,
@@ -45,7 +44,6 @@ pub(crate) struct Settings {
     pub(crate) env: Vec<EnvRule>,
     pub(crate) env_if: Vec<EnvCondition>,
     pub(crate) etag: Option<EtagParts>,
-    pub(crate) body_max: Option<u64>,
     pub(crate) php: Vec<PhpSetting>,
     pub(crate) sections: Vec<FileSection>,
 }

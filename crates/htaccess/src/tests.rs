@@ -518,7 +518,7 @@ fn the_rest_is_taken_from_the_deepest_place() {
              ExpiresByType image/png \"access plus 1 day\"\nFileETag None\nIndexIgnore *.bak\n\
              FallbackResource /index.php\nphp_value memory_limit 64M\nphp_flag engine off\n\
              AddType image/webp .webp\nRedirect 301 /old /new\nRedirectMatch 410 ^/gone\n\
-             Redirect /q http://x/y?z\nLimitRequestBody 10\nSetEnv A 1\n",
+             Redirect /q http://x/y?z\nSetEnv A 1\n",
         ),
         ("d/", "Options +Indexes\nErrorDocument 404 default\nFallbackResource disabled\n"),
     ]);
@@ -537,7 +537,6 @@ fn the_rest_is_taken_from_the_deepest_place() {
         assert_eq!(applied.fallback(), None);
         assert!(applied.refuses_php());
         assert_eq!(applied.nature(b"a.webp").media_type, Some(&b"image/webp"[..]));
-        assert_eq!(applied.body_max(), Some(10));
         let to = |path: &[u8]| {
             let found = applied.redirect(path, Some(b"a=b")).unwrap();
             found.map(|to| (to.status, to.to.map(|to| String::from_utf8(to).unwrap())))

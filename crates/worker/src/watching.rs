@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use bolide_conf::model::LogLevel;
-use bolide_files::{Probe, Probed, Trail, TrailStanding, Trust, Want};
+use bolide_files::{OpenFailure, Probe, Probed, Remember, Trail, TrailStanding, Trust, Want};
 use bolide_io::{DirChange, DirDepth, Io};
 
 use crate::env::WorkerEnv;
@@ -34,12 +34,24 @@ impl<I: Io> WorkerEnv<I> {
         let is_to_be_watched = policy.trust == Trust::Watched
             && !policy.valid.is_zero()
             && probe.want != Want::List
-            && !matches!(found, Probed::Failed(_));
+            && match &found {
+                Probed::Failed(OpenFailure::NotFound) => policy.failures == Remember::Failures,
+                Probed::Failed(_) => false,
+                _ => true,
+            };
         if !is_to_be_watched || !self.may_watch(probe, &mut found) {
             self.files.insert_probe(probe, found, self.now);
             return;
         }
-        self.files.insert_watched(probe, found, self.now);
+        // A failure of another kind may end without a change in these directories.
+        match &found {
+            Probed::Failed(failure) if *failure != OpenFailure::NotFound => {
+                self.files.insert_probe(probe, found, self.now);
+            }
+            _ => {
+                self.files.insert_watched(probe, found, self.now);
+            }
+        }
     }
 
     /// Finds out where a path leads.

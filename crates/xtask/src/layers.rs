@@ -32,7 +32,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "engine",
         &[
             "base", "http", "conf", "files", "upstream", "esi", "ssi", "cache", "geoip",
-            "patterns", "password", "limit", "log",
+            "htaccess", "patterns", "password", "limit", "log",
         ],
     ),
     (

@@ -64,6 +64,8 @@ pub struct LocationSettings {
     pub charset: Arc<Charset>,
     /// `autoindex*`
     pub autoindex: Autoindex,
+    /// `apache_htaccess`
+    pub apache_htaccess: bool,
     /// `gzip*`
     pub gzip: Arc<Gzip>,
     /// `brotli*`

@@ -1,6 +1,7 @@
 //! Errors: `error_page` in all its forms, and the pages that the server writes itself.
 
 use bolide_conf::model::{ErrorPage, Overwrite};
+use bolide_htaccess::ErrorAnswer;
 use bolide_http::Method;
 
 use crate::answer::Answer;
@@ -13,6 +14,7 @@ use crate::ctx::StepCtx;
 use crate::exchange::{NextStep, RequestStep};
 use crate::explain::trace::{trace_failure, trace_jump, trace_named};
 use crate::filter::headers::HeadDraft;
+use crate::htaccess::error_answer;
 use crate::pages::{closes, is_redirect, shown_status};
 use crate::request::Request;
 use crate::site::Site;
@@ -70,7 +72,60 @@ impl Answer {
                 return self.error_page(request, cache, page, status, site, ctx);
             }
         }
+        let location = site.location(request.location);
+        if location.htaccess.is_some()
+            && may_recurse
+            && let Some(document) = error_answer(request, location, status)
+        {
+            return self.error_document(request, cache, document, status, site, ctx);
+        }
         self.own_page(request, cache, status, site, ctx)
+    }
+
+    /// Answers as `ErrorDocument` of a `.htaccess` file says.
+    #[cold]
+    fn error_document(
+        &mut self,
+        request: &mut Request,
+        cache: &CacheTransaction,
+        document: ErrorAnswer,
+        status: u16,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        request.in_error_page = true;
+        match document {
+            ErrorAnswer::Inside(path) => {
+                request.arrival.turn(InternalRedirect::ErrorPage(status));
+                request.stands_in |= cache.asked().0.is_some();
+                self.forced_status = shown_status(status);
+                if request.method != Method::Head {
+                    request.method = Method::Get;
+                    request.name_method();
+                }
+                request.redirect_inside(&path, site, ctx)
+            }
+            ErrorAnswer::Elsewhere(address) => {
+                self.location.clear();
+                self.is_without_location = false;
+                self.location.extend_from_slice(&address);
+                NextStep::Page(302)
+            }
+            ErrorAnswer::Text(text) => {
+                let shown = shown_status(status);
+                self.is_own_page = true;
+                self.head.status = shown;
+                let text = bytes::Bytes::from(text);
+                self.give_text(request, text.clone());
+                let content_type = b"text/html; charset=iso-8859-1";
+                let draft = HeadDraft { content_type, ..HeadDraft::default() };
+                self.fill(request, shown, &draft, site, ctx);
+                self.forced_status = shown;
+                self.give_text(request, text);
+                NextStep::Respond
+            }
+            ErrorAnswer::Default => NextStep::Page(status),
+        }
     }
 
     fn error_page(
@@ -124,6 +179,7 @@ impl Answer {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> NextStep {
+        self.is_own_page = true;
         self.carried.remove(bolide_http::Name::ContentType);
         self.carried.remove(bolide_http::Name::AcceptRanges);
         let location = site.location(request.location);

@@ -23,6 +23,7 @@ use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
 use crate::filter::headers::push_absolute;
+use crate::htaccess::{index_fallback, index_names};
 use crate::log_lines;
 use crate::phase::access::found;
 use crate::request::Request;
@@ -230,14 +231,28 @@ impl FileSearch {
     ) -> NextStep {
         debug_assert!(request.uri.ends_with(b"/"), "an index is looked for in a directory");
         let location = site.location(request.location);
-        let Some(template) = location.settings.index.get(index) else {
-            return NextStep::Step(RequestStep::Listing);
-        };
         let mut target = std::mem::take(&mut answer.scratch);
         target.clear();
         target.extend_from_slice(&request.uri);
         let mark = target.len();
-        VariableScope::new(request, answer, site, ctx).expand(template, &mut target);
+        let names = match location.htaccess {
+            Some(_) => index_names(request, location),
+            None => None,
+        };
+        let has_name = match (&names, location.settings.index.get(index)) {
+            (Some(names), _) => {
+                names.get(index).map(|name| target.extend_from_slice(name)).is_some()
+            }
+            (None, Some(template)) => {
+                VariableScope::new(request, answer, site, ctx).expand(template, &mut target);
+                true
+            }
+            (None, None) => false,
+        };
+        if !has_name {
+            answer.scratch = target;
+            return no_index(request, location, site, ctx);
+        }
         let next = if target.get(mark) == Some(&b'/') {
             request.go_to_index(&target[mark..], site, ctx)
         } else {
@@ -258,6 +273,21 @@ impl FileSearch {
     }
 }
 
+/// What comes where a directory has no index.
+fn no_index(
+    request: &mut Request,
+    location: &CompiledLocation,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    if location.htaccess.is_some()
+        && let Some(path) = index_fallback(request, location)
+    {
+        return request.go_to_index(&path, site, ctx);
+    }
+    NextStep::Step(RequestStep::Listing)
+}
+
 impl Request {
     /// Starts over with the index's own path; the query stays.
     pub(super) fn go_to_index(
@@ -267,6 +297,9 @@ impl Request {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         let args = self.args.take();
+        if let Some(ruling) = &mut self.htaccess {
+            ruling.enter_index();
+        }
         let next = self.redirect_inside(target, site, ctx);
         if matches!(next, NextStep::Step(_)) {
             // A `?` in a name is part of the name here.

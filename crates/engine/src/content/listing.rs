@@ -14,6 +14,7 @@ use crate::delivery::send::give_coded;
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
+use crate::htaccess::{hides, lists};
 use crate::log_lines;
 use crate::media_types::kind;
 use crate::request::Request;
@@ -31,7 +32,7 @@ impl FileSearch {
         debug_assert!(request.uri.ends_with(b"/"), "a directory's path ends with a slash");
         let location = site.location(request.location);
         let allowed =
-            location.settings.autoindex.on && matches!(request.method, Method::Get | Method::Head);
+            lists(request, location) && matches!(request.method, Method::Get | Method::Head);
         self.map_path(request, answer, site, ctx);
         if !allowed {
             let path = &self.path;
@@ -109,6 +110,9 @@ impl Answer {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        if location.htaccess.is_some() {
+            entries.retain(|entry| !hides(request, location, &entry.name));
+        }
         let autoindex = location.settings.autoindex;
         let format = match autoindex.format {
             AutoindexFormat::Html => Format::Html,

@@ -80,6 +80,15 @@ pub(crate) fn write(
         }
         tell_of_cache(page, environment, out);
     }
+    if scope.location().htaccess.is_some() {
+        let fields = &scope.request.head().fields;
+        let is_told = |name: &[u8]| {
+            let field = name.strip_prefix(b"HTTP_");
+            pass.plan.params.iter().any(|param| *param.name == *name)
+                || field.is_some_and(|name| fields.iter().any(|field| is_same(name, field.text)))
+        };
+        crate::htaccess::push_params(scope, is_told, out);
+    }
     if let Some(lineage) = scope.request.role.fragment() {
         out.push(b"ESI_REFERER", lineage.page());
         out.push(b"ESI_CONTENT_TYPE", lineage.content_type());

@@ -15,6 +15,8 @@ pub(crate) enum RequestStep {
     Rewrite(RewriteCursor),
     /// `allow`, `deny`, `auth_basic`, `auth_request`
     Access,
+    /// `apache_htaccess`
+    Htaccess,
     /// `try_files`, from this candidate on.
     TryFiles(usize),
     /// `mirror`

@@ -104,6 +104,7 @@ impl Exchange {
             RequestStep::Access => {
                 self.access.admit(&mut self.request, &mut self.answer, &mut self.search, site, ctx)
             }
+            RequestStep::Htaccess => self.obey_htaccess(site, ctx),
             RequestStep::TryFiles(index) => {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)
             }

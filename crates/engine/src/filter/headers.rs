@@ -128,6 +128,9 @@ pub(crate) fn push_configured(
             fields.push_parsed(header.name, &header.conf.name, scratch);
         }
     }
+    if location.htaccess.is_some() {
+        crate::htaccess::decorate(fields, scope, status, last_modified);
+    }
     if location.settings.user_id.mode != UserIdMode::Off {
         push_user_id(fields, scope);
     }

@@ -109,18 +109,37 @@ impl Answer {
 
 /// What comes after the checks of access.
 pub(crate) const fn admitted(location: &CompiledLocation) -> NextStep {
-    match location.precontent {
+    before_content(location.precontent)
+}
+
+const fn before_content(precontent: Precontent) -> NextStep {
+    match precontent {
         Precontent::Nothing => NextStep::Step(RequestStep::Content),
         Precontent::Mirrors => NextStep::Step(RequestStep::Mirror),
         Precontent::Files | Precontent::FilesAndMirrors => NextStep::Step(RequestStep::TryFiles(0)),
+        Precontent::Htaccess => NextStep::Step(RequestStep::Htaccess),
+    }
+}
+
+/// What comes when `.htaccess` files have been obeyed.
+pub(crate) const fn beyond_htaccess(location: &CompiledLocation) -> NextStep {
+    match location.htaccess {
+        Some(precontent) => before_content(precontent),
+        None => NextStep::Step(RequestStep::Content),
     }
 }
 
 /// What comes when `try_files` has found a file.
 pub(crate) const fn found(location: &CompiledLocation) -> NextStep {
-    match location.precontent {
+    let precontent = match location.htaccess {
+        Some(precontent) => precontent,
+        None => location.precontent,
+    };
+    match precontent {
         Precontent::Mirrors | Precontent::FilesAndMirrors => NextStep::Step(RequestStep::Mirror),
-        Precontent::Nothing | Precontent::Files => NextStep::Step(RequestStep::Content),
+        Precontent::Nothing | Precontent::Files | Precontent::Htaccess => {
+            NextStep::Step(RequestStep::Content)
+        }
     }
 }
 

@@ -187,7 +187,7 @@ impl AccessChecks {
 }
 
 /// What stands behind the first line's name that is `user`, up to the next colon.
-fn hash_of<'a>(content: &'a [u8], user: &[u8]) -> Option<&'a [u8]> {
+pub(crate) fn hash_of<'a>(content: &'a [u8], user: &[u8]) -> Option<&'a [u8]> {
     content.split(|byte| *byte == b'\n').find_map(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let rest = line.strip_prefix(user)?.strip_prefix(b":")?;

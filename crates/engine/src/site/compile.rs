@@ -371,6 +371,7 @@ fn location(
     };
     let headers = parsed(&settings.add_headers);
     let keeps_out = !settings.limits.is_empty()
+        || settings.apache_htaccess
         || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
@@ -382,6 +383,7 @@ fn location(
             _ => Box::default(),
         },
         is_decorated: expires
+            || settings.apache_htaccess
             || !headers.is_empty()
             || !settings.edits.is_empty()
             || settings.user_id.mode != model::UserIdMode::Off,
@@ -416,7 +418,11 @@ fn location(
         debugs: debugs(settings),
         row: None,
         notes_end: debugs(settings) || http.looks.cache_reason || http.otel.exporter.is_some(),
-        precontent: precontent(conf),
+        precontent: match settings.apache_htaccess {
+            true => Precontent::Htaccess,
+            false => precontent(conf),
+        },
+        htaccess: settings.apache_htaccess.then(|| precontent(conf)),
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,
             ServerTokens::On | ServerTokens::Build => Signature::Version,

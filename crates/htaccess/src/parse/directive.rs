@@ -57,13 +57,11 @@ impl DirectiveName {
             | Self::AddDefaultCharset
             | Self::AddEncoding
             | Self::AddHandler
-            | Self::AddLanguage
             | Self::AddType
             | Self::ForceType
             | Self::RemoveCharset
             | Self::RemoveEncoding
             | Self::RemoveHandler
-            | Self::RemoveLanguage
             | Self::RemoveType
             | Self::SetHandler => self.read_mime(arguments, &mut own.mime),
             Self::BrowserMatch
@@ -198,19 +196,12 @@ impl DirectiveName {
             }
             _ => {}
         }
-        let adds = matches!(
-            self,
-            Self::AddCharset
-                | Self::AddEncoding
-                | Self::AddHandler
-                | Self::AddLanguage
-                | Self::AddType
-        );
+        let adds =
+            matches!(self, Self::AddCharset | Self::AddEncoding | Self::AddHandler | Self::AddType);
         let map = match self {
             Self::AddCharset | Self::RemoveCharset => &mut own.charsets,
             Self::AddEncoding | Self::RemoveEncoding => &mut own.encodings,
             Self::AddHandler | Self::RemoveHandler => &mut own.handlers,
-            Self::AddLanguage | Self::RemoveLanguage => &mut own.languages,
             _ => &mut own.types,
         };
         let extension = |word: &[u8]| -> Box<[u8]> {
@@ -227,6 +218,7 @@ impl DirectiveName {
         let value: Box<[u8]> = match self {
             Self::AddHandler => first.to_ascii_lowercase().into(),
             Self::AddType => first.into(),
+            Self::AddEncoding => Box::from(coding(&first)?),
             _ => token(&first)?,
         };
         if value.iter().any(u8::is_ascii_control) || map.len() > ENTRIES_MAX {
@@ -306,7 +298,11 @@ impl DirectiveName {
                     }
                 }
             }
-            Self::DirectorySlash => own.slash = Some(flag("DirectorySlash", arguments)?),
+            Self::DirectorySlash => {
+                if !flag("DirectorySlash", arguments)? {
+                    return Err("DirectorySlash can only be On here".to_owned());
+                }
+            }
             Self::FallbackResource => {
                 let word = one("FallbackResource", arguments)?;
                 own.fallback = Some(match &word[..] {
@@ -322,12 +318,6 @@ impl DirectiveName {
             }
             Self::ErrorDocument => own.errors.push(redirect::error_document(arguments)?),
             Self::FileEtag => own.etag = etag(arguments)?,
-            Self::LimitRequestBody => {
-                let word = one("LimitRequestBody", arguments)?;
-                let number = std::str::from_utf8(&word).ok().and_then(|text| text.parse().ok());
-                own.body_max =
-                    Some(number.ok_or("LimitRequestBody requires a non-negative integer.")?);
-            }
             Self::PhpValue | Self::PhpFlag => own.php.push(self.php(arguments)?),
             Self::ServerSignature => {
                 if !one("ServerSignature", arguments)?.eq_ignore_ascii_case(b"off") {
@@ -391,6 +381,18 @@ fn flag(name: &str, arguments: &[u8]) -> Told<bool> {
         b"off" => Ok(false),
         _ => Err(format!("{name} must be On or Off")),
     }
+}
+
+/// A content coding that files can have.
+fn coding(word: &[u8]) -> Told<&'static [u8]> {
+    Ok(match &word.to_ascii_lowercase()[..] {
+        b"gzip" | b"x-gzip" => b"gzip",
+        b"br" => b"br",
+        b"zstd" => b"zstd",
+        b"compress" | b"x-compress" => b"compress",
+        b"deflate" => b"deflate",
+        _ => return Err(format!("AddEncoding: '{}' is not available here", shown(word))),
+    })
 }
 
 /// A word that may stand in a field.

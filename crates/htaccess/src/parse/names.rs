@@ -17,7 +17,6 @@ pub(super) enum DirectiveName {
     AddDefaultCharset,
     AddEncoding,
     AddHandler,
-    AddLanguage,
     AddType,
     Allow,
     AuthBasicProvider,
@@ -41,7 +40,6 @@ pub(super) enum DirectiveName {
     ForceType,
     Header,
     IndexIgnore,
-    LimitRequestBody,
     Options,
     Order,
     PhpFlag,
@@ -53,7 +51,6 @@ pub(super) enum DirectiveName {
     RemoveCharset,
     RemoveEncoding,
     RemoveHandler,
-    RemoveLanguage,
     RemoveType,
     RequestHeader,
     Require,
@@ -75,13 +72,12 @@ pub(super) enum DirectiveName {
 
 use DirectiveName as N;
 
-const NAMES: [(&str, DirectiveName); 59] = [
+const NAMES: [(&str, DirectiveName); 56] = [
     ("acceptpathinfo", N::AcceptPathInfo),
     ("addcharset", N::AddCharset),
     ("adddefaultcharset", N::AddDefaultCharset),
     ("addencoding", N::AddEncoding),
     ("addhandler", N::AddHandler),
-    ("addlanguage", N::AddLanguage),
     ("addtype", N::AddType),
     ("allow", N::Allow),
     ("authbasicprovider", N::AuthBasicProvider),
@@ -105,7 +101,6 @@ const NAMES: [(&str, DirectiveName); 59] = [
     ("forcetype", N::ForceType),
     ("header", N::Header),
     ("indexignore", N::IndexIgnore),
-    ("limitrequestbody", N::LimitRequestBody),
     ("options", N::Options),
     ("order", N::Order),
     ("php_flag", N::PhpFlag),
@@ -117,7 +112,6 @@ const NAMES: [(&str, DirectiveName); 59] = [
     ("removecharset", N::RemoveCharset),
     ("removeencoding", N::RemoveEncoding),
     ("removehandler", N::RemoveHandler),
-    ("removelanguage", N::RemoveLanguage),
     ("removetype", N::RemoveType),
     ("requestheader", N::RequestHeader),
     ("require", N::Require),

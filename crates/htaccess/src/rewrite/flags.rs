@@ -177,8 +177,9 @@ fn redirect(value: &[u8]) -> Told<RuleAction> {
                 format!("RewriteRule: invalid HTTP response code '{shown}' for flag 'R'")
             })?;
             match status {
-                300..=399 => RuleAction::Redirect(status),
-                _ => RuleAction::Status(status),
+                301..=303 | 307 | 308 => RuleAction::Redirect(status),
+                400.. => RuleAction::Status(status),
+                _ => return Err(format!("RewriteRule: [R={status}] is not available here")),
             }
         }
         _ => RuleAction::Redirect(302),

@@ -338,9 +338,9 @@ impl Pass<'_> {
         if path.first() != Some(&b'/') {
             return Err(Stop::Refused(400, "rewritten to something that is no path"));
         }
-        if leaves_root(&path) {
+        let Some(path) = resolved(&path) else {
             return Err(Stop::Refused(400, "invalid URI path after rewriting"));
-        }
+        };
         Ok(Rewritten::Inside { path, args })
     }
 }
@@ -391,20 +391,24 @@ fn scheme_len(text: &[u8]) -> Option<usize> {
     (starts && text[len..].starts_with(b"://")).then_some(len + 3)
 }
 
-/// Whether the dot segments of a path lead above its root.
-fn leaves_root(path: &[u8]) -> bool {
-    let mut depth = 0_i32;
+/// `path` without dot segments and doubled slashes; none if it leads above its root.
+fn resolved(path: &[u8]) -> Option<Vec<u8>> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     for segment in path.split(|byte| *byte == b'/') {
         match segment {
             b"" | b"." => {}
-            b".." => depth -= 1,
-            _ => depth += 1,
-        }
-        if depth < 0 {
-            return true;
+            b".." => drop(segments.pop()?),
+            _ => segments.push(segment),
         }
     }
-    false
+    let is_directory = matches!(last, b"" | b"." | b"..") && !segments.is_empty();
+    let mut out = vec![b'/'];
+    out.extend_from_slice(&segments.join(&b'/'));
+    if is_directory {
+        out.push(b'/');
+    }
+    Some(out)
 }
 
 /// The field value of `name:value:domain:minutes:path:secure:httponly:samesite`; none if name or

@@ -1,0 +1,216 @@
+//! What `.htaccess` files do to indexes, listings, errors, applications and fields of answers.
+
+use bolide_htaccess::{
+    DirOptions, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom, FileNature, HeaderTimes,
+};
+use bolide_http::{FieldMap, Name, Params};
+
+use super::decide::{received, round_of_error};
+use super::levels::HtaccessTarget;
+use super::ruling::HtaccessRuling;
+use super::world::RequestWorld;
+use crate::request::Request;
+use crate::site::CompiledLocation;
+use crate::vars::VariableScope;
+
+/// The ruling that holds for an answer of `location`.
+fn ruling<'a>(request: &'a Request, location: &CompiledLocation) -> Option<&'a HtaccessRuling> {
+    let ruling = request.htaccess.as_deref().filter(|_| location.htaccess.is_some())?;
+    (!ruling.levels.is_empty()).then_some(ruling)
+}
+
+/// Names of indexes, where files say so.
+pub(crate) fn index_names(
+    request: &Request,
+    location: &CompiledLocation,
+) -> Option<Vec<Box<[u8]>>> {
+    ruling(request, location)?.applied().index().map(<[_]>::to_vec)
+}
+
+/// The path that answers for a directory without an index.
+pub(crate) fn index_fallback(request: &Request, location: &CompiledLocation) -> Option<Vec<u8>> {
+    let fallback = ruling(request, location)?.applied().fallback()?;
+    (*fallback != *request.uri).then(|| fallback.to_vec())
+}
+
+/// Whether directories are listed.
+pub(crate) fn lists(request: &Request, location: &CompiledLocation) -> bool {
+    let own = location.settings.autoindex.on;
+    ruling(request, location)
+        .map_or(own, |ruling| ruling.applied().options(DirOptions::new(own)).lists())
+}
+
+/// Whether a listing leaves a name out.
+pub(crate) fn hides(request: &Request, location: &CompiledLocation, name: &[u8]) -> bool {
+    location.htaccess.is_some()
+        && (name.starts_with(b".ht")
+            || ruling(request, location).is_some_and(|ruling| ruling.applied().hides(name)))
+}
+
+/// What is answered instead of the server's page for `status`.
+pub(crate) fn error_answer(
+    request: &mut Request,
+    location: &CompiledLocation,
+    status: u16,
+) -> Option<ErrorAnswer> {
+    let found = ruling(request, location)?.applied().error_answer(status)?.clone();
+    if let Some(mut ruling) = request.htaccess.take() {
+        ruling.next_env = round_of_error(&ruling, request, status);
+        ruling.is_index = false;
+        request.htaccess = Some(ruling);
+    }
+    Some(found)
+}
+
+/// Tells an application what is in the environment, and settings of PHP. What `is_told` knows is
+/// not replaced.
+pub(crate) fn push_params(
+    scope: &VariableScope<'_>,
+    is_told: impl Fn(&[u8]) -> bool,
+    out: &mut Params,
+) {
+    let Some(ruling) = ruling(scope.request, scope.location()) else { return };
+    for (name, value) in ruling.env.iter() {
+        let shape = |byte: &u8| match byte {
+            b'_' => b'_',
+            byte if byte.is_ascii_alphanumeric() => *byte,
+            _ => b'_',
+        };
+        let name: Vec<u8> = name.iter().map(shape).collect();
+        let is_ours = name.starts_with(b"PHP_VALUE") || name.starts_with(b"PHP_ADMIN_VALUE");
+        if !name.is_empty() && !is_ours && !is_told(&name) {
+            out.push(&name, value);
+        }
+    }
+    let mut php = Vec::new();
+    for setting in ruling.applied().php() {
+        if let Some(value) = &setting.value {
+            php.extend_from_slice(&setting.name);
+            php.push(b'=');
+            php.extend_from_slice(value);
+            php.push(b'\n');
+        }
+    }
+    if !php.is_empty() && !is_told(b"PHP_VALUE") {
+        out.push(b"PHP_VALUE", &php);
+    }
+}
+
+/// Writes to the fields of an answer what files say about them.
+pub(crate) fn decorate(
+    fields: &mut FieldMap,
+    scope: &VariableScope<'_>,
+    status: u16,
+    last_modified: Option<u64>,
+) {
+    let location = scope.location();
+    let Some(ruling) = ruling(scope.request, location) else { return };
+    let applied = ruling.applied();
+    let is_own = scope.answer.is_own_page;
+    if location.pass.is_none() && !is_own {
+        let nature = applied.nature(&ruling.name);
+        describe(fields, ruling, nature, status);
+        if applied.etag() == EtagParts::None {
+            fields.remove(Name::Etag);
+        }
+    }
+    if !is_own && status < 400 {
+        let media_type = fields.get(Name::ContentType).unwrap_or_default();
+        if fields.get(Name::Expires).is_none()
+            && let Some(rule) = applied.expires(media_type)
+        {
+            let now = scope.now.unix_seconds() as i64;
+            let base = match rule.from {
+                ExpiresFrom::Access => Some(now),
+                ExpiresFrom::Modification => last_modified.map(|at| at as i64),
+            };
+            if let Some(base) = base {
+                let at = base.saturating_add(rule.seconds);
+                let age = at.saturating_sub(now).max(0);
+                fields.push(Name::CacheControl, format!("max-age={age}").as_bytes());
+                fields.push(Name::Expires, &bolide_http::date::http_date(at.max(0)));
+            }
+        }
+    }
+    for cookie in &ruling.cookies {
+        fields.push(Name::SetCookie, cookie);
+    }
+    edit(fields, scope, ruling, is_own);
+}
+
+/// Type, charset and coding of a file.
+fn describe(fields: &mut FieldMap, ruling: &HtaccessRuling, nature: FileNature<'_>, status: u16) {
+    if status >= 400 || fields.get(Name::ContentType).is_none() {
+        return;
+    }
+    let asked = ruling.media_type.as_deref().or(nature.media_type);
+    let current = fields.get(Name::ContentType).unwrap_or_default().to_vec();
+    let mut value = asked.map_or_else(|| current.clone(), <[u8]>::to_vec);
+    let is_text = matches!(
+        &value
+            .split(|byte| *byte == b';')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii()
+            .to_ascii_lowercase()[..],
+        b"text/html" | b"text/plain"
+    );
+    let charset = nature.charset.or_else(|| nature.default_charset.filter(|_| is_text));
+    let has_one = value.windows(8).any(|part| part.eq_ignore_ascii_case(b"charset="));
+    if let Some(charset) = charset.filter(|_| !has_one) {
+        value.extend_from_slice(b"; charset=");
+        value.extend_from_slice(charset);
+    }
+    if value.iter().any(u8::is_ascii_control) {
+        return;
+    }
+    if value != current {
+        fields.set(Name::ContentType, &value);
+    }
+    if let Some(encoding) = nature.encoding
+        && fields.get(Name::ContentEncoding).is_none()
+    {
+        fields.push(Name::ContentEncoding, encoding);
+    }
+}
+
+/// Applies `Header`, and says on which request headers the answer depends.
+fn edit(fields: &mut FieldMap, scope: &VariableScope<'_>, ruling: &HtaccessRuling, is_own: bool) {
+    let applied = ruling.applied();
+    let mut varies = ruling.varies.clone();
+    if applied.edits_response() {
+        let mut env = ruling.env.clone();
+        let target = HtaccessTarget::default();
+        let mut world = RequestWorld {
+            request: scope.request,
+            conn: scope.conn,
+            now: scope.now,
+            utc_offset: scope.clock.utc_offset(),
+            files: None,
+            target: &target,
+            user: ruling.user.as_deref(),
+            groups: None,
+            wanted: None,
+        };
+        let mut by = Evaluation { world: &mut world, env: &mut env, varies: &mut varies };
+        let received = received(scope.request);
+        let elapsed = scope.now.unix_seconds().saturating_mul(1_000_000).saturating_sub(received);
+        let times = HeaderTimes { received, duration: elapsed };
+        let mut always = FieldMap::default();
+        // What cannot be judged any more was judged when the request came in; an expression of an
+        // edit that gives up leaves the fields behind it alone.
+        let _ = applied.edit_response(fields, &mut always, is_own, times, &mut by);
+        for field in always.iter() {
+            fields.push_parsed(field.name, field.text, field.value);
+        }
+    }
+    for name in &varies {
+        let has_it = fields.all(Name::Vary).any(|line| {
+            line.split(|byte| *byte == b',')
+                .any(|item| item.trim_ascii().eq_ignore_ascii_case(name))
+        });
+        if !has_it {
+            fields.push(Name::Vary, name);
+        }
+    }
+}

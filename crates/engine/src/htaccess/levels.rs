@@ -1,0 +1,258 @@
+//! Which directories lead to the file of a request, and the `.htaccess` file of each.
+
+use std::rc::Rc;
+
+use bolide_conf::model::{LogLevel, Mapping};
+use bolide_files::{Known, OpenFailure, ProbePolicy, Remember, Want};
+use bolide_htaccess::{FILE_MAX, HtaccessFault, HtaccessFile, parse};
+
+use super::ruling::HtaccessLevel;
+use crate::answer::Answer;
+use crate::content::search::FileSearch;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{NextStep, RequestStep};
+use crate::log_lines;
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::VariableScope;
+
+/// Where a request leads on disk.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HtaccessTarget {
+    /// The location's directory, without a slash at its end.
+    pub(super) root: Vec<u8>,
+    /// The part of the URL's path that leads there.
+    pub(super) prefix: Vec<u8>,
+    /// The server's directory.
+    pub(super) document_root: Vec<u8>,
+    /// The path on disk, to its first element that is not there.
+    pub(super) file: Vec<u8>,
+    /// The rest of it.
+    pub(super) path_info: Vec<u8>,
+    pub(super) kind: TargetKind,
+}
+
+/// What is at the end of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TargetKind {
+    File,
+    Directory,
+    #[default]
+    Missing,
+}
+
+/// What is known of absent files holds until they come.
+fn policy() -> ProbePolicy {
+    ProbePolicy { failures: Remember::Failures, ..ProbePolicy::default() }
+}
+
+/// A file that was read, or what is wrong with it.
+type FileReading = Result<Rc<HtaccessFile>, HtaccessFault>;
+
+impl FileSearch {
+    /// Finds out where the request leads.
+    ///
+    /// # Errors
+    ///
+    /// The next step, where something has to be looked at first or the request is refused.
+    pub(super) fn htaccess_target(
+        &mut self,
+        request: &Request,
+        answer: &Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<HtaccessTarget, NextStep> {
+        let location = site.location(request.location);
+        let mut target = HtaccessTarget::default();
+        let scope = VariableScope::new(request, answer, site, ctx);
+        scope.push_root(location, &mut target.root);
+        let root = site.location(site.server(request.server).root);
+        scope.push_root(root, &mut target.document_root);
+        let rest = match location.settings.root.mapping {
+            Mapping::Whole => &request.uri[..],
+            Mapping::Without(len) => {
+                target.prefix.extend_from_slice(request.uri.get(..len).unwrap_or_default());
+                request.uri.get(len..).unwrap_or_default()
+            }
+            Mapping::Nothing => {
+                log_lines::error(request, site, ctx, LogLevel::Error, |out| {
+                    out.extend_from_slice(
+                        b"\"apache_htaccess\" needs a \"root\", or an \"alias\" in a location \
+                          that is a prefix",
+                    );
+                });
+                return Err(NextStep::Fail(500));
+            }
+        };
+        for path in [&mut target.root, &mut target.prefix, &mut target.document_root] {
+            while path.last() == Some(&b'/') {
+                path.pop();
+            }
+        }
+        let mut whole = target.root.clone();
+        whole.push(b'/');
+        whole.extend_from_slice(rest.strip_prefix(b"/").unwrap_or(rest));
+        if whole.contains(&0) || request.has_dots {
+            return Err(NextStep::Fail(400));
+        }
+        self.settle_target(&whole, location.pass.is_some(), &mut target, ctx)?;
+        Ok(target)
+    }
+
+    /// Finds the first element of `whole` that is not there.
+    fn settle_target(
+        &mut self,
+        whole: &[u8],
+        is_script: bool,
+        target: &mut HtaccessTarget,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<(), NextStep> {
+        let policy = ProbePolicy::default();
+        let bare = whole.strip_suffix(b"/").unwrap_or(whole);
+        let want = if is_script { Want::Stat } else { Want::OPEN };
+        let root_len = target.root.len();
+        let mut end = match look(bare, want, &policy, ctx)? {
+            // A file with a slash behind it is not there.
+            Ok(TargetKind::File) if bare.len() < whole.len() => bare.len(),
+            Ok(kind) => {
+                target.file = if kind == TargetKind::Directory { whole } else { bare }.to_vec();
+                target.kind = kind;
+                return Ok(());
+            }
+            Err(_) => root_len,
+        };
+        while end < bare.len() {
+            let from = end + 1;
+            let next = bare[from..].iter().position(|byte| *byte == b'/');
+            end = next.map_or(bare.len(), |len| from + len);
+            match look(&bare[..end], Want::Stat, &policy, ctx)? {
+                Ok(TargetKind::Directory) => {}
+                Ok(TargetKind::File) => {
+                    target.kind = TargetKind::File;
+                    break;
+                }
+                Ok(TargetKind::Missing) | Err(_) => break,
+            }
+        }
+        target.file = whole[..end].to_vec();
+        target.path_info = whole[end..].to_vec();
+        Ok(())
+    }
+
+    /// The files of all directories that lead to `target`, from the root down.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::htaccess_target`].
+    pub(super) fn htaccess_levels(
+        &mut self,
+        request: &Request,
+        target: &HtaccessTarget,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+        levels: &mut Vec<HtaccessLevel>,
+    ) -> Result<(), NextStep> {
+        let is_directory = target.kind == TargetKind::Directory;
+        let mut end = target.root.len();
+        loop {
+            let mut path = target.file.get(..end).unwrap_or(&target.root).to_vec();
+            path.push(b'/');
+            let directory: Box<[u8]> = path.clone().into();
+            path.extend_from_slice(b".htaccess");
+            self.path = path;
+            if let Some(file) = self.htaccess_file(request, site, ctx)? {
+                levels.push(HtaccessLevel { directory, file });
+            }
+            let Some(rest) = target.file.get(end + 1..).filter(|rest| !rest.is_empty()) else {
+                return Ok(());
+            };
+            match rest.iter().position(|byte| *byte == b'/') {
+                Some(len) => end += 1 + len,
+                None if is_directory => end = target.file.len(),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The file at the path, if there is one.
+    fn htaccess_file(
+        &self,
+        request: &Request,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<Option<Rc<HtaccessFile>>, NextStep> {
+        let policy = policy();
+        let failure = match ctx.files.lookup(&self.path, ctx.now, &policy) {
+            Known::File(file) => match file.reading(|bytes| parse(bytes).map(Rc::new)) {
+                Some(reading) => {
+                    return match FileReading::clone(&reading) {
+                        Ok(file) => Ok(Some(file)),
+                        Err(fault) => Err(self.htaccess_fault(request, &fault, site, ctx)),
+                    };
+                }
+                None => {
+                    let message = format!("file is larger than {FILE_MAX} bytes");
+                    let fault = HtaccessFault { line: 1, message };
+                    return Err(self.htaccess_fault(request, &fault, site, ctx));
+                }
+            },
+            Known::Missing(OpenFailure::NotFound | OpenFailure::NotADirectory) => return Ok(None),
+            Known::Missing(failure) => failure,
+            Known::Directory(_) | Known::Seen(_) => OpenFailure::Other(EISDIR),
+            Known::Stale | Known::Unknown => {
+                let want = Want::Open { content_max: FILE_MAX as u64 };
+                let probe = ctx.files.probe(&self.path, want, &policy);
+                ctx.effects.push(StepEffect::Probe(Box::new(probe)));
+                return Err(NextStep::Probe(RequestStep::Htaccess));
+            }
+        };
+        self.log_failure(
+            request,
+            LogLevel::Crit,
+            "unable to read htaccess file, open()",
+            failure,
+            site,
+            ctx,
+        );
+        Err(NextStep::Fail(403))
+    }
+
+    fn htaccess_fault(
+        &self,
+        request: &Request,
+        fault: &HtaccessFault,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let path = &self.path;
+        log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
+            out.extend_from_slice(path);
+            out.push(b':');
+            out.extend_from_slice(fault.to_string().as_bytes());
+        });
+        NextStep::Fail(500)
+    }
+}
+
+/// What reading a directory fails with.
+const EISDIR: i32 = 21;
+
+/// What is at `path`, or why that is not known.
+fn look(
+    path: &[u8],
+    want: Want,
+    policy: &ProbePolicy,
+    ctx: &mut StepCtx<'_>,
+) -> Result<Result<TargetKind, OpenFailure>, NextStep> {
+    let path = if path.is_empty() { b"/" } else { path };
+    match ctx.files.lookup(path, ctx.now, policy) {
+        Known::File(_) | Known::Seen(_) => Ok(Ok(TargetKind::File)),
+        Known::Directory(_) => Ok(Ok(TargetKind::Directory)),
+        Known::Missing(failure) => Ok(Err(failure)),
+        Known::Stale | Known::Unknown => {
+            let probe = ctx.files.probe(path, want, policy);
+            ctx.effects.push(StepEffect::Probe(Box::new(probe)));
+            Err(NextStep::Probe(RequestStep::Htaccess))
+        }
+    }
+}

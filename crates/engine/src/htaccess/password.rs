@@ -1,0 +1,126 @@
+//! Names and passwords by `AuthUserFile`, groups by `AuthGroupFile`.
+
+use bolide_conf::model::LogLevel;
+use bolide_files::{Known, OpenFailure, ProbePolicy, Want};
+use bolide_htaccess::AuthSetup;
+use bytes::Bytes;
+
+use crate::answer::Answer;
+use crate::content::search::FileSearch;
+use crate::credentials::push_basic;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{NextStep, RequestStep};
+use crate::password::PasswordCheck;
+use crate::phase::auth::hash_of;
+use crate::phase::checks::AccessChecks;
+use crate::request::Request;
+use crate::site::Site;
+
+impl AccessChecks {
+    /// The user who gives the right password.
+    ///
+    /// # Errors
+    ///
+    /// The next step, where none does or something has to be waited for.
+    pub(super) fn htaccess_user(
+        &mut self,
+        request: &Request,
+        answer: &mut Answer,
+        search: &mut FileSearch,
+        setup: &AuthSetup<'_>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<Vec<u8>, NextStep> {
+        let mut user = Vec::new();
+        let Some(colon) = push_basic(&request.head().fields, &mut user) else {
+            return Err(challenge(answer, setup));
+        };
+        let password = user.split_off(colon + 1);
+        user.truncate(colon);
+        let content = search.htaccess_secret(request, setup.user_file, site, ctx)?;
+        let Some(hash) = hash_of(&content, &user) else {
+            log_user(request, &user, b"not found", site, ctx);
+            return Err(challenge(answer, setup));
+        };
+        // A file of Apache's has no plain passwords.
+        if hash.starts_with(b"{PLAIN}") {
+            log_user(request, &user, b"password mismatch", site, ctx);
+            return Err(challenge(answer, setup));
+        }
+        match self.password.take() {
+            Some(true) => Ok(user),
+            Some(false) => {
+                log_user(request, &user, b"password mismatch", site, ctx);
+                Err(challenge(answer, setup))
+            }
+            None => {
+                let check = PasswordCheck::new(&password, hash);
+                ctx.effects.push(StepEffect::CheckPassword(Box::new(check)));
+                Err(NextStep::CheckPassword(RequestStep::Htaccess))
+            }
+        }
+    }
+}
+
+/// Has the client show who it is.
+pub(super) fn challenge(answer: &mut Answer, setup: &AuthSetup<'_>) -> NextStep {
+    let text = &mut answer.challenge;
+    text.clear();
+    text.extend_from_slice(b"Basic realm=\"");
+    for &byte in setup.realm {
+        if matches!(byte, b'"' | b'\\') {
+            text.push(b'\\');
+        }
+        text.push(if byte.is_ascii_control() { b' ' } else { byte });
+    }
+    text.push(b'"');
+    NextStep::Fail(401)
+}
+
+impl FileSearch {
+    /// The content of a file of passwords or groups.
+    pub(super) fn htaccess_secret(
+        &mut self,
+        request: &Request,
+        name: &[u8],
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<Bytes, NextStep> {
+        self.path.clear();
+        // As a file of the configuration, a name without a slash is one beside that.
+        if name.first() != Some(&b'/')
+            && let Some(http) = site.http()
+        {
+            self.path.extend_from_slice(&http.bases.conf);
+        }
+        self.path.extend_from_slice(name);
+        let policy = ProbePolicy::default();
+        let failure = match ctx.files.lookup(&self.path, ctx.now, &policy) {
+            Known::File(file) => match file.content() {
+                Some(content) => return Ok(content.clone()),
+                None => OpenFailure::Other(EFBIG),
+            },
+            Known::Directory(_) | Known::Seen(_) => OpenFailure::Other(EISDIR),
+            Known::Missing(failure) => failure,
+            Known::Stale | Known::Unknown => {
+                let probe = ctx.files.probe(&self.path, Want::OPEN, &policy);
+                ctx.effects.push(StepEffect::Probe(Box::new(probe)));
+                return Err(NextStep::Probe(RequestStep::Htaccess));
+            }
+        };
+        self.log_failure(request, LogLevel::Crit, "open()", failure, site, ctx);
+        Err(NextStep::Fail(500))
+    }
+}
+
+const EISDIR: i32 = 21;
+const EFBIG: i32 = 27;
+
+fn log_user(request: &Request, user: &[u8], words: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
+    request.log_error(site, ctx, |out| {
+        out.extend_from_slice(b"user \"");
+        out.extend_from_slice(user);
+        out.extend_from_slice(b"\": ");
+        out.extend_from_slice(words);
+    });
+}

@@ -1,0 +1,65 @@
+//! What `.htaccess` files say about a request, from when they were asked until its answer left.
+
+use std::rc::Rc;
+
+use bolide_htaccess::{Applied, EnvTable, HtaccessFile};
+
+/// The file of one directory.
+#[derive(Clone, Debug)]
+pub(crate) struct HtaccessLevel {
+    /// The directory, with a slash at its end.
+    pub(crate) directory: Box<[u8]>,
+    pub(crate) file: Rc<HtaccessFile>,
+}
+
+/// What `.htaccess` files say about a request. It outlives redirects inside the server: each round
+/// asks them again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HtaccessRuling {
+    pub(crate) levels: Vec<HtaccessLevel>,
+    /// The last part of the path on disk.
+    pub(crate) name: Vec<u8>,
+    /// Which conditions of sections hold.
+    pub(crate) choices: Vec<bool>,
+    /// Environment variables.
+    pub(crate) env: EnvTable,
+    /// Those that the next round begins with.
+    pub(crate) next_env: EnvTable,
+    /// Names of request headers that the answer depends on.
+    pub(crate) varies: Vec<Box<[u8]>>,
+    /// Values of `Set-Cookie`.
+    pub(crate) cookies: Vec<Vec<u8>>,
+    /// Whether no rules are applied any more (`END`).
+    pub(crate) is_final: bool,
+    /// Whether the path is that of an index, which is not rewritten.
+    pub(crate) is_index: bool,
+    /// The media type and the handler that a rule asked for.
+    pub(crate) media_type: Option<Vec<u8>>,
+    pub(crate) handler: Option<Vec<u8>>,
+    /// The user who has given the right password.
+    pub(crate) user: Option<Vec<u8>>,
+}
+
+impl HtaccessRuling {
+    /// What applies.
+    pub(crate) fn applied(&self) -> Applied<'_> {
+        let levels = self.levels.iter().map(|level| (&level.directory[..], &*level.file));
+        Applied::again(levels, &self.name, &self.choices)
+    }
+
+    /// The next round is about an index: what rules make of its name does not count.
+    pub(crate) fn enter_index(&mut self) {
+        self.is_index = true;
+        self.next_env = self.env.clone();
+    }
+
+    /// Forgets what was said about the path before, for another round.
+    pub(super) fn begin_round(&mut self) {
+        self.levels.clear();
+        self.name.clear();
+        self.choices.clear();
+        self.env = self.next_env.clone();
+        self.media_type = None;
+        self.handler = None;
+    }
+}

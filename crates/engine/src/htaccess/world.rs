@@ -1,0 +1,241 @@
+//! A request as the evaluation of `.htaccess` files sees it.
+
+use std::io::Write as _;
+use std::net::IpAddr;
+
+use bolide_base::Now;
+use bolide_files::{
+    FileKind, FileTable, Known, OpenFailure, Probe, ProbePolicy, SymlinkPolicy, Want,
+};
+use bolide_htaccess::{PathTest, RequestVariable, Stop, Surroundings, TimePart};
+use bolide_http::date::CivilDate;
+use bolide_http::{HttpVersion, Method, Scheme};
+
+use super::levels::HtaccessTarget;
+use crate::connection::ConnInfo;
+use crate::request::Request;
+use crate::vars::address;
+
+/// What is lent to an evaluation.
+pub(super) struct RequestWorld<'a> {
+    pub(super) request: &'a Request,
+    pub(super) conn: &'a ConnInfo,
+    pub(super) now: Now,
+    pub(super) utc_offset: i32,
+    /// None where the answer leaves: no more questions about paths then.
+    pub(super) files: Option<&'a mut FileTable>,
+    pub(super) target: &'a HtaccessTarget,
+    pub(super) user: Option<&'a [u8]>,
+    pub(super) groups: Option<&'a [u8]>,
+    /// The look at the disk that is missing.
+    pub(super) wanted: Option<Probe>,
+}
+
+/// The method's name.
+pub(super) fn method_name(request: &Request) -> &[u8] {
+    match request.method {
+        Method::Get => b"GET",
+        Method::Head => b"HEAD",
+        Method::Post => b"POST",
+        _ => &request.head().method_text,
+    }
+}
+
+/// `http://host:port`, as the client wrote it.
+pub(super) fn push_origin(request: &Request, conn: &ConnInfo, out: &mut Vec<u8>) {
+    out.extend_from_slice(match conn.scheme {
+        Scheme::Http => b"http://",
+        Scheme::Https => b"https://",
+    });
+    push_host(request, conn, out);
+    if let Some(port) = request.port {
+        // Writing to a vector cannot fail.
+        let _ = write!(out, ":{port}");
+    }
+}
+
+fn push_host(request: &Request, conn: &ConnInfo, out: &mut Vec<u8>) {
+    match request.host.is_empty() {
+        true => {
+            address(out, conn.local);
+        }
+        false => out.extend_from_slice(&request.host),
+    }
+}
+
+const fn version(version: HttpVersion) -> &'static [u8] {
+    match version {
+        HttpVersion::Http09 => b"HTTP/0.9",
+        HttpVersion::Http10 => b"HTTP/1.0",
+        HttpVersion::Http11 => b"HTTP/1.1",
+        HttpVersion::Http2 => b"HTTP/2.0",
+        HttpVersion::Http3 => b"HTTP/3.0",
+    }
+}
+
+impl RequestWorld<'_> {
+    fn push_time(&self, part: TimePart, out: &mut Vec<u8>) {
+        let local = self.now.unix_seconds() as i64 + i64::from(self.utc_offset);
+        let date = CivilDate::from_unix(local);
+        // Writing to a vector cannot fail.
+        let _ = match part {
+            TimePart::Year => write!(out, "{:04}", date.year),
+            TimePart::Month => write!(out, "{:02}", date.month),
+            TimePart::Day => write!(out, "{:02}", date.day),
+            TimePart::Hour => write!(out, "{:02}", date.hour),
+            TimePart::Minute => write!(out, "{:02}", date.minute),
+            TimePart::Second => write!(out, "{:02}", date.second),
+            TimePart::Weekday => write!(out, "{}", date.weekday),
+            TimePart::Whole => write!(
+                out,
+                "{:04}{:02}{:02}{:02}{:02}{:02}",
+                date.year, date.month, date.day, date.hour, date.minute, date.second
+            ),
+        };
+    }
+
+    fn push_port(&self, port: u16, out: &mut Vec<u8>) {
+        // Writing to a vector cannot fail.
+        let _ = write!(out, "{port}");
+    }
+}
+
+impl Surroundings for RequestWorld<'_> {
+    fn variable(&self, which: RequestVariable, out: &mut Vec<u8>) {
+        let (request, conn) = (self.request, self.conn);
+        let head = request.head();
+        let text: &[u8] = match which {
+            RequestVariable::RequestFilename => &self.target.file,
+            RequestVariable::RequestUri => &request.uri,
+            RequestVariable::PathInfo => &self.target.path_info,
+            RequestVariable::RequestMethod => method_name(request),
+            RequestVariable::RequestScheme => match conn.scheme {
+                Scheme::Http => b"http",
+                Scheme::Https => b"https",
+            },
+            RequestVariable::TheRequest => {
+                out.extend_from_slice(&head.method_text);
+                if head.method_text.is_empty() {
+                    out.extend_from_slice(method_name(request));
+                }
+                out.push(b' ');
+                out.extend_from_slice(&head.target);
+                out.push(b' ');
+                version(head.version)
+            }
+            RequestVariable::QueryString => request.args(),
+            RequestVariable::RemoteAddr => {
+                address(out, request.client(conn));
+                b""
+            }
+            RequestVariable::RemotePort => {
+                return self.push_port(request.client(conn).port(), out);
+            }
+            RequestVariable::RemoteUser => self.user.unwrap_or_default(),
+            RequestVariable::AuthType => match self.user {
+                Some(_) => b"Basic",
+                None => b"",
+            },
+            RequestVariable::ServerName => return push_host(request, conn, out),
+            RequestVariable::ServerPort => {
+                let port = request.port.unwrap_or(match conn.scheme {
+                    Scheme::Http => 80,
+                    Scheme::Https => 443,
+                });
+                return self.push_port(port, out);
+            }
+            RequestVariable::ServerAddr => {
+                address(out, conn.local);
+                b""
+            }
+            RequestVariable::ServerProtocol => version(head.version),
+            RequestVariable::ServerSoftware => b"Bolide",
+            RequestVariable::DocumentRoot => &self.target.document_root,
+            RequestVariable::ContextDocumentRoot => &self.target.root,
+            RequestVariable::ContextPrefix => &self.target.prefix,
+            RequestVariable::Https => match conn.scheme {
+                Scheme::Http => b"off",
+                Scheme::Https => b"on",
+            },
+            RequestVariable::Time(part) => return self.push_time(part, out),
+        };
+        out.extend_from_slice(text);
+    }
+
+    fn header(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
+        // Framing took the host out of the fields of newer versions.
+        if name.eq_ignore_ascii_case(b"host") {
+            let authority = &self.request.head().authority;
+            out.extend_from_slice(authority);
+            return !authority.is_empty();
+        }
+        let mut values = self.request.head().fields.all_text(name);
+        let Some(first) = values.next() else { return false };
+        out.extend_from_slice(first);
+        let separator: &[u8] = if name.eq_ignore_ascii_case(b"cookie") { b"; " } else { b", " };
+        for value in values {
+            out.extend_from_slice(separator);
+            out.extend_from_slice(value);
+        }
+        true
+    }
+
+    fn each_header(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        for field in self.request.head().fields.iter() {
+            visit(field.text, field.value);
+        }
+    }
+
+    fn test(&mut self, test: PathTest, path: &[u8]) -> Result<bool, Stop> {
+        let Some(files) = &mut self.files else {
+            return Err(Stop::Refused(500, "a file cannot be tested here"));
+        };
+        if path.first() != Some(&b'/') || path.contains(&0) {
+            return Ok(false);
+        }
+        let mut policy = ProbePolicy::default();
+        let path = match path {
+            [b'/'] => path,
+            _ => path.strip_suffix(b"/").unwrap_or(path),
+        };
+        if test == PathTest::Link {
+            let from = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            policy.symlinks = SymlinkPolicy::Refuse { from };
+        }
+        let meta = match files.lookup(path, self.now, &policy) {
+            Known::File(file) => Ok(file.meta),
+            Known::Directory(meta) | Known::Seen(meta) => Ok(meta),
+            Known::Missing(failure) => Err(failure),
+            Known::Stale | Known::Unknown => {
+                self.wanted = Some(files.probe(path, Want::Stat, &policy));
+                return Err(Stop::Wait);
+            }
+        };
+        Ok(match (test, meta) {
+            (PathTest::Link, meta) => meta == Err(OpenFailure::Loop),
+            (_, Err(_)) => false,
+            (PathTest::Directory, Ok(meta)) => meta.kind == FileKind::Directory,
+            (PathTest::File, Ok(meta)) => meta.kind == FileKind::File,
+            (PathTest::FileWithContent, Ok(meta)) => meta.kind == FileKind::File && meta.size > 0,
+            (PathTest::Executable, Ok(meta)) => meta.is_executable(),
+            (PathTest::Anything, Ok(_)) => true,
+        })
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.request.client(self.conn).ip()
+    }
+
+    fn user(&self) -> Option<&[u8]> {
+        self.user
+    }
+
+    fn is_in_group(&self, group: &[u8]) -> bool {
+        let (Some(groups), Some(user)) = (self.groups, self.user) else { return false };
+        groups.split(|byte| *byte == b'\n').any(|line| {
+            let Some(at) = line.iter().position(|byte| *byte == b':') else { return false };
+            let mut members = line[at + 1..].split(u8::is_ascii_whitespace);
+            line[..at].trim_ascii() == group && members.any(|member| member == user)
+        })
+    }
+}

@@ -1,0 +1,226 @@
+"""Trees with .htaccess files, and what is asked of them.
+
+A site is its name, its files by path (those called .htaccess are Apache's), and requests: a path, or a
+tuple of method, path and fields.
+"""
+
+WORDPRESS = r"""
+<IfModule mod_rewrite.c>
+RewriteEngine On
+RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]
+RewriteBase /
+RewriteRule ^index\.php$ - [L]
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteRule . /index.php [L]
+</IfModule>
+"""
+
+LARAVEL = r"""
+<IfModule mod_rewrite.c>
+    RewriteEngine On
+    RewriteCond %{REQUEST_FILENAME} !-d
+    RewriteCond %{REQUEST_URI} (.+)/$
+    RewriteRule ^ %1 [L,R=301]
+    RewriteCond %{REQUEST_FILENAME} !-d
+    RewriteCond %{REQUEST_FILENAME} !-f
+    RewriteRule ^ index.txt [L]
+</IfModule>
+"""
+
+DRUPAL = r"""
+<FilesMatch "\.(engine|inc|install|module|profile|po|sh|.*sql|theme|twig|tpl(\.php)?|xtmpl|yml)(~|\.sw[op]|\.bak|\.orig|\.save)?$|^(\.(?!well-known).*|Entries.*|Repository|Root|Tag|Template)$">
+  <IfModule mod_authz_core.c>
+    Require all denied
+  </IfModule>
+  <IfModule !mod_authz_core.c>
+    Order allow,deny
+  </IfModule>
+</FilesMatch>
+Options -Indexes
+ErrorDocument 404 /index.txt
+DirectoryIndex index.txt index.html
+AddType image/svg+xml svg svgz
+AddEncoding gzip svgz
+RewriteEngine on
+RewriteRule "/\.|^\.(?!well-known/)" - [F]
+RewriteCond %{HTTP_HOST} ^www\.(.+)$ [NC]
+RewriteRule ^ http://%1%{REQUEST_URI} [L,R=301]
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteCond %{REQUEST_URI} !=/favicon.ico
+RewriteRule ^ index.txt [L]
+"""
+
+JOOMLA = r"""
+Options +FollowSymlinks
+Options -Indexes
+RewriteEngine On
+RewriteCond %{QUERY_STRING} base64_encode[^(]*\([^)]*\) [OR]
+RewriteCond %{QUERY_STRING} (<|%3C)([^s]*s)+cript.*(>|%3E) [NC,OR]
+RewriteCond %{QUERY_STRING} GLOBALS(=|\[|\%[0-9A-Z]{0,2}) [OR]
+RewriteCond %{QUERY_STRING} _REQUEST(=|\[|\%[0-9A-Z]{0,2})
+RewriteRule .* index.txt [F]
+RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]
+RewriteCond %{REQUEST_URI} !^/index\.txt
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteRule .* index.txt [L]
+"""
+
+NEXTCLOUD = r"""
+<IfModule mod_headers.c>
+  <IfModule mod_setenvif.c>
+    SetEnvIfNoCase ^Authorization$ "(.+)" XAUTHORIZATION=$1
+    RequestHeader set XAuthorization %{XAUTHORIZATION}e env=XAUTHORIZATION
+  </IfModule>
+  Header onsuccess unset Referrer-Policy
+  Header always set Referrer-Policy "no-referrer"
+  Header always set X-Content-Type-Options "nosniff"
+  <FilesMatch "\.(css|js|mjs|svg|gif|png|jpg|webp|ico|wasm)$">
+    Header set Cache-Control "max-age=15778463"
+  </FilesMatch>
+</IfModule>
+<IfModule mod_rewrite.c>
+  RewriteEngine on
+  RewriteCond %{HTTP_USER_AGENT} DavClnt
+  RewriteRule ^$ /remote.txt/webdav/ [L,R=302]
+  RewriteRule ^\.well-known/carddav /remote.txt/dav/ [R=301,L]
+  RewriteRule ^(?:build|tests|config|lib|3rdparty|templates)/.* - [R=404,L]
+  RewriteRule ^(?:\.(?!well-known)|autotest|occ|issue|indie|db_|console).* - [R=404,L]
+</IfModule>
+AddDefaultCharset utf-8
+Options -Indexes
+"""
+
+PLAIN = {"index.html": "index\n", "a.txt": "a\n", "index.txt": "front\n", "index.php": "php\n"}
+
+SITES = [
+    ("wordpress", {".htaccess": WORDPRESS, **PLAIN, "wp-content/x.css": "css\n"}, [
+        "/", "/a.txt", "/2026/hello/", "/x?y=z", "/wp-content/x.css", "/wp-content", "/wp-content/",
+        "/index.php", "/.htaccess", "/a%20b", "/A.TXT", "/nope.php?q=1",
+    ]),
+    ("laravel", {".htaccess": LARAVEL, **PLAIN, "css/x.css": "css\n"}, [
+        "/users/7", "/users/", "/users/?a=b", "/css", "/css/x.css", "/", "/a.txt/",
+    ]),
+    ("drupal", {".htaccess": DRUPAL, **PLAIN, "x.inc": "no\n", "core/y.yml": "no\n", "core/z.txt": "z\n",
+                "favicon.svgz": "zz\n", "i.svg": "<svg/>\n"}, [
+        "/", "/node/1", "/x.inc", "/core/y.yml", "/core/", "/core/z.txt", "/.git/config",
+        "/.well-known/x", "/favicon.ico", "/favicon.svgz", "/i.svg", "/Entries.x",
+        ("GET", "/a.txt", {"Host": "www.site.test"}), ("GET", "/a?b=c", {"Host": "www.site.test"}),
+    ]),
+    ("joomla", {".htaccess": JOOMLA, **PLAIN, "dir/a.txt": "d\n"}, [
+        "/", "/a.txt", "/some/article", "/x?GLOBALS[a]=1", "/x?_REQUEST=1", "/dir/", "/dir/none",
+        "/x?a=%3Cscript%3E",
+    ]),
+    ("nextcloud", {".htaccess": NEXTCLOUD, **PLAIN, "a.css": "css\n", "config/c.txt": "c\n", "i.png": "p\n"}, [
+        "/", ("GET", "/", {"User-Agent": "Microsoft DavClnt"}), "/a.css", "/i.png", "/config/c.txt",
+        "/occ", "/.well-known/carddav", "/nothing", "/a.txt", "/index.html",
+    ]),
+    ("denied", {".htaccess": "Require all denied\n", "a.txt": "a\n", "open/.htaccess": "Require all granted\n",
+                "open/a.txt": "a\n", "open/deny/.htaccess": "Deny from all\n", "open/deny/a.txt": "a\n",
+                "open/deny/grant/.htaccess": "Require all granted\n", "open/deny/grant/a.txt": "a\n",
+                "open/deny/allow/.htaccess": "Allow from all\n", "open/deny/allow/a.txt": "a\n"}, [
+        "/a.txt", "/", "/none", "/open/a.txt", "/open/none", "/open/deny/a.txt", "/open/deny/grant/a.txt",
+        "/open/deny/allow/a.txt", "/open/deny",
+    ]),
+    ("order", {"a/.htaccess": "Order allow,deny\nAllow from 127.0.0.1\n", "a/x.txt": "x\n",
+               "b/.htaccess": "Order deny,allow\nDeny from 127.0.0.0/8\n", "b/x.txt": "x\n",
+               "c/.htaccess": "Order allow,deny\nAllow from all\nDeny from env=bad\nSetEnvIf User-Agent Bad bad\n",
+               "c/x.txt": "x\n",
+               "d/.htaccess": "<Limit POST>\nRequire all denied\n</Limit>\n", "d/x.txt": "x\n",
+               "e/.htaccess": "<LimitExcept GET>\nOrder deny,allow\nDeny from all\n</LimitExcept>\n", "e/x.txt": "x\n",
+               "f/.htaccess": "<RequireAll>\nRequire all granted\nRequire not ip 127\n</RequireAll>\n", "f/x.txt": "x\n",
+               "g/.htaccess": "<RequireAny>\nRequire ip 10\nRequire expr %{QUERY_STRING} == 'in'\n</RequireAny>\n", "g/x.txt": "x\n",
+               "h/.htaccess": "Require method GET\n", "h/x.txt": "x\n",
+               "i/.htaccess": "Require not ip 10\n", "i/x.txt": "x\n",
+               "j/.htaccess": "Require env ok\nSetEnvIf X-Ok ^1$ ok\n", "j/x.txt": "x\n"}, [
+        "/a/x.txt", "/b/x.txt", "/c/x.txt", ("GET", "/c/x.txt", {"User-Agent": "Bad"}), "/d/x.txt",
+        ("POST", "/d/x.txt", {}), "/e/x.txt", ("HEAD", "/e/x.txt", {}), ("POST", "/e/x.txt", {}),
+        "/f/x.txt", "/g/x.txt", "/g/x.txt?in", "/h/x.txt", ("POST", "/h/x.txt", {}), "/i/x.txt",
+        "/j/x.txt", ("GET", "/j/x.txt", {"X-Ok": "1"}),
+    ]),
+    ("auth", {".htpasswd": "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n", ".htgroup": "staff: bob ann\n",
+              "a/.htaccess": "AuthType Basic\nAuthName \"a \\\"b\\\"\"\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n",
+              "a/x.txt": "x\n",
+              "b/.htaccess": "AuthType Basic\nAuthName b\nAuthUserFile @ROOT@/.htpasswd\nRequire user ann\n", "b/x.txt": "x\n",
+              "c/.htaccess": "AuthType Basic\nAuthName c\nAuthUserFile @ROOT@/.htpasswd\nAuthGroupFile @ROOT@/.htgroup\nRequire group staff\n", "c/x.txt": "x\n",
+              "d/.htaccess": "AuthType Basic\nAuthName d\nAuthUserFile @ROOT@/none\nRequire valid-user\n", "d/x.txt": "x\n",
+              "e/.htaccess": "AuthType Basic\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n", "e/x.txt": "x\n",
+              "f/.htaccess": "AuthType Basic\nAuthName f\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\nSatisfy Any\nOrder allow,deny\nAllow from 127.0.0.1\n", "f/x.txt": "x\n",
+              "g/.htaccess": "AuthType Basic\nAuthName g\nAuthUserFile @ROOT@/.htpasswd\n", "g/x.txt": "x\n",
+              "h/.htaccess": "AuthType Basic\nAuthName h\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\nRewriteEngine On\nRewriteRule ^ http://x.test/ [R]\n", "h/x.txt": "x\n"}, [
+        request for letter in "abcdefgh" for request in (
+            f"/{letter}/x.txt", ("GET", f"/{letter}/x.txt", {"Authorization": "Basic Ym9iOnB3"}),
+            ("GET", f"/{letter}/x.txt", {"Authorization": "Basic Ym9iOnh4"}))
+    ] + ["/.htpasswd", "/a/.htaccess"]),
+    ("headers", {".htaccess": "Header set X-A 1\nHeader always set X-B 2\nHeader append X-A 3\nHeader unset ETag\n"
+                 "Header set X-C \"a b\" env=moz\nSetEnvIf User-Agent Moz moz\nHeader add X-D 1\nHeader add X-D 2\n"
+                 "Header merge X-A 3\nHeader set X-E \"expr=%{REQUEST_URI}\"\nHeader edit X-E txt TXT\n",
+                 **PLAIN, "sub/.htaccess": "Header set X-A sub\n<Files b.txt>\nHeader set X-F f\n</Files>\n",
+                 "sub/b.txt": "b\n"}, [
+        "/a.txt", "/none", "/sub", "/sub/b.txt", ("GET", "/a.txt", {"User-Agent": "Moz"}), ("HEAD", "/a.txt", {}),
+    ]),
+    ("expires", {".htaccess": "ExpiresActive On\nExpiresDefault A300\nExpiresByType text/css \"access plus 1 month\"\n"
+                 "ExpiresByType image/* A7\nHeader append Cache-Control public\n", **PLAIN, "x.css": "c\n", "x.png": "p\n",
+                 "off/.htaccess": "ExpiresActive Off\n", "off/x.css": "c\n"}, [
+        "/a.txt", "/x.css", "/x.png", "/none", "/off/x.css",
+    ]),
+    ("errors", {".htaccess": "ErrorDocument 404 /404.html\nErrorDocument 403 \"No <b>way</b>\n", "404.html": "lost\n",
+                "no/.htaccess": "Require all denied\nErrorDocument 404 default\n", "no/x": "x\n",
+                "away/.htaccess": "ErrorDocument 404 http://x.test/lost\n", "away/x": "x\n",
+                "loop/.htaccess": "ErrorDocument 404 /none.html\n", "loop/x": "x\n"}, [
+        "/none", "/no/x", "/no/none", "/away/none", "/loop/none", "/404.html", ("HEAD", "/none", {}),
+    ]),
+    ("redirect", {".htaccess": "Redirect 301 /old /new\nRedirect /temp http://x.test/t\nRedirectMatch 302 ^/m/(.*)\\.gif$ /i/$1.png\n"
+                  "Redirect gone /gone\nRedirect 404 /hidden\nRedirectPermanent /p /q?own=1\nRedirect seeother /s /t\n", **PLAIN}, [
+        "/old", "/old/x%20y?a=b", "/older", "/temp/a", "/m/a/b.gif", "/gone", "/gone/x", "/hidden", "/p?x=1", "/s", "/a.txt",
+    ]),
+    ("rules", {".htaccess": "RewriteEngine On\nRewriteBase /\n"
+               "RewriteRule ^r1$ /a.txt\nRewriteRule ^r2$ a.txt [R]\nRewriteRule ^r3/(.*)$ /t/$1 [R=301,L]\n"
+               "RewriteRule ^r4$ - [F]\nRewriteRule ^r5$ - [G]\nRewriteRule ^r6$ /x [R=404]\n"
+               "RewriteRule ^r7$ /a.txt?x=1 [QSA,R]\nRewriteRule ^r8$ /x#y [R,NE]\nRewriteRule ^r9$ /x#y [R]\n"
+               "RewriteRule ^q1/(.*)$ /a.txt?q=$1 [L]\nRewriteRule ^q2/(.*)$ /a.txt?q=$1 [B,L]\n"
+               "RewriteRule ^q3/(.*)$ /s?q=$1 [B,R,L]\nRewriteRule ^q4/(.*)$ /s?q=$1 [B,BNP,NE,R,L]\n"
+               "RewriteCond %{QUERY_STRING} ^id=(\\d+)$\nRewriteRule ^c1$ /n/%1? [R,L]\n"
+               "RewriteRule ^loop(.*)$ /loop$1x [L]\nRewriteRule ^up$ /../x\nRewriteRule ^ftp$ ftp://x/y\n"
+               "RewriteRule ^ck$ /a.txt [CO=n:v:.x.test:0:/:secure:HttpOnly:Lax]\n"
+               "RewriteRule ^n(a+)$ nb$1 [C]\nRewriteRule ^nb - [F]\nRewriteRule ^t/a$ /a.txt [QSD,R]\n"
+               "RewriteCond %{HTTP_ACCEPT} webp\nRewriteRule ^pic$ /a.txt [L]\n", **PLAIN}, [
+        "/r1", "/r2", "/r2?x=y", "/r3/a%20b", "/r3/%C3%A9", "/r4", "/r5", "/r6", "/r7?y=2", "/r8", "/r9",
+        "/q1/a", "/q1/a%20b", "/q2/a%20b", "/q3/a%26b%20c", "/q4/a%26b%20c", "/c1?id=7", "/c1?id=x", "/loop", "/up",
+        "/ftp", "/ck", "/naa", "/t/a?x=y", "/pic", ("GET", "/pic", {"Accept": "image/webp"}), "/q1/a%3Fb", "/r1%3Fx",
+    ]),
+    ("inherit", {".htaccess": "RewriteEngine On\nRewriteRule x$ /parent.txt\n", "parent.txt": "parent\n",
+                 "a/.htaccess": "Options -Indexes\n", "a/f.txt": "f\n", "b/.htaccess": "RewriteEngine On\n", "b/f.txt": "f\n",
+                 "c/.htaccess": "RewriteOptions Inherit\nRewriteRule ^y$ f.txt\n", "c/f.txt": "f\n",
+                 "d/.htaccess": "RewriteOptions InheritBefore\nRewriteRule ^(x|y)$ f.txt\n", "d/f.txt": "f\n",
+                 "e/.htaccess": "RewriteRule ^x$ f.txt\n", "e/f.txt": "f\n", "g/f.txt": "f\n"}, [
+        f"/{directory}/{name}" for directory in "abcdeg" for name in ("x", "y", "f.txt")
+    ]),
+    ("index", {".htaccess": "DirectoryIndex first.txt second.txt\n", "second.txt": "2\n", "index.html": "i\n",
+               "d/.htaccess": "DirectoryIndex disabled\nOptions -Indexes\n", "d/second.txt": "2\n",
+               "e/.htaccess": "DirectoryIndex /second.txt\n", "e/x": "x\n",
+               "f/.htaccess": "Options -Indexes\n", "f/x": "x\n", "g/second.txt": "g\n",
+               "h/.htaccess": "FallbackResource /second.txt\n", "h/x": "x\n"}, [
+        "/", "/d/", "/e/", "/f/", "/g/", "/g", "/h/none", "/h/none/more", "/h/x", "/h/x/more",
+    ]),
+    ("types", {".htaccess": "AddType image/webp .webp\nAddType text/x-own own\nAddCharset utf-8 .css\nForceType None\n"
+               "<Files f.bin>\nForceType text/plain\n</Files>\nAddDefaultCharset koi8-r\nRemoveType .rm\n",
+               "a.webp": "w\n", "b.own": "o\n", "c.css": "c\n", "f.bin": "f\n", "d.txt": "d\n", "e.txt.own": "e\n"}, [
+        "/a.webp", "/b.own", "/c.css", "/f.bin", "/d.txt", "/e.txt.own",
+    ]),
+    ("sections", {".htaccess": "<Files \"*.f\">\nHeader set X-S files\n</Files>\n<FilesMatch \"^x\">\nHeader append X-S match\n</FilesMatch>\n"
+                  "<If \"%{REQUEST_URI} =~ m#^/if#\">\nHeader append X-S if\n</If>\n<ElseIf \"%{QUERY_STRING} == 'e'\">\nHeader append X-S elseif\n</ElseIf>\n"
+                  "<Else>\nHeader append X-S else\n</Else>\n<IfModule mod_nope.c>\nGarbage\n</IfModule>\n<IfVersion >= 2.4>\nHeader set X-V 24\n</IfVersion>\n",
+                  "a.f": "a\n", "x.f": "x\n", "if/x.f": "x\n", "b": "b\n"}, [
+        "/a.f", "/x.f", "/if/x.f", "/b", "/b?e", "/x.f?e",
+    ]),
+    ("broken", {f"{at}/.htaccess": text for at, text in enumerate([
+        "Foo on\n", "RewriteEngine maybe\n", "Require foo\n", "<Files x>\nRequire all denied\n", "Order Allow, Deny\n",
+        "RewriteRule ^( x\n", "Options All -Indexes\n", "ServerName x\n", "<IfModule nope.c>\nx\n", "</Files>\n",
+        "\ufeffRequire all granted\n", "Header set X-A\n", "RewriteRule a b # c\n", "ErrorDocument 999 x\n",
+        "<IfModule mod_headers.c>\nHeader set X-A 1\n", "# only a comment \\\nFoo\n", "  require   ALL   granted  \r\n",
+        "AuthType Basic\nRequire valid-user\n", "RewriteEngine On\nRewriteRule a b [ZZ]\n",
+    ])} | {f"{at}/x.txt": "x\n" for at in range(19)}, [f"/{at}/x.txt" for at in range(19)] + [f"/{at}/none" for at in range(19)]),
+]
