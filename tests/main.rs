@@ -45,6 +45,7 @@ mod h2;
 mod h3;
 mod header_edits;
 mod headers;
+mod htaccess;
 mod http2_directives;
 mod identity;
 mod json_logs;

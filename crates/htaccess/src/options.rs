@@ -59,17 +59,24 @@ pub(crate) enum OptionsChange {
 
 /// Reads `Options …`, behind what the same place said before.
 pub(crate) fn parse(arguments: &[u8], before: Option<OptionsChange>) -> Told<OptionsChange> {
-    let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
-    let signs = words.iter().filter(|word| matches!(word.first(), Some(b'+' | b'-'))).count();
-    if words.is_empty() {
+    let all: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
+    if all.is_empty() {
         return Err("Options requires at least one argument".to_owned());
     }
+    // As in Apache, the two words that name a whole may be changed in the same line.
+    let (whole, words) = match &all[0].to_ascii_lowercase()[..] {
+        b"all" => (Some(DirOptions { bits: DirOptions::ALL }), &all[1..]),
+        b"none" => (Some(DirOptions { bits: 0 }), &all[1..]),
+        _ => (None, &all[..]),
+    };
+    let before = whole.map(OptionsChange::To).or(before);
+    let signs = words.iter().filter(|word| matches!(word.first(), Some(b'+' | b'-'))).count();
     if signs != 0 && signs != words.len() {
         return Err("Either all Options must start with + or -, or no Option may.".to_owned());
     }
     if signs == 0 {
-        let mut bits = 0;
-        for word in &words {
+        let mut bits = whole.map_or(0, |options| options.bits);
+        for word in words {
             bits = match bit(word, true)? {
                 0 => 0,
                 bit => bits | bit,
@@ -78,7 +85,7 @@ pub(crate) fn parse(arguments: &[u8], before: Option<OptionsChange>) -> Told<Opt
         return Ok(OptionsChange::To(DirOptions { bits }));
     }
     let (mut add, mut remove) = (0, 0);
-    for word in &words {
+    for word in words {
         let adds = word[0] == b'+';
         let bit = bit(&word[1..], adds)?;
         if adds {
@@ -133,7 +140,8 @@ mod tests {
         assert_eq!(of(&["None", "+FollowSymLinks"]), (false, true, true));
         assert_eq!(of(&["-FollowSymLinks", "+FollowSymLinks -Indexes"]), (false, true, true));
         assert_eq!(of(&["-MultiViews"]), (true, true, true));
-        assert!(parse(b"All -Indexes", None).is_err());
+        assert_eq!(of(&["All -Indexes"]), (false, true, true));
+        assert!(parse(b"Indexes -FollowSymLinks", None).is_err());
         assert!(parse(b"+MultiViews", None).is_err());
         assert_eq!(parse(b"Foo", None).unwrap_err(), "Illegal option Foo");
     }

@@ -202,7 +202,7 @@ fn what_is_not_understood_is_refused_with_its_line() {
             "ErrorDocument takes two arguments, Change responses \
                            for HTTP errors",
         ),
-        ("Options All -Indexes", 1, "Either all Options must start with + or -, or no Option may."),
+        ("Options -Indexes All", 1, "Either all Options must start with + or -, or no Option may."),
         ("Options Foo", 1, "Illegal option Foo"),
         ("Header set X", 1, "Header requires three arguments"),
         ("Header set X-A %{X}", 1, "Header: Unrecognized header format %"),
@@ -222,7 +222,7 @@ fn sections_about_modules_are_transparent_or_skipped() {
         "<IfModule mod_nope.c>\nNonsense\n<IfModule x>\n</IfModule>\nOther\n</IfModule>\n\
          <IfModule !mod_authz_core.c>\nNonsense\n</IfModule>\n\
          <IfVersion < 2.4>\nNonsense\n</IfVersion>\n<IfDefine X>\nNonsense\n</IfDefine>\n\
-         <ifmodule mod_authz_core.c>\n  require ALL denied\n",
+         <ifmodule mod_authz_core.c>\n  require all DENIED\n",
     );
     assert_eq!(tree.admission("x"), Admission::Forbidden);
 }
@@ -505,7 +505,7 @@ fn fields_are_edited_in_their_order() {
     ];
     assert_eq!(fields, wanted);
     assert_eq!(always, ["x-content-type-options: nosniff"]);
-    assert!(tree.varies.iter().any(|name| **name == *b"host"));
+    assert!(tree.varies.is_empty(), "answers are told apart by host anyway");
 }
 
 #[test]

@@ -132,7 +132,8 @@ impl Evaluation<'_> {
     /// Notes that the result depends on a header.
     pub(crate) fn vary_by(&mut self, name: &[u8]) {
         let name = name.to_ascii_lowercase().into_boxed_slice();
-        if !self.varies.contains(&name) {
+        // Whatever is kept is kept by host.
+        if *name != *b"host" && !self.varies.contains(&name) {
             self.varies.push(name);
         }
     }

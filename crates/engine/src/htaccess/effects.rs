@@ -140,7 +140,8 @@ pub(crate) fn decorate(
 
 /// Type, charset and coding of a file.
 fn describe(fields: &mut FieldMap, ruling: &HtaccessRuling, nature: FileNature<'_>, status: u16) {
-    if status >= 400 || fields.get(Name::ContentType).is_none() {
+    // What has no content has no type.
+    if status >= 400 || matches!(status, 204 | 304) {
         return;
     }
     let asked = ruling.media_type.as_deref().or(nature.media_type);
@@ -155,7 +156,8 @@ fn describe(fields: &mut FieldMap, ruling: &HtaccessRuling, nature: FileNature<'
             .to_ascii_lowercase()[..],
         b"text/html" | b"text/plain"
     );
-    let charset = nature.charset.or_else(|| nature.default_charset.filter(|_| is_text));
+    let charset = nature.charset.filter(|_| !value.is_empty());
+    let charset = charset.or_else(|| nature.default_charset.filter(|_| is_text));
     let has_one = value.windows(8).any(|part| part.eq_ignore_ascii_case(b"charset="));
     if let Some(charset) = charset.filter(|_| !has_one) {
         value.extend_from_slice(b"; charset=");
@@ -164,7 +166,7 @@ fn describe(fields: &mut FieldMap, ruling: &HtaccessRuling, nature: FileNature<'
     if value.iter().any(u8::is_ascii_control) {
         return;
     }
-    if value != current {
+    if value != current && !value.is_empty() {
         fields.set(Name::ContentType, &value);
     }
     if let Some(encoding) = nature.encoding

@@ -10,10 +10,10 @@ use crate::methods::MethodSet;
 pub(crate) fn require(arguments: &[u8]) -> Told<Requirement> {
     let mut words = ArgumentWords::new(arguments);
     let missing = || "Require directive requires additional arguments".to_owned();
-    let mut name = words.next_word().ok_or_else(missing)?.to_ascii_lowercase();
-    let negated = name == b"not";
+    let mut name = words.next_word().ok_or_else(missing)?;
+    let negated = name.eq_ignore_ascii_case(b"not");
     if negated {
-        name = words.next_word().ok_or_else(missing)?.to_ascii_lowercase();
+        name = words.next_word().ok_or_else(missing)?;
     }
     let rule = provider(&name, words, negated)?;
     Ok(if negated { Requirement::Not(Box::new(rule)) } else { rule })

@@ -1,0 +1,326 @@
+//! `apache_htaccess`: `.htaccess` files are obeyed, live, and what is not understood is refused.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use bolide_testkit::{Proto, Response, TestPhp, TestServer, wait_until};
+
+use crate::{http, report, site};
+
+const ON: &str = "apache_htaccess on; index index.html index.php;";
+
+/// The `fastcgi_param` lines that Bolide ships.
+const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
+
+/// A site with these files.
+fn tree(directives: &str, files: &[(&str, &str)]) -> TestServer {
+    let server = site(directives);
+    put_all(&server, files);
+    server
+}
+
+fn put_all(server: &TestServer, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        put(server.www(path), text);
+    }
+}
+
+fn put(path: PathBuf, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // As editors do: nobody sees half of it.
+    let fresh = path.with_extension("fresh");
+    fs::write(&fresh, text).unwrap();
+    fs::rename(fresh, path).unwrap();
+}
+
+fn check(server: &TestServer, rows: &[(&str, u16)]) {
+    let mut failures = Vec::new();
+    for (path, status) in rows {
+        let answer = server.get(path);
+        if answer.status != *status {
+            failures.push(format!("{path}: {} instead of {status}", answer.status));
+        }
+    }
+    report(rows.len(), &failures);
+}
+
+#[test]
+fn rules_of_access_hold_for_a_directory_and_all_below_it() {
+    let server = tree(
+        ON,
+        &[
+            ("private/.htaccess", "Require all denied\n"),
+            ("private/deep/a.txt", "secret"),
+            ("old/.htaccess", "Order deny,allow\nDeny from all\n"),
+            ("old/a.txt", "secret"),
+            ("old/open/.htaccess", "Require all granted\n"),
+            ("old/open/a.txt", "secret"),
+            (
+                "some/.htaccess",
+                "<FilesMatch \"\\.(sql|inc)$\">\nRequire all denied\n</FilesMatch>\n",
+            ),
+            ("some/dump.sql", "secret"),
+            ("some/page.html", "page"),
+            ("limit/.htaccess", "<LimitExcept GET>\nRequire all denied\n</LimitExcept>\n"),
+            ("limit/a.txt", "a"),
+        ],
+    );
+    check(
+        &server,
+        &[
+            ("/private/deep/a.txt", 403),
+            ("/private/none", 403),
+            ("/private/", 403),
+            ("/old/a.txt", 403),
+            ("/old/open/a.txt", 403),
+            ("/some/dump.sql", 403),
+            ("/some/page.html", 200),
+            ("/private/.htaccess", 403),
+            ("/some/.htpasswd", 403),
+            ("/limit/a.txt", 200),
+        ],
+    );
+    let refused =
+        server.connect().ask("POST /limit/a.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0");
+    assert_eq!(refused.status, 403);
+}
+
+#[test]
+fn without_the_directive_files_of_apache_mean_nothing() {
+    let files = [("a/.htaccess", "Require all denied\n"), ("a/x.txt", "x")];
+    let server = tree("", &files);
+    assert_eq!(server.get("/a/x.txt").status, 200);
+}
+
+#[test]
+fn a_file_that_is_not_understood_or_cannot_be_read_refuses() {
+    let server = tree(
+        ON,
+        &[
+            ("bad/.htaccess", "Options -Indexes\n\nRequiere all granted\n"),
+            ("bad/x.txt", "x"),
+            ("open/.htaccess", "<Files secret.txt>\nRequire all denied\n"),
+            ("open/x.txt", "x"),
+            ("dir/x.txt", "x"),
+        ],
+    );
+    fs::create_dir(server.www("dir/.htaccess")).unwrap();
+    check(
+        &server,
+        &[("/bad/x.txt", 500), ("/bad/none", 500), ("/open/x.txt", 500), ("/dir/x.txt", 403)],
+    );
+    let log = server.error_log();
+    assert!(log.contains("/bad/.htaccess:3: Invalid command 'Requiere'"), "{log}");
+    assert!(log.contains("/open/.htaccess:1: <Files> was not closed."), "{log}");
+}
+
+#[test]
+fn a_change_counts_for_the_next_request() {
+    let server = tree(ON, &[("d/x.txt", "x")]);
+    let file = server.www("d/.htaccess");
+    let mut client = server.connect();
+    for round in 0..50 {
+        assert_eq!(client.get("/d/x.txt", "").status, 200, "{round}");
+        put(file.clone(), "Require all denied\n");
+        assert_eq!(client.get("/d/x.txt", "").status, 403, "{round}");
+        put(file.clone(), "# nothing\n");
+        assert_eq!(client.get("/d/x.txt", "").status, 200, "{round}");
+        put(file.clone(), "Nonsense\n");
+        assert_eq!(client.get("/d/x.txt", "").status, 500, "{round}");
+        fs::remove_file(&file).unwrap();
+    }
+    // In a directory that comes later, too.
+    assert_eq!(client.get("/new/x.txt", "").status, 404);
+    put_all(&server, &[("new/.htaccess", "Require all denied\n"), ("new/x.txt", "x")]);
+    assert_eq!(client.get("/new/x.txt", "").status, 403);
+}
+
+#[test]
+fn every_protocol_is_under_the_same_rules() {
+    let server = tree(ON, &[("a/.htaccess", "Require all denied\n"), ("a/x.txt", "x")]);
+    for proto in Proto::TLS {
+        assert_eq!(server.fetch(proto, "/a/x.txt").status, 403, "{proto:?}");
+    }
+}
+
+#[test]
+fn a_password_is_asked_for_before_any_rule_is_applied() {
+    let server = site(ON);
+    let root = server.www("").display().to_string();
+    put_all(
+        &server,
+        &[
+            (".htpasswd", "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n"),
+            (
+                "a/.htaccess",
+                &format!(
+                    "AuthType Basic\nAuthName \"staff\"\nAuthUserFile {root}/.htpasswd\n\
+                     Require valid-user\nRewriteEngine On\nRewriteRule ^gone$ - [G]\n"
+                ),
+            ),
+            ("a/x.txt", "x"),
+            ("b/.htaccess", "AuthType Basic\nAuthName x\nRequire valid-user\n"),
+            ("b/x.txt", "x"),
+        ],
+    );
+    let ask = |path: &str, fields: &str| server.connect().get(path, fields);
+    let right = "Authorization: Basic Ym9iOnB3\r\n";
+    let first = ask("/a/x.txt", "");
+    assert_eq!(first.status, 401);
+    assert_eq!(first.header("www-authenticate"), Some("Basic realm=\"staff\""));
+    assert_eq!(ask("/a/x.txt", right).status, 200);
+    assert_eq!(ask("/a/x.txt", "Authorization: Basic Ym9iOnh4\r\n").status, 401);
+    assert_eq!(ask("/a/gone", "").status, 401);
+    assert_eq!(ask("/a/gone", right).status, 410);
+    assert_eq!(ask("/b/x.txt", right).status, 500);
+}
+
+#[test]
+fn rewriting_goes_round_inside_the_server_and_not_for_ever() {
+    let server = tree(
+        ON,
+        &[
+            (
+                ".htaccess",
+                "RewriteEngine On\nRewriteRule ^short$ real.txt [L]\n\
+                 RewriteRule ^away/(.*)$ /there/$1 [R=301,L]\nRewriteRule ^loop(.*)$ loop$1x\n\
+                 RewriteRule ^(a|aa)+!$ - [F]\n",
+            ),
+            ("real.txt", "real"),
+        ],
+    );
+    assert_eq!(server.get("/short").text(), "real");
+    let moved = server.get("/away/a%20b?c=d");
+    assert_eq!(moved.status, 301);
+    assert!(moved.header("location").unwrap().ends_with("/there/a%20b?c=d"));
+    assert_eq!(server.get("/loop").status, 500);
+    let long = format!("/{}b", "a".repeat(60));
+    assert_eq!(server.get(&long).status, 500, "an expression that gives up refuses");
+}
+
+#[test]
+fn fields_errors_and_indexes_are_those_of_the_directory() {
+    let server = tree(
+        "apache_htaccess on; autoindex on; index index.html;",
+        &[
+            (
+                ".htaccess",
+                "Options -Indexes\nDirectoryIndex start.txt\nErrorDocument 404 /lost.txt\n\
+                 Header set X-A a\nHeader always set X-B b\nExpiresActive On\nExpiresDefault A60\n\
+                 FileETag None\nAddType text/x-own .own\n",
+            ),
+            ("start.txt", "start"),
+            ("lost.txt", "lost"),
+            ("a.own", "own"),
+            ("list/.htaccess", "Options +Indexes\nIndexIgnore *.bak\n"),
+            ("list/shown.txt", "x"),
+            ("list/hidden.bak", "x"),
+            ("closed/x.txt", "x"),
+        ],
+    );
+    let start = server.get("/");
+    assert_eq!((start.status, start.text()), (200, "start".to_owned()));
+    assert_eq!(start.header("x-a"), Some("a"));
+    assert_eq!(start.header("cache-control"), Some("max-age=60"));
+    assert_eq!(start.header("etag"), None);
+    let lost = server.get("/none");
+    assert_eq!((lost.status, lost.text()), (404, "lost".to_owned()));
+    assert_eq!(server.get("/a.own").header("content-type"), Some("text/x-own"));
+    let list = server.get("/list/").text();
+    assert!(list.contains("shown.txt") && !list.contains("hidden.bak"), "{list}");
+    let closed = server.get("/closed/");
+    assert_eq!(closed.status, 403);
+    assert_eq!((closed.header("x-b"), closed.header("x-a")), (Some("b"), None));
+}
+
+#[test]
+fn links_are_refused_where_options_do_not_permit_them() {
+    let server = tree(ON, &[("a/.htaccess", "Options -FollowSymLinks\n"), ("a/x.txt", "x")]);
+    put_all(&server, &[("b/.htaccess", "Options FollowSymLinks\n"), ("real.txt", "real")]);
+    for directory in ["a", "b"] {
+        symlink(server.www("real.txt"), server.www(&format!("{directory}/link.txt"))).unwrap();
+    }
+    check(&server, &[("/a/x.txt", 200), ("/a/link.txt", 403), ("/b/link.txt", 200)]);
+}
+
+/// A site whose scripts run in `php`.
+fn scripts(php: &TestPhp, files: &[(&str, &str)]) -> TestServer {
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {} {ON} location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}",
+        bolide_testkit::server::LISTEN,
+    ));
+    put_all(&server, files);
+    server
+}
+
+fn json(answer: &Response) -> String {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.text()
+}
+
+#[test]
+fn a_front_controller_in_php_gets_what_was_asked() {
+    let wordpress = "RewriteEngine On\n\
+        RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\nRewriteBase /\n\
+        RewriteRule ^index\\.php$ - [L]\nRewriteCond %{REQUEST_FILENAME} !-f\n\
+        RewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule . /index.php [L]\n\
+        SetEnv SITE_MODE live\nSetEnvIf User-Agent Bot IS_BOT=yes\n\
+        php_value memory_limit 77M\n";
+    let shown = "<?php echo json_encode([$_SERVER['REQUEST_URI'], $_SERVER['QUERY_STRING'],
+        $_SERVER['SITE_MODE'] ?? '', $_SERVER['IS_BOT'] ?? '', ini_get('memory_limit'),
+        $_SERVER['HTTP_AUTHORIZATION'] ?? '', $_SERVER['REDIRECT_URL'] ?? '']);";
+    let php = TestPhp::start(1);
+    let server = scripts(
+        &php,
+        &[
+            (".htaccess", wordpress),
+            ("index.php", shown),
+            ("style.css", "css"),
+            ("up/.htaccess", "php_flag engine off\n"),
+            ("up/evil.php", "<?php echo 'ran';"),
+            ("handler/.htaccess", "SetHandler none\nSetHandler default-handler\n"),
+            ("handler/evil.php", "<?php echo 'ran';"),
+            ("text/.htaccess", "AddHandler application/x-httpd-php .html\n"),
+            ("text/page.html", "<?php echo 'source';"),
+            ("deny/.htaccess", "Require all denied\n"),
+            ("deny/evil.php", "<?php echo 'ran';"),
+        ],
+    );
+    let ask = |path: &str, fields: &str| server.connect().get(path, fields);
+    let told = json(&ask("/2026/hello/?a=b", "User-Agent: Bot\r\nAuthorization: Basic x\r\n"));
+    let wanted = r#"["\/2026\/hello\/?a=b","a=b","live","yes","77M","Basic x","\/2026\/hello\/"]"#;
+    assert_eq!(told, wanted);
+    assert_eq!(json(&ask("/", "")), r#"["\/","","live","","77M","",""]"#);
+    assert_eq!(ask("/style.css", "").text(), "css");
+    check(
+        &server,
+        &[
+            ("/up/evil.php", 403),
+            ("/handler/evil.php", 503),
+            ("/text/page.html", 503),
+            ("/deny/evil.php", 403),
+        ],
+    );
+}
+
+#[test]
+fn a_change_under_load_is_seen_whole() {
+    let server = tree(ON, &[("d/x.txt", "x")]);
+    let file = server.www("d/.htaccess");
+    let rules = "# a long file\n".repeat(2000) + "Require all denied\n";
+    let mut client = server.connect();
+    for _ in 0..20 {
+        put(file.clone(), &rules);
+        let mut denied = 0;
+        wait_until("the change counts", || {
+            let status = client.get("/d/x.txt", "").status;
+            assert!(matches!(status, 200 | 403), "{status}");
+            denied += u32::from(status == 403);
+            denied > 3
+        });
+        fs::remove_file(&file).unwrap();
+        wait_until("the file is gone", || client.get("/d/x.txt", "").status == 200);
+    }
+}
