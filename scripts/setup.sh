@@ -310,7 +310,7 @@ wordpress_theme() {
 setup_test() {
     apt_need curl wrk nghttp2-client openssl valgrind chromium
     # They read the man pages, completions and packages.
-    apt_need mandoc zsh fish lintian rpm systemd
+    apt_need apache2 mandoc zsh fish lintian rpm systemd
     bookworm_root
     sid_clean_root
     # WordPress's package wants php and a web server of Debian's; none is started.

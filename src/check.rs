@@ -1,5 +1,6 @@
 //! `bolide check`: reports for users of nginx how this server treats each directive of a
 //! configuration. It opens nothing that the configuration names and starts nothing; `-t` does that.
+//! It only looks whether there are `.htaccess` files that are not read.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,6 +13,7 @@ use crate::messages::{err, out};
 use crate::patience::Patience;
 use crate::reading;
 use crate::source::DiskSource;
+use crate::unread_files;
 
 /// Prints the report; success only if a server would start with the configuration.
 pub(crate) fn run(invocation: &Invocation, check: &CheckOptions) -> ExitCode {
@@ -35,10 +37,16 @@ pub(crate) fn tell(invocation: &Invocation) -> bool {
 
 fn survey(invocation: &Invocation, path: &Path, detail: CheckDetail) -> bool {
     let patience = Patience::begin(&format!("checking {}", path.display()));
-    let survey = bolide_conf::survey::survey(&DiskSource, path, &reading::options_of(invocation));
-    let report = report(&path.display().to_string(), &survey, detail);
+    let options = reading::options_of(invocation);
+    let survey = bolide_conf::survey::survey(&DiskSource, path, &options);
+    let mut text = String::new();
+    let config = bolide_conf::parse(&DiskSource, path, &options).config;
+    if let Some(message) = config.as_ref().and_then(unread_files::told) {
+        let _ = writeln!(text, "{:12}  {message}", "");
+    }
+    text.push_str(&report(&path.display().to_string(), &survey, detail));
     drop(patience);
-    out(report.as_bytes());
+    out(text.as_bytes());
     survey.is_fine()
 }
 

@@ -34,6 +34,7 @@ mod start;
 mod temp_dirs;
 mod testing;
 mod tls_setup;
+mod unread_files;
 mod upgrade;
 mod version;
 

@@ -10,6 +10,7 @@ use crate::early_log::EarlyLog;
 use crate::invocation::{Invocation, PREFIX};
 use crate::php;
 use crate::source::DiskSource;
+use crate::unread_files;
 
 /// Where issuers' state is, unless `-p` or `state_path` says otherwise.
 const STATE_DIR: &str = "/var/lib/bolide";
@@ -124,6 +125,7 @@ fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
     match outcome.config {
         Some(config) if errors.is_empty() => {
             warnings.extend(php::dangers(&config));
+            warnings.extend(unread_files::told(&config));
             Ok(Reading {
                 config: Arc::new(config),
                 notices,

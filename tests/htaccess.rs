@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::Command;
 
 use bolide_testkit::{Proto, Response, TestPhp, TestServer, wait_until};
 
@@ -94,6 +95,20 @@ fn without_the_directive_files_of_apache_mean_nothing() {
 }
 
 #[test]
+fn a_tree_whose_files_are_not_read_is_told_of_once() {
+    let mut server = tree("location /more/ { }", &[(".htaccess", "Require all denied\n")]);
+    server.restart("TERM");
+    let log = server.error_log();
+    let message = "www/.htaccess\" is not read: \"apache_htaccess on\" has .htaccess files obeyed";
+    assert_eq!(log.matches(message).count(), 1, "{log}");
+    let conf = server.home().dir().join("nginx.conf");
+    let told = server.home().run(&["check", conf.to_str().unwrap()]);
+    assert_eq!(told.text().matches(message).count(), 1, "{}", told.text());
+    let silent = tree(ON, &[(".htaccess", "# nothing\n")]);
+    assert!(!silent.error_log().contains("is not read"));
+}
+
+#[test]
 fn a_file_that_is_not_understood_or_cannot_be_read_refuses() {
     let server = tree(
         ON,
@@ -119,21 +134,21 @@ fn a_file_that_is_not_understood_or_cannot_be_read_refuses() {
 fn a_change_counts_for_the_next_request() {
     let server = tree(ON, &[("d/x.txt", "x")]);
     let file = server.www("d/.htaccess");
-    let mut client = server.connect();
+    let get = |path: &str| server.get(path).status;
     for round in 0..50 {
-        assert_eq!(client.get("/d/x.txt", "").status, 200, "{round}");
+        assert_eq!(get("/d/x.txt"), 200, "{round}");
         put(file.clone(), "Require all denied\n");
-        assert_eq!(client.get("/d/x.txt", "").status, 403, "{round}");
+        assert_eq!(get("/d/x.txt"), 403, "{round}");
         put(file.clone(), "# nothing\n");
-        assert_eq!(client.get("/d/x.txt", "").status, 200, "{round}");
+        assert_eq!(get("/d/x.txt"), 200, "{round}");
         put(file.clone(), "Nonsense\n");
-        assert_eq!(client.get("/d/x.txt", "").status, 500, "{round}");
+        assert_eq!(get("/d/x.txt"), 500, "{round}");
         fs::remove_file(&file).unwrap();
     }
     // In a directory that comes later, too.
-    assert_eq!(client.get("/new/x.txt", "").status, 404);
+    assert_eq!(get("/new/x.txt"), 404);
     put_all(&server, &[("new/.htaccess", "Require all denied\n"), ("new/x.txt", "x")]);
-    assert_eq!(client.get("/new/x.txt", "").status, 403);
+    assert_eq!(get("/new/x.txt"), 403);
 }
 
 #[test]
@@ -185,7 +200,7 @@ fn rewriting_goes_round_inside_the_server_and_not_for_ever() {
                 ".htaccess",
                 "RewriteEngine On\nRewriteRule ^short$ real.txt [L]\n\
                  RewriteRule ^away/(.*)$ /there/$1 [R=301,L]\nRewriteRule ^loop(.*)$ loop$1x\n\
-                 RewriteRule ^(a|aa)+!$ - [F]\n",
+                 RewriteRule ^(a|aa)+$ - [F]\n",
             ),
             ("real.txt", "real"),
         ],
@@ -235,6 +250,21 @@ fn fields_errors_and_indexes_are_those_of_the_directory() {
 }
 
 #[test]
+fn what_try_files_finds_is_asked_about_as_well() {
+    let server = tree(
+        "apache_htaccess on; location / { try_files $uri.html $uri/start.txt $uri =404; }",
+        &[
+            (".htaccess", "<Files no.html>\nRequire all denied\n</Files>\n"),
+            ("no.html", "secret"),
+            ("yes.html", "yes"),
+            ("closed/.htaccess", "Require all denied\n"),
+            ("closed/start.txt", "secret"),
+        ],
+    );
+    check(&server, &[("/no", 403), ("/yes", 200), ("/closed", 403), ("/none", 404)]);
+}
+
+#[test]
 fn links_are_refused_where_options_do_not_permit_them() {
     let server = tree(ON, &[("a/.htaccess", "Options -FollowSymLinks\n"), ("a/x.txt", "x")]);
     put_all(&server, &[("b/.htaccess", "Options FollowSymLinks\n"), ("real.txt", "real")]);
@@ -244,11 +274,19 @@ fn links_are_refused_where_options_do_not_permit_them() {
     check(&server, &[("/a/x.txt", 200), ("/a/link.txt", 403), ("/b/link.txt", 200)]);
 }
 
+#[test]
+fn the_real_apache_answers_the_same() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apache/compare.py");
+    let told = Command::new("python3").args([script, crate::BOLIDE]).output().unwrap();
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
+}
+
 /// A site whose scripts run in `php`.
 fn scripts(php: &TestPhp, files: &[(&str, &str)]) -> TestServer {
     let pass = php.address();
     let server = http(&format!(
-        "server {{ {} {ON} location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}",
+        "server {{ {} apache_htaccess on; index index.php; location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}",
         bolide_testkit::server::LISTEN,
     ));
     put_all(&server, files);

@@ -223,4 +223,88 @@ SITES = [
         "<IfModule mod_headers.c>\nHeader set X-A 1\n", "# only a comment \\\nFoo\n", "  require   ALL   granted  \r\n",
         "AuthType Basic\nRequire valid-user\n", "RewriteEngine On\nRewriteRule a b [ZZ]\n",
     ])} | {f"{at}/x.txt": "x\n" for at in range(19)}, [f"/{at}/x.txt" for at in range(19)] + [f"/{at}/none" for at in range(19)]),
+    ("conditions", {".htaccess": "RewriteEngine On\n" + "".join(
+        f"RewriteCond {condition}\nRewriteRule ^{at}$ /yes.txt [L]\n" for at, condition in enumerate([
+            "%{REQUEST_METHOD} =GET", "%{REQUEST_METHOD} !=GET", "%{QUERY_STRING} >b", "%{QUERY_STRING} <b",
+            "%{QUERY_STRING} >=b", "%{QUERY_STRING} -gt5", "%{QUERY_STRING} -le5", "%{HTTP_HOST} ^SITE [NC]",
+            "%{HTTP_HOST} ^SITE", "%{HTTPS} off", "%{HTTPS} !=on", "%{REQUEST_FILENAME} -f", "%{DOCUMENT_ROOT}/yes.txt -f",
+            "%{DOCUMENT_ROOT}/sub -d", "%{DOCUMENT_ROOT}/empty -s", "%{DOCUMENT_ROOT}/empty !-s", "%{DOCUMENT_ROOT}/link -l",
+            "%{HTTP:X-Own} ^a(b)$", "%{ENV:SEEN} =1", "%{THE_REQUEST} ^GET\\ /18", "%{REQUEST_URI} ^/19$",
+            "%{SERVER_PORT} =80", "%{NOSUCH} =\"\"", "expr \"%{QUERY_STRING} -in {'b','c'}\"", "%{REMOTE_ADDR} ^127\\.",
+            "%{SERVER_NAME} =site.test", "%{REQUEST_SCHEME} =http", "%{HTTP_COOKIE} (^|;\\s*)a=1", "%{TIME_YEAR} >2000",
+            "expr \"%{QUERY_STRING} in {'b','c'}\"", "%{QUERY_STRING} (?i)^B$", "%{IS_SUBREQ} =false",
+        ]) if "-in" not in condition) + "SetEnvIf X-Own a SEEN=1\n", "yes.txt": "yes\n", "empty": "", "sub/x": "x\n"}, [
+        request for at in range(32) for request in (
+            f"/{at}", f"/{at}?b", f"/{at}?c", f"/{at}?7", ("GET", f"/{at}", {"X-Own": "ab", "Cookie": "b=2; a=1"}))
+    ]),
+    ("subdirectory", {"d/.htaccess": "RewriteEngine On\nRewriteRule ^a$ b.txt\nRewriteRule ^r$ b.txt [R]\nRewriteRule ^(.*)\\.old$ $1.txt\n"
+                      "RewriteRule ^s/(.*)$ /d/b.txt?x=$1 [R=302,QSA]\nRewriteRule ^$ b.txt [L]\nRewriteRule ^e/?$ f/ [R]\n",
+                      "d/b.txt": "b\n", "d/index.html": "i\n", "d/f/x": "x\n",
+                      "based/.htaccess": "RewriteEngine On\nRewriteBase /d\nRewriteRule ^a$ b.txt\nRewriteRule ^r$ b.txt [R]\n", "based/x": "x\n"}, [
+        "/d/a", "/d/r", "/d/b.old", "/d/s/1?y=2", "/d/", "/d", "/d/e", "/d/e/", "/based/a", "/based/r", "/d/none", "/d/f", "/d/f/",
+    ]),
+    ("environment", {".htaccess": "SetEnv A 1\nSetEnvIf Request_URI \\.txt$ IS_TXT\nSetEnvIf Request_Method GET M=$0\nSetEnvIfNoCase X-Up ^(ab) UP=$1x !NOT\n"
+                     "BrowserMatch Moz moz=yes\nSetEnvIf X-None ^$ NONE\nUnsetEnv A\nHeader set X-E \"%{A}e|%{IS_TXT}e|%{M}e|%{UP}e|%{moz}e|%{NONE}e\"\n"
+                     "SetEnvIfExpr \"%{QUERY_STRING} =~ /q=(.)/\" Q=$1\nHeader set X-Q %{Q}e env=Q\nHeader set X-N none env=!Q\n"
+                     "RewriteEngine On\nRewriteRule ^a\\.txt$ - [E=RW:%{QUERY_STRING},E=!IS_TXT]\nHeader set X-R %{RW}e\n", **PLAIN}, [
+        "/a.txt", "/index.html", "/a.txt?q=7", ("GET", "/a.txt", {"X-Up": "ABc", "User-Agent": "Moz"}), ("HEAD", "/a.txt", {}),
+        ("GET", "/a.txt", {"X-None": "1"}),
+    ]),
+    ("edits", {".htaccess": "Header set X-A \"a,b\"\nHeader append X-A c\nHeader merge X-A b\nHeader merge X-A d\nHeader edit X-A a A\nHeader edit* X-A [bc] -\n"
+               "Header add X-L one\nHeader add X-L two\nHeader edit X-L (o) <$1>\nHeader setifempty X-A never\nHeader setifempty X-S set\n"
+               "Header unset X-S\nHeader set X-T: colon\nHeader set X-V \"\"\nHeader set X-P \"100%%\"\nHeader echo ^X-Echo\n"
+               "Header always append X-W w\nHeader append X-W v\nHeader set Content-Type text/own \"expr=%{QUERY_STRING} == 'own'\"\nHeader set X-X \"expr=%{tolower:ABC}-%{REQUEST_METHOD}\"\n"
+               "Header set X-H \"expr=%{req:X-Echo-A}\"\nHeader set X-Y y \"expr=%{REQUEST_STATUS} == 200\"\n".replace(
+                   "Header set X-Y y \"expr=%{REQUEST_STATUS} == 200\"\n", ""), **PLAIN}, [
+        "/a.txt", "/a.txt?own", "/none", ("GET", "/a.txt", {"X-Echo-A": "1", "X-Echo-B": "2"}), "/none?own",
+    ]),
+    ("merging", {".htaccess": "Require ip 10\n", "x": "x\n",
+                 "and/.htaccess": "AuthMerging And\nRequire all granted\n", "and/x": "x\n",
+                 "or/.htaccess": "AuthMerging Or\nRequire all granted\n", "or/x": "x\n",
+                 "off/.htaccess": "Require all granted\n", "off/x": "x\n",
+                 "files/.htaccess": "Require all granted\n<Files x>\nRequire all denied\n</Files>\n<Files y>\nDeny from all\n</Files>\n", "files/x": "x\n", "files/y": "y\n", "files/z": "z\n",
+                 "if/.htaccess": "Require all granted\n<If \"%{QUERY_STRING} == 'no'\">\nRequire all denied\n</If>\n", "if/x": "x\n",
+                 "none/.htaccess": "<RequireAll>\nRequire all granted\n<RequireNone>\nRequire ip 127.0.0.1\n</RequireNone>\n</RequireAll>\n", "none/x": "x\n",
+                 "any/.htaccess": "<RequireAny>\nRequire all denied\n<RequireAll>\nRequire ip 127\nRequire method GET\n</RequireAll>\n</RequireAny>\n", "any/x": "x\n",
+                 "local/.htaccess": "Require local\n", "local/x": "x\n", "mf/.htaccess": "Require all granted\nOrder mutual-failure\nAllow from 127\n", "mf/x": "x\n",
+                 "host/.htaccess": "Require host example.com\n", "host/x": "x\n", "partial/.htaccess": "Require ip 127.0\n", "partial/x": "x\n",
+                 "mask/.htaccess": "Require ip 127.0.0.0/255.0.0.0 ::1\n", "mask/x": "x\n"}, [
+        f"/{directory}/x" for directory in ("", "and", "or", "off", "files", "if", "none", "any", "local", "mf", "host", "partial", "mask")
+    ] + ["/files/y", "/files/z", "/if/x?no", ("POST", "/any/x", {}), ("HEAD", "/any/x", {})]),
+    ("rounds", {".htaccess": "RewriteEngine On\nRewriteRule ^one$ /two [L]\nRewriteRule ^two$ /three [L]\nRewriteRule ^three$ /a.txt [L]\n"
+                "RewriteRule ^end$ /one [END]\nRewriteRule ^pt$ /a.txt [PT]\nRewriteRule ^skip - [S=1]\nRewriteRule ^(skip|noskip)$ /b.txt [L]\nRewriteRule ^skip$ /a.txt [L]\n"
+                "RewriteRule ^c1$ - [C]\nRewriteRule ^c1$ /a.txt [L]\nRewriteRule ^n(o*)$ n/$1 [C]\nRewriteRule ^n/(.*)$ /a.txt?$1 [R,L]\n"
+                "RewriteRule ^dots$ /x/../a.txt [L]\nRewriteRule ^twice$ //a.txt [L]\nRewriteRule ^abs$ %{DOCUMENT_ROOT}/a.txt [L]\nRewriteRule ^root$ %{REQUEST_SCHEME}://%{HTTP_HOST}/a.txt [R=307,L]\n"
+                "RewriteRule ^type$ - [T=text/own]\nRewriteRule ^typed\\.txt$ - [T=text/own]\nRewriteRule ^s303$ /a [R=seeother]\nRewriteRule ^s308$ /a [R=308]\nRewriteRule ^g - [G,L]\n"
+                "Redirect /moved /a.txt\nRewriteRule ^go$ /moved [L]\n", **PLAIN, "b.txt": "b\n", "typed.txt": "t\n", "type": "t\n"}, [
+        "/one", "/two", "/end", "/pt", "/skip", "/noskip", "/c1", "/noo", "/dots", "/twice", "/abs", "/root", "/type", "/typed.txt",
+        "/s303", "/s308", "/g", "/go", "/moved?x", "/moved/y",
+    ]),
+    ("documents", {".htaccess": "ErrorDocument 404 \"plain text\nErrorDocument 403 /e/403.txt\nErrorDocument 410 /e/410.txt?own=1\nErrorDocument 401 /e/401.txt\n"
+                   "RewriteEngine On\nRewriteRule ^no$ - [F]\nRewriteRule ^gone$ - [G]\nRewriteRule ^teapot$ - [R=418]\n".replace("RewriteRule ^teapot$ - [R=418]\n", ""),
+                   "e/403.txt": "forbidden\n", "e/410.txt": "gone\n", "e/401.txt": "who\n", ".htpasswd": "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n",
+                   "a/.htaccess": "AuthType Basic\nAuthName a\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n", "a/x": "x\n",
+                   "sub/.htaccess": "ErrorDocument 404 /e/403.txt\n", "sub/x": "x\n"}, [
+        "/none", "/no", "/gone", "/a/x", ("GET", "/a/x", {"Authorization": "Basic Ym9iOnB3"}), "/sub/none", ("POST", "/no", {}), ("HEAD", "/gone", {}),
+    ]),
+    ("tolerated", {f"{at}/.htaccess": text for at, text in enumerate([
+        "ReWriteEngine ON\nREWRITERULE ^r$ x.txt\n", "Header set X-A 'single quotes'\r\nHeader set X-B b\r\n", "\tHeader\tset\tX-A\ttabs\n",
+        "Header set X-A \"open to the end\n", "Header set \\\nX-A continued\n", "# comment\n\n\n   # indented\nHeader set X-A 1",
+        "<IfModule mod_headers.c>\n<IfModule mod_rewrite.c>\nHeader set X-A nested\n</IfModule>\n</IfModule>\n",
+        "<IfModule headers_module>\nHeader set X-A id\n</IfModule>\n", "<IfModule MOD_HEADERS.C>\nHeader set X-A case\n</IfModule>\n",
+        "<IfDefine NOPE>\nFoo\n</IfDefine>\n<IfDefine !NOPE>\nHeader set X-A def\n</IfDefine>\n", "RewriteEngine On\nRewriteCond %{X} ^$\n",
+        "<FilesMatch ^x>\nHeader set X-A unquoted\n</FilesMatch>\n", "<Files ~ \"^x\">\nHeader set X-A tilde\n</Files>\n",
+        "<Files \"x.*\">\n<If \"true\">\nHeader set X-A inner\n</If>\n</Files>\n", "Header set X-A plain\n",
+        "Options none +indexes\n", "AddType text/own .TXT\n", "ExpiresActive on\nExpiresByType text/plain A5\nExpiresByType TEXT/PLAIN A9\n",
+        "Satisfy ALL\nRequire all granted\n", "DirectoryIndex x.txt\nDirectoryIndex y.txt\n", "Header set X-A \"quote \\\" inside\"\n", "Header set X-A back\\\\slash\n",
+    ])} | {f"{at}/x.txt": "x\n" for at in range(22)}, [f"/{at}/{name}" for at in range(22) for name in ("x.txt", "r", "")]),
+    ("refused", {f"{at}/.htaccess": text for at, text in enumerate([
+        "Header frob X 1\n", "Header set X-A %{X}q\n", "<If \"\">\n</If>\n", "<If \"%{NOSUCH} == 'a'\">\n</If>\n", "<Else>\n</Else>\n", "<Limit>\n</Limit>\n",
+        "<Limit GET>\n<Files x>\n</Files>\n</Limit>\n", "<RequireAny>\nRequire not ip 10\n</RequireAny>\n", "<RequireAll>\n</RequireAll>\n", "Require\n", "Require all\n", "Require ip\n",
+        "Allow 10\n", "Deny from\n", "Order deny\n", "Satisfy\n", "AuthType\n", "ExpiresActive maybe\n", "ExpiresDefault soon\n", "ExpiresByType text/html\n", "ErrorDocument 404\n",
+        "ErrorDocument 200 x\n", "Redirect 301\n", "Redirect 404 /a /b\n", "RedirectMatch ^( /x\n", "Redirect /a b\n", "RewriteCond a\n", "RewriteRule a\n", "RewriteBase a\n", "RewriteOptions x\n",
+        "RewriteCond a ^( \n", "RewriteRule a b [NC,XX]\n", "RewriteCond a b [XX]\n", "SetEnvIf A\n", "SetEnvIf A ^( b\n", "SetEnv\n", "SetEnv A b c\n", "UnsetEnv\n", "FileETag Foo\n", "AddType text/html\n",
+        "ForceType\n", "DirectorySlash maybe\n", "Options\n".replace("Options\n", "Options +Foo\n"), "LoadModule a b\n", "AllowOverride All\n", "<VirtualHost *>\n</VirtualHost>\n", "<IfVersion foo>\n</IfVersion>\n", "Listen 80\n",
+        "BrowserMatch a\n", "</FilesMatch>\n", "<FilesMatch>\n</FilesMatch>\n", "<Files a b>\n</Files>\n", "AuthName a b\n", "AuthUserFile\n",
+    ])} | {f"{at}/x.txt": "x\n" for at in range(54)}, [f"/{at}/x.txt" for at in range(54)]),
 ]

@@ -160,7 +160,8 @@ pub(crate) fn error_document(arguments: &[u8]) -> Told<(u16, ErrorAnswer)> {
     let two = || "ErrorDocument takes two arguments, Change responses for HTTP errors".to_owned();
     let text = text.ok_or_else(two)?;
     // Apache knows answers to errors only.
-    let Some(status @ 400..=599) = status(&number) else {
+    // There are no pages for other statuses; Apache takes them as well.
+    let Some(status @ (100..=299 | 400..=599)) = status(&number) else {
         return Err(format!("Unsupported HTTP response code {}", shown(&number)));
     };
     let is_quoted = matches!(whole.first(), Some(b'"' | b'\''));

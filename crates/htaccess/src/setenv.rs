@@ -31,6 +31,8 @@ enum Attribute {
 #[derive(Clone, Debug)]
 pub(crate) struct EnvCondition {
     test: EnvTest,
+    /// Whether `$n` of values means groups.
+    has_groups: bool,
     /// Names and values; none is taken away.
     orders: Vec<EnvChange>,
 }
@@ -51,7 +53,7 @@ pub(crate) fn set_env_if(arguments: &[u8], letters: Letters) -> Told<EnvConditio
         b"request_method" => Attribute::Request(RequestVariable::RequestMethod),
         b"request_protocol" => Attribute::Request(RequestVariable::ServerProtocol),
         b"request_uri" => Attribute::Request(RequestVariable::RequestUri),
-        _ if attribute.iter().any(|byte| b"^$*+?.()[]{}|\\".contains(byte)) => {
+        _ if attribute.iter().any(is_special) => {
             Attribute::Headers(pattern(&attribute, Letters::Any)?)
         }
         _ => Attribute::Named(attribute.into()),
@@ -71,14 +73,22 @@ fn matching(
 ) -> Told<EnvCondition> {
     let regex = words.next_word().ok_or_else(|| missing("SetEnvIf"))?;
     let test = EnvTest::Matches(attribute, pattern(&regex, letters)?);
-    Ok(EnvCondition { test, orders: orders(words)? })
+    // As in Apache, a plain text has no groups.
+    let has_groups = regex.iter().any(is_special);
+    Ok(EnvCondition { test, has_groups, orders: orders(words)? })
 }
 
 /// `SetEnvIfExpr EXPR VARIABLE…`
 pub(crate) fn set_env_if_expr(arguments: &[u8]) -> Told<EnvCondition> {
     let mut words = ArgumentWords::new(arguments);
     let expr = words.next_word().ok_or_else(|| missing("SetEnvIfExpr"))?;
-    Ok(EnvCondition { test: EnvTest::Holds(expr::condition(&expr)?), orders: orders(words)? })
+    let test = EnvTest::Holds(expr::condition(&expr)?);
+    Ok(EnvCondition { test, has_groups: true, orders: orders(words)? })
+}
+
+/// Whether a byte makes a text an expression.
+fn is_special(byte: &u8) -> bool {
+    b"^$*+?.()[]{}|\\".contains(byte)
 }
 
 fn missing(directive: &str) -> String {
@@ -116,7 +126,8 @@ impl EnvCondition {
         }
         for (name, value) in &self.orders {
             match value {
-                Some(value) => by.env.set(name, &with_groups(value, &groups)),
+                Some(value) if self.has_groups => by.env.set(name, &with_groups(value, &groups)),
+                Some(value) => by.env.set(name, value),
                 None => by.env.unset(name),
             }
         }

@@ -88,10 +88,15 @@ impl FileSearch {
                 }
             };
             trace_try(request, &self.path, &name, candidate.directory, fits, site);
+            let is_other = fits && name != request.uri;
             if fits {
                 settle_on(request, &name, candidate, location);
             }
             answer.scratch = name;
+            if is_other && location.htaccess.is_some() {
+                request.htaccess.get_or_insert_default().enter_found();
+                return NextStep::Step(RequestStep::Htaccess);
+            }
             if fits {
                 return found(location);
             }

@@ -4,7 +4,7 @@
 //! leads on.
 
 use bolide_conf::model::LogLevel;
-use bolide_files::{ProbePolicy, SymlinkPolicy};
+use bolide_files::{Known, OpenFailure, ProbePolicy, SymlinkPolicy, Want};
 use bolide_htaccess::{
     Admission, Applied, DirOptions, EnvTable, Evaluation, HeaderTimes, PassOutcome, RewritePlace,
     Rewritten, Stop,
@@ -20,18 +20,27 @@ use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::log_lines;
 use crate::pages::is_redirect;
-use crate::phase::access::beyond_htaccess;
+use crate::phase::access::{beyond_htaccess, found};
 use crate::request::Request;
-use crate::site::Site;
+use crate::site::{Builtin, Site};
 
 /// What an evaluation comes to, or the next step.
 type Decided<T> = Result<T, NextStep>;
+
+/// Where a request goes that may come in.
+enum Onward {
+    /// To what the location has.
+    Content,
+    /// Elsewhere.
+    Elsewhere(NextStep),
+}
 
 impl Exchange {
     /// Obeys the `.htaccess` files on the way to the request's file.
     pub(crate) fn obey_htaccess(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
-        if location.builtin.is_some() || confine::is_proxied(location) {
+        let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
+        if !is_file || confine::is_proxied(location) {
             return beyond_htaccess(location);
         }
         if self.request.uri.split(|byte| *byte == b'/').any(|part| part.starts_with(b".ht")) {
@@ -39,13 +48,18 @@ impl Exchange {
         }
         let mut ruling = self.request.htaccess.take().unwrap_or_default();
         ruling.begin_round();
-        let next = self.decide(&mut ruling, site, ctx);
-        let is_used = !ruling.levels.is_empty();
-        // What a later round begins with is kept, even where no file has a say now.
-        if is_used || ruling.is_final || !ruling.next_env.is_empty() || !ruling.cookies.is_empty() {
+        let next = match self.decide(&mut ruling, site, ctx) {
+            Ok(Onward::Content) if ruling.is_found => found(location),
+            Ok(Onward::Content) => beyond_htaccess(location),
+            Ok(Onward::Elsewhere(next)) | Err(next) => next,
+        };
+        if !matches!(next, NextStep::Probe(_) | NextStep::CheckPassword(_)) {
+            (ruling.is_index, ruling.is_found) = (false, false);
+        }
+        if !ruling.levels.is_empty() || ruling.is_carried() {
             self.request.htaccess = Some(ruling);
         }
-        next.unwrap_or_else(|next| next)
+        next
     }
 
     fn decide(
@@ -53,13 +67,12 @@ impl Exchange {
         ruling: &mut HtaccessRuling,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Decided<NextStep> {
-        let location = site.location(self.request.location);
+    ) -> Decided<Onward> {
         let Self { request, answer, search, .. } = self;
         let target = search.htaccess_target(request, answer, site, ctx)?;
         search.htaccess_levels(request, &target, site, ctx, &mut ruling.levels)?;
         if ruling.levels.is_empty() {
-            return Ok(beyond_htaccess(location));
+            return Ok(Onward::Content);
         }
         let name = target.file.strip_suffix(b"/").unwrap_or(&target.file);
         ruling.name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
@@ -166,7 +179,7 @@ impl Exchange {
         target: &HtaccessTarget,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Decided<NextStep> {
+    ) -> Decided<Onward> {
         let held = ruling.clone();
         let applied = held.applied();
         let location = site.location(self.request.location);
@@ -185,31 +198,31 @@ impl Exchange {
             }
             let outcome = self.rewrite_once(ruling, target, site, ctx)?;
             if let Some(next) = self.follow(ruling, outcome, site, ctx) {
-                return Ok(next);
+                return Ok(Onward::Elsewhere(next));
             }
         }
         let args = self.request.args.as_deref().filter(|args| !args.is_empty());
         let redirect = applied.redirect(&self.request.uri, args);
-        match redirect.map_err(|stop| stopped(&self.request, stop, None, site, ctx))? {
-            Some(to) => {
-                let Some(address) = to.to else { return Ok(NextStep::Fail(to.status)) };
-                let mut whole = Vec::new();
-                if address.first() == Some(&b'/') {
-                    push_origin(&self.request, ctx.conn, &mut whole);
-                }
-                whole.extend_from_slice(&address);
-                self.answer.location = whole;
-                return Ok(NextStep::Redirect(to.status));
+        let redirect = redirect.map_err(|stop| stopped(&self.request, stop, None, site, ctx))?;
+        if let Some(to) = redirect {
+            let Some(address) = to.to else { return Err(NextStep::Fail(to.status)) };
+            let mut whole = Vec::new();
+            if address.first() == Some(&b'/') {
+                push_origin(&self.request, ctx.conn, &mut whole);
             }
-            None => {}
+            whole.extend_from_slice(&address);
+            self.answer.location = whole;
+            return Ok(Onward::Elsewhere(NextStep::Redirect(to.status)));
         }
         if target.kind == TargetKind::Missing
+            && !ruling.is_index
             && let Some(fallback) = applied.fallback()
             && *fallback != *self.request.uri
         {
-            return Ok(self.fall_back(ruling, fallback, site, ctx));
+            return Ok(Onward::Elsewhere(self.fall_back(ruling, fallback, site, ctx)));
         }
-        self.set_out(ruling, target, options, site, ctx)
+        self.set_out(ruling, target, options, site, ctx)?;
+        Ok(Onward::Content)
     }
 
     fn rewrite_once(
@@ -313,7 +326,7 @@ impl Exchange {
         options: DirOptions,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Decided<NextStep> {
+    ) -> Decided<()> {
         let location = site.location(self.request.location);
         let user = ruling.user.clone();
         let mut fields = bolide_http::FieldMap::default();
@@ -356,7 +369,7 @@ impl Exchange {
         if links != SymlinkPolicy::Follow && target.kind != TargetKind::Missing {
             self.refuse_links(target, links, site, ctx)?;
         }
-        Ok(beyond_htaccess(location))
+        Ok(())
     }
 
     /// Refuses a path with links that `Options` does not permit.
@@ -370,12 +383,12 @@ impl Exchange {
         let policy = ProbePolicy { symlinks, ..ProbePolicy::default() };
         let path = target.file.strip_suffix(b"/").unwrap_or(&target.file);
         match ctx.files.lookup(path, ctx.now, &policy) {
-            bolide_files::Known::Stale | bolide_files::Known::Unknown => {
-                let probe = ctx.files.probe(path, bolide_files::Want::Stat, &policy);
+            Known::Stale | Known::Unknown => {
+                let probe = ctx.files.probe(path, Want::Stat, &policy);
                 ctx.effects.push(StepEffect::Probe(Box::new(probe)));
                 Err(NextStep::Probe(RequestStep::Htaccess))
             }
-            bolide_files::Known::Missing(bolide_files::OpenFailure::Loop) => {
+            Known::Missing(OpenFailure::Loop) => {
                 self.request.log_error(site, ctx, |out| {
                     out.extend_from_slice(
                         b"Symbolic link not allowed or link target not accessible: ",

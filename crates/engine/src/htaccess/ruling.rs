@@ -33,6 +33,8 @@ pub(crate) struct HtaccessRuling {
     pub(crate) is_final: bool,
     /// Whether the path is that of an index, which is not rewritten.
     pub(crate) is_index: bool,
+    /// Whether the path is what `try_files` found.
+    pub(crate) is_found: bool,
     /// The media type and the handler that a rule asked for.
     pub(crate) media_type: Option<Vec<u8>>,
     pub(crate) handler: Option<Vec<u8>>,
@@ -51,6 +53,21 @@ impl HtaccessRuling {
     pub(crate) fn enter_index(&mut self) {
         self.is_index = true;
         self.next_env = self.env.clone();
+    }
+
+    /// `try_files` has found another path, which has to be asked about as well.
+    pub(crate) fn enter_found(&mut self) {
+        self.enter_index();
+        self.is_found = true;
+    }
+
+    /// Whether it has to be kept, though no file has a say about the path.
+    pub(super) fn is_carried(&self) -> bool {
+        self.is_final
+            || self.is_index
+            || self.is_found
+            || !self.next_env.is_empty()
+            || !self.cookies.is_empty()
     }
 
     /// Forgets what was said about the path before, for another round.
