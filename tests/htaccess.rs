@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
+use bolide_testkit::server::LISTEN;
 use bolide_testkit::{Proto, Response, TestPhp, TestServer, wait_until};
 
 use crate::{http, report, site};
@@ -29,7 +30,7 @@ fn put_all(server: &TestServer, files: &[(&str, &str)]) {
 
 fn put(path: PathBuf, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // As editors do: nobody sees half of it.
+    // As editors do: no request sees half of it.
     let fresh = path.with_extension("fresh");
     fs::write(&fresh, text).unwrap();
     fs::rename(fresh, path).unwrap();
@@ -286,8 +287,8 @@ fn the_real_apache_answers_the_same() {
 fn scripts(php: &TestPhp, files: &[(&str, &str)]) -> TestServer {
     let pass = php.address();
     let server = http(&format!(
-        "server {{ {} apache_htaccess on; index index.php; location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}",
-        bolide_testkit::server::LISTEN,
+        "server {{ {LISTEN} apache_htaccess on; index index.php;
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
     ));
     put_all(&server, files);
     server

@@ -4,14 +4,11 @@
 //! evaluation, and what it decides is carried out. Refuses to go on where a file cannot be read or
 //! understood.
 
-mod decide;
-mod effects;
+pub(crate) mod decide;
+mod depart;
+pub(crate) mod effects;
 mod levels;
 mod password;
-mod ruling;
+pub(crate) mod ruling;
+mod target;
 mod world;
-
-pub(crate) use effects::{
-    decorate, error_answer, hides, index_fallback, index_names, lists, push_params,
-};
-pub(crate) use ruling::HtaccessRuling;

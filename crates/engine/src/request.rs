@@ -13,7 +13,7 @@ use crate::connection::{ClientAddress, ConnInfo};
 use crate::content::climbs::climbs;
 use crate::explain::Trace;
 use crate::filter::user_id::KnownUser;
-use crate::htaccess::HtaccessRuling;
+use crate::htaccess::ruling::HtaccessRuling;
 use crate::phase::limits::Limited;
 use crate::phase::secure_link::CompiledSecureLink;
 use crate::route::LocationIndex;

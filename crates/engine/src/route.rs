@@ -2,6 +2,8 @@
 //!
 //! Works on the decoded, resolved path without query. Knows locations only as indices.
 
+use bolide_conf::model::LocationConf;
+
 use crate::hash::NameTable;
 use bolide_patterns::{CapturePattern, Captures};
 use bolide_patterns::{Patterns, Sieves};
@@ -195,6 +197,23 @@ pub(crate) enum Precontent {
     FilesAndMirrors,
     /// `apache_htaccess`, and what the location says then.
     Htaccess,
+}
+
+impl Precontent {
+    /// What comes first.
+    pub(crate) fn first(conf: &LocationConf) -> Self {
+        if conf.settings.apache_htaccess { Self::Htaccess } else { Self::of(conf) }
+    }
+
+    /// What comes behind `.htaccess` files.
+    pub(crate) fn of(conf: &LocationConf) -> Self {
+        match (conf.try_files.is_some(), !conf.settings.mirrors.is_empty()) {
+            (false, false) => Self::Nothing,
+            (true, false) => Self::Files,
+            (false, true) => Self::Mirrors,
+            (true, true) => Self::FilesAndMirrors,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::ctx::StepCtx;
 use crate::exchange::{NextStep, RequestStep};
 use crate::explain::trace::{trace_failure, trace_jump, trace_named};
 use crate::filter::headers::HeadDraft;
-use crate::htaccess::error_answer;
+use crate::htaccess::effects::error_answer;
 use crate::pages::{closes, is_redirect, shown_status};
 use crate::request::Request;
 use crate::site::Site;
@@ -77,55 +77,9 @@ impl Answer {
             && may_recurse
             && let Some(document) = error_answer(request, location, status)
         {
-            return self.error_document(request, cache, document, status, site, ctx);
+            return error_document((request, self), cache, document, status, site, ctx);
         }
         self.own_page(request, cache, status, site, ctx)
-    }
-
-    /// Answers as `ErrorDocument` of a `.htaccess` file says.
-    #[cold]
-    fn error_document(
-        &mut self,
-        request: &mut Request,
-        cache: &CacheTransaction,
-        document: ErrorAnswer,
-        status: u16,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        request.in_error_page = true;
-        match document {
-            ErrorAnswer::Inside(path) => {
-                request.arrival.turn(InternalRedirect::ErrorPage(status));
-                request.stands_in |= cache.asked().0.is_some();
-                self.forced_status = shown_status(status);
-                if request.method != Method::Head {
-                    request.method = Method::Get;
-                    request.name_method();
-                }
-                request.redirect_inside(&path, site, ctx)
-            }
-            ErrorAnswer::Elsewhere(address) => {
-                self.location.clear();
-                self.is_without_location = false;
-                self.location.extend_from_slice(&address);
-                NextStep::Page(302)
-            }
-            ErrorAnswer::Text(text) => {
-                let shown = shown_status(status);
-                self.is_own_page = true;
-                self.head.status = shown;
-                let text = bytes::Bytes::from(text);
-                self.give_text(request, text.clone());
-                let content_type = b"text/html; charset=iso-8859-1";
-                let draft = HeadDraft { content_type, ..HeadDraft::default() };
-                self.fill(request, shown, &draft, site, ctx);
-                self.forced_status = shown;
-                self.give_text(request, text);
-                NextStep::Respond
-            }
-            ErrorAnswer::Default => NextStep::Page(status),
-        }
     }
 
     fn error_page(
@@ -209,6 +163,51 @@ impl Answer {
         self.forced_status = shown;
         self.give_text(request, page);
         NextStep::Respond
+    }
+}
+
+/// Answers as `ErrorDocument` of a `.htaccess` file says.
+#[cold]
+fn error_document(
+    (request, answer): (&mut Request, &mut Answer),
+    cache: &CacheTransaction,
+    document: ErrorAnswer,
+    status: u16,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    request.in_error_page = true;
+    match document {
+        ErrorAnswer::Inside(path) => {
+            request.arrival.turn(InternalRedirect::ErrorPage(status));
+            request.stands_in |= cache.asked().0.is_some();
+            answer.forced_status = shown_status(status);
+            if request.method != Method::Head {
+                request.method = Method::Get;
+                request.name_method();
+            }
+            request.redirect_inside(&path, site, ctx)
+        }
+        ErrorAnswer::Elsewhere(address) => {
+            answer.location.clear();
+            answer.is_without_location = false;
+            answer.location.extend_from_slice(&address);
+            NextStep::Page(302)
+        }
+        ErrorAnswer::Text(text) => {
+            let shown = shown_status(status);
+            answer.is_own_page = true;
+            answer.head.status = shown;
+            let text = bytes::Bytes::from(text);
+            answer.give_text(request, text.clone());
+            let content_type = b"text/html; charset=iso-8859-1";
+            let draft = HeadDraft { content_type, ..HeadDraft::default() };
+            answer.fill(request, shown, &draft, site, ctx);
+            answer.forced_status = shown;
+            answer.give_text(request, text);
+            NextStep::Respond
+        }
+        ErrorAnswer::Default => NextStep::Page(status),
     }
 }
 

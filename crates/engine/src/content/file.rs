@@ -23,7 +23,7 @@ use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
 use crate::filter::headers::push_absolute;
-use crate::htaccess::{index_fallback, index_names};
+use crate::htaccess::effects::{index_fallback, index_names};
 use crate::log_lines;
 use crate::phase::access::found;
 use crate::request::Request;

@@ -14,7 +14,7 @@ use crate::delivery::send::give_coded;
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
-use crate::htaccess::{hides, lists};
+use crate::htaccess::effects::{hides, lists};
 use crate::log_lines;
 use crate::media_types::kind;
 use crate::request::Request;

@@ -87,7 +87,7 @@ pub(crate) fn write(
             pass.plan.params.iter().any(|param| *param.name == *name)
                 || field.is_some_and(|name| fields.iter().any(|field| is_same(name, field.text)))
         };
-        crate::htaccess::push_params(scope, is_told, out);
+        crate::htaccess::effects::push_params(scope, is_told, out);
     }
     if let Some(lineage) = scope.request.role.fragment() {
         out.push(b"ESI_REFERER", lineage.page());

@@ -12,6 +12,7 @@ use crate::exchange::mirror::mirror;
 use crate::exchange::post_action::is_bodiless;
 use crate::explain::trace::trace_location;
 use crate::filter::edits::edit_request;
+use crate::htaccess::decide::HtaccessRequest;
 use crate::log_lines;
 use crate::phase::reception::receive;
 use crate::phase::rewrite::{begin_rewrite, rewrite};
@@ -104,7 +105,10 @@ impl Exchange {
             RequestStep::Access => {
                 self.access.admit(&mut self.request, &mut self.answer, &mut self.search, site, ctx)
             }
-            RequestStep::Htaccess => self.obey_htaccess(site, ctx),
+            RequestStep::Htaccess => {
+                let Self { request, answer, search, access, .. } = self;
+                HtaccessRequest { request, answer, search, access }.obey(site, ctx)
+            }
             RequestStep::TryFiles(index) => {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)
             }

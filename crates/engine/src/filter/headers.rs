@@ -129,7 +129,7 @@ pub(crate) fn push_configured(
         }
     }
     if location.htaccess.is_some() {
-        crate::htaccess::decorate(fields, scope, status, last_modified);
+        crate::htaccess::effects::decorate(fields, scope, status, last_modified);
     }
     if location.settings.user_id.mode != UserIdMode::Off {
         push_user_id(fields, scope);

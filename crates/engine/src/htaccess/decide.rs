@@ -4,28 +4,29 @@
 //! leads on.
 
 use bolide_conf::model::LogLevel;
-use bolide_files::{Known, OpenFailure, ProbePolicy, SymlinkPolicy, Want};
 use bolide_htaccess::{
-    Admission, Applied, DirOptions, EnvTable, Evaluation, HeaderTimes, PassOutcome, RewritePlace,
-    Rewritten, Stop,
+    Admission, Applied, DirOptions, Evaluation, PassOutcome, RewritePlace, Rewritten, Stop,
 };
 use bolide_http::escape::{UriPart, push_uri};
 
-use super::levels::{HtaccessTarget, TargetKind};
 use super::password::challenge;
-use super::ruling::HtaccessRuling;
+use super::ruling::{HtaccessRuling, next_round};
+use super::target::{HtaccessTarget, TargetKind};
 use super::world::{RequestWorld, method_name, push_origin};
+use crate::answer::Answer;
 use crate::content::confine;
+use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
 use crate::pages::is_redirect;
 use crate::phase::access::{beyond_htaccess, found};
+use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::{Builtin, Site};
 
 /// What an evaluation comes to, or the next step.
-type Decided<T> = Result<T, NextStep>;
+pub(super) type Decided<T> = Result<T, NextStep>;
 
 /// Where a request goes that may come in.
 enum Onward {
@@ -35,16 +36,25 @@ enum Onward {
     Elsewhere(NextStep),
 }
 
-impl Exchange {
+/// A request at this step.
+pub(crate) struct HtaccessRequest<'a> {
+    pub(crate) request: &'a mut Request,
+    pub(crate) answer: &'a mut Answer,
+    pub(crate) search: &'a mut FileSearch,
+    pub(crate) access: &'a mut AccessChecks,
+}
+
+impl HtaccessRequest<'_> {
     /// Obeys the `.htaccess` files on the way to the request's file.
-    pub(crate) fn obey_htaccess(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    pub(crate) fn obey(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
+        debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
             return beyond_htaccess(location);
         }
         if self.request.uri.split(|byte| *byte == b'/').any(|part| part.starts_with(b".ht")) {
-            return denied(&self.request, site, ctx);
+            return denied(self.request, site, ctx);
         }
         let mut ruling = self.request.htaccess.take().unwrap_or_default();
         ruling.begin_round();
@@ -76,6 +86,7 @@ impl Exchange {
         }
         let name = target.file.strip_suffix(b"/").unwrap_or(&target.file);
         ruling.name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        debug_assert!(!ruling.name.contains(&b'/'), "a name is the last part of a path");
         self.let_in(ruling, &target, site, ctx)?;
         self.lead_on(ruling, &target, site, ctx)
     }
@@ -88,7 +99,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
-        let method = method_name(&self.request).to_vec();
+        let method = method_name(self.request).to_vec();
         let (choices, admission) =
             self.ask(ruling, target, None, None, site, ctx, |applied, by| {
                 applied.set_conditional_env(by)?;
@@ -97,9 +108,9 @@ impl Exchange {
         ruling.choices = choices;
         match admission {
             Admission::Open => return Ok(()),
-            Admission::Forbidden => return Err(denied(&self.request, site, ctx)),
+            Admission::Forbidden => return Err(denied(self.request, site, ctx)),
             Admission::Unclear => {
-                log_lines::error(&self.request, site, ctx, LogLevel::Error, |out| {
+                log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
                     out.extend_from_slice(
                         b"need AuthType Basic, AuthName and AuthUserFile for the Require of a \
                           .htaccess file",
@@ -112,11 +123,12 @@ impl Exchange {
         let held = ruling.clone();
         let Some(setup) = held.applied().auth_setup() else { return Err(NextStep::Fail(500)) };
         let Self { request, answer, search, access, .. } = self;
-        let user = access.htaccess_user(request, answer, search, &setup, site, ctx)?;
+        // The file first: a password that was checked is not asked about twice.
         let groups = match setup.group_file {
             Some(file) => Some(search.htaccess_secret(request, file, site, ctx)?),
             None => None,
         };
+        let user = access.htaccess_user(request, answer, search, &setup, site, ctx)?;
         // Once more from the same beginning, with a user.
         ruling.env = ruling.next_env.clone();
         let (user_now, groups) = (Some(&user[..]), groups.as_deref());
@@ -129,14 +141,14 @@ impl Exchange {
                 ruling.user = Some(user);
                 Ok(())
             }
-            Admission::Forbidden => Err(denied(&self.request, site, ctx)),
-            Admission::AsksWho | Admission::Unclear => Err(challenge(&mut self.answer, &setup)),
+            Admission::Forbidden => Err(denied(self.request, site, ctx)),
+            Admission::AsksWho | Admission::Unclear => Err(challenge(self.answer, &setup)),
         }
     }
 
     /// Evaluates something; where the disk has to be asked first, that is the next step.
     #[expect(clippy::too_many_arguments, reason = "one place where the request is lent")]
-    fn ask<T>(
+    pub(super) fn ask<T>(
         &self,
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
@@ -149,7 +161,7 @@ impl Exchange {
         let mut env = std::mem::take(&mut ruling.env);
         let mut varies = std::mem::take(&mut ruling.varies);
         let mut world = RequestWorld {
-            request: &self.request,
+            request: self.request,
             conn: ctx.conn,
             now: ctx.now,
             utc_offset: ctx.clock.utc_offset(),
@@ -169,7 +181,7 @@ impl Exchange {
         let wanted = world.wanted.take();
         ruling.env = env;
         ruling.varies = varies;
-        result.map_err(|stop| stopped(&self.request, stop, wanted, site, ctx))
+        result.map_err(|stop| stopped(self.request, stop, wanted, site, ctx))
     }
 
     /// Where the request goes: rewriting, `Redirect`, `FallbackResource`, or on.
@@ -203,12 +215,12 @@ impl Exchange {
         }
         let args = self.request.args.as_deref().filter(|args| !args.is_empty());
         let redirect = applied.redirect(&self.request.uri, args);
-        let redirect = redirect.map_err(|stop| stopped(&self.request, stop, None, site, ctx))?;
+        let redirect = redirect.map_err(|stop| stopped(self.request, stop, None, site, ctx))?;
         if let Some(to) = redirect {
             let Some(address) = to.to else { return Err(NextStep::Fail(to.status)) };
             let mut whole = Vec::new();
             if address.first() == Some(&b'/') {
-                push_origin(&self.request, ctx.conn, &mut whole);
+                push_origin(self.request, ctx.conn, &mut whole);
             }
             whole.extend_from_slice(&address);
             self.answer.location = whole;
@@ -233,7 +245,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> Decided<PassOutcome> {
         let mut origin = Vec::new();
-        push_origin(&self.request, ctx.conn, &mut origin);
+        push_origin(self.request, ctx.conn, &mut origin);
         let place = RewritePlace {
             file: &target.file,
             path_info: &target.path_info,
@@ -284,7 +296,8 @@ impl Exchange {
             // As in Apache, what becomes of the name of an index is thrown away.
             Rewritten::Inside { .. } if ruling.is_index => None,
             Rewritten::Inside { path, args } => {
-                ruling.next_env = next_round(&ruling.env, &self.request, args.as_deref(), 200);
+                debug_assert_eq!(path.first(), Some(&b'/'), "a round begins with a path");
+                ruling.next_env = next_round(&ruling.env, self.request, args.as_deref(), 200);
                 let next = self.request.redirect_inside(&path, site, ctx);
                 if matches!(next, NextStep::Step(_)) {
                     // A `?` of the path is part of a name here.
@@ -317,142 +330,9 @@ impl Exchange {
         self.request.arrival.bend();
         next
     }
-
-    /// What is left before content: variables, the handler, the client's fields.
-    fn set_out(
-        &mut self,
-        ruling: &mut HtaccessRuling,
-        target: &HtaccessTarget,
-        options: DirOptions,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Decided<()> {
-        let location = site.location(self.request.location);
-        let user = ruling.user.clone();
-        let mut fields = bolide_http::FieldMap::default();
-        fields.copy_from(&self.request.head().fields);
-        let times = HeaderTimes { received: received(&self.request), duration: 0 };
-        let edits = self.ask(ruling, target, user.as_deref(), None, site, ctx, |applied, by| {
-            applied.set_env(by);
-            let edits = applied.edits_request();
-            if edits {
-                applied.edit_request(&mut fields, times, by)?;
-            }
-            Ok(edits)
-        })?;
-        if edits && let Some(own) = self.request.fields_mut() {
-            *own = fields;
-        }
-        let applied = ruling.applied();
-        let is_script = location.pass.is_some();
-        let handler = ruling.handler.as_deref();
-        let handler = handler.or_else(|| applied.nature(&ruling.name).handler);
-        if is_script && applied.refuses_php() {
-            return Err(denied(&self.request, site, ctx));
-        }
-        if let Some(handler) = handler
-            && !is_answered(handler, is_script, target.kind)
-        {
-            log_lines::error(&self.request, site, ctx, LogLevel::Error, |out| {
-                out.extend_from_slice(b"no handler is called \"");
-                out.extend_from_slice(handler);
-                out.extend_from_slice(b"\" here");
-            });
-            return Err(NextStep::Fail(503));
-        }
-        let from = target.root.len();
-        let links = match (options.follows(), options.follows_own()) {
-            (true, _) => SymlinkPolicy::Follow,
-            (false, true) => SymlinkPolicy::RefuseForeign { from },
-            (false, false) => SymlinkPolicy::Refuse { from },
-        };
-        if links != SymlinkPolicy::Follow && target.kind != TargetKind::Missing {
-            self.refuse_links(target, links, site, ctx)?;
-        }
-        Ok(())
-    }
-
-    /// Refuses a path with links that `Options` does not permit.
-    fn refuse_links(
-        &mut self,
-        target: &HtaccessTarget,
-        symlinks: SymlinkPolicy,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Decided<()> {
-        let policy = ProbePolicy { symlinks, ..ProbePolicy::default() };
-        let path = target.file.strip_suffix(b"/").unwrap_or(&target.file);
-        match ctx.files.lookup(path, ctx.now, &policy) {
-            Known::Stale | Known::Unknown => {
-                let probe = ctx.files.probe(path, Want::Stat, &policy);
-                ctx.effects.push(StepEffect::Probe(Box::new(probe)));
-                Err(NextStep::Probe(RequestStep::Htaccess))
-            }
-            Known::Missing(OpenFailure::Loop) => {
-                self.request.log_error(site, ctx, |out| {
-                    out.extend_from_slice(
-                        b"Symbolic link not allowed or link target not accessible: ",
-                    );
-                    out.extend_from_slice(path);
-                });
-                Err(NextStep::Fail(403))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
-/// Whether what a handler is called means what answers here.
-fn is_answered(handler: &[u8], is_script: bool, kind: TargetKind) -> bool {
-    if matches!(handler, b"default-handler" | b"none") {
-        return !is_script;
-    }
-    let contains = |word: &[u8]| handler.windows(word.len()).any(|part| part == word);
-    let is_php = contains(b"php");
-    if is_script {
-        return is_php || contains(b"lsapi") || contains(b"fcgi");
-    }
-    // Other names mean nothing to Apache, which sends the file; but the source of what is to be
-    // run is not sent.
-    let runs = is_php
-        || [
-            &b"cgi"[..],
-            b"proxy:",
-            b"script",
-            b"wsgi",
-            b"server-",
-            b"send-as-is",
-            b"lsapi",
-            b"type-map",
-            b"imap",
-        ]
-        .iter()
-        .any(|word| contains(word));
-    !runs || kind == TargetKind::Directory
-}
-
-/// What the environment is for the next round.
-fn next_round(env: &EnvTable, request: &Request, args: Option<&[u8]>, status: u16) -> EnvTable {
-    let mut next = env.redirected();
-    next.set(b"REDIRECT_STATUS", status.to_string().as_bytes());
-    next.set(b"REDIRECT_URL", &request.uri);
-    if let Some(args) = args {
-        next.set(b"REDIRECT_QUERY_STRING", args);
-    }
-    next
-}
-
-/// What the environment is for a page that stands in for an error.
-pub(super) fn round_of_error(ruling: &HtaccessRuling, request: &Request, status: u16) -> EnvTable {
-    next_round(&ruling.env, request, request.args.as_deref(), status)
-}
-
-/// When the request came, in microseconds.
-pub(super) fn received(request: &Request) -> u64 {
-    request.started.unix_seconds().saturating_mul(1_000_000)
-}
-
-fn denied(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+pub(super) fn denied(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
     request.log_error(site, ctx, |out| {
         out.extend_from_slice(b"client denied by server configuration (.htaccess): ");
         push_uri(out, &request.uri, UriPart::Path);

@@ -5,9 +5,8 @@ use bolide_htaccess::{
 };
 use bolide_http::{FieldMap, Name, Params};
 
-use super::decide::{received, round_of_error};
-use super::levels::HtaccessTarget;
-use super::ruling::HtaccessRuling;
+use super::ruling::{HtaccessRuling, received, round_of_error};
+use super::target::HtaccessTarget;
 use super::world::RequestWorld;
 use crate::request::Request;
 use crate::site::CompiledLocation;
@@ -105,6 +104,7 @@ pub(crate) fn decorate(
 ) {
     let location = scope.location();
     let Some(ruling) = ruling(scope.request, location) else { return };
+    debug_assert!((100..600).contains(&status), "a status is one of HTTP's");
     let applied = ruling.applied();
     let is_own = scope.answer.is_own_page;
     if location.pass.is_none() && !is_own {

@@ -7,6 +7,7 @@ use bolide_files::{Known, OpenFailure, ProbePolicy, Remember, Want};
 use bolide_htaccess::{FILE_MAX, HtaccessFault, HtaccessFile, parse};
 
 use super::ruling::HtaccessLevel;
+use super::target::{HtaccessTarget, TargetKind};
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
@@ -15,31 +16,6 @@ use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
-
-/// Where a request leads on disk.
-#[derive(Clone, Debug, Default)]
-pub(super) struct HtaccessTarget {
-    /// The location's directory, without a slash at its end.
-    pub(super) root: Vec<u8>,
-    /// The part of the URL's path that leads there.
-    pub(super) prefix: Vec<u8>,
-    /// The server's directory.
-    pub(super) document_root: Vec<u8>,
-    /// The path on disk, to its first element that is not there.
-    pub(super) file: Vec<u8>,
-    /// The rest of it.
-    pub(super) path_info: Vec<u8>,
-    pub(super) kind: TargetKind,
-}
-
-/// What is at the end of a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum TargetKind {
-    File,
-    Directory,
-    #[default]
-    Missing,
-}
 
 /// What is known of absent files holds until they come.
 fn policy() -> ProbePolicy {
@@ -89,6 +65,7 @@ impl FileSearch {
                 path.pop();
             }
         }
+        debug_assert!(!target.root.ends_with(b"/"), "a root has no slash at its end");
         let mut whole = target.root.clone();
         whole.push(b'/');
         whole.extend_from_slice(rest.strip_prefix(b"/").unwrap_or(rest));
@@ -136,6 +113,11 @@ impl FileSearch {
         }
         target.file = whole[..end].to_vec();
         target.path_info = whole[end..].to_vec();
+        debug_assert_eq!(
+            target.file.len() + target.path_info.len(),
+            whole.len(),
+            "a path is cut in two"
+        );
         Ok(())
     }
 
@@ -160,6 +142,7 @@ impl FileSearch {
             let directory: Box<[u8]> = path.clone().into();
             path.extend_from_slice(b".htaccess");
             self.path = path;
+            debug_assert!(directory.ends_with(b"/"), "a directory ends with a slash");
             if let Some(file) = self.htaccess_file(request, site, ctx)? {
                 levels.push(HtaccessLevel { directory, file });
             }

@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use bolide_htaccess::{Applied, EnvTable, HtaccessFile};
 
+use crate::request::Request;
+
 /// The file of one directory.
 #[derive(Clone, Debug)]
 pub(crate) struct HtaccessLevel {
@@ -76,7 +78,34 @@ impl HtaccessRuling {
         self.name.clear();
         self.choices.clear();
         self.env = self.next_env.clone();
+        debug_assert!(self.levels.is_empty(), "a round finds its own files");
         self.media_type = None;
         self.handler = None;
     }
+}
+
+/// What the environment is for the next round.
+pub(super) fn next_round(
+    env: &EnvTable,
+    request: &Request,
+    args: Option<&[u8]>,
+    status: u16,
+) -> EnvTable {
+    let mut next = env.redirected();
+    next.set(b"REDIRECT_STATUS", status.to_string().as_bytes());
+    next.set(b"REDIRECT_URL", &request.uri);
+    if let Some(args) = args {
+        next.set(b"REDIRECT_QUERY_STRING", args);
+    }
+    next
+}
+
+/// What the environment is for a page that stands in for an error.
+pub(super) fn round_of_error(ruling: &HtaccessRuling, request: &Request, status: u16) -> EnvTable {
+    next_round(&ruling.env, request, request.args.as_deref(), status)
+}
+
+/// When the request came, in microseconds.
+pub(super) fn received(request: &Request) -> u64 {
+    request.started.unix_seconds().saturating_mul(1_000_000)
 }

@@ -11,7 +11,7 @@ use bolide_htaccess::{PathTest, RequestVariable, Stop, Surroundings, TimePart};
 use bolide_http::date::CivilDate;
 use bolide_http::{HttpVersion, Method, Scheme};
 
-use super::levels::HtaccessTarget;
+use super::target::HtaccessTarget;
 use crate::connection::ConnInfo;
 use crate::request::Request;
 use crate::vars::address;

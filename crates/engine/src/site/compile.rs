@@ -418,11 +418,8 @@ fn location(
         debugs: debugs(settings),
         row: None,
         notes_end: debugs(settings) || http.looks.cache_reason || http.otel.exporter.is_some(),
-        precontent: match settings.apache_htaccess {
-            true => Precontent::Htaccess,
-            false => precontent(conf),
-        },
-        htaccess: settings.apache_htaccess.then(|| precontent(conf)),
+        precontent: Precontent::first(conf),
+        htaccess: settings.apache_htaccess.then(|| Precontent::of(conf)),
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,
             ServerTokens::On | ServerTokens::Build => Signature::Version,
@@ -452,16 +449,6 @@ fn location(
         reworks: settings.filters.is_any() || settings.charset.recodes || recodes_passed,
         recodes_passed,
         goes_on: settings.post_action.is_some(),
-    }
-}
-
-/// What comes between the checks of access and content.
-fn precontent(conf: &model::LocationConf) -> Precontent {
-    match (conf.try_files.is_some(), !conf.settings.mirrors.is_empty()) {
-        (false, false) => Precontent::Nothing,
-        (true, false) => Precontent::Files,
-        (false, true) => Precontent::Mirrors,
-        (true, true) => Precontent::FilesAndMirrors,
     }
 }
 

@@ -1,0 +1,129 @@
+//! The last part of the step: variables, the client's fields, the handler, links.
+
+use bolide_conf::model::LogLevel;
+use bolide_files::{Known, OpenFailure, ProbePolicy, SymlinkPolicy, Want};
+use bolide_htaccess::{DirOptions, HeaderTimes};
+
+use super::decide::{Decided, HtaccessRequest, denied};
+use super::ruling::{HtaccessRuling, received};
+use super::target::{HtaccessTarget, TargetKind};
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{NextStep, RequestStep};
+use crate::log_lines;
+use crate::site::Site;
+
+impl HtaccessRequest<'_> {
+    /// What is left before content: variables, the handler, the client's fields.
+    pub(super) fn set_out(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        options: DirOptions,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<()> {
+        let location = site.location(self.request.location);
+        // First what may have to be waited for: the rest must not be done twice.
+        debug_assert!(target.file.starts_with(&target.root), "a file lies below its root");
+        let from = target.root.len();
+        let links = match (options.follows(), options.follows_own()) {
+            (true, _) => SymlinkPolicy::Follow,
+            (false, true) => SymlinkPolicy::RefuseForeign { from },
+            (false, false) => SymlinkPolicy::Refuse { from },
+        };
+        if links != SymlinkPolicy::Follow && target.kind != TargetKind::Missing {
+            self.refuse_links(target, links, site, ctx)?;
+        }
+        let user = ruling.user.clone();
+        let mut fields = bolide_http::FieldMap::default();
+        fields.copy_from(&self.request.head().fields);
+        let times = HeaderTimes { received: received(self.request), duration: 0 };
+        let edits = self.ask(ruling, target, user.as_deref(), None, site, ctx, |applied, by| {
+            applied.set_env(by);
+            let edits = applied.edits_request();
+            if edits {
+                applied.edit_request(&mut fields, times, by)?;
+            }
+            Ok(edits)
+        })?;
+        if edits && let Some(own) = self.request.fields_mut() {
+            *own = fields;
+        }
+        let applied = ruling.applied();
+        let is_script = location.pass.is_some();
+        let handler = ruling.handler.as_deref();
+        let handler = handler.or_else(|| applied.nature(&ruling.name).handler);
+        if is_script && applied.refuses_php() {
+            return Err(denied(self.request, site, ctx));
+        }
+        if let Some(handler) = handler
+            && !is_answered(handler, is_script, target.kind)
+        {
+            log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
+                out.extend_from_slice(b"no handler is called \"");
+                out.extend_from_slice(handler);
+                out.extend_from_slice(b"\" here");
+            });
+            return Err(NextStep::Fail(503));
+        }
+        Ok(())
+    }
+
+    /// Refuses a path with links that `Options` does not permit.
+    fn refuse_links(
+        &mut self,
+        target: &HtaccessTarget,
+        symlinks: SymlinkPolicy,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<()> {
+        let policy = ProbePolicy { symlinks, ..ProbePolicy::default() };
+        let path = target.file.strip_suffix(b"/").unwrap_or(&target.file);
+        match ctx.files.lookup(path, ctx.now, &policy) {
+            Known::Stale | Known::Unknown => {
+                let probe = ctx.files.probe(path, Want::Stat, &policy);
+                ctx.effects.push(StepEffect::Probe(Box::new(probe)));
+                Err(NextStep::Probe(RequestStep::Htaccess))
+            }
+            Known::Missing(OpenFailure::Loop) => {
+                self.request.log_error(site, ctx, |out| {
+                    out.extend_from_slice(
+                        b"Symbolic link not allowed or link target not accessible: ",
+                    );
+                    out.extend_from_slice(path);
+                });
+                Err(NextStep::Fail(403))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether what a handler is called means what answers here.
+fn is_answered(handler: &[u8], is_script: bool, kind: TargetKind) -> bool {
+    if matches!(handler, b"default-handler" | b"none") {
+        return !is_script;
+    }
+    let contains = |word: &[u8]| handler.windows(word.len()).any(|part| part == word);
+    let is_php = contains(b"php");
+    if is_script {
+        return is_php || contains(b"lsapi") || contains(b"fcgi");
+    }
+    // Other names mean nothing to Apache, which sends the file; but the source of what is to be
+    // run is not sent.
+    let runs = is_php
+        || [
+            &b"cgi"[..],
+            b"proxy:",
+            b"script",
+            b"wsgi",
+            b"server-",
+            b"send-as-is",
+            b"lsapi",
+            b"type-map",
+            b"imap",
+        ]
+        .iter()
+        .any(|word| contains(word));
+    !runs || kind == TargetKind::Directory
+}

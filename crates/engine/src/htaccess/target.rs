@@ -1,0 +1,26 @@
+//! Where a request leads on disk.
+
+/// Where a request leads on disk.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HtaccessTarget {
+    /// The location's directory, without a slash at its end.
+    pub(super) root: Vec<u8>,
+    /// The part of the URL's path that leads there.
+    pub(super) prefix: Vec<u8>,
+    /// The server's directory.
+    pub(super) document_root: Vec<u8>,
+    /// The path on disk, to its first element that is not there.
+    pub(super) file: Vec<u8>,
+    /// The rest of it.
+    pub(super) path_info: Vec<u8>,
+    pub(super) kind: TargetKind,
+}
+
+/// What is at the end of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TargetKind {
+    File,
+    Directory,
+    #[default]
+    Missing,
+}
