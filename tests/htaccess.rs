@@ -89,6 +89,26 @@ fn rules_of_access_hold_for_a_directory_and_all_below_it() {
 }
 
 #[test]
+fn the_innermost_block_says_whether_files_are_read() {
+    let deny = "Require all denied\n";
+    let server = tree(
+        "apache_htaccess on; location /off { apache_htaccess off; } location /on { }",
+        &[("off/.htaccess", deny), ("off/x.txt", "x"), ("on/.htaccess", deny), ("on/x.txt", "x")],
+    );
+    check(&server, &[("/off/x.txt", 200), ("/on/x.txt", 403)]);
+}
+
+#[test]
+fn what_is_copied_or_hidden_cannot_be_written() {
+    let server = tree(&format!("{ON} dav_methods PUT COPY;"), &[("a/x.txt", "x")]);
+    let ask = |head: &str| server.connect().ask(&format!("{head}\r\nHost: localhost")).status;
+    let copy = "COPY /a/x.txt HTTP/1.1\r\nDestination: /a/.htaccess";
+    assert_eq!(ask(copy), 403);
+    assert_eq!(ask("PUT /a/.htaccess HTTP/1.1\r\nContent-Length: 0"), 403);
+    assert!(!server.www("a/.htaccess").exists());
+}
+
+#[test]
 fn without_the_directive_files_of_apache_mean_nothing() {
     let files = [("a/.htaccess", "Require all denied\n"), ("a/x.txt", "x")];
     let server = tree("", &files);

@@ -53,7 +53,10 @@ impl HtaccessRequest<'_> {
         if !is_file || confine::is_proxied(location) {
             return beyond_htaccess(location);
         }
-        if self.request.uri.split(|byte| *byte == b'/').any(|part| part.starts_with(b".ht")) {
+        // Nothing says what may be written where a copy goes.
+        let copies = matches!(method_name(self.request), b"COPY" | b"MOVE");
+        let is_hidden = |part: &[u8]| part.starts_with(b".ht");
+        if copies || self.request.uri.split(|byte| *byte == b'/').any(is_hidden) {
             return denied(self.request, site, ctx);
         }
         let mut ruling = self.request.htaccess.take().unwrap_or_default();
