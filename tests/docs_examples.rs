@@ -18,8 +18,9 @@ fn examples(document: &str) -> Vec<String> {
 }
 
 /// The pages with examples of nginx's language, and how many each has: all are tested here.
-const PAGES: [(&str, usize); 10] = [
+const PAGES: [(&str, usize); 11] = [
     ("certificates.md", 2),
+    ("htaccess.md", 1),
     ("metrics.md", 1),
     ("moving-from/apache.md", 1),
     ("moving-from/caddy.md", 1),
@@ -45,6 +46,16 @@ fn no_example_of_the_documents_is_left_out() {
     }
     found.sort();
     assert_eq!(found, PAGES.map(|(name, count)| (name.to_owned(), count)));
+}
+
+#[test]
+fn the_example_of_htaccess_files_is_valid() {
+    let [example] = &examples("htaccess.md")[..] else { panic!("one example") };
+    let home = Home::new(BOLIDE);
+    home.write("fastcgi.conf", "");
+    let path = home.write("nginx.conf", &format!("{}http {{ {example} }}", prelude(1)));
+    let tested = home.run(&["-t", "-c", path.to_str().unwrap()]);
+    assert_eq!(tested.code, 0, "{}", tested.text());
 }
 
 #[test]
