@@ -18,8 +18,8 @@ fn examples(document: &str) -> Vec<String> {
 }
 
 /// The pages with examples of nginx's language, and how many each has: all are tested here.
-const PAGES: [(&str, usize); 11] = [
-    ("certificates.md", 2),
+const PAGES: [(&str, usize); 12] = [
+    ("certificates.md", 5),
     ("htaccess.md", 1),
     ("metrics.md", 1),
     ("moving-from/apache.md", 1),
@@ -27,6 +27,7 @@ const PAGES: [(&str, usize); 11] = [
     ("moving-from/litespeed.md", 1),
     ("moving-from/nginx.md", 1),
     ("moving-from/varnish.md", 1),
+    ("operation.md", 1),
     ("page-cache.md", 2),
     ("php.md", 1),
     ("status.md", 1),
@@ -59,10 +60,22 @@ fn the_example_of_htaccess_files_is_valid() {
 }
 
 #[test]
+fn the_example_of_operation_is_valid() {
+    let [watch] = &examples("operation.md")[..] else { panic!("one example") };
+    let home = Home::new(BOLIDE);
+    let path = home.write("nginx.conf", &format!("{watch}{}http {{ }}", prelude(1)));
+    let tested = home.run(&["-t", "-c", path.to_str().unwrap()]);
+    assert_eq!(tested.code, 0, "{}", tested.text());
+}
+
+#[test]
 fn the_examples_of_certificates_are_valid_before_there_are_any() {
-    let [short, long] = &examples("certificates.md")[..] else { panic!("two examples") };
+    let all = examples("certificates.md");
+    let [short, long, private, authority, demand] = &all[..] else { panic!("five examples") };
     let [caddy] = &examples("moving-from/caddy.md")[..] else { panic!("one example") };
-    for http in [format!("http {{ {short} }}"), format!("http {{ {long} }}"), caddy.clone()] {
+    let within = |text: &str| format!("http {{ {text} }}");
+    let private = format!("{authority} {private}");
+    for http in [within(short), within(long), within(&private), within(demand), caddy.clone()] {
         let home = Home::new(BOLIDE);
         home.write("mime.types", "types { }");
         let path = home.write("nginx.conf", &format!("{}{http}", prelude(1)));

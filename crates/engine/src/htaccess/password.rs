@@ -10,11 +10,11 @@ use crate::content::search::FileSearch;
 use crate::credentials::push_basic;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
-use crate::password::PasswordCheck;
 use crate::phase::auth::hash_of;
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::Site;
+use bolide_password::PasswordCheck;
 
 impl AccessChecks {
     /// The user who gives the right password.
