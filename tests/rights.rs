@@ -2,9 +2,12 @@
 //! own. These tests need root; without it they pass without a check.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use bolide_testkit::server::{Home, is_root, prelude};
 use bolide_testkit::{TestServer, run, wait_until};
@@ -123,10 +126,18 @@ fn attempt(home: &Home, conf: &str) -> (String, Option<Guard>) {
     let mut ended = false;
     wait_until("the start or its end", || {
         ended = child.0.try_wait().unwrap().is_some();
-        ended || std::net::TcpStream::connect(("127.0.0.1", home.port(0))).is_ok()
+        ended || answers(home.port(0))
     });
     let text = fs::read_to_string(home.dir().join("said")).unwrap();
     (text, (!ended).then_some(child))
+}
+
+/// Whether a worker answers there: a port is open before the start has succeeded.
+fn answers(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let sent = stream.write_all(b"GET / HTTP/1.0\r\n\r\n");
+    sent.is_ok() && stream.read(&mut [0; 1]).is_ok_and(|read| read > 0)
 }
 
 struct Guard(Child);

@@ -174,7 +174,7 @@ pub fn session(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// When an invariant of [`OriginSession`] does not hold.
+/// When an invariant of `bolide_tls::OriginSession` does not hold.
 pub fn origin(data: &[u8]) {
     static TLS: OnceLock<OriginTls> = OnceLock::new();
     let Some((&step, data)) = data.split_first() else { return };

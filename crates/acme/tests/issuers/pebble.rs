@@ -209,6 +209,8 @@ fn an_account_whose_key_is_a_file_keeps_it_and_an_unknown_issuer_is_told() {
     let service = start(&host, setting.clone());
     service.settle(plan(issuer, Vec::new()));
     let told = |name: &str| setting.inbox.roll_over(name).recv().unwrap().unwrap_err();
+    // The plan may still be on its way to the thread.
+    wait_until("the plan", || told("pebble") != "no issuer \"pebble\" is in use");
     assert_eq!(told("pebble"), "the key of the account is the file \"/nowhere/own.key\"");
     assert_eq!(told("other"), "no issuer \"other\" is in use");
 }

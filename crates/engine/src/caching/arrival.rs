@@ -10,6 +10,8 @@ pub(crate) enum InternalRedirect {
     ErrorPage(u16),
     /// `X-Accel-Redirect`
     Accel,
+    /// A rule of a `.htaccess` file, which the keys of zones know nothing of.
+    Htaccess,
 }
 
 /// How a request arrived where it is answered.
@@ -21,6 +23,8 @@ pub(crate) struct RequestArrival {
     is_turned: bool,
     /// Whether access was refused to it on its way.
     is_refused: bool,
+    /// Whether its answer depends on what no key has.
+    is_unkeyed: bool,
 }
 
 impl RequestArrival {
@@ -28,7 +32,7 @@ impl RequestArrival {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.turns.clear();
-        (self.is_turned, self.is_refused) = (false, false);
+        (self.is_turned, self.is_refused, self.is_unkeyed) = (false, false, false);
     }
 
     /// It is answered elsewhere, for what was said of it.
@@ -40,12 +44,33 @@ impl RequestArrival {
                 self.turns.extend_from_slice(&status.to_le_bytes());
             }
             InternalRedirect::Accel => self.turns.push(b'x'),
+            InternalRedirect::Htaccess => self.turns.push(b'h'),
         }
     }
 
     /// Its path or location depended on more than its address: an `if`, a `rewrite`, a variable.
     pub(crate) const fn bend(&mut self) {
         self.is_turned = true;
+    }
+
+    /// An application is told `value` by this name, and may answer otherwise for it.
+    pub(crate) fn note_variable(&mut self, name: &[u8], value: &[u8]) {
+        self.is_turned = true;
+        self.turns.push(b'v');
+        for text in [name, value] {
+            self.turns.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            self.turns.extend_from_slice(text);
+        }
+    }
+
+    /// Its answer depends on what no key has: no store has a part in it.
+    pub(crate) const fn leave_unkeyed(&mut self) {
+        self.is_unkeyed = true;
+    }
+
+    /// Whether its answer depends on what no key has.
+    pub(crate) const fn is_unkeyed(&self) -> bool {
+        self.is_unkeyed
     }
 
     /// Access was refused to it.

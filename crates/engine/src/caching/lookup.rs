@@ -117,6 +117,10 @@ impl CacheTransaction {
             self.why = why;
             return None;
         }
+        if request.arrival.is_unkeyed() {
+            self.why = Why::Refused;
+            return None;
+        }
         match self.open_gate(request, answer, caching, site, ctx) {
             Some(gate) => self.gate = Some(gate),
             None => return None,

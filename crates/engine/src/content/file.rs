@@ -88,12 +88,12 @@ impl FileSearch {
                 }
             };
             trace_try(request, &self.path, &name, candidate.directory, fits, site);
-            let is_other = fits && name != request.uri;
+            let is_other = location.htaccess.is_some() && fits && name != request.uri;
             if fits {
                 settle_on(request, &name, candidate, location);
             }
             answer.scratch = name;
-            if is_other && location.htaccess.is_some() {
+            if is_other {
                 request.htaccess.get_or_insert_default().enter_found();
                 return NextStep::Step(RequestStep::Htaccess);
             }

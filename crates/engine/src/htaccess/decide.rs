@@ -14,6 +14,7 @@ use super::ruling::{HtaccessRuling, next_round};
 use super::target::{HtaccessTarget, TargetKind};
 use super::world::{RequestWorld, method_name, push_origin};
 use crate::answer::Answer;
+use crate::caching::InternalRedirect;
 use crate::content::confine;
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
@@ -51,6 +52,10 @@ impl HtaccessRequest<'_> {
         debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
+            // What was said of another path does not hold here.
+            if let Some(ruling) = &mut self.request.htaccess {
+                ruling.begin_round();
+            }
             return beyond_htaccess(location);
         }
         // Nothing says what may be written where a copy goes.
@@ -66,6 +71,9 @@ impl HtaccessRequest<'_> {
             Ok(Onward::Content) => beyond_htaccess(location),
             Ok(Onward::Elsewhere(next)) | Err(next) => next,
         };
+        if matches!(next, NextStep::Fail(_)) {
+            self.request.arrival.refuse();
+        }
         if !matches!(next, NextStep::Probe(_) | NextStep::CheckPassword(_)) {
             (ruling.is_index, ruling.is_found) = (false, false);
         }
@@ -201,6 +209,9 @@ impl HtaccessRequest<'_> {
         let options = applied.options(DirOptions::new(location.settings.autoindex.on));
         // The slash comes first.
         let lacks_slash = target.kind == TargetKind::Directory && target.file.last() != Some(&b'/');
+        self.judge_links(target, options, site, ctx)?;
+        // Where this step has to wait behind the rules, they are applied to the same request again.
+        let before = (self.request.args.clone(), ruling.is_final);
         if applied.rewrites() && !lacks_slash && !ruling.is_final {
             if !options.follows_own() {
                 self.request.log_error(site, ctx, |out| {
@@ -236,7 +247,12 @@ impl HtaccessRequest<'_> {
         {
             return Ok(Onward::Elsewhere(self.fall_back(ruling, fallback, site, ctx)));
         }
-        self.set_out(ruling, target, options, site, ctx)?;
+        if let Err(next) = self.set_out(ruling, target, site, ctx) {
+            if matches!(next, NextStep::Probe(_) | NextStep::CheckPassword(_)) {
+                (self.request.args, ruling.is_final) = before;
+            }
+            return Err(next);
+        }
         Ok(Onward::Content)
     }
 
@@ -289,6 +305,7 @@ impl HtaccessRequest<'_> {
                     Some(args) => self.request.set_args(&args),
                     None => self.request.drop_args(),
                 }
+                self.request.arrival.turn(InternalRedirect::Htaccess);
                 None
             }
             Rewritten::Status(status) => Some(NextStep::Fail(status)),
@@ -310,7 +327,7 @@ impl HtaccessRequest<'_> {
                         Some(args) => self.request.set_args(&args),
                         None => self.request.drop_args(),
                     }
-                    self.request.arrival.bend();
+                    self.request.arrival.turn(InternalRedirect::Htaccess);
                 }
                 Some(next)
             }
@@ -330,7 +347,7 @@ impl HtaccessRequest<'_> {
         if self.request.args.is_none() {
             self.request.args = args;
         }
-        self.request.arrival.bend();
+        self.request.arrival.turn(InternalRedirect::Htaccess);
         next
     }
 }

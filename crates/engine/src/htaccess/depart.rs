@@ -13,17 +13,14 @@ use crate::log_lines;
 use crate::site::Site;
 
 impl HtaccessRequest<'_> {
-    /// What is left before content: variables, the handler, the client's fields.
-    pub(super) fn set_out(
+    /// Judges links on the way to the file.
+    pub(super) fn judge_links(
         &mut self,
-        ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
         options: DirOptions,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
-        let location = site.location(self.request.location);
-        // First what may have to be waited for: the rest must not be done twice.
         debug_assert!(target.file.starts_with(&target.root), "a file lies below its root");
         let from = target.root.len();
         let links = match (options.follows(), options.follows_own()) {
@@ -31,9 +28,22 @@ impl HtaccessRequest<'_> {
             (false, true) => SymlinkPolicy::RefuseForeign { from },
             (false, false) => SymlinkPolicy::Refuse { from },
         };
-        if links != SymlinkPolicy::Follow && target.kind != TargetKind::Missing {
-            self.refuse_links(target, links, site, ctx)?;
+        match links != SymlinkPolicy::Follow && target.kind != TargetKind::Missing {
+            true => self.refuse_links(target, links, site, ctx),
+            false => Ok(()),
         }
+    }
+
+    /// What is left before content: variables, the handler, the client's fields.
+    pub(super) fn set_out(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<()> {
+        let location = site.location(self.request.location);
+        let told = ruling.told_variables();
         let user = ruling.user.clone();
         let mut fields = bolide_http::FieldMap::default();
         fields.copy_from(&self.request.head().fields);
@@ -49,10 +59,18 @@ impl HtaccessRequest<'_> {
         if edits && let Some(own) = self.request.fields_mut() {
             *own = fields;
         }
+        for (name, value) in told.iter() {
+            self.request.arrival.note_variable(name, value);
+        }
+        if edits || ruling.choices.contains(&true) {
+            self.request.arrival.leave_unkeyed();
+        }
         let applied = ruling.applied();
         let is_script = location.pass.is_some();
-        let handler = ruling.handler.as_deref();
-        let handler = handler.or_else(|| applied.nature(&ruling.name).handler);
+        let nature = applied.nature(&ruling.name);
+        let media_type = ruling.media_type.as_deref().or(nature.media_type);
+        let handler = ruling.handler.as_deref().or(nature.handler);
+        let handler = handler.or_else(|| media_type.filter(|name| is_script_type(name)));
         if is_script && applied.refuses_php() {
             return Err(denied(self.request, site, ctx));
         }
@@ -97,6 +115,13 @@ impl HtaccessRequest<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a media type is the old spelling of a handler: what has it is run, not sent.
+fn is_script_type(media_type: &[u8]) -> bool {
+    let lower = media_type.to_ascii_lowercase();
+    let runs = [&b"application/x-httpd-"[..], b"application/x-php", b"application/x-lsphp"];
+    runs.iter().any(|start| lower.starts_with(start))
 }
 
 /// Whether what a handler is called means what answers here.

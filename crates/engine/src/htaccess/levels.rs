@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bolide_conf::model::{LogLevel, Mapping};
-use bolide_files::{Known, OpenFailure, ProbePolicy, Remember, Want};
+use bolide_files::{FileKind, Known, OpenFailure, ProbePolicy, Remember, Want};
 use bolide_htaccess::{FILE_MAX, HtaccessFault, HtaccessFile, parse};
 
 use super::ruling::HtaccessLevel;
@@ -60,6 +60,7 @@ impl FileSearch {
                 return Err(NextStep::Fail(500));
             }
         };
+        let is_closed = target.root.ends_with(b"/");
         for path in [&mut target.root, &mut target.prefix, &mut target.document_root] {
             while path.last() == Some(&b'/') {
                 path.pop();
@@ -67,10 +68,24 @@ impl FileSearch {
         }
         debug_assert!(!target.root.ends_with(b"/"), "a root has no slash at its end");
         let mut whole = target.root.clone();
-        whole.push(b'/');
-        whole.extend_from_slice(rest.strip_prefix(b"/").unwrap_or(rest));
+        if is_closed || rest.starts_with(b"/") {
+            whole.push(b'/');
+            whole.extend_from_slice(rest.strip_prefix(b"/").unwrap_or(rest));
+        } else if !rest.is_empty() {
+            // The file would lie beside the directory of the alias, whose files are asked.
+            log_lines::error(request, site, ctx, LogLevel::Error, |out| {
+                out.extend_from_slice(
+                    b"\"apache_htaccess\" needs an \"alias\" that ends with a slash as its \
+                      location does",
+                );
+            });
+            return Err(NextStep::Fail(500));
+        }
         if whole.contains(&0) || request.has_dots {
             return Err(NextStep::Fail(400));
+        }
+        if matches!(location.settings.root.mapping, Mapping::Without(_)) {
+            leave_file(&mut target, ctx)?;
         }
         self.settle_target(&whole, location.pass.is_some(), &mut target, ctx)?;
         Ok(target)
@@ -90,7 +105,10 @@ impl FileSearch {
         let root_len = target.root.len();
         let mut end = match look(bare, want, &policy, ctx)? {
             // A file with a slash behind it is not there.
-            Ok(TargetKind::File) if bare.len() < whole.len() => bare.len(),
+            Ok(TargetKind::File) if bare.len() < whole.len() => {
+                target.kind = TargetKind::File;
+                bare.len()
+            }
             Ok(kind) => {
                 target.file = if kind == TargetKind::Directory { whole } else { bare }.to_vec();
                 target.kind = kind;
@@ -181,8 +199,10 @@ impl FileSearch {
             },
             Known::Missing(OpenFailure::NotFound | OpenFailure::NotADirectory) => return Ok(None),
             Known::Missing(failure) => failure,
-            Known::Directory(_) | Known::Seen(_) => OpenFailure::Other(EISDIR),
-            Known::Stale | Known::Unknown => {
+            Known::Directory(_) => OpenFailure::Other(EISDIR),
+            Known::Seen(meta) if meta.kind != FileKind::File => OpenFailure::Other(EISDIR),
+            // Of a file that was only looked at, the bytes are read now.
+            Known::Seen(_) | Known::Stale | Known::Unknown => {
                 let want = Want::Open { content_max: FILE_MAX as u64 };
                 let probe = ctx.files.probe(&self.path, want, &policy);
                 ctx.effects.push(StepEffect::Probe(Box::new(probe)));
@@ -219,6 +239,18 @@ impl FileSearch {
 
 /// What reading a directory fails with.
 const EISDIR: i32 = 21;
+
+/// Where an alias names a file, what leads to it begins at its directory.
+fn leave_file(target: &mut HtaccessTarget, ctx: &mut StepCtx<'_>) -> Result<(), NextStep> {
+    let policy = ProbePolicy::default();
+    if look(&target.root, Want::Stat, &policy, ctx)? == Ok(TargetKind::File) {
+        for path in [&mut target.root, &mut target.prefix] {
+            let end = path.iter().rposition(|byte| *byte == b'/');
+            path.truncate(end.unwrap_or(0));
+        }
+    }
+    Ok(())
+}
 
 /// What is at `path`, or why that is not known.
 fn look(

@@ -1,7 +1,7 @@
 //! Names and passwords by `AuthUserFile`, groups by `AuthGroupFile`.
 
 use bolide_conf::model::LogLevel;
-use bolide_files::{Known, OpenFailure, ProbePolicy, Want};
+use bolide_files::{FileKind, Known, OpenFailure, ProbePolicy, Want};
 use bolide_htaccess::AuthSetup;
 use bytes::Bytes;
 
@@ -101,9 +101,10 @@ impl FileSearch {
                 Some(content) => return Ok(content.clone()),
                 None => OpenFailure::Other(EFBIG),
             },
-            Known::Directory(_) | Known::Seen(_) => OpenFailure::Other(EISDIR),
+            Known::Directory(_) => OpenFailure::Other(EISDIR),
+            Known::Seen(meta) if meta.kind != FileKind::File => OpenFailure::Other(EISDIR),
             Known::Missing(failure) => failure,
-            Known::Stale | Known::Unknown => {
+            Known::Seen(_) | Known::Stale | Known::Unknown => {
                 let probe = ctx.files.probe(&self.path, Want::OPEN, &policy);
                 ctx.effects.push(StepEffect::Probe(Box::new(probe)));
                 return Err(NextStep::Probe(RequestStep::Htaccess));

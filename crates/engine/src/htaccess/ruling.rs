@@ -63,6 +63,23 @@ impl HtaccessRuling {
         self.is_found = true;
     }
 
+    /// Variables that conditions have set, with a value: the same URL may have others next time. Those
+    /// that tell of the way are in what is asked.
+    pub(super) fn told_variables(&self) -> EnvTable {
+        let of_the_way = |name: &[u8]| {
+            let mut name = name;
+            let mut is_redirected = false;
+            while let Some(rest) = name.strip_prefix(b"REDIRECT_") {
+                (name, is_redirected) = (rest, true);
+            }
+            is_redirected && matches!(name, b"STATUS" | b"URL" | b"QUERY_STRING")
+        };
+        let told = self.env.iter().filter(|(name, value)| !value.is_empty() && !of_the_way(name));
+        let mut table = EnvTable::default();
+        told.for_each(|(name, value)| table.set(name, value));
+        table
+    }
+
     /// Whether it has to be kept, though no file has a say about the path.
     pub(super) fn is_carried(&self) -> bool {
         self.is_final

@@ -349,6 +349,9 @@ impl DirectiveName {
         if !setting.iter().all(is_name) || value.iter().any(u8::is_ascii_control) {
             return Err(format!("{name}: '{}' is not acceptable", shown(&setting)));
         }
+        if is_of_the_server(&setting) {
+            return Err(format!("{name}: '{}' can be set by the server only", shown(&setting)));
+        }
         let lower = value.to_ascii_lowercase();
         let value: Option<Box<[u8]>> = match (self, &lower[..]) {
             (Self::PhpFlag, b"on" | b"1" | b"true" | b"yes") => Some(b"1"[..].into()),
@@ -358,6 +361,33 @@ impl DirectiveName {
         };
         Ok(PhpSetting { name: setting.into(), value })
     }
+}
+
+/// Settings that PHP takes from `php.ini` or the server alone (`INI_SYSTEM`), and which a pool would
+/// take from a request: they load code, or lift what confines scripts.
+const SYSTEM_SETTINGS: [&[u8]; 16] = [
+    b"allow_url_fopen",
+    b"allow_url_include",
+    b"disable_classes",
+    b"disable_functions",
+    b"doc_root",
+    b"enable_dl",
+    b"extension",
+    b"extension_dir",
+    b"mail.add_x_header",
+    b"mail.log",
+    b"open_basedir",
+    b"sendmail_path",
+    b"sys_temp_dir",
+    b"upload_tmp_dir",
+    b"user_dir",
+    b"zend_extension",
+];
+
+fn is_of_the_server(setting: &[u8]) -> bool {
+    let lower = setting.to_ascii_lowercase();
+    SYSTEM_SETTINGS.contains(&&lower[..])
+        || [&b"opcache."[..], b"ffi."].iter().any(|room| lower.starts_with(room))
 }
 
 fn one(name: &str, arguments: &[u8]) -> Told<Vec<u8>> {

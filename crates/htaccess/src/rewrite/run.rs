@@ -90,7 +90,7 @@ impl Pass<'_> {
                 return Ok(());
             }
             match rule.flags.passing {
-                Passing::On => at += rule.flags.skips,
+                Passing::On => at = at.saturating_add(rule.flags.skips),
                 Passing::Last => return Ok(()),
                 Passing::End => {
                     self.outcome.ends = true;
