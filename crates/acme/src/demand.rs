@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::schedule::AcmeNow;
 
-/// LIMIT: questions under way at once.
+/// LIMIT: questions under way at once; names without orders have one less.
 const ASKING_MAX: usize = 4;
 /// LIMIT: refused names that are remembered.
 const REFUSED_MAX: usize = 1000;
@@ -91,7 +91,8 @@ impl DemandBook {
         if is_known { DemandStep::Rest } else { self.question(name, now) }
     }
 
-    /// Whether the certificate of a name may be renewed; else the program is asked anew.
+    /// Whether the certificate of a name may be renewed; else the program is asked anew. Strangers
+    /// cannot hold that up: the rate is theirs, and one of the questions under way is not.
     pub fn renewal(&mut self, name: &str, now: AcmeNow) -> Result<(), DemandStep> {
         match self.allowed.get(name) {
             Some(when) if now.unix.saturating_sub(*when) < ALLOWED => Ok(()),
@@ -102,7 +103,9 @@ impl DemandBook {
     fn question(&mut self, name: &str, now: AcmeNow) -> DemandStep {
         self.refused.retain(|_, until| *until > now.mono);
         let is_open = !self.asking.contains(name) && !self.refused.contains_key(name);
-        if !is_open || self.asking.len() >= ASKING_MAX || !self.spend(now) {
+        let has_order = self.allowed.contains_key(name);
+        let most = if has_order { ASKING_MAX } else { ASKING_MAX - 1 };
+        if !is_open || self.asking.len() >= most || !(has_order || self.spend(now)) {
             return DemandStep::Rest;
         }
         self.asking.insert(name.to_owned());
@@ -228,6 +231,24 @@ mod tests {
         assert_eq!(book.renewal("a.com", at(later)), Err(DemandStep::Ask));
         assert!(book.answered("a.com", DemandAnswer::Refused, at(later)));
         assert_eq!(book.names().count(), 0);
+    }
+
+    #[test]
+    fn a_flood_of_invented_names_does_not_hold_up_a_renewal() {
+        let mut book = DemandBook::new(RATE, 9, std::iter::once("a.com".to_owned()));
+        let wish = |book: &mut DemandBook, n: u32| book.wish(&format!("n{n}.com"), at(0));
+        for n in 0..2 {
+            assert_eq!(wish(&mut book, n), DemandStep::Ask);
+            book.answered(&format!("n{n}.com"), DemandAnswer::Refused, at(0));
+        }
+        for n in 2..5 {
+            assert_eq!(wish(&mut book, n), DemandStep::Ask);
+        }
+        assert_eq!(wish(&mut book, 5), DemandStep::Rest, "three are under way");
+        book.answered("n4.com", DemandAnswer::Refused, at(0));
+        assert_eq!(wish(&mut book, 6), DemandStep::Rest, "the rate permits no more");
+        assert_eq!(book.renewal("a.com", at(0)), Err(DemandStep::Ask));
+        assert_eq!(book.renewal("a.com", at(0)), Err(DemandStep::Rest), "it is under way");
     }
 
     #[test]

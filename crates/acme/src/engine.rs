@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::accounts::{AccountFile, account_stem};
 use crate::attempt::{AttemptParts, Done, Unreported};
@@ -34,6 +34,9 @@ use rollovers::EndedRollovers;
 /// Seconds until what could not be begun is tried again: another process orders, or a directory
 /// cannot be written.
 const HOLD: u64 = 10;
+/// From one pass to the next at least: each looks at the files of all orders, and any client may
+/// ring the bell with a name.
+const PASS_MIN: Duration = Duration::from_millis(100);
 
 /// The files of an order, and what was read of them last.
 struct OrderFiles {
@@ -64,7 +67,7 @@ pub(crate) struct Engine {
     numbers: u64,
     done: Done,
     locks: BTreeMap<PathBuf, (StoreLock, usize)>,
-    /// RenewalQuestions under way about renewals, by the issuer's name, with their numbers.
+    /// Questions under way about renewals, by the issuer's name, with their numbers.
     asking: BTreeMap<String, (u64, AbortHandle)>,
     answers: ToldByIssuers,
     demands: Demands,
@@ -94,6 +97,7 @@ impl Engine {
     /// Runs until the handle goes.
     pub(crate) async fn run(mut self) {
         loop {
+            let next = Instant::now() + PASS_MIN.min(self.shared.setting.tick);
             match self.shared.newer(self.version) {
                 None => break,
                 Some(None) => {}
@@ -112,6 +116,7 @@ impl Engine {
             self.ask();
             self.shared.publish(self.reports());
             let _rung = timeout(self.pause(), self.shared.bell.notified()).await;
+            sleep_until(next).await;
         }
         for (_, running) in self.running {
             running.handle.abort();

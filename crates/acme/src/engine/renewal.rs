@@ -28,12 +28,23 @@ impl Engine {
                 let (renewal_id, until) = (facts.renewal_id.clone(), facts.validity.until);
                 Some(RenewalQuestion { id: id.clone(), renewal_id, until })
             };
+            let issuer = issuer.clone();
+            let (open, unread): (Vec<_>, Vec<_>) =
+                ids.iter().map(|id| question(id).ok_or(id)).partition(Result::is_ok);
+            // What cannot be read cannot be asked about; it is looked at again later.
+            for id in unread.into_iter().filter_map(Result::err) {
+                self.schedule.answered(id, WindowAnswer::Useless, now);
+            }
+            if open.is_empty() {
+                self.schedule.asked.remove(&name);
+                continue;
+            }
             self.numbers += 1;
             let questions = RenewalQuestions {
                 shared: self.shared.clone(),
-                issuer: issuer.clone(),
+                issuer,
                 number: self.numbers,
-                open: ids.iter().filter_map(question).collect(),
+                open: open.into_iter().filter_map(Result::ok).collect(),
                 answers: Vec::new(),
                 to: self.answers.clone(),
             };
@@ -42,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// RenewalQuestions end; their answers are of no use any more.
+    /// Questions end; their answers are of no use any more.
     pub(super) fn ask_no_more(&mut self) {
         for (_, handle) in std::mem::take(&mut self.asking).into_values() {
             handle.abort();
