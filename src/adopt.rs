@@ -39,6 +39,9 @@ const HEED_MAX: Duration = Duration::from_secs(15);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// LIMIT: looks in a row that our server does not answer.
+const SILENCES_MAX: u32 = 10;
+
 /// Why it goes back when it gets a signal.
 const INTERRUPTED: &str = "the command was told to stop";
 
@@ -104,6 +107,8 @@ struct Handover {
     ours: Successor,
     door: Epoll,
     signals: Signals,
+    /// Looks that our server did not answer since it did last.
+    silences: u32,
 }
 
 /// What ended a wait.
@@ -128,6 +133,12 @@ impl Handover {
         let failed = |what: &str, error: &std::io::Error| {
             vec![format!("{what} failed ({}); nginx serves on", describe(error))]
         };
+        let accepting = nginx.accepting().map_err(|error| failed("reading /proc", &error))?;
+        if accepting == 0 {
+            let pid = nginx.pid();
+            let what = "has no workers that accept connections: it is no master of nginx";
+            return Err(vec![format!("process {pid} {what}; nothing was changed")]);
+        }
         signal::block();
         let mut door = Epoll::new().map_err(|error| failed("epoll_create()", &error))?;
         let signals = Signals::open().map_err(|error| failed("signalfd()", &error))?;
@@ -136,12 +147,17 @@ impl Handover {
         let ours = ours.map_err(|error| failed("the start of the server", &error))?;
         // nginx's master and our server have them.
         drop(sockets);
-        let mut handover = Self { nginx, ours, door, signals };
+        let mut handover = Self { nginx, ours, door, signals, silences: 0 };
         let served =
             handover.wait(START_MAX, |of| of.ours.ended().is_some() || of.ours.served().is_some());
         if served != Waited::There || handover.ours.ended().is_some() {
-            handover.ours.signal(Signal::Stop);
-            return Err(vec!["the server did not start; nginx serves on".to_owned()]);
+            // It may have accepted clients already.
+            handover.ours.signal(Signal::Quit);
+            let why = match served {
+                Waited::Interrupted => INTERRUPTED,
+                Waited::There | Waited::Late => "the server did not start",
+            };
+            return Err(vec![format!("{why}; nginx serves on")]);
         }
         let text = format!("bolide serves as process {}", handover.ours.pid());
         tell(&text);
@@ -149,7 +165,7 @@ impl Handover {
             handover.ours.signal(Signal::Quit);
             return Err(failed("the signal WINCH to nginx", &error));
         }
-        match handover.wait(HEED_MAX, |of| of.nginx.accepting() == 0) {
+        match handover.wait(HEED_MAX, |of| matches!(of.nginx.accepting(), Ok(0))) {
             Waited::There => Ok(handover),
             Waited::Interrupted => Err(handover.go_back(INTERRUPTED)),
             Waited::Late => Err(handover.go_back(
@@ -202,13 +218,24 @@ impl Handover {
             return Some(format!("the server ended ({status})"));
         }
         // One that is busy answers next time.
-        *last = self.ours.served().unwrap_or(*last);
+        match self.ours.served() {
+            Some(served) => (*last, self.silences) = (served, 0),
+            None => self.silences += 1,
+        }
+        if self.silences >= SILENCES_MAX {
+            return Some("the server does not answer".to_owned());
+        }
         let is_bad = |of: EventCount| is_worse(EventCount { failed: 0, ..of }, of);
         let told = |of: EventCount, what: &str| format!("{} of {} {what}", of.failed, of.all);
         if is_bad(last.requests) {
             return Some(told(last.requests, "requests ended with 5xx"));
         }
         is_bad(last.handshakes).then(|| told(last.handshakes, "handshakes failed"))
+    }
+
+    /// Whether workers of nginx are seen to accept clients.
+    fn nginx_accepts(&self) -> bool {
+        self.nginx.accepting().is_ok_and(|workers| workers > 0)
     }
 
     /// Has nginx's workers accept again, and ends our server behind them; returns what to say.
@@ -219,10 +246,16 @@ impl Handover {
         }
         // The wish to stop was heard; what is left is done in any case.
         let until = bolide_io::process::now().mono.after(HEED_MAX);
-        while self.nginx.accepting() == 0 && bolide_io::process::now().mono < until {
+        while !self.nginx_accepts() && bolide_io::process::now().mono < until {
             let _ = self.wait(PAUSE, |_| false);
         }
-        if self.nginx.accepting() == 0 && self.ours.ended().is_none() {
+        if !self.nginx_accepts() {
+            if self.ours.ended().is_some() {
+                let text =
+                    "neither server accepts: start nginx (\"nginx -t\" tells why it does not)";
+                texts.push(text.to_owned());
+                return texts;
+            }
             let pid = self.ours.pid();
             texts.push(format!(
                 "nginx starts no worker, so the server goes on as process {pid}: see nginx's \

@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::line_protocol::Words;
 use super::{AdminDesk, ERROR, OK, reload, warm};
@@ -15,6 +16,9 @@ use crate::reading;
 
 /// LIMIT: bytes of an answer.
 const ANSWER_MAX: u64 = 1 << 30;
+
+/// LIMIT: how long a server may be silent that [`ask_process`] asks.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// Executes a command; returns 1 when it fails.
 pub(crate) fn run(invocation: &Invocation, request: &Admin) -> ExitCode {
@@ -60,9 +64,14 @@ fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u
 ///
 /// # Errors
 ///
-/// It is not ours, or does not answer.
+/// It is not ours, or does not answer soon.
 pub(crate) fn ask_process(pid: u32, words: &Words) -> Result<Vec<u8>, String> {
-    say(connect(pid, &format!("process {pid}"))?, words)
+    let socket = connect(pid, &format!("process {pid}"))?;
+    let limited = socket
+        .set_read_timeout(Some(SILENCE_MAX))
+        .and_then(|()| socket.set_write_timeout(Some(SILENCE_MAX)));
+    limited.map_err(|error| format!("process {pid}: {error}"))?;
+    say(socket, words)
 }
 
 fn connect(pid: u32, whose: &str) -> Result<UnixStream, String> {

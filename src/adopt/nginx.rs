@@ -100,7 +100,11 @@ impl Nginx {
 
     /// How many of its workers accept clients: one that finishes its requests has closed the
     /// sockets.
-    pub(super) fn accepting(&self) -> usize {
+    ///
+    /// # Errors
+    ///
+    /// That cannot be seen.
+    pub(super) fn accepting(&self) -> std::io::Result<usize> {
         self.process.holders(&self.streams)
     }
 }

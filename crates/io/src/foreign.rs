@@ -63,12 +63,15 @@ impl ForeignProcess {
     }
 
     /// How many of its children have one of these sockets open.
-    #[must_use]
-    pub fn holders(&self, sockets: &[SocketId]) -> usize {
-        let Ok(all) = std::fs::read_dir("/proc") else { return 0 };
+    ///
+    /// # Errors
+    ///
+    /// `/proc` cannot be read, as without descriptors.
+    pub fn holders(&self, sockets: &[SocketId]) -> std::io::Result<usize> {
+        let all = std::fs::read_dir("/proc")?;
         let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let holds = |pid: &u32| open_sockets(*pid).any(|(_, id)| sockets.contains(&id));
-        pids.filter(|pid| parent_of(*pid) == Some(self.pid)).filter(holds).count()
+        Ok(pids.filter(|pid| parent_of(*pid) == Some(self.pid)).filter(holds).count())
     }
 }
 
@@ -149,12 +152,12 @@ mod tests {
         let id = SocketId::of(&listener).unwrap();
         let start = || std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut without = start();
-        assert_eq!(us.holders(std::slice::from_ref(&id)), 0);
+        assert_eq!(us.holders(std::slice::from_ref(&id)).unwrap(), 0);
         listener.inherit(InheritedSocket::Yes).unwrap();
         let mut with = start();
         listener.inherit(InheritedSocket::No).unwrap();
         // Other tests may start children meanwhile.
-        assert!(us.holders(&[id]) > 0);
+        assert!(us.holders(&[id]).unwrap() > 0);
         for child in [&mut without, &mut with] {
             child.kill().unwrap();
             child.wait().unwrap();
