@@ -366,6 +366,7 @@ impl<'a> ControlThread<'a> {
     /// The server ends; the service goes on with a successor, if there is one.
     fn end_service(&mut self) {
         self.life = Life::Ending;
+        self.end_watch("the server ends");
         match &self.successor {
             Some(successor) => self.manager.hand_over(successor.id()),
             None => self.manager.stopping(),

@@ -118,6 +118,12 @@ impl ControlThread<'_> {
             }
             return;
         };
+        if self.successor.is_some() {
+            return self.end_watch("a new binary serves");
+        }
+        if self.crew.is_draining() {
+            return self.end_watch("the workers accept no more");
+        }
         let counts = self.service_counts();
         let after = counts.since(&watched.start);
         if let Some(worse) = judge(&watched.before, &after) {
@@ -125,6 +131,16 @@ impl ControlThread<'_> {
         } else if now.mono >= watched.until {
             self.pass(after, counts, now.mono);
         }
+    }
+
+    /// Ends the watch, if there is one, without a verdict: the configuration stays.
+    pub(super) fn end_watch(&mut self, why: &str) {
+        let Some(watched) = self.reload_watch.watched.take() else { return };
+        let number = self.generation.number;
+        let text = format!("the watch over configuration {number} ends: {why}");
+        self.log.write(LogLevel::Notice, &text);
+        self.note_watch(0);
+        watched.waiting.into_iter().for_each(|client| client.reply(Err(text.clone())));
     }
 
     /// The watch is over, and the configuration stays.
