@@ -85,8 +85,8 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     seconds("reload_watch", M, |r| &mut r.main.reload_watch).doc(
         "How long a configuration is watched that a reload put in force; 0 is not at all. If \
          clearly more requests end with 5xx, of a server or of all, or clearly more handshakes \
-         fail than before, the configuration before it is put back in force \
-         ([operation.md](../operation.md)). Both configurations need the directive.",
+         fail than before, the configuration before it is put back in force. \
+         Both configurations need the directive.",
         "reload_watch 30s;",
     ),
     value("working_directory", M, Args::ONE, |r, node| {
