@@ -1,6 +1,6 @@
 //! Expressions in the order of a configuration, of which the first that matches counts.
 //!
-//! Where there are many, a [`Sieve`] tells in one walk over the text which of them
+//! Where there are many, a `Sieve` tells in one walk over the text which of them
 //! are worth asking; what matches, and what it captures, is PCRE's to say, and the order is that of
 //! the configuration.
 
