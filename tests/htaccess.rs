@@ -109,6 +109,60 @@ fn what_is_copied_or_hidden_cannot_be_written() {
 }
 
 #[test]
+fn the_files_asked_are_those_of_the_path_that_is_served() {
+    let deny = "Require all denied\n";
+    let server = tree(
+        "location /files { alias @DIR@/www/files; apache_htaccess on; }
+         location = /one { alias @DIR@/www/shut/f.txt; apache_htaccess on; }
+         location = /two { alias @DIR@/www/open/f.txt; apache_htaccess on; }",
+        &[
+            ("files/a.txt", "a"),
+            ("files-secret/.htaccess", deny),
+            ("files-secret/x.txt", "secret"),
+            ("shut/.htaccess", deny),
+            ("shut/f.txt", "secret"),
+            ("open/f.txt", "f"),
+        ],
+    );
+    check(
+        &server,
+        &[("/files/a.txt", 200), ("/files-secret/x.txt", 500), ("/one", 403), ("/two", 200)],
+    );
+}
+
+#[test]
+fn the_source_of_what_a_type_has_run_is_not_sent() {
+    let server = tree(
+        ON,
+        &[
+            ("a/.htaccess", "AddType application/x-httpd-php .phtml\nAddType text/x-own .own\n"),
+            ("a/x.phtml", "<?php secret"),
+            ("a/x.own", "own"),
+            ("b/.htaccess", "ForceType application/x-httpd-php\n"),
+            ("b/x", "<?php secret"),
+        ],
+    );
+    check(&server, &[("/a/x.phtml", 503), ("/a/x.own", 200), ("/b/x", 503)]);
+}
+
+#[test]
+fn settings_of_php_that_load_code_are_refused() {
+    let server = tree(
+        ON,
+        &[
+            ("a/.htaccess", "php_value extension /srv/x.so\n"),
+            ("a/x.txt", "x"),
+            ("b/.htaccess", "php_value Open_BaseDir /\n"),
+            ("b/x.txt", "x"),
+            ("c/.htaccess", "php_value memory_limit 64M\n"),
+            ("c/x.txt", "x"),
+        ],
+    );
+    check(&server, &[("/a/x.txt", 500), ("/b/x.txt", 500), ("/c/x.txt", 200)]);
+    assert!(server.error_log().contains("'extension' can be set by the server only"));
+}
+
+#[test]
 fn without_the_directive_files_of_apache_mean_nothing() {
     let files = [("a/.htaccess", "Require all denied\n"), ("a/x.txt", "x")];
     let server = tree("", &files);
@@ -381,5 +435,49 @@ fn a_change_under_load_is_seen_whole() {
         });
         fs::remove_file(&file).unwrap();
         wait_until("the file is gone", || client.get("/d/x.txt", "").status == 200);
+    }
+}
+
+#[test]
+fn what_conditions_change_is_not_given_to_others_from_a_cache() {
+    let php = TestPhp::start(1);
+    let pass = php.address();
+    let server = http(&format!(
+        "fastcgi_cache_path @DIR@/zone keys_zone=zone:1m;
+         server {{ {LISTEN} apache_htaccess on;
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; fastcgi_cache zone;
+                 fastcgi_cache_key $host$request_uri; fastcgi_cache_valid 200 1m;
+                 fastcgi_ignore_headers Vary Cache-Control Expires; }} }}"
+    ));
+    let shown = "<?php echo $_SERVER['QUERY_STRING'], '|', $_SERVER['WHO'] ?? '', '|',
+        $_SERVER['HTTP_X_ROLE'] ?? '';";
+    let rule = "RewriteEngine On\nRewriteCond %{HTTP_USER_AGENT} Staff\n\
+        RewriteRule ^x\\.php$ x.php?mode=staff\n";
+    put_all(
+        &server,
+        &[
+            ("query/.htaccess", rule),
+            ("variable/.htaccess", "SetEnvIf User-Agent Staff WHO=staff\n"),
+            (
+                "field/.htaccess",
+                "SetEnvIf User-Agent Staff S=\nRequestHeader set X-Role staff env=S\n",
+            ),
+            ("query/x.php", shown),
+            ("variable/x.php", shown),
+            ("field/x.php", shown),
+        ],
+    );
+    let ask = |path: &str, agent: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {agent}");
+        server.connect().ask(&head).text()
+    };
+    for (path, staff) in [
+        ("/query/x.php", "mode=staff||"),
+        ("/variable/x.php", "|staff|"),
+        ("/field/x.php", "||staff"),
+    ] {
+        assert_eq!(ask(path, "Staff"), staff, "{path}");
+        assert_eq!(ask(path, "else"), "||", "{path}");
+        assert_eq!(ask(path, "Staff"), staff, "{path}");
     }
 }
