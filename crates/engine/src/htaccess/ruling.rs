@@ -63,8 +63,8 @@ impl HtaccessRuling {
         self.is_found = true;
     }
 
-    /// Variables that conditions have set, with a value: the same URL may have others next time. Those
-    /// that tell of the way are in what is asked.
+    /// Variables that conditions have set, with a value: the same URL may have others next time.
+    /// Those that tell of the way are in what is asked.
     pub(super) fn told_variables(&self) -> EnvTable {
         let of_the_way = |name: &[u8]| {
             let mut name = name;

@@ -363,8 +363,8 @@ impl DirectiveName {
     }
 }
 
-/// Settings that PHP takes from `php.ini` or the server alone (`INI_SYSTEM`), and which a pool would
-/// take from a request: they load code, or lift what confines scripts.
+/// Settings that PHP takes from `php.ini` or the server alone (`INI_SYSTEM`), and which a pool
+/// would take from a request: they load code, or lift what confines scripts.
 const SYSTEM_SETTINGS: [&[u8]; 16] = [
     b"allow_url_fopen",
     b"allow_url_include",
