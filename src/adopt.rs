@@ -268,7 +268,7 @@ impl Handover {
         texts
     }
 
-    /// Looks again and again whether something is there.
+    /// Polls `is_there` until it holds, `limit` passes or a signal interrupts.
     fn wait(&mut self, limit: Duration, mut is_there: impl FnMut(&mut Self) -> bool) -> Waited {
         let until = bolide_io::process::now().mono.after(limit);
         let mut ready = Vec::new();

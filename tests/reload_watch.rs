@@ -61,7 +61,7 @@ fn a_configuration_that_answers_with_errors_is_taken_back_and_told_of() {
     for line in ["bolide_config_reloads_taken_back_total 1", "bolide_config_generation 3"] {
         assert!(figures.lines().any(|one| one == line), "{line}: {figures}");
     }
-    // It is not watched itself, and the next reload is told of as any other.
+    // The restored configuration is not watched; the next reload is reported like any other.
     server.rewrite(&conf("300s", &answers(200, "third")));
     assert_eq!(ask(&server, &["reload", "--dry-run"]).succeeded().text().matches('~').count(), 1);
     let _told = ask(&server, &["reload"]).succeeded();

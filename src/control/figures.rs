@@ -28,7 +28,7 @@ pub(super) enum ReloadResult {
     Refused,
     /// It was put in force, and the one before it again.
     TakenBack,
-    /// It was put in force and fails, and the one before it cannot be had again.
+    /// It fails, and the configuration before it could not be restored.
     Stuck,
 }
 

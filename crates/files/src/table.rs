@@ -331,7 +331,7 @@ impl FileTable {
             entry.watched = match &entry.state {
                 State::File(file) => !file.meta.is_shared,
                 State::Seen(meta) => !meta.is_shared,
-                // What is not there is told of when it comes.
+                // inotify reports when an absent file is created.
                 State::Missing(_) => true,
             };
         }

@@ -433,7 +433,7 @@ impl Kernel {
         let level = |token| Readiness { token, readable: true, writable: false, hangup: false };
         let desk = &self.desks[worker];
         found.extend(desk.bell.filter(|_| desk.is_ringing).map(|(_, token)| level(token)));
-        // In the order of the ports: descriptors are the process's, and other threads take some.
+        // Ports keep their order; descriptor numbers depend on what other threads have open.
         let called = self.ports.iter().filter(|port| !port.waiting.is_empty());
         found.extend(called.filter_map(|port| desk.listening.get(&port.fd)).copied().map(level));
         found.extend(self.net.readable(worker).map(level));

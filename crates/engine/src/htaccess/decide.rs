@@ -134,7 +134,7 @@ impl HtaccessRequest<'_> {
         let held = ruling.clone();
         let Some(setup) = held.applied().auth_setup() else { return Err(NextStep::Fail(500)) };
         let Self { request, answer, search, access, .. } = self;
-        // The file first: a password that was checked is not asked about twice.
+        // Read the group file first, so that the password is checked once.
         let groups = match setup.group_file {
             Some(file) => Some(search.htaccess_secret(request, file, site, ctx)?),
             None => None,

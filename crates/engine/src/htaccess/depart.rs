@@ -45,16 +45,15 @@ impl HtaccessRequest<'_> {
         let location = site.location(self.request.location);
         let told = ruling.told_variables();
         let user = ruling.user.clone();
+        let edits = ruling.applied().edits_request();
         let mut fields = bolide_http::FieldMap::default();
-        fields.copy_from(&self.request.head().fields);
+        if edits {
+            fields.copy_from(&self.request.head().fields);
+        }
         let times = HeaderTimes { received: received(self.request), duration: 0 };
-        let edits = self.ask(ruling, target, user.as_deref(), None, site, ctx, |applied, by| {
+        self.ask(ruling, target, user.as_deref(), None, site, ctx, |applied, by| {
             applied.set_env(by);
-            let edits = applied.edits_request();
-            if edits {
-                applied.edit_request(&mut fields, times, by)?;
-            }
-            Ok(edits)
+            if edits { applied.edit_request(&mut fields, times, by) } else { Ok(()) }
         })?;
         if edits && let Some(own) = self.request.fields_mut() {
             *own = fields;
@@ -117,7 +116,8 @@ impl HtaccessRequest<'_> {
     }
 }
 
-/// Whether a media type is the old spelling of a handler: what has it is run, not sent.
+/// Whether Apache takes this media type for a handler (`AddType application/x-httpd-php`): such
+/// files are executed, never sent.
 fn is_script_type(media_type: &[u8]) -> bool {
     let lower = media_type.to_ascii_lowercase();
     let runs = [&b"application/x-httpd-"[..], b"application/x-php", b"application/x-lsphp"];

@@ -57,14 +57,14 @@ impl HtaccessRuling {
         self.next_env = self.env.clone();
     }
 
-    /// `try_files` has found another path, which has to be asked about as well.
+    /// `try_files` found another path: the next round evaluates its `.htaccess` files as well.
     pub(crate) fn enter_found(&mut self) {
         self.enter_index();
         self.is_found = true;
     }
 
-    /// Variables that conditions have set, with a value: the same URL may have others next time.
-    /// Those that tell of the way are in what is asked.
+    /// The environment variables that can differ between requests for one URL, so that a cache key
+    /// needs them. Empty ones do not count, and `REDIRECT_URL` and its kin follow from the URL.
     pub(super) fn told_variables(&self) -> EnvTable {
         let of_the_way = |name: &[u8]| {
             let mut name = name;
