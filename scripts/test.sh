@@ -85,6 +85,9 @@ printf 'lab: %s\n' "$summary"
 cat "$logs/binary" "$logs/crates" >"$logs/all"
 grep '^test result: ' "$logs/all" | grep -v ' 0 passed; 0 failed; 0 ignored' || true
 { grep '^test .* FAILED$' "$logs/all" || true; } | sort -u
+# What failed says why once more: a log of continuous integration is often kept from its end only.
+awk '/^---- .* stdout ----$/ { shown = 60 } /^failures:$/ { shown = 0 }
+     shown > 0 { print substr($0, 1, 400); shown-- }' "$logs/all"
 { grep "^test result: " "$logs/all" || true; echo "lab: $summary"; } |
     awk '/^test result: / { p += $4; f += $6; s += $8 }
          /^lab: / { for (i = 2; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i

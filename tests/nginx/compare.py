@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -83,29 +83,51 @@ def pieces(options: argparse.Namespace) -> list[Piece]:
     return found + chunks("generated", rows, generated.compare_generated)
 
 
+@dataclass
+class Share:
+    """What one process found, how long each piece took, and which pieces still differ."""
+
+    judge: Judge
+    took: list[tuple[float, str]]
+    differing: list[int]
+
+
 def share(
-    ports: tuple[int, int], options: argparse.Namespace, pattern: Path
-) -> tuple[Judge, list[tuple[float, str]]]:
-    """Does pieces of work with two programs of its own; what was found, and how long each took."""
-    judge = Judge(options.verbose)
-    took: list[tuple[float, str]] = []
+    ports: tuple[int, int],
+    options: argparse.Namespace,
+    pattern: Path,
+    again: Sequence[int] | None = None,
+) -> Share:
+    """Does pieces of work with two programs of its own.
+
+    What differs is left to a second look, which is told by `again` what to look at.
+    """
+    done = Share(Judge(options.verbose), [], [])
     with ExitStack() as stack:
         programs = started(ports, options, pattern, stack)
         work = pieces(options)
-        while (piece := following(work)) is not None:
+        for number in untaken(len(work)) if again is None else again:
+            piece, trial = work[number], Judge(options.verbose)
             begun = time.monotonic()
-            judge.steadily(partial(piece.do, programs), programs, piece.tries)
-            took.append((time.monotonic() - begun, piece.name))
+            trial.steadily(partial(piece.do, programs), programs, TRIES if again else piece.tries)
+            done.took.append((time.monotonic() - begun, piece.name))
+            if trial.failures and again is None:
+                done.differing.append(number)
+            else:
+                done.judge.add(trial)
     sys.stdout.flush()
-    return judge, took
+    return done
 
 
-def following(work: Sequence[Piece]) -> Piece | None:
-    """The next piece that no share has taken."""
-    with taken.get_lock():
-        number = taken.value
-        taken.value += 1
-    return work[number] if number < len(work) else None
+def untaken(total: int) -> Iterator[int]:
+    """The numbers of pieces, each for the share that takes it first."""
+    while True:
+        with taken.get_lock():
+            number = taken.value
+            taken.value += 1
+        if number >= total:
+            return
+        yield number
 
 
 def filled() -> Path:
@@ -197,20 +219,22 @@ def main() -> int:
     pairs = list(zip(options.ports[::2], options.ports[1::2], strict=True))
     if options.effects:
         return show_effects(pairs, options)
-    judge = Judge(options.verbose)
-    took: list[tuple[float, str]] = []
     forking = multiprocessing.get_context("fork")
     counter = forking.Value("i", 0)
     pattern = filled()
     try:
         with ProcessPoolExecutor(len(pairs), forking, use, (counter,)) as pool:
             do = partial(share, options=options, pattern=pattern)
-            for found, times in pool.map(do, pairs):
-                judge.add(found)
-                took += times
+            shares = list(pool.map(do, pairs))
+            # Beside other shares one of the two may be late; a difference is one that stays.
+            if again := sorted(number for one in shares for number in one.differing):
+                shares.append(pool.submit(do, pairs[0], again=again).result())
     finally:
         shutil.rmtree(pattern, ignore_errors=True)
     if options.times:
-        for seconds, name in sorted(took):
+        for seconds, name in sorted(row for one in shares for row in one.took):
             print(f"{seconds:7.2f} s  {name}")
+    judge = Judge(options.verbose)
+    for one in shares:
+        judge.add(one.judge)
     return judge.finish(gaps)

@@ -1,5 +1,6 @@
 """Owns: the count of what was compared, and the verdict at the end."""
 
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -49,7 +50,11 @@ class Judge:
         """Compares anew while something differs, at most `tries` times; the last counts."""
         for _ in range(tries):
             trial = Judge(self.verbose)
-            compare(trial)
+            try:
+                compare(trial)
+            except (OSError, subprocess.SubprocessError) as error:
+                trial.failures += 1
+                trial.told.append(f"NOT COMPARED: {error!r}")
             if not trial.failures:
                 break
             for program in programs:

@@ -4,6 +4,7 @@ Access logs in all forms and places, and the lines of the error log about reques
 """
 
 import re
+import secrets
 import time
 import urllib.error
 import urllib.request
@@ -499,20 +500,30 @@ def text_of(port: int, path: str) -> str:
         return str(error.read().decode())
 
 
+def marked(port: int) -> tuple[Path, int]:
+    """The directory of the logs, and where the lines about a request that asks for it end."""
+    mark = secrets.token_hex(8)
+    logs = Path(text_of(port, f"/where?{mark}"))
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        # Both lines of it: what is asked next has its lines behind them.
+        text = (logs / "debug.log").read_bytes()
+        end = text.find(b'using configuration "=/where"\n', text.find(mark.encode()))
+        if mark.encode() in text and end >= 0:
+            return logs, text.index(b"\n", end) + 1
+        time.sleep(0.01)
+    raise TimeoutError(f"{logs}/debug.log says nothing of /where?{mark}")
+
+
 def debugged(port: int, case: str) -> list[str]:
     """The lines that both write for a request, and whether a log of a higher level has any."""
-    logs = Path(text_of(port, "/where"))
-    log = logs / "debug.log"
-    start = log.stat().st_size
-    path = case.split(" ")[1]
-    text_of(port, path)
-    deadline = time.monotonic() + 5
-    lines: list[str] = []
-    while not lines and time.monotonic() < deadline:
-        with log.open(errors="replace") as opened:
-            opened.seek(start)
-            lines = [found[1] for line in opened if (found := TOLD.search(line.rstrip()))]
-    return [*lines, f"higher {'[debug]' in (logs / 'info.log').read_text()}"]
+    logs, start = marked(port)
+    text_of(port, case.split(" ")[1])
+    _, end = marked(port)
+    text = (logs / "debug.log").read_bytes()[start:end].decode(errors="replace")
+    found = [told[1] for line in text.splitlines() if (told := TOLD.search(line))]
+    # The last two are those of the mark.
+    return [*found[:-2], f"higher {'[debug]' in (logs / 'info.log').read_text()}"]
 
 
 http(
