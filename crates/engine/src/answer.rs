@@ -6,13 +6,14 @@
 mod allowed;
 mod assembly;
 mod compound;
+mod filtered;
+mod filters;
 mod growth;
 mod headed;
 mod inflow;
 mod outside;
 mod pass_request;
 mod recode;
-mod reworked;
 mod script;
 mod sliced;
 pub(crate) mod strand;
@@ -30,14 +31,15 @@ pub use assembly::Pulled;
 
 pub(crate) use allowed::Allowed;
 pub(crate) use assembly::PageAssembly;
-pub(crate) use compound::{Compound, CompoundReader, PartOrder};
+pub(crate) use compound::{Compound, CompoundReader, PartOrder, PartsFilter};
+pub(crate) use filtered::FilteredBody;
+pub(crate) use filters::{BodyFilter, BodyFilters, ByteFilter, CompressFilter, blur};
 pub(crate) use growth::Growth;
 pub(crate) use headed::HeadedBytes;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
 pub(crate) use pass_request::PassRequest;
 pub(crate) use recode::{CharsetOutcome, Recoder};
-pub(crate) use reworked::{Reworked, Work};
 pub(crate) use sliced::SlicedBody;
 pub(crate) use strand::Strand;
 pub(crate) use substitute::{Pair, Substitute};
@@ -118,8 +120,8 @@ pub(crate) enum AnswerBody {
     Assembly(Box<PageAssembly>),
     /// Such a page as it was put together a moment ago.
     Whole(Strand),
-    /// Another body, changed on its way.
-    Reworked(Box<Reworked>),
+    /// Another body, behind filters.
+    Filtered(Box<FilteredBody>),
     /// Another body, with further answers in it.
     Compound(Box<Compound>),
     /// Slices one after another.
@@ -163,7 +165,7 @@ impl AnswerBody {
 
     /// Whether other answers may go into it.
     pub(crate) const fn may_have_parts(&self) -> bool {
-        matches!(self, Self::Assembly(_) | Self::Reworked(_) | Self::Compound(_) | Self::Sliced(_))
+        matches!(self, Self::Assembly(_) | Self::Filtered(_) | Self::Compound(_) | Self::Sliced(_))
     }
 
     /// All of `bytes`.
@@ -208,7 +210,7 @@ impl AnswerBody {
             Self::Growing(growth) => growth.pull(max, out),
             Self::Assembly(assembly) => assembly.pull(max, out),
             Self::Whole(strand) => strand.pull(max, out),
-            Self::Reworked(reworked) => reworked.pull(max, out),
+            Self::Filtered(filtered) => filtered.pull(max, out),
             Self::Compound(compound) => compound.pull(max, out),
             Self::Sliced(sliced) => sliced.pull(max, out),
         }
@@ -219,7 +221,7 @@ impl AnswerBody {
         match self {
             Self::Origin(inflow) => Some(inflow),
             Self::Assembly(assembly) => assembly.origin(),
-            Self::Reworked(reworked) => reworked.inner.inflow(),
+            Self::Filtered(filtered) => filtered.inner.inflow(),
             Self::Compound(compound) => compound.inner.inflow(),
             Self::Sliced(sliced) => sliced.inner.inflow(),
             _ => None,
@@ -231,7 +233,7 @@ impl AnswerBody {
         match self {
             Self::Origin(inflow) => Some(inflow),
             Self::Assembly(assembly) => assembly.inflow_mut(),
-            Self::Reworked(reworked) => reworked.inner.inflow_mut(),
+            Self::Filtered(filtered) => filtered.inner.inflow_mut(),
             Self::Compound(compound) => compound.inner.inflow_mut(),
             Self::Sliced(sliced) => sliced.inner.inflow_mut(),
             _ => None,
@@ -241,7 +243,7 @@ impl AnswerBody {
     /// The body that others change on its way.
     pub(crate) fn innermost(&self) -> &Self {
         match self {
-            Self::Reworked(reworked) => reworked.inner.innermost(),
+            Self::Filtered(filtered) => filtered.inner.innermost(),
             Self::Compound(compound) => compound.inner.innermost(),
             body => body,
         }
@@ -259,7 +261,7 @@ impl AnswerBody {
     pub(crate) fn assembly_mut(&mut self) -> Option<&mut PageAssembly> {
         match self {
             Self::Assembly(assembly) => Some(assembly),
-            Self::Reworked(reworked) => reworked.inner.assembly_mut(),
+            Self::Filtered(filtered) => filtered.inner.assembly_mut(),
             Self::Compound(compound) => compound.inner.assembly_mut(),
             _ => None,
         }
@@ -269,7 +271,7 @@ impl AnswerBody {
     pub(crate) fn compound(&self) -> Option<&Compound> {
         match self {
             Self::Compound(compound) => Some(compound),
-            Self::Reworked(reworked) => reworked.inner.compound(),
+            Self::Filtered(filtered) => filtered.inner.compound(),
             _ => None,
         }
     }
@@ -278,7 +280,7 @@ impl AnswerBody {
     pub(crate) fn compound_mut(&mut self) -> Option<&mut Compound> {
         match self {
             Self::Compound(compound) => Some(compound),
-            Self::Reworked(reworked) => reworked.inner.compound_mut(),
+            Self::Filtered(filtered) => filtered.inner.compound_mut(),
             _ => None,
         }
     }
@@ -287,7 +289,7 @@ impl AnswerBody {
     pub(crate) fn sliced(&self) -> Option<&SlicedBody> {
         match self {
             Self::Sliced(sliced) => Some(sliced),
-            Self::Reworked(reworked) => reworked.inner.sliced(),
+            Self::Filtered(filtered) => filtered.inner.sliced(),
             Self::Compound(compound) => compound.inner.sliced(),
             _ => None,
         }
@@ -297,7 +299,7 @@ impl AnswerBody {
     pub(crate) fn sliced_mut(&mut self) -> Option<&mut SlicedBody> {
         match self {
             Self::Sliced(sliced) => Some(sliced),
-            Self::Reworked(reworked) => reworked.inner.sliced_mut(),
+            Self::Filtered(filtered) => filtered.inner.sliced_mut(),
             Self::Compound(compound) => compound.inner.sliced_mut(),
             _ => None,
         }
@@ -321,7 +323,7 @@ impl AnswerBody {
         match self {
             Self::Span(BytesFrom::Outside(_), _)
             | Self::Stream(_)
-            | Self::Reworked(_)
+            | Self::Filtered(_)
             | Self::Compound(_) => true,
             Self::Sliced(sliced) => sliced.inner.feeds_itself(),
             _ => false,
@@ -333,7 +335,7 @@ impl AnswerBody {
         match self {
             Self::Origin(inflow) => inflow.push(bytes),
             Self::Assembly(assembly) => assembly.push(bytes),
-            Self::Reworked(reworked) => reworked.inner.push(bytes),
+            Self::Filtered(filtered) => filtered.inner.push(bytes),
             Self::Compound(compound) => compound.inner.push(bytes),
             Self::Sliced(sliced) => sliced.inner.push(bytes),
             _ => {}
@@ -345,7 +347,7 @@ impl AnswerBody {
         match self {
             Self::Origin(inflow) => inflow.finish(),
             Self::Assembly(assembly) => assembly.finish(),
-            Self::Reworked(reworked) => reworked.inner.finish(),
+            Self::Filtered(filtered) => filtered.inner.finish(),
             Self::Compound(compound) => compound.inner.finish(),
             Self::Sliced(sliced) => sliced.inner.finish(),
             _ => {}
@@ -357,7 +359,7 @@ impl AnswerBody {
         match self {
             Self::Origin(inflow) => inflow.fail(),
             Self::Assembly(assembly) => assembly.fail(),
-            Self::Reworked(reworked) => reworked.inner.fail(),
+            Self::Filtered(filtered) => filtered.inner.fail(),
             Self::Compound(compound) => compound.inner.fail(),
             Self::Sliced(sliced) => sliced.inner.fail(),
             _ => {}
@@ -368,7 +370,7 @@ impl AnswerBody {
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         match self {
             Self::Stream(stream) => stream.feed(bytes),
-            Self::Reworked(reworked) => reworked.feed(bytes),
+            Self::Filtered(filtered) => filtered.feed(bytes),
             Self::Compound(compound) => compound.feed(bytes),
             Self::Sliced(sliced) => sliced.inner.feed(bytes),
             Self::Span(BytesFrom::Outside(file), span) => file.feed(span.at, bytes),
@@ -393,7 +395,7 @@ impl AnswerBody {
             Self::Parts(parts) => parts.span.as_mut(),
             Self::Origin(inflow) => return inflow.advance(len),
             Self::Assembly(assembly) => return assembly.advance(len),
-            Self::Reworked(reworked) => return reworked.inner.advance(len),
+            Self::Filtered(filtered) => return filtered.inner.advance(len),
             Self::Compound(compound) => return compound.inner.advance(len),
             Self::Sliced(sliced) => return sliced.advance(len),
             Self::Empty | Self::Stream(_) | Self::Growing(_) | Self::Whole(_) => None,

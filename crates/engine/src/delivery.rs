@@ -3,7 +3,7 @@
 //! [`decide`] is the only place that chooses between 200, 206, 304, 412 and 416. Where a
 //! representation comes from, and what nginx does differently for it, is data of its source.
 //! Refuses to touch a body, a clock or the configuration. Easiest to break: a representation that
-//! is coded or reworked on its way has no ranges.
+//! is compressed or filtered on its way has no ranges.
 
 mod fields;
 pub(crate) mod send;
@@ -131,7 +131,7 @@ pub(crate) enum Transfer {
         length: Option<u64>,
     },
     /// A body filter changes it.
-    Reworked,
+    Filtered,
 }
 
 /// The date that `If-Range` is compared with.
@@ -301,7 +301,7 @@ pub(crate) fn decide(
     );
     debug_assert!(
         !delivery.is_partial() || representation.transfer == Transfer::Identity,
-        "what is coded or reworked on its way has no ranges"
+        "what is compressed or filtered on its way has no ranges"
     );
     debug_assert!(
         delivery.bytes == DeliveredBytes::Parts || ranges.len() <= 1,
@@ -384,8 +384,8 @@ fn length(delivery: &Delivery, representation: &Representation<'_>, method: Meth
         (DeliveredBytes::Parts, _) => None,
         (DeliveredBytes::Whole, Transfer::Identity) => representation.length,
         (DeliveredBytes::Whole, Transfer::Coded { length }) => length,
-        // The filter that changes the body says so later (`filter::rework`).
-        (DeliveredBytes::Whole, Transfer::Reworked) => representation.length,
+        // The filter that changes the body says so later (`filter::body`).
+        (DeliveredBytes::Whole, Transfer::Filtered) => representation.length,
     };
     match known {
         Some(length) => BodyLen::Exact(length),

@@ -2,6 +2,7 @@
 //!
 //! Filters compute; they neither wait nor act.
 
+pub(crate) mod body;
 pub(crate) mod charset;
 pub(crate) mod compress;
 pub(crate) mod edits;
@@ -9,7 +10,6 @@ pub(crate) mod esi;
 pub(crate) mod headers;
 pub(crate) mod passed_fields;
 pub(crate) mod proxied;
-pub(crate) mod rework;
 pub(crate) mod slice;
 mod trailers;
 mod tunnel;

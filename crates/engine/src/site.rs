@@ -188,7 +188,7 @@ pub(crate) struct CompiledLocation {
     /// Whether `expires` does anything.
     pub(crate) expires: bool,
     /// Whether bodies may be changed on their way.
-    pub(crate) reworks: bool,
+    pub(crate) filters_bodies: bool,
     /// Whether answers of upstream servers may be recoded to another charset.
     pub(crate) recodes_passed: bool,
     /// Whether `post_action` goes on behind its answers.

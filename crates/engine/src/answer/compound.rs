@@ -98,6 +98,37 @@ pub(crate) struct Compound {
     trouble: Option<String>,
 }
 
+/// What `ssi` and `addition` put into a body.
+#[derive(Debug)]
+pub(crate) struct PartsFilter {
+    reader: Option<CompoundReader>,
+    stub: Option<Arc<Vec<u8>>>,
+    before: Option<PartOrder>,
+    after: Option<PartOrder>,
+    keeps_last_modified: bool,
+}
+
+impl PartsFilter {
+    /// Nothing yet.
+    pub(crate) const fn new(keeps_last_modified: bool) -> Self {
+        Self { reader: None, stub: None, before: None, after: None, keeps_last_modified }
+    }
+
+    /// Has the commands done that `reader` finds; `stub` is read if nothing comes of the page.
+    pub(crate) fn read(&mut self, reader: CompoundReader, stub: Option<Arc<Vec<u8>>>) {
+        (self.reader, self.stub) = (Some(reader), stub);
+    }
+
+    /// Puts bodies before and after this one.
+    pub(crate) fn surround(&mut self, before: Option<PartOrder>, after: Option<PartOrder>) {
+        (self.before, self.after) = (before, after);
+    }
+
+    pub(super) const fn keeps_last_modified(&self) -> bool {
+        self.keeps_last_modified
+    }
+}
+
 impl CompoundReader {
     /// For a page, or for an answer that belongs to one, with what they share.
     pub(crate) fn new(value_max: usize, shared: Rc<RefCell<SharedText>>) -> Self {
@@ -111,31 +142,21 @@ impl CompoundReader {
 }
 
 impl Compound {
-    /// `inner` with the commands that `reader` finds done, and with answers before and after it.
-    pub(crate) fn new(
-        inner: AnswerBody,
-        reader: Option<CompoundReader>,
-        before: Option<PartOrder>,
-        after: Option<PartOrder>,
-    ) -> Self {
+    /// `inner` with these parts in it.
+    pub(crate) fn new(inner: AnswerBody, parts: PartsFilter) -> Self {
         let mut made = Self {
             inner,
-            reader: reader.map(Box::new),
+            reader: parts.reader.map(Box::new),
             items: VecDeque::new(),
             held: 0,
-            stub: None,
-            after,
+            stub: parts.stub,
+            after: parts.after,
             is_over: false,
             is_broken: false,
             trouble: None,
         };
-        before.into_iter().for_each(|order| made.push_part(order));
+        parts.before.into_iter().for_each(|order| made.push_part(order));
         made
-    }
-
-    /// Has this text read if nothing comes of the page.
-    pub(crate) fn use_stub(&mut self, stub: Arc<Vec<u8>>) {
-        self.stub = Some(stub);
     }
 
     /// What `config timefmt` said last, if anything may have.

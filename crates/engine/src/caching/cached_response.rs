@@ -140,8 +140,8 @@ impl CacheTransaction {
             cached_form(request, object, head, (kind, recoded), location, ctx);
         let transfer = match &form {
             CodedForm::Coded(bytes) => Transfer::Coded { length: Some(bytes.len() as u64) },
-            _ if is_coded_last || recoded == RecodedLength::Changed => Transfer::Reworked,
-            _ if reworks_cached(request, head, kind, len, location) => Transfer::Reworked,
+            _ if is_coded_last || recoded == RecodedLength::Changed => Transfer::Filtered,
+            _ if filters_cached(request, head, kind, len, location) => Transfer::Filtered,
             _ => Transfer::Identity,
         };
         let representation = Representation {
@@ -342,7 +342,7 @@ fn hide_controls(
 }
 
 /// Whether a body filter changes a cached response.
-fn reworks_cached(
+fn filters_cached(
     request: &Request,
     head: &OriginHead,
     kind: &MediaType,
@@ -350,7 +350,7 @@ fn reworks_cached(
     location: &CompiledLocation,
 ) -> bool {
     let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
-    location.reworks && request.reworks(kind, encoding, length, location)
+    location.filters_bodies && request.filters_body(kind, encoding, length, location)
 }
 
 /// `Age`, and what the configuration lets clients know.

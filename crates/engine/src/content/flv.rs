@@ -16,9 +16,9 @@ use crate::content::static_answer::{dated, source};
 use crate::ctx::StepCtx;
 use crate::delivery::{DeliveryRules, Representation, RepresentationSource, Transfer};
 use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::filter::body::filters_file;
 use crate::filter::compress;
 use crate::filter::headers::{HeadDraft, range_date};
-use crate::filter::rework::reworks_file;
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::argument;
@@ -139,13 +139,13 @@ impl Answer {
         let length = head.len() as u64 + (body.end - body.start);
         let etag = Etag::of_part(&file.meta, length);
         let etag = location.settings.etag.then(|| etag.strong());
-        let is_reworked =
-            location.reworks && reworks_file(request, self, kind, "", length, site, ctx);
+        let is_filtered =
+            location.filters_bodies && filters_file(request, self, kind, "", length, site, ctx);
         let representation = Representation {
             source: RepresentationSource::File,
             status: self.status_or(200),
             length: Some(length),
-            transfer: if is_reworked { Transfer::Reworked } else { Transfer::Identity },
+            transfer: if is_filtered { Transfer::Filtered } else { Transfer::Identity },
             validator: Validator { etag, ..file.validator() },
             range_date: range_date(request, self, site, ctx),
             rules,

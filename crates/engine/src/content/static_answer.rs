@@ -14,10 +14,10 @@ use crate::delivery::{
     RangeDate, Representation, RepresentationSource, Transfer, remove_content_fields,
 };
 use crate::exchange::{NextStep, RequestStep};
+use crate::filter::body::filters_file;
 use crate::filter::charset::{note_file, recodes_file};
 use crate::filter::compress;
 use crate::filter::headers::{HeadDraft, range_date};
-use crate::filter::rework::reworks_file;
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -113,14 +113,14 @@ impl Answer {
         let location = site.location(request.location);
         let status = self.status_or(200);
         let with_etag = location.settings.etag;
-        let is_reworked = location.reworks
-            && (reworks_file(request, self, kind, coded.token(), file.meta.size, site, ctx)
+        let is_filtered = location.filters_bodies
+            && (filters_file(request, self, kind, coded.token(), file.meta.size, site, ctx)
                 || recodes_file(self, request, (kind, coded.token()), file.meta.size, site, ctx));
         let representation = Representation {
             source: RepresentationSource::File,
             status,
             length: Some(file.meta.size),
-            transfer: if is_reworked { Transfer::Reworked } else { Transfer::Identity },
+            transfer: if is_filtered { Transfer::Filtered } else { Transfer::Identity },
             validator: validator(file, location),
             range_date: range_date(request, self, site, ctx),
             rules: location.rules,
@@ -143,7 +143,7 @@ impl Answer {
         // As in nginx, `add_header` sees what the whole would be.
         self.head.body = BodyLen::Exact(file.meta.size);
         self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
-        if location.reworks {
+        if location.filters_bodies {
             note_file(self);
         }
         self.give_bytes(&delivery, source(file), file.meta.size, ctx);

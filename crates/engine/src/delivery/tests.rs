@@ -67,7 +67,7 @@ const TRANSFERS: [Transfer; 4] = [
     Transfer::Identity,
     Transfer::Coded { length: Some(400) },
     Transfer::Coded { length: None },
-    Transfer::Reworked,
+    Transfer::Filtered,
 ];
 
 struct Dates {
@@ -191,7 +191,7 @@ fn check(delivery: &Delivery, representation: &Representation<'_>, method: Metho
     assert!(!accept_ranges || status == 200 && representation.advertises_ranges);
     let unknown = if method == Method::Head { BodyLen::None } else { BodyLen::Unknown };
     let whole = match representation.transfer {
-        Transfer::Identity | Transfer::Reworked => representation.length,
+        Transfer::Identity | Transfer::Filtered => representation.length,
         Transfer::Coded { length } => length,
     };
     let expected = match bytes {

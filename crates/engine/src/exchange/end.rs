@@ -14,7 +14,7 @@ use crate::explain::ring::note_decision;
 use crate::log_lines;
 use crate::metrics::rows::CountedRequest;
 use crate::metrics::slow::{SlowRequest, kept};
-use crate::site::Site;
+use crate::site::{CompiledLocation, Site};
 use crate::subrequest::RequestRole;
 use crate::tracing;
 use crate::vars::VariableScope;
@@ -95,15 +95,17 @@ impl Exchange {
     /// Writes the log lines; nothing comes behind it.
     pub(super) fn conclude(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         note_decision(&self.request, &self.answer, &self.cache, ctx);
-        if site.location(self.request.location).notes_end {
+        let location = site.location(self.request.location);
+        if location.notes_end {
             debug_assert!(self.answer.cache_reason.is_none(), "a request ends once");
             self.answer.cache_reason = self.cache.reason();
-            let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-            note_end(&scope, ctx);
         }
         let mut scratch = std::mem::take(&mut self.answer.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        if !self.request.role.is_subrequest() || scope.location().settings.log_subrequest {
+        if location.notes_end {
+            note_end(&scope, location, ctx);
+        }
+        if !self.request.role.is_subrequest() || location.settings.log_subrequest {
             log_lines::access(&scope, ctx, &mut scratch);
         }
         self.answer.scratch = scratch;
@@ -140,10 +142,10 @@ fn slow_request(
 
 /// Counts a request of a client that is over, hands its span on, and tells a debug log of any
 /// request.
-fn note_end(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
+fn note_end(scope: &VariableScope<'_>, location: &CompiledLocation, ctx: &mut StepCtx<'_>) {
     let VariableScope { request, answer, .. } = scope;
     let is_client_s = matches!(request.role, RequestRole::Client | RequestRole::PostAction(_));
-    if let Some(row) = scope.location().row.filter(|_| is_client_s) {
+    if let Some(row) = location.row.filter(|_| is_client_s) {
         let head = request.head();
         let counted = CountedRequest {
             status: answer.logged_status(),
@@ -160,7 +162,7 @@ fn note_end(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
     if is_client_s && request.tracing.is_sampled() {
         tracing::span::finish(scope, ctx);
     }
-    if scope.location().debugs {
+    if location.debugs {
         debug_lines::ended(scope, ctx);
     }
 }

@@ -7,10 +7,10 @@ use crate::answer::AnswerBody;
 use crate::content::allow::say_allowed;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::has_no_content;
+use crate::filter::body::filter_body;
 use crate::filter::charset::{DescribedType, complain, rule_charset};
 use crate::filter::esi::take_cookies;
 use crate::filter::headers::{self, FieldPlace, HeadDraft};
-use crate::filter::rework::rework;
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::Site;
@@ -35,8 +35,8 @@ impl Exchange {
         }
         debug_assert!(!self.answer.is_responded, "an answer is given once");
         debug_assert_ne!(self.answer.head.status, 0, "an answer has a status");
-        if site.location(self.request.location).reworks {
-            rework(&mut self.request, &mut self.answer, site, ctx);
+        if site.location(self.request.location).filters_bodies {
+            filter_body(&mut self.request, &mut self.answer, site, ctx);
             if let Some(outcome) = self.answer.charset.take() {
                 complain(&self.request, &self.answer, &outcome, site, ctx);
             }

@@ -1,6 +1,6 @@
 //! Which charset an answer names, and whether its body is recoded to that, by nginx's rules.
 //!
-//! Decides only: [`crate::exchange`] writes the type into the head, and [`crate::filter::rework`]
+//! Decides only: [`crate::exchange`] writes the type into the head, and [`crate::filter::body`]
 //! recodes the body. Easiest to break: a charset is named for what leaves, never for what
 //! could not be recoded.
 
@@ -251,7 +251,7 @@ pub(crate) fn complain_of_passed(
     site: &Site,
     ctx: &mut StepCtx<'_>,
 ) {
-    if answer.charset.is_some() && !site.location(request.location).reworks {
+    if answer.charset.is_some() && !site.location(request.location).filters_bodies {
         let outcome = answer.charset.take();
         outcome.into_iter().for_each(|outcome| complain(request, answer, &outcome, site, ctx));
     }

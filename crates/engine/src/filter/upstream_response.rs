@@ -386,13 +386,18 @@ fn transfer_of(
             choice = compress::choose(location, kind, status, length, client);
         }
     }
-    let is_reworked = is_coded_last
+    let is_filtered = is_coded_last
         || recoded == RecodedLength::Changed
-        || location.reworks
-            && request.reworks(kind, encoding.unwrap_or_default(), length.unwrap_or(1), location);
+        || location.filters_bodies
+            && request.filters_body(
+                kind,
+                encoding.unwrap_or_default(),
+                length.unwrap_or(1),
+                location,
+            );
     let transfer = match choice.coding {
         Some(_) => Transfer::Coded { length: None },
-        None if is_reworked => Transfer::Reworked,
+        None if is_filtered => Transfer::Filtered,
         None => Transfer::Identity,
     };
     (choice, transfer)

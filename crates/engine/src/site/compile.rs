@@ -446,7 +446,7 @@ fn location(
         trailers: parsed(&settings.add_trailers),
         is_trailed: !settings.add_trailers.is_empty() || settings.origin.proxy.pass_trailers,
         coded: MediaTypes::is_coded(settings),
-        reworks: settings.filters.is_any() || settings.charset.recodes || recodes_passed,
+        filters_bodies: settings.filters.is_any() || settings.charset.recodes || recodes_passed,
         recodes_passed,
         goes_on: settings.post_action.is_some(),
     }

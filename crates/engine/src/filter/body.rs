@@ -1,18 +1,17 @@
-//! `sub_filter`, `gunzip`, `charset_map`, `ssi`, `addition`: which answers are changed on their
-//! way, and what that means for their heads, by nginx's rules: the length is unknown, what tells
-//! versions apart goes or becomes weak.
+//! Which body filters an answer has, by nginx's rules: `gunzip`, `sub_filter`, `charset_map`,
+//! `ssi`, `addition`, compression.
 //!
-//! An answer that is changed is coded last; content handlers leave it as it is (see
-//! [`MediaType::rewritten`]).
+//! Decides, and changes the head; what a filter does to a body is [`crate::answer::BodyFilters`]'s.
+//! Content handlers leave bodies as they are (see [`MediaType::rewritten`]).
 
 use bolide_conf::model::Filters;
-use bolide_files::{CodingDecoder, CodingEncoder};
 use bolide_http::negotiate::Coding;
 use bolide_http::{BodyLen, FieldMap, Method, Name};
 
-use crate::answer::Answer;
-use crate::answer::CharsetOutcome;
-use crate::answer::{AnswerBody, Compound, Pair, Reworked, Substitute, Work};
+use crate::answer::{
+    Answer, BodyFilter, BodyFilters, ByteFilter, CharsetOutcome, CompressFilter, Pair, PartsFilter,
+    Substitute, blur,
+};
 use crate::content::parts::added;
 use crate::ctx::StepCtx;
 use crate::filter::charset::charset_of;
@@ -25,7 +24,7 @@ use crate::vars::VariableScope;
 impl Request {
     /// Whether an answer of this kind and coding will be changed, so that there is no use in parts
     /// of it.
-    pub(crate) fn reworks(
+    pub(crate) fn filters_body(
         &self,
         kind: &MediaType,
         encoding: &[u8],
@@ -49,49 +48,11 @@ const fn exact(len: BodyLen) -> Option<u64> {
     }
 }
 
-/// What tells versions apart was made for what is not sent.
-fn blur(fields: &mut FieldMap, keeps_last_modified: bool) {
-    if keeps_last_modified {
-        weaken(fields);
-    } else {
-        fields.remove(Name::LastModified);
-        fields.remove(Name::Etag);
-    }
-}
-
 /// `Vary: Accept-Encoding`, if it is wanted and not said already.
 fn vary(fields: &mut FieldMap, location: &CompiledLocation) {
     let is_said = fields.all(Name::Vary).any(|value| value == b"Accept-Encoding");
     if location.settings.gzip.vary && !is_said {
         fields.push(Name::Vary, b"Accept-Encoding");
-    }
-}
-
-/// RFC 9110 §8.8.1: what was changed is at most equivalent to what the tag was made for.
-fn weaken(fields: &mut FieldMap) {
-    let Some(etag) = fields.get(Name::Etag) else { return };
-    if etag.starts_with(b"W/") {
-        return;
-    }
-    let weak = etag.starts_with(b"\"").then(|| [b"W/", etag].concat());
-    fields.remove(Name::Etag);
-    if let Some(weak) = weak {
-        fields.push(Name::Etag, &weak);
-    }
-}
-
-fn wrap(request: &Request, answer: &mut Answer, work: Work) {
-    let keeps_length =
-        work.decoder.is_none() && work.substitute.is_none() && work.encoder.is_none();
-    match &work.recoder {
-        None if keeps_length => return,
-        Some(recoder) if keeps_length && recoder.keeps_length() => {}
-        _ => answer.head.body = unknown_length(request),
-    }
-    let is_head = request.head().method == Method::Head;
-    if !is_head {
-        let inner = std::mem::take(&mut answer.body);
-        answer.body = AnswerBody::Reworked(Box::new(Reworked::new(inner, work)));
     }
 }
 
@@ -128,7 +89,7 @@ fn pairs(
 }
 
 /// The same for a file; where variables make all texts empty, there is nothing to look for.
-pub(crate) fn reworks_file(
+pub(crate) fn filters_file(
     request: &Request,
     answer: &Answer,
     kind: &MediaType,
@@ -145,11 +106,16 @@ pub(crate) fn reworks_file(
             || !pairs(request, answer, filters, site, ctx).is_empty()
     };
     let is_plain = !kind.rewritten || kind.included || kind.added;
-    request.reworks(kind, encoding.as_bytes(), len, location) && (is_plain || looks())
+    request.filters_body(kind, encoding.as_bytes(), len, location) && (is_plain || looks())
 }
 
 /// Changes the answer that is about to leave.
-pub(crate) fn rework(request: &mut Request, answer: &mut Answer, site: &Site, ctx: &StepCtx<'_>) {
+pub(crate) fn filter_body(
+    request: &mut Request,
+    answer: &mut Answer,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) {
     let location = site.location(request.location);
     let status = answer.head.status;
     if matches!(status, 101 | 204 | 304)
@@ -193,75 +159,56 @@ pub(crate) fn rework(request: &mut Request, answer: &mut Answer, site: &Site, ct
         true => compress::choose_last(location, kind, status, len, client),
         false => compress::CodingChoice::default(),
     };
-    let level = |coding| compress::level(location, coding);
-    let work = Work {
-        decoder: gunzips.then(CodingDecoder::gzip),
-        encoder: choice.coding.and_then(|coding| CodingEncoder::new(coding, level(coding)).ok()),
-        recoder,
-        substitute: (!pairs.is_empty()).then(|| Substitute::new(pairs, filters.sub_once)),
-    };
-    let fields = &mut answer.head.fields;
     if could_gunzip || choice.varies {
-        vary(fields, location);
+        vary(&mut answer.head.fields, location);
     }
-    if work.decoder.is_some() {
-        fields.remove(Name::ContentEncoding);
-        fields.remove(Name::AcceptRanges);
-        weaken(fields);
-    }
-    if adds {
-        fields.remove(Name::AcceptRanges);
-        weaken(fields);
-    }
-    if work.substitute.is_some() {
-        blur(fields, filters.sub_last_modified);
-    }
-    if includes {
-        fields.remove(Name::AcceptRanges);
-        blur(fields, filters.ssi.last_modified);
-    }
-    if let Some(coding) = choice.coding.filter(|_| work.encoder.is_some()) {
-        fields.push(Name::ContentEncoding, coding.token().as_bytes());
-        fields.remove(Name::AcceptRanges);
-        weaken(fields);
-    }
+    let coding = choice.coding;
+    let compress =
+        coding.and_then(|coding| CompressFilter::new(coding, compress::level(location, coding)));
+    let substitute = (!pairs.is_empty()).then(|| Substitute::new(pairs, filters.sub_once));
+    let parts = (includes || adds).then(|| parts_of(request, filters, includes, adds));
+    let mut list = BodyFilters::default();
+    let mut bytes = |filter: Option<ByteFilter>| {
+        filter.into_iter().for_each(|filter| list.push(BodyFilter::Bytes(filter)));
+    };
+    bytes(gunzips.then(ByteFilter::gunzip));
+    bytes(substitute.map(|substitute| ByteFilter::Sub(substitute, filters.sub_last_modified)));
+    bytes(recoder.map(ByteFilter::Charset));
+    parts.into_iter().for_each(|parts| list.push(BodyFilter::Parts(Box::new(parts))));
+    let compress = compress.map(|filter| BodyFilter::Bytes(ByteFilter::Compress(filter)));
+    compress.into_iter().for_each(|filter| list.push(filter));
+    list.edit_head(&mut answer.head.fields);
     if (includes || adds) && !request.role.is_subrequest() {
         let content_type = answer.head.fields.get(Name::ContentType).unwrap_or_default();
         let charset = charset_of(content_type).map(|(_, charset)| charset.to_vec());
         *request.family().charset.borrow_mut() = charset;
     }
-    if includes || adds {
-        compound(request, answer, work, includes, adds, location);
-    } else {
-        wrap(request, answer, work);
+    put_behind(request, answer, list);
+}
+
+/// Puts the body behind its filters.
+fn put_behind(request: &Request, answer: &mut Answer, filters: BodyFilters) {
+    if !filters.keep_length() {
+        answer.head.body = unknown_length(request);
+    }
+    if request.head().method != Method::Head {
+        answer.body = filters.around(std::mem::take(&mut answer.body));
     }
 }
 
-/// Puts other answers into the body: after it was decoded and texts were replaced, before it is
-/// coded again.
-fn compound(
-    request: &mut Request,
-    answer: &mut Answer,
-    mut work: Work,
-    includes: bool,
-    adds: bool,
-    location: &CompiledLocation,
-) {
-    debug_assert!(includes || adds, "only what has other answers in it is a compound");
-    let encoder = work.encoder.take();
-    wrap(request, answer, work);
-    answer.head.body = unknown_length(request);
-    if request.head().method != Method::Head {
-        let Filters { ssi, addition, .. } = &*location.settings.filters;
-        let reader = includes.then(|| request.reader(ssi.value_length));
-        let inner = std::mem::take(&mut answer.body);
-        let [before, after] =
-            [&addition.before, &addition.after].map(|uri| added(uri.as_ref().filter(|_| adds)));
-        let mut compound = Compound::new(inner, reader, before, after);
-        if includes && let Some(stub) = request.take_stub() {
-            compound.use_stub(stub);
-        }
-        answer.body = AnswerBody::Compound(Box::new(compound));
+/// The bodies that go into this one. A response to HEAD has none.
+fn parts_of(request: &mut Request, filters: &Filters, includes: bool, adds: bool) -> PartsFilter {
+    debug_assert!(includes || adds, "SSI or `addition` puts bodies into this one");
+    let Filters { ssi, addition, .. } = filters;
+    let mut parts = PartsFilter::new(!includes || ssi.last_modified);
+    if request.head().method == Method::Head {
+        return parts;
     }
-    wrap(request, answer, Work { encoder, ..Work::default() });
+    if includes {
+        parts.read(request.reader(ssi.value_length), request.take_stub());
+    }
+    if adds {
+        parts.surround(added(addition.before.as_ref()), added(addition.after.as_ref()));
+    }
+    parts
 }

@@ -1,0 +1,283 @@
+//! A body behind filters that make other bytes of its bytes.
+//!
+//! Owns what was made and has not left: what one step of a filter gives, which may take several for
+//! one piece of the inner body.
+//! Easiest to break: what the inner body wants of the worker (files, fragments) it still gets.
+
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+
+use super::filters::ByteFilter;
+use super::substitute::STEP;
+use super::{AnswerBody, BodyPiece};
+
+/// Bytes of the inner body that one piece takes.
+const PIECE: usize = 16 * 1024;
+/// The same where each byte may become a thousand.
+const PIECE_CODED: usize = 2 * 1024;
+
+/// A body behind filters.
+#[derive(Debug)]
+pub(crate) struct FilteredBody {
+    pub(crate) inner: AnswerBody,
+    filters: Vec<ByteFilter>,
+    /// What was made and has not left.
+    ready: Vec<u8>,
+    given: usize,
+    /// What a filter takes, and what it gives to the next one.
+    between: [Vec<u8>; 2],
+    state: FilteredState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FilteredState {
+    Going,
+    /// The inner body is over, and so are the filters before this one.
+    Ending(usize),
+    Over,
+    Broken,
+}
+
+impl FilteredBody {
+    pub(crate) const fn new(inner: AnswerBody, filters: Vec<ByteFilter>) -> Self {
+        Self {
+            inner,
+            filters,
+            ready: Vec::new(),
+            given: 0,
+            between: [Vec::new(), Vec::new()],
+            state: FilteredState::Going,
+        }
+    }
+
+    /// Takes what was read of a file for the inner body.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        match &mut self.inner {
+            inner if inner.feeds_itself() => inner.feed(bytes),
+            AnswerBody::Parts(parts) if parts.feeds_itself() => self.inner.feed(bytes),
+            _ if bytes.is_empty() => self.state = FilteredState::Broken,
+            inner => {
+                inner.advance(bytes.len() as u64);
+                self.pass(0, bytes);
+            }
+        }
+    }
+
+    /// Works until there is something to give: who is given nothing waits to be woken.
+    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        let before = out.len();
+        loop {
+            let piece = self.pull_some(max, out);
+            if !matches!(piece, BodyPiece::More) || out.len() > before {
+                return piece;
+            }
+        }
+    }
+
+    fn pull_some(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        if self.given < self.ready.len() {
+            return self.give(max, out);
+        }
+        empty(&mut self.ready);
+        self.given = 0;
+        match self.state {
+            FilteredState::Broken => return BodyPiece::Broken,
+            FilteredState::Over => return BodyPiece::End,
+            FilteredState::Ending(at) => {
+                self.end(at);
+                return self.give(max, out);
+            }
+            FilteredState::Going => {}
+        }
+        if let Some(behind) = self.filters.iter().position(ByteFilter::is_behind) {
+            self.pass(behind, b"");
+            return self.give(max, out);
+        }
+        self.take_piece(max, out)
+    }
+
+    /// Takes a piece of the inner body.
+    fn take_piece(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        let size = if self.filters.iter().any(ByteFilter::grows) { PIECE_CODED } else { PIECE };
+        let mut chain = SendChain::new(CopyPolicy::Contiguous);
+        let piece = self.inner.pull(size, &mut chain);
+        if let Some(bytes) = chain.contiguous().filter(|bytes| !bytes.is_empty()) {
+            self.pass(0, bytes);
+        }
+        match piece {
+            BodyPiece::More => {}
+            BodyPiece::Pending => {
+                self.flush();
+                if self.ready.is_empty() && self.state == FilteredState::Going {
+                    return BodyPiece::Pending;
+                }
+            }
+            BodyPiece::End => self.finish(),
+            BodyPiece::Broken => self.state = FilteredState::Broken,
+            BodyPiece::File { file, offset, len, expect } => {
+                return BodyPiece::Read { file, offset, len: len.min(size as u64), expect };
+            }
+            BodyPiece::Read { .. } | BodyPiece::Fragment(_) => return piece,
+        }
+        self.give(max, out)
+    }
+
+    fn give(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        debug_assert!(self.given <= self.ready.len(), "no more leaves than was made");
+        let end = self.ready.len().min(self.given + max);
+        out.push_slice(&self.ready[self.given..end]);
+        self.given = end;
+        match self.state {
+            _ if self.given < self.ready.len() => BodyPiece::More,
+            FilteredState::Going | FilteredState::Ending(_) => BodyPiece::More,
+            FilteredState::Over => BodyPiece::End,
+            FilteredState::Broken => BodyPiece::Broken,
+        }
+    }
+
+    /// Passes a piece through the filters from the one with this index on.
+    fn pass(&mut self, first: usize, piece: &[u8]) {
+        let Self { filters, ready, between: [taken, given], state, .. } = self;
+        debug_assert!(first <= filters.len(), "what passes the last filter is ready");
+        let Some(last) = filters.len().checked_sub(1).filter(|last| first <= *last) else {
+            return ready.extend_from_slice(piece);
+        };
+        for (at, filter) in filters.iter_mut().enumerate().skip(first) {
+            let out = if at == last { &mut *ready } else { empty(given) };
+            let fed = filter.feed(if at == first { piece } else { taken }, out);
+            if fed.is_err() {
+                *state = FilteredState::Broken;
+            }
+            std::mem::swap(taken, given);
+        }
+    }
+
+    /// Lets what the last filter holds leave: nothing comes for now.
+    fn flush(&mut self) {
+        let flushed = self.filters.last_mut().map(|last| last.flush(&mut self.ready));
+        if flushed.is_some_and(|flushed| flushed.is_err()) {
+            self.state = FilteredState::Broken;
+        }
+    }
+
+    /// The inner body is over.
+    fn finish(&mut self) {
+        if self.state == FilteredState::Broken {
+            return;
+        }
+        debug_assert_eq!(self.state, FilteredState::Going, "a body ends once");
+        self.state = FilteredState::Ending(0);
+        if self.ready.len() < STEP {
+            self.end(0);
+        }
+    }
+
+    /// Ends the filters from this one on, as far as one step goes: nothing more comes.
+    fn end(&mut self, mut at: usize) {
+        let mut rest = Vec::new();
+        while let Some(filter) = self.filters.get_mut(at) {
+            rest.clear();
+            let ended = filter.finish(&mut rest);
+            self.pass(at + 1, &rest);
+            match ended {
+                _ if self.state == FilteredState::Broken => return,
+                Err(_) => return self.state = FilteredState::Broken,
+                Ok(true) => at += 1,
+                Ok(false) => break,
+            }
+        }
+        let is_over = at == self.filters.len();
+        self.state = if is_over { FilteredState::Over } else { FilteredState::Ending(at) };
+    }
+}
+
+/// Empties a buffer, which keeps no more memory than a step needs.
+fn empty(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
+    buffer.clear();
+    buffer.shrink_to(STEP);
+    buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_base::SendChain;
+    use bolide_base::chain::CopyPolicy;
+    use bolide_files::{CodingDecoder, compress};
+    use bolide_http::negotiate::Coding;
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    use crate::answer::{
+        AnswerBody, BodyFilter, BodyFilters, BodyPiece, ByteFilter, CompressFilter, Pair,
+        Substitute,
+    };
+
+    fn replacing(search: &str, replacement: &str) -> ByteFilter {
+        let pair = Pair { search: search.into(), replacement: replacement.into() };
+        ByteFilter::Sub(Substitute::new(vec![pair], false), false)
+    }
+
+    fn filtered(inner: &[u8], filters: Vec<ByteFilter>) -> AnswerBody {
+        let mut list = BodyFilters::default();
+        filters.into_iter().for_each(|filter| list.push(BodyFilter::Bytes(filter)));
+        list.around(AnswerBody::memory(Bytes::copy_from_slice(inner)))
+    }
+
+    /// All that leaves, in pulls of `max` bytes; `None` where it breaks.
+    fn pulled(mut body: AnswerBody, max: usize) -> Option<Vec<u8>> {
+        let mut whole = Vec::new();
+        loop {
+            let mut chain = SendChain::new(CopyPolicy::Contiguous);
+            let piece = body.pull(max, &mut chain);
+            assert!(chain.len() <= max as u64, "no more leaves than was asked for");
+            whole.extend_from_slice(chain.contiguous().unwrap_or_default());
+            match piece {
+                BodyPiece::More => {}
+                BodyPiece::End => return Some(whole),
+                BodyPiece::Broken => return None,
+                piece => panic!("memory needs nothing: {piece:?}"),
+            }
+        }
+    }
+
+    fn unzipped(bytes: &[u8]) -> Vec<u8> {
+        let (mut decoder, mut out) = (CodingDecoder::gzip(), Vec::new());
+        decoder.feed(bytes, &mut out).unwrap();
+        decoder.finish(&mut out).unwrap();
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn a_body_behind_all_filters_is_the_same_in_pulls_of_any_size(
+            words in prop::collection::vec("[abx]{0,9}", 0..9000),
+            max in 1..100_000_usize,
+        ) {
+            let text = words.join(" ");
+            let zipped = compress(Coding::Gzip, 1, text.as_bytes()).unwrap();
+            let filters = vec![
+                ByteFilter::gunzip(),
+                replacing("ab", "<a longer text than before>"),
+                ByteFilter::Compress(CompressFilter::new(Coding::Gzip, 1).unwrap()),
+            ];
+            let got = pulled(filtered(&zipped, filters), max).unwrap();
+            let wanted = text.replace("ab", "<a longer text than before>");
+            prop_assert_eq!(String::from_utf8(unzipped(&got)).unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_coding_that_is_damaged_or_cut_off_breaks_the_body() {
+        let whole = compress(Coding::Gzip, 1, &[b'a'; 9000]).unwrap();
+        for (bytes, is_well) in [(&whole[..], true), (&whole[..whole.len() - 9], false)] {
+            let filters = vec![ByteFilter::gunzip(), replacing("a", "b")];
+            assert_eq!(pulled(filtered(bytes, filters), 1000).is_some(), is_well);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "nginx's order")]
+    fn filters_out_of_order_are_a_mistake_of_the_caller() {
+        filtered(b"", vec![replacing("a", "b"), ByteFilter::Gunzip(None)]);
+    }
+}
