@@ -140,10 +140,14 @@ impl FileWork {
         match copy_piece(&mut copying, io) {
             Ok(true) => self.acts.push(Act::Copy(copying)),
             Ok(false) => {
-                if let Some((path, _)) = &copying.from
+                if let Some((path, fate)) = &copying.from
                     && let Err(failure) = io.unlink(path)
                 {
                     self.note_failure(LogLevel::Crit, path, failure);
+                    // What is at its old place, too, did not move.
+                    if *fate == SourceFate::Moves {
+                        self.fail(500);
+                    }
                 }
             }
             Err(failure) => {
