@@ -8,6 +8,7 @@ use std::io::Read as _;
 
 use crate::assembly::AssemblyPiece;
 use crate::chance::Chance;
+use crate::dav::{self, DavAct, DavVerb};
 use crate::deeds::{Deeds, application_answer};
 use crate::kernel::disk::{Content, DiskSeen, SimDisk};
 use crate::names::SimNames;
@@ -41,6 +42,8 @@ pub enum What {
     Upload,
     /// A file, by a method that it does not answer.
     Refused,
+    /// Files, by WebDAV.
+    Dav(DavAct),
     /// An application, under one of its locations, for so many bytes of answer.
     App(&'static str, usize),
     /// A page of so many bytes and levels that is put together.
@@ -71,7 +74,8 @@ impl What {
     /// Whether the answer is not made at once: an application works, or a limit holds it back.
     #[must_use]
     pub const fn may_wait(self) -> bool {
-        self.is_app() || matches!(self, Self::Paced | Self::Guarded(_) | Self::Listed)
+        self.is_app()
+            || matches!(self, Self::Paced | Self::Guarded(_) | Self::Listed | Self::Dav(_))
     }
 }
 
@@ -169,15 +173,19 @@ impl SimAsk {
             Weights::Apps => (APPS, !chance.one_in(8)),
             Weights::Names => (NAME_APPS, !chance.one_in(8)),
             Weights::Secure => (SECURE_APPS, chance.one_in(2)),
+            Weights::Dav => (dav::APPS, chance.one_in(4)),
             Weights::Upkeep | Weights::Dearth => (UPKEEP_APPS, chance.one_in(3)),
             _ => (APPS, false),
         };
+        let act =
+            (weights == Weights::Dav && !is_app && !chance.one_in(16)).then(|| DavAct::any(chance));
         let asks_who = weights == Weights::Secure && chance.one_in(3);
         let is_guarded = matches!(weights, Weights::Upkeep | Weights::Dearth) && chance.one_in(4);
         let is_listed = weights == Weights::Dearth && chance.one_in(4);
         let what = match chance.below(17) {
             _ if is_app => What::App(apps[chance.index(apps.len())], chance.size(200_000)),
             _ if asks_who => What::Who,
+            _ if let Some((act, _)) = act => What::Dav(act),
             _ if is_listed => What::Listed,
             _ if is_guarded => What::Guarded(chance.index(CREDENTIALS.len())),
             0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
@@ -191,6 +199,11 @@ impl SimAsk {
             _ => file,
         };
         let upload = match what {
+            What::Dav(DavAct { verb: DavVerb::Put, .. }) => {
+                let size = act.map_or(0, |(_, size)| size);
+                if chance.one_in(3) { SimUpload::Pieces(size) } else { SimUpload::Length(size) }
+            }
+            What::Dav(_) => SimUpload::None,
             What::Upload | What::Refused => match chance.below(4) {
                 0 => SimUpload::Length(chance.size(BODY_MAX)),
                 1 => SimUpload::Pieces(chance.size(BODY_MAX)),
@@ -210,7 +223,7 @@ impl SimAsk {
             number,
             client,
             what,
-            head_only: upload == SimUpload::None && chance.one_in(10),
+            head_only: upload == SimUpload::None && act.is_none() && chance.one_in(10),
             range: (is_file && chance.one_in(5)).then(|| {
                 let bits = chance.below(13);
                 let first = chance.below(100 << bits);
@@ -313,6 +326,7 @@ impl SimAsk {
     #[must_use]
     pub const fn method(&self) -> &'static str {
         match self.what {
+            What::Dav(act) => act.method(),
             What::Upload | What::Refused => "POST",
             What::App(..) if !matches!(self.upload, SimUpload::None) => "POST",
             What::Edit(..) => "POST",
@@ -328,6 +342,7 @@ impl SimAsk {
     pub fn target(&self) -> String {
         match self.what {
             What::File(path) => path["/www".len()..].to_owned(),
+            What::Dav(act) => act.target(),
             What::Fallback => "/try/x".to_owned(),
             What::Paced => "/paced/style.css".to_owned(),
             What::Index(path) => path["/www".len()..path.len() - "index.html".len()].to_owned(),
@@ -379,6 +394,9 @@ impl SimAsk {
         if let What::Guarded(which) = self.what {
             fields.push(("authorization", CREDENTIALS[which].to_owned()));
         }
+        if let What::Dav(act) = self.what {
+            fields.extend(act.fields());
+        }
         if let Some((first, last)) = self.range {
             fields.push(("range", format!("bytes={first}-{last}")));
         }
@@ -395,6 +413,7 @@ impl SimAsk {
     const fn path(&self) -> Option<&'static str> {
         match self.what {
             What::File(path) | What::Index(path) => Some(path),
+            What::Dav(DavAct { verb: DavVerb::Get, path, .. }) => Some(path),
             What::Paced => Some("/www/style.css"),
             What::Fallback | What::Refused | What::Guarded(0) => Some("/www/small.txt"),
             What::Directory => Some("/www/docs"),
@@ -417,6 +436,8 @@ pub enum Weights {
     Assemblies,
     /// The same as below, and directories.
     Dearth,
+    /// Above all files by WebDAV, and responses that become files.
+    Dav,
     /// Applications, bodies in files and passwords, each with a name for the log.
     Upkeep,
     /// Above all applications whose addresses names have.
@@ -606,6 +627,7 @@ impl Truth<'_> {
                 self.names.is_in_time(ask.since, until)
             }
             What::App(..) | What::Assembly(..) => self.deeds.allows(&ask.token(), answer.status),
+            What::Dav(act) => dav::is_right(act, ask, answer.status, until, self),
             What::Upload => answer.status == 200 && answer.body == b"thanks",
             What::Guarded(1..) => answer.status == 401,
             What::Listed => answer.status == 200 && (ask.head_only || lists(&answer.body)),

@@ -187,7 +187,7 @@ impl Base {
 fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
     Truth {
         disk: &kernel.disk,
-        valid: 1_000_000_000,
+        valid: kernel.look_valid,
         eras,
         overtime: kernel.overtime,
         is_poor: kernel.dearth.is_felt(),

@@ -4,6 +4,8 @@
 //! happens by itself: time moves when a door waits and when the run says so.
 
 mod callers;
+pub mod changes;
+pub mod dav;
 pub mod dearth;
 pub mod disk;
 pub mod logs;
@@ -90,6 +92,8 @@ pub struct Kernel {
     ports: Vec<Port>,
     desks: Vec<Desk>,
     next_socket: i32,
+    /// Connections below this one are closed, and nothing is reported of them.
+    first_open: i32,
     pub(crate) calls: u64,
     /// Calls of the workers without an answer yet, with their destinations.
     pub(crate) callers: VecDeque<(i32, String)>,
@@ -103,6 +107,8 @@ pub struct Kernel {
     pub dies_in: Option<u64>,
     /// The server is dead: nothing that it does has any effect.
     pub is_dead: bool,
+    /// Nanoseconds for which the server may rely on an earlier look at a file.
+    pub look_valid: u64,
     /// The disk of the cache is full until then.
     pub full_until: u64,
     /// Seconds for which pages are good, at most.
@@ -175,6 +181,7 @@ impl Kernel {
             // The last one is the disk writer's.
             desks: (0..=workers).map(|_| Desk::default()).collect(),
             next_socket: FIRST_SOCKET,
+            first_open: FIRST_SOCKET,
             calls: 0,
             callers: VecDeque::new(),
             deeds: Deeds::default(),
@@ -182,6 +189,7 @@ impl Kernel {
             skew: 0,
             dies_in: None,
             is_dead: false,
+            look_valid: 1_000_000_000,
             full_until: 0,
             age_max: 3,
             net: Net::new(Chance::new(seed, 4)),
@@ -413,7 +421,8 @@ impl Kernel {
             || desk.listening.keys().any(calls)
             || self.net.is_readable(worker)
             || self.names.readable(worker).next().is_some()
-            || self.sockets.values().any(|s| s.edge && s.watch.is_some_and(|(w, _)| w == worker))
+            || self.disk.watches.report(worker).is_some()
+            || self.sockets.range(self.first_open..).any(|(_, socket)| socket.is_due_to(worker))
     }
 
     /// The time, civil time included.
@@ -440,7 +449,13 @@ impl Kernel {
         found.extend(self.names.readable(worker).map(level));
         let late = self.faults.late_in;
         found.retain(|_| !self.chance.one_in(late));
-        for socket in self.sockets.values_mut() {
+        // A change is told no later than a request that comes behind it.
+        found.extend(self.disk.watches.report(worker).map(level));
+        let closed = |(fd, socket): (&i32, &SimSocket)| socket.closed.is_some().then_some(*fd);
+        while let Some(fd) = self.sockets.range(self.first_open..).next().and_then(closed) {
+            self.first_open = fd + 1;
+        }
+        for (_, socket) in self.sockets.range_mut(self.first_open..) {
             let Some((_, token)) = socket.watch.filter(|(watcher, _)| *watcher == worker) else {
                 continue;
             };

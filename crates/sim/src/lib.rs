@@ -11,6 +11,7 @@ pub mod assembly;
 pub mod audiences;
 pub mod chance;
 pub mod client;
+pub mod dav;
 pub mod deeds;
 pub mod gates;
 pub mod kernel;

@@ -18,6 +18,7 @@ use bolide_cache::StoreLimits;
 use crate::ask::{Era, Weights};
 use crate::chance::Chance;
 use crate::client::{SimAct, SimClient};
+use crate::dav;
 use crate::gates::GATES;
 use crate::kernel::Kernel;
 use crate::kernel::dearth::DoorCall;
@@ -86,6 +87,21 @@ fn store_limits(scenario: Scenario, chance: &mut Chance) -> StoreLimits {
     }
 }
 
+/// Has the disk hold what is served.
+fn furnish(kernel: &mut Kernel, scenario: Scenario, chance: &mut Chance) {
+    for directory in DIRECTORIES.iter().chain(&STORES) {
+        kernel.disk.make_directory(directory);
+    }
+    for path in FILES {
+        kernel.disk.replace(path, site_files::content(path, chance), 0);
+    }
+    kernel.disk.remove("/www/missing", 0);
+    if scenario.has_dav() {
+        let seed = kernel.seed;
+        dav::prepare(kernel, seed);
+    }
+}
+
 /// What came of one round.
 #[derive(Debug, Default)]
 struct Round {
@@ -150,13 +166,7 @@ impl World {
             habits.rest_max = [100, 300, 1000][chance.index(3)] * MILLI;
         }
         kernel.age_max = if has_trees { 300 } else { 3 };
-        for directory in DIRECTORIES.iter().chain(&STORES) {
-            kernel.disk.make_directory(directory);
-        }
-        for path in FILES {
-            kernel.disk.replace(path, site_files::content(path, &mut chance), 0);
-        }
-        kernel.disk.remove("/www/missing", 0);
+        furnish(&mut kernel, scenario, &mut chance);
         let words = |error: std::io::Error| error.to_string();
         let anchor = Anchor::new().map_err(words)?;
         let extra =
@@ -175,6 +185,8 @@ impl World {
             ports: vec![8080, 8081],
             workers: count,
             connections,
+            // Harder than a turn compresses, so that a job does.
+            gzip_level: if scenario == Scenario::CacheTight { 9 } else { 1 },
             extra,
             page_path,
             keeps_long: has_trees,
@@ -184,6 +196,7 @@ impl World {
             early_data: quic.early_data,
             has_gates: scenario.has_gates(),
             has_upkeep: scenario.has_upkeep(),
+            has_dav: scenario.has_dav(),
             names: if scenario.has_names() { names::directives(seed) } else { String::new() },
             own: None,
         };
@@ -569,6 +582,9 @@ impl World {
             &lines.pages,
         ));
         self.complaints.extend(invariants::check_files(&lines.disk, &lines.pages));
+        if self.scenario.has_dav() {
+            self.complaints.extend(dav::check(&lines));
+        }
         if self.scenario.has_upkeep() {
             self.complaints.extend(self.check_chores(&lines));
         }

@@ -72,6 +72,8 @@ pub enum Scenario {
     Secure,
     /// Logs, bodies under names, passwords and reloads that leave requests little time.
     Upkeep,
+    /// Files that many change by WebDAV, responses that become files, mirrored and slowed ones.
+    Dav,
     /// Every call of the door fails now and then.
     Dearth,
     /// Names of origins that are looked up, by servers that may do anything.
@@ -149,7 +151,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -177,6 +179,7 @@ impl Scenario {
         Self::QuicTangle,
         Self::Secure,
         Self::Upkeep,
+        Self::Dav,
         Self::Dearth,
         Self::Names,
         Self::Audiences,
@@ -213,6 +216,7 @@ impl Scenario {
             Self::QuicTangle => "quic-tangle",
             Self::Secure => "secure",
             Self::Upkeep => "upkeep",
+            Self::Dav => "dav",
             Self::Dearth => "dearth",
             Self::Names => "names",
             Self::Audiences => "audiences",
@@ -265,6 +269,12 @@ impl Scenario {
         matches!(self, Self::Upkeep | Self::Dearth)
     }
 
+    /// Whether files are changed by WebDAV.
+    #[must_use]
+    pub const fn has_dav(self) -> bool {
+        matches!(self, Self::Dav)
+    }
+
     /// Whether there are ports where something comes before HTTP.
     #[must_use]
     pub const fn has_gates(self) -> bool {
@@ -314,6 +324,7 @@ impl Scenario {
                 | Self::Mix
                 | Self::QuicDeath
                 | Self::Upkeep
+                | Self::Dav
                 | Self::Dearth
                 | Self::Names
                 | Self::CacheChange
@@ -367,6 +378,7 @@ impl Scenario {
                 ..calm
             },
             Self::Dearth => Faults { short_read_in: 3, outbound_max: 16 * 1024, ..calm },
+            Self::Dav => Faults { short_read_in: 3, outbound_max: 64 * 1024, ..calm },
             Self::Upkeep => Faults { deed_in: 5, spool_in: 40, short_read_in: 3, ..calm },
             Self::Names => Faults { deed_in: 12, refuse_in: 25, short_read_in: 3, ..calm },
             Self::Secure => Faults {
@@ -439,6 +451,7 @@ impl Scenario {
             Self::Tangle | Self::Proxy => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
             }
+            Self::Dav => Habits { weights: Weights::Dav, sabotage_in: 8, asks_max: 16, ..calm },
             Self::Dearth => Habits { weights: Weights::Dearth, asks_max: 12, ..calm },
             Self::Upkeep => {
                 Habits { weights: Weights::Upkeep, sabotage_in: 8, asks_max: 12, ..calm }

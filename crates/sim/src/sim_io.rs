@@ -13,6 +13,7 @@ use bolide_io::{
 };
 
 use crate::kernel::Kernel;
+use crate::kernel::dav::is_dav;
 use crate::kernel::dearth::{DoorCall, EAGAIN};
 use crate::kernel::disk::{DiskSeen, is_body, is_stored};
 use crate::kernel::logs::SYSLOG;
@@ -25,7 +26,6 @@ const EEXIST: i32 = 17;
 const EMFILE: i32 = 24;
 const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
-const ENOSYS: i32 = 38;
 
 /// The kernel as all workers and clients share it.
 pub type SharedKernel = Rc<RefCell<Kernel>>;
@@ -225,16 +225,6 @@ impl SimIo {
 }
 
 impl Kernel {
-    /// Errors of a disk that bodies are kept on under names.
-    fn disturb_body(&mut self, call: &'static str) -> Result<(), FileFailure> {
-        if !self.chance.one_in(self.faults.spool_in) {
-            return Ok(());
-        }
-        self.deeds.full_disks += 1;
-        self.tell(|| format!("{call} for a body: ENOSPC"));
-        Err(FileFailure { errno: ENOSPC, call })
-    }
-
     /// Whether opening a log fails.
     fn open_log(&mut self, name: &str) -> Result<(), i32> {
         match self.logs.refuse(name, self.faults.log_in, &mut self.chance) {
@@ -549,7 +539,7 @@ impl Io for SimIo {
         let mut kernel = self.call();
         let kernel = &mut *kernel;
         let path = String::from_utf8_lossy(path);
-        if is_body(&path) {
+        if is_body(&path) || is_dav(&path) {
             kernel.disturb_body("open")?;
         } else {
             kernel.disturb_store("open")?;
@@ -567,6 +557,10 @@ impl Io for SimIo {
         self.fails(DoorCall::MakeDirectory, "mkdir")?;
         let mut kernel = self.call();
         let path = String::from_utf8_lossy(path);
+        if is_dav(&path) {
+            kernel.tell(|| format!("mkdir {path}"));
+            return kernel.call_dav("mkdir", |disk, now| disk.make_inside(&path, now));
+        }
         if is_body(&path) {
             kernel.disturb_body("mkdir")?;
         } else {
@@ -581,21 +575,35 @@ impl Io for SimIo {
 
     fn stat_link(&mut self, path: &[u8]) -> Result<Stat, FileFailure> {
         let kernel = self.call();
-        kernel.disk.stat(&String::from_utf8_lossy(path)).ok_or(failure(ENOENT, "lstat"))
+        let named = String::from_utf8_lossy(path);
+        let path = named.trim_end_matches('/');
+        if is_dav(path) {
+            let found = kernel.disk.check_way(&named);
+            found.map_err(|errno| failure(errno, "lstat"))?;
+        }
+        kernel.disk.stat(path).ok_or(failure(ENOENT, "lstat"))
     }
 
     fn remove_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
         let mut kernel = self.call();
         let path = String::from_utf8_lossy(path);
         kernel.tell(|| format!("rmdir {path}"));
+        if is_dav(&path) {
+            return kernel.call_dav("rmdir", |disk, now| {
+                disk.remove_inside(path.trim_end_matches('/'), now)
+            });
+        }
         if kernel.disk.remove_directory(&path) { Ok(()) } else { Err(failure(ENOENT, "rmdir")) }
     }
 
     fn set_access(&mut self, _file: &FileRef, _mode: u32) -> Result<(), FileFailure> {
-        Ok(())
+        self.call().disturb_body("fchmod")
     }
 
-    fn set_modified(&mut self, _path: &[u8], _seconds: i64) -> Result<(), FileFailure> {
+    fn set_modified(&mut self, path: &[u8], seconds: i64) -> Result<(), FileFailure> {
+        let mut kernel = self.call();
+        kernel.disturb_body("utimensat")?;
+        kernel.disk.touch_inside(&String::from_utf8_lossy(path), seconds);
         Ok(())
     }
 
@@ -604,6 +612,9 @@ impl Io for SimIo {
         kernel.disturb_store("rename")?;
         let (from, to) = (String::from_utf8_lossy(from), String::from_utf8_lossy(to));
         kernel.tell(|| format!("rename {from} to {to}"));
+        if is_dav(&to) {
+            return kernel.call_dav("rename", |disk, now| disk.move_inside(&from, &to, now));
+        }
         if kernel.disk.rename(&from, &to) { Ok(()) } else { Err(failure(ENOENT, "rename")) }
     }
 
@@ -613,13 +624,19 @@ impl Io for SimIo {
         kernel.disturb_store("unlink")?;
         let path = String::from_utf8_lossy(path);
         kernel.tell(|| format!("unlink {path}"));
+        if is_dav(&path) {
+            return kernel.call_dav("unlink", |disk, now| disk.unlink_inside(&path, now));
+        }
         if kernel.disk.unlink(&path) { Ok(()) } else { Err(failure(ENOENT, "unlink")) }
     }
 
     fn entries(&mut self, path: &[u8]) -> Result<Entries, FileFailure> {
-        let kernel = self.call();
+        let mut kernel = self.call();
         let path = String::from_utf8_lossy(path);
         let path = path.trim_end_matches('/');
+        if is_dav(path) {
+            kernel.call_dav("opendir", |disk, _| disk.check_directory(path))?;
+        }
         let names = kernel.disk.entries(path).into_iter();
         let found = names.filter_map(|(name, _)| {
             let stat = kernel.disk.stat(&format!("{path}/{name}"))?;
@@ -734,14 +751,23 @@ impl Io for SimIo {
         Err(EINVAL)
     }
 
-    /// This kernel tells of no changes: each request looks.
-    fn watch_directory(&mut self, _: &[u8], _: DirDepth, _: u64) -> Result<u32, i32> {
-        Err(ENOSYS)
+    fn watch_directory(&mut self, path: &[u8], _: DirDepth, token: u64) -> Result<u32, i32> {
+        let worker = self.worker;
+        let mut kernel = self.call();
+        let path = String::from_utf8_lossy(path);
+        let is_there = &*path == "/" || kernel.disk.has_directory(&path);
+        kernel.disk.watches.add(worker, (&path, is_there), token)
     }
 
-    fn unwatch_directory(&mut self, _watch: u32) {}
+    fn unwatch_directory(&mut self, watch: u32) {
+        let worker = self.worker;
+        self.call().disk.watches.end(worker, watch);
+    }
 
-    fn take_changes(&mut self, _out: &mut Vec<DirChange>) {}
+    fn take_changes(&mut self, out: &mut Vec<DirChange>) {
+        let worker = self.worker;
+        self.call().disk.watches.take(worker, out);
+    }
 
     fn drain(&mut self, _fd: Fd) {
         let worker = self.worker;

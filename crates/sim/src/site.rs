@@ -17,6 +17,7 @@ use bolide_tls::EarlyData;
 use bolide_worker::{Generation, ListenSettings, OpenLogs};
 
 use crate::chance::Chance;
+use crate::dav;
 use crate::gates;
 use crate::kernel::{Kernel, logs};
 use crate::names;
@@ -52,6 +53,8 @@ pub struct Layout {
     pub workers: usize,
     /// `worker_connections`
     pub connections: u32,
+    /// How hard responses are compressed.
+    pub gzip_level: u8,
     /// Further directives of the `http` block.
     pub extra: String,
     /// Where pages are kept on the disk, if they are.
@@ -66,6 +69,8 @@ pub struct Layout {
     pub quic: String,
     /// Whether clients may ask before their handshakes are over.
     pub early_data: EarlyData,
+    /// Whether it is about [`dav`].
+    pub has_dav: bool,
     /// Whether it is about [`upkeep`].
     pub has_upkeep: bool,
     /// Whether there are [`gates::GATES`], and applications that are spoken to by TLS.
@@ -102,7 +107,7 @@ http {{
     default_type text/plain;
     log_format sim 'A $connection $connection_requests \"$request\" $status $body_bytes_sent';
     access_log {LOG} sim;
-    gzip on; gzip_comp_level 1; gzip_types text/plain text/css;
+    gzip on; gzip_comp_level {gzip_level}; gzip_types text/plain text/css;
     keepalive_timeout 30s; client_header_timeout 20s; client_body_timeout 20s;
     send_timeout 20s; lingering_timeout 5s;
     client_body_buffer_size 4k; fastcgi_buffer_size 4k; fastcgi_buffers 4 4k;
@@ -115,14 +120,16 @@ http {{
     fastcgi_cache_path /cache keys_zone=zone:1m;
     fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
     limit_conn_zone $uri zone=held:32k; limit_req_zone $uri zone=late:1m rate=50r/s;
-    {extra} {upkeep} {upstreams} {page_path} {names}
+    {extra} {upkeep} {dav} {upstreams} {page_path} {names}
 {servers}}}
 ",
             workers = self.workers,
             connections = self.connections,
+            gzip_level = self.gzip_level,
             extra = self.extra,
             main = if self.has_upkeep { upkeep::MAIN } else { "" },
             upkeep = if self.has_upkeep { upkeep::HTTP } else { "" },
+            dav = if self.has_dav { dav::HTTP } else { "" },
             upstreams = if self.has_gates { gates::UPSTREAMS } else { "" },
             page_path = self.page_path,
             names = self.names,
@@ -150,9 +157,10 @@ http {{
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
         location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
         location /try/ {{ try_files $uri /small.txt; }}
-{upkeep}{gates}{names}{pages}    }}
+{upkeep}{dav}{gates}{names}{pages}    }}
 ",
             upkeep = if self.has_upkeep { upkeep::LOCATIONS } else { "" },
+            dav = if self.has_dav { dav::LOCATIONS } else { "" },
             gates = if self.has_gates { gates::LOCATIONS } else { "" },
             names = if self.names.is_empty() { "" } else { names::LOCATIONS },
             number = self.number,

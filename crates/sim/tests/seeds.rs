@@ -229,3 +229,8 @@ fn nobody_is_given_what_was_made_for_somebody_else() {
 fn what_was_refused_to_one_visitor_is_not_given_to_another() {
     try_plays(1);
 }
+
+#[test]
+fn files_that_many_change_at_once_are_whole_and_as_each_of_them_was_told() {
+    try_all(Scenario::Dav);
+}

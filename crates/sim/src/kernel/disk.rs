@@ -12,6 +12,8 @@ use std::rc::Rc;
 use bolide_base::FileRef;
 use bolide_io::Stat;
 
+use super::changes::SimWatches;
+use super::dav::is_beside;
 use super::power::Before;
 
 /// Nanoseconds of a tick: the grain of times.
@@ -92,11 +94,17 @@ pub fn is_body(path: &str) -> bool {
 #[derive(Debug, Default)]
 pub struct SimDisk {
     pub(super) paths: BTreeMap<String, u64>,
-    directories: Vec<String>,
+    /// Each with a number of its own.
+    directories: Vec<(String, u64)>,
+    next_directory: u64,
     pub(super) inodes: BTreeMap<u64, Inode>,
     histories: BTreeMap<String, Vec<(u64, DiskSeen)>>,
     pub(super) open: BTreeMap<i32, (FileRef, u64)>,
     next_inode: u64,
+    /// Bodies on their way, and a part of what WebDAV reaches, are on file systems of their own.
+    pub is_apart: bool,
+    /// Who hears of changes.
+    pub watches: SimWatches,
     /// Steps that power may undo: names, and what they stood for before.
     pub(super) unsure: Vec<Before>,
 }
@@ -104,14 +112,28 @@ pub struct SimDisk {
 impl SimDisk {
     /// Makes a directory.
     pub fn make_directory(&mut self, path: &str) {
-        self.directories.push(path.to_owned());
-        self.note(path, 0, DiskSeen::Directory);
+        self.add_directory(path, 0);
+    }
+
+    pub(super) fn add_directory(&mut self, path: &str, now: u64) {
+        self.directories.push((path.to_owned(), self.next_directory));
+        self.next_directory += 1;
+        self.note(path, now, DiskSeen::Directory);
+    }
+
+    /// A directory and those below it.
+    pub(super) fn directories_from(&self, path: &str) -> Vec<String> {
+        let rest = |known: &str| {
+            known.strip_prefix(path).map(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let all = self.directories.iter().filter(|(known, _)| rest(known) == Some(true));
+        all.map(|(known, _)| known.clone()).collect()
     }
 
     /// Takes a directory away; false if there is none.
     pub fn remove_directory(&mut self, path: &str) -> bool {
         let before = self.directories.len();
-        self.directories.retain(|known| known != path);
+        self.directories.retain(|(known, _)| known != path);
         self.directories.len() < before
     }
 
@@ -167,6 +189,17 @@ impl SimDisk {
         })
     }
 
+    /// Every state that `path` got from `from` to `to`.
+    pub fn steps(&self, path: &str, from: u64, to: u64) -> impl Iterator<Item = &DiskSeen> {
+        let all = self.histories.get(path).map_or(&[][..], |all| &all[..]);
+        all.iter().filter(move |(at, _)| (from..=to).contains(at)).map(|(_, seen)| seen)
+    }
+
+    /// Every path that ever had a state.
+    pub fn remembered(&self) -> impl Iterator<Item = &str> {
+        self.histories.keys().map(String::as_str)
+    }
+
     /// How many states `path` had from `from` to `to`; more than one means that it changed.
     #[must_use]
     pub fn changed(&self, path: &str, from: u64, to: u64) -> bool {
@@ -179,7 +212,7 @@ impl SimDisk {
         if let Some(inode) = self.paths.get(path).and_then(|number| self.inodes.get(number)) {
             return DiskSeen::File(inode.content.clone());
         }
-        let is_directory = self.directories.iter().any(|known| known == path);
+        let is_directory = self.has_directory(path);
         if is_directory { DiskSeen::Directory } else { DiskSeen::Absent }
     }
 
@@ -189,8 +222,8 @@ impl SimDisk {
         if let Some(number) = self.paths.get(path) {
             return self.inodes.get(number).map(|inode| attributes(*number, &inode.content));
         }
-        let at = self.directories.iter().position(|known| known == path)?;
-        Some(Stat { is_dir: true, mode: 0o040_755, inode: 1 << 32 | at as u64, ..Stat::default() })
+        let (_, number) = self.directories.iter().find(|(known, _)| known == path)?;
+        Some(Stat { is_dir: true, mode: 0o040_755, inode: 1 << 32 | number, ..Stat::default() })
     }
 
     /// Names of the files directly inside a directory.
@@ -253,7 +286,7 @@ impl SimDisk {
     pub fn write(&mut self, file: &FileRef, offset: Option<u64>, bytes: &[u8]) -> bool {
         let Some((_, number)) = self.open.get(&file.raw()) else { return false };
         let Some(inode) = self.inodes.get_mut(number) else { return false };
-        if !is_stored(&inode.path) && !is_body(&inode.path) {
+        if !is_stored(&inode.path) && !is_body(&inode.path) && !is_beside(&inode.path) {
             return false;
         }
         let mut all = inode.content.bytes.to_vec();
@@ -323,14 +356,14 @@ impl SimDisk {
             (!rest.is_empty() && !rest.contains('/')).then(|| rest.to_owned())
         };
         let files = self.paths.keys().filter_map(|path| Some((names(path)?, false)));
-        let inner = self.directories.iter().filter_map(|path| Some((names(path)?, true)));
+        let inner = self.directories.iter().filter_map(|(path, _)| Some((names(path)?, true)));
         files.chain(inner).collect()
     }
 
     /// Whether a directory is there.
     #[must_use]
     pub fn has_directory(&self, path: &str) -> bool {
-        self.directories.iter().any(|known| known == path)
+        self.directories.iter().any(|(known, _)| known == path)
     }
 
     /// The content of an open file as it is now.
@@ -359,7 +392,8 @@ impl SimDisk {
         self.inodes.get(number)
     }
 
-    fn note(&mut self, path: &str, now: u64, seen: DiskSeen) {
+    pub(super) fn note(&mut self, path: &str, now: u64, seen: DiskSeen) {
+        self.watches.note(path, matches!(seen, DiskSeen::Absent));
         self.histories.entry(path.to_owned()).or_default().push((now, seen));
     }
 }

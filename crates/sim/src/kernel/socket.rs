@@ -181,6 +181,11 @@ impl SimSocket {
         n
     }
 
+    /// Whether this worker has something to hear of it.
+    pub(super) fn is_due_to(&self, worker: usize) -> bool {
+        self.edge && self.watch.is_some_and(|(watcher, _)| watcher == worker)
+    }
+
     /// The server closes. What it has not read, or what comes later, makes the client see a reset.
     pub(crate) fn close(&mut self, how: Reset) {
         self.closed = Some(how);
