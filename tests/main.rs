@@ -46,6 +46,7 @@ mod h3;
 mod header_edits;
 mod headers;
 mod htaccess;
+mod htaccess_lscache;
 mod http2_directives;
 mod identity;
 mod json_logs;

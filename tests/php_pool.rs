@@ -586,8 +586,14 @@ fn application(dir: &Path) {
     write("page.php", "<?php echo 'page ', $_SERVER['PATH_INFO'] ?: '-';");
     write("style.css", "body {}");
     for private in PRIVATE {
-        write(private, "<?php echo 'secret'; // secret");
+        let text = match private {
+            ".htaccess" => "# secret\nRedirect 302 /moved /style.css\n",
+            _ => "<?php echo 'secret'; // secret",
+        };
+        write(private, text);
     }
+    write("staff/.htaccess", "Require all denied\n");
+    write("staff/list.html", "staff");
 }
 
 /// Files that no client gets.
@@ -637,6 +643,8 @@ fn a_directory_with_php_is_served_by_the_configuration_that_is_printed() {
         ("/style.css", 200, "body {}"),
         ("/style.css/x.php", 404, ""),
         ("/none.php", 404, ""),
+        ("/moved", 302, ""),
+        ("/staff/list.html", 403, ""),
     ] {
         let reply = server.get(path);
         assert_eq!(reply.status, status, "{path}: {}", reply.text());
@@ -647,6 +655,10 @@ fn a_directory_with_php_is_served_by_the_configuration_that_is_printed() {
         assert_eq!(reply.status, 404, "{path}");
         assert!(!reply.text().contains("secret"), "{path}");
     }
+    // An application's rules count from the next request on.
+    let rules = server.home().dir().join("project/public/staff/.htaccess");
+    fs::remove_file(rules).unwrap();
+    assert_eq!(server.get("/staff/list.html").text(), "staff");
 }
 
 #[test]

@@ -133,6 +133,8 @@ pub(super) fn configuration(
          \x20       root {root};\n\
          \x20       disable_symlinks if_not_owner from=$document_root;\n\
          \x20       index index.php index.html;\n\
+         \x20       # The rules that the application and its plugins write, with their next change.\n\
+         \x20       apache_htaccess on;\n\
          \n\
          {private}\
          \n\

@@ -33,7 +33,7 @@ pub use decide::{
 pub use fresh::{FreshState, Instructions, judge};
 pub use gate::{Bypass, CacheGate, Environment, autoflushes, gate};
 pub use identity::{
-    Facts, KeyPiece, is_of_address, named, of_address, session, url, url_of, vary_base,
+    Facts, KeyPiece, is_of_address, named, of_address, query_of, session, url, url_of, vary_base,
 };
 pub use line_protocol::{PurgeOrder, PurgeTarget, TagWord, is_lscache, purges, tags};
 pub use policy::{CachePolicy, Heuristic, Ignore, Mode, SetCookie, Valid, Valids};

@@ -203,6 +203,14 @@ impl<'a> Applied<'a> {
         self.all().flat_map(|settings| &settings.env_if).try_for_each(|line| line.apply(by))
     }
 
+    /// Says what directives say to the page cache; once a round.
+    pub fn order_cache(&self, by: &mut Evaluation<'_>) {
+        if self.all().any(|settings| !settings.cache.is_empty()) {
+            let all = self.all().flat_map(|settings| &settings.cache);
+            by.env.cache_mut().obey(all);
+        }
+    }
+
     /// Sets what `SetEnv` sets, and takes away what `UnsetEnv` takes away.
     pub fn set_env(&self, by: &mut Evaluation<'_>) {
         for rule in self.all().flat_map(|settings| &settings.env) {

@@ -10,6 +10,7 @@ extern crate self as bolide_htaccess;
 
 mod access;
 mod applied;
+mod cache;
 mod escape;
 mod expires;
 mod expr;
@@ -33,6 +34,7 @@ mod variable;
 mod world;
 
 pub use applied::{Admission, Applied, AuthSetup};
+pub use cache::{CacheOrders, CachePrefix, CacheScopes};
 pub use expires::{ExpiresAfter, ExpiresFrom};
 pub use fault::HtaccessFault;
 pub use headers::HeaderTimes;

@@ -35,7 +35,10 @@ const MODULES: [(&str, &str); 25] = [
 
 /// Whether the module called `name` is stood in for. As in Apache, letters have to be right.
 pub(crate) fn is_there(name: &[u8]) -> bool {
-    MODULES.iter().any(|(file, identifier)| {
-        name.strip_suffix(b".c") == Some(file.as_bytes()) || name == identifier.as_bytes()
-    })
+    // Not a module of Apache: plugins ask so whether LiteSpeed's directives are there.
+    let is_litespeed = name.eq_ignore_ascii_case(b"LiteSpeed");
+    is_litespeed
+        || MODULES.iter().any(|(file, identifier)| {
+            name.strip_suffix(b".c") == Some(file.as_bytes()) || name == identifier.as_bytes()
+        })
 }

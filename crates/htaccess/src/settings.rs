@@ -1,6 +1,7 @@
 //! All that one place (a file, or a section of it) says, and its sections.
 
 use crate::access::{HostAccess, Requirement};
+use crate::cache::CacheDirective;
 use crate::expires::Expiry;
 use crate::expr::Expr;
 use crate::headers::HeaderLine;
@@ -45,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) env_if: Vec<EnvCondition>,
     pub(crate) etag: Option<EtagParts>,
     pub(crate) php: Vec<PhpSetting>,
+    /// LiteSpeed's directives.
+    pub(crate) cache: Vec<CacheDirective>,
     pub(crate) sections: Vec<FileSection>,
 }
 

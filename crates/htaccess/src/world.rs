@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use crate::cache::{CacheOrders, CacheVariable};
 use crate::variable::RequestVariable;
 
 /// Why an evaluation ends without a result.
@@ -61,17 +62,42 @@ pub trait Surroundings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvTable {
     all: Vec<(Box<[u8]>, Vec<u8>)>,
+    /// What some of them say to the page cache.
+    cache: CacheOrders,
 }
 
 impl EnvTable {
     /// The value of `name`.
     #[must_use]
     pub fn of(&self, name: &[u8]) -> Option<&[u8]> {
-        self.all.iter().find(|(known, _)| **known == *name).map(|(_, value)| &value[..])
+        let own = self.all.iter().find(|(known, _)| **known == *name);
+        own.map(|(_, value)| &value[..]).or_else(|| self.cache.variable(name))
     }
 
-    /// Gives `name` a value.
+    /// What is said to the page cache.
+    #[must_use]
+    pub const fn cache(&self) -> &CacheOrders {
+        &self.cache
+    }
+
+    /// The same, where directives say it.
+    pub(crate) const fn cache_mut(&mut self) -> &mut CacheOrders {
+        &mut self.cache
+    }
+
+    /// Another round inside the server begins with it.
+    pub fn enter_round(&mut self) {
+        self.cache.enter_round();
+    }
+
+    /// Gives `name` a value. What is said to the page cache adds up there.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(variable) = CacheVariable::parse(name) {
+            self.cache.hear(variable, value);
+            if matches!(variable, CacheVariable::Value | CacheVariable::CookieList) {
+                return;
+            }
+        }
         match self.all.iter_mut().find(|(known, _)| **known == *name) {
             Some((_, old)) => {
                 old.clear();
@@ -83,7 +109,15 @@ impl EnvTable {
 
     /// Takes `name` away.
     pub fn unset(&mut self, name: &[u8]) {
+        if CacheVariable::parse(name) == Some(CacheVariable::Value) {
+            self.cache.hear(CacheVariable::Value, b"");
+        }
         self.all.retain(|(known, _)| **known != *name);
+    }
+
+    /// All of them but for those that speak to the page cache.
+    pub fn told(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.iter().filter(|(name, _)| CacheVariable::parse(name).is_none())
     }
 
     /// All of them.
@@ -94,21 +128,20 @@ impl EnvTable {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.all.is_empty() && self.cache.is_empty()
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.all.clear();
+        *self = Self::default();
     }
 
     /// What an internal redirect makes of them: `REDIRECT_` stands before each name.
     #[must_use]
     pub fn redirected(&self) -> Self {
-        let all = self.all.iter();
-        let all =
-            all.map(|(name, value)| ([b"REDIRECT_", &name[..]].concat().into(), value.clone()));
-        Self { all: all.collect() }
+        let all = self.told();
+        let all = all.map(|(name, value)| ([b"REDIRECT_", name].concat().into(), value.to_vec()));
+        Self { all: all.collect(), cache: self.cache.clone() }
     }
 }
 

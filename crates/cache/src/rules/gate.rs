@@ -29,6 +29,11 @@ pub struct Environment {
     pub no_public: bool,
     /// Disables the private cache, lookups and storing.
     pub no_private: bool,
+    /// Whether public and private objects are looked up, where a directory's `CacheLookup` decides
+    /// it.
+    pub lookup: [Option<bool>; 2],
+    /// Whether applications get `X-LITEMAGE`, where a directory's `LiteMage` decides it.
+    pub litemage: Option<bool>,
     /// The server authenticated the client, and the application may know the user: counts as
     /// `Authorization`.
     pub is_vouched_for: bool,

@@ -79,6 +79,11 @@ pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &Cach
     query::push(out, query, [&policy.query, &facts.environment.query]);
 }
 
+/// Appends a query that the request got on its way, without the parameters that keys exclude.
+pub fn query_of(out: &mut Vec<u8>, args: &[u8], policy: &CachePolicy, environment: &Environment) {
+    query::push(out, args, [&policy.query, &environment.query]);
+}
+
 /// A piece of the vary part of a key. Its first byte is its kind, so that a client cannot imitate
 /// one kind by another.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,11 @@ const RULES_MAX: usize = 512;
 
 /// The parameters that keys exclude.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueryRules(Vec<Rule>);
+pub struct QueryRules {
+    rules: Vec<Rule>,
+    /// Whether `clear` removed the rules before these, wherever they were set.
+    clears: bool,
+}
 
 impl QueryRules {
     /// Adds a word: `-qs:name`, `-qs:prefix*`, or `clear`, which removes the rules before it.
@@ -24,15 +28,16 @@ impl QueryRules {
     pub fn add(&mut self, word: &[u8]) -> bool {
         let word = word.trim_ascii();
         if word.eq_ignore_ascii_case(b"clear") {
-            self.0.clear();
+            self.rules.clear();
+            self.clears = true;
             return true;
         }
         let Some((start, name)) = word.split_at_checked(4) else { return false };
         if !start.eq_ignore_ascii_case(b"-qs:") || name.is_empty() {
             return false;
         }
-        if self.0.len() < RULES_MAX {
-            self.0.push(match name {
+        if self.rules.len() < RULES_MAX {
+            self.rules.push(match name {
                 [prefix @ .., b'*'] => Rule::Prefix(prefix.into()),
                 _ => Rule::Name(name.into()),
             });
@@ -50,7 +55,7 @@ impl QueryRules {
     /// Whether keys exclude the parameter `name`.
     #[must_use]
     pub fn drops(&self, name: &[u8]) -> bool {
-        self.0.iter().any(|rule| match rule {
+        self.rules.iter().any(|rule| match rule {
             Rule::Name(known) => **known == *name,
             Rule::Prefix(prefix) => name.starts_with(prefix),
         })
@@ -59,15 +64,20 @@ impl QueryRules {
     /// Whether there is no rule.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.rules.is_empty()
     }
 }
 
-/// Appends `?` and the rest of `query` after `rules`; nothing if it is empty.
+/// Appends `?` and the rest of `query` after `rules`, of which the second may clear the first;
+/// nothing if it is empty.
 pub(crate) fn push(out: &mut Vec<u8>, query: &[u8], rules: [&QueryRules; 2]) {
     if query.is_empty() {
         return;
     }
+    let rules = match rules[1].clears {
+        true => &rules[1..],
+        false => &rules[..],
+    };
     if rules.iter().all(|rules| rules.is_empty()) {
         out.push(b'?');
         return out.extend_from_slice(query);

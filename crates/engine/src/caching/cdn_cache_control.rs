@@ -7,6 +7,7 @@
 use bolide_cache::SessionKey;
 use bolide_cache::rules::{self, CacheGate, Environment};
 use bolide_conf::model::{PageCache, PageMode, VaryBy};
+use bolide_htaccess::CacheOrders;
 use bolide_http::cookies::{Cookies, php_name};
 use bolide_http::lscache::CacheScope as Whose;
 use bolide_http::{FieldMap, Method, Name};
@@ -79,20 +80,52 @@ impl CacheTransaction {
     }
 }
 
-/// `CacheEnable` and `CacheDisable`: the last that fits holds for each of the two kinds.
+/// What `.htaccess` files say about the request. A vary value adds to that of the configuration: a
+/// file cannot make pages the same that the configuration tells apart.
+fn set_by_files(orders: &CacheOrders, environment: &mut Environment) {
+    environment.is_off |= orders.is_off();
+    let words = [
+        (&b"cache-control"[..], orders.control()),
+        (b"cache-vary", orders.vary_cookies()),
+        (b"cache-key-mod", orders.key_words()),
+    ];
+    for (name, value) in words {
+        let is_known = value.is_empty() || environment.set(name, value);
+        debug_assert!(is_known, "these are variables of LiteSpeed");
+    }
+    let mut value = environment.vary_value.take().map_or_else(Vec::new, Vec::from);
+    value.extend_from_slice(&orders.vary_value());
+    environment.vary_value = (!value.is_empty()).then(|| value.into());
+    environment.lookup = orders.lookup();
+    environment.litemage = orders.litemage();
+}
+
+/// `CacheEnable` and `CacheDisable`: the last that fits holds for each of the two kinds, those of
+/// `.htaccess` files behind those of the configuration.
 fn set_by_prefix(page: &PageCache, request: &Request, site: &Site, environment: &mut Environment) {
+    let said = request.htaccess.as_ref().map_or(&[][..], |files| files.cache_orders().prefixes());
+    if page.prefixes.is_empty() && said.is_empty() {
+        return;
+    }
     let target = request.address();
     let mut decoded = Vec::new();
     let merge = site.server(request.server).merge_slashes;
     let Ok(parsed) = bolide_http::uri::normalise(target, merge, &mut decoded) else { return };
     let path = parsed.path(target, &decoded);
     let (mut public, mut private) = (None, None);
-    for prefix in page.prefixes.iter().filter(|prefix| path.starts_with(&prefix.path)) {
-        if prefix.scopes.public {
-            public = Some(prefix.enabled);
+    let configured = page.prefixes.iter();
+    let configured =
+        configured.map(|one| (&one.path, one.scopes.public, one.scopes.private, one.enabled));
+    let said =
+        said.iter().map(|one| (&one.path, one.scopes.public, one.scopes.private, one.enabled));
+    for (_, is_public, is_private, enabled) in
+        configured.chain(said).filter(|prefix| path.starts_with(prefix.0))
+    {
+        if is_public {
+            public = Some(enabled);
         }
-        if prefix.scopes.private {
-            private = Some(prefix.enabled);
+        if is_private {
+            private = Some(enabled);
         }
     }
     environment.no_public = public == Some(false);
@@ -169,14 +202,15 @@ pub(crate) fn read_controls(
         environment.is_off = page.mode == PageMode::Off;
         environment.is_vouched_for = request.is_vouched_for;
         set_by_configuration(request, answer, page, &mut environment, site, ctx);
+        if let Some(files) = &request.htaccess {
+            set_by_files(files.cache_orders(), &mut environment);
+        }
         if is_trusted(page, ctx.conn)
             && let Some(value) = request.head().fields.get_text(b"X-LSCACHE-Vary-Value")
         {
             environment.vary_value = (!value.is_empty()).then(|| value.into());
         }
-        if !page.prefixes.is_empty() {
-            set_by_prefix(page, request, site, &mut environment);
-        }
+        set_by_prefix(page, request, site, &mut environment);
     }
     cache.environment = environment;
     let mut session = std::mem::take(&mut cache.session);

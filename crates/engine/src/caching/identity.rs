@@ -6,7 +6,7 @@
 //! to break: a key is made only after access was granted in the location that answers, and that of
 //! a page never for a request that was refused on its way there.
 
-use bolide_cache::rules::{self, Facts, KeyPiece};
+use bolide_cache::rules::{self, Environment, Facts, KeyPiece};
 use bolide_cache::{KeyBuilder, NamespaceId, SessionKey};
 use bolide_conf::model::{QueryPattern, VaryBy};
 use bolide_http::FieldMap;
@@ -104,8 +104,14 @@ pub(crate) fn key_of<'a>(
 }
 
 /// Writes how the request arrived, for the key of its answer; to be called where that depended
-/// on more than the address. In zones, whose keys the configuration makes, only turns count.
-pub(crate) fn write_arrival(scope: &VariableScope<'_>, caching: &Caching, out: &mut Vec<u8>) {
+/// on more than the address. In zones, whose keys the configuration makes, only turns count. What
+/// keys leave out of the query, they leave out of the one that it came with.
+pub(crate) fn write_arrival(
+    scope: &VariableScope<'_>,
+    caching: &Caching,
+    environment: &Environment,
+    out: &mut Vec<u8>,
+) {
     out.clear();
     let request = scope.request;
     let arrival = &request.arrival;
@@ -119,7 +125,7 @@ pub(crate) fn write_arrival(scope: &VariableScope<'_>, caching: &Caching, out: &
     out.push(b'\0');
     out.extend_from_slice(&request.uri);
     out.push(b'?');
-    out.extend_from_slice(request.args());
+    rules::query_of(out, request.args(), &caching.policy, environment);
     if location.fixed_root.is_none() {
         out.push(b'\0');
         scope.push_root(location, out);

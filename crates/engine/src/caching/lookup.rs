@@ -156,15 +156,15 @@ impl CacheTransaction {
         self.why = Why::NoZone;
         self.space?;
         self.why = Why::Asked;
+        read_controls(request, answer, self, caching, site, ctx);
         // PERF: most requests arrive where their address alone leads them.
         self.arrival.clear();
         if request.arrival.is_turned() || site.location(location).varies_origin {
             let mut arrival = std::mem::take(&mut self.arrival);
             let scope = VariableScope::new(request, answer, site, ctx);
-            write_arrival(&scope, caching, &mut arrival);
+            write_arrival(&scope, caching, &self.environment, &mut arrival);
             self.arrival = arrival;
         }
-        read_controls(request, answer, self, caching, site, ctx);
         self.space
     }
 
@@ -236,7 +236,10 @@ impl CacheTransaction {
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
         let gate = self.gate?;
-        let open = caching.conf.page.lookup;
+        let mut open = caching.conf.page.lookup;
+        let [public, private] = self.environment.lookup;
+        open.public = public.unwrap_or(open.public);
+        open.private = private.unwrap_or(open.private);
         if let Some(object) = self.find_inline(request, gate, caching, site, ctx) {
             return Some(self.serve_kept(
                 request,

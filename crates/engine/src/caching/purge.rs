@@ -74,7 +74,8 @@ impl CacheTransaction {
             return is_purge.then(|| self.purge_zone(request, answer, caching, space, site, ctx));
         }
         let page = &caching.conf.page;
-        if page.litemage && asks_for_figures(request) {
+        let is_litemage = self.environment.litemage.unwrap_or(page.litemage);
+        if is_litemage && asks_for_figures(request) {
             return Some(match purger(request, page, ctx) {
                 Purger::Welcome => tell_figures(answer, request, space, site, ctx),
                 Purger::Stranger | Purger::Unknown => NextStep::Fail(403),

@@ -113,7 +113,7 @@ fn tell_of_cache(page: &PageCache, environment: &Environment, out: &mut Params) 
         (false, false) => b"on",
     };
     out.push(b"X-LSCACHE", words);
-    if page.litemage {
+    if environment.litemage.unwrap_or(page.litemage) {
         out.push(b"X-LITEMAGE", b"1");
     }
     let cookies: Vec<&[u8]> = environment.vary_cookies.iter().map(|name| &**name).collect();

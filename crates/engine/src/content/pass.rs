@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use bolide_base::Spool;
 use bolide_cache::rules::Environment;
-use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, UpstreamId};
+use bolide_conf::model::{
+    Balance, BodyFiles, LogLevel, OriginSettings, PassTo, Protocol, UpstreamId,
+};
 use bolide_http::{Method, Name, RequestBody, UpstreamMessage};
 use bolide_upstream::{
     Cause, ConnectRefused, OriginLogLine, OriginNews, OriginRequest, request::PassTarget,
@@ -311,7 +313,7 @@ impl Answer {
             affinity,
             target,
             protocol: pass.conf.protocol,
-            settings: settings.origin.clone(),
+            settings: origin_settings(request, &settings.origin),
             message,
             body,
             body_len,
@@ -321,6 +323,15 @@ impl Answer {
             rate,
             secure,
         })
+    }
+}
+
+/// The settings of an origin, for a request that a `.htaccess` file may have its own word about.
+fn origin_settings(request: &Request, settings: &Arc<OriginSettings>) -> Arc<OriginSettings> {
+    let files = request.htaccess.as_ref();
+    match files.is_some_and(|files| files.ignores_client_abort()) {
+        true => Arc::new(OriginSettings { ignore_client_abort: true, ..(**settings).clone() }),
+        false => settings.clone(),
     }
 }
 

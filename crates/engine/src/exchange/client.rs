@@ -234,11 +234,18 @@ impl Exchange {
 
     fn leave(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         // `fastcgi_ignore_client_abort`: the fetch ends by itself.
-        if !site.location(self.request.location).settings.origin.ignore_client_abort {
+        if !ignores_client_abort(&self.request, site) {
             self.answer.drop_fetch(ctx);
         }
         self.finish(site, ctx)
     }
+}
+
+/// Whether an application is not stopped when its client leaves.
+fn ignores_client_abort(request: &Request, site: &Site) -> bool {
+    let files = request.htaccess.as_ref();
+    site.location(request.location).settings.origin.ignore_client_abort
+        || files.is_some_and(|files| files.ignores_client_abort())
 }
 
 /// What nginx says and counts when a client leaves.
@@ -272,7 +279,7 @@ fn note_departure(
         }
         (false, false) => return,
     };
-    if !site.location(request.location).settings.origin.ignore_client_abort || sends {
+    if !ignores_client_abort(request, site) || sends {
         let peer = answer.peer().filter(|_| asks);
         let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
         log_lines::error_about(request, origin, site, ctx, LogLevel::Info, |out| {

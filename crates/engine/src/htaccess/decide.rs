@@ -113,6 +113,7 @@ impl HtaccessRequest<'_> {
         let method = method_name(self.request).to_vec();
         let (choices, admission) =
             self.ask(ruling, target, None, None, site, ctx, |applied, by| {
+                applied.order_cache(by);
                 applied.set_conditional_env(by)?;
                 Ok((applied.choices().to_vec(), applied.admission(&method, by)?))
             })?;
@@ -141,9 +142,10 @@ impl HtaccessRequest<'_> {
         };
         let user = access.htaccess_user(request, answer, search, &setup, site, ctx)?;
         // Once more from the same beginning, with a user.
-        ruling.env = ruling.next_env.clone();
+        ruling.begin_env();
         let (user_now, groups) = (Some(&user[..]), groups.as_deref());
         let admission = self.ask(ruling, target, user_now, groups, site, ctx, |applied, by| {
+            applied.order_cache(by);
             applied.set_conditional_env(by)?;
             applied.admission(&method, by)
         })?;

@@ -69,7 +69,7 @@ pub(crate) fn push_params(
     out: &mut Params,
 ) {
     let Some(ruling) = ruling(scope.request, scope.location()) else { return };
-    for (name, value) in ruling.env.iter() {
+    for (name, value) in ruling.env.told() {
         let shape = |byte: &u8| match byte {
             b'_' => b'_',
             byte if byte.is_ascii_alphanumeric() => *byte,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use bolide_htaccess::{Applied, EnvTable, HtaccessFile};
+use bolide_htaccess::{Applied, CacheOrders, EnvTable, HtaccessFile};
 
 use crate::request::Request;
 
@@ -74,7 +74,7 @@ impl HtaccessRuling {
             }
             is_redirected && matches!(name, b"STATUS" | b"URL" | b"QUERY_STRING")
         };
-        let told = self.env.iter().filter(|(name, value)| !value.is_empty() && !of_the_way(name));
+        let told = self.env.told().filter(|(name, value)| !value.is_empty() && !of_the_way(name));
         let mut table = EnvTable::default();
         told.for_each(|(name, value)| table.set(name, value));
         table
@@ -89,12 +89,28 @@ impl HtaccessRuling {
             || !self.cookies.is_empty()
     }
 
+    /// The environment is what a round begins with.
+    pub(super) fn begin_env(&mut self) {
+        self.env = self.next_env.clone();
+        self.env.enter_round();
+    }
+
+    /// What files say to the page cache, so far.
+    pub(crate) const fn cache_orders(&self) -> &CacheOrders {
+        self.env.cache()
+    }
+
+    /// Whether a script is not stopped when its client leaves (LiteSpeed's `E=noabort:1`).
+    pub(crate) fn ignores_client_abort(&self) -> bool {
+        self.env.of(b"noabort").is_some_and(|value| !matches!(value, b"" | b"0"))
+    }
+
     /// Forgets what was said about the path before, for another round.
     pub(super) fn begin_round(&mut self) {
         self.levels.clear();
         self.name.clear();
         self.choices.clear();
-        self.env = self.next_env.clone();
+        self.begin_env();
         debug_assert!(self.levels.is_empty(), "a round finds its own files");
         self.media_type = None;
         self.handler = None;

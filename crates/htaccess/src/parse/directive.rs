@@ -2,6 +2,7 @@
 
 use super::names::DirectiveName;
 use crate::access::{self, Requirement};
+use crate::cache;
 use crate::expires;
 use crate::fault::{Told, shown};
 use crate::headers::{self, HeaderSide};
@@ -84,6 +85,11 @@ impl DirectiveName {
                 own.redirects.push(redirect::parse(name, arguments, fixed)?);
                 Ok(())
             }
+            Self::CacheDisable => cache::prefix(&mut own.cache, "CacheDisable", arguments, false),
+            Self::CacheEnable => cache::prefix(&mut own.cache, "CacheEnable", arguments, true),
+            Self::CacheKeyModify => cache::key_modify(&mut own.cache, arguments),
+            Self::CacheLookup => cache::lookup(&mut own.cache, arguments),
+            Self::LiteMage => cache::litemage(&mut own.cache, arguments),
             _ => self.read_rest(arguments, own),
         }
     }

@@ -27,6 +27,10 @@ pub(super) enum DirectiveName {
     AuthUserFile,
     BrowserMatch,
     BrowserMatchNoCase,
+    CacheDisable,
+    CacheEnable,
+    CacheKeyModify,
+    CacheLookup,
     CgiPassAuth,
     Deny,
     DirectoryIndex,
@@ -40,6 +44,7 @@ pub(super) enum DirectiveName {
     ForceType,
     Header,
     IndexIgnore,
+    LiteMage,
     Options,
     Order,
     PhpFlag,
@@ -72,7 +77,7 @@ pub(super) enum DirectiveName {
 
 use DirectiveName as N;
 
-const NAMES: [(&str, DirectiveName); 56] = [
+const NAMES: [(&str, DirectiveName); 61] = [
     ("acceptpathinfo", N::AcceptPathInfo),
     ("addcharset", N::AddCharset),
     ("adddefaultcharset", N::AddDefaultCharset),
@@ -88,6 +93,10 @@ const NAMES: [(&str, DirectiveName); 56] = [
     ("authuserfile", N::AuthUserFile),
     ("browsermatch", N::BrowserMatch),
     ("browsermatchnocase", N::BrowserMatchNoCase),
+    ("cachedisable", N::CacheDisable),
+    ("cacheenable", N::CacheEnable),
+    ("cachekeymodify", N::CacheKeyModify),
+    ("cachelookup", N::CacheLookup),
     ("cgipassauth", N::CgiPassAuth),
     ("deny", N::Deny),
     ("directoryindex", N::DirectoryIndex),
@@ -101,6 +110,7 @@ const NAMES: [(&str, DirectiveName); 56] = [
     ("forcetype", N::ForceType),
     ("header", N::Header),
     ("indexignore", N::IndexIgnore),
+    ("litemage", N::LiteMage),
     ("options", N::Options),
     ("order", N::Order),
     ("php_flag", N::PhpFlag),
@@ -132,11 +142,16 @@ const NAMES: [(&str, DirectiveName); 56] = [
 ];
 
 /// Directives of a server's configuration, in lower case.
-const OF_SERVER: [&str; 34] = [
+const OF_SERVER: [&str; 39] = [
     "alias",
     "aliasmatch",
     "allowoverride",
     "allowoverridelist",
+    "cacheengine",
+    "cacheignorecachecontrol",
+    "cachemaxexpire",
+    "cacheroot",
+    "cachestaleage",
     "customlog",
     "define",
     "documentroot",

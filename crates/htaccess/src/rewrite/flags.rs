@@ -72,14 +72,40 @@ pub(crate) struct QueryFlags {
 pub(crate) fn fields(flags: &[u8], whose: &str) -> Told<Vec<(Vec<u8>, Vec<u8>)>> {
     let inner = flags.strip_prefix(b"[").and_then(|flags| flags.strip_suffix(b"]"));
     let inner = inner.ok_or_else(|| format!("{whose}: bad flag delimiters"))?;
-    let pairs = inner.split(|byte| *byte == b',').map(|field| {
+    let mut pairs = Vec::new();
+    let mut rest = Some(inner);
+    while let Some(text) = rest {
+        if let Some((value, behind)) = quoted_env(text) {
+            pairs.push((b"e".to_vec(), value.to_vec()));
+            rest = behind;
+            continue;
+        }
+        let comma = text.iter().position(|byte| *byte == b',');
+        let (field, behind) = text.split_at(comma.unwrap_or(text.len()));
         let field = field.trim_ascii();
-        match split(field, b'=') {
+        pairs.push(match split(field, b'=') {
             Some((key, value)) => (key.trim_ascii().to_vec(), value.to_vec()),
             None => (field.to_vec(), Vec::new()),
-        }
-    });
-    Ok(pairs.collect())
+        });
+        rest = behind.get(1..);
+    }
+    Ok(pairs)
+}
+
+/// `E="NAME:VALUE"`, as LiteSpeed has it: commas within the quotes belong to the value. What is in
+/// the quotes, and what comes behind the next comma.
+fn quoted_env(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let text = text.trim_ascii_start();
+    let (key, value) = split(text, b'=')?;
+    let is_env = [&b"e"[..], b"env"].iter().any(|name| key.eq_ignore_ascii_case(name));
+    let inner = value.strip_prefix(b"\"").filter(|_| is_env)?;
+    let (inside, behind) = split(inner, b'"')?;
+    let behind = behind.trim_ascii_start();
+    match behind.first() {
+        None => Some((inside, None)),
+        Some(b',') => Some((inside, Some(&behind[1..]))),
+        Some(_) => None,
+    }
 }
 
 impl RuleFlags {
