@@ -3,14 +3,17 @@
 //! It is made again after every wait, from its beginning, so it changes the request only where it
 //! leads on.
 
+use std::rc::Rc;
+
 use bolide_conf::model::LogLevel;
 use bolide_htaccess::{
     Admission, Applied, DirOptions, Evaluation, PassOutcome, RewritePlace, Rewritten, Stop,
 };
 use bolide_http::escape::{UriPart, push_uri};
 
+use super::depart::take_back;
 use super::password::challenge;
-use super::ruling::{HtaccessRuling, next_round};
+use super::ruling::{HtaccessPlaces, HtaccessRuling, next_round};
 use super::target::{HtaccessTarget, TargetKind};
 use super::world::{RequestWorld, method_name, push_origin};
 use crate::answer::Answer;
@@ -53,8 +56,10 @@ impl HtaccessRequest<'_> {
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
             // What was said of another path does not hold here.
-            if let Some(ruling) = &mut self.request.htaccess {
+            if let Some(mut ruling) = self.request.htaccess.take() {
+                take_back(self.request, &mut ruling);
                 ruling.begin_round();
+                self.request.htaccess = Some(ruling);
             }
             return beyond_htaccess(location);
         }
@@ -65,6 +70,7 @@ impl HtaccessRequest<'_> {
             return denied(self.request, site, ctx);
         }
         let mut ruling = self.request.htaccess.take().unwrap_or_default();
+        take_back(self.request, &mut ruling);
         ruling.begin_round();
         let next = match self.decide(&mut ruling, site, ctx) {
             Ok(Onward::Content) if ruling.is_found => found(location),
@@ -77,7 +83,7 @@ impl HtaccessRequest<'_> {
         if !matches!(next, NextStep::Probe(_) | NextStep::CheckPassword(_)) {
             (ruling.is_index, ruling.is_found) = (false, false);
         }
-        if !ruling.levels.is_empty() || ruling.is_carried() {
+        if ruling.places.is_some() || ruling.is_carried() {
             self.request.htaccess = Some(ruling);
         }
         next
@@ -91,13 +97,21 @@ impl HtaccessRequest<'_> {
     ) -> Decided<Onward> {
         let Self { request, answer, search, .. } = self;
         let target = search.htaccess_target(request, answer, site, ctx)?;
-        search.htaccess_levels(request, &target, site, ctx, &mut ruling.levels)?;
-        if ruling.levels.is_empty() {
+        let mut places = HtaccessPlaces::default();
+        search.htaccess_levels(request, &target, site, ctx, &mut places.levels)?;
+        if places.levels.is_empty() {
             return Ok(Onward::Content);
         }
         let name = target.file.strip_suffix(b"/").unwrap_or(&target.file);
-        ruling.name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
-        debug_assert!(!ruling.name.contains(&b'/'), "a name is the last part of a path");
+        let name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        // `fastcgi_index`: it is this script that runs.
+        let location = site.location(request.location);
+        let runs = location.pass.is_some() && target.file.last() == Some(&b'/');
+        let script = location.settings.origin.index.as_deref().filter(|_| runs);
+        let script = script.and_then(|script| script.rsplit(|byte| *byte == b'/').next());
+        places.name = script.unwrap_or(name).to_vec();
+        debug_assert!(!places.name.contains(&b'/'), "a name is the last part of a path");
+        ruling.places = Some(Rc::new(places));
         self.let_in(ruling, &target, site, ctx)?;
         self.lead_on(ruling, &target, site, ctx)
     }
@@ -117,7 +131,9 @@ impl HtaccessRequest<'_> {
                 applied.set_conditional_env(by)?;
                 Ok((applied.choices().to_vec(), applied.admission(&method, by)?))
             })?;
-        ruling.choices = choices;
+        if let Some(places) = &mut ruling.places {
+            Rc::make_mut(places).choices = choices;
+        }
         match admission {
             Admission::Open => return Ok(()),
             Admission::Forbidden => return Err(denied(self.request, site, ctx)),
@@ -132,7 +148,7 @@ impl HtaccessRequest<'_> {
             }
             Admission::AsksWho => {}
         }
-        let held = ruling.clone();
+        let Some(held) = ruling.places.clone() else { return Err(NextStep::Fail(500)) };
         let Some(setup) = held.applied().auth_setup() else { return Err(NextStep::Fail(500)) };
         let Self { request, answer, search, access, .. } = self;
         // Read the group file first, so that the password is checked once.
@@ -185,10 +201,14 @@ impl HtaccessRequest<'_> {
             wanted: None,
         };
         let mut by = Evaluation { world: &mut world, env: &mut env, varies: &mut varies };
-        let levels = ruling.levels.iter().map(|level| (&level.directory[..], &*level.file));
-        let result = match ruling.choices.is_empty() {
-            true => Applied::new(levels, &ruling.name, &mut by),
-            false => Ok(Applied::again(levels, &ruling.name, &ruling.choices)),
+        let result = match ruling.places.as_deref() {
+            Some(places) if places.choices.is_empty() => {
+                let levels = places.levels.iter();
+                let levels = levels.map(|level| (&level.directory[..], &*level.file));
+                Applied::new(levels, &places.name, &mut by)
+            }
+            Some(places) => Ok(places.applied()),
+            None => Ok(Applied::default()),
         };
         let result = result.and_then(|applied| evaluate(&applied, &mut by));
         let wanted = world.wanted.take();
@@ -205,7 +225,7 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<Onward> {
-        let held = ruling.clone();
+        let Some(held) = ruling.places.clone() else { return Ok(Onward::Content) };
         let applied = held.applied();
         let location = site.location(self.request.location);
         let options = applied.options(DirOptions::new(location.settings.autoindex.on));

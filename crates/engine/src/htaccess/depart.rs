@@ -3,13 +3,15 @@
 use bolide_conf::model::LogLevel;
 use bolide_files::{Known, OpenFailure, ProbePolicy, SymlinkPolicy, Want};
 use bolide_htaccess::{DirOptions, HeaderTimes};
+use bolide_http::FieldMap;
 
 use super::decide::{Decided, HtaccessRequest, denied};
-use super::ruling::{HtaccessRuling, received};
+use super::ruling::{HtaccessRuling, ReplacedField, received};
 use super::target::{HtaccessTarget, TargetKind};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
+use crate::request::Request;
 use crate::site::Site;
 
 impl HtaccessRequest<'_> {
@@ -45,8 +47,10 @@ impl HtaccessRequest<'_> {
         let location = site.location(self.request.location);
         let told = ruling.told_variables();
         let user = ruling.user.clone();
-        let edits = ruling.applied().edits_request();
-        let mut fields = bolide_http::FieldMap::default();
+        let Some(places) = ruling.places.clone() else { return Ok(()) };
+        let applied = places.applied();
+        let edits = applied.edits_request();
+        let mut fields = FieldMap::default();
         if edits {
             fields.copy_from(&self.request.head().fields);
         }
@@ -56,17 +60,17 @@ impl HtaccessRequest<'_> {
             if edits { applied.edit_request(&mut fields, times, by) } else { Ok(()) }
         })?;
         if edits && let Some(own) = self.request.fields_mut() {
+            ruling.replaced = replaced(own, &fields);
             *own = fields;
         }
         for (name, value) in told.iter() {
             self.request.arrival.note_variable(name, value);
         }
-        if edits || ruling.choices.contains(&true) {
+        if edits || places.choices.contains(&true) {
             self.request.arrival.leave_unkeyed();
         }
-        let applied = ruling.applied();
         let is_script = location.pass.is_some();
-        let nature = applied.nature(&ruling.name);
+        let nature = applied.nature(&places.name);
         let media_type = ruling.media_type.as_deref().or(nature.media_type);
         let handler = ruling.handler.as_deref().or(nature.handler);
         let handler = handler.or_else(|| media_type.filter(|name| is_script_type(name)));
@@ -114,6 +118,33 @@ impl HtaccessRequest<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// The names whose values are others in `new`, with those of `old`.
+fn replaced(old: &FieldMap, new: &FieldMap) -> Vec<ReplacedField> {
+    let mut all: Vec<ReplacedField> = Vec::new();
+    for field in old.iter().chain(new.iter()) {
+        let is_known = all.iter().any(|(name, _)| name.eq_ignore_ascii_case(field.text));
+        if !is_known && !old.all_text(field.text).eq(new.all_text(field.text)) {
+            let values = old.all_text(field.text).map(Box::from).collect();
+            all.push((field.text.into(), values));
+        }
+    }
+    all
+}
+
+/// Takes back what `RequestHeader` of the round before replaced: that of the last round holds.
+pub(super) fn take_back(request: &mut Request, ruling: &mut HtaccessRuling) {
+    if ruling.replaced.is_empty() {
+        return;
+    }
+    if let Some(fields) = request.fields_mut() {
+        for (name, values) in ruling.replaced.drain(..) {
+            fields.remove_text(&name);
+            values.iter().for_each(|value| fields.push_text(&name, value));
+        }
+    }
+    debug_assert!(ruling.replaced.is_empty(), "a client's fields are given back once");
 }
 
 /// Whether Apache takes this media type for a handler (`AddType application/x-httpd-php`): such

@@ -1,21 +1,29 @@
 //! What `.htaccess` files do to indexes, listings, errors, applications and fields of answers.
 
 use bolide_htaccess::{
-    DirOptions, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom, FileNature, HeaderTimes,
+    Applied, DirOptions, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom, FileNature, HeaderTimes,
 };
 use bolide_http::{FieldMap, Name, Params};
 
-use super::ruling::{HtaccessRuling, received, round_of_error};
+use super::ruling::{HtaccessPlaces, HtaccessRuling, received, round_of_error};
 use super::target::HtaccessTarget;
 use super::world::RequestWorld;
 use crate::request::Request;
 use crate::site::CompiledLocation;
 use crate::vars::VariableScope;
 
-/// The ruling that holds for an answer of `location`.
-fn ruling<'a>(request: &'a Request, location: &CompiledLocation) -> Option<&'a HtaccessRuling> {
+/// The ruling that holds for an answer of `location`, and what applies.
+fn ruling<'a>(
+    request: &'a Request,
+    location: &CompiledLocation,
+) -> Option<(&'a HtaccessRuling, &'a HtaccessPlaces)> {
     let ruling = request.htaccess.as_deref().filter(|_| location.htaccess.is_some())?;
-    (!ruling.levels.is_empty()).then_some(ruling)
+    Some((ruling, ruling.places.as_deref()?))
+}
+
+/// What applies to an answer of `location`.
+fn applied<'a>(request: &'a Request, location: &CompiledLocation) -> Option<Applied<'a>> {
+    Some(ruling(request, location)?.1.applied())
 }
 
 /// Names of indexes, where files say so.
@@ -23,27 +31,27 @@ pub(crate) fn index_names(
     request: &Request,
     location: &CompiledLocation,
 ) -> Option<Vec<Box<[u8]>>> {
-    ruling(request, location)?.applied().index().map(<[_]>::to_vec)
+    applied(request, location)?.index().map(<[_]>::to_vec)
 }
 
 /// The path that answers for a directory without an index.
 pub(crate) fn index_fallback(request: &Request, location: &CompiledLocation) -> Option<Vec<u8>> {
-    let fallback = ruling(request, location)?.applied().fallback()?;
+    let fallback = applied(request, location)?.fallback()?;
     (*fallback != *request.uri).then(|| fallback.to_vec())
 }
 
 /// Whether directories are listed.
 pub(crate) fn lists(request: &Request, location: &CompiledLocation) -> bool {
     let own = location.settings.autoindex.on;
-    ruling(request, location)
-        .map_or(own, |ruling| ruling.applied().options(DirOptions::new(own)).lists())
+    applied(request, location)
+        .map_or(own, |applied| applied.options(DirOptions::new(own)).lists())
 }
 
 /// Whether a listing leaves a name out.
 pub(crate) fn hides(request: &Request, location: &CompiledLocation, name: &[u8]) -> bool {
     location.htaccess.is_some()
         && (name.starts_with(b".ht")
-            || ruling(request, location).is_some_and(|ruling| ruling.applied().hides(name)))
+            || applied(request, location).is_some_and(|applied| applied.hides(name)))
 }
 
 /// What is answered instead of the server's page for `status`.
@@ -52,7 +60,7 @@ pub(crate) fn error_answer(
     location: &CompiledLocation,
     status: u16,
 ) -> Option<ErrorAnswer> {
-    let found = ruling(request, location)?.applied().error_answer(status)?.clone();
+    let found = applied(request, location)?.error_answer(status)?.clone();
     if let Some(mut ruling) = request.htaccess.take() {
         ruling.next_env = round_of_error(&ruling, request, status);
         ruling.is_index = false;
@@ -68,7 +76,7 @@ pub(crate) fn push_params(
     is_told: impl Fn(&[u8]) -> bool,
     out: &mut Params,
 ) {
-    let Some(ruling) = ruling(scope.request, scope.location()) else { return };
+    let Some((ruling, places)) = ruling(scope.request, scope.location()) else { return };
     for (name, value) in ruling.env.told() {
         let shape = |byte: &u8| match byte {
             b'_' => b'_',
@@ -82,7 +90,7 @@ pub(crate) fn push_params(
         }
     }
     let mut php = Vec::new();
-    for setting in ruling.applied().php() {
+    for setting in places.applied().php() {
         if let Some(value) = &setting.value {
             php.extend_from_slice(&setting.name);
             php.push(b'=');
@@ -103,12 +111,12 @@ pub(crate) fn decorate(
     last_modified: Option<u64>,
 ) {
     let location = scope.location();
-    let Some(ruling) = ruling(scope.request, location) else { return };
+    let Some((ruling, places)) = ruling(scope.request, location) else { return };
     debug_assert!((100..600).contains(&status), "a status is one of HTTP's");
-    let applied = ruling.applied();
+    let applied = places.applied();
     let is_own = scope.answer.is_own_page;
     if location.pass.is_none() && !is_own {
-        let nature = applied.nature(&ruling.name);
+        let nature = applied.nature(&places.name);
         describe(fields, ruling, nature, status);
         if applied.etag() == EtagParts::None {
             fields.remove(Name::Etag);
@@ -135,7 +143,7 @@ pub(crate) fn decorate(
     for cookie in &ruling.cookies {
         fields.push(Name::SetCookie, cookie);
     }
-    edit(fields, scope, ruling, is_own);
+    edit(fields, scope, ruling, &applied, is_own);
 }
 
 /// Type, charset and coding of a file.
@@ -177,8 +185,13 @@ fn describe(fields: &mut FieldMap, ruling: &HtaccessRuling, nature: FileNature<'
 }
 
 /// Applies `Header`, and says on which request headers the answer depends.
-fn edit(fields: &mut FieldMap, scope: &VariableScope<'_>, ruling: &HtaccessRuling, is_own: bool) {
-    let applied = ruling.applied();
+fn edit(
+    fields: &mut FieldMap,
+    scope: &VariableScope<'_>,
+    ruling: &HtaccessRuling,
+    applied: &Applied<'_>,
+    is_own: bool,
+) {
     let mut varies = ruling.varies.clone();
     if applied.edits_response() {
         let mut env = ruling.env.clone();

@@ -14,15 +14,30 @@ pub(crate) struct HtaccessLevel {
     pub(crate) file: Rc<HtaccessFile>,
 }
 
-/// What `.htaccess` files say about a request. It outlives redirects inside the server: each round
-/// asks them again.
+/// Which files, and which sections of them, apply to a path.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HtaccessRuling {
+pub(crate) struct HtaccessPlaces {
     pub(crate) levels: Vec<HtaccessLevel>,
     /// The last part of the path on disk.
     pub(crate) name: Vec<u8>,
     /// Which conditions of sections hold.
     pub(crate) choices: Vec<bool>,
+}
+
+impl HtaccessPlaces {
+    /// What applies.
+    pub(crate) fn applied(&self) -> Applied<'_> {
+        let levels = self.levels.iter().map(|level| (&level.directory[..], &*level.file));
+        Applied::again(levels, &self.name, &self.choices)
+    }
+}
+
+/// What `.htaccess` files say about a request. It outlives redirects inside the server: each round
+/// asks them again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HtaccessRuling {
+    /// What applies; none where no file has a say.
+    pub(crate) places: Option<Rc<HtaccessPlaces>>,
     /// Environment variables.
     pub(crate) env: EnvTable,
     /// Those that the next round begins with.
@@ -42,15 +57,14 @@ pub(crate) struct HtaccessRuling {
     pub(crate) handler: Option<Vec<u8>>,
     /// The user who has given the right password.
     pub(crate) user: Option<Vec<u8>>,
+    /// What `RequestHeader` replaced in this round: each name with the client's own values.
+    pub(crate) replaced: Vec<ReplacedField>,
 }
 
-impl HtaccessRuling {
-    /// What applies.
-    pub(crate) fn applied(&self) -> Applied<'_> {
-        let levels = self.levels.iter().map(|level| (&level.directory[..], &*level.file));
-        Applied::again(levels, &self.name, &self.choices)
-    }
+/// A name of the client's fields with the values that it had.
+pub(crate) type ReplacedField = (Box<[u8]>, Vec<Box<[u8]>>);
 
+impl HtaccessRuling {
     /// The next round is about an index: what rules make of its name does not count.
     pub(crate) fn enter_index(&mut self) {
         self.is_index = true;
@@ -107,11 +121,8 @@ impl HtaccessRuling {
 
     /// Forgets what was said about the path before, for another round.
     pub(super) fn begin_round(&mut self) {
-        self.levels.clear();
-        self.name.clear();
-        self.choices.clear();
+        self.places = None;
         self.begin_env();
-        debug_assert!(self.levels.is_empty(), "a round finds its own files");
         self.media_type = None;
         self.handler = None;
     }
