@@ -340,6 +340,108 @@ fn what_try_files_finds_is_asked_about_as_well() {
 }
 
 #[test]
+fn a_fallback_answers_behind_a_slash_and_not_behind_a_file() {
+    let server = tree(
+        "apache_htaccess on; index index.html;",
+        &[
+            (".htaccess", "FallbackResource /front.txt\n"),
+            ("front.txt", "front"),
+            ("page.txt", "page"),
+            ("empty/x.txt", "x"),
+            ("off/.htaccess", "FallbackResource disabled\n"),
+        ],
+    );
+    for path in ["/none", "/none/", "/none/deep/", "/empty/", "/empty/none/", "/none/?a=b"] {
+        let answer = server.get(path);
+        assert_eq!((answer.status, &*answer.text()), (200, "front"), "{path}");
+    }
+    check(
+        &server,
+        &[("/page.txt/", 404), ("/page.txt/x", 404), ("/off/none/", 404), ("/off/", 403)],
+    );
+}
+
+#[test]
+fn answers_are_compressed_as_files_say() {
+    let long = "a line that is worth to be compressed\n".repeat(50);
+    let server = tree(
+        "apache_htaccess on; gzip off; types { text/plain txt; text/css css; image/png png; }",
+        &[
+            (
+                ".htaccess",
+                "<IfModule mod_deflate.c>\nAddOutputFilterByType DEFLATE text/plain\n</IfModule>\n\
+                 BrowserMatch Old no-gzip\n",
+            ),
+            ("a.txt", &long),
+            ("a.css", &long),
+            ("all/.htaccess", "SetOutputFilter DEFLATE\n"),
+            ("all/a.png", &long),
+            ("br/.htaccess", "SetOutputFilter BROTLI_COMPRESS;DEFLATE\n"),
+            ("br/a.css", &long),
+            ("bad/.htaccess", "SetOutputFilter INCLUDES\n"),
+            ("bad/a.txt", &long),
+        ],
+    );
+    let coding = |path: &str, fields: &str| {
+        let answer = server.connect().get(path, fields);
+        assert_eq!(answer.status, 200, "{path}");
+        answer.header("content-encoding").unwrap_or_default().to_owned()
+    };
+    let all = "Accept-Encoding: gzip, br\r\n";
+    for (path, fields, wanted) in [
+        ("/a.txt", all, "gzip"),
+        ("/a.txt", "", ""),
+        ("/a.txt", "Accept-Encoding: gzip\r\nUser-Agent: Old\r\n", ""),
+        ("/a.css", all, ""),
+        ("/all/a.png", all, "gzip"),
+        ("/br/a.css", all, "br"),
+        ("/br/a.css", "Accept-Encoding: gzip\r\n", "gzip"),
+    ] {
+        assert_eq!(coding(path, fields), wanted, "{path} {fields}");
+    }
+    let plain = server.connect().get("/a.txt", "");
+    assert_eq!(plain.header("vary").map(str::to_ascii_lowercase), Some("accept-encoding".into()));
+    assert_eq!(server.get("/bad/a.txt").status, 500);
+    // Live, and for what was compressed a moment ago.
+    put(server.www(".htaccess"), "SetEnv no-gzip 1\nSetOutputFilter DEFLATE\n");
+    assert_eq!(coding("/a.txt", all), "");
+    fs::remove_file(server.www(".htaccess")).unwrap();
+    assert_eq!(coding("/a.txt", all), "");
+}
+
+/// The status for a request with a body.
+fn sent(server: &TestServer, head: &str, body: &str) -> u16 {
+    let mut client = server.connect();
+    client.send(format!("{head}\r\n\r\n{body}"));
+    client.answer().status
+}
+
+#[test]
+fn bodies_are_as_large_as_files_say() {
+    let server = tree(
+        "apache_htaccess on; dav_methods PUT;",
+        &[(".htaccess", "LimitRequestBody 5\n"), ("any/.htaccess", "LimitRequestBody 0\n")],
+    );
+    let put_sized = |path: &str, body: &str| {
+        let head =
+            format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}", body.len());
+        sent(&server, &head, body)
+    };
+    let put_chunked = |path: &str, body: &str| {
+        let head = format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked");
+        let body = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+        sent(&server, &head, &body)
+    };
+    for (path, body, wanted) in
+        [("/a", "12345", 201), ("/b", "123456", 413), ("/any/c", "123456", 201)]
+    {
+        assert_eq!(put_sized(path, body), wanted, "{path}");
+        assert_eq!(put_chunked(&format!("{path}2"), body), wanted, "{path}");
+    }
+    assert!(server.www("a").exists() && !server.www("b").exists() && !server.www("b2").exists());
+}
+
+#[test]
 fn links_are_refused_where_options_do_not_permit_them() {
     let server = tree(ON, &[("a/.htaccess", "Options -FollowSymLinks\n"), ("a/x.txt", "x")]);
     put_all(&server, &[("b/.htaccess", "Options FollowSymLinks\n"), ("real.txt", "real")]);
@@ -416,6 +518,48 @@ fn a_front_controller_in_php_gets_what_was_asked() {
             ("/deny/evil.php", 403),
         ],
     );
+}
+
+#[test]
+fn a_script_of_fastcgi_index_is_under_the_rules_of_its_name() {
+    let php = TestPhp::start(1);
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on;
+             location / {{ {PARAMS} fastcgi_pass {pass}; fastcgi_index index.php; }} }}"
+    ));
+    let closed = "<Files index.php>\nRequire all denied\n</Files>\n";
+    put_all(
+        &server,
+        &[
+            ("shut/.htaccess", closed),
+            ("shut/index.php", "<?php echo 'ran';"),
+            ("open/index.php", "<?php echo 'ran';"),
+        ],
+    );
+    check(&server, &[("/shut/", 403), ("/shut/index.php", 403), ("/open/", 200)]);
+}
+
+#[test]
+fn fields_of_the_client_are_edited_once() {
+    let php = TestPhp::start(1);
+    let shown = "<?php echo $_SERVER['HTTP_X_ROLE'] ?? '-', '|', $_SERVER['HTTP_X_OLD'] ?? '-';";
+    let server = scripts(
+        &php,
+        &[
+            (".htaccess", "RequestHeader append X-Role a\nRequestHeader unset X-Old\n"),
+            ("index.php", shown),
+            ("sub/.htaccess", "RequestHeader add X-Role b\n"),
+            ("sub/index.php", shown),
+            ("out/.htaccess", "RequestHeader set X-Role c\nDirectoryIndex /sub/index.php\n"),
+        ],
+    );
+    let ask = |path: &str, fields: &str| server.connect().get(path, fields).text();
+    assert_eq!(ask("/", "X-Role: z\r\nX-Old: 1\r\n"), "z, a|-");
+    assert_eq!(ask("/index.php", "X-Role: z\r\nX-Old: 1\r\n"), "z, a|-");
+    assert_eq!(ask("/", ""), "a|-");
+    // That of the last round holds.
+    assert_eq!(ask("/out/", "X-Role: z\r\n"), ask("/sub/index.php", "X-Role: z\r\n"));
 }
 
 #[test]

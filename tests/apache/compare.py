@@ -5,6 +5,7 @@ compare.py BOLIDE [SITE...]; Apache is /usr/sbin/apache2 (scripts/setup.sh test 
 purpose is left out here, with its reason in docs/differences-from-apache.md.
 """
 
+import gzip
 import http.client
 import pathlib
 import shutil
@@ -18,7 +19,7 @@ from sites import SITES
 
 APACHE = "/usr/sbin/apache2"
 MODULES = """authn_core authn_file authz_core authz_host authz_user authz_groupfile access_compat auth_basic alias
- dir autoindex env expires headers mime rewrite setenvif""".split()
+ brotli deflate dir autoindex env expires filter headers mime rewrite setenvif""".split()
 TYPES = {"text/html": "html htm", "text/plain": "txt", "text/css": "css", "image/png": "png", "image/svg+xml": "svg"}
 # Fields whose values depend on the server or the moment.
 IGNORED = {"date", "server", "content-length", "accept-ranges", "etag", "last-modified", "connection", "keep-alive",
@@ -32,12 +33,17 @@ def free_port():
 
 
 def ask(port, request):
-    method, path, fields = request if isinstance(request, tuple) else ("GET", request, {})
+    method, path, fields, *bodies = request if isinstance(request, tuple) else ("GET", request, {})
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request(method, path, headers={"Host": "site.test", **fields})
+    connection.request(method, path, *bodies, headers={"Host": "site.test", **fields})
     answer = connection.getresponse()
     body = answer.read()
     told = sorted((name.lower(), value) for name, value in answer.getheaders() if name.lower() not in IGNORED)
+    coding = answer.getheader("content-encoding")
+    if coding == "gzip" and body[:2] == b"\x1f\x8b":
+        body = gzip.decompress(body)
+    elif coding == "br":
+        body = b""
     is_listing = b"Index of " in body
     if answer.status >= 300 and b"<" in body or is_listing:
         # Pages of the servers' own are written in other words.

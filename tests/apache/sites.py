@@ -4,6 +4,8 @@ A site is its name, its files by path (those called .htaccess are Apache's), and
 tuple of method, path and fields.
 """
 
+LONG = "a line that is worth to be compressed, and another one\n" * 40
+
 WORDPRESS = r"""
 <IfModule mod_rewrite.c>
 RewriteEngine On
@@ -257,6 +259,28 @@ SITES = [
                "Header set X-H \"expr=%{req:X-Echo-A}\"\nHeader set X-Y y \"expr=%{REQUEST_STATUS} == 200\"\n".replace(
                    "Header set X-Y y \"expr=%{REQUEST_STATUS} == 200\"\n", ""), **PLAIN}, [
         "/a.txt", "/a.txt?own", "/none", ("GET", "/a.txt", {"X-Echo-A": "1", "X-Echo-B": "2"}), "/none?own",
+    ]),
+    ("codings", {".htaccess": "<IfModule mod_deflate.c>\n<IfModule mod_filter.c>\nAddOutputFilterByType DEFLATE text/plain TEXT/CSS\n</IfModule>\n</IfModule>\n"
+                 "SetEnvIfNoCase Request_URI \\.(?:gif|jpe?g|png)$ no-gzip dont-vary\nBrowserMatch ^Old no-gzip\nBrowserMatch ^Odd gzip-only-text/html\n"
+                 "Header append Vary User-Agent env=!dont-vary\n",
+                 "a.txt": LONG, "a.css": LONG, "a.png": LONG, "a.svg": LONG,
+                 "all/.htaccess": "SetOutputFilter DEFLATE\nSetEnvIf Request_URI n\\. no-gzip\n", "all/a.png": LONG, "all/n.txt": LONG,
+                 "none/.htaccess": "SetOutputFilter NONE\n", "none/a.svg": LONG, "all/off/.htaccess": "SetOutputFilter None\n", "all/off/a.svg": LONG,
+                 "br/.htaccess": "<IfModule mod_brotli.c>\nSetOutputFilter BROTLI_COMPRESS;DEFLATE\n</IfModule>\n", "br/a.svg": LONG,
+                 "typed/.htaccess": "AddType text/plain .own\nAddEncoding gzip .gz\n", "typed/a.own": LONG, "typed/a.own.gz": LONG}, [
+        ("GET", path, {"Accept-Encoding": coding, "User-Agent": agent})
+        for path in ("/a.txt", "/a.css", "/a.png", "/a.svg", "/all/a.png", "/all/n.txt", "/all/off/a.svg", "/none/a.svg", "/br/a.svg", "/typed/a.own", "/typed/a.own.gz")
+        for coding in ("gzip", "br, gzip", "identity") for agent in ("New", "Old", "Odd")
+    ]),
+    ("bodies", {".htaccess": "LimitRequestBody 5\n", "a.txt": "a\n", "any/.htaccess": "LimitRequestBody 0\n", "any/a.txt": "a\n",
+                "bad/.htaccess": "LimitRequestBody few\n", "bad/a.txt": "a\n"}, [
+        ("GET", f"{directory}/a.txt", {"Content-Length": length}, "x" * int(length))
+        for directory in ("", "/any", "/bad") for length in ("0", "5", "6")
+    ]),
+    ("behind", {".htaccess": "FallbackResource /f.txt\n", "f.txt": "fallback\n", "d/x.txt": "x\n", "a.txt": "a\n",
+                "own/.htaccess": "FallbackResource /own/g.txt\n", "own/g.txt": "g\n", "own/e/y.txt": "y\n",
+                "off/.htaccess": "FallbackResource disabled\nOptions -Indexes\n", "off/d/x.txt": "x\n"}, [
+        "/none", "/none/", "/none/deep/", "/d/", "/d/none/", "/a.txt/", "/a.txt/x", "/own/", "/own/none/", "/own/e/", "/off/", "/off/none/", "/off/d/", "/?a=b", "/none/?a=b",
     ]),
     ("merging", {".htaccess": "Require ip 10\n", "x": "x\n",
                  "and/.htaccess": "AuthMerging And\nRequire all granted\n", "and/x": "x\n",

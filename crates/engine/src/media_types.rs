@@ -42,19 +42,9 @@ pub(crate) struct MediaType {
 }
 
 impl MediaType {
-    /// Whether any coding applies to it as it is.
-    pub(crate) const fn is_codable(&self) -> bool {
-        !self.rewritten && !self.recoded && self.has_coding()
-    }
-
     /// Whether bodies of it are changed first, and coded then.
     pub(crate) const fn is_coded_last(&self) -> bool {
         self.rewritten || self.recoded
-    }
-
-    /// The same for what was changed already.
-    pub(crate) const fn has_coding(&self) -> bool {
-        self.gzip || self.brotli || self.zstd
     }
 }
 

@@ -8,6 +8,7 @@ use crate::expires::ExpiresAfter;
 use crate::headers::{self, HeaderTable, HeaderTimes};
 use crate::mime::FileNature;
 use crate::options::DirOptions;
+use crate::output::OutputFilter;
 use crate::pattern::fits;
 use crate::redirect::{ErrorAnswer, RedirectTo};
 use crate::rewrite::{EffectiveRewriting, PassOutcome, RewritePlace};
@@ -477,6 +478,29 @@ impl<'a> Applied<'a> {
             headers::apply(of(HeaderTable::Success), fields, times, by)?;
         }
         Ok(())
+    }
+
+    /// Bytes that the body of a request may have, where files say it; 0 is any number.
+    #[must_use]
+    pub fn body_max(&self) -> u64 {
+        self.last(|settings| settings.body_max).unwrap_or(0)
+    }
+
+    /// Whether filters are asked for.
+    #[must_use]
+    pub fn has_output_filters(&self) -> bool {
+        self.all()
+            .any(|settings| settings.output.set.is_some() || !settings.output.by_type.is_empty())
+    }
+
+    /// The filters that are asked for, where an answer has this type.
+    pub fn output_filters(&self, media_type: &[u8]) -> impl Iterator<Item = OutputFilter> {
+        let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+        let essence = essence.trim_ascii().to_ascii_lowercase();
+        let set = self.last(|settings| settings.output.set.as_deref()).unwrap_or_default();
+        let by_type = self.all().flat_map(|settings| &settings.output.by_type);
+        let by_type = by_type.filter(move |(name, _)| **name == *essence);
+        set.iter().copied().chain(by_type.map(|(_, filter)| *filter))
     }
 
     /// What an `ETag` is made of.

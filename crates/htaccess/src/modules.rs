@@ -5,7 +5,7 @@
 pub(crate) const VERSION: [u32; 3] = [2, 4, 66];
 
 /// File names without `.c` and what they call themselves.
-const MODULES: [(&str, &str); 25] = [
+const MODULES: [(&str, &str); 28] = [
     ("core", "core_module"),
     ("mod_so", "so_module"),
     ("http_core", "http_module"),
@@ -19,9 +19,12 @@ const MODULES: [(&str, &str); 25] = [
     ("mod_authz_host", "authz_host_module"),
     ("mod_authz_user", "authz_user_module"),
     ("mod_autoindex", "autoindex_module"),
+    ("mod_brotli", "brotli_module"),
+    ("mod_deflate", "deflate_module"),
     ("mod_dir", "dir_module"),
     ("mod_env", "env_module"),
     ("mod_expires", "expires_module"),
+    ("mod_filter", "filter_module"),
     ("mod_headers", "headers_module"),
     ("mod_mime", "mime_module"),
     ("mod_rewrite", "rewrite_module"),

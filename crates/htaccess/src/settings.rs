@@ -7,6 +7,7 @@ use crate::expr::Expr;
 use crate::headers::HeaderLine;
 use crate::mime::MimeRules;
 use crate::options::OptionsChange;
+use crate::output::OutputFilters;
 use crate::pattern::Pattern;
 use crate::redirect::{ErrorAnswer, Redirection};
 use crate::rewrite::Rewriting;
@@ -46,6 +47,9 @@ pub(crate) struct Settings {
     pub(crate) env_if: Vec<EnvCondition>,
     pub(crate) etag: Option<EtagParts>,
     pub(crate) php: Vec<PhpSetting>,
+    pub(crate) output: OutputFilters,
+    /// `LimitRequestBody`; 0 is none.
+    pub(crate) body_max: Option<u64>,
     /// LiteSpeed's directives.
     pub(crate) cache: Vec<CacheDirective>,
     pub(crate) sections: Vec<FileSection>,

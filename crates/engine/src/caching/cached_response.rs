@@ -314,10 +314,10 @@ fn cached_form(
     let now = ctx.now.unix_seconds();
     let client = compress::codings_for_origin(request, location, &head.fields, now);
     if kind.recoded || recoded != RecodedLength::Untouched {
-        let last = compress::choose_last(location, kind, head.status, Some(len), client);
+        let last = compress::choose_last(request, location, kind, head.status, Some(len), client);
         return (choice, CodedForm::Plain, last.coding.is_some());
     }
-    let wanted = compress::choose(location, kind, head.status, Some(len), client);
+    let wanted = compress::choose(request, location, kind, head.status, Some(len), client);
     choice.varies = wanted.varies;
     let Some(coding) = wanted.coding else { return (choice, CodedForm::Plain, false) };
     let form = CodedForm::of(object, coding, compress::level(location, coding), ctx);

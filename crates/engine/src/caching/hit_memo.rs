@@ -20,6 +20,7 @@ use crate::caching::cached_response::say_kept;
 use crate::ctx::StepCtx;
 use crate::filter::compress;
 use crate::filter::esi::assembles;
+use crate::htaccess::effects::has_codings;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
@@ -118,7 +119,8 @@ pub(crate) fn warm_tag(
     let is_special = Conditions::of(fields) != Conditions::default()
         || fields.get(Name::Via).is_some()
         || answer.forced_status != 0
-        || request.sees_controls(location, ctx);
+        || request.sees_controls(location, ctx)
+        || has_codings(request);
     if is_special {
         return None;
     }

@@ -195,12 +195,12 @@ pub(crate) fn compress_text(
     draft: &mut HeadDraft<'_>,
     location: &CompiledLocation,
 ) -> Bytes {
-    if !location.coded || !kind.is_codable() {
+    if !location.coded || kind.is_coded_last() {
         return text;
     }
     let client = compress::codings_for_text(request, location);
     let len = text.len() as u64;
-    let choice = compress::choose(location, kind, status, Some(len), client);
+    let choice = compress::choose(request, location, kind, status, Some(len), client);
     draft.varies = choice.varies;
     // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
     if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)

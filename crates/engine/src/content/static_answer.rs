@@ -66,7 +66,8 @@ impl Answer {
         let mut varies = has_sibling;
         if location.coded {
             let status = self.status_or(200);
-            let choice = compress::choose(location, kind, status, Some(file.meta.size), client);
+            let choice =
+                compress::choose(request, location, kind, status, Some(file.meta.size), client);
             varies |= choice.varies;
             if let Some(coding) = choice.coding {
                 let level = compress::level(location, coding);

@@ -122,7 +122,7 @@ impl Request {
     ) -> bool {
         let received = self.body_received;
         // What is said in a tunnel is no request body.
-        if answer.is_tunnel() || !is_too_large(site.location(self.location), received) {
+        if answer.is_tunnel() || !is_too_large(self, site.location(self.location), received) {
             return false;
         }
         self.log_error(site, ctx, |out| {

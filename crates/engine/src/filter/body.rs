@@ -156,7 +156,7 @@ pub(crate) fn filter_body(
         && is_plain
         && (gunzips || kind.is_coded_last() || recoder.is_some() || is_sliced)
     {
-        true => compress::choose_last(location, kind, status, len, client),
+        true => compress::choose_last(request, location, kind, status, len, client),
         false => compress::CodingChoice::default(),
     };
     if could_gunzip || choice.varies {

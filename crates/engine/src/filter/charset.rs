@@ -210,7 +210,9 @@ pub(crate) fn recodes_file(
     }
     let client = compress::client_codings(request, location);
     location.coded
-        && compress::choose_last(location, kind, status, Some(len), client).coding.is_some()
+        && compress::choose_last(request, location, kind, status, Some(len), client)
+            .coding
+            .is_some()
 }
 
 /// What recoding means for the length of a body.

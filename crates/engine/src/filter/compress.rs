@@ -199,37 +199,51 @@ pub(crate) fn sibling(location: &CompiledLocation, client: Codings, coding: Codi
 
 /// The coding to make on the fly for a body of `len` bytes and type `kind`.
 pub(crate) fn choose(
+    request: &Request,
     location: &CompiledLocation,
     kind: &MediaType,
     status: u16,
     len: Option<u64>,
     client: Codings,
 ) -> CodingChoice {
-    if !kind.is_codable() {
+    if kind.is_coded_last() {
         return CodingChoice::default();
     }
-    choose_last(location, kind, status, len, client)
+    choose_last(request, location, kind, status, len, client)
+}
+
+/// The codings that are made of a type: those of the location, if no file says otherwise.
+fn made(request: &Request, location: &CompiledLocation, kind: &MediaType) -> Codings {
+    let own = [(Coding::Gzip, kind.gzip), (Coding::Brotli, kind.brotli), (Coding::Zstd, kind.zstd)];
+    let own = own.iter().filter(|(_, is_made)| *is_made);
+    let own = own.fold(Codings::NONE, |all, (coding, _)| all.with(*coding));
+    match location.htaccess {
+        Some(_) => crate::htaccess::effects::codings(request, location, &kind.media, own),
+        None => own,
+    }
 }
 
 /// The same for a body that was changed already.
 pub(crate) fn choose_last(
+    request: &Request,
     location: &CompiledLocation,
     kind: &MediaType,
     status: u16,
     len: Option<u64>,
     client: Codings,
 ) -> CodingChoice {
-    if !kind.has_coding() || !matches!(status, 200 | 403 | 404) {
+    let made = made(request, location, kind);
+    if made.is_empty() || !matches!(status, 200 | 403 | 404) {
         return CodingChoice::default();
     }
     let settings = &location.settings;
     let applies = |coding: &Coding| {
-        let (on, min) = match coding {
-            Coding::Gzip => (kind.gzip, settings.gzip.min_length),
-            Coding::Brotli => (kind.brotli, settings.brotli.min_length),
-            Coding::Zstd => (kind.zstd, settings.zstd.min_length),
+        let min = match coding {
+            Coding::Gzip => settings.gzip.min_length,
+            Coding::Brotli => settings.brotli.min_length,
+            Coding::Zstd => settings.zstd.min_length,
         };
-        on && len.is_none_or(|len| len >= min)
+        made.contains(*coding) && len.is_none_or(|len| len >= min)
     };
     let mut choice = CodingChoice::default();
     for coding in ORDER.iter().filter(|coding| applies(coding)) {

@@ -199,7 +199,7 @@ impl Answer {
         if location.coded && !has_no_content(status) && recoded == RecodedLength::Untouched {
             let now = ctx.now.unix_seconds();
             let client = compress::codings_for_origin(request, location, &head.fields, now);
-            choice = compress::choose(location, &kind, status, None, client);
+            choice = compress::choose(request, location, &kind, status, None, client);
             choice.coding = choice.coding.filter(|_| may_be_coded);
         }
         debug_assert!(

@@ -380,10 +380,10 @@ fn transfer_of(
     if location.coded && !has_no_content(status) && encoding.is_none() {
         let client = compress::codings_for_origin(request, location, &head.fields, now);
         if kind.recoded || recoded != RecodedLength::Untouched {
-            let last = compress::choose_last(location, kind, status, length, client);
+            let last = compress::choose_last(request, location, kind, status, length, client);
             is_coded_last = last.coding.is_some();
         } else {
-            choice = compress::choose(location, kind, status, length, client);
+            choice = compress::choose(request, location, kind, status, length, client);
         }
     }
     let is_filtered = is_coded_last

@@ -2,8 +2,8 @@
 
 use bolide_conf::model::LogLevel;
 use bolide_files::{Known, OpenFailure, ProbePolicy, SymlinkPolicy, Want};
-use bolide_htaccess::{DirOptions, HeaderTimes};
-use bolide_http::FieldMap;
+use bolide_htaccess::{CodingsForbidden, DirOptions, HeaderTimes};
+use bolide_http::{FieldMap, RequestBody};
 
 use super::decide::{Decided, HtaccessRequest, denied};
 use super::ruling::{HtaccessRuling, ReplacedField, received};
@@ -44,6 +44,7 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
+        self.judge_body(ruling, site, ctx)?;
         let location = site.location(self.request.location);
         let told = ruling.told_variables();
         let user = ruling.user.clone();
@@ -66,11 +67,14 @@ impl HtaccessRequest<'_> {
         for (name, value) in told.iter() {
             self.request.arrival.note_variable(name, value);
         }
-        if edits || places.choices.contains(&true) {
+        if !ruling.replaced.is_empty() || places.choices.contains(&true) {
             self.request.arrival.leave_unkeyed();
         }
         let is_script = location.pass.is_some();
         let nature = applied.nature(&places.name);
+        let is_coded = !is_script && nature.encoding.is_some();
+        ruling.has_codings =
+            is_coded || applied.has_output_filters() || CodingsForbidden::of(&ruling.env).is_some();
         let media_type = ruling.media_type.as_deref().or(nature.media_type);
         let handler = ruling.handler.as_deref().or(nature.handler);
         let handler = handler.or_else(|| media_type.filter(|name| is_script_type(name)));
@@ -87,6 +91,26 @@ impl HtaccessRequest<'_> {
             });
             return Err(NextStep::Fail(503));
         }
+        Ok(())
+    }
+
+    /// `LimitRequestBody`; what comes of a body later is judged when it comes.
+    fn judge_body(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<()> {
+        let max = ruling.places.as_ref().map_or(0, |places| places.applied().body_max());
+        let told = match self.request.head().body {
+            RequestBody::Length(len) => len,
+            RequestBody::None | RequestBody::Unknown => 0,
+        };
+        let len = told.max(self.request.body_received);
+        if max != 0 && len > max && !self.request.in_error_page {
+            return Err(self.request.refuse_body(len, site, ctx));
+        }
+        ruling.body_max = max;
         Ok(())
     }
 

@@ -1,8 +1,10 @@
 //! What `.htaccess` files do to indexes, listings, errors, applications and fields of answers.
 
 use bolide_htaccess::{
-    Applied, DirOptions, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom, FileNature, HeaderTimes,
+    Applied, CodingsForbidden, DirOptions, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom,
+    FileNature, HeaderTimes, OutputFilter,
 };
+use bolide_http::negotiate::{Coding, Codings};
 use bolide_http::{FieldMap, Name, Params};
 
 use super::ruling::{HtaccessPlaces, HtaccessRuling, received, round_of_error};
@@ -40,11 +42,51 @@ pub(crate) fn index_fallback(request: &Request, location: &CompiledLocation) -> 
     (*fallback != *request.uri).then(|| fallback.to_vec())
 }
 
+/// Whether files have a say about the codings of the answer.
+pub(crate) fn has_codings(request: &Request) -> bool {
+    request.htaccess.as_ref().is_some_and(|ruling| ruling.has_codings)
+}
+
+/// The codings that an answer of type `media` may get, of which the location makes `own`.
+pub(crate) fn codings(
+    request: &Request,
+    location: &CompiledLocation,
+    media: &[u8],
+    own: Codings,
+) -> Codings {
+    let Some((ruling, places)) = ruling(request, location).filter(|_| has_codings(request)) else {
+        return own;
+    };
+    let applied = places.applied();
+    let nature = match location.pass {
+        Some(_) => FileNature::default(),
+        None => applied.nature(&places.name),
+    };
+    if nature.encoding.is_some() {
+        return Codings::NONE;
+    }
+    let asked = ruling.media_type.as_deref().filter(|_| location.pass.is_none());
+    let media = asked.or(nature.media_type).unwrap_or(media);
+    let of = |filter| match filter {
+        OutputFilter::Deflate => Coding::Gzip,
+        OutputFilter::Brotli => Coding::Brotli,
+    };
+    let asked = applied.output_filters(media);
+    let mut codings = asked.fold(own, |all, filter| all.with(of(filter)));
+    let forbidden = CodingsForbidden::of(&ruling.env);
+    for filter in [OutputFilter::Deflate, OutputFilter::Brotli] {
+        if forbidden.forbids(filter, media) {
+            // Apache has no zstd, and nothing to forbid it alone.
+            codings = codings.without(of(filter)).without(Coding::Zstd);
+        }
+    }
+    codings
+}
+
 /// Whether directories are listed.
 pub(crate) fn lists(request: &Request, location: &CompiledLocation) -> bool {
     let own = location.settings.autoindex.on;
-    applied(request, location)
-        .map_or(own, |applied| applied.options(DirOptions::new(own)).lists())
+    applied(request, location).map_or(own, |applied| applied.options(DirOptions::new(own)).lists())
 }
 
 /// Whether a listing leaves a name out.
@@ -140,6 +182,16 @@ pub(crate) fn decorate(
             }
         }
     }
+    if ruling.has_codings && !is_own {
+        let media_type = fields.get(Name::ContentType).unwrap_or_default();
+        let forbidden = CodingsForbidden::of(&ruling.env);
+        let varies =
+            applied.output_filters(media_type).any(|filter| !forbidden.forbids(filter, media_type));
+        // As by Apache, whether the configuration says so or not.
+        if varies {
+            vary_by(fields, b"Accept-Encoding");
+        }
+    }
     for cookie in &ruling.cookies {
         fields.push(Name::SetCookie, cookie);
     }
@@ -219,13 +271,15 @@ fn edit(
             fields.push_parsed(field.name, field.text, field.value);
         }
     }
-    for name in &varies {
-        let has_it = fields.all(Name::Vary).any(|line| {
-            line.split(|byte| *byte == b',')
-                .any(|item| item.trim_ascii().eq_ignore_ascii_case(name))
-        });
-        if !has_it {
-            fields.push(Name::Vary, name);
-        }
+    varies.iter().for_each(|name| vary_by(fields, name));
+}
+
+/// Says that the answer depends on a field of the request.
+fn vary_by(fields: &mut FieldMap, name: &[u8]) {
+    let has_it = fields.all(Name::Vary).any(|line| {
+        line.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(name))
+    });
+    if !has_it {
+        fields.push(Name::Vary, name);
     }
 }

@@ -57,6 +57,10 @@ pub(crate) struct HtaccessRuling {
     pub(crate) handler: Option<Vec<u8>>,
     /// The user who has given the right password.
     pub(crate) user: Option<Vec<u8>>,
+    /// Bytes that the request's body may have; 0 is any number.
+    pub(crate) body_max: u64,
+    /// Whether files have a say about content codings.
+    pub(crate) has_codings: bool,
     /// What `RequestHeader` replaced in this round: each name with the client's own values.
     pub(crate) replaced: Vec<ReplacedField>,
 }
@@ -124,6 +128,8 @@ impl HtaccessRuling {
         self.places = None;
         self.begin_env();
         self.media_type = None;
+        self.has_codings = false;
+        self.body_max = 0;
         self.handler = None;
     }
 }

@@ -445,7 +445,7 @@ fn location(
         headers,
         trailers: parsed(&settings.add_trailers),
         is_trailed: !settings.add_trailers.is_empty() || settings.origin.proxy.pass_trailers,
-        coded: MediaTypes::is_coded(settings),
+        coded: MediaTypes::is_coded(settings) || settings.apache_htaccess,
         filters_bodies: settings.filters.is_any() || settings.charset.recodes || recodes_passed,
         recodes_passed,
         goes_on: settings.post_action.is_some(),

@@ -10,6 +10,7 @@ use crate::lines::ArgumentWords;
 use crate::methods::MethodSet;
 use crate::mime::MimeRules;
 use crate::options;
+use crate::output;
 use crate::pattern::Letters;
 use crate::redirect;
 use crate::rewrite;
@@ -85,6 +86,8 @@ impl DirectiveName {
                 own.redirects.push(redirect::parse(name, arguments, fixed)?);
                 Ok(())
             }
+            Self::AddOutputFilterByType => output::add_by_type(&mut own.output, arguments),
+            Self::SetOutputFilter => output::set(&mut own.output, arguments),
             Self::CacheDisable => cache::prefix(&mut own.cache, "CacheDisable", arguments, false),
             Self::CacheEnable => cache::prefix(&mut own.cache, "CacheEnable", arguments, true),
             Self::CacheKeyModify => cache::key_modify(&mut own.cache, arguments),
@@ -323,6 +326,11 @@ impl DirectiveName {
                 own.request_headers.extend(headers::parse(arguments, HeaderSide::Request)?);
             }
             Self::ErrorDocument => own.errors.push(redirect::error_document(arguments)?),
+            Self::LimitRequestBody => {
+                let word = one("LimitRequestBody", arguments)?;
+                let number = std::str::from_utf8(&word).ok().and_then(|text| text.parse().ok());
+                own.body_max = Some(number.ok_or("LimitRequestBody requires a number of bytes")?);
+            }
             Self::FileEtag => own.etag = etag(arguments)?,
             Self::PhpValue | Self::PhpFlag => own.php.push(self.php(arguments)?),
             Self::ServerSignature => {

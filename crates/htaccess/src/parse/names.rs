@@ -17,6 +17,7 @@ pub(super) enum DirectiveName {
     AddDefaultCharset,
     AddEncoding,
     AddHandler,
+    AddOutputFilterByType,
     AddType,
     Allow,
     AuthBasicProvider,
@@ -44,6 +45,7 @@ pub(super) enum DirectiveName {
     ForceType,
     Header,
     IndexIgnore,
+    LimitRequestBody,
     LiteMage,
     Options,
     Order,
@@ -71,18 +73,20 @@ pub(super) enum DirectiveName {
     SetEnvIfExpr,
     SetEnvIfNoCase,
     SetHandler,
+    SetOutputFilter,
     SslRequireSsl,
     UnsetEnv,
 }
 
 use DirectiveName as N;
 
-const NAMES: [(&str, DirectiveName); 61] = [
+const NAMES: [(&str, DirectiveName); 64] = [
     ("acceptpathinfo", N::AcceptPathInfo),
     ("addcharset", N::AddCharset),
     ("adddefaultcharset", N::AddDefaultCharset),
     ("addencoding", N::AddEncoding),
     ("addhandler", N::AddHandler),
+    ("addoutputfilterbytype", N::AddOutputFilterByType),
     ("addtype", N::AddType),
     ("allow", N::Allow),
     ("authbasicprovider", N::AuthBasicProvider),
@@ -110,6 +114,7 @@ const NAMES: [(&str, DirectiveName); 61] = [
     ("forcetype", N::ForceType),
     ("header", N::Header),
     ("indexignore", N::IndexIgnore),
+    ("limitrequestbody", N::LimitRequestBody),
     ("litemage", N::LiteMage),
     ("options", N::Options),
     ("order", N::Order),
@@ -137,6 +142,7 @@ const NAMES: [(&str, DirectiveName); 61] = [
     ("setenvifexpr", N::SetEnvIfExpr),
     ("setenvifnocase", N::SetEnvIfNoCase),
     ("sethandler", N::SetHandler),
+    ("setoutputfilter", N::SetOutputFilter),
     ("sslrequiressl", N::SslRequireSsl),
     ("unsetenv", N::UnsetEnv),
 ];
