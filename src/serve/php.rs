@@ -68,6 +68,12 @@ fn caching(root: &Path, caching: ServeCaching) -> &'static str {
     }
 }
 
+/// `.htaccess` files, as applications bring them along.
+const RULES: &str =
+    "        # The rules that the application and its plugins write; a change counts at once.
+        apache_htaccess on;
+";
+
 /// The configuration. `state` has the certificate, and directories for large bodies.
 pub(super) fn configuration(
     root: &Path,
@@ -133,8 +139,7 @@ pub(super) fn configuration(
          \x20       root {root};\n\
          \x20       disable_symlinks if_not_owner from=$document_root;\n\
          \x20       index index.php index.html;\n\
-         \x20       # The rules that the application and its plugins write, with their next change.\n\
-         \x20       apache_htaccess on;\n\
+         {RULES}\
          \n\
          {private}\
          \n\

@@ -29,6 +29,7 @@
 //! for `Respond` at most once, and for `Finish` exactly once.
 
 pub(crate) mod admit;
+mod body_size;
 pub(crate) mod child;
 pub(crate) mod client;
 pub(crate) mod end;
@@ -50,6 +51,7 @@ use crate::explain::ExplainTrial;
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 
+pub(crate) use body_size::refuse_body;
 pub use rate::Rate;
 pub(crate) use step::{NextStep, RequestStep};
 

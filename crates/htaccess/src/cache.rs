@@ -11,12 +11,12 @@ const TEXT_MAX: usize = 16 * 1024;
 /// LIMIT: directives of one place, and paths that one request is compared with.
 const DIRECTIVES_MAX: usize = 1_000;
 
-/// For whom pages are.
+/// Public pages, private ones, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheScopes {
-    /// For everybody.
+    /// What every client may have.
     pub public: bool,
-    /// For one session.
+    /// What is of one session.
     pub private: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct CachePrefix {
 
 /// A directive.
 #[derive(Clone, Debug)]
-pub(crate) enum CacheDirective {
+pub(crate) enum CacheLine {
     /// `CacheLookup`
     Lookup(CacheScopes, bool),
     /// `CacheEnable`, `CacheDisable`
@@ -214,27 +214,27 @@ impl CacheOrders {
     }
 
     /// The files of a round speak.
-    pub(crate) fn obey<'a>(&mut self, directives: impl Iterator<Item = &'a CacheDirective>) {
+    pub(crate) fn obey<'a>(&mut self, directives: impl Iterator<Item = &'a CacheLine>) {
         let keeps_key = std::mem::replace(&mut self.is_asked, true);
         for directive in directives {
             match directive {
-                CacheDirective::Lookup(scopes, on) => {
+                CacheLine::Lookup(scopes, on) => {
                     for (said, is_meant) in
                         self.lookup.iter_mut().zip([scopes.public, scopes.private])
                     {
                         *said = if is_meant { Some(*on) } else { *said };
                     }
                 }
-                CacheDirective::Prefix(prefix) => {
+                CacheLine::Prefix(prefix) => {
                     self.prefixes.retain(|known| known != prefix);
                     match self.prefixes.len() < DIRECTIVES_MAX {
                         true => self.prefixes.push(prefix.clone()),
                         false => self.is_off = true,
                     }
                 }
-                CacheDirective::Key(_) if keeps_key => {}
-                CacheDirective::Key(word) => self.is_off |= !add(&mut self.key, word),
-                CacheDirective::LiteMage(on) => self.litemage = Some(*on),
+                CacheLine::Key(_) if keeps_key => {}
+                CacheLine::Key(word) => self.is_off |= !add(&mut self.key, word),
+                CacheLine::LiteMage(on) => self.litemage = Some(*on),
             }
         }
     }
@@ -277,7 +277,7 @@ fn scoped(name: &str, arguments: &[u8]) -> Told<(CacheScopes, Vec<u8>)> {
     }
 }
 
-fn push(own: &mut Vec<CacheDirective>, one: CacheDirective) -> Told<()> {
+fn push(own: &mut Vec<CacheLine>, one: CacheLine) -> Told<()> {
     if own.len() >= DIRECTIVES_MAX {
         return Err(format!("more than {DIRECTIVES_MAX} directives for the cache"));
     }
@@ -286,14 +286,14 @@ fn push(own: &mut Vec<CacheDirective>, one: CacheDirective) -> Told<()> {
 }
 
 /// `CacheLookup [public | private] on | off`
-pub(crate) fn lookup(own: &mut Vec<CacheDirective>, arguments: &[u8]) -> Told<()> {
+pub(crate) fn lookup(own: &mut Vec<CacheLine>, arguments: &[u8]) -> Told<()> {
     let (scopes, word) = scoped("CacheLookup", arguments)?;
-    push(own, CacheDirective::Lookup(scopes, on_or_off("CacheLookup", &word)?))
+    push(own, CacheLine::Lookup(scopes, on_or_off("CacheLookup", &word)?))
 }
 
 /// `CacheEnable [public | private] /PATH`, `CacheDisable …`
 pub(crate) fn prefix(
-    own: &mut Vec<CacheDirective>,
+    own: &mut Vec<CacheLine>,
     name: &str,
     arguments: &[u8],
     enabled: bool,
@@ -302,11 +302,11 @@ pub(crate) fn prefix(
     if path.first() != Some(&b'/') {
         return Err(format!("{name} takes a path with a slash"));
     }
-    push(own, CacheDirective::Prefix(CachePrefix { path: path.into(), scopes, enabled }))
+    push(own, CacheLine::Prefix(CachePrefix { path: path.into(), scopes, enabled }))
 }
 
 /// `CacheKeyModify clear | -qs:NAME…`
-pub(crate) fn key_modify(own: &mut Vec<CacheDirective>, arguments: &[u8]) -> Told<()> {
+pub(crate) fn key_modify(own: &mut Vec<CacheLine>, arguments: &[u8]) -> Told<()> {
     let mut count = 0;
     for word in ArgumentWords::new(arguments) {
         let is_name = word.len() > 4
@@ -315,7 +315,7 @@ pub(crate) fn key_modify(own: &mut Vec<CacheDirective>, arguments: &[u8]) -> Tol
         if !is_name && !word.eq_ignore_ascii_case(b"clear") {
             return Err(format!("CacheKeyModify: '{}' is not known", shown(&word)));
         }
-        push(own, CacheDirective::Key(word.into()))?;
+        push(own, CacheLine::Key(word.into()))?;
         count += 1;
     }
     match count {
@@ -325,10 +325,10 @@ pub(crate) fn key_modify(own: &mut Vec<CacheDirective>, arguments: &[u8]) -> Tol
 }
 
 /// `LiteMage on | off`
-pub(crate) fn litemage(own: &mut Vec<CacheDirective>, arguments: &[u8]) -> Told<()> {
+pub(crate) fn litemage(own: &mut Vec<CacheLine>, arguments: &[u8]) -> Told<()> {
     let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     match &words[..] {
-        [word] => push(own, CacheDirective::LiteMage(on_or_off("LiteMage", word)?)),
+        [word] => push(own, CacheLine::LiteMage(on_or_off("LiteMage", word)?)),
         _ => Err("LiteMage takes one argument".to_owned()),
     }
 }

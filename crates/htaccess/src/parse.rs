@@ -119,6 +119,7 @@ impl Parser<'_> {
         let arguments = arguments.trim_ascii_start();
         let told = match Directive::parse(name) {
             Directive::Known(directive) => {
+                settings.rewriting.line = self.line;
                 directive.read(arguments, settings, within.methods.as_ref())
             }
             Directive::OfServer => Err(format!("{} not allowed here", shown(name))),

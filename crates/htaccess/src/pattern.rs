@@ -1,6 +1,8 @@
 //! Regular expressions of a file: PCRE on bytes with Apache's defaults and a bound on its steps. An
 //! expression that gives up stops the evaluation; it never counts as "no match".
 
+use std::cell::{Cell, OnceCell};
+
 use pcre2::bytes;
 
 use crate::world::Stop;
@@ -12,11 +14,37 @@ pub(crate) enum Letters {
     Any,
 }
 
+/// LIMIT: steps of a match at first; most matches end within them.
+const QUICK_STEPS_MAX: u32 = 2_000;
+/// LIMIT: matches of one pass of rules that take more, each up to the bound of a match.
+const LONG_MATCHES_MAX: u32 = 64;
+
+/// How many long matches are left to a pass of rules.
+#[derive(Debug)]
+pub(crate) struct MatchBudget(Cell<u32>);
+
+impl Default for MatchBudget {
+    fn default() -> Self {
+        Self(Cell::new(LONG_MATCHES_MAX))
+    }
+}
+
 /// A compiled expression.
 #[derive(Clone)]
 pub(crate) struct Pattern {
     source: Box<[u8]>,
-    compiled: bytes::Regex,
+    letters: Letters,
+    quick: bytes::Regex,
+    /// The same with more steps, where they were needed.
+    long: OnceCell<bytes::Regex>,
+}
+
+fn compile(source: &str, letters: Letters, steps: u32) -> Result<bytes::Regex, pcre2::Error> {
+    bytes::RegexBuilder::new()
+        .caseless(letters == Letters::Any)
+        .dotall(true)
+        .jit_if_available(true)
+        .build(&format!("(*LIMIT_MATCH={steps}){source}"))
 }
 
 impl std::fmt::Debug for Pattern {
@@ -54,14 +82,20 @@ impl Pattern {
     /// Compiles `source`; none where PCRE refuses it, or where it is no UTF-8.
     pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
         let text = std::str::from_utf8(source).ok()?;
-        let limit = format!("(*LIMIT_MATCH={})", bolide_base::limits::MATCH_STEPS_MAX);
-        let compiled = bytes::RegexBuilder::new()
-            .caseless(letters == Letters::Any)
-            .dotall(true)
-            .jit_if_available(true)
-            .build(&(limit + text))
-            .ok()?;
-        Some(Self { source: source.into(), compiled })
+        let quick = compile(text, letters, QUICK_STEPS_MAX).ok()?;
+        Some(Self { source: source.into(), letters, quick, long: OnceCell::new() })
+    }
+
+    /// The expression with the bound of a match.
+    fn long(&self) -> Result<&bytes::Regex, Stop> {
+        if self.long.get().is_none() {
+            let text = std::str::from_utf8(&self.source).map_err(|_| self.gave_up())?;
+            let steps = bolide_base::limits::MATCH_STEPS_MAX;
+            let long = compile(text, self.letters, steps).map_err(|_| self.gave_up())?;
+            // It was empty.
+            let _ = self.long.set(long);
+        }
+        self.long.get().ok_or_else(|| self.gave_up())
     }
 
     /// Whether it matches somewhere in `text`.
@@ -70,14 +104,39 @@ impl Pattern {
     ///
     /// It took too many steps.
     pub(crate) fn is_match(&self, text: &[u8]) -> Result<bool, Stop> {
-        self.compiled.is_match(text).map_err(|_| self.gave_up())
+        match self.quick.is_match(text) {
+            Ok(found) => Ok(found),
+            Err(_) => self.long()?.is_match(text).map_err(|_| self.gave_up()),
+        }
     }
 
     /// The same; on a match `groups` has what it captured.
     pub(crate) fn find(&self, text: &[u8], groups: &mut Groups) -> Result<bool, Stop> {
-        let mut locations = self.compiled.capture_locations();
-        let found = self.compiled.captures_read(&mut locations, text);
-        if found.map_err(|_| self.gave_up())?.is_none() {
+        self.find_within(text, groups, &MatchBudget::default())
+    }
+
+    /// The same as a part of a pass of rules, which has `budget`.
+    pub(crate) fn find_within(
+        &self,
+        text: &[u8],
+        groups: &mut Groups,
+        budget: &MatchBudget,
+    ) -> Result<bool, Stop> {
+        let mut locations = self.quick.capture_locations();
+        let found = match self.quick.captures_read(&mut locations, text) {
+            Ok(found) => found.is_some(),
+            Err(_) => {
+                let Some(left) = budget.0.get().checked_sub(1) else {
+                    return Err(Stop::Refused(500, "rules took too many steps in one pass"));
+                };
+                budget.0.set(left);
+                let long = self.long()?;
+                locations = long.capture_locations();
+                let found = long.captures_read(&mut locations, text);
+                found.map_err(|_| self.gave_up())?.is_some()
+            }
+        };
+        if !found {
             return Ok(false);
         }
         groups.subject.clear();

@@ -33,6 +33,8 @@ pub(crate) struct Rewriting {
     pub(crate) rules: Vec<UrlRule>,
     /// Conditions that wait for their rule.
     pub(crate) pending: Vec<RewriteCondition>,
+    /// The line that is read.
+    pub(crate) line: u32,
 }
 
 /// Where the rules of the place above come.
@@ -45,6 +47,8 @@ pub(crate) enum Inherits {
 /// A rule with its conditions.
 #[derive(Clone, Debug)]
 pub(crate) struct UrlRule {
+    /// Its line.
+    pub(crate) line: u32,
     pub(crate) conditions: Vec<RewriteCondition>,
     pub(crate) pattern: Pattern,
     pub(crate) negated: bool,
@@ -77,11 +81,14 @@ pub(crate) enum CondTest {
     Holds(Box<Expr>),
 }
 
+/// The rules of one place, and the directory of its file if the place is no section.
+pub(crate) type RuleList<'a> = (&'a [UrlRule], Option<&'a [u8]>);
+
 /// Which rules a request meets, first ones first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EffectiveRewriting<'a> {
     pub(crate) is_on: bool,
-    pub(crate) rules: Vec<&'a [UrlRule]>,
+    pub(crate) rules: Vec<RuleList<'a>>,
     /// The directory that is stripped; none within a section.
     pub(crate) directory: Option<&'a [u8]>,
     pub(crate) base: Option<&'a [u8]>,
@@ -100,9 +107,9 @@ impl<'a> EffectiveRewriting<'a> {
             false => own.inherits.or(self.bequeaths),
         };
         match inherits {
-            Some(Inherits::Before) => self.rules.push(&own.rules),
-            Some(Inherits::Behind) => self.rules.insert(0, &own.rules),
-            None => self.rules = vec![&own.rules],
+            Some(Inherits::Before) => self.rules.push((&own.rules, directory)),
+            Some(Inherits::Behind) => self.rules.insert(0, (&own.rules, directory)),
+            None => self.rules = vec![(&own.rules, directory)],
         }
         self.base = match (&own.base, own.merges_base) {
             (None, true) => self.base,

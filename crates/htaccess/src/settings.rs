@@ -1,7 +1,7 @@
 //! All that one place (a file, or a section of it) says, and its sections.
 
 use crate::access::{HostAccess, Requirement};
-use crate::cache::CacheDirective;
+use crate::cache::CacheLine;
 use crate::expires::Expiry;
 use crate::expr::Expr;
 use crate::headers::HeaderLine;
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
     /// `LimitRequestBody`; 0 is none.
     pub(crate) body_max: Option<u64>,
     /// LiteSpeed's directives.
-    pub(crate) cache: Vec<CacheDirective>,
+    pub(crate) cache: Vec<CacheLine>,
     pub(crate) sections: Vec<FileSection>,
 }
 

@@ -118,7 +118,9 @@ impl Tree {
 
     fn result(&mut self, path: &str, args: Option<&str>) -> String {
         match self.pass(path, args) {
-            Err(Stop::Refused(status, _)) => format!("refused {status}"),
+            Err(Stop::Refused(status, _) | Stop::RefusedAt(status, ..)) => {
+                format!("refused {status}")
+            }
             Err(stop) => format!("{stop:?}"),
             Ok(outcome) => match outcome.result {
                 Rewritten::Nothing => "-".to_owned(),
@@ -456,6 +458,21 @@ fn an_expression_that_gives_up_refuses() {
     let mut tree = Tree::one("RewriteEngine On\nRewriteRule ^(a|aa)+$ - [F]");
     let path = format!("/{}c", "a".repeat(40));
     assert!(matches!(tree.pass(&path, None), Err(Stop::GaveUp(_))));
+}
+
+#[test]
+fn a_pass_of_rules_has_a_bound_and_names_the_rule() {
+    let rules = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(100);
+    let mut tree = Tree::one(&rules);
+    let short = format!("/{}c", "a".repeat(8));
+    assert_eq!(tree.result(&short, None), "-", "quick ones are not counted");
+    let long = format!("/{}c", "a".repeat(22));
+    let stop = tree.pass(&long, None).unwrap_err();
+    let why = "rules took too many steps in one pass";
+    // The first line is the engine's, and 64 long matches are permitted.
+    assert_eq!(stop, Stop::RefusedAt(500, why, b"/srv/www/"[..].into(), 66));
+    let few = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(60);
+    assert_eq!(Tree::one(&few).result(&long, None), "-");
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub enum Stop {
     GaveUp(Box<[u8]>),
     /// The request is refused with this status, for this reason.
     Refused(u16, &'static str),
+    /// The same by the rule at this place: a directory, where it is known, and a line.
+    RefusedAt(u16, &'static str, Box<[u8]>, u32),
 }
 
 /// What can be asked about a path.

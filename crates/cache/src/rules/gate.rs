@@ -76,6 +76,7 @@ impl Environment {
         if !name.is_empty() && !is_known && self.vary_cookies.len() < VARY_COOKIES_MAX {
             self.vary_cookies.push(name.into());
         }
+        debug_assert!(self.vary_cookies.len() <= VARY_COOKIES_MAX, "a key has few cookies");
     }
 }
 

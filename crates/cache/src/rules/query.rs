@@ -42,6 +42,7 @@ impl QueryRules {
                 _ => Rule::Name(name.into()),
             });
         }
+        debug_assert!(self.rules.len() <= RULES_MAX, "a list has few rules");
         true
     }
 

@@ -6,7 +6,8 @@ use bolide_conf::model::{CloseSettings, LogLevel};
 use bolide_http::{HttpVersion, RequestBody};
 use bytes::Bytes;
 
-use super::steps::{is_too_large, note_request};
+use super::body_size::is_too_large;
+use super::steps::note_request;
 use super::{Exchange, ExchangeState, NextStep, admit};
 use crate::answer::Answer;
 use crate::content::pass::cut_answer;

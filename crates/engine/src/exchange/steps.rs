@@ -18,11 +18,12 @@ use crate::phase::reception::receive;
 use crate::phase::rewrite::{begin_rewrite, rewrite};
 use crate::request::Request;
 use crate::route::LocationMatch;
-use crate::site::{CompiledLocation, Site};
+use crate::site::Site;
 use crate::tracing;
 use crate::vars::VariableScope;
 
 use super::admit;
+use super::body_size::{is_too_large, refuse_body};
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
 /// LIMIT: looks at the disk that one request may cost.
@@ -223,17 +224,6 @@ fn enter_rewrite(
 }
 
 impl Request {
-    /// Refuses a body that is too large.
-    pub(crate) fn refuse_body(&mut self, len: u64, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        self.log_error(site, ctx, |out| {
-            out.extend_from_slice(b"client intended to send too large body: ");
-            bolide_http::digits::push_decimal(out, len);
-            out.extend_from_slice(b" bytes");
-        });
-        self.upload.refuse(ctx.effects);
-        NextStep::Fail(413)
-    }
-
     /// What is checked as soon as the location is known.
     fn check_location(
         &mut self,
@@ -256,17 +246,11 @@ impl Request {
             && let RequestBody::Length(len) = self.head().body
             && is_too_large(self, location, len)
         {
-            return Some(self.refuse_body(len, site, ctx));
+            return Some(refuse_body(self, len, site, ctx));
         }
         (location.roams && leaves_alias(&VariableScope::new(self, answer, site, ctx), location))
             .then_some(NextStep::Fail(404))
     }
-}
-
-/// Whether a body of `len` bytes is more than the location takes, or a `.htaccess` file.
-pub(super) fn is_too_large(request: &Request, location: &CompiledLocation, len: u64) -> bool {
-    let files = request.htaccess.as_ref().map_or(0, |files| files.body_max);
-    [location.settings.client_max_body_size, files].iter().any(|max| *max != 0 && len > *max)
 }
 
 /// Fails a request for which the match of a `map` took too many steps. nginx goes on with the

@@ -404,6 +404,16 @@ fn stopped(
             });
             NextStep::Fail(500)
         }
+        (Stop::RefusedAt(status, why, directory, line), _) => {
+            log_lines::error(request, site, ctx, LogLevel::Error, |out| {
+                out.extend_from_slice(&directory);
+                out.extend_from_slice(b".htaccess:");
+                bolide_http::digits::push_decimal(out, line.into());
+                out.extend_from_slice(b": ");
+                out.extend_from_slice(why.as_bytes());
+            });
+            NextStep::Fail(status)
+        }
         (Stop::Refused(status, why), _) => {
             log_lines::error(request, site, ctx, LogLevel::Error, |out| {
                 out.extend_from_slice(b".htaccess: ");

@@ -9,7 +9,7 @@ use super::decide::{Decided, HtaccessRequest, denied};
 use super::ruling::{HtaccessRuling, ReplacedField, received};
 use super::target::{HtaccessTarget, TargetKind};
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep, refuse_body};
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
@@ -108,7 +108,7 @@ impl HtaccessRequest<'_> {
         };
         let len = told.max(self.request.body_received);
         if max != 0 && len > max && !self.request.in_error_page {
-            return Err(self.request.refuse_body(len, site, ctx));
+            return Err(refuse_body(self.request, len, site, ctx));
         }
         ruling.body_max = max;
         Ok(())

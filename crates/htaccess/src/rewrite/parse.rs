@@ -176,7 +176,7 @@ pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
         text => Some(RuleText::parse(text)?),
     };
     let conditions = std::mem::take(&mut own.pending);
-    own.rules.push(UrlRule { conditions, pattern, negated, substitution, flags });
+    own.rules.push(UrlRule { line: own.line, conditions, pattern, negated, substitution, flags });
     Ok(())
 }
 

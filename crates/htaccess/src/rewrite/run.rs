@@ -3,12 +3,12 @@
 use super::flags::{EnvOrder, Passing, RuleAction};
 use super::outcome::{PassOutcome, RewritePlace, Rewritten};
 use super::template::{BackrefEscape, Backrefs, QuestionMark};
-use super::{CondTest, EffectiveRewriting, RewriteCondition, UrlRule};
+use super::{CondTest, EffectiveRewriting, RewriteCondition, RuleList, UrlRule};
 use crate::escape::{is_plain_in_uri, push_hex, push_without_controls};
-use crate::pattern::Groups;
+use crate::pattern::{Groups, MatchBudget};
 use crate::world::{Evaluation, Stop};
 
-/// LIMIT: rules tried in one pass, rounds of `[N]` included.
+/// LIMIT: rules and conditions tried in one pass, rounds of `[N]` included.
 const TRIES_MAX: usize = 200_000;
 /// LIMIT: bytes of a path or query that a rule makes.
 const TEXT_MAX: usize = 64 * 1024;
@@ -29,6 +29,8 @@ struct Pass<'a> {
     redirect: Option<u16>,
     status: Option<u16>,
     outcome: PassOutcome,
+    tries: usize,
+    budget: MatchBudget,
 }
 
 /// What became of a rule.
@@ -57,6 +59,8 @@ impl EffectiveRewriting<'_> {
             redirect: None,
             status: None,
             outcome: PassOutcome::default(),
+            tries: 0,
+            budget: MatchBudget::default(),
         };
         pass.walk(&self.rules, by)?;
         pass.finish(self.base)
@@ -64,19 +68,20 @@ impl EffectiveRewriting<'_> {
 }
 
 impl Pass<'_> {
-    fn walk(&mut self, lists: &[&[UrlRule]], by: &mut Evaluation<'_>) -> Result<(), Stop> {
-        let rules: Vec<&UrlRule> = lists.iter().copied().flatten().collect();
-        let (mut at, mut tries, mut rounds) = (0, 0, 0);
+    fn walk(&mut self, lists: &[RuleList<'_>], by: &mut Evaluation<'_>) -> Result<(), Stop> {
+        let ends: Vec<_> =
+            lists.iter().map(|(rules, directory)| (rules.len(), *directory)).collect();
+        let rules: Vec<&UrlRule> = lists.iter().flat_map(|(rules, _)| *rules).collect();
+        let (mut at, mut rounds) = (0, 0);
         while let Some(rule) = rules.get(at) {
-            tries += 1;
-            if tries > TRIES_MAX {
-                return Err(Stop::Refused(500, "too many rules tried in one pass"));
-            }
+            let here = at;
+            let placed = |stop| placed(stop, rule.line, &ends, here);
+            self.count().map_err(placed)?;
             at += 1;
             if rule.flags.not_inside && self.place.is_inside {
                 continue;
             }
-            if self.apply(rule, by)? == Applied::No {
+            if self.apply(rule, by).map_err(placed)? == Applied::No {
                 // All that is chained to it is left out.
                 if rule.flags.is_chained {
                     while rules.get(at).is_some_and(|next| next.flags.is_chained) {
@@ -99,16 +104,23 @@ impl Pass<'_> {
                 Passing::Again(rounds_max) => {
                     rounds += 1;
                     if rounds > rounds_max {
-                        return Err(Stop::Refused(
-                            500,
-                            "exceeded maximum number of rounds via the [N] flag",
-                        ));
+                        let why = "exceeded maximum number of rounds via the [N] flag";
+                        return Err(placed(Stop::Refused(500, why)));
                     }
                     at = 0;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Counts one more rule or condition.
+    fn count(&mut self) -> Result<(), Stop> {
+        self.tries += 1;
+        match self.tries > TRIES_MAX {
+            true => Err(Stop::Refused(500, "too many rules tried in one pass")),
+            false => Ok(()),
+        }
     }
 
     /// What the pattern of a rule is applied to.
@@ -123,7 +135,7 @@ impl Pass<'_> {
     fn apply(&mut self, rule: &UrlRule, by: &mut Evaluation<'_>) -> Result<Applied, Stop> {
         let subject = self.subject();
         let (mut of_rule, mut of_condition) = (Groups::default(), Groups::default());
-        let matched = rule.pattern.find(&subject, &mut of_rule)?;
+        let matched = rule.pattern.find_within(&subject, &mut of_rule, &self.budget)?;
         if matched == rule.negated {
             return Ok(Applied::No);
         }
@@ -244,7 +256,7 @@ impl Pass<'_> {
 
     /// Whether the conditions hold; `of_condition` has what the last one that matched captured.
     fn meets(
-        &self,
+        &mut self,
         conditions: &[RewriteCondition],
         of_rule: &Groups,
         of_condition: &mut Groups,
@@ -253,7 +265,8 @@ impl Pass<'_> {
         let mut at = 0;
         while let Some(condition) = conditions.get(at) {
             at += 1;
-            let holds = condition.holds(of_rule, of_condition, by)?;
+            self.count()?;
+            let holds = condition.holds(of_rule, of_condition, &self.budget, by)?;
             if holds && !condition.unvaried {
                 condition.text.headers().for_each(|name| by.vary_by(name));
             }
@@ -350,6 +363,7 @@ impl RewriteCondition {
         &self,
         of_rule: &Groups,
         of_condition: &mut Groups,
+        budget: &MatchBudget,
         by: &mut Evaluation<'_>,
     ) -> Result<bool, Stop> {
         let backrefs = Backrefs { rule: of_rule, condition: of_condition };
@@ -358,7 +372,7 @@ impl RewriteCondition {
         let holds = match &self.test {
             CondTest::Matches(pattern) => {
                 let mut groups = Groups::default();
-                let matched = pattern.find(&text, &mut groups)?;
+                let matched = pattern.find_within(&text, &mut groups, budget)?;
                 if matched && !self.negated {
                     *of_condition = groups;
                 }
@@ -382,6 +396,19 @@ impl RewriteCondition {
         };
         Ok(holds != self.negated)
     }
+}
+
+/// A refusal with the place of the rule that stands at `at` in lists of these lengths, each of a
+/// directory.
+fn placed(stop: Stop, line: u32, lists: &[(usize, Option<&[u8]>)], at: usize) -> Stop {
+    let Stop::Refused(status, why) = stop else { return stop };
+    let mut behind = 0;
+    let own = lists.iter().find(|(len, _)| {
+        behind += len;
+        at < behind
+    });
+    let directory = own.and_then(|(_, directory)| *directory).unwrap_or_default();
+    Stop::RefusedAt(status, why, directory.into(), line)
 }
 
 /// How long `scheme://` is with which an address begins.
