@@ -102,6 +102,7 @@ impl HtaccessRequest<'_> {
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
         let max = ruling.places.as_ref().map_or(0, |places| places.applied().body_max());
+        debug_assert_eq!(ruling.body_max, 0, "a round judges a body once");
         let told = match self.request.head().body {
             RequestBody::Length(len) => len,
             RequestBody::None | RequestBody::Unknown => 0,

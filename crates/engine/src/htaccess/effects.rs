@@ -78,6 +78,7 @@ pub(crate) fn codings(
         if forbidden.forbids(filter, media) {
             // Apache has no zstd, and nothing to forbid it alone.
             codings = codings.without(of(filter)).without(Coding::Zstd);
+            debug_assert!(!codings.contains(of(filter)), "what is forbidden is not made");
         }
     }
     codings
