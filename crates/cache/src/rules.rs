@@ -19,6 +19,7 @@ mod fresh;
 mod gate;
 mod identity;
 mod line_protocol;
+pub mod magento;
 mod policy;
 mod query;
 mod strip;

@@ -17,7 +17,7 @@ use crate::rules::gate::Environment;
 use crate::rules::identity::{self, Facts};
 use crate::rules::line_protocol::{self, PurgeOrder, PurgeTarget};
 use crate::rules::policy::{CachePolicy, Mode, SetCookie};
-use crate::rules::{validate, zone};
+use crate::rules::{magento, validate, zone};
 
 /// A response head with its circumstances.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +98,8 @@ pub enum StoreRefusal {
     Space,
     /// It is an ESI page, but ESI is off: its inlines may be private.
     Unassembled,
+    /// It is for another variant than the request asked for (Magento).
+    Variant,
 }
 
 impl StoreRefusal {
@@ -123,6 +125,7 @@ impl StoreRefusal {
             Self::NoSession => "no-session",
             Self::Space => "space-off",
             Self::Unassembled => "esi-off",
+            Self::Variant => "other-variant",
         }
     }
 }
@@ -177,6 +180,8 @@ pub struct StoreDecision {
     pub purges: Vec<PurgeOrder>,
     /// Its `No-Vary-Search`.
     pub search: Option<NoVarySearch>,
+    /// Seconds that it is remembered that it is not stored, where a rule says so.
+    pub remembered: Option<u32>,
 }
 
 impl StoreDecision {
@@ -200,6 +205,7 @@ impl StoreDecision {
             cookies: Vec::new(),
             purges: Vec::new(),
             search: None,
+            remembered: None,
         }
     }
 
@@ -240,6 +246,14 @@ pub fn decide(
     decision.purges = line_protocol::purges(policy, facts.method, answer.status, answer.fields);
     if policy.mode == Mode::Zone {
         decision.verdict = match zone::decide(policy, facts, answer, &mut decision) {
+            Ok(()) => StoreVerdict::Keep(CacheScope::Public),
+            Err(refusal) => StoreVerdict::Refuse(refusal),
+        };
+        return decision;
+    }
+    if policy.mode == Mode::Magento {
+        decision.esi = is_esi(policy, facts, answer);
+        decision.verdict = match magento::decide(policy, facts, answer, &mut decision) {
             Ok(()) => StoreVerdict::Keep(CacheScope::Public),
             Err(refusal) => StoreVerdict::Refuse(refusal),
         };
@@ -286,11 +300,16 @@ pub fn decide(
 /// Whether the body of a response is ESI, stored or not; as [`StoreDecision::esi`].
 #[must_use]
 pub fn is_esi(policy: &CachePolicy, facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> bool {
-    policy.esi && policy.mode != Mode::Zone && Said::by(policy, facts, answer).esi
+    policy.esi
+        && match policy.mode {
+            Mode::Zone => false,
+            Mode::Magento => magento::is_markup(answer.fields),
+            Mode::Auto | Mode::LsCache => Said::by(policy, facts, answer).esi,
+        }
 }
 
 /// The directives of the first source in order of precedence.
-struct Said {
+pub(super) struct Said {
     source: AnswerSource,
     /// LSCache directives of the configuration, the request and the response.
     control: LsCacheControl,
@@ -300,6 +319,12 @@ struct Said {
 }
 
 impl Said {
+    /// Nothing but a source.
+    pub(super) fn of(source: AnswerSource) -> Self {
+        let (control, http) = (LsCacheControl::default(), CacheControl::default());
+        Self { source, control, http, esi: false }
+    }
+
     fn by(policy: &CachePolicy, facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> Self {
         let mut control = facts.environment.control;
         let mut said = Self {
@@ -545,7 +570,7 @@ const fn is_heuristic(status: u16, is_public: bool) -> bool {
 }
 
 /// The names that the key depends on beyond its base.
-fn vary(
+pub(super) fn vary(
     policy: &CachePolicy,
     answer: &AnswerFacts<'_>,
     said: &Said,

@@ -7,6 +7,7 @@ use bolide_http::{Hops, Method, Name};
 
 use crate::rules::claims;
 use crate::rules::identity::Facts;
+use crate::rules::magento;
 use crate::rules::policy::{CachePolicy, Mode};
 use crate::rules::query::QueryRules;
 
@@ -106,6 +107,8 @@ pub enum Bypass {
     Unkeyed,
     /// Neither the public nor the private cache is enabled for it.
     NoSpace,
+    /// Magento's rules let it pass: customer, checkout, media, a token.
+    Magento,
 }
 
 impl Bypass {
@@ -121,6 +124,7 @@ impl Bypass {
             Self::NoStore => "request-no-store",
             Self::Unkeyed => "unkeyed",
             Self::NoSpace => "no-space",
+            Self::Magento => "magento-pass",
         }
     }
 }
@@ -157,6 +161,11 @@ pub fn gate(
     }
     if !is_method {
         return Err(Bypass::Method);
+    }
+    if policy.mode == Mode::Magento
+        && let Some(bypass) = magento::passes(facts)
+    {
+        return Err(bypass);
     }
     if !policy.with_query && !facts.query().is_empty() {
         return Err(Bypass::Query);

@@ -45,7 +45,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn split_target(target: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split_target(target: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], &target[at + 1..]),
         None => (target, &[]),
@@ -100,6 +100,10 @@ pub enum KeyPiece<'a> {
     Value(&'a [u8]),
     /// The page that an ESI inline came with.
     Inline(&'a [u8]),
+    /// A cookie `X-Magento-Vary`, as sent.
+    MagentoVary(&'a [u8], &'a [u8]),
+    /// What a GraphQL client says by this field, if it does.
+    GraphQl(&'a [u8], Option<&'a [u8]>),
     /// The one copy of a page with `no-vary`.
     Unvaried,
     /// A request that bypasses the stored copies.
@@ -118,6 +122,8 @@ impl KeyPiece<'_> {
             Self::Cookie(..) => b'c',
             Self::Value(_) => b'v',
             Self::Inline(_) => b'i',
+            Self::MagentoVary(..) => b'm',
+            Self::GraphQl(..) => b'g',
             Self::Unvaried => b'u',
             Self::Past(_) => b'p',
         }
@@ -143,6 +149,12 @@ impl KeyPiece<'_> {
             Self::Host(text) | Self::Arrival(text) | Self::Value(text) | Self::Inline(text) => {
                 out.extend_from_slice(text);
             }
+            Self::MagentoVary(name, value) | Self::GraphQl(name, Some(value)) => {
+                out.extend_from_slice(name);
+                out.push(b'=');
+                out.extend_from_slice(value);
+            }
+            Self::GraphQl(name, None) => out.extend_from_slice(name),
             Self::Unvaried => {}
             Self::Past(id) => id.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes())),
         }

@@ -13,6 +13,8 @@ pub enum Mode {
     LsCache,
     /// nginx's rules (`fastcgi_cache`).
     Zone,
+    /// Those of Magento 2 behind Varnish (`magento_cache`).
+    Magento,
 }
 
 /// The effect of `Set-Cookie` in a response.

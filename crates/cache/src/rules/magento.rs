@@ -1,0 +1,111 @@
+//! The rules of Magento 2 behind Varnish (`magento_cache`): which requests are looked up, what
+//! tells their responses apart, which responses are stored, what clients see of them.
+//!
+//! All are pure functions, as those of the other modes. INVARIANT: a response that gives its client
+//! another `X-Magento-Vary` than its request had belongs to neither variant and is not stored.
+
+mod delivery;
+mod purge;
+mod query;
+mod store;
+
+use bolide_http::cookies::Cookies;
+use bolide_http::{FieldMap, Name};
+
+use crate::rules::gate::Bypass;
+use crate::rules::identity::{Facts, KeyPiece, split_target};
+
+pub use delivery::{MagentoDelivery, MagentoLook, deliver};
+pub use purge::{MagentoOrder, MagentoPurge, magento_purge};
+pub use query::clean_query;
+pub use store::{ERROR_SECONDS, STALE_SECONDS};
+pub(super) use store::{decide, is_markup};
+
+/// The cookie that names the variant of a visitor: customer group, store, currency.
+const VARY: &[u8] = b"X-Magento-Vary";
+/// The field that names the variant of a GraphQL response.
+const CACHE_ID: &[u8] = b"X-Magento-Cache-Id";
+
+/// Whether the address of a request is one of GraphQL.
+fn is_graphql(target: &[u8]) -> bool {
+    contains(target, b"/graphql")
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(text, part).is_some()
+}
+
+/// Whether a request has a token of a customer.
+fn has_bearer(fields: &FieldMap) -> bool {
+    let token = fields.get(Name::Authorization).and_then(|value| value.get(..6));
+    token.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"Bearer"))
+}
+
+/// The path of `target` below `/` or `/pub/`.
+fn path_below(target: &[u8]) -> &[u8] {
+    let path = split_target(target).0;
+    path.strip_prefix(b"/pub/").or_else(|| path.strip_prefix(b"/")).unwrap_or(path)
+}
+
+/// Whether `target` is one of files that Magento publishes, which pass.
+#[must_use]
+pub fn is_published(target: &[u8]) -> bool {
+    let path = path_below(target);
+    path.starts_with(b"media/") || path.starts_with(b"static/")
+}
+
+/// Whether a request passes before its query is cleaned: what it asks for is one visitor's own.
+#[must_use]
+pub fn is_own(target: &[u8]) -> bool {
+    let is_about_customer =
+        |text: &[u8]| contains(text, b"/customer") || contains(text, b"/checkout");
+    if is_about_customer(target) || path_below(target) == b"health_check.php" {
+        return true;
+    }
+    let path = split_target(target).0;
+    // PERF: almost no path has an escape.
+    if memchr::memchr(b'%', path).is_none() {
+        return false;
+    }
+    // However it is spelled, the application understands it.
+    let mut decoded = Vec::new();
+    bolide_http::uri::push_decoded(&mut decoded, path);
+    is_about_customer(&decoded)
+}
+
+/// Why a GET or HEAD is not looked up, if it is not.
+pub(super) fn passes(facts: &Facts<'_>) -> Option<Bypass> {
+    let is_token = || {
+        is_graphql(facts.target)
+            && facts.fields.get_text(CACHE_ID).is_none()
+            && has_bearer(facts.fields)
+    };
+    (is_own(facts.target) || is_published(facts.target) || is_token()).then_some(Bypass::Magento)
+}
+
+/// Calls `take` with what tells the responses of an address apart: the visitor's variant, and of
+/// GraphQL what its clients say instead.
+pub fn variant<'a>(facts: &Facts<'a>, cookies: &Cookies<'a>, mut take: impl FnMut(KeyPiece<'a>)) {
+    let is_graphql = is_graphql(facts.target);
+    let id = facts.fields.get_text(CACHE_ID).filter(|_| is_graphql);
+    if id.is_none() {
+        for (sent, value) in cookies.read_as(VARY) {
+            take(KeyPiece::MagentoVary(sent, value));
+        }
+    }
+    if !is_graphql {
+        return;
+    }
+    let is_authorized = id.is_some() && has_bearer(facts.fields);
+    take(KeyPiece::GraphQl(b"authorized", is_authorized.then_some(&b"1"[..])));
+    for name in [CACHE_ID, b"Store", b"Content-Currency"] {
+        let mut lines = facts.fields.all_text(name).peekable();
+        if lines.peek().is_none() {
+            take(KeyPiece::GraphQl(name, None));
+        }
+        lines.for_each(|line| take(KeyPiece::GraphQl(name, Some(line))));
+    }
+}
+
+#[cfg(test)]
+mod tests;
