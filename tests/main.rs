@@ -59,6 +59,7 @@ mod log_order;
 mod log_targets;
 mod logs;
 mod lscache;
+mod magento;
 mod memcached;
 mod metrics;
 mod mirror;

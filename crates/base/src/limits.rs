@@ -54,6 +54,8 @@ pub const VARIABLE_DEPTH_MAX: u8 = 100;
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
 /// Milliseconds that connections without a request yet survive the order to drain.
 pub const DRAIN_GRACE_MS: u64 = 2000;
+/// Bytes of the head of a response of Magento, whose tags may be 1 MiB.
+pub const MAGENTO_HEAD_MAX: usize = 1024 * 1024 + 64 * 1024;
 /// Milliseconds that one turn of a worker may last before the watchdog logs it.
 pub const STAND_MS: u64 = 5000;
 /// Milliseconds that workers may take to stop; the process exits without the others.

@@ -16,6 +16,7 @@ pub(crate) mod fronts;
 pub(crate) mod hit_memo;
 pub(crate) mod identity;
 pub(crate) mod lookup;
+pub(crate) mod magento;
 pub(crate) mod no_vary_search;
 mod policy;
 pub(crate) mod purge;

@@ -140,7 +140,7 @@ impl OwnCounter {
 }
 
 /// Reasons of decisions about the cache, and what came of them.
-pub(crate) const DECISION_REASONS: usize = 22;
+pub(crate) const DECISION_REASONS: usize = 23;
 pub(crate) const DECISION_RESULTS: usize = 4;
 
 /// Requests by what the cache did for them, and why.

@@ -395,6 +395,23 @@ impl Request {
         self.args = Some(buffer);
     }
 
+    /// Asks by `query` instead of the one that was sent. A query that the configuration made stays.
+    pub(crate) fn replace_query(&mut self, query: &[u8]) {
+        let Some(head) = &mut self.held else { return };
+        let Some(at) = memchr::memchr(b'?', &head.target) else { return };
+        let is_as_sent = self.args.as_deref().unwrap_or_default() == &head.target[at + 1..];
+        head.target.truncate(at);
+        if !query.is_empty() {
+            head.target.push(b'?');
+            head.target.extend_from_slice(query);
+        }
+        match (is_as_sent, query) {
+            (true, []) => self.drop_args(),
+            (true, _) => self.set_args(query),
+            (false, _) => {}
+        }
+    }
+
     /// Removes the query and keeps its memory.
     pub(crate) fn drop_args(&mut self) {
         if let Some(args) = self.args.take() {

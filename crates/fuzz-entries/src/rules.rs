@@ -33,7 +33,7 @@ pub fn rules(data: &[u8]) {
             _ => answer.push_text(name, value),
         }
     }
-    let mode = [Mode::Auto, Mode::LsCache, Mode::Zone][usize::from(pick % 3)];
+    let mode = [Mode::Auto, Mode::LsCache, Mode::Zone, Mode::Magento][usize::from(pick % 4)];
     let has_session = pick & 4 == 0;
     let policy = CachePolicy { mode, ..CachePolicy::default() };
     let facts = Facts {

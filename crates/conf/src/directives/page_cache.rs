@@ -27,6 +27,19 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("off | on | auto")
         .default("off"),
+    value("magento_cache", HSL, Args::ONE, magento)
+        .doc(
+            "Whether pages are cached as Magento 2 expects of the Varnish in front of it, its \
+             `PURGE` with `X-Magento-Tags-Pattern` included.",
+            "magento_cache on;",
+        )
+        .takes("on | off")
+        .default("off"),
+    flag("magento_cache_hide", HSL, |r| &mut page(r).magento_hide).doc(
+        "Whether the `Server`, `Via` and `Link` that Magento sends are removed where \
+         `magento_cache` is on.",
+        "magento_cache_hide off;",
+    ),
     value("page_cache_path", HTTP, Args::at_least(1), path)
         .doc(
             "The directory of the page cache; without it pages are in memory only.",
@@ -277,7 +290,25 @@ fn mode(r: &mut ConfReader, node: &Node) -> ReadResult {
             )));
         }
     };
+    if r.scope.cache.has_mode && page(r).mode == PageMode::Magento {
+        return Err(ReadFault::Text(TWO_MODES.to_owned()));
+    }
     set_mode(r, mode);
+    Ok(())
+}
+
+/// One block has one mode.
+const TWO_MODES: &str = "\"magento_cache\" and \"page_cache\" are in one block";
+
+fn magento(r: &mut ConfReader, node: &Node) -> ReadResult {
+    if read_flag("magento_cache", node.arg(0))? {
+        if r.scope.cache.has_mode {
+            return Err(ReadFault::Text(TWO_MODES.to_owned()));
+        }
+        set_mode(r, PageMode::Magento);
+    } else if page(r).mode == PageMode::Magento {
+        set_mode(r, PageMode::Off);
+    }
     Ok(())
 }
 

@@ -275,6 +275,8 @@ pub struct PageCache {
     pub is_litespeed: bool,
     /// `LiteMage on`: whether applications get `X-LITEMAGE`.
     pub litemage: bool,
+    /// `magento_cache_hide`: whether the `Server`, `Via` and `Link` of Magento are removed.
+    pub magento_hide: bool,
 }
 
 /// The heuristic freshness of a page with `Last-Modified` (RFC 9111 §4.2.2).
@@ -296,6 +298,8 @@ pub enum PageMode {
     Auto,
     /// Also responses without cache directives, for `page_cache_default_ttl`.
     On,
+    /// `magento_cache`: as Magento 2 expects of the Varnish in front of it.
+    Magento,
 }
 
 /// The responses that it applies to.
@@ -523,6 +527,7 @@ impl Default for PageCache {
             prefixes: Arc::default(),
             is_litespeed: false,
             litemage: false,
+            magento_hide: true,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bolide_cache::rules::magento::MagentoLook;
 use bolide_cache::{Follower, Object, ObjectKind, Waiter};
 use bolide_http::conditional::Validator;
 use bolide_http::{BodyLen, FieldMap, Name, OriginHead};
@@ -19,6 +20,7 @@ use crate::caching::cache_status::tell_kept;
 use crate::caching::coded_form::CodedForm;
 use crate::caching::hit_memo;
 use crate::caching::hit_memo::remember_warm;
+use crate::caching::magento;
 use crate::caching::revalidate::push_validators;
 use crate::content::esi::serve_fragment;
 use crate::ctx::StepCtx;
@@ -96,6 +98,7 @@ impl CacheTransaction {
             return next;
         }
         hide_controls(request, &mut head.fields, location, ctx);
+        magento::show(request, &mut head.fields, MagentoLook::Shared, location);
         head.status = object.status();
         let next = if is_page {
             self.serve_assembled(request, answer, &object, &mut head, site, ctx)
@@ -210,6 +213,7 @@ impl CacheTransaction {
         let mut head = std::mem::take(&mut self.head);
         head.fields.copy_from(&kept.fields);
         head.status = kept.status;
+        magento::show(request, &mut head.fields, MagentoLook::Shared, location);
         let mark = head.fields.get_text(bolide_cache::ESI_MARK.0);
         if mark == Some(bolide_cache::ESI_MARK.1) && assembles(location) {
             let next = self.serve_growing_page(
@@ -370,9 +374,14 @@ pub(crate) fn say_kept(
             bolide_http::digits::push_decimal(out, times.age_seconds(now_ms));
         });
     }
+    if caching.is_magento() {
+        magento::say_kept(answer, cache);
+    }
+    let fields = &mut answer.head.fields;
     if caching.is_page() {
         match caching.conf.page.status_header {
             StatusHeader::Off => {}
+            StatusHeader::LiteSpeed if caching.is_magento() => {}
             StatusHeader::XCache if cached == UpstreamCacheStatus::Hit => {
                 fields.push_text(b"X-Cache", b"HIT");
             }
@@ -400,8 +409,12 @@ pub(crate) fn say_asked(
     let cached = answer.cached;
     let page = &caching.conf.page;
     let is_front = caching.is_page() && request.is_for_front(page, ctx);
-    let is_told = caching.is_page() && page.crawler && !stored && request.is_crawler();
+    let speaks_lscache = caching.is_page() && !caching.is_magento();
+    let is_told = speaks_lscache && page.crawler && !stored && request.is_crawler();
     let fields = &mut answer.head.fields;
+    if caching.is_magento() {
+        magento::say_asked(fields, cache);
+    }
     if caching.is_page() {
         if !is_front {
             hide(fields);
@@ -413,7 +426,7 @@ pub(crate) fn say_asked(
         }
         match caching.conf.page.status_header {
             _ if page.mode == PageMode::Off => {}
-            StatusHeader::LiteSpeed if stored => {
+            StatusHeader::LiteSpeed if stored && speaks_lscache => {
                 fields.push_text(b"X-LiteSpeed-Cache", b"miss");
             }
             StatusHeader::XCache if cached == UpstreamCacheStatus::Bypass => {

@@ -9,7 +9,7 @@ use bolide_cache::rules::{self, CacheGate, Environment};
 use bolide_conf::model::{PageCache, PageMode, VaryBy};
 use bolide_htaccess::CacheOrders;
 use bolide_http::cookies::{Cookies, php_name};
-use bolide_http::lscache::CacheScope as Whose;
+use bolide_http::lscache::{CacheScope as Whose, LsCacheControl};
 use bolide_http::{FieldMap, Method, Name};
 
 use crate::answer::Answer;
@@ -200,6 +200,10 @@ pub(crate) fn read_controls(
     if caching.is_page() {
         // Where it is off, what the application purges is all that counts.
         environment.is_off = page.mode == PageMode::Off;
+        if page.mode == PageMode::Magento {
+            // Varnish knows no word of an include beside its address.
+            environment.control = LsCacheControl::default();
+        }
         environment.is_vouched_for = request.is_vouched_for;
         set_by_configuration(request, answer, page, &mut environment, site, ctx);
         if let Some(files) = &request.htaccess {

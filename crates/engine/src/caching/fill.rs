@@ -42,7 +42,7 @@ use crate::route::LocationIndex;
 use crate::site::SiteRef;
 use crate::subrequest::SliceRange;
 
-use fate::PASS_MS;
+pub(in crate::caching) use fate::PASS_MS;
 pub(crate) use judge::Judge;
 
 /// LIMIT: bytes of the head of an answer with tags; those of a page can be as many as its products.
@@ -116,6 +116,8 @@ pub struct Fill {
     pub(crate) refusal: Option<StoreRefusal>,
     /// How long it is fresh, if it is kept.
     pub(crate) ttl: Option<u32>,
+    /// How long it is remembered that an answer is not kept.
+    pub(crate) pass_ms: u64,
     /// What became of the answer.
     pub(crate) keeping: StoreIntent,
 }
@@ -259,6 +261,8 @@ impl Fill {
         // One that is too long for a key has no private cache.
         let own = SessionKey::new(&session);
         let mut decision = rules::decide(&caching.policy, &facts, &answer, own.is_some());
+        let remembered = decision.remembered.map(|seconds| u64::from(seconds) * 1000);
+        self.pass_ms = remembered.unwrap_or(PASS_MS);
         self.purge(&decision.purges, &facts, caching, &session);
         self.flush_again(&facts, caching);
         decision.esi &= head.fields.get(Name::ContentEncoding).is_none();
@@ -476,8 +480,12 @@ impl Fill {
 
     /// Bytes that an answer's head may have, where tags may be long lists.
     #[must_use]
-    pub const fn head_max(&self) -> usize {
-        if self.is_page { PAGE_HEAD_MAX } else { 0 }
+    pub fn head_max(&self) -> usize {
+        match self.caching() {
+            Some(caching) if caching.is_magento() => bolide_base::limits::MAGENTO_HEAD_MAX,
+            _ if self.is_page => PAGE_HEAD_MAX,
+            _ => 0,
+        }
     }
 }
 
@@ -567,6 +575,9 @@ fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: &Caching) {
     if caching.is_page() {
         if let Some(max) = page.max_ttl {
             decision.ttl = decision.ttl.min(u32::try_from(max.as_secs()).unwrap_or(u32::MAX));
+        }
+        if caching.is_magento() {
+            return caching.set_grace(decision);
         }
         // RFC 9111 §4.2.4: HTTP's own words permit nothing stale that they do not name. Who speaks
         // LSCache, or says nothing so that the configuration does, has LiteSpeed's habit.

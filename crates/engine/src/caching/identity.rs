@@ -35,6 +35,9 @@ pub(crate) fn page_key(
     let mut push = |piece: KeyPiece<'_>| keys.push_vary_writing(|out| piece.push(out));
     rules::of_address(facts, &mut push);
     rules::vary_base(&caching.policy, environment, cookies, value, &mut push);
+    if caching.is_magento() {
+        rules::magento::variant(facts, cookies, &mut push);
+    }
     for by in caching.conf.page.vary.iter() {
         if let VaryBy::Header(name) = by {
             push_named(keys, [&**name], facts.fields, cookies);

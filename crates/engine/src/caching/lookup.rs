@@ -22,7 +22,7 @@ use crate::answer::AnswerBody;
 use crate::caching::CacheTransaction;
 use crate::caching::cdn_cache_control::read_controls;
 use crate::caching::disk_lookup::recall_private;
-use crate::caching::fill::{Fill, Judge, RequestSnapshot};
+use crate::caching::fill::{Fill, Judge, PASS_MS, RequestSnapshot};
 use crate::caching::identity::write_arrival;
 use crate::caching::identity::{
     for_inlines, key_of, page_key, push_named, push_piece, unvaried_key, zone_key,
@@ -602,6 +602,7 @@ impl CacheTransaction {
             cutting: None,
             refusal: None,
             ttl: None,
+            pass_ms: PASS_MS,
             keeping: StoreIntent::No,
         }))
     }

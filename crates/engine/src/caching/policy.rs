@@ -15,6 +15,8 @@ use bolide_conf::model::{self, CacheSettings, Http, PageMode, VaryBy, ZoneUse};
 use bolide_http::FieldMap;
 use bolide_upstream::Cause;
 
+use crate::caching::magento::has_magento;
+
 /// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
 const USES_MAX: usize = 65_536;
 /// How long an object of a zone is there past its time, for who may serve or confirm it: until it
@@ -91,7 +93,7 @@ impl Caching {
 
     /// Whether answers keep the dates that they came with, and tell their age.
     pub(crate) const fn tells_age(&self) -> bool {
-        self.is_page() || self.policy.is_strict
+        self.is_page() && !self.is_magento() || self.policy.is_strict
     }
 
     /// Whether `old` is served in place of what there would be.
@@ -236,9 +238,16 @@ fn page_policy(settings: &model::LocationSettings) -> CachePolicy {
         VaryBy::Cookie(name) => Some(Box::from(&**name)),
         VaryBy::Cookies(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
     };
+    // What one visitor has is fetched by the page's own scripts, and purged by its tags alone.
+    let is_magento = page.mode == PageMode::Magento;
     CachePolicy {
-        mode: if page.mode == PageMode::On { Mode::LsCache } else { Mode::Auto },
-        private: page.private,
+        invalidates: !is_magento,
+        mode: match page.mode {
+            PageMode::Off | PageMode::Auto => Mode::Auto,
+            PageMode::On => Mode::LsCache,
+            PageMode::Magento => Mode::Magento,
+        },
+        private: page.private && !is_magento,
         ttl: seconds(page.default_ttl),
         private_ttl: seconds(page.default_ttl),
         max_stale: seconds(page.stale),
@@ -271,6 +280,8 @@ pub(crate) struct CacheNamespaces {
     pub(crate) zones: Vec<NamespaceId>,
     /// By server.
     pub(crate) pages: Vec<NamespaceId>,
+    /// Those of servers with `magento_cache`, which a purge of Magento reaches together.
+    pub(crate) magento: Vec<NamespaceId>,
     /// Where pages outlive a restart.
     pub(crate) page_tree: Option<Arc<DiskTree>>,
     /// Everything that outlives a restart.
@@ -296,6 +307,11 @@ impl CacheNamespaces {
                 false => id,
             });
         }
+        let servers = http.servers.iter().zip(&pages);
+        let magento = servers.filter(|(server, _)| has_magento(http, server.root));
+        let mut magento: Vec<_> = magento.map(|(_, id)| *id).collect();
+        magento.sort_unstable();
+        magento.dedup();
         let mut trees = Vec::new();
         for (zone, id) in http.cache_zones.iter().zip(&zones) {
             let settings = DiskTreeSettings {
@@ -320,6 +336,6 @@ impl CacheNamespaces {
             trees.push((settings, Arc::clone(&tree), pages.clone()));
             tree
         });
-        Self { store, zones, pages, page_tree, trees }
+        Self { store, zones, pages, magento, page_tree, trees }
     }
 }

@@ -17,6 +17,7 @@ use crate::caching::fill::carry_out;
 use crate::caching::fronts::ip;
 use crate::caching::identity::key_of;
 use crate::caching::lookup::is_any;
+use crate::caching::magento;
 use crate::ctx::StepCtx;
 use crate::exchange::NextStep;
 use crate::filter::headers::HeadDraft;
@@ -80,6 +81,12 @@ impl CacheTransaction {
                 Purger::Welcome => tell_figures(answer, request, space, site, ctx),
                 Purger::Stranger | Purger::Unknown => NextStep::Fail(403),
             });
+        }
+        if caching.is_magento() && method == b"PURGE" {
+            let done = purge_magento(request, answer, (page, space), site, ctx);
+            if done.is_some() {
+                return done;
+            }
         }
         let path = request.head().target.split(|b| *b == b'?').next().unwrap_or_default();
         let is_purge_uri = page.purge_uri.as_ref().is_some_and(|uri| **uri == *path)
@@ -158,6 +165,41 @@ impl CacheTransaction {
         self.begin_page(request, answer, location, caching, site, ctx)
             .and_then(|space| self.ordered_purge(request, answer, caching, space, site, ctx))
     }
+}
+
+/// A `PURGE` as Magento sends it to Varnish; none if it selects tags as other applications do.
+fn purge_magento(
+    request: &Request,
+    answer: &mut Answer,
+    (page, space): (&PageCache, NamespaceId),
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Option<NextStep> {
+    if !has_shown_password(request, answer, site, ctx)
+        && purger(request, page, ctx) != Purger::Welcome
+    {
+        return Some(say(answer, request, 405, b"Method not allowed".to_vec(), site, ctx));
+    }
+    let fields = &request.head().fields;
+    let Some(order) = rules::magento::magento_purge(fields) else {
+        let is_other = matches!(rules::asked_purges(fields), PurgeRequest::Tags(_));
+        let text = b"X-Magento-Tags-Pattern or X-Pool header required".to_vec();
+        return (!is_other).then(|| say(answer, request, 400, text, site, ctx));
+    };
+    if request.is_dry() {
+        return Some(say(answer, request, 200, Vec::new(), site, ctx));
+    }
+    let kept = site.kept()?;
+    let mut spaces = kept.magento.clone();
+    if !spaces.contains(&space) {
+        spaces.push(space);
+    }
+    let hit = magento::purge(&kept.store, &spaces, &order);
+    let next = say(answer, request, 200, b"Purged".to_vec(), site, ctx);
+    answer.head.fields.push_text_writing(b"X-Purged-Objects", |out| {
+        bolide_http::digits::push_decimal(out, hit);
+    });
+    Some(next)
 }
 
 /// Whether it is LiteMage's page of administration that asks.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bolide_cache::rules;
+use bolide_cache::rules::magento::MagentoLook;
 use bolide_cache::{AbandonReason, Lookup, Object};
 use bolide_http::{FieldMap, Name, OriginHead};
 
@@ -14,6 +15,7 @@ use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::UpstreamCacheStatus;
 use crate::caching::lookup::take_over;
+use crate::caching::magento;
 use crate::caching::{Caching, StaleCause};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
@@ -110,6 +112,7 @@ impl CacheTransaction {
         answer.cached = UpstreamCacheStatus::Revalidated;
         let mut head = told.clone();
         let location = site.location(request.location);
+        magento::show(request, &mut head.fields, MagentoLook::Shared, location);
         let next = if object.is_esi() && assembles(location) {
             self.serve_assembled(request, answer, object, &mut head, site, ctx)
         } else {

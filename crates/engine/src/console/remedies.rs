@@ -187,7 +187,10 @@ fn of_rule(bypass: Bypass, kind: CacheKind) -> Option<Remedy> {
             &["page_cache_lookup", "page_cache_private"],
         ),
         // What clients send decides, and nothing here could change that.
-        (Bypass::Method | Bypass::Query | Bypass::Cookies | Bypass::Unkeyed, _) => None,
+        (
+            Bypass::Method | Bypass::Query | Bypass::Cookies | Bypass::Unkeyed | Bypass::Magento,
+            _,
+        ) => None,
     }
 }
 
@@ -308,6 +311,8 @@ fn of_any_refusal(refusal: StoreRefusal, kind: CacheKind) -> Option<Remedy> {
             "\"page_cache_private on\" and \"page_cache_lookup on\" allow it.",
             &["page_cache_private", "page_cache_lookup"],
         ),
+        // The next response to its client is for the right one.
+        StoreRefusal::Variant => None,
         StoreRefusal::Unassembled => remedy(
             "has ESI, which is off here or impossible",
             "\"page_cache_esi on\", and an application that does not compress.",

@@ -6,7 +6,7 @@
 mod plan;
 
 use bolide_cache::rules::Environment;
-use bolide_conf::model::{PageCache, VaryBy};
+use bolide_conf::model::{PageCache, PageMode, VaryBy};
 use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
 
 use crate::caching::fronts::is_trusted;
@@ -103,7 +103,7 @@ fn page<'a>(scope: &VariableScope<'a>) -> Option<&'a PageCache> {
 
 /// Writes by what applications find out that they can drive a cache.
 fn tell_of_cache(page: &PageCache, environment: &Environment, out: &mut Params) {
-    if environment.is_off {
+    if environment.is_off || page.mode == PageMode::Magento {
         return;
     }
     let words: &[u8] = match (page.crawler, page.esi) {

@@ -72,6 +72,9 @@ impl Exchange {
             return NextStep::Fail(405);
         }
         self.request.tell_to_go_on(ctx);
+        if let Some(caching) = &location.caching {
+            self.cache.clean_query(&mut self.request, caching);
+        }
         // The key of a kept answer has it.
         if pass.proxied.is_some()
             && let Err(next) = read_address(&mut self.request, &self.answer, pass, site, ctx)

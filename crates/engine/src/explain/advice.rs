@@ -76,6 +76,10 @@ const fn help(refusal: StoreRefusal) -> (&'static str, &'static str) {
             "the response needs ESI, which is off here or impossible",
             "page_cache_esi on, and an application that does not compress",
         ),
+        StoreRefusal::Variant => (
+            "the response is for another variant than the request asked for",
+            "its client asks anew with the X-Magento-Vary or X-Magento-Cache-Id that it got",
+        ),
         StoreRefusal::Space => (
             "responses for this space are not cached here",
             "page_cache_private and page_cache_lookup enable them",
@@ -336,6 +340,10 @@ const fn rule(bypass: Bypass) -> (&'static str, &'static str) {
         Bypass::Unkeyed => (
             "it has too many cookies for a key, or overrides its method",
             "send fewer cookies and no X-HTTP-Method-Override",
+        ),
+        Bypass::Magento => (
+            "magento_cache lets customer, checkout, media and tokens pass",
+            "nothing: what they ask for is one visitor's own",
         ),
         Bypass::NoSpace => (
             "neither public nor private objects are looked up",

@@ -28,7 +28,8 @@ const WAKES_MAX: usize = 1000;
 /// LIMIT: decisions that are shown of one key.
 const RECENT_MAX: usize = 5;
 /// What may switch the page cache on.
-const PAGE_SWITCHES: [&str; 3] = ["page_cache", "page_cache_preset", "CacheEngine"];
+const PAGE_SWITCHES: [&str; 4] =
+    ["page_cache", "page_cache_preset", "CacheEngine", "magento_cache"];
 
 /// Runs `question` through `site`, looking at the disk with `look`, and tells what came of it.
 /// Times in log lines and variables are `utc_offset` seconds east of UTC.
@@ -435,6 +436,7 @@ fn switch(site: &Site, server: u32, id: LocationIndex, caching: Option<&Caching>
                 bolide_conf::model::PageMode::On => "on",
                 bolide_conf::model::PageMode::Auto => "auto",
                 bolide_conf::model::PageMode::Off => "off",
+                bolide_conf::model::PageMode::Magento => "magento",
             };
             let by = known.map_or("page_cache", |one| one.name);
             let name = site.http().and_then(|http| http.servers.get(server as usize));

@@ -65,9 +65,10 @@ pub(crate) const WHYS: [Why; DECISION_REASONS] = [
     Why::Rule(Bypass::Unkeyed),
     Why::StandsIn,
     Why::Refused,
+    Why::Rule(Bypass::Magento),
 ];
 
-pub(crate) const REFUSALS: [StoreRefusal; 18] = [
+pub(crate) const REFUSALS: [StoreRefusal; 19] = [
     StoreRefusal::Method,
     StoreRefusal::Status,
     StoreRefusal::Environment,
@@ -86,6 +87,7 @@ pub(crate) const REFUSALS: [StoreRefusal; 18] = [
     StoreRefusal::NoSession,
     StoreRefusal::Space,
     StoreRefusal::Unassembled,
+    StoreRefusal::Variant,
 ];
 
 /// All of them, as they are declared: their codes are their numbers.
@@ -120,7 +122,8 @@ const _: fn(Bypass, StoreRefusal) = |bypass, refusal| {
         | Bypass::Environment
         | Bypass::NoStore
         | Bypass::Unkeyed
-        | Bypass::NoSpace => {}
+        | Bypass::NoSpace
+        | Bypass::Magento => {}
     }
     match refusal {
         StoreRefusal::Method
@@ -140,7 +143,8 @@ const _: fn(Bypass, StoreRefusal) = |bypass, refusal| {
         | StoreRefusal::Empty
         | StoreRefusal::NoSession
         | StoreRefusal::Space
-        | StoreRefusal::Unassembled => {}
+        | StoreRefusal::Unassembled
+        | StoreRefusal::Variant => {}
     }
 };
 

@@ -12,6 +12,7 @@ use crate::answer::{AnswerBody, Flush, Inflow};
 use crate::caching::CacheTransaction;
 use crate::caching::InternalRedirect;
 use crate::caching::cached_response::say_asked;
+use crate::caching::magento;
 use crate::caching::{Caching, StaleCause};
 use crate::content::memcached;
 use crate::ctx::StepCtx;
@@ -163,6 +164,12 @@ impl Answer {
         if status == 101 {
             return self.send_tunnel(request, head, site, ctx);
         }
+        let shown = location.caching.as_ref().filter(|caching| caching.is_magento()).map(|_| {
+            let mut shown = head.clone();
+            magento::show(request, &mut shown.fields, cache.look(), location);
+            shown
+        });
+        let head = shown.as_ref().unwrap_or(head);
         if cache.is_esi_page(request, head, location, ctx, site) {
             return cache.send_esi(request, self, head, site, ctx);
         }

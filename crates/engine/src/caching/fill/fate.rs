@@ -7,7 +7,7 @@ use super::Fill;
 use crate::caching::{Caching, StaleCause};
 
 /// How long it is remembered that an answer was not to be kept, where others wait in line.
-pub(super) const PASS_MS: u64 = 2_000;
+pub(in crate::caching) const PASS_MS: u64 = 2_000;
 /// How long an origin that failed is left alone while there is an old answer.
 const REST_MS: u64 = 1_000;
 
@@ -28,7 +28,7 @@ impl Fill {
         let waits = self.caching().is_some_and(|caching| caching.is_page() || caching.conf.lock);
         // Without a lock no exchange waits, and the next answer may be another one.
         match waits && !self.is_past {
-            true => AbandonReason::Uncacheable { until_ms: now_ms + PASS_MS },
+            true => AbandonReason::Uncacheable { until_ms: now_ms + self.pass_ms },
             false => AbandonReason::Gone,
         }
     }

@@ -1,0 +1,121 @@
+//! `magento_cache`: a page cache as Magento 2 expects of the Varnish in front of it.
+//!
+//! Owns where the rules of `bolide_cache::rules::magento` take effect. Easiest to break: what is
+//! cut from a query is cut before anything looks at it, so that one key is one question.
+
+use bolide_cache::rules::magento::{
+    ERROR_SECONDS, MagentoDelivery, MagentoLook, MagentoOrder, MagentoPurge, STALE_SECONDS,
+    clean_query, deliver,
+};
+use bolide_cache::rules::{Mode, StoreDecision};
+use bolide_cache::{NamespaceId, Store, TagScope};
+use bolide_conf::model::{Http, LocationId, PageMode};
+use bolide_http::{FieldMap, Method};
+
+use crate::answer::Answer;
+use crate::caching::{CacheTransaction, Caching, UpstreamCacheStatus};
+use crate::request::Request;
+use crate::site::CompiledLocation;
+
+impl Caching {
+    /// Whether it follows Magento's rules.
+    pub(crate) const fn is_magento(&self) -> bool {
+        matches!(self.policy.mode, Mode::Magento)
+    }
+
+    /// Sets how long a page may be served stale.
+    pub(super) fn set_grace(&self, decision: &mut StoreDecision) {
+        let page = &self.conf.page;
+        let seconds = |time: std::time::Duration| time.as_secs() as u32;
+        let (stale, error) = match page.says_stale {
+            true => (seconds(page.stale), seconds(page.stale_error)),
+            false => (STALE_SECONDS, ERROR_SECONDS),
+        };
+        decision.stale_while_revalidate = stale;
+        decision.stale_if_error = error;
+    }
+}
+
+impl CacheTransaction {
+    /// Has the request ask, and be known, by a query without what advertisers add.
+    pub(crate) fn clean_query(&mut self, request: &mut Request, caching: &Caching) {
+        if !caching.is_magento() || request.role.part().is_some() {
+            return;
+        }
+        let is_read = matches!(request.method, Method::Get | Method::Head);
+        if clean_query(&request.head().target, is_read, &mut self.text) {
+            request.replace_query(&self.text);
+        }
+    }
+
+    /// Where what an upstream server answers is going.
+    pub(crate) fn look(&self) -> MagentoLook {
+        match self.is_kept() || self.way.is_collapsed {
+            true => MagentoLook::Shared,
+            false => MagentoLook::Passed,
+        }
+    }
+}
+
+/// Makes the fields of a response those that a client of Magento gets.
+pub(crate) fn show(
+    request: &Request,
+    fields: &mut FieldMap,
+    look: MagentoLook,
+    location: &CompiledLocation,
+) {
+    let Some(caching) = location.caching.as_ref().filter(|caching| caching.is_magento()) else {
+        return;
+    };
+    let hides = caching.conf.page.magento_hide;
+    deliver(fields, &MagentoDelivery { target: request.address(), look, hides });
+}
+
+/// Says of a kept answer that it is one.
+pub(super) fn say_kept(answer: &mut Answer, cache: &CacheTransaction) {
+    let fields = &mut answer.head.fields;
+    let grace: Option<&[u8]> = match answer.cached {
+        _ if cache.way.stand_in.is_some() => Some(b"unlimited (unhealthy server)"),
+        UpstreamCacheStatus::Stale | UpstreamCacheStatus::Updating => {
+            Some(b"normal (healthy server)")
+        }
+        _ => None,
+    };
+    if let Some(grace) = grace {
+        fields.push_text(b"Grace", grace);
+    }
+    let word: &[u8] =
+        if answer.cached == UpstreamCacheStatus::Revalidated { b"MISS" } else { b"HIT" };
+    fields.push_text(b"X-Magento-Cache-Debug", word);
+}
+
+/// Says what becomes of an answer that an upstream server gives.
+pub(super) fn say_asked(fields: &mut FieldMap, cache: &CacheTransaction) {
+    let word: &[u8] = match cache.look() {
+        MagentoLook::Shared => b"MISS",
+        MagentoLook::Passed => b"UNCACHEABLE",
+    };
+    fields.push_text(b"X-Magento-Cache-Debug", word);
+}
+
+/// Carries out a purge in all of `spaces`; how many objects it hit.
+pub(super) fn purge(store: &Store, spaces: &[NamespaceId], order: &MagentoOrder<'_>) -> u64 {
+    let in_space = |space: &NamespaceId| match &order.purge {
+        MagentoPurge::Everything => store.purge_all(*space, order.how),
+        MagentoPurge::Tags(tags) => tags
+            .iter()
+            .map(|tag| {
+                debug_assert!(!tag.ends_with(b"*"), "a tag of Magento is no prefix");
+                store.purge_tag(*space, TagScope::Public, tag, order.how)
+            })
+            .sum(),
+    };
+    spaces.iter().map(in_space).sum()
+}
+
+/// Whether a location, or one inside it, follows Magento's rules.
+pub(super) fn has_magento(http: &Http, id: LocationId) -> bool {
+    let location = http.location(id);
+    location.settings.cache.page.mode == PageMode::Magento
+        || location.nested.iter().any(|inner| has_magento(http, *inner))
+}
