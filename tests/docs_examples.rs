@@ -4,7 +4,7 @@ use std::fs;
 
 use bolide_testkit::origin::answer;
 use bolide_testkit::server::{Home, is_root, prelude};
-use bolide_testkit::{Response, TestServer, TestUpstream, wait_until};
+use bolide_testkit::{H1TestClient, Response, TestServer, TestUpstream, wait_until};
 
 use crate::BOLIDE;
 
@@ -26,7 +26,7 @@ const PAGES: [(&str, usize); 12] = [
     ("moving-from/caddy.md", 1),
     ("moving-from/litespeed.md", 1),
     ("moving-from/nginx.md", 1),
-    ("moving-from/varnish.md", 1),
+    ("moving-from/varnish.md", 2),
     ("operation.md", 1),
     ("page-cache.md", 2),
     ("php.md", 1),
@@ -108,8 +108,10 @@ fn start(example: &str) -> TestServer {
     let user = if is_root() { "user nobody;" } else { "" };
     let http = example
         .replace("/srv/shop/public", "@DIR@/www")
+        .replace("/srv/magento/pub", "@DIR@/www")
         .replace("/var/cache/bolide", "@DIR@/cache")
         .replace("user shop;", user)
+        .replace("user magento;", user)
         .replace("server {", "server { listen 127.0.0.1:@HTTP@;");
     TestServer::start(home, &format!("{}{http}", prelude(1)))
 }
@@ -184,6 +186,24 @@ fn what_replaces_the_directives_of_apache_does_what_they_did() {
     assert_eq!(server.get("/private/x").status, 401);
     let known = ask(&server, "GET /private/x", "Authorization: Basic YW5uOnNlY3JldA==");
     assert_eq!(known.status, 404);
+}
+
+#[test]
+fn magento_purges_at_the_listener_of_the_example() {
+    let example = examples("moving-from/varnish.md").remove(1);
+    let example = example.replace("listen 80;", "");
+    let server = start(&example.replace("127.0.0.1:6081", "127.0.0.1:@HTTPS@"));
+    wait_until("the pool to run", || server.get("/").status == 200);
+    let look = || {
+        let reply = server.get("/some/product?utm_source=a&x=1");
+        assert!(reply.text().ends_with("/some/product?x=1"), "{}", reply.text());
+        reply.header("x-magento-cache-debug").unwrap_or_default().to_owned()
+    };
+    assert_eq!([look(), look()], ["MISS", "HIT"]);
+    let purge = "PURGE / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Magento-Tags-Pattern: .*\r\n\r\n";
+    let reply = H1TestClient::connect(server.addr(1)).ask(purge);
+    assert_eq!((reply.status, &*reply.text()), (200, "Purged"));
+    assert_eq!(look(), "MISS");
 }
 
 #[test]

@@ -426,13 +426,14 @@ fn a_page_may_have_200_kilobytes_of_tags() {
 fn blocks_come_from_this_server_whatever_scheme_they_are_named_by() {
     let app = shop();
     let server = serve(&app);
-    let block = "target=/page_cache/block/esi/blocks/%5B%22menu%22%5D/";
+    let block = "target=/page_cache/block/esi/blocks/";
     let first = get(&server, "/esi", "").text();
     assert!(first.contains(block) && first.contains("<!-- BLOCK own -->own"), "{first}");
     let reply = get(&server, "/esi", "");
     assert_eq!((debug(&reply), reply.text()), ("HIT", first));
     assert_eq!(reply.header("cache-control"), Some(NO_STORE));
-    assert_eq!(app.count("/page_cache/block/esi/blocks/%5B%22menu%22%5D/"), 1);
+    let blocks = app.all().iter().filter(|asked| asked.target().contains("/esi/blocks/")).count();
+    assert_eq!(blocks, 1, "a block is kept as a page of its own");
 }
 
 #[test]
@@ -468,11 +469,11 @@ fn a_purge_reaches_every_server_of_magento_and_no_other() {
         Home::new(BOLIDE),
         &format!(
             "{}http {{{TYPES}
-             server {{ {LISTEN} server_name localhost; magento_cache on;
+             server {{ listen 127.0.0.1:@HTTP@; server_name localhost; magento_cache on;
                  location / {{ proxy_pass http://{at}; }} }}
-             server {{ {LISTEN} server_name second.test; root /srv/second; magento_cache on;
+             server {{ listen 127.0.0.1:@HTTP@; server_name second.test; root /srv/second; magento_cache on;
                  location / {{ proxy_pass http://{at}; }} }}
-             server {{ {LISTEN} server_name third.test; root /srv/third; page_cache auto;
+             server {{ listen 127.0.0.1:@HTTP@; server_name third.test; root /srv/third; page_cache auto;
                  page_cache_status_header on; location / {{ proxy_pass http://{at}; }} }} }}\n",
             prelude(1)
         ),

@@ -113,6 +113,31 @@ fn pages_are_not_cached_by_default() {
 }
 
 #[test]
+fn a_block_has_one_mode_and_an_inner_block_another() {
+    assert_eq!(page("magento_cache on;").mode, PageMode::Magento);
+    assert_eq!(page("magento_cache off; page_cache auto;").mode, PageMode::Auto);
+    for text in ["magento_cache on; page_cache auto;", "page_cache on; magento_cache on;"] {
+        let said = messages(&outcome(&format!("events {{}} http {{ {text} }}")));
+        let expected = "\"magento_cache\" and \"page_cache\" are in one block";
+        assert!(said.iter().any(|line| line.contains(expected)), "{text}: {said:?}");
+    }
+    let http = http(
+        "magento_cache on; server { location /a { page_cache auto; } \
+           location /b { magento_cache off; } location /c { magento_cache on; } \
+           location /d { page_cache off; } }",
+    );
+    for (name, mode) in [
+        ("/a", PageMode::Auto),
+        ("/b", PageMode::Off),
+        ("/c", PageMode::Magento),
+        ("/d", PageMode::Off),
+    ] {
+        let page = &cache(&http, name).page;
+        assert_eq!((page.mode, page.is_heard), (mode, true), "{name}");
+    }
+}
+
+#[test]
 fn everything_about_pages_can_be_said() {
     let page = page(
         "page_cache on; page_cache_lookup off; page_cache_private off; page_cache_default_ttl 5m; \

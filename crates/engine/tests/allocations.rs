@@ -56,6 +56,7 @@ fn a_warm_hit_allocates_nothing() {
         ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
         ("Accept-Encoding", "gzip, deflate, br"),
     ];
+    let variant = [("Cookie", "PHPSESSID=abcdefghijklmnopqrst; X-Magento-Vary=sha")];
     let validated = [("If-None-Match", "\"6553f100-3e8\"")];
     let ranged = [("Range", "bytes=0-99")];
     let cases = [
@@ -95,6 +96,10 @@ http {
         location / { fastcgi_pass unix:/run/x.sock; add_header X-One 1; }
     }
     server {
+        listen 80; server_name shop.test; magento_cache on;
+        location / { fastcgi_pass unix:/run/x.sock; }
+    }
+    server {
         listen 80; server_name front.test; page_cache auto;
         location / { try_files $uri /index.php; }
         location ~ \.php$ { fastcgi_pass unix:/run/x.sock; }
@@ -126,6 +131,8 @@ fn a_warm_hit_of_a_kept_answer_allocates_nothing() {
         ("page.test", "/p", &cookies),
         ("front.test", "/p", &cookies),
         ("front.test", "/p", &validated),
+        ("shop.test", "/p%20q?a=1&b=2", &variant),
+        ("shop.test", "/p?utm_source=x&b=2&a=1", &variant),
     ];
     for (host, path, fields) in cases {
         let first = world.ask(request(Method::Get, host, path, fields));

@@ -62,15 +62,29 @@ pub fn is_own(target: &[u8]) -> bool {
     if is_about_customer(target) || path_below(target) == b"health_check.php" {
         return true;
     }
-    let path = split_target(target).0;
-    // PERF: almost no path has an escape.
-    if memchr::memchr(b'%', path).is_none() {
-        return false;
-    }
     // However it is spelled, the application understands it.
-    let mut decoded = Vec::new();
-    bolide_http::uri::push_decoded(&mut decoded, path);
-    is_about_customer(&decoded)
+    let path = split_target(target).0;
+    let at = memchr::memchr_iter(b'/', path).chain(memchr::memchr_iter(b'%', path));
+    let mut starts = at.map(|at| decoded(&path[at..]));
+    memchr::memchr(b'%', path).is_some()
+        && starts.any(|rest| {
+            let begins = |word: &[u8]| rest.clone().take(word.len()).eq(word.iter().copied());
+            begins(b"/customer") || begins(b"/checkout")
+        })
+}
+
+/// The bytes of a path, its escapes decoded.
+fn decoded(path: &[u8]) -> impl Iterator<Item = u8> + Clone {
+    let mut rest = path;
+    std::iter::from_fn(move || {
+        let digit = |at: usize| rest.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        let (byte, len) = match (rest.first()?, digit(1), digit(2)) {
+            (b'%', Some(high), Some(low)) => ((high << 4 | low) as u8, 3),
+            (byte, _, _) => (*byte, 1),
+        };
+        rest = &rest[len..];
+        Some(byte)
+    })
 }
 
 /// Why a GET or HEAD is not looked up, if it is not.

@@ -53,6 +53,8 @@ fn what_is_one_visitors_own_passes() {
         "/de/checkout/cart?x=1",
         "/a?back=/customer",
         "/%63ustomer/account",
+        "/de%2fc%75stomer/account",
+        "/a%20b/check%6Fut",
         "/health_check.php",
         "/pub/health_check.php",
         "/media/a.png",
@@ -61,7 +63,7 @@ fn what_is_one_visitors_own_passes() {
         assert_eq!(bypass(target, &[]), Some(Bypass::Magento), "{target}");
     }
     let named = [("Cookie", "PHPSESSID=0123456789abcdef"), ("Authorization", "Basic x")];
-    for target in ["/", "/a.html", "/custom", "/mediated/a", "/a/media/x"] {
+    for target in ["/", "/a.html", "/%zz/%", "/%63ustom", "/custom", "/mediated/a", "/a/media/x"] {
         assert_eq!(bypass(target, &named), None, "{target}");
     }
     let token = ("Authorization", "Bearer x");
