@@ -339,13 +339,28 @@ fn tags_are_purged_one_by_one_and_all_at_once() {
     for fields in [
         "X-Magento-Tags-Pattern: .*\r\n",
         "X-Pool: web1\r\n",
-        // What is no list of tags drops whatever it may mean.
         "X-Magento-Tags-Pattern: (^|,)cat_.*\r\n",
     ] {
         fill();
         assert_eq!(purge(&server, fields).status, 200);
         assert_eq!(state(), ["MISS"; 3], "{fields}");
     }
+    for (fields, expected) in [
+        ("X-Magento-Tags-Pattern: (^|,)cat_p_[0-9]+(,|$)\r\n", ["MISS", "MISS", "HIT"]),
+        ("X-Magento-Tags-Pattern: cat_c\r\n", ["HIT", "HIT", "MISS"]),
+        ("X-Pool: web2\r\n", ["HIT"; 3]),
+        ("X-Pool: ^web\r\nX-Magento-Tags-Pattern: nothing\r\n", ["MISS"; 3]),
+    ] {
+        fill();
+        // The same one as often as a deployment may send it.
+        for _ in 0..100 {
+            assert_eq!(purge(&server, fields).status, 200);
+        }
+        assert_eq!(state(), expected, "{fields}");
+        assert_eq!(state(), ["HIT"; 3], "what came since is not hit: {fields}");
+    }
+    assert_eq!(purge(&server, "X-Magento-Tags-Pattern: (\r\n").status, 400);
+    assert_eq!(state(), ["HIT"; 3]);
 }
 
 #[test]

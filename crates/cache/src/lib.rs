@@ -50,6 +50,7 @@
 //! how)`, `purge_private(site, Some(session) | None, how)`. Each returns the number of purged
 //! objects.
 
+mod bans;
 mod decisions;
 pub mod disk;
 mod fills;
@@ -71,6 +72,7 @@ mod store_index;
 mod tags;
 mod whole;
 
+pub use bans::{BanField, is_ban};
 pub use decisions::{DECISIONS_MAX, DecisionClass, DecisionNote, DecisionRecord};
 pub use front::{Front, Memo};
 pub use growing::{Follow, Follower, GrowingObject, GrowthRead, Waited, Waiter, Wakes};

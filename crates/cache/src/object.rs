@@ -631,10 +631,12 @@ impl Object {
         let generation = tags.generation();
         let known = self.known.load(Ordering::Acquire);
         if known < generation {
-            match tags.verdict(self.tags(), known) {
-                TagVerdict::Dead => return TagVerdict::Dead,
-                TagVerdict::Stale => self.marks.soften(),
-                TagVerdict::Good => {}
+            for verdict in [tags.verdict(self.tags(), known), tags.bans.verdict(self, known)] {
+                match verdict {
+                    TagVerdict::Dead => return TagVerdict::Dead,
+                    TagVerdict::Stale => self.marks.soften(),
+                    TagVerdict::Good => {}
+                }
             }
             self.known.fetch_max(generation, Ordering::AcqRel);
         }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::bans::{BanField, BanPattern};
 use crate::disk::journal::Echo;
 use crate::disk::{DiskPurgeTarget, Filed};
 use crate::key::{CacheKey, KeyBuilder, NamespaceId, SessionKey};
@@ -73,11 +74,53 @@ impl Store {
             (DiskPurgeTarget::Private, _) => {
                 self.tags.purge_root(namespace, &TagRoot::Private, how, note)
             }
+            (DiskPurgeTarget::Matching(field, text), _) => {
+                let Some(pattern) = BanPattern::new(field, text) else {
+                    return self.carry_out(namespace, scope, DiskPurgeTarget::All, how, echo);
+                };
+                let is_pending = self.ban(namespace, pattern, how, note);
+                match is_pending {
+                    true => 0,
+                    false => self.carry_out(namespace, scope, DiskPurgeTarget::All, how, echo),
+                }
+            }
             (DiskPurgeTarget::Everything, _) => [DiskPurgeTarget::All, DiskPurgeTarget::Private]
                 .map(|target| self.carry_out(namespace, TagScope::Public, target, how, echo))
                 .iter()
                 .sum(),
         }
+    }
+
+    /// Purges the objects whose `field` matches the expression `text`, each when it is next looked
+    /// at. An expression that is none purges everything.
+    pub fn purge_matching(
+        &self,
+        namespace: NamespaceId,
+        field: BanField,
+        text: &[u8],
+        how: TagPurge,
+    ) {
+        let target = DiskPurgeTarget::Matching(field, text);
+        self.carry_out(namespace, TagScope::Public, target, how, Echo::First);
+    }
+
+    /// Whether the ban is pending; false if there are too many. Fills in progress, whose heads may
+    /// not be there yet, count as hit.
+    fn ban(
+        &self,
+        namespace: NamespaceId,
+        pattern: BanPattern,
+        how: TagPurge,
+        note: impl FnOnce(u64),
+    ) -> bool {
+        let mut is_pending = false;
+        self.tags.purge_by(|sequence| {
+            note(sequence);
+            is_pending = self.tags.bans.add(namespace, pattern, how, sequence);
+            self.index.doom_fills(|own| (own.namespace == namespace).then_some(how));
+            0
+        });
+        is_pending
     }
 
     /// Purges all public objects of a namespace.

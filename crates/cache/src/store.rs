@@ -69,6 +69,8 @@ struct Sweep {
     shard: usize,
     place: u32,
     stripe: usize,
+    /// Whether an object that is purged had to stay.
+    is_partial: bool,
 }
 
 /// The store of a process.
@@ -424,8 +426,9 @@ impl Store {
                     Freshness::Old => now_ms >= object.times().error_until_ms(),
                     Freshness::Fresh | Freshness::Stale => false,
                 };
-                if useless && !object.marks().is_refreshing() {
-                    gone.push(shard.take(place));
+                match object.marks().is_refreshing() {
+                    false if useless => gone.push(shard.take(place)),
+                    is_refreshing => sweep.is_partial |= useless && is_refreshing,
                 }
             }
             drop(shard);
@@ -436,6 +439,9 @@ impl Store {
             if end >= places {
                 (sweep.place, sweep.shard) = (0, (sweep.shard + 1) % SHARDS);
                 shards += 1;
+                if sweep.shard == 0 && !std::mem::take(&mut sweep.is_partial) {
+                    self.tags.bans.end_lap(self.floor());
+                }
             }
         }
         sweep.stripe += 1;

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::bans::Bans;
 use crate::key::{Hash, NamespaceId, SessionKey};
 use crate::segments::Segments;
 
@@ -144,6 +145,7 @@ pub struct TagTable {
     generation: AtomicU64,
     /// Held during a whole purge.
     recent: Mutex<Recent>,
+    pub(crate) bans: Bans,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -198,6 +200,7 @@ impl TagTable {
             free: Mutex::default(),
             generation: AtomicU64::new(1),
             recent: Mutex::default(),
+            bans: Bans::default(),
         }
     }
 

@@ -329,6 +329,16 @@ impl<'a> Record<'a> {
             && self.sums.len() as u64 == self.body_len.div_ceil(CHUNK as u64).saturating_mul(8)
     }
 
+    /// The stored fields, name and value.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let mut rest = self.head.get(8..).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (name, value, next) = split_field(rest)?;
+            rest = next;
+            Some((name, value))
+        })
+    }
+
     /// The size of the head, which is the offset of the body.
     #[must_use]
     pub const fn size(&self) -> usize {

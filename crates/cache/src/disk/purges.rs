@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 
+use crate::bans::{BanField, BanPattern};
 use crate::disk::format::{Record, iter_tags};
 use crate::key::Hash;
 use crate::object::ObjectKind;
 use crate::tags::{TagPurge, TagVerdict};
 
-/// LIMIT: purges by prefix; one more becomes a purge of everything.
+/// LIMIT: purges by prefix, and by expression; one more becomes a purge of everything.
 const BEGINNINGS_MAX: usize = 256;
 /// LIMIT: purges by name; one more becomes a purge of everything.
 const NAMES_MAX: usize = 1 << 20;
@@ -32,6 +33,8 @@ pub enum DiskPurgeTarget<'a> {
     Private,
     /// Every object: the targets of earlier purges are unknown.
     Everything,
+    /// Objects whose field matches an expression.
+    Matching(BanField, &'a [u8]),
 }
 
 impl<'a> DiskPurgeTarget<'a> {
@@ -44,6 +47,8 @@ impl<'a> DiskPurgeTarget<'a> {
             Self::All => (4, b""),
             Self::Private => (5, b""),
             Self::Everything => (6, b""),
+            Self::Matching(BanField::Tags, text) => (7, text),
+            Self::Matching(BanField::Pool, text) => (8, text),
         }
     }
 
@@ -56,6 +61,8 @@ impl<'a> DiskPurgeTarget<'a> {
             4 => Self::All,
             5 => Self::Private,
             6 => Self::Everything,
+            7 => Self::Matching(BanField::Tags, text),
+            8 => Self::Matching(BanField::Pool, text),
             _ => return None,
         })
     }
@@ -113,11 +120,19 @@ struct Beginning {
     mark: Mark,
 }
 
+#[derive(Debug)]
+struct DiskBan {
+    namespace: Box<[u8]>,
+    pattern: BanPattern,
+    mark: Mark,
+}
+
 /// The purges that files are checked against.
 #[derive(Debug, Default)]
 pub(crate) struct Purges {
     names: HashMap<[u64; 2], Mark>,
     beginnings: Vec<Beginning>,
+    bans: Vec<DiskBan>,
     /// Objects with a smaller number are dead.
     floor: u64,
 }
@@ -141,7 +156,7 @@ const fn worse(a: TagVerdict, b: TagVerdict) -> TagVerdict {
 impl Purges {
     /// The number of remembered purges.
     pub(crate) fn len(&self) -> usize {
-        self.names.len() + self.beginnings.len()
+        self.names.len() + self.beginnings.len() + self.bans.len()
     }
 
     /// The number below which all objects are dead.
@@ -155,6 +170,7 @@ impl Purges {
         let (kind, text) = target.parts();
         match target {
             DiskPurgeTarget::Everything => self.raise(sequence),
+            DiskPurgeTarget::Matching(field, text) => self.ban(field, text, order),
             DiskPurgeTarget::TagsFrom(_) | DiskPurgeTarget::UrlsFrom(_) => {
                 let is_url = matches!(target, DiskPurgeTarget::UrlsFrom(_));
                 let same = self.beginnings.iter_mut().find(|known| {
@@ -192,19 +208,39 @@ impl Purges {
         }
     }
 
+    fn ban(&mut self, field: BanField, text: &[u8], order: &DiskPurge<'_>) {
+        let same = self
+            .bans
+            .iter_mut()
+            .find(|known| *known.namespace == *order.namespace && known.pattern.is(field, text));
+        if let Some(known) = same {
+            return known.mark.strike(order.how, order.sequence);
+        }
+        let pattern = BanPattern::new(field, text).filter(|_| self.bans.len() < BEGINNINGS_MAX);
+        let Some(pattern) = pattern else { return self.raise(order.sequence) };
+        let mut mark = Mark::default();
+        mark.strike(order.how, order.sequence);
+        self.bans.push(DiskBan { namespace: order.namespace.into(), pattern, mark });
+    }
+
     /// Makes all objects with a smaller number dead, and drops the purges that this covers.
     pub(crate) fn raise(&mut self, sequence: u64) {
         self.floor = self.floor.max(sequence);
         let floor = self.floor;
         self.names.retain(|_, mark| mark.dead.max(mark.stale) > floor);
         self.beginnings.retain(|known| known.mark.dead.max(known.mark.stale) > floor);
-        debug_assert!(self.len() <= NAMES_MAX + BEGINNINGS_MAX, "remembered purges are bounded");
+        self.bans.retain(|known| known.mark.dead.max(known.mark.stale) > floor);
+        debug_assert!(
+            self.len() <= NAMES_MAX + 2 * BEGINNINGS_MAX,
+            "remembered purges are bounded"
+        );
     }
 
     /// Drops the purges that every remaining file was checked against.
     pub(crate) fn forget_until(&mut self, sequence: u64) {
         self.names.retain(|_, mark| mark.dead.max(mark.stale) > sequence);
         self.beginnings.retain(|known| known.mark.dead.max(known.mark.stale) > sequence);
+        self.bans.retain(|known| known.mark.dead.max(known.mark.stale) > sequence);
     }
 
     /// The effect of the purges on a file.
@@ -241,6 +277,13 @@ impl Purges {
                     is_ours(if is_public { public } else { own }) && tag.starts_with(&known.text)
                 })
         };
+        let bans = self.bans.iter().filter(|known| *known.namespace == *record.namespace);
+        for known in bans.filter(|known| known.mark.verdict(record.sequence) != TagVerdict::Good) {
+            let is_hit = record.kind == ObjectKind::Content && known.pattern.hits(record.fields());
+            if is_hit {
+                verdict = worse(verdict, known.mark.verdict(record.sequence));
+            }
+        }
         self.beginnings
             .iter()
             .filter(hits)

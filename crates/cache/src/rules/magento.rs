@@ -26,6 +26,9 @@ const VARY: &[u8] = b"X-Magento-Vary";
 /// The field that names the variant of a GraphQL response.
 const CACHE_ID: &[u8] = b"X-Magento-Cache-Id";
 
+/// The field with the tags of a response; stored objects have it, clients do not.
+pub const TAGS: &[u8] = b"X-Magento-Tags";
+
 /// Whether the address of a request is one of GraphQL.
 fn is_graphql(target: &[u8]) -> bool {
     contains(target, b"/graphql")

@@ -625,6 +625,13 @@ fn kept_head(
     if decision.esi {
         fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
     }
+    if caching.is_magento() {
+        // Bans are about it as it was sent.
+        let lines: Vec<&[u8]> = answer.all_text(rules::magento::TAGS).collect();
+        if !lines.is_empty() {
+            fields.push_text(rules::magento::TAGS, &lines.join(&b","[..]));
+        }
+    }
     let mut tags = Tags::default();
     if caching.is_page() {
         if !caching.conf.page.trusted.is_empty() {

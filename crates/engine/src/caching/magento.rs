@@ -98,9 +98,21 @@ pub(super) fn say_asked(fields: &mut FieldMap, cache: &CacheTransaction) {
     fields.push_text(b"X-Magento-Cache-Debug", word);
 }
 
-/// Carries out a purge in all of `spaces`; how many objects it hit.
+/// Whether a purge has an expression that is none.
+pub(super) fn is_unclear(order: &MagentoOrder<'_>) -> bool {
+    order.purges.iter().any(|purge| match purge {
+        MagentoPurge::Matching(field, text) => !bolide_cache::is_ban(*field, text),
+        MagentoPurge::Tags(_) | MagentoPurge::Everything => false,
+    })
+}
+
+/// Carries out a purge in all of `spaces`; how many objects it hit, as far as that is known.
 pub(super) fn purge(store: &Store, spaces: &[NamespaceId], order: &MagentoOrder<'_>) -> u64 {
-    let in_space = |space: &NamespaceId| match &order.purge {
+    let in_space = |space: &NamespaceId, purge: &MagentoPurge<'_>| match purge {
+        MagentoPurge::Matching(field, text) => {
+            store.purge_matching(*space, *field, text, order.how);
+            0
+        }
         MagentoPurge::Everything => store.purge_all(*space, order.how),
         MagentoPurge::Tags(tags) => tags
             .iter()
@@ -110,7 +122,11 @@ pub(super) fn purge(store: &Store, spaces: &[NamespaceId], order: &MagentoOrder<
             })
             .sum(),
     };
-    spaces.iter().map(in_space).sum()
+    let each = order.purges.iter().map(|purge| {
+        let hit: u64 = spaces.iter().map(|space| in_space(space, purge)).sum();
+        hit
+    });
+    each.sum()
 }
 
 /// Whether a location, or one inside it, follows Magento's rules.

@@ -186,6 +186,10 @@ fn purge_magento(
         let text = b"X-Magento-Tags-Pattern or X-Pool header required".to_vec();
         return (!is_other).then(|| say(answer, request, 400, text, site, ctx));
     };
+    if magento::is_unclear(&order) {
+        let text = b"Nothing is purged: not a regular expression".to_vec();
+        return Some(say(answer, request, 400, text, site, ctx));
+    }
     if request.is_dry() {
         return Some(say(answer, request, 200, Vec::new(), site, ctx));
     }

@@ -1,10 +1,11 @@
 //! What a `PURGE` of Magento selects: `X-Magento-Tags-Pattern` and `X-Pool`.
 //!
-//! Owns the form in which Magento names tags, a list of `((^|,)TAG(,|$))`. What it does not know to
-//! be such a list selects everything: a purge may drop too much, never too little.
+//! Owns the form in which Magento names tags, a list of `((^|,)TAG(,|$))`. Any other expression is a
+//! ban, and `.*` is everything.
 
 use bolide_http::FieldMap;
 
+use crate::bans::BanField;
 use crate::rules::line_protocol::ORDERS_MAX;
 use crate::tags::TagPurge;
 
@@ -17,6 +18,8 @@ const BEHIND: &[u8] = b"(,|$))";
 pub enum MagentoPurge<'a> {
     /// The objects with one of these tags.
     Tags(Vec<&'a [u8]>),
+    /// The objects whose field matches.
+    Matching(BanField, &'a [u8]),
     /// All objects.
     Everything,
 }
@@ -24,8 +27,8 @@ pub enum MagentoPurge<'a> {
 /// A purge and its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MagentoOrder<'a> {
-    /// What it selects.
-    pub purge: MagentoPurge<'a>,
+    /// What it selects, one after the other.
+    pub purges: Vec<MagentoPurge<'a>>,
     /// `X-Magento-Purge-Soft: 1` makes stale.
     pub how: TagPurge,
 }
@@ -33,18 +36,28 @@ pub struct MagentoOrder<'a> {
 /// The purge that the fields of a request ask for; none if they have neither of Magento's.
 #[must_use]
 pub fn magento_purge(fields: &FieldMap) -> Option<MagentoOrder<'_>> {
-    let is_pool = fields.get_text(b"X-Pool").is_some();
-    let mut patterns = fields.all_text(b"X-Magento-Tags-Pattern").peekable();
-    if !is_pool && patterns.peek().is_none() {
+    let patterns = fields.all_text(b"X-Magento-Tags-Pattern").map(of_tags);
+    let pools = fields.all_text(b"X-Pool").map(|pool| match pool {
+        b".*" => MagentoPurge::Everything,
+        _ => MagentoPurge::Matching(BanField::Pool, pool),
+    });
+    let purges: Vec<_> = patterns.chain(pools).collect();
+    if purges.is_empty() {
         return None;
     }
-    let mut tags = Vec::new();
-    // Which pool an object came from is not known of what lies on disk.
-    let is_list = !is_pool && patterns.all(|pattern| push_tags(pattern, &mut tags));
-    let purge = if is_list { MagentoPurge::Tags(tags) } else { MagentoPurge::Everything };
     let is_soft = fields.get_text(b"X-Magento-Purge-Soft") == Some(b"1");
     let how = if is_soft { TagPurge::Stale } else { TagPurge::Dead };
-    Some(MagentoOrder { purge, how })
+    Some(MagentoOrder { purges, how })
+}
+
+/// What a pattern of tags selects.
+fn of_tags(pattern: &[u8]) -> MagentoPurge<'_> {
+    let mut tags = Vec::new();
+    match pattern {
+        b".*" => MagentoPurge::Everything,
+        _ if push_tags(pattern, &mut tags) => MagentoPurge::Tags(tags),
+        _ => MagentoPurge::Matching(BanField::Tags, pattern),
+    }
 }
 
 /// Appends the tags of a pattern; false if it is not such a list.
@@ -96,6 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{MagentoPurge, magento_purge};
+    use crate::bans::BanField;
     use crate::tags::TagPurge;
 
     fn fields(rows: &[(&str, &str)]) -> FieldMap {
@@ -106,20 +120,24 @@ mod tests {
 
     fn tags(pattern: &str) -> Option<Vec<String>> {
         let fields = fields(&[("X-Magento-Tags-Pattern", pattern)]);
-        match magento_purge(&fields)?.purge {
-            MagentoPurge::Tags(tags) => {
+        match &magento_purge(&fields)?.purges[..] {
+            [MagentoPurge::Tags(tags)] => {
                 Some(tags.iter().map(|tag| String::from_utf8_lossy(tag).into_owned()).collect())
             }
-            MagentoPurge::Everything => None,
+            [MagentoPurge::Everything] => (pattern == ".*").then(Vec::new),
+            [MagentoPurge::Matching(BanField::Tags, text)] => {
+                assert_eq!(*text, pattern.as_bytes());
+                None
+            }
+            other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn a_list_of_tags_is_one_and_everything_else_is_everything() {
+    fn a_list_of_tags_is_one_and_everything_else_is_a_ban() {
         assert_eq!(tags("((^|,)cat_p_1(,|$))").unwrap(), ["cat_p_1"]);
         assert_eq!(tags("((^|,)cms_b_a-b(,|$))|((^|,)FPC(,|$))").unwrap(), ["cms_b_a-b", "FPC"]);
         for pattern in [
-            ".*",
             "",
             "cat_p_1",
             "((^|,)cat_p.*(,|$))",
@@ -141,16 +159,13 @@ mod tests {
         assert_eq!(magento_purge(&fields(&[("Host", "a"), ("X-Magento-Purge-Soft", "1")])), None);
         let soft = fields(&[("X-Pool", "web"), ("X-Magento-Purge-Soft", "1")]);
         let order = magento_purge(&soft).unwrap();
-        assert_eq!((order.purge, order.how), (MagentoPurge::Everything, TagPurge::Stale));
-        let both = fields(&[("X-Magento-Tags-Pattern", "((^|,)a(,|$))"), ("X-Pool", "web")]);
-        assert_eq!(magento_purge(&both).unwrap().purge, MagentoPurge::Everything);
-        let twice = [("X-Magento-Tags-Pattern", "((^|,)a(,|$))"); 2];
-        let two = fields(&twice);
-        let order = magento_purge(&two).unwrap();
-        assert_eq!(
-            (order.purge, order.how),
-            (MagentoPurge::Tags(vec![b"a", b"a"]), TagPurge::Dead)
-        );
+        let pool = MagentoPurge::Matching(BanField::Pool, b"web");
+        assert_eq!((order.purges, order.how), (vec![pool.clone()], TagPurge::Stale));
+        let list = ("X-Magento-Tags-Pattern", "((^|,)a(,|$))");
+        let all = fields(&[list, ("X-Pool", "web"), ("X-Magento-Tags-Pattern", ".*")]);
+        let order = magento_purge(&all).unwrap();
+        let expected = vec![MagentoPurge::Tags(vec![b"a"]), MagentoPurge::Everything, pool];
+        assert_eq!((order.purges, order.how), (expected, TagPurge::Dead));
     }
 
     proptest! {
