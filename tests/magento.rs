@@ -51,7 +51,7 @@ impl Shop {
             }
             None => self.groups.lock().unwrap().get(&session).cloned().unwrap_or_default(),
         };
-        let (status, mut fields) = fields_of(path, &request.field("host").unwrap_or_default());
+        let (status, mut fields) = fields_of(path);
         // As Magento does: the cookie, where it differs from the default; else one that is there goes.
         if !group.is_empty() {
             let _ = write!(fields, "\nSet-Cookie: X-Magento-Vary=sha-{group}; path=/; HttpOnly");
@@ -77,7 +77,7 @@ impl Shop {
 }
 
 /// The status and the fields of a page.
-fn fields_of(path: &str, _host: &str) -> (&'static str, String) {
+fn fields_of(path: &str) -> (&'static str, String) {
     let name = path.rsplit('/').next().unwrap_or_default();
     let page = format!("{PUBLIC}\n{HTML}\nX-Magento-Tags: cat_{name},FPC\nX-Pool: web1");
     let fields = match path {

@@ -118,6 +118,7 @@ impl Bans {
             None if pending.len() >= BANS_MAX => return false,
             None => pending.push(Ban { namespace, pattern, how, generation, lap }),
         }
+        debug_assert!(pending.len() <= BANS_MAX, "pending bans are bounded");
         self.count.store(pending.len(), Ordering::Release);
         true
     }

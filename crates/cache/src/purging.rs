@@ -114,12 +114,14 @@ impl Store {
         note: impl FnOnce(u64),
     ) -> bool {
         let mut is_pending = false;
+        let before = self.tags.generation();
         self.tags.purge_by(|sequence| {
             note(sequence);
             is_pending = self.tags.bans.add(namespace, pattern, how, sequence);
             self.index.doom_fills(|own| (own.namespace == namespace).then_some(how));
             0
         });
+        debug_assert!(self.tags.generation() > before, "objects from before look at the ban");
         is_pending
     }
 

@@ -218,6 +218,7 @@ impl Purges {
         }
         let pattern = BanPattern::new(field, text).filter(|_| self.bans.len() < BEGINNINGS_MAX);
         let Some(pattern) = pattern else { return self.raise(order.sequence) };
+        debug_assert!(self.bans.len() < BEGINNINGS_MAX, "bans are bounded");
         let mut mark = Mark::default();
         mark.strike(order.how, order.sequence);
         self.bans.push(DiskBan { namespace: order.namespace.into(), pattern, mark });

@@ -113,6 +113,7 @@ pub fn variant<'a>(facts: &Facts<'a>, cookies: &Cookies<'a>, mut take: impl FnMu
     if !is_graphql {
         return;
     }
+    debug_assert!(id.is_none_or(|id| !id.contains(&b'\n')), "a field has one line");
     let is_authorized = id.is_some() && has_bearer(facts.fields);
     take(KeyPiece::GraphQl(b"authorized", is_authorized.then_some(&b"1"[..])));
     for name in [CACHE_ID, b"Store", b"Content-Currency"] {

@@ -261,8 +261,7 @@ impl Fill {
         // One that is too long for a key has no private cache.
         let own = SessionKey::new(&session);
         let mut decision = rules::decide(&caching.policy, &facts, &answer, own.is_some());
-        let remembered = decision.remembered.map(|seconds| u64::from(seconds) * 1000);
-        self.pass_ms = remembered.unwrap_or(PASS_MS);
+        self.pass_ms = decision.remembered.map_or(PASS_MS, |seconds| u64::from(seconds) * 1000);
         self.purge(&decision.purges, &facts, caching, &session);
         self.flush_again(&facts, caching);
         decision.esi &= head.fields.get(Name::ContentEncoding).is_none();

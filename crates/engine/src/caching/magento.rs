@@ -4,37 +4,15 @@
 //! cut from a query is cut before anything looks at it, so that one key is one question.
 
 use bolide_cache::rules::magento::{
-    ERROR_SECONDS, MagentoDelivery, MagentoLook, MagentoOrder, MagentoPurge, STALE_SECONDS,
-    clean_query, deliver,
+    MagentoDelivery, MagentoLook, MagentoOrder, MagentoPurge, clean_query, deliver,
 };
-use bolide_cache::rules::{Mode, StoreDecision};
 use bolide_cache::{NamespaceId, Store, TagScope};
-use bolide_conf::model::{Http, LocationId, PageMode};
 use bolide_http::{FieldMap, Method};
 
 use crate::answer::Answer;
 use crate::caching::{CacheTransaction, Caching, UpstreamCacheStatus};
 use crate::request::Request;
 use crate::site::CompiledLocation;
-
-impl Caching {
-    /// Whether it follows Magento's rules.
-    pub(crate) const fn is_magento(&self) -> bool {
-        matches!(self.policy.mode, Mode::Magento)
-    }
-
-    /// Sets how long a page may be served stale.
-    pub(super) fn set_grace(&self, decision: &mut StoreDecision) {
-        let page = &self.conf.page;
-        let seconds = |time: std::time::Duration| time.as_secs() as u32;
-        let (stale, error) = match page.says_stale {
-            true => (seconds(page.stale), seconds(page.stale_error)),
-            false => (STALE_SECONDS, ERROR_SECONDS),
-        };
-        decision.stale_while_revalidate = stale;
-        decision.stale_if_error = error;
-    }
-}
 
 impl CacheTransaction {
     /// Has the request ask, and be known, by a query without what advertisers add.
@@ -73,6 +51,7 @@ pub(crate) fn show(
 
 /// Says of a kept answer that it is one.
 pub(super) fn say_kept(answer: &mut Answer, cache: &CacheTransaction) {
+    debug_assert!(answer.cached.is_kept(), "what is served out of the store says so");
     let fields = &mut answer.head.fields;
     let grace: Option<&[u8]> = match answer.cached {
         _ if cache.way.stand_in.is_some() => Some(b"unlimited (unhealthy server)"),
@@ -122,16 +101,10 @@ pub(super) fn purge(store: &Store, spaces: &[NamespaceId], order: &MagentoOrder<
             })
             .sum(),
     };
+    debug_assert!(!order.purges.is_empty(), "a purge of Magento selects something");
     let each = order.purges.iter().map(|purge| {
         let hit: u64 = spaces.iter().map(|space| in_space(space, purge)).sum();
         hit
     });
     each.sum()
-}
-
-/// Whether a location, or one inside it, follows Magento's rules.
-pub(super) fn has_magento(http: &Http, id: LocationId) -> bool {
-    let location = http.location(id);
-    location.settings.cache.page.mode == PageMode::Magento
-        || location.nested.iter().any(|inner| has_magento(http, *inner))
 }

@@ -8,14 +8,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_cache::disk::{DiskTree, DiskTreeSettings};
-use bolide_cache::rules::{self, CachePolicy, Heuristic, Ignore, Mode, QueryRules, Valid, Valids};
+use bolide_cache::rules::magento::{ERROR_SECONDS, STALE_SECONDS};
+use bolide_cache::rules::{
+    self, CachePolicy, Heuristic, Ignore, Mode, QueryRules, StoreDecision, Valid, Valids,
+};
 use bolide_cache::{NamespaceId, Object, Store};
 use bolide_conf::Template;
-use bolide_conf::model::{self, CacheSettings, Http, PageMode, VaryBy, ZoneUse};
+use bolide_conf::model::{self, CacheSettings, Http, LocationId, PageMode, VaryBy, ZoneUse};
 use bolide_http::FieldMap;
 use bolide_upstream::Cause;
-
-use crate::caching::magento::has_magento;
 
 /// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
 const USES_MAX: usize = 65_536;
@@ -183,6 +184,24 @@ impl Caching {
     }
 }
 
+impl Caching {
+    /// Whether it follows Magento's rules.
+    pub(crate) const fn is_magento(&self) -> bool {
+        matches!(self.policy.mode, Mode::Magento)
+    }
+
+    /// Sets how long a page may be served stale.
+    pub(super) fn set_grace(&self, decision: &mut StoreDecision) {
+        let page = &self.conf.page;
+        let (stale, error) = match page.says_stale {
+            true => (seconds(page.stale), seconds(page.stale_error)),
+            false => (STALE_SECONDS, ERROR_SECONDS),
+        };
+        decision.stale_while_revalidate = stale;
+        decision.stale_if_error = error;
+    }
+}
+
 fn seconds(time: std::time::Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
@@ -270,6 +289,13 @@ fn page_policy(settings: &model::LocationSettings) -> CachePolicy {
 fn site_name(http: &Http, server: &model::ServerConf) -> String {
     let root = &http.location(server.root).settings.root;
     format!("page:{:?} {:?}", server.names.first(), root.path)
+}
+
+/// Whether a location, or one inside it, follows Magento's rules.
+fn has_magento(http: &Http, id: LocationId) -> bool {
+    let location = http.location(id);
+    location.settings.cache.page.mode == PageMode::Magento
+        || location.nested.iter().any(|inner| has_magento(http, *inner))
 }
 
 /// The store that a site keeps answers in, and where in it.

@@ -61,6 +61,7 @@ pub fn deliver(fields: &mut FieldMap, delivery: &MagentoDelivery<'_>) {
     for name in [&b"Pragma"[..], b"Expires", b"Cache-Control"] {
         fields.remove_text(name);
     }
+    debug_assert!(fields.get(Name::CacheControl).is_none(), "one field says what may be kept");
     fields.push_text(b"Pragma", b"no-cache");
     fields.push_text(b"Expires", b"-1");
     fields.push_text(b"Cache-Control", NO_STORE);

@@ -70,6 +70,7 @@ fn push_tags<'a>(pattern: &'a [u8], tags: &mut Vec<&'a [u8]>) -> bool {
         if tag.is_empty() || !tag.iter().all(|byte| is_literal(*byte)) || tags.len() >= ORDERS_MAX {
             return false;
         }
+        debug_assert!(!tag.contains(&b'*'), "a tag is no prefix");
         tags.push(tag);
         match &begun[end + BEHIND.len()..] {
             [] => return true,

@@ -49,9 +49,7 @@ const AT_HAND: usize = 64;
 fn is_marketing(name: &[u8]) -> bool {
     let are_letters = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_lowercase);
     NAMES.contains(&name)
-        || BEGINNINGS
-            .iter()
-            .any(|start| name.strip_prefix(*start).is_some_and(|rest| are_letters(rest)))
+        || BEGINNINGS.iter().any(|start| name.strip_prefix(*start).is_some_and(are_letters))
         || name.strip_prefix(b"mk").is_some_and(|rest| rest.len() == 3 && are_letters(rest))
 }
 
@@ -93,6 +91,7 @@ fn push_clean(query: &[u8], marketing: Marketing, out: &mut Vec<u8>) -> bool {
         }
     };
     all.sort_unstable();
+    debug_assert_eq!(all.len(), count, "each parameter that stays is there once");
     for (number, piece) in all.iter().enumerate() {
         if number > 0 {
             out.push(b'&');

@@ -91,6 +91,7 @@ pub(crate) fn decide(
     if answer.status == 200 && answer.body_len == Some(0) {
         return Err(StoreRefusal::Empty);
     }
+    debug_assert!(!http.private, "a private response is stored for no visitor");
     vary(policy, answer, &Said::of(AnswerSource::CacheControl), decision)?;
     decision.rekey = true;
     Ok(())
