@@ -147,6 +147,23 @@ pub(crate) struct Request {
     pub(crate) trace: Option<Box<Trace>>,
 }
 
+/// Asks by `query` instead of the one that was sent. A query that the configuration made stays.
+pub(crate) fn replace_query(request: &mut Request, query: &[u8]) {
+    let Some(head) = &mut request.held else { return };
+    let Some(at) = memchr::memchr(b'?', &head.target) else { return };
+    let is_as_sent = request.args.as_deref().unwrap_or_default() == &head.target[at + 1..];
+    head.target.truncate(at);
+    if !query.is_empty() {
+        head.target.push(b'?');
+        head.target.extend_from_slice(query);
+    }
+    match (is_as_sent, query) {
+        (true, []) => request.drop_args(),
+        (true, _) => request.set_args(query),
+        (false, _) => {}
+    }
+}
+
 /// The host that was normalised last.
 ///
 /// PERF: a client names the same one in most of its requests.
@@ -393,23 +410,6 @@ impl Request {
         buffer.clear();
         buffer.extend_from_slice(args);
         self.args = Some(buffer);
-    }
-
-    /// Asks by `query` instead of the one that was sent. A query that the configuration made stays.
-    pub(crate) fn replace_query(&mut self, query: &[u8]) {
-        let Some(head) = &mut self.held else { return };
-        let Some(at) = memchr::memchr(b'?', &head.target) else { return };
-        let is_as_sent = self.args.as_deref().unwrap_or_default() == &head.target[at + 1..];
-        head.target.truncate(at);
-        if !query.is_empty() {
-            head.target.push(b'?');
-            head.target.extend_from_slice(query);
-        }
-        match (is_as_sent, query) {
-            (true, []) => self.drop_args(),
-            (true, _) => self.set_args(query),
-            (false, _) => {}
-        }
     }
 
     /// Removes the query and keeps its memory.

@@ -11,27 +11,25 @@ use bolide_http::{FieldMap, Method};
 
 use crate::answer::Answer;
 use crate::caching::{CacheTransaction, Caching, UpstreamCacheStatus};
-use crate::request::Request;
+use crate::request::{Request, replace_query};
 use crate::site::CompiledLocation;
 
-impl CacheTransaction {
-    /// Has the request ask, and be known, by a query without what advertisers add.
-    pub(crate) fn clean_query(&mut self, request: &mut Request, caching: &Caching) {
-        if !caching.is_magento() || request.role.part().is_some() {
-            return;
-        }
-        let is_read = matches!(request.method, Method::Get | Method::Head);
-        if clean_query(&request.head().target, is_read, &mut self.text) {
-            request.replace_query(&self.text);
-        }
+/// Has the request ask, and be known, by a query without what advertisers add.
+pub(crate) fn clean(cache: &mut CacheTransaction, request: &mut Request, caching: &Caching) {
+    if !caching.is_magento() || request.role.part().is_some() {
+        return;
     }
+    let is_read = matches!(request.method, Method::Get | Method::Head);
+    if clean_query(&request.head().target, is_read, &mut cache.text) {
+        replace_query(request, &cache.text);
+    }
+}
 
-    /// Where what an upstream server answers is going.
-    pub(crate) fn look(&self) -> MagentoLook {
-        match self.is_kept() || self.way.is_collapsed {
-            true => MagentoLook::Shared,
-            false => MagentoLook::Passed,
-        }
+/// Where what an upstream server answers is going.
+pub(crate) fn look(cache: &CacheTransaction) -> MagentoLook {
+    match cache.is_kept() || cache.way.is_collapsed {
+        true => MagentoLook::Shared,
+        false => MagentoLook::Passed,
     }
 }
 
@@ -70,7 +68,7 @@ pub(super) fn say_kept(answer: &mut Answer, cache: &CacheTransaction) {
 
 /// Says what becomes of an answer that an upstream server gives.
 pub(super) fn say_asked(fields: &mut FieldMap, cache: &CacheTransaction) {
-    let word: &[u8] = match cache.look() {
+    let word: &[u8] = match look(cache) {
         MagentoLook::Shared => b"MISS",
         MagentoLook::Passed => b"UNCACHEABLE",
     };

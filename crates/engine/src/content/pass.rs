@@ -21,6 +21,7 @@ use crate::answer::AnswerBody;
 use crate::body::{FileHolds, UploadProgress};
 use crate::caching::CacheTransaction;
 use crate::caching::StaleCause;
+use crate::caching::magento;
 use crate::content::bind::bind_to;
 use crate::content::file::FileLookup;
 use crate::content::search::FileSearch;
@@ -73,7 +74,7 @@ impl Exchange {
         }
         self.request.tell_to_go_on(ctx);
         if let Some(caching) = &location.caching {
-            self.cache.clean_query(&mut self.request, caching);
+            magento::clean(&mut self.cache, &mut self.request, caching);
         }
         // The key of a kept answer has it.
         if pass.proxied.is_some()

@@ -166,7 +166,7 @@ impl Answer {
         }
         let shown = location.caching.as_ref().filter(|caching| caching.is_magento()).map(|_| {
             let mut shown = head.clone();
-            magento::show(request, &mut shown.fields, cache.look(), location);
+            magento::show(request, &mut shown.fields, magento::look(cache), location);
             shown
         });
         let head = shown.as_ref().unwrap_or(head);

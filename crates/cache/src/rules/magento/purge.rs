@@ -1,7 +1,7 @@
 //! What a `PURGE` of Magento selects: `X-Magento-Tags-Pattern` and `X-Pool`.
 //!
-//! Owns the form in which Magento names tags, a list of `((^|,)TAG(,|$))`. Any other expression is a
-//! ban, and `.*` is everything.
+//! Owns the form in which Magento names tags, a list of `((^|,)TAG(,|$))`. Any other expression is
+//! a ban, and `.*` is everything.
 
 use bolide_http::FieldMap;
 
