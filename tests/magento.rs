@@ -52,7 +52,7 @@ impl Shop {
             None => self.groups.lock().unwrap().get(&session).cloned().unwrap_or_default(),
         };
         let (status, mut fields) = fields_of(path);
-        // As Magento does: the cookie, where it differs from the default; else one that is there goes.
+        // The cookie, where it differs from the default; else one that is there goes.
         if !group.is_empty() {
             let _ = write!(fields, "\nSet-Cookie: X-Magento-Vary=sha-{group}; path=/; HttpOnly");
         } else if cookie(cookies, "X-Magento-Vary").is_some() {
@@ -228,7 +228,8 @@ fn what_is_one_visitors_own_passes() {
     assert_eq!(published.header("cache-control"), Some("public, max-age=86400, s-maxage=86400"));
     for method in ["POST", "DELETE", "PROPFIND"] {
         let reply = server.connect().ask(&format!(
-            "{method} /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            "{method} /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\
+             Connection: close\r\n\r\n"
         ));
         assert_eq!((reply.status, debug(&reply)), (200, "UNCACHEABLE"), "{method}");
     }
@@ -371,7 +372,7 @@ fn a_purge_without_a_field_or_from_elsewhere_drops_nothing() {
     for fields in ["", "X-Magento-Purge-Soft: 1\r\n", "X-Ban-Url: /a\r\n"] {
         assert_eq!(purge(&server, fields).status, 400, "{fields:?}");
     }
-    // A proxy on this machine may speak for anybody.
+    // A proxy on this machine may speak for any client.
     let all = "X-Magento-Tags-Pattern: .*\r\n";
     let handed_on = purge(&server, &format!("{all}X-Forwarded-For: 192.0.2.1\r\n"));
     assert_eq!((handed_on.status, &*handed_on.text()), (405, "Method not allowed"));
@@ -486,9 +487,11 @@ fn a_purge_reaches_every_server_of_magento_and_no_other() {
             "{}http {{{TYPES}
              server {{ listen 127.0.0.1:@HTTP@; server_name localhost; magento_cache on;
                  location / {{ proxy_pass http://{at}; }} }}
-             server {{ listen 127.0.0.1:@HTTP@; server_name second.test; root /srv/second; magento_cache on;
+             server {{ listen 127.0.0.1:@HTTP@; server_name second.test; root /srv/second;
+                 magento_cache on;
                  location / {{ proxy_pass http://{at}; }} }}
-             server {{ listen 127.0.0.1:@HTTP@; server_name third.test; root /srv/third; page_cache auto;
+             server {{ listen 127.0.0.1:@HTTP@; server_name third.test; root /srv/third;
+                 page_cache auto;
                  page_cache_status_header on; location / {{ proxy_pass http://{at}; }} }} }}\n",
             prelude(1)
         ),
