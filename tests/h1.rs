@@ -219,6 +219,18 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
+fn responses_before_a_request_that_gets_none_are_not_lost() {
+    let server = site("location /silent { return 444; }");
+    let mut client = server.connect();
+    let get = |path| format!("GET {path} HTTP/1.1\r\n{HOST}\r\n");
+    let more = get("/big.bin");
+    client.send([get("/hello.txt"), get("/big.bin"), get("/silent"), more].concat());
+    assert_eq!(client.answer().body, HELLO);
+    assert_eq!(client.answer().body, server.get("/big.bin").body);
+    assert!(client.is_closed(), "444 closes without an answer");
+}
+
+#[test]
 fn a_request_may_come_byte_by_byte() {
     let server = site("");
     let mut client = server.connect();

@@ -224,6 +224,13 @@ impl<'a> VariableScope<'a> {
             Var::RequestTime => {
                 millis(out, self.now.unix_millis.saturating_sub(request.started.unix_millis))
             }
+            // What of a rewritten path belongs to the location cannot be told.
+            Var::RequestFilename
+                if request.rewritten_here
+                    && self.location().settings.root.mapping != Mapping::Whole =>
+            {
+                VariableValue::No
+            }
             Var::RequestFilename => {
                 self.push_path(self.location(), &request.uri, out);
                 VariableValue::Yes

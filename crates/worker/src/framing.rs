@@ -174,6 +174,15 @@ impl ConnFraming {
     /// Cuts a stream off; the whole connection where it has only one.
     pub(crate) fn reset(&mut self, stream: StreamId, cause: ResetCause) -> Cut {
         match self {
+            // The responses to what was asked before in a pipeline leave first.
+            Self::H1(conn)
+                if cause == ResetCause::Unanswered
+                    && conn.requests() > 1
+                    && !conn.is_answering() =>
+            {
+                conn.close_without_response();
+                Cut::Stream
+            }
             Self::H1(_) => Cut::Connection,
             Self::H2(conn) => {
                 // As nginx does, whatever RFC 9113 §7 would call it.

@@ -164,6 +164,7 @@ server(
 server(
     "rewrite under an alias",
     r"""
+    add_header F "$request_filename" always;
     location /al/ {
         alias @DIR@/www/dir/; rewrite ^/al/x$ /al/file.txt break; rewrite ^/al/y$ /al/file.txt;
     }

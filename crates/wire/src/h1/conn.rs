@@ -227,6 +227,17 @@ impl H1Conn {
         self.lingers = true;
     }
 
+    /// Closes instead of a response; the responses before it still leave. Interim responses that
+    /// have not left do not.
+    pub fn close_without_response(&mut self) {
+        debug_assert!(!self.is_answering(), "a response that has begun is cut, not left out");
+        self.stop_reading();
+        self.lingers = false;
+        self.answer = Answer::Idle;
+        self.output.clear();
+        debug_assert!(self.is_closing(), "nothing follows");
+    }
+
     /// Expects the next request after a response is complete and the request body was read to its
     /// end.
     pub(super) const fn next_request(&mut self) {
