@@ -223,11 +223,13 @@ def main() -> int:
     counter = forking.Value("i", 0)
     pattern = filled()
     try:
+        do = partial(share, options=options, pattern=pattern)
         with ProcessPoolExecutor(len(pairs), forking, use, (counter,)) as pool:
-            do = partial(share, options=options, pattern=pattern)
             shares = list(pool.map(do, pairs))
-            # Beside other shares one of the two may be late; a difference is one that stays.
-            if again := sorted(number for one in shares for number in one.differing):
+        # Beside other shares one of the two may be late; a difference is one that stays. The
+        # processes that held the ports have ended.
+        if again := sorted(number for one in shares for number in one.differing):
+            with ProcessPoolExecutor(1, forking) as pool:
                 shares.append(pool.submit(do, pairs[0], again=again).result())
     finally:
         shutil.rmtree(pattern, ignore_errors=True)
