@@ -165,6 +165,16 @@ impl<'a> VariableScope<'a> {
             .unwrap_or(VariableValue::No)
     }
 
+    /// Appends `$request_filename`. What of a rewritten path belongs to an alias cannot be told.
+    fn write_filename(&self, out: &mut Vec<u8>) -> VariableValue {
+        let location = self.location();
+        if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
+            return VariableValue::No;
+        }
+        self.push_path(location, &self.request.uri, out);
+        VariableValue::Yes
+    }
+
     fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let request = self.request;
         let head = request.head();
@@ -224,17 +234,7 @@ impl<'a> VariableScope<'a> {
             Var::RequestTime => {
                 millis(out, self.now.unix_millis.saturating_sub(request.started.unix_millis))
             }
-            // What of a rewritten path belongs to the location cannot be told.
-            Var::RequestFilename
-                if request.rewritten_here
-                    && self.location().settings.root.mapping != Mapping::Whole =>
-            {
-                VariableValue::No
-            }
-            Var::RequestFilename => {
-                self.push_path(self.location(), &request.uri, out);
-                VariableValue::Yes
-            }
+            Var::RequestFilename => self.write_filename(out),
             Var::DocumentRoot => {
                 self.push_root(self.location(), out);
                 VariableValue::Yes
