@@ -88,7 +88,7 @@ fn fields_of(path: &str) -> (&'static str, String) {
         "/broken" => return ("500 Internal Server Error", page),
         "/short" => format!("Cache-Control: public, max-age=1\n{HTML}\nX-Magento-Tags: cat_short"),
         "/cookie" => format!("{page}\nSet-Cookie: PHPSESSID=1111; path=/\nSet-Cookie: a=b"),
-        "/debug" => format!("{page}\nX-Magento-Debug: 1\nX-Powered-By: PHP\nLink: <a>; rel=b"),
+        "/debug" | "/x/debug" => format!("{page}\nX-Magento-Debug: 1\nX-Powered-By: PHP\nLink: <a>; rel=b"),
         "/big" => {
             let tags: String = (0..18_000).map(|number| format!("cat_p_{number},")).collect();
             assert!(tags.len() > 200_000, "{}", tags.len());
@@ -185,6 +185,21 @@ fn a_page_is_kept_for_all_and_clients_keep_nothing() {
     assert_eq!(get(&server, "/a", "").header("age"), None);
     let private = get(&server, "/private", "");
     assert_eq!(private.header("cache-control"), Some("private, max-age=60"));
+}
+
+#[test]
+fn what_names_the_stack_is_removed_unless_it_is_wanted() {
+    let app = shop();
+    let wanting = "location /debug { magento_cache_hide off; proxy_pass http://APP; }";
+    let text = conf(&app, "").replace("location / {", &format!("{wanting} location / {{"));
+    let text = text.replace("APP", &app.address().to_string());
+    let server = TestServer::start(Home::new(BOLIDE), &text);
+    for _ in 0..2 {
+        let reply = get(&server, "/debug", "");
+        assert_eq!(reply.header("link"), Some("<a>; rel=b"));
+        assert_eq!(reply.header("x-powered-by"), None, "that is never of use to a client");
+        assert_eq!(get(&server, "/x/debug", "").header("link"), None);
+    }
 }
 
 #[test]
