@@ -88,7 +88,9 @@ fn fields_of(path: &str) -> (&'static str, String) {
         "/broken" => return ("500 Internal Server Error", page),
         "/short" => format!("Cache-Control: public, max-age=1\n{HTML}\nX-Magento-Tags: cat_short"),
         "/cookie" => format!("{page}\nSet-Cookie: PHPSESSID=1111; path=/\nSet-Cookie: a=b"),
-        "/debug" | "/x/debug" => format!("{page}\nX-Magento-Debug: 1\nX-Powered-By: PHP\nLink: <a>; rel=b"),
+        "/debug" | "/x/debug" => {
+            format!("{page}\nX-Magento-Debug: 1\nX-Powered-By: PHP\nLink: <a>; rel=b")
+        }
         "/big" => {
             let tags: String = (0..18_000).map(|number| format!("cat_p_{number},")).collect();
             assert!(tags.len() > 200_000, "{}", tags.len());
@@ -192,7 +194,7 @@ fn what_names_the_stack_is_removed_unless_it_is_wanted() {
     let app = shop();
     let wanting = "location /debug { magento_cache_hide off; proxy_pass http://APP; }";
     let text = conf(&app, "").replace("location / {", &format!("{wanting} location / {{"));
-    let text = text.replace("APP", &app.address().to_string());
+    let text = text.replace("APP", &app.address());
     let server = TestServer::start(Home::new(BOLIDE), &text);
     for _ in 0..2 {
         let reply = get(&server, "/debug", "");

@@ -165,16 +165,6 @@ impl<'a> VariableScope<'a> {
             .unwrap_or(VariableValue::No)
     }
 
-    /// Appends `$request_filename`. What of a rewritten path belongs to an alias cannot be told.
-    fn write_filename(&self, out: &mut Vec<u8>) -> VariableValue {
-        let location = self.location();
-        if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
-            return VariableValue::No;
-        }
-        self.push_path(location, &self.request.uri, out);
-        VariableValue::Yes
-    }
-
     fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let request = self.request;
         let head = request.head();
@@ -234,7 +224,7 @@ impl<'a> VariableScope<'a> {
             Var::RequestTime => {
                 millis(out, self.now.unix_millis.saturating_sub(request.started.unix_millis))
             }
-            Var::RequestFilename => self.write_filename(out),
+            Var::RequestFilename => request_filename(self, out),
             Var::DocumentRoot => {
                 self.push_root(self.location(), out);
                 VariableValue::Yes
@@ -344,6 +334,16 @@ pub(crate) const fn scheme(scheme: Scheme) -> &'static [u8] {
         Scheme::Http => b"http",
         Scheme::Https => b"https",
     }
+}
+
+/// What of a rewritten path belongs to an alias cannot be told.
+fn request_filename(scope: &VariableScope<'_>, out: &mut Vec<u8>) -> VariableValue {
+    let location = scope.location();
+    if scope.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
+        return VariableValue::No;
+    }
+    scope.push_path(location, &scope.request.uri, out);
+    VariableValue::Yes
 }
 
 fn text(out: &mut Vec<u8>, value: &[u8]) -> VariableValue {

@@ -104,6 +104,9 @@ fn a_change_of_keys_loses_no_account() {
         let service = start(&host, setting.clone());
         // A certificate that is kept: nothing is asked for it before the steps of the change.
         service.settle(plan_of(0));
+        wait_until("the plan", || {
+            !service.report().is_empty() || steps.load(Ordering::SeqCst) > at
+        });
         let end = setting.inbox.roll_over("pebble");
         let mut was_done = None;
         wait_until("the step", || {

@@ -180,7 +180,7 @@ mod tests {
 
         #[test]
         fn no_pattern_is_taken_for_tags_that_it_does_not_name(pattern in "[(^|,)$a.*\\\\]{0,40}") {
-            if let Some(tags) = tags(&pattern) {
+            if pattern != ".*" && let Some(tags) = tags(&pattern) {
                 let again: Vec<_> = tags.iter().map(|tag| format!("((^|,){tag}(,|$))")).collect();
                 prop_assert_eq!(again.join("|"), pattern);
             }
