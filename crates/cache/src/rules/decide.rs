@@ -459,6 +459,20 @@ fn marked(
     Ok(scope)
 }
 
+/// RFC 9111 §3.5: whether a response to an authenticated request may be stored.
+pub(super) fn judge_authorization(
+    facts: &Facts<'_>,
+    http: &CacheControl,
+) -> Result<(), StoreRefusal> {
+    let is_allowed = http.public || http.must_revalidate || http.s_maxage.is_some();
+    let is_proved =
+        facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
+    match is_proved && !is_allowed {
+        true => Err(StoreRefusal::Authorization),
+        false => Ok(()),
+    }
+}
+
 /// Applies HTTP directives, the heuristic or the configuration (RFC 9111 §3).
 fn standard(
     policy: &CachePolicy,
@@ -482,13 +496,7 @@ fn standard(
     if http.no_cache {
         return Err(StoreRefusal::NoCache);
     }
-    // RFC 9111 §3.5: responses to authenticated requests.
-    let is_allowed = http.public || http.must_revalidate || http.s_maxage.is_some();
-    let is_proved =
-        facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
-    if is_proved && !is_allowed {
-        return Err(StoreRefusal::Authorization);
-    }
+    judge_authorization(facts, http)?;
     let by_default = by_default(policy, facts.environment);
     let (lifetime, source) =
         lifetime(policy, answer, said, by_default).ok_or(StoreRefusal::NoLifetime)?;

@@ -19,6 +19,26 @@ const DATE: &str = "Sun, 13 Sep 2020 12:26:40 GMT";
 const EARLIER: &str = "Sun, 13 Sep 2020 12:25:00 GMT";
 const LATER: &str = "Sun, 13 Sep 2020 12:28:20 GMT";
 
+/// A request for a page of one server.
+pub(super) fn facts<'a>(
+    fields: &'a FieldMap,
+    target: &'a str,
+    environment: &'a Environment,
+) -> Facts<'a> {
+    Facts {
+        method: Method::Get,
+        fields,
+        scheme: Scheme::Https,
+        host: b"a.test",
+        port: 443,
+        server: b"a.test",
+        target: target.as_bytes(),
+        authority: b"a.test",
+        arrival: b"",
+        environment,
+    }
+}
+
 /// Parses fields from lines `name: value`, separated by `|`.
 fn fields(text: &str) -> FieldMap {
     let mut fields = FieldMap::new();

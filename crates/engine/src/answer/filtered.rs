@@ -186,6 +186,7 @@ impl FilteredBody {
                 Ok(false) => break,
             }
         }
+        debug_assert!(at <= self.filters.len(), "each filter ends once, in turn");
         let is_over = at == self.filters.len();
         self.state = if is_over { FilteredState::Over } else { FilteredState::Ending(at) };
     }

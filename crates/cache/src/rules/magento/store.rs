@@ -8,7 +8,9 @@ use bolide_http::cookies::Cookies;
 use bolide_http::{FieldMap, Method, Name, date};
 
 use super::{CACHE_ID, VARY, is_graphql};
-use crate::rules::decide::{AnswerFacts, AnswerSource, Said, StoreDecision, StoreRefusal, vary};
+use crate::rules::decide::{
+    AnswerFacts, AnswerSource, Said, StoreDecision, StoreRefusal, judge_authorization, vary,
+};
 use crate::rules::identity::Facts;
 use crate::rules::policy::CachePolicy;
 
@@ -61,12 +63,8 @@ pub(crate) fn decide(
         decision.remembered = Some(PRIVATE_SECONDS);
         return Err(StoreRefusal::Private);
     }
-    // RFC 9111 §3.5, which Varnish leaves to its configuration.
-    let is_allowed = http.public || http.must_revalidate || http.s_maxage.is_some();
-    let is_proved = environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
-    if is_proved && !is_allowed {
-        return Err(StoreRefusal::Authorization);
-    }
+    // Varnish leaves this to its configuration.
+    judge_authorization(facts, &http)?;
     if is_other_variant(facts, answer) {
         return Err(StoreRefusal::Variant);
     }

@@ -2,13 +2,13 @@
 
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
-use bolide_http::message::Scheme;
-use bolide_http::{FieldMap, Method, Name};
+use bolide_http::{FieldMap, Name};
 
 use super::{MagentoDelivery, MagentoLook, deliver, variant};
+use crate::rules::tests::facts;
 use crate::rules::{
-    AnswerFacts, Bypass, CachePolicy, Environment, Facts, Mode, StoreDecision, StoreRefusal,
-    StoreVerdict, decide, gate,
+    AnswerFacts, Bypass, CachePolicy, Environment, Mode, StoreDecision, StoreRefusal, StoreVerdict,
+    decide, gate,
 };
 
 fn fields(rows: &[(&str, &str)]) -> FieldMap {
@@ -26,24 +26,9 @@ fn policy() -> CachePolicy {
     }
 }
 
-fn facts<'a>(target: &'a str, fields: &'a FieldMap, environment: &'a Environment) -> Facts<'a> {
-    Facts {
-        method: Method::Get,
-        fields,
-        scheme: Scheme::Https,
-        host: b"a.test",
-        port: 443,
-        server: b"a.test",
-        target: target.as_bytes(),
-        authority: b"a.test",
-        arrival: b"",
-        environment,
-    }
-}
-
 fn bypass(target: &str, rows: &[(&str, &str)]) -> Option<Bypass> {
     let (fields, environment) = (fields(rows), Environment::default());
-    gate(&policy(), &facts(target, &fields, &environment), false).err()
+    gate(&policy(), &facts(&fields, target, &environment), false).err()
 }
 
 #[test]
@@ -74,7 +59,7 @@ fn what_is_one_visitors_own_passes() {
 
 fn key(target: &str, rows: &[(&str, &str)]) -> Vec<Vec<u8>> {
     let (fields, environment) = (fields(rows), Environment::default());
-    let facts = facts(target, &fields, &environment);
+    let facts = facts(&fields, target, &environment);
     let mut pieces = Vec::new();
     variant(&facts, &Cookies::of(&fields), |piece| {
         let mut text = Vec::new();
@@ -113,7 +98,7 @@ fn decision(
 ) -> StoreDecision {
     let (fields, answer, environment) = (fields(asked), fields(said), Environment::default());
     let head = AnswerFacts { status, fields: &answer, body_len: Some(9), asked: 0, arrived: 0 };
-    decide(&policy(), &facts(target, &fields, &environment), &head, false)
+    decide(&policy(), &facts(&fields, target, &environment), &head, false)
 }
 
 fn refusal(asked: &[(&str, &str)], status: u16, said: &[(&str, &str)]) -> (StoreRefusal, u32) {

@@ -5,26 +5,11 @@ use bolide_http::message::Scheme;
 use bolide_http::{FieldMap, Method};
 use proptest::prelude::{any, proptest};
 
-use super::{NOW, fields};
+use super::{NOW, facts, fields};
 use crate::rules::{
     AnswerFacts, Bypass, CacheGate, CachePolicy, Environment, Facts, KeyPiece, Mode, QueryRules,
     autoflushes, decide, gate, is_of_address, named, of_address, session, url, url_of, vary_base,
 };
-
-fn facts<'a>(fields: &'a FieldMap, target: &'a str, environment: &'a Environment) -> Facts<'a> {
-    Facts {
-        method: Method::Get,
-        fields,
-        scheme: Scheme::Https,
-        host: b"a.test",
-        port: 443,
-        server: b"a.test",
-        target: target.as_bytes(),
-        authority: b"a.test",
-        arrival: b"",
-        environment,
-    }
-}
 
 fn key(target: &str, policy: &CachePolicy, environment: &Environment) -> String {
     let mut out = Vec::new();
