@@ -8,11 +8,11 @@ use std::process::ExitCode;
 
 use bolide_conf::survey::{Finding, Standing, Survey};
 
+use crate::import::ConfFiles;
 use crate::invocation::{CheckDetail, CheckOptions, Invocation};
 use crate::messages::{err, out};
 use crate::patience::Patience;
 use crate::reading;
-use crate::source::DiskSource;
 use crate::unread_files;
 
 /// Prints the report; success only if a server would start with the configuration.
@@ -38,9 +38,16 @@ pub(crate) fn tell(invocation: &Invocation) -> bool {
 fn survey(invocation: &Invocation, path: &Path, detail: CheckDetail) -> bool {
     let patience = Patience::begin(&format!("checking {}", path.display()));
     let options = reading::options_of(invocation);
-    let survey = bolide_conf::survey::survey(&DiskSource, path, &options);
+    let files = match ConfFiles::open(path) {
+        Ok(files) => files,
+        Err(text) => {
+            err(&format!("bolide: {text}"));
+            return false;
+        }
+    };
+    let survey = bolide_conf::survey::survey(&files, path, &options);
     let mut text = String::new();
-    let config = bolide_conf::parse(&DiskSource, path, &options).config;
+    let config = bolide_conf::parse(&files, path, &options).config;
     if let Some(message) = config.as_ref().and_then(unread_files::told) {
         let _ = writeln!(text, "{:12}  {message}", "");
     }

@@ -94,6 +94,7 @@ fn own_command(
     Ok(match word.to_str() {
         Some("serve" | "demo") => CliCommand::Serve(serve(parser)?),
         Some("check") => CliCommand::Check(check(parser, globals)?),
+        Some("import") => CliCommand::Import(import(parser)?),
         Some("adopt") => CliCommand::Adopt(adopt::adopt(parser, globals)?),
         Some("explain") => admin::explain(parser, globals)?,
         Some("cache") => admin::cache(parser, globals)?,
@@ -202,6 +203,14 @@ fn check(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<CheckOpti
         }
     }
     Ok(check)
+}
+
+fn import(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
+    let language = text(parser, "import", "a language")?;
+    if language != "apache" {
+        return Err(format!("invalid option: \"import {language}\""));
+    }
+    path(parser, "import apache", "file name")
 }
 
 fn php(parser: &mut lexopt::Parser) -> Result<PhpCommand, String> {

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use crate::cli::admin_help;
 use crate::invocation::{CliCommand, CliPurpose, Invocation, PhpCommand};
 use crate::messages::{err, out};
-use crate::{admin, adopt, check, php, reading, serve, signalling, start, testing, version};
+use crate::{
+    admin, adopt, check, import, php, reading, serve, signalling, start, testing, version,
+};
 
 /// Runs a command to its end.
 pub(crate) fn run(invocation: &Invocation) -> ExitCode {
@@ -26,6 +28,7 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
         })),
         CliCommand::Php(PhpCommand::Keep(program)) => php::keeper::run(program),
         CliCommand::Adopt(options) => adopt::run(invocation, options),
+        CliCommand::Import(path) => finish(import::text(path).map(|text| out(text.as_bytes()))),
         CliCommand::Check(request) => check::run(invocation, request),
         CliCommand::Admin(request) => admin::client::run(invocation, request),
         CliCommand::AdminHelp => {

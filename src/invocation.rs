@@ -31,6 +31,8 @@ pub(crate) enum CliCommand {
     Serve(Serve),
     /// Report the treatment of a configuration.
     Check(CheckOptions),
+    /// Print what becomes of this configuration of Apache's.
+    Import(PathBuf),
     /// Take over from an nginx that runs.
     Adopt(AdoptOptions),
     /// Send a command to the php pools of the running server.

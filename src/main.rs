@@ -16,6 +16,7 @@ mod disk_writer_thread;
 mod early_log;
 mod geo_databases;
 mod given_sockets;
+mod import;
 mod invocation;
 mod messages;
 mod otel;

@@ -7,6 +7,7 @@ use bolide_conf::model::{Config, LogLevel};
 use bolide_conf::{Outline, OutlineChange};
 
 use crate::early_log::EarlyLog;
+use crate::import::ConfFiles;
 use crate::invocation::{Invocation, PREFIX};
 use crate::php;
 use crate::source::DiskSource;
@@ -56,8 +57,15 @@ impl From<Mistakes> for Vec<String> {
 ///
 /// The mistakes in it.
 pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
-    let read = sort(bolide_conf::parse(&DiskSource, &invocation.conf, &options_of(invocation)));
-    read.map(|mut reading| {
+    let files = ConfFiles::open(&invocation.conf)
+        .map_err(|text| Mistakes { warnings: Vec::new(), errors: vec![text] })?;
+    let mut outcome = bolide_conf::parse(&files, &invocation.conf, &options_of(invocation));
+    for diagnostic in &mut outcome.diagnostics {
+        let own = diagnostic.place.as_ref().and_then(|place| files.place(place));
+        diagnostic.place = own.or(diagnostic.place.take());
+    }
+    sort(outcome).map(|mut reading| {
+        reading.warnings.extend(files.told_closed());
         if let Some(pid) = &invocation.pid_file {
             Arc::make_mut(&mut reading.config).main.pid.clone_from(pid);
         }
@@ -67,7 +75,12 @@ pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
 
 /// What the configuration file has that the one in force has not, and the other way round.
 pub(crate) fn changes(invocation: &Invocation, in_force: &Outline) -> Vec<OutlineChange> {
-    bolide_conf::changes(&DiskSource, &invocation.conf, &options_of(invocation), in_force)
+    let options = options_of(invocation);
+    match ConfFiles::open(&invocation.conf) {
+        Ok(files) => bolide_conf::changes(&files, &invocation.conf, &options, in_force),
+        // What is not read has no blocks.
+        Err(_) => bolide_conf::changes(&DiskSource, &invocation.conf, &options, in_force),
+    }
 }
 
 /// The reading options from the command line and this machine.

@@ -16,7 +16,7 @@ pub(crate) fn told(config: &Config) -> Option<String> {
     let mut roots = BTreeSet::new();
     for location in &http.locations {
         let settings = &location.settings;
-        if settings.apache_htaccess || !matches!(location.handler, Handler::Static) {
+        if settings.obeys_apache() || !matches!(location.handler, Handler::Static) {
             continue;
         }
         if let Some(root) = settings.root.path.as_text() {

@@ -20,7 +20,7 @@ fn examples(document: &str) -> Vec<String> {
 /// The pages with examples of nginx's language, and how many each has: all are tested here.
 const PAGES: [(&str, usize); 12] = [
     ("certificates.md", 5),
-    ("htaccess.md", 1),
+    ("htaccess.md", 2),
     ("metrics.md", 1),
     ("moving-from/apache.md", 1),
     ("moving-from/caddy.md", 1),
@@ -51,12 +51,13 @@ fn no_example_of_the_documents_is_left_out() {
 
 #[test]
 fn the_example_of_htaccess_files_is_valid() {
-    let [example] = &examples("htaccess.md")[..] else { panic!("one example") };
-    let home = Home::new(BOLIDE);
-    home.write("fastcgi.conf", "");
-    let path = home.write("nginx.conf", &format!("{}http {{ {example} }}", prelude(1)));
-    let tested = home.run(&["-t", "-c", path.to_str().unwrap()]);
-    assert_eq!(tested.code, 0, "{}", tested.text());
+    for example in examples("htaccess.md") {
+        let home = Home::new(BOLIDE);
+        home.write("fastcgi.conf", "");
+        let path = home.write("nginx.conf", &format!("{}http {{ {example} }}", prelude(1)));
+        let tested = home.run(&["-t", "-c", path.to_str().unwrap()]);
+        assert_eq!(tested.code, 0, "{}", tested.text());
+    }
 }
 
 #[test]

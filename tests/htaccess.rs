@@ -99,6 +99,34 @@ fn the_innermost_block_says_whether_files_are_read() {
 }
 
 #[test]
+fn blocks_add_what_holds_for_directories() {
+    let server = tree(
+        "apache_directory @DIR@/www \"AllowOverride None\" \"Require all denied\";
+         location /on/ { apache_directory @DIR@/www/on \"Require all granted\"; }
+         location /files/ {
+             apache_directory @DIR@/www/files \"AllowOverride AuthConfig\" \"Require all granted\";
+             apache_directory ~ \"/shut/\" \"Require all denied\";
+             apache_directory - \"<Files *.bak>\" \"Require all denied\" \"</Files>\";
+         }",
+        &[
+            ("off/x.txt", "x"),
+            ("on/x.txt", "x"),
+            ("on/.htaccess", "Require all denied\n"),
+            ("files/a.txt", "a"),
+            ("files/a.bak", "a"),
+            ("files/shut/x.txt", "x"),
+            ("files/own/.htaccess", "Require all denied\n"),
+            ("files/own/x.txt", "x"),
+            ("files/beyond/.htaccess", "RewriteEngine on\n"),
+            ("files/beyond/x.txt", "x"),
+        ],
+    );
+    check(&server, &[("/off/x.txt", 403), ("/on/x.txt", 200), ("/files/a.txt", 200)]);
+    check(&server, &[("/files/a.bak", 403), ("/files/shut/x.txt", 403)]);
+    check(&server, &[("/files/own/x.txt", 403), ("/files/beyond/x.txt", 500)]);
+}
+
+#[test]
 fn what_is_copied_or_hidden_cannot_be_written() {
     let server = tree(&format!("{ON} dav_methods PUT COPY;"), &[("a/x.txt", "x")]);
     let ask = |head: &str| server.connect().ask(&format!("{head}\r\nHost: localhost")).status;

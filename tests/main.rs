@@ -49,6 +49,7 @@ mod htaccess;
 mod htaccess_lscache;
 mod http2_directives;
 mod identity;
+mod import_apache;
 mod json_logs;
 mod lifetimes;
 mod limiting;

@@ -28,6 +28,9 @@ complete -c bolide -n '__fish_seen_subcommand_from demo' -l https -x -d 'the por
 complete -c bolide -n __fish_use_subcommand -a check -d 'report how this server treats each directive of a configuration'
 complete -c bolide -n '__fish_seen_subcommand_from check' -F
 complete -c bolide -n '__fish_seen_subcommand_from check' -l all -d 'also those that work as in nginx'
+complete -c bolide -n __fish_use_subcommand -a import
+complete -c bolide -n '__fish_seen_subcommand_from import; and not __fish_seen_subcommand_from apache' -a apache -d 'print the configuration of Apache (httpd'
+complete -c bolide -n '__fish_seen_subcommand_from import; and __fish_seen_subcommand_from apache' -F
 complete -c bolide -n __fish_use_subcommand -a adopt -d 'take over from an nginx that runs, by its configuration (-c; default'
 complete -c bolide -n '__fish_seen_subcommand_from adopt' -l dry-run -d 'print what would be taken over, and change nothing'
 complete -c bolide -n '__fish_seen_subcommand_from adopt' -l nginx-pid -r -F -d 'the pid file of nginx (default: that of the configuration, or /run/nginx.pid)'

@@ -142,6 +142,15 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         doc: "report how this server treats each directive of a configuration",
     },
     CommandRow {
+        name: "import apache",
+        usage: "PATH",
+        operand: OperandKind::File,
+        options: &[],
+        doc: "print the configuration of Apache (httpd.conf, apache2.conf, or its directory) in \
+              nginx's language, with a comment for each line that has no counterpart. With -c \
+              such a file is served by directly",
+    },
+    CommandRow {
         name: "adopt",
         usage: "[--dry-run] [--nginx-pid FILE] [--watch TIME]",
         operand: OperandKind::None,

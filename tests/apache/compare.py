@@ -9,27 +9,19 @@ import gzip
 import http.client
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
+from common import APACHE, free_port, wait_for
 from sites import SITES
 
-APACHE = "/usr/sbin/apache2"
 MODULES = """authn_core authn_file authz_core authz_host authz_user authz_groupfile access_compat auth_basic alias
  brotli deflate dir autoindex env expires filter headers mime rewrite setenvif""".split()
 TYPES = {"text/html": "html htm", "text/plain": "txt", "text/css": "css", "image/png": "png", "image/svg+xml": "svg"}
 # Fields whose values depend on the server or the moment.
 IGNORED = {"date", "server", "content-length", "accept-ranges", "etag", "last-modified", "connection", "keep-alive",
            "expires", "vary", "transfer-encoding", "allow", "upgrade"}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def ask(port, request):
@@ -78,19 +70,6 @@ http {{ access_log off; include {home}/mime.conf; default_type ""; etag on;
     types = "".join(f"  {kind} {names};\n" for kind, names in TYPES.items())
     (home / "mime.conf").write_text("types {\n" + types + "}\n")
     return subprocess.Popen([program, "-c", str(conf)], stderr=subprocess.DEVNULL)
-
-
-def wait_for(port, process):
-    for _ in range(400):
-        if process.poll() is not None:
-            log = pathlib.Path(process.args[2]).parent / "error.log"
-            sys.exit(f"{process.args[0]} ended: {log.read_text()[-2000:] if log.exists() else process.returncode}")
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit(f"{process.args[0]} does not answer")
 
 
 def main():

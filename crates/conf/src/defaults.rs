@@ -80,6 +80,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         charset: Arc::new(charset()),
         autoindex: AUTOINDEX,
         apache_htaccess: false,
+        apache_directories: Arc::default(),
         gzip: Arc::new(gzip()),
         brotli: Arc::new(brotli()),
         zstd: Arc::new(zstd()),

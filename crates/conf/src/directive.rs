@@ -127,6 +127,8 @@ pub enum Inheritance {
     Value,
     /// The first one in a block drops the whole outer list; further ones append.
     List,
+    /// Those of outer blocks hold as well, and come first.
+    Added,
     /// It applies to its block only; the reader defines a second one.
     Own,
 }
@@ -391,6 +393,18 @@ pub(crate) const fn list(
 ) -> DirectiveSpec {
     let mut row = DirectiveSpec::new(name, contexts, args, Parse::Words(parse));
     row.inherit = Inheritance::List;
+    row
+}
+
+/// A directive that makes a list of what all blocks around it say as well.
+pub(crate) const fn added(
+    name: &'static str,
+    contexts: Contexts,
+    args: Args,
+    parse: fn(&mut ConfReader, &Node) -> ReadResult,
+) -> DirectiveSpec {
+    let mut row = DirectiveSpec::new(name, contexts, args, Parse::Words(parse));
+    row.inherit = Inheritance::Added;
     row
 }
 

@@ -70,6 +70,7 @@ fn page(family: &str, rows: &[DirectiveSpec]) -> String {
             Inheritance::List => {
                 "the first one in a block drops the outer list, further ones append"
             }
+            Inheritance::Added => "those of outer blocks hold as well, and come first",
             Inheritance::Own => "applies to its block only",
         };
         let block = if row.is_block() { " and a block" } else { "" };

@@ -202,7 +202,7 @@ pub(crate) enum Precontent {
 impl Precontent {
     /// What comes first.
     pub(crate) fn first(conf: &LocationConf) -> Self {
-        if conf.settings.apache_htaccess { Self::Htaccess } else { Self::of(conf) }
+        if conf.settings.obeys_apache() { Self::Htaccess } else { Self::of(conf) }
     }
 
     /// What comes behind `.htaccess` files.

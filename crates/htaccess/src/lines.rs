@@ -4,13 +4,15 @@ use std::borrow::Cow;
 
 /// The lines of a file that are no comments and not empty, each with the number of its first line.
 #[derive(Debug)]
-pub(crate) struct Lines<'a> {
+pub struct Lines<'a> {
     rest: &'a [u8],
     number: u32,
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) const fn new(text: &'a [u8]) -> Self {
+    /// Those of `text`.
+    #[must_use]
+    pub const fn new(text: &'a [u8]) -> Self {
         Self { rest: text, number: 0 }
     }
 
@@ -61,22 +63,25 @@ impl<'a> Iterator for Lines<'a> {
 
 /// The arguments of a directive, word by word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ArgumentWords<'a> {
+pub struct ArgumentWords<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> ArgumentWords<'a> {
-    pub(crate) const fn new(text: &'a [u8]) -> Self {
+    /// Those of `text`.
+    #[must_use]
+    pub const fn new(text: &'a [u8]) -> Self {
         Self { rest: text.trim_ascii_start() }
     }
 
     /// What is left, as written.
-    pub(crate) const fn rest(&self) -> &'a [u8] {
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// The next word if there is one that is not empty, or an empty one in quotes.
-    pub(crate) fn next_word(&mut self) -> Option<Vec<u8>> {
+    pub fn next_word(&mut self) -> Option<Vec<u8>> {
         let first = *self.rest.first()?;
         let (word, rest) = match first {
             b'"' | b'\'' => self.quoted(first),

@@ -5,11 +5,12 @@ mod names;
 mod section;
 
 use crate::fault::{HtaccessFault, Told, shown};
-use crate::lines::Lines;
+use crate::lines::{ArgumentWords, Lines};
 use crate::methods::MethodSet;
+use crate::overrides::{NeededOverrides, class_of_option};
 use crate::settings::{HtaccessFile, Settings};
 
-use names::Directive;
+use names::{Directive, DirectiveName};
 
 /// LIMIT: bytes of a file.
 pub const FILE_MAX: usize = 1024 * 1024;
@@ -28,13 +29,19 @@ pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
         let message = format!("file is larger than {FILE_MAX} bytes");
         return Err(HtaccessFault { line: 1, message });
     }
-    let mut parser = Parser { lines: Lines::new(text), line: 1, count: 0, depth: 0 };
+    let mut parser = Parser {
+        lines: Lines::new(text),
+        line: 1,
+        count: 0,
+        depth: 0,
+        needs: NeededOverrides::default(),
+    };
     let mut settings = Settings::default();
     parser.body(&mut settings, &Within::default(), None).map_err(|fault| match fault {
         ParseFault::Here(message) => HtaccessFault { line: parser.line, message },
         ParseFault::At(fault) => fault,
     })?;
-    Ok(HtaccessFile { settings })
+    Ok(HtaccessFile { settings, needs: parser.needs })
 }
 
 /// What went wrong: at the line that was read last, or elsewhere.
@@ -63,6 +70,7 @@ struct Parser<'a> {
     line: u32,
     count: usize,
     depth: usize,
+    needs: NeededOverrides,
 }
 
 /// A section's beginning or end.
@@ -113,13 +121,22 @@ impl Parser<'_> {
         Ok(Some(line.into_owned()))
     }
 
-    fn directive(&self, line: &[u8], settings: &mut Settings, within: &Within) -> Parsed<()> {
+    fn directive(&mut self, line: &[u8], settings: &mut Settings, within: &Within) -> Parsed<()> {
         let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         let (name, arguments) = line.split_at(end);
         let arguments = arguments.trim_ascii_start();
         let told = match Directive::parse(name) {
             Directive::Known(directive) => {
                 settings.rewriting.line = self.line;
+                if let Some(class) = directive.class() {
+                    self.needs.note(class, self.line);
+                }
+                if directive == DirectiveName::Options {
+                    for class in ArgumentWords::new(arguments).filter_map(|it| class_of_option(&it))
+                    {
+                        self.needs.note(class, self.line);
+                    }
+                }
                 directive.read(arguments, settings, within.methods.as_ref())
             }
             Directive::OfServer => Err(format!("{} not allowed here", shown(name))),

@@ -1,7 +1,8 @@
 //! Regular expressions of a file: PCRE on bytes with Apache's defaults and a bound on its steps. An
 //! expression that gives up stops the evaluation; it never counts as "no match".
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
+use std::sync::OnceLock;
 
 use pcre2::bytes;
 
@@ -35,8 +36,8 @@ pub(crate) struct Pattern {
     source: Box<[u8]>,
     letters: Letters,
     quick: bytes::Regex,
-    /// The same with more steps, where they were needed.
-    long: OnceCell<bytes::Regex>,
+    /// The same with more steps, where they were needed. Threads share what `apache_directory` has.
+    long: OnceLock<bytes::Regex>,
 }
 
 fn compile(source: &str, letters: Letters, steps: u32) -> Result<bytes::Regex, pcre2::Error> {
@@ -83,7 +84,7 @@ impl Pattern {
     pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
         let text = std::str::from_utf8(source).ok()?;
         let quick = compile(text, letters, QUICK_STEPS_MAX).ok()?;
-        Some(Self { source: source.into(), letters, quick, long: OnceCell::new() })
+        Some(Self { source: source.into(), letters, quick, long: OnceLock::new() })
     }
 
     /// The expression with the bound of a match.
@@ -92,7 +93,7 @@ impl Pattern {
             let text = std::str::from_utf8(&self.source).map_err(|_| self.gave_up())?;
             let steps = bolide_base::limits::MATCH_STEPS_MAX;
             let long = compile(text, self.letters, steps).map_err(|_| self.gave_up())?;
-            // It was empty.
+            // Another thread may have been first, with the same.
             let _ = self.long.set(long);
         }
         self.long.get().ok_or_else(|| self.gave_up())
@@ -153,7 +154,8 @@ impl Pattern {
 
 /// Whether `text` fits the wildcards `*`, `?` and `[…]` of `glob`, in linear space and in time
 /// bounded by the product of both lengths.
-pub(crate) fn fits(glob: &[u8], text: &[u8]) -> bool {
+#[must_use]
+pub fn fits(glob: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     loop {

@@ -4,10 +4,12 @@ use crate::access::{HostAccess, Requirement};
 use crate::cache::CacheLine;
 use crate::expires::Expiry;
 use crate::expr::Expr;
+use crate::fault::HtaccessFault;
 use crate::headers::HeaderLine;
 use crate::mime::MimeRules;
 use crate::options::OptionsChange;
 use crate::output::OutputFilters;
+use crate::overrides::{AllowedOverrides, NeededOverrides};
 use crate::pattern::Pattern;
 use crate::redirect::{ErrorAnswer, Redirection};
 use crate::rewrite::Rewriting;
@@ -17,6 +19,15 @@ use crate::setenv::{EnvCondition, EnvRule};
 #[derive(Clone, Debug, Default)]
 pub struct HtaccessFile {
     pub(crate) settings: Settings,
+    pub(crate) needs: NeededOverrides,
+}
+
+impl HtaccessFile {
+    /// The first line that has what is not allowed.
+    #[must_use]
+    pub fn beyond(&self, allowed: AllowedOverrides) -> Option<HtaccessFault> {
+        self.needs.beyond(allowed)
+    }
 }
 
 /// What one place says.

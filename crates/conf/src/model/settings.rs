@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bolide_htaccess::ServerPlace;
+
 use super::resolver::NameServers;
 use super::{
     AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, Browsers, CacheSettings, DavSettings,
@@ -66,6 +68,8 @@ pub struct LocationSettings {
     pub autoindex: Autoindex,
     /// `apache_htaccess`
     pub apache_htaccess: bool,
+    /// `apache_directory`, in file order, outer blocks first.
+    pub apache_directories: Arc<Vec<ApacheDirectory>>,
     /// `gzip*`
     pub gzip: Arc<Gzip>,
     /// `brotli*`
@@ -225,6 +229,21 @@ pub enum Mapping {
     Without(usize),
     /// `alias` in a regex location: it spells the whole file.
     Nothing,
+}
+
+/// An `apache_directory`: what the configuration says about a directory, in Apache's words.
+#[derive(Clone, Debug)]
+pub struct ApacheDirectory {
+    /// As written, which is what two of them are compared by.
+    pub words: Box<[Box<[u8]>]>,
+    /// As read.
+    pub place: Arc<ServerPlace>,
+}
+
+impl PartialEq for ApacheDirectory {
+    fn eq(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
 }
 
 /// One status of an `error_page`.
@@ -444,6 +463,12 @@ pub struct CloseSettings {
 }
 
 impl LocationSettings {
+    /// Whether Apache's directives have a say about files.
+    #[must_use]
+    pub fn obeys_apache(&self) -> bool {
+        self.apache_htaccess || !self.apache_directories.is_empty()
+    }
+
     /// How a connection ends after a response of this location.
     #[must_use]
     pub const fn manners(&self) -> CloseSettings {

@@ -13,7 +13,7 @@ use bolide_http::escape::{UriPart, push_uri};
 
 use super::depart::take_back;
 use super::password::challenge;
-use super::ruling::{HtaccessPlaces, HtaccessRuling, next_round};
+use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, next_round};
 use super::target::{HtaccessTarget, TargetKind};
 use super::world::{RequestWorld, method_name, push_origin};
 use crate::answer::Answer;
@@ -203,8 +203,7 @@ impl HtaccessRequest<'_> {
         let mut by = Evaluation { world: &mut world, env: &mut env, varies: &mut varies };
         let result = match ruling.places.as_deref() {
             Some(places) if places.choices.is_empty() => {
-                let levels = places.levels.iter();
-                let levels = levels.map(|level| (&level.directory[..], &*level.file));
+                let levels = places.levels.iter().map(HtaccessLevel::parts);
                 Applied::new(levels, &places.name, &mut by)
             }
             Some(places) => Ok(places.applied()),
@@ -383,7 +382,7 @@ pub(super) fn denied(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> N
 }
 
 /// The next step where an evaluation stopped.
-fn stopped(
+pub(super) fn stopped(
     request: &Request,
     stop: Stop,
     wanted: Option<bolide_files::Probe>,

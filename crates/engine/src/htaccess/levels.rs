@@ -1,12 +1,16 @@
 //! Which directories lead to the file of a request, and the `.htaccess` file of each.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use bolide_conf::model::{LogLevel, Mapping};
+use bolide_conf::model::{ApacheDirectory, LogLevel, Mapping};
 use bolide_files::{FileKind, Known, OpenFailure, ProbePolicy, Remember, Want};
-use bolide_htaccess::{FILE_MAX, HtaccessFault, HtaccessFile, parse};
+use bolide_htaccess::{
+    AllowedOverrides, FILE_MAX, HtaccessFault, HtaccessFile, ServerPlace, parse,
+};
 
-use super::ruling::HtaccessLevel;
+use super::decide::stopped;
+use super::ruling::{HtaccessLevel, LevelSource};
 use super::target::{HtaccessTarget, TargetKind};
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
@@ -139,7 +143,9 @@ impl FileSearch {
         Ok(())
     }
 
-    /// The files of all directories that lead to `target`, from the root down.
+    /// What is said about all directories that lead to `target`: by the configuration from the
+    /// file system's root down, by files from the location's root down or from where the
+    /// configuration has them read.
     ///
     /// # Errors
     ///
@@ -152,27 +158,52 @@ impl FileSearch {
         ctx: &mut StepCtx<'_>,
         levels: &mut Vec<HtaccessLevel>,
     ) -> Result<(), NextStep> {
+        let settings = &site.location(request.location).settings;
+        let places = &settings.apache_directories[..];
+        configured(places, b"", ServerPlace::is_of_server, levels);
         let is_directory = target.kind == TargetKind::Directory;
-        let mut end = target.root.len();
+        let mut allowed = match settings.apache_htaccess {
+            true => AllowedOverrides::ALL,
+            false => AllowedOverrides::NONE,
+        };
+        let mut end = if places.is_empty() { target.root.len() } else { 0 };
+        let mut reads_from = target.root.len();
         loop {
             let mut path = target.file.get(..end).unwrap_or(&target.root).to_vec();
             path.push(b'/');
             let directory: Box<[u8]> = path.clone().into();
+            debug_assert!(directory.ends_with(b"/"), "a directory ends with a slash");
+            if let Some(own) = configured(places, &directory, |it| it.is_of(&directory), levels) {
+                allowed = own;
+                reads_from = reads_from.min(end);
+            }
             path.extend_from_slice(b".htaccess");
             self.path = path;
-            debug_assert!(directory.ends_with(b"/"), "a directory ends with a slash");
-            if let Some(file) = self.htaccess_file(request, site, ctx)? {
-                levels.push(HtaccessLevel { directory, file });
+            if allowed.reads()
+                && end >= reads_from
+                && let Some(file) = self.htaccess_file(request, site, ctx)?
+            {
+                if let Some(fault) = file.beyond(allowed) {
+                    return Err(self.htaccess_fault(request, &fault, site, ctx));
+                }
+                levels.push(HtaccessLevel { directory, source: LevelSource::Read(file) });
             }
             let Some(rest) = target.file.get(end + 1..).filter(|rest| !rest.is_empty()) else {
-                return Ok(());
+                break;
             };
             match rest.iter().position(|byte| *byte == b'/') {
                 Some(len) => end += 1 + len,
                 None if is_directory => end = target.file.len(),
-                None => return Ok(()),
+                None => break,
             }
         }
+        for one in places {
+            let found = one.place.finds(&target.file);
+            if found.map_err(|stop| stopped(request, stop, None, site, ctx))? {
+                levels.push(level_of(&one.place, b""));
+            }
+        }
+        Ok(())
     }
 
     /// The file at the path, if there is one.
@@ -235,6 +266,26 @@ impl FileSearch {
         });
         NextStep::Fail(500)
     }
+}
+
+fn level_of(place: &Arc<ServerPlace>, directory: &[u8]) -> HtaccessLevel {
+    let source = LevelSource::Configured(Arc::clone(place));
+    HtaccessLevel { directory: directory.into(), source }
+}
+
+/// Adds the sections that are meant; what the last `AllowOverride` of them allows.
+fn configured(
+    places: &[ApacheDirectory],
+    directory: &[u8],
+    is_meant: impl Fn(&ServerPlace) -> bool,
+    levels: &mut Vec<HtaccessLevel>,
+) -> Option<AllowedOverrides> {
+    let mut allowed = None;
+    for one in places.iter().filter(|one| is_meant(&one.place)) {
+        allowed = one.place.overrides().or(allowed);
+        levels.push(level_of(&one.place, directory));
+    }
+    allowed
 }
 
 /// What reading a directory fails with.

@@ -1,17 +1,38 @@
 //! What `.htaccess` files say about a request, from when they were asked until its answer left.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use bolide_htaccess::{Applied, CacheOrders, EnvTable, HtaccessFile};
+use bolide_htaccess::{Applied, CacheOrders, EnvTable, HtaccessFile, ServerPlace};
 
 use crate::request::Request;
 
-/// The file of one directory.
+/// Where directives come from.
+#[derive(Clone, Debug)]
+pub(crate) enum LevelSource {
+    /// A `.htaccess` file.
+    Read(Rc<HtaccessFile>),
+    /// `apache_directory`
+    Configured(Arc<ServerPlace>),
+}
+
+/// What is said about one directory.
 #[derive(Clone, Debug)]
 pub(crate) struct HtaccessLevel {
-    /// The directory, with a slash at its end.
+    /// The directory, with a slash at its end; empty where it is about none.
     pub(crate) directory: Box<[u8]>,
-    pub(crate) file: Rc<HtaccessFile>,
+    pub(crate) source: LevelSource,
+}
+
+impl HtaccessLevel {
+    /// The directory with what is said about it.
+    pub(super) fn parts(&self) -> (&[u8], &HtaccessFile) {
+        let file = match &self.source {
+            LevelSource::Read(file) => &**file,
+            LevelSource::Configured(place) => place.file(),
+        };
+        (&self.directory, file)
+    }
 }
 
 /// Which files, and which sections of them, apply to a path.
@@ -27,7 +48,7 @@ pub(crate) struct HtaccessPlaces {
 impl HtaccessPlaces {
     /// What applies.
     pub(crate) fn applied(&self) -> Applied<'_> {
-        let levels = self.levels.iter().map(|level| (&level.directory[..], &*level.file));
+        let levels = self.levels.iter().map(HtaccessLevel::parts);
         Applied::again(levels, &self.name, &self.choices)
     }
 }

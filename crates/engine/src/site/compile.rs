@@ -371,7 +371,7 @@ fn location(
     };
     let headers = parsed(&settings.add_headers);
     let keeps_out = !settings.limits.is_empty()
-        || settings.apache_htaccess
+        || settings.obeys_apache()
         || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
@@ -383,7 +383,7 @@ fn location(
             _ => Box::default(),
         },
         is_decorated: expires
-            || settings.apache_htaccess
+            || settings.obeys_apache()
             || !headers.is_empty()
             || !settings.edits.is_empty()
             || settings.user_id.mode != model::UserIdMode::Off,
@@ -419,7 +419,7 @@ fn location(
         row: None,
         notes_end: debugs(settings) || http.looks.cache_reason || http.otel.exporter.is_some(),
         precontent: Precontent::first(conf),
-        htaccess: settings.apache_htaccess.then(|| Precontent::of(conf)),
+        htaccess: settings.obeys_apache().then(|| Precontent::of(conf)),
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,
             ServerTokens::On | ServerTokens::Build => Signature::Version,
@@ -445,7 +445,7 @@ fn location(
         headers,
         trailers: parsed(&settings.add_trailers),
         is_trailed: !settings.add_trailers.is_empty() || settings.origin.proxy.pass_trailers,
-        coded: MediaTypes::is_coded(settings) || settings.apache_htaccess,
+        coded: MediaTypes::is_coded(settings) || settings.obeys_apache(),
         filters_bodies: settings.filters.is_any() || settings.charset.recodes || recodes_passed,
         recodes_passed,
         goes_on: settings.post_action.is_some(),

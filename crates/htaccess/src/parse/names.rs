@@ -1,5 +1,7 @@
 //! Directives by name: those that have their effect, and those of a server's configuration.
 
+use crate::overrides::OverrideClass;
+
 /// What a name is.
 pub(super) enum Directive {
     /// A directive of these files.
@@ -146,6 +148,75 @@ const NAMES: [(&str, DirectiveName); 64] = [
     ("sslrequiressl", N::SslRequireSsl),
     ("unsetenv", N::UnsetEnv),
 ];
+
+impl DirectiveName {
+    /// The class of `AllowOverride` that permits it; none where any file may have it.
+    pub(super) const fn class(self) -> Option<OverrideClass> {
+        use OverrideClass as C;
+        Some(match self {
+            Self::AuthBasicProvider
+            | Self::AuthGroupFile
+            | Self::AuthMerging
+            | Self::AuthRealm
+            | Self::AuthType
+            | Self::AuthUserFile
+            | Self::CgiPassAuth
+            | Self::Require
+            | Self::Satisfy
+            | Self::SslRequireSsl => C::AuthConfig,
+            Self::Allow | Self::Deny | Self::Order => C::Limit,
+            Self::DirectoryIndex
+            | Self::DirectorySlash
+            | Self::ExpiresActive
+            | Self::ExpiresByType
+            | Self::ExpiresDefault
+            | Self::FallbackResource
+            | Self::IndexIgnore => C::Indexes,
+            Self::Options | Self::PhpFlag | Self::PhpValue => C::Options,
+            Self::CacheDisable
+            | Self::CacheEnable
+            | Self::CacheKeyModify
+            | Self::CacheLookup
+            | Self::LimitRequestBody
+            | Self::LiteMage
+            | Self::ServerSignature => return None,
+            Self::AcceptPathInfo
+            | Self::AddCharset
+            | Self::AddDefaultCharset
+            | Self::AddEncoding
+            | Self::AddHandler
+            | Self::AddOutputFilterByType
+            | Self::AddType
+            | Self::BrowserMatch
+            | Self::BrowserMatchNoCase
+            | Self::ErrorDocument
+            | Self::FileEtag
+            | Self::ForceType
+            | Self::Header
+            | Self::Redirect
+            | Self::RedirectMatch
+            | Self::RedirectPermanent
+            | Self::RedirectTemp
+            | Self::RemoveCharset
+            | Self::RemoveEncoding
+            | Self::RemoveHandler
+            | Self::RemoveType
+            | Self::RequestHeader
+            | Self::RewriteBase
+            | Self::RewriteCond
+            | Self::RewriteEngine
+            | Self::RewriteOptions
+            | Self::RewriteRule
+            | Self::SetEnv
+            | Self::SetEnvIf
+            | Self::SetEnvIfExpr
+            | Self::SetEnvIfNoCase
+            | Self::SetHandler
+            | Self::SetOutputFilter
+            | Self::UnsetEnv => C::FileInfo,
+        })
+    }
+}
 
 /// Directives of a server's configuration, in lower case.
 const OF_SERVER: [&str; 39] = [

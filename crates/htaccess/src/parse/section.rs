@@ -7,6 +7,7 @@ use crate::fault::{HtaccessFault, Told, shown};
 use crate::lines::ArgumentWords;
 use crate::methods::MethodSet;
 use crate::modules;
+use crate::overrides::OverrideClass;
 use crate::pattern::{Letters, Pattern};
 use crate::settings::{FileSection, Settings};
 
@@ -72,6 +73,7 @@ impl Parser<'_> {
             }
             b"requireall" | b"requireany" | b"requirenone" => {
                 let rule = self.container(name, opened)?;
+                self.needs.note(OverrideClass::AuthConfig, opened);
                 settings.rules.push(match &within.methods {
                     Some(methods) => Requirement::For(methods.clone(), Box::new(rule)),
                     None => rule,

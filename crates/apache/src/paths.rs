@@ -1,0 +1,225 @@
+//! Locations: what is redirected, rewritten, passed on, aliased, and run by a program.
+
+use crate::access;
+use crate::out::ConfText;
+use crate::php::{self, Runner};
+use crate::proxy;
+use crate::redirect;
+use crate::rewrite;
+use crate::server::Server;
+use crate::tree::ApacheNode;
+use crate::words::{escaped, in_quotes, quoted};
+
+/// What is about paths of requests.
+pub(crate) fn write(server: &Server<'_>, root: Option<&str>, out: &mut ConfText) {
+    let entries = proxy::entries(server);
+    let before = proxy::prefixes(&entries);
+    if server.is_on("rewriteengine") && server.own.iter().any(|node| node.lower == "rewriteengine")
+    {
+        let rules = |node: &&ApacheNode| matches!(&node.lower[..], "rewritecond" | "rewriterule");
+        let mut all: Vec<&ApacheNode> = server.own.iter().filter(rules).collect();
+        let inherits = |node: &ApacheNode| {
+            node.lower == "rewriteoptions" && node.rest.to_ascii_lowercase().contains("inherit")
+        };
+        if server.own.iter().chain(server.main).any(inherits) {
+            all.extend(server.main.iter().filter(rules));
+        }
+        rewrite::write(&all, root, out);
+    }
+    let names: &[&str] = &["redirect", "redirectmatch", "redirectpermanent", "redirecttemp"];
+    for node in server.all(&["redirect", "redirectmatch", "redirectpermanent", "redirecttemp"]) {
+        debug_assert!(names.contains(&&node.lower[..]), "a redirect");
+        redirect::write(node, &before, out);
+    }
+    let rules = php::rules(server);
+    let pool = php::pool_name(server.account().as_ref().map(|(_, user, _)| &user[..]));
+    if !rules.is_empty() {
+        confinement(server, out);
+    }
+    handlers(server, &pool, out);
+    proxy::write(server, &entries, out);
+    aliases(server, &entries, &rules, &pool, out);
+    scripts(&rules, root, &pool, out);
+}
+
+fn aliases(
+    server: &Server<'_>,
+    entries: &[proxy::ProxyEntry<'_>],
+    rules: &[php::PhpRule],
+    pool: &str,
+    out: &mut ConfText,
+) {
+    let mut done: Vec<String> = Vec::new();
+    for node in server.all(&["alias", "scriptalias", "aliasmatch", "scriptaliasmatch"]) {
+        let words = node.words();
+        let [path, to] = &words[..] else {
+            out.note(&node.place, format!("{} {}: not understood", node.name, node.rest));
+            continue;
+        };
+        if node.lower.ends_with("match") || !path.starts_with('/') {
+            out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+            out.own(format!("location ~ {} {{ return 503; }}", in_quotes(path)));
+            continue;
+        }
+        let is_late = done.iter().any(|known| redirect::covers(known, path));
+        if is_late || proxy::takes(entries, path) {
+            out.note(&node.place, format!("{} {path}: one before answers there", node.name));
+            continue;
+        }
+        done.push(path.clone());
+        if node.lower == "scriptalias" {
+            out.note(&node.place, format!("ScriptAlias {path}: no CGI program is run"));
+            let bare = path.trim_end_matches('/');
+            out.put(
+                &node.place,
+                format!("location ^~ {} {{ return 503; }}", quoted(&format!("{bare}/"))),
+            );
+            continue;
+        }
+        alias(node, path, to, rules, pool, out);
+    }
+}
+
+/// The locations of an alias.
+fn alias(
+    node: &ApacheNode,
+    path: &str,
+    to: &str,
+    rules: &[php::PhpRule],
+    pool: &str,
+    out: &mut ConfText,
+) {
+    let bare = (path.trim_end_matches('/'), to.trim_end_matches('/'));
+    let closed = (format!("{}/", bare.0), format!("{}/", bare.1));
+    if !path.ends_with('/') {
+        out.open(&node.place, format!("location = {}", quoted(path)));
+        out.put(&node.place, format!("alias {};", quoted(bare.1)));
+        out.close();
+    }
+    out.open(&node.place, format!("location ^~ {}", quoted(&closed.0)));
+    out.put(&node.place, format!("alias {};", quoted(&closed.1)));
+    for rule in rules {
+        let holds = rule
+            .directory
+            .as_deref()
+            .is_none_or(|it| redirect::covers(it, bare.1) || redirect::covers(bare.1, it));
+        if holds {
+            out.open(&rule.place, format!("location ~ {}", in_quotes(&rule.pattern)));
+            if matches!(rule.runner, Runner::Fcgi(_) | Runner::Pool) {
+                php::parameters("$request_filename").into_iter().for_each(|line| out.own(line));
+            }
+            out.put(&rule.place, php::runs(&rule.runner, pool));
+            out.close();
+        }
+    }
+    out.close();
+}
+
+/// The locations of what a program runs.
+fn scripts(rules: &[php::PhpRule], root: Option<&str>, pool: &str, out: &mut ConfText) {
+    for rule in rules {
+        let start = match (&rule.directory, root) {
+            (None, _) => String::new(),
+            (Some(directory), Some(root)) if redirect::covers(directory, root) => String::new(),
+            (Some(directory), Some(root)) if redirect::covers(root, directory) => {
+                let rest = directory.trim_end_matches('/').strip_prefix(root).unwrap_or_default();
+                format!("^{}(?=/).*", escaped(rest))
+            }
+            // Of other directories aliases take care.
+            _ => continue,
+        };
+        if let Runner::Refused(why) = &rule.runner {
+            out.note(&rule.place, format!("{why}: no such program is run"));
+        }
+        out.open(
+            &rule.place,
+            format!("location ~ {}", in_quotes(&format!("{start}{}", rule.pattern))),
+        );
+        if rule.runner != Runner::Refused(String::new())
+            && !matches!(rule.runner, Runner::Refused(_))
+        {
+            out.own("fastcgi_split_path_info ^(.+?\\.[^/]*)(/.*)$;");
+        }
+        out.put(&rule.place, php::runs(&rule.runner, pool));
+        out.close();
+    }
+}
+
+/// Places with a handler: the server's own, such as its status, or a program's.
+fn handlers(server: &Server<'_>, pool: &str, out: &mut ConfText) {
+    for section in server.all(&["<location"]) {
+        let Some(handler) = section.children.iter().rfind(|node| node.lower == "sethandler") else {
+            continue;
+        };
+        let word = handler.first();
+        let path = section.first();
+        let is_none = matches!(&word.to_ascii_lowercase()[..], "none" | "default-handler");
+        if is_none || !path.starts_with('/') {
+            continue;
+        }
+        let bare = path.trim_end_matches('/');
+        let heads = match php::runner(&word) {
+            Some(_) if bare.is_empty() => vec!["/".to_owned()],
+            Some(_) => {
+                vec![format!("= {}", quoted(bare)), format!("^~ {}", quoted(&format!("{bare}/")))]
+            }
+            None => vec![format!("= {}", quoted(bare))],
+        };
+        for head in heads {
+            out.open(&section.place, format!("location {head}"));
+            match php::runner(&word) {
+                // Its files' rules hold there.
+                Some(runner) => out.put(&handler.place, php::runs(&runner, pool)),
+                None => {
+                    access::write(&proxy::sections(server, &path), out);
+                    if word.eq_ignore_ascii_case("server-status") {
+                        out.put(&handler.place, "stub_status;");
+                    } else {
+                        out.note(&handler.place, format!("SetHandler {word}: no such handler"));
+                        out.own("return 503;");
+                    }
+                }
+            }
+            out.close();
+        }
+    }
+}
+
+/// `php_admin_value` and `php_admin_flag`, wherever they stand, for all scripts of a server: they
+/// confine scripts.
+fn confinement(server: &Server<'_>, out: &mut ConfText) {
+    let mut all: Vec<(&ApacheNode, String, String)> = Vec::new();
+    let mut clash = None;
+    for node in server.main.iter().chain(server.own) {
+        node.each(&mut |node| {
+            if !matches!(&node.lower[..], "php_admin_value" | "php_admin_flag") {
+                return;
+            }
+            let words = node.words();
+            let [name, value] = &words[..] else { return clash = Some(node) };
+            let is_plain = |text: &str| !text.contains(['$', '\n', '"', '\\']);
+            let known = all.iter().find(|(_, known, _)| known == name);
+            if known.is_some_and(|(_, _, known)| known != value)
+                || !is_plain(name)
+                || !is_plain(value)
+            {
+                return clash = Some(node);
+            }
+            all.push((node, name.clone(), value.clone()));
+        });
+    }
+    if let Some(node) = clash {
+        out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+        return out.own("return 503;");
+    }
+    if all.is_empty() {
+        return;
+    }
+    let script = "$document_root$fastcgi_script_name";
+    php::parameters(script).into_iter().for_each(|line| out.own(line));
+    let value: Vec<String> = all.iter().map(|(_, name, value)| format!("{name}={value}")).collect();
+    for (node, ..) in &all {
+        out.note(&node.place, "in PHP_ADMIN_VALUE");
+    }
+    out.own(format!("fastcgi_param PHP_ADMIN_VALUE \"{}\";", value.join("\\n")));
+}

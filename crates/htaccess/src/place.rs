@@ -1,0 +1,154 @@
+//! A section of a server's configuration: directives of `.htaccess` files for a directory that the
+//! configuration names, in place of a file in it. Refuses what such a file could not say.
+
+use crate::fault::{HtaccessFault, Told, shown};
+use crate::overrides::AllowedOverrides;
+use crate::parse;
+use crate::pattern::{Letters, Pattern, fits};
+use crate::settings::HtaccessFile;
+use crate::world::Stop;
+
+/// Where a section applies.
+#[derive(Clone, Debug)]
+enum PlacePath {
+    /// Everywhere, before any directory.
+    Server,
+    /// In a directory; the parts of its path, with wildcards.
+    Directory(Vec<Box<[u8]>>),
+    /// For paths that an expression finds, after all directories.
+    Matching(Box<Pattern>),
+}
+
+/// A section.
+#[derive(Clone, Debug)]
+pub struct ServerPlace {
+    path: PlacePath,
+    overrides: Option<AllowedOverrides>,
+    file: HtaccessFile,
+}
+
+/// The parts of an absolute path.
+fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty())
+}
+
+impl ServerPlace {
+    /// Reads a section: `-`, a path, or `~` and an expression; then its lines.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in Apache's words where Apache has some. The line counts from the
+    /// section's first one.
+    pub fn parse(words: &[&[u8]]) -> Result<Self, HtaccessFault> {
+        let at_first = |message: String| HtaccessFault { line: 1, message };
+        let (path, lines) = Self::path(words).map_err(at_first)?;
+        let (mut text, mut overrides) = (Vec::new(), None);
+        for (number, line) in (1..).zip(lines) {
+            match override_arguments(line) {
+                Some(arguments) => {
+                    let read = AllowedOverrides::parse(arguments);
+                    let fault = |message| HtaccessFault { line: number, message };
+                    overrides = Some(read.map_err(fault)?);
+                }
+                None => text.extend_from_slice(line),
+            }
+            text.push(b'\n');
+        }
+        Ok(Self { path, overrides, file: parse(&text)? })
+    }
+
+    fn path<'w, 'a>(words: &'w [&'a [u8]]) -> Told<(PlacePath, &'w [&'a [u8]])> {
+        match words {
+            [b"-", lines @ ..] => Ok((PlacePath::Server, lines)),
+            [b"~", source, lines @ ..] => {
+                let pattern = Pattern::new(source, Letters::Exact)
+                    .ok_or_else(|| format!("Regex could not be compiled: {}", shown(source)))?;
+                Ok((PlacePath::Matching(Box::new(pattern)), lines))
+            }
+            [path @ [b'/', ..], lines @ ..] => {
+                Ok((PlacePath::Directory(parts(path).map(Box::from).collect()), lines))
+            }
+            _ => {
+                Err("a section is for an absolute path, \"-\", or \"~\" with an expression".into())
+            }
+        }
+    }
+
+    /// Whether it applies before any directory.
+    #[must_use]
+    pub const fn is_of_server(&self) -> bool {
+        matches!(self.path, PlacePath::Server)
+    }
+
+    /// Whether it is that of `directory`.
+    #[must_use]
+    pub fn is_of(&self, directory: &[u8]) -> bool {
+        let PlacePath::Directory(own) = &self.path else { return false };
+        let mut others = parts(directory);
+        own.iter().all(|glob| others.next().is_some_and(|part| fits(glob, part)))
+            && others.next().is_none()
+    }
+
+    /// Whether its expression finds the path of a file.
+    ///
+    /// # Errors
+    ///
+    /// It took too many steps.
+    pub fn finds(&self, file: &[u8]) -> Result<bool, Stop> {
+        match &self.path {
+            PlacePath::Matching(pattern) => pattern.is_match(file),
+            PlacePath::Server | PlacePath::Directory(_) => Ok(false),
+        }
+    }
+
+    /// What files may have from here on; none where it does not say.
+    #[must_use]
+    pub const fn overrides(&self) -> Option<AllowedOverrides> {
+        self.overrides
+    }
+
+    /// What it says.
+    #[must_use]
+    pub const fn file(&self) -> &HtaccessFile {
+        &self.file
+    }
+}
+
+/// What stands behind `AllowOverride`.
+fn override_arguments(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii();
+    let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+    line[..end].eq_ignore_ascii_case(b"AllowOverride").then(|| line[end..].trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ServerPlace;
+    use crate::overrides::AllowedOverrides;
+
+    fn place(words: &[&str]) -> ServerPlace {
+        let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+        ServerPlace::parse(&words).unwrap()
+    }
+
+    #[test]
+    fn a_section_is_of_its_directory_alone() {
+        let own = place(&["/srv/*/www/", "Require all granted", " AllowOverride all"]);
+        assert!(own.is_of(b"/srv/a/www/") && own.is_of(b"/srv/a/www"));
+        assert!(!own.is_of(b"/srv/a/") && !own.is_of(b"/srv/a/www/b/"));
+        assert!(!own.is_of(b"/srv/a/b/www/"));
+        assert_eq!(own.overrides(), Some(AllowedOverrides::ALL));
+        assert!(place(&["/"]).is_of(b"/"));
+        assert!(place(&["-"]).is_of_server());
+        assert!(place(&["~", r"/\.git(/|$)"]).finds(b"/srv/.git/config").unwrap());
+    }
+
+    #[test]
+    fn faults_have_their_line() {
+        let fault = |words: &[&[u8]]| ServerPlace::parse(words).unwrap_err().to_string();
+        assert!(fault(&[b"/", b"Require all granted", b"Requiere x"]).starts_with("2: Invalid"));
+        assert!(fault(&[b"/", b"", b"AllowOverride x"]).starts_with("2: Illegal override"));
+        assert!(fault(&[b"srv"]).starts_with("1: a section"));
+        assert!(fault(&[b"~", b"("]).starts_with("1: Regex could not"));
+    }
+}

@@ -1,0 +1,139 @@
+//! `bolide import apache` and `-c httpd.conf`: the same configuration means what it means to Apache.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use bolide_testkit::server::Home;
+use bolide_testkit::{TestPhp, TestServer};
+
+use crate::BOLIDE;
+
+#[test]
+fn the_real_apache_answers_the_same_by_the_same_configuration() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apache/import.py");
+    let told = Command::new("python3").args([script, BOLIDE]).output().unwrap();
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
+}
+
+/// A configuration with what a test needs besides.
+fn written(home: &Home, conf: &str) -> String {
+    let dir = home.dir().display();
+    let text = format!(
+        "ServerRoot {dir}\nListen 127.0.0.1:1\nPidFile {dir}/pid\nErrorLog {dir}/error.log\n\
+         DocumentRoot {dir}\n{conf}"
+    );
+    home.write("httpd.conf", &text).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_printed_is_a_configuration() {
+    let home = Home::new(BOLIDE);
+    let path = written(&home, "<Directory />\nRequire all denied\n</Directory>\nMystery on\n");
+    let printed = home.run(&["import", "apache", &path]).succeeded().text();
+    assert!(printed.contains("\"Require all denied\";"), "{printed}");
+    assert!(printed.contains("httpd.conf:9: Mystery on: not translated"), "{printed}");
+    let own = home.write("own.conf", &printed);
+    let _ = home.run(&["-t", "-c", own.to_str().unwrap()]).succeeded();
+    let _ = home.run(&["-t", "-c", &path]).succeeded();
+    // The directory of the file is enough.
+    let of_directory = home.run(&["import", "apache", home.dir().to_str().unwrap()]);
+    assert_eq!(of_directory.succeeded().text(), printed);
+}
+
+#[test]
+fn faults_name_apaches_file_and_line() {
+    let home = Home::new(BOLIDE);
+    home.write("more.conf", "\nAlias /a\nCustomLog /none/such/dir/x.log common\n");
+    let open = written(&home, "<Directory />\n");
+    let done = home.run(&["-t", "-c", &open]);
+    assert_eq!(done.code, 1);
+    let wanted = format!("<Directory> was not closed. in {open}:6");
+    assert!(done.stderr.contains(&wanted), "{}", done.stderr);
+    let missing = written(&home, "Include none.conf\n");
+    let done = home.run(&["import", "apache", &missing]);
+    assert_eq!(done.code, 1);
+    let wanted = format!("in {missing}:6");
+    assert!(done.stderr.contains(&wanted), "{}", done.stderr);
+    // What a name says is never read as nginx's language.
+    let quoted = "Include more.conf\n<VirtualHost *:1>\nServerName \"a b;c\"\n</VirtualHost>\n";
+    let done = home.run(&["-t", "-c", &written(&home, quoted)]);
+    assert_eq!(done.code, 1);
+    let text = &done.stderr;
+    assert!(text.contains("syntax is ok") && text.contains("/none/such"), "{text}");
+}
+
+#[test]
+fn scripts_run_where_a_handler_says_so_and_are_never_shown() {
+    let php = TestPhp::start(1);
+    let home = Home::new(BOLIDE);
+    let conf = format!(
+        "ServerRoot @DIR@\nListen 127.0.0.1:@HTTP@\nPidFile @DIR@/logs/pid\n\
+         ErrorLog @DIR@/logs/error.log\nUser root\nLoadModule proxy_fcgi_module x\n\
+         DirectoryIndex index.php\nAlias /tool @DIR@/tool\n\
+         <Directory />\nRequire all denied\n</Directory>\n\
+         <VirtualHost *:@HTTP@>\nDocumentRoot @DIR@/www\nAlias /other @DIR@/other/\n\
+         <Directory @DIR@/www>\nAllowOverride All\nRequire all granted\n</Directory>\n\
+         <Directory @DIR@/tool>\nRequire all granted\n</Directory>\n\
+         <FilesMatch \".+\\.ph(?:ar|p|tml)$\">\n\
+         SetHandler \"proxy:{}|fcgi://localhost\"\n</FilesMatch>\n\
+         <FilesMatch \"^\\.ph\">\nRequire all denied\n</FilesMatch>\n\
+         AddHandler cgi-script .cgi\nScriptAlias /cgi-bin/ @DIR@/www/cgi/\n</VirtualHost>\n",
+        php.address()
+    );
+    home.write("httpd.conf", &conf);
+    let shown = "<?php echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['PATH_INFO'] ?? '';";
+    for path in ["www/index.php", "www/a.phtml", "tool/t.php", "www/shut/x.php", "www/.php"] {
+        home.write(path, shown);
+    }
+    home.write("www/shut/.htaccess", "Require all denied\n");
+    home.write("www/.htaccess", "RewriteEngine on\nRewriteRule ^pretty$ /index.php [L]\n");
+    home.write("www/run.cgi", "#!/bin/sh\n");
+    home.write("www/cgi/run", "#!/bin/sh\n");
+    let printed = home.run(&["import", "apache", "httpd.conf"]).succeeded().text();
+    let server = TestServer::start(home, &format!("daemon off;\n{printed}"));
+    let told = |path: &str| {
+        let answer = server.get(path);
+        (answer.status, answer.text())
+    };
+    let script = |text: &str| (200, text.to_owned());
+    assert_eq!(told("/index.php/more"), script("/index.php /more"), "{printed}");
+    assert_eq!(told("/"), script("/index.php "));
+    // PHP's own `security.limit_extensions` answers.
+    assert_eq!(told("/a.phtml"), (403, "Access denied.\n".to_owned()));
+    assert_eq!(told("/pretty"), script("/index.php "));
+    assert_eq!(told("/tool/t.php"), script("/tool/t.php "));
+    let rows = [
+        ("/shut/x.php", 403),
+        ("/.php", 403),
+        ("/run.cgi", 503),
+        ("/cgi-bin/run", 503),
+        ("/other/x", 403),
+    ];
+    for (path, status) in rows {
+        let answer = told(path);
+        assert!(answer.0 == status && !answer.1.contains("#!/bin"), "{path}: {answer:?}");
+    }
+}
+
+#[test]
+fn what_is_closed_is_told_with_its_place() {
+    let home = Home::new(BOLIDE);
+    let path = written(&home, "<Directory /srv>\nRequire ldap-group admins\n</Directory>\n");
+    let done = home.run(&["-t", "-c", &path]).succeeded();
+    let wanted = format!("closed for all (see bolide import): {path}:7");
+    assert!(done.stderr.contains(&wanted), "{}", done.stderr);
+}
+
+#[test]
+fn debians_own_configuration_is_taken_whole() {
+    let own = Path::new("/etc/apache2");
+    assert!(fs::exists(own.join("apache2.conf")).unwrap(), "missing: apache2 (scripts/setup.sh)");
+    let home = Home::new(BOLIDE);
+    let printed = home.run(&["import", "apache", own.to_str().unwrap()]).succeeded().text();
+    assert!(!printed.contains("CLOSED:"), "{printed}");
+    for wanted in ["listen 80;", "root /var/www/html;", "location ^~ /icons/ {", "stub_status;"] {
+        assert!(printed.contains(wanted), "{wanted} in {printed}");
+    }
+}
