@@ -13,8 +13,16 @@ cd "$(dirname "$0")/.."
 export BOLIDE_TOOLS=${BOLIDE_TOOLS:-$HOME/.cache/bolide-tools}
 export PATH=$BOLIDE_TOOLS/bin:$PATH:$HOME/.cargo/bin
 
-logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+# Tests write tens of gigabytes that nothing reads again: into memory, where that has room, for on
+# a disk they wait for one another. The name is short: sockets and nginx's tables want that.
+scratch=${TMPDIR:-/tmp}
+[ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -lt $((8 << 20)) ] || scratch=/dev/shm
+TMPDIR=$(mktemp -d "$scratch/b.XXXXXX")
+export TMPDIR
+chmod 755 "$TMPDIR"
+trap 'rm -rf "$TMPDIR"' EXIT
+logs=$TMPDIR/logs
+mkdir "$logs"
 
 run() {
     printf '\n==> %s\n' "$*"

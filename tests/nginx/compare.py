@@ -130,9 +130,14 @@ def untaken(total: int) -> Iterator[int]:
         yield number
 
 
+def new_home() -> Path:
+    """A new directory, by a short name: long words in tables make nginx refuse its bucket sizes."""
+    return Path(tempfile.mkdtemp(prefix="c-"))
+
+
 def filled() -> Path:
     """A new directory with the files that all sites are made of."""
-    home = Path(tempfile.mkdtemp(prefix="bolide-compare-"))
+    home = new_home()
     home.chmod(0o755)
     files.fill(home)
     client_certs.fill(home)
@@ -145,7 +150,7 @@ def started(
     ports: tuple[int, int], options: argparse.Namespace, pattern: Path, stack: ExitStack
 ) -> list[Program]:
     """Two programs with a php-fpm, an origin and a copy of all files of their own."""
-    home = Path(tempfile.mkdtemp(prefix="bolide-compare-"))
+    home = new_home()
     stack.callback(shutil.rmtree, home, ignore_errors=True)
     # There is a FIFO among the files, and all have their times.
     subprocess.run(["cp", "-a", f"{pattern}/.", str(home)], check=True)

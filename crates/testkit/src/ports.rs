@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::net::{TcpListener, UdpSocket};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const FIRST: usize = 18_000;
@@ -24,8 +25,9 @@ impl TestPorts {
     #[must_use]
     pub fn claim() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let dir = std::env::temp_dir().join("bolide-test-ports");
-        fs::create_dir_all(&dir).unwrap();
+        // One place for all runs on this machine, wherever each has its files.
+        let dir = Path::new("/tmp/bolide-test-ports");
+        fs::create_dir_all(dir).unwrap();
         let from = std::process::id() as usize * 37;
         for _ in 0..BLOCKS {
             let block = (from + NEXT.fetch_add(1, Ordering::Relaxed)) % BLOCKS;
