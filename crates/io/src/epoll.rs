@@ -231,6 +231,10 @@ impl Io for Epoll {
         sys::unlink(path)
     }
 
+    fn name_of(&mut self, file: &FileRef) -> Option<Vec<u8>> {
+        sys::name_of(file.raw())
+    }
+
     fn entries(&mut self, path: &[u8]) -> Result<Entries, FileFailure> {
         sys::entries(path)
     }

@@ -183,6 +183,9 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn unlink(&mut self, path: &[u8]) -> Result<(), FileFailure>;
+    /// The name that an open file has now, whatever was renamed above it since it was opened; none
+    /// if that cannot be told. It may be another file's by the time that it is used.
+    fn name_of(&mut self, file: &FileRef) -> Option<Vec<u8>>;
     /// The entries of a directory, with hidden ones, to be read a few at a time.
     ///
     /// # Errors

@@ -36,7 +36,8 @@ pub(crate) use socket::{
 };
 pub(crate) use store::{
     append_journal, create, entries, free_bytes, lock_exclusive, lock_shared, make_directory,
-    open_journal, remove_directory, rename, set_access, set_modified, sync, take_entries, unlink,
+    name_of, open_journal, remove_directory, rename, set_access, set_modified, sync, take_entries,
+    unlink,
 };
 pub(crate) use trusted::{
     make_owned_directory, open_trusted, rename_trusted, replace_small, unlink_trusted,

@@ -630,6 +630,10 @@ impl Io for SimIo {
         if kernel.disk.unlink(&path) { Ok(()) } else { Err(failure(ENOENT, "unlink")) }
     }
 
+    fn name_of(&mut self, file: &FileRef) -> Option<Vec<u8>> {
+        Some(self.call().disk.path_of(file).as_bytes().to_vec())
+    }
+
     fn entries(&mut self, path: &[u8]) -> Result<Entries, FileFailure> {
         let mut kernel = self.call();
         let path = String::from_utf8_lossy(path);

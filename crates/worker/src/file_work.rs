@@ -254,3 +254,6 @@ fn check_links(change: &FileChange, io: &mut impl Io) -> Result<(), FileFailure>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use bolide_base::FileRef;
 use bolide_conf::model::LogLevel;
 use bolide_io::{FileFailure, Io, OpenRequest, Stat, SymlinkRule};
 
-use super::{Act, EEXIST, FileWork, parent};
+use super::{Act, EEXIST, ENOENT, FileWork, parent};
 
 /// Bytes copied in one step.
 const PIECE: usize = 64 * 1024;
@@ -39,9 +39,28 @@ pub(super) enum SourceFate {
 impl Copying {
     /// Leaves nothing of the copy, nor of what is temporary.
     pub(super) fn give_up(self, io: &mut impl Io) {
-        let _ = io.unlink(&self.temporary);
+        if let Some(path) = self.name(io) {
+            let _ = io.unlink(&path);
+        }
         if let Some((path, SourceFate::Temporary)) = self.from {
             let _ = io.unlink(&path);
+        }
+    }
+
+    /// Where the copy is: another request may have renamed a directory above it, and the name that
+    /// it was given may be another copy's.
+    fn name(&self, io: &mut impl Io) -> Option<Vec<u8>> {
+        if self.has_name(&self.temporary, io) {
+            return Some(self.temporary.clone());
+        }
+        let name = io.name_of(&self.target)?;
+        self.has_name(&name, io).then_some(name)
+    }
+
+    fn has_name(&self, name: &[u8], io: &mut impl Io) -> bool {
+        match (io.stat(&self.target), io.stat_link(name)) {
+            (Ok(own), Ok(found)) => (own.device, own.inode) == (found.device, found.inode),
+            _ => false,
         }
     }
 }
@@ -171,6 +190,9 @@ fn copy_piece(copying: &mut Copying, io: &mut impl Io) -> Result<bool, FileFailu
     io.write_all_at(&copying.target, &mut copying.at, &buffer[..read])?;
     if read > 0 {
         return Ok(true);
+    }
+    if !copying.has_name(&copying.temporary, io) {
+        return Err(FileFailure { errno: ENOENT, call: "rename" });
     }
     if let Some(modified) = copying.modified {
         io.set_modified(&copying.temporary, modified)?;
