@@ -13,7 +13,7 @@ pub mod net;
 mod power;
 pub mod socket;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -92,8 +92,8 @@ pub struct Kernel {
     ports: Vec<Port>,
     desks: Vec<Desk>,
     next_socket: i32,
-    /// Connections below this one are closed, and nothing is reported of them.
-    first_open: i32,
+    /// Connections that workers watch, and some that they have closed since.
+    watched: BTreeSet<i32>,
     pub(crate) calls: u64,
     /// Calls of the workers without an answer yet, with their destinations.
     pub(crate) callers: VecDeque<(i32, String)>,
@@ -181,7 +181,7 @@ impl Kernel {
             // The last one is the disk writer's.
             desks: (0..=workers).map(|_| Desk::default()).collect(),
             next_socket: FIRST_SOCKET,
-            first_open: FIRST_SOCKET,
+            watched: BTreeSet::new(),
             calls: 0,
             callers: VecDeque::new(),
             deeds: Deeds::default(),
@@ -379,6 +379,7 @@ impl Kernel {
 
     pub(crate) fn watch(&mut self, worker: usize, fd: i32, token: u64) {
         if let Some(socket) = self.sockets.get_mut(&fd) {
+            self.watched.insert(fd);
             socket.watch = Some((worker, token));
             // epoll reports what is already so when a descriptor is added.
             socket.edge = true;
@@ -422,7 +423,7 @@ impl Kernel {
             || self.net.is_readable(worker)
             || self.names.readable(worker).next().is_some()
             || self.disk.watches.report(worker).is_some()
-            || self.sockets.range(self.first_open..).any(|(_, socket)| socket.is_due_to(worker))
+            || self.watched.iter().any(|fd| self.sockets[fd].is_due_to(worker))
     }
 
     /// The time, civil time included.
@@ -451,11 +452,9 @@ impl Kernel {
         found.retain(|_| !self.chance.one_in(late));
         // A change is told no later than a request that comes behind it.
         found.extend(self.disk.watches.report(worker).map(level));
-        let closed = |(fd, socket): (&i32, &SimSocket)| socket.closed.is_some().then_some(*fd);
-        while let Some(fd) = self.sockets.range(self.first_open..).next().and_then(closed) {
-            self.first_open = fd + 1;
-        }
-        for (_, socket) in self.sockets.range_mut(self.first_open..) {
+        self.watched.retain(|fd| self.sockets[fd].watch.is_some());
+        for fd in &self.watched {
+            let Some(socket) = self.sockets.get_mut(fd) else { continue };
             let Some((_, token)) = socket.watch.filter(|(watcher, _)| *watcher == worker) else {
                 continue;
             };

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use bolide_sim::{Scenario, Telling, run};
+use bolide_sim::{RunReport, Scenario, Telling, run};
 use lexopt::prelude::{Long, ValueExt as _};
 
 const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
@@ -56,7 +56,11 @@ fn main() -> ExitCode {
     };
     let (mut failed, mut answered, mut recalls) = (0, 0, 0);
     for seed in wanted.from..=wanted.to {
-        let report = run(wanted.scenario, seed, wanted.telling);
+        let lived = std::panic::catch_unwind(|| run(wanted.scenario, seed, wanted.telling));
+        let report = lived.unwrap_or_else(|_| RunReport {
+            complaints: vec!["it panicked".to_owned()],
+            ..RunReport::default()
+        });
         let _ = out.write_all(report.text.as_bytes());
         failed += u64::from(!report.complaints.is_empty());
         answered += report.answered;

@@ -65,6 +65,9 @@ struct Conn {
     is_page: bool,
     /// What is still to be written, and then to be done.
     output: Vec<u8>,
+    /// How much of that is written; it goes when it is the most of it, so that no large answer is
+    /// moved for each of its bytes.
+    written: usize,
     after: After,
     rests_until: u64,
 }
@@ -157,10 +160,11 @@ impl SimUpstream {
             worked |= secured.push(kernel, conn.fd, &mut self.chance) > 0;
         }
         if !conn.output.is_empty() && conn.secured.is_none() {
-            let n = self.chance.size(conn.output.len());
-            let n = if self.chance.one_in(2) { n } else { conn.output.len() };
-            let taken = kernel.client_write(conn.fd, &conn.output[..n]).unwrap_or(n);
-            conn.output.drain(..taken);
+            let rest = &conn.output[conn.written..];
+            let n = self.chance.size(rest.len());
+            let n = if self.chance.one_in(2) { n } else { rest.len() };
+            let taken = kernel.client_write(conn.fd, &rest[..n]).unwrap_or(n);
+            conn.note_written(taken);
             worked |= taken > 0;
             if self.chance.one_in(if conn.is_page { 30 } else { 4 }) {
                 conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
@@ -327,6 +331,14 @@ impl SimUpstream {
 }
 
 impl Conn {
+    fn note_written(&mut self, bytes: usize) {
+        self.written += bytes;
+        if 2 * self.written >= self.output.len() {
+            self.output.drain(..self.written);
+            self.written = 0;
+        }
+    }
+
     const fn new(fd: i32) -> Self {
         Self {
             fd,
@@ -341,6 +353,7 @@ impl Conn {
             coming: http::Coming::Length(0),
             is_page: false,
             output: Vec::new(),
+            written: 0,
             after: After::Read,
             rests_until: 0,
         }
@@ -371,6 +384,7 @@ impl Conn {
                 STDIN => self.body.extend_from_slice(&content),
                 ABORT => {
                     self.output.clear();
+                    self.written = 0;
                     self.after = After::Close { rude: false };
                 }
                 _ => {}

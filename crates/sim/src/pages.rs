@@ -79,6 +79,24 @@ pub const LOCATIONS: &str = "
 /// Pages of each place, and the bytes of each behind its first line.
 pub const SIZES: [usize; 4] = [300, 3_000, 12_000, 40_000];
 
+/// Letters after which those of a page's text are one further on.
+const RUN: usize = 97;
+
+/// Such a run of letters, by the first one.
+static RUNS: [[u8; RUN]; 26] = {
+    let mut runs = [[0; RUN]; 26];
+    let mut start = 0;
+    while start < 26 {
+        let mut at = 0;
+        while at < RUN {
+            runs[start][at] = b'A' + ((start + 5 * at) % 26) as u8;
+            at += 1;
+        }
+        start += 1;
+    }
+    runs
+};
+
 impl PagePlace {
     /// All but [`Self::Whole`].
     pub const ALL: [Self; 10] = [
@@ -182,9 +200,14 @@ impl PageVersion {
             body.extend_from_slice(whole::text(self.number, self.page).as_bytes());
             return body;
         }
-        let start = (self.number * 7) as usize;
-        let size = SIZES[self.page];
-        body.extend((0..size).map(|at| b'A' + ((start + at * 5 + at / 97) % 26) as u8));
+        // The letter at `at` is the one of number `start + 5 * at + at / RUN`.
+        let (mut start, mut left) = ((self.number * 7) as usize % 26, SIZES[self.page]);
+        while left > 0 {
+            let run = &RUNS[start][..left.min(RUN)];
+            body.extend_from_slice(run);
+            left -= run.len();
+            start = (start + RUN * 5 + 1) % 26;
+        }
         body
     }
 

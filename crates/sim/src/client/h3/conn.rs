@@ -131,7 +131,7 @@ pub(super) struct SimH3Conn {
     /// Where it lives.
     pub(super) host: usize,
     pub(super) port: u16,
-    /// The last datagram of the server came then.
+    /// The last datagram of the connection came then.
     pub(super) heard: u64,
     /// Streams were used before the handshake was over.
     is_early: bool,
@@ -223,8 +223,11 @@ impl SimH3Conn {
             let event = self.endpoint.handle(now, datagram.from, None, ecn, data, &mut self.out);
             match event {
                 Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                    self.heard = kernel.nanos;
                     self.quic.handle_event(event);
+                    // A reset is the word of a server that has forgotten the connection.
+                    if !self.quic.is_drained() {
+                        self.heard = kernel.nanos;
+                    }
                 }
                 Some(DatagramEvent::Response(transmit)) => {
                     let bytes = self.out[..transmit.size].to_vec();
