@@ -106,7 +106,7 @@ pub fn file(data: &[u8]) {
         ..PlainWorld::default()
     };
     let (mut env, mut varies) = (EnvTable::default(), Vec::new());
-    let mut by = Evaluation { world: &mut world, env: &mut env, varies: &mut varies };
+    let mut by = Evaluation::new(&mut world, &mut env, &mut varies);
     let levels = [(&b"/srv/www/"[..], &file)];
     let Ok(applied) = Applied::new(levels.into_iter(), b"page.php", &mut by) else { return };
     let first = applied.admission(b"GET", &mut by);

@@ -6,16 +6,18 @@
 mod bodies;
 
 use crate::access::{Judgement, Requirement, Satisfies};
+use crate::effort::Effort;
 use crate::expires::ExpiresAfter;
 use crate::headers::{self, HeaderTable, HeaderTimes};
 use crate::mime::FileNature;
 use crate::options::DirOptions;
-use crate::pattern::fits;
+use crate::pattern::fits_within;
 use crate::redirect::{ErrorAnswer, RedirectTo};
 use crate::rewrite::{EffectiveRewriting, PassOutcome, RewritePlace};
 use crate::setenv::EnvRule;
 use crate::settings::{
-    AuthMerging, AuthScheme, EtagParts, FileSection, HtaccessFile, PhpSetting, Settings,
+    AuthMerging, AuthScheme, EtagParts, FileSection, HtaccessFile, PhpSetting, SectionBranch,
+    Settings,
 };
 use crate::world::{Evaluation, Stop};
 
@@ -27,6 +29,15 @@ struct Place<'a> {
     settings: &'a Settings,
     /// The directory of the file; none for a section.
     directory: Option<&'a [u8]>,
+    /// The directory of the file that it stands in.
+    file: &'a [u8],
+}
+
+/// Sections that are still to be looked at, each with the directory of its file.
+#[derive(Debug, Default)]
+struct Pending<'a> {
+    named: Vec<(&'a [u8], &'a FileSection)>,
+    branches: Vec<(&'a [u8], &'a Vec<SectionBranch>)>,
 }
 
 /// What applies to one request.
@@ -42,6 +53,40 @@ enum Judge<'b, 'w> {
     By(&'b mut Evaluation<'w>),
     /// It was judged before, with this result.
     Known(std::slice::Iter<'b, bool>),
+}
+
+/// What is left to who judges; `own` where all is known.
+fn effort_of<'e>(judge: &'e Judge<'_, '_>, own: &'e Effort) -> &'e Effort {
+    match judge {
+        Judge::By(by) => &by.effort,
+        Judge::Known(_) => own,
+    }
+}
+
+impl<'a> Pending<'a> {
+    fn add(&mut self, directory: &'a [u8], settings: &'a Settings) {
+        for section in &settings.sections {
+            match section {
+                FileSection::Branches(all) => self.branches.push((directory, all)),
+                section => self.named.push((directory, section)),
+            }
+        }
+    }
+}
+
+/// The names that one listing leaves out.
+#[derive(Debug)]
+pub struct HiddenNames<'a> {
+    globs: Vec<&'a [u8]>,
+    effort: Effort,
+}
+
+impl HiddenNames<'_> {
+    /// Whether it leaves a name out, which it does, too, where that took too many steps.
+    #[must_use]
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.globs.iter().any(|glob| fits_within(glob, name, &self.effort).unwrap_or(true))
+    }
 }
 
 /// Who may come in.
@@ -106,43 +151,34 @@ impl<'a> Applied<'a> {
         mut judge: Judge<'_, '_>,
     ) -> Result<Self, Stop> {
         let mut own = Self::default();
-        let (mut named, mut branches) = (Vec::new(), Vec::new());
+        let mut pending = Pending::default();
+        let effort = Effort::default();
         for (directory, file) in levels {
-            own.places.push(Place { settings: &file.settings, directory: Some(directory) });
-            for section in &file.settings.sections {
-                match section {
-                    FileSection::Branches(all) => branches.push(all),
-                    section => named.push(section),
-                }
-            }
+            own.places.push(Place {
+                settings: &file.settings,
+                directory: Some(directory),
+                file: directory,
+            });
+            pending.add(directory, &file.settings);
         }
-        // Sections within sections come behind those that they stand in.
+        own.enter_named(name, &mut pending, effort_of(&judge, &effort))?;
         let mut at = 0;
-        while let Some(section) = named.get(at).copied() {
+        while let Some((directory, all)) = pending.branches.get(at).copied() {
             at += 1;
-            let settings = match section {
-                FileSection::Named(glob, settings) if fits(glob, name) => settings,
-                FileSection::Matching(pattern, settings) if pattern.is_match(name)? => settings,
-                _ => continue,
-            };
-            own.enter(settings, &mut named, &mut branches)?;
-        }
-        let mut at = 0;
-        while let Some(all) = branches.get(at).copied() {
-            at += 1;
-            for (condition, settings) in all {
-                let holds = match (condition, &mut judge) {
+            for branch in all {
+                let holds = match (&branch.condition, &mut judge) {
                     (None, _) => true,
-                    (Some(condition), Judge::By(by)) => condition.holds(by)?,
+                    (Some(condition), Judge::By(by)) => {
+                        condition.holds(by).map_err(|stop| stop.at(directory, branch.line))?
+                    }
                     (Some(_), Judge::Known(choices)) => choices.next().copied().unwrap_or(false),
                 };
-                if condition.is_some() {
+                if branch.condition.is_some() {
                     own.choices.push(holds);
                 }
                 if holds {
-                    let mut inner = Vec::new();
-                    own.enter(settings, &mut inner, &mut branches)?;
-                    own.enter_named(inner, name, &mut branches)?;
+                    own.enter(directory, &branch.settings, &mut pending)?;
+                    own.enter_named(name, &mut pending, effort_of(&judge, &effort))?;
                     break;
                 }
             }
@@ -152,39 +188,38 @@ impl<'a> Applied<'a> {
 
     fn enter(
         &mut self,
+        directory: &'a [u8],
         settings: &'a Settings,
-        named: &mut Vec<&'a FileSection>,
-        branches: &mut Vec<&'a Vec<(Option<crate::expr::Expr>, Settings)>>,
+        pending: &mut Pending<'a>,
     ) -> Result<(), Stop> {
         if self.places.len() >= PLACES_MAX {
             return Err(Stop::Refused(500, "too many sections apply"));
         }
-        self.places.push(Place { settings, directory: None });
-        for section in &settings.sections {
-            match section {
-                FileSection::Branches(all) => branches.push(all),
-                section => named.push(section),
-            }
-        }
+        self.places.push(Place { settings, directory: None, file: directory });
+        pending.add(directory, settings);
         Ok(())
     }
 
+    /// Enters sections by name; those within sections come behind those that they stand in.
     fn enter_named(
         &mut self,
-        mut named: Vec<&'a FileSection>,
         name: &[u8],
-        branches: &mut Vec<&'a Vec<(Option<crate::expr::Expr>, Settings)>>,
+        pending: &mut Pending<'a>,
+        effort: &Effort,
     ) -> Result<(), Stop> {
         let mut at = 0;
-        while let Some(section) = named.get(at).copied() {
+        while let Some((directory, section)) = pending.named.get(at).copied() {
             at += 1;
             let settings = match section {
-                FileSection::Named(glob, settings) if fits(glob, name) => settings,
-                FileSection::Matching(pattern, settings) if pattern.is_match(name)? => settings,
+                FileSection::Named(glob, settings) if fits_within(glob, name, effort)? => settings,
+                FileSection::Matching(pattern, settings) if pattern.is_match(name, effort)? => {
+                    settings
+                }
                 _ => continue,
             };
-            self.enter(settings, &mut named, branches)?;
+            self.enter(directory, settings, pending)?;
         }
+        pending.named.clear();
         Ok(())
     }
 
@@ -202,7 +237,10 @@ impl<'a> Applied<'a> {
     ///
     /// A condition could not be judged.
     pub fn set_conditional_env(&self, by: &mut Evaluation<'_>) -> Result<(), Stop> {
-        self.all().flat_map(|settings| &settings.env_if).try_for_each(|line| line.apply(by))
+        for place in &self.places {
+            place.settings.env_if.iter().try_for_each(|line| line.apply(place.file, by))?;
+        }
+        Ok(())
     }
 
     /// Sets what `SetEnv` sets, and takes away what `UnsetEnv` takes away.
@@ -341,10 +379,11 @@ impl<'a> Applied<'a> {
     ///
     /// An expression gave up.
     pub fn redirect(&self, path: &[u8], args: Option<&[u8]>) -> Result<Option<RedirectTo>, Stop> {
+        let effort = Effort::default();
         // Those of deeper places come first.
         for settings in self.all().rev() {
             for line in &settings.redirects {
-                if let Some(to) = line.of(path, args)? {
+                if let Some(to) = line.of(path, args, &effort)? {
                     return Ok(Some(to));
                 }
             }
@@ -370,10 +409,11 @@ impl<'a> Applied<'a> {
         self.last(|settings| settings.fallback.as_ref()).and_then(Option::as_deref)
     }
 
-    /// Whether a listing leaves a name out.
+    /// What a listing leaves out.
     #[must_use]
-    pub fn hides(&self, name: &[u8]) -> bool {
-        self.all().flat_map(|settings| &settings.hidden).any(|glob| fits(glob, name))
+    pub fn hidden(&self) -> HiddenNames<'a> {
+        let globs = self.all().flat_map(|settings| &settings.hidden).map(|glob| &**glob);
+        HiddenNames { globs: globs.collect(), effort: Effort::default() }
     }
 
     /// What the name of a file says about it.

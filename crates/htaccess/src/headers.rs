@@ -5,6 +5,7 @@
 
 use bolide_http::FieldMap;
 
+use crate::effort::Effort;
 use crate::expr::{self, Expr, ExprWord};
 use crate::fault::{Told, shown};
 use crate::lines::ArgumentWords;
@@ -258,7 +259,12 @@ impl HeaderText {
                     match part {
                         Part::Text(text) => out.extend_from_slice(text),
                         Part::Env(name) => {
-                            out.extend_from_slice(by.env.of(name).unwrap_or(b"(null)"));
+                            let value = by.env.of(name).unwrap_or(b"(null)");
+                            by.effort.spend(value.len());
+                            if by.effort.is_spent() {
+                                break;
+                            }
+                            out.extend_from_slice(value);
                         }
                         Part::Absent => out.extend_from_slice(b"(null)"),
                         Part::Received => {
@@ -290,8 +296,10 @@ pub(crate) fn apply<'a>(
             When::NotEnv(name) => by.env.of(name).is_none(),
             When::Holds(expr) => expr.holds(by)?,
         };
+        by.effort.spend_part()?;
         if applies {
             own.edit.apply(&own.name, fields, times, by)?;
+            by.effort.check()?;
         }
     }
     Ok(())
@@ -336,7 +344,7 @@ impl Edit {
                 }
                 fields.remove_text(name);
                 for line in lines {
-                    fields.push_text(name, &replaced(pattern, &line, &with, *all)?);
+                    fields.push_text(name, &replaced(pattern, &line, &with, *all, &by.effort)?);
                 }
             }
         }
@@ -362,7 +370,7 @@ fn echo(pattern: &Pattern, fields: &mut FieldMap, by: &Evaluation<'_>) -> Result
     let mut all = Vec::new();
     by.world.each_header(&mut |name, value| all.push((name.to_vec(), value.to_vec())));
     for (name, value) in all {
-        if pattern.is_match(&name)? {
+        if pattern.is_match(&name, &by.effort)? {
             fields.push_text(&name, &value);
         }
     }
@@ -372,10 +380,16 @@ fn echo(pattern: &Pattern, fields: &mut FieldMap, by: &Evaluation<'_>) -> Result
 /// LIMIT: bytes that an edited field may grow to.
 const EDITED_MAX: usize = 16 * 1024;
 
-fn replaced(pattern: &Pattern, line: &[u8], with: &[u8], all: bool) -> Result<Vec<u8>, Stop> {
+fn replaced(
+    pattern: &Pattern,
+    line: &[u8],
+    with: &[u8],
+    all: bool,
+    effort: &Effort,
+) -> Result<Vec<u8>, Stop> {
     let (mut out, mut rest) = (Vec::new(), line);
     let mut groups = Groups::default();
-    while pattern.find(rest, &mut groups)? {
+    while pattern.find(rest, &mut groups, effort)? {
         let (start, end) = groups.span();
         out.extend_from_slice(&rest[..start]);
         let mut template = with;

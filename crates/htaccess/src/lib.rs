@@ -11,6 +11,7 @@ extern crate self as bolide_htaccess;
 mod access;
 mod applied;
 mod cache;
+mod effort;
 mod escape;
 mod expires;
 mod expr;
@@ -36,7 +37,7 @@ mod settings;
 mod variable;
 mod world;
 
-pub use applied::{Admission, Applied, AuthSetup};
+pub use applied::{Admission, Applied, AuthSetup, HiddenNames};
 pub use cache::{CacheOrders, CachePrefix, CacheScopes};
 pub use expires::{ExpiresAfter, ExpiresFrom};
 pub use fault::HtaccessFault;

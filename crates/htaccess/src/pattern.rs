@@ -1,11 +1,11 @@
 //! Regular expressions of a file: PCRE on bytes with Apache's defaults and a bound on its steps. An
 //! expression that gives up stops the evaluation; it never counts as "no match".
 
-use std::cell::Cell;
 use std::sync::OnceLock;
 
 use pcre2::bytes;
 
+use crate::effort::Effort;
 use crate::world::Stop;
 
 /// Whether letters match case-insensitively.
@@ -17,18 +17,6 @@ pub(crate) enum Letters {
 
 /// LIMIT: steps of a match at first; most matches end within them.
 const QUICK_STEPS_MAX: u32 = 2_000;
-/// LIMIT: matches of one pass of rules that take more, each up to the bound of a match.
-const LONG_MATCHES_MAX: u32 = 64;
-
-/// How many long matches are left to a pass of rules.
-#[derive(Debug)]
-pub(crate) struct MatchBudget(Cell<u32>);
-
-impl Default for MatchBudget {
-    fn default() -> Self {
-        Self(Cell::new(LONG_MATCHES_MAX))
-    }
-}
 
 /// A compiled expression.
 #[derive(Clone)]
@@ -103,34 +91,31 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// It took too many steps.
-    pub(crate) fn is_match(&self, text: &[u8]) -> Result<bool, Stop> {
+    /// It took too many steps, or nothing is left of `effort`.
+    pub(crate) fn is_match(&self, text: &[u8], effort: &Effort) -> Result<bool, Stop> {
+        effort.spend_part()?;
         match self.quick.is_match(text) {
             Ok(found) => Ok(found),
-            Err(_) => self.long()?.is_match(text).map_err(|_| self.gave_up()),
+            Err(_) => {
+                effort.spend_long_match()?;
+                self.long()?.is_match(text).map_err(|_| self.gave_up())
+            }
         }
     }
 
     /// The same; on a match `groups` has what it captured.
-    pub(crate) fn find(&self, text: &[u8], groups: &mut Groups) -> Result<bool, Stop> {
-        self.find_within(text, groups, &MatchBudget::default())
-    }
-
-    /// The same as a part of a pass of rules, which has `budget`.
-    pub(crate) fn find_within(
+    pub(crate) fn find(
         &self,
         text: &[u8],
         groups: &mut Groups,
-        budget: &MatchBudget,
+        effort: &Effort,
     ) -> Result<bool, Stop> {
+        effort.spend_part()?;
         let mut locations = self.quick.capture_locations();
         let found = match self.quick.captures_read(&mut locations, text) {
             Ok(found) => found.is_some(),
             Err(_) => {
-                let Some(left) = budget.0.get().checked_sub(1) else {
-                    return Err(Stop::Refused(500, "rules took too many steps in one pass"));
-                };
-                budget.0.set(left);
+                effort.spend_long_match()?;
                 let long = self.long()?;
                 locations = long.capture_locations();
                 let found = long.captures_read(&mut locations, text);
@@ -140,6 +125,7 @@ impl Pattern {
         if !found {
             return Ok(false);
         }
+        effort.spend(text.len());
         groups.subject.clear();
         groups.subject.extend_from_slice(text);
         groups.spans.clear();
@@ -153,12 +139,24 @@ impl Pattern {
 }
 
 /// Whether `text` fits the wildcards `*`, `?` and `[…]` of `glob`, in linear space and in time
-/// bounded by the product of both lengths.
+/// bounded by the product of both lengths; not if that takes more steps than an evaluation has.
 #[must_use]
 pub fn fits(glob: &[u8], text: &[u8]) -> bool {
+    fits_within(glob, text, &Effort::default()).unwrap_or(false)
+}
+
+/// The same within what is left of `effort`.
+///
+/// # Errors
+///
+/// Nothing is left of it.
+pub(crate) fn fits_within(glob: &[u8], text: &[u8], effort: &Effort) -> Result<bool, Stop> {
+    effort.spend_part()?;
     let (mut at, mut from) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     loop {
+        effort.spend(1);
+        effort.check()?;
         let step = match glob.get(at) {
             Some(b'*') => {
                 retry = Some((at + 1, from));
@@ -166,7 +164,7 @@ pub fn fits(glob: &[u8], text: &[u8]) -> bool {
                 continue;
             }
             Some(_) if from < text.len() => one_fits(&glob[at..], text[from]),
-            None if from == text.len() => return true,
+            None if from == text.len() => return Ok(true),
             _ => None,
         };
         match (step, &mut retry) {
@@ -178,7 +176,7 @@ pub fn fits(glob: &[u8], text: &[u8]) -> bool {
                 *mark += 1;
                 (at, from) = (*after, *mark);
             }
-            _ => return false,
+            _ => return Ok(false),
         }
     }
 }
@@ -217,6 +215,7 @@ fn one_fits(glob: &[u8], byte: u8) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::{Groups, Letters, Pattern, fits};
+    use crate::effort::Effort;
     use crate::world::Stop;
 
     #[test]
@@ -245,14 +244,14 @@ mod tests {
     fn an_expression_that_takes_too_long_stops() {
         let pattern = Pattern::new(b"^(a|aa)+$", Letters::Exact).unwrap();
         let text = [&[b'a'; 40][..], b"c"].concat();
-        assert!(matches!(pattern.is_match(&text), Err(Stop::GaveUp(_))));
+        assert!(matches!(pattern.is_match(&text, &Effort::default()), Err(Stop::GaveUp(_))));
     }
 
     #[test]
     fn a_dot_matches_every_byte() {
         let mut groups = Groups::default();
         let pattern = Pattern::new(b"^(.+)x(y)?$", Letters::Any).unwrap();
-        assert!(pattern.find(b"a\nbX", &mut groups).unwrap());
+        assert!(pattern.find(b"a\nbX", &mut groups, &Effort::default()).unwrap());
         assert_eq!((groups.of(1), groups.of(2)), (&b"a\nb"[..], &b""[..]));
         assert!(Pattern::new(b"^(", Letters::Exact).is_none());
     }

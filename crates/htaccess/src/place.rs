@@ -1,6 +1,7 @@
 //! A section of a server's configuration: directives of `.htaccess` files for a directory that the
 //! configuration names, in place of a file in it. Refuses what such a file could not say.
 
+use crate::effort::Effort;
 use crate::fault::{HtaccessFault, Told, shown};
 use crate::overrides::AllowedOverrides;
 use crate::parse;
@@ -96,7 +97,7 @@ impl ServerPlace {
     /// It took too many steps.
     pub fn finds(&self, file: &[u8]) -> Result<bool, Stop> {
         match &self.path {
-            PlacePath::Matching(pattern) => pattern.is_match(file),
+            PlacePath::Matching(pattern) => pattern.is_match(file, &Effort::default()),
             PlacePath::Server | PlacePath::Directory(_) => Ok(false),
         }
     }

@@ -1,5 +1,6 @@
 //! `Redirect` and its kin, and `ErrorDocument`.
 
+use crate::effort::Effort;
 use crate::fault::{Told, shown};
 use crate::lines::ArgumentWords;
 use crate::pattern::{Groups, Letters, Pattern};
@@ -86,7 +87,12 @@ fn named_status(word: &[u8]) -> Option<Option<u16>> {
 
 impl Redirection {
     /// Where a request for `path` (decoded) with `args` is sent, if it is.
-    pub(crate) fn of(&self, path: &[u8], args: Option<&[u8]>) -> Result<Option<RedirectTo>, Stop> {
+    pub(crate) fn of(
+        &self,
+        path: &[u8],
+        args: Option<&[u8]>,
+        effort: &Effort,
+    ) -> Result<Option<RedirectTo>, Stop> {
         let to = match &self.from {
             RedirectFrom::Path(from) => {
                 let Some(rest) = path.strip_prefix(&from[..]) else { return Ok(None) };
@@ -100,7 +106,7 @@ impl Redirection {
             }
             RedirectFrom::Matching(pattern) => {
                 let mut groups = Groups::default();
-                if !pattern.find(path, &mut groups)? {
+                if !pattern.find(path, &mut groups, effort)? {
                     return Ok(None);
                 }
                 self.to.as_ref().map(|to| substituted(to, &groups))

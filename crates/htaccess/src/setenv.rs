@@ -1,5 +1,6 @@
 //! `SetEnv`, `UnsetEnv`, `SetEnvIf`, `BrowserMatch` and their kin.
 
+use crate::effort::Effort;
 use crate::expr::{self, Expr};
 use crate::fault::{Told, shown};
 use crate::lines::ArgumentWords;
@@ -35,6 +36,8 @@ pub(crate) struct EnvCondition {
     has_groups: bool,
     /// Names and values; none is taken away.
     orders: Vec<EnvChange>,
+    /// Where it stands.
+    line: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -75,7 +78,7 @@ fn matching(
     let test = EnvTest::Matches(attribute, pattern(&regex, letters)?);
     // As in Apache, a plain text has no groups.
     let has_groups = regex.iter().any(is_special);
-    Ok(EnvCondition { test, has_groups, orders: orders(words)? })
+    Ok(EnvCondition { test, has_groups, orders: orders(words)?, line: 0 })
 }
 
 /// `SetEnvIfExpr EXPR VARIABLE…`
@@ -83,7 +86,7 @@ pub(crate) fn set_env_if_expr(arguments: &[u8]) -> Told<EnvCondition> {
     let mut words = ArgumentWords::new(arguments);
     let expr = words.next_word().ok_or_else(|| missing("SetEnvIfExpr"))?;
     let test = EnvTest::Holds(expr::condition(&expr)?);
-    Ok(EnvCondition { test, has_groups: true, orders: orders(words)? })
+    Ok(EnvCondition { test, has_groups: true, orders: orders(words)?, line: 0 })
 }
 
 /// Whether a byte makes a text an expression.
@@ -112,13 +115,22 @@ fn orders(words: ArgumentWords<'_>) -> Told<Vec<EnvChange>> {
 }
 
 impl EnvCondition {
-    /// Sets the variables if it holds.
-    pub(crate) fn apply(&self, by: &mut Evaluation<'_>) -> Result<(), Stop> {
+    /// The same at this line.
+    pub(crate) fn at(self, line: u32) -> Self {
+        Self { line, ..self }
+    }
+
+    /// Sets the variables if it holds; `directory` is that of its file.
+    pub(crate) fn apply(&self, directory: &[u8], by: &mut Evaluation<'_>) -> Result<(), Stop> {
+        self.set(by).map_err(|stop| stop.at(directory, self.line))
+    }
+
+    fn set(&self, by: &mut Evaluation<'_>) -> Result<(), Stop> {
         let mut groups = Groups::default();
         let holds = match &self.test {
             EnvTest::Holds(expr) => expr.holds_with(by, &mut groups)?,
             EnvTest::Matches(attribute, pattern) => {
-                pattern.find(&attribute.value(by)?, &mut groups)?
+                pattern.find(&attribute.value(by)?, &mut groups, &by.effort)?
             }
         };
         if !holds {
@@ -126,12 +138,14 @@ impl EnvCondition {
         }
         for (name, value) in &self.orders {
             match value {
-                Some(value) if self.has_groups => by.env.set(name, &with_groups(value, &groups)),
+                Some(value) if self.has_groups => {
+                    by.env.set(name, &with_groups(value, &groups, &by.effort));
+                }
                 Some(value) => by.env.set(name, value),
                 None => by.env.unset(name),
             }
         }
-        Ok(())
+        by.effort.check()
     }
 }
 
@@ -149,7 +163,7 @@ impl Attribute {
                 let mut all = Vec::new();
                 by.world.each_header(&mut |name, value| all.push((name.to_vec(), value.to_vec())));
                 for (name, value) in all {
-                    if pattern.is_match(&name)? {
+                    if pattern.is_match(&name, &by.effort)? {
                         out = value;
                         break;
                     }
@@ -161,13 +175,18 @@ impl Attribute {
 }
 
 /// `value` with `$n` replaced.
-fn with_groups(value: &[u8], groups: &Groups) -> Vec<u8> {
+fn with_groups(value: &[u8], groups: &Groups, effort: &Effort) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::new(), value);
     while let [first, after @ ..] = rest {
         rest = after;
         match (first, after) {
             (b'$', [digit @ b'0'..=b'9', behind @ ..]) => {
-                out.extend_from_slice(groups.of(usize::from(digit - b'0')));
+                let group = groups.of(usize::from(digit - b'0'));
+                effort.spend(group.len());
+                if effort.is_spent() {
+                    break;
+                }
+                out.extend_from_slice(group);
                 rest = behind;
             }
             (b'\\', [escaped @ (b'$' | b'\\'), behind @ ..]) => {

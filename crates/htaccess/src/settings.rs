@@ -109,5 +109,14 @@ pub(crate) enum FileSection {
     /// `<FilesMatch>`
     Matching(Pattern, Box<Settings>),
     /// `<If>` and what belongs to it; `<Else>` has no condition. The first that holds applies.
-    Branches(Vec<(Option<Expr>, Settings)>),
+    Branches(Vec<SectionBranch>),
+}
+
+/// `<If>`, `<ElseIf>` or `<Else>`.
+#[derive(Clone, Debug)]
+pub(crate) struct SectionBranch {
+    pub(crate) condition: Option<Expr>,
+    pub(crate) settings: Settings,
+    /// Where it stands.
+    pub(crate) line: u32,
 }

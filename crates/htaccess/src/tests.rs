@@ -64,7 +64,7 @@ impl Tree {
     ) -> Result<T, Stop> {
         let levels = self.levels.iter().map(|(dir, file)| (&dir[..], file));
         let Self { world, env, varies, .. } = self;
-        let mut by = Evaluation { world, env, varies };
+        let mut by = Evaluation::new(world, env, varies);
         let applied = Applied::new(levels, name.as_bytes(), &mut by)?;
         applied.set_conditional_env(&mut by)?;
         Ok(ask(&applied, &mut by))
@@ -460,6 +460,62 @@ fn an_expression_that_gives_up_refuses() {
     assert!(matches!(tree.pass(&path, None), Err(Stop::GaveUp(_))));
 }
 
+/// The place of the refusal with 500 that `stop` is.
+fn refused_at(stop: Stop) -> (String, u32) {
+    match stop {
+        Stop::RefusedAt(500, _, directory, line) => {
+            (String::from_utf8(directory.into()).unwrap(), line)
+        }
+        stop => panic!("{stop:?}"),
+    }
+}
+
+#[test]
+fn conditions_of_sections_have_a_bound_together_and_name_their_line() {
+    let section = "<If \"%{REQUEST_URI} =~ m#^/(a|aa)+$#\">\nSetEnv A 1\n</If>\n";
+    let mut tree = Tree::new(&[("", "SetEnv B 1\n"), ("d/", &section.repeat(100))]);
+    tree.world.files.push(b"/srv/www/d/".to_vec());
+    let short = format!("/d/{}c", "a".repeat(8));
+    assert_eq!(tree.result(&short, None), "-");
+    tree.world.path = format!("/{}c", "a".repeat(22)).into_bytes();
+    let stop = tree.with("x", |_, _| ()).unwrap_err();
+    assert_eq!(refused_at(stop), ("/srv/www/d/".to_owned(), 64 * 3 + 1));
+    // The parts of one expression count as well.
+    let part = "%{REQUEST_URI} =~ m#^/(a|aa)+$# || ".repeat(100);
+    let mut tree = Tree::one(&format!("<If \"{part}false\">\n</If>\n"));
+    tree.world.path = format!("/{}c", "a".repeat(22)).into_bytes();
+    assert_eq!(refused_at(tree.with("x", |_, _| ()).unwrap_err()).1, 1);
+}
+
+#[test]
+fn texts_that_double_have_a_bound() {
+    let double = "SetEnvIf A (.*) A=$1$1\n".repeat(60);
+    let mut tree = Tree::one(&format!("SetEnvIf Request_URI .* A=xxxxxxxx\n{double}"));
+    let stop = tree.with("x", |_, _| ()).unwrap_err();
+    assert!((18..30).contains(&refused_at(stop).1));
+    assert!(tree.env.of(b"A").unwrap().len() < 32 * 1024 * 1024);
+    let double = "RewriteRule ^ - [E=A:%{ENV:A}%{ENV:A}]\n".repeat(60);
+    let mut tree = Tree::one(&format!("SetEnvIf Request_URI .* A=xxx\nRewriteEngine On\n{double}"));
+    let stop = tree.pass("/x", None).unwrap_err();
+    assert!((18..30).contains(&refused_at(stop).1));
+    let double = "%{reqenv:A}".repeat(20_000);
+    let text = format!("SetEnvIf Request_URI (.*) A=$1$1$1$1\n<If \"'{double}' == ''\">\n</If>\n");
+    let mut tree = Tree::one(&text);
+    tree.world.path = vec![b'a'; 4000];
+    // Sections are judged before variables are set.
+    tree.with("x", |_, _| ()).unwrap();
+    assert_eq!(refused_at(tree.with("x", |_, _| ()).unwrap_err()).1, 2);
+}
+
+#[test]
+fn wildcards_have_a_bound() {
+    let glob = format!("<Files \"*{}b\">\n</Files>\n", "a".repeat(400));
+    let mut tree = Tree::one(&glob.repeat(1000));
+    let stop = tree.with(&"a".repeat(800), |_, _| ()).unwrap_err();
+    assert!(matches!(stop, Stop::Refused(500, _)), "{stop:?}");
+    tree.with(&"a".repeat(80), |_, _| ()).unwrap();
+}
+
 #[test]
 fn a_pass_of_rules_has_a_bound_and_names_the_rule() {
     let rules = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(100);
@@ -550,7 +606,7 @@ fn the_rest_is_taken_from_the_deepest_place() {
         assert_eq!(seconds(b"image/gif; x=y"), 5);
         assert_eq!(seconds(b"text/html"), 60);
         assert_eq!(applied.etag(), crate::EtagParts::None);
-        assert!(applied.hides(b"x.bak") && !applied.hides(b"x"));
+        assert!(applied.hidden().has(b"x.bak") && !applied.hidden().has(b"x"));
         assert_eq!(applied.fallback(), None);
         assert!(applied.refuses_php());
         assert_eq!(applied.nature(b"a.webp").media_type, Some(&b"image/webp"[..]));

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use crate::cache::{CacheOrders, CacheVariable};
+use crate::effort::Effort;
 use crate::variable::RequestVariable;
 
 /// Why an evaluation ends without a result.
@@ -19,6 +20,16 @@ pub enum Stop {
     Refused(u16, &'static str),
     /// The same by the rule at this place: a directory, where it is known, and a line.
     RefusedAt(u16, &'static str, Box<[u8]>, u32),
+}
+
+impl Stop {
+    /// The same with its place, where it is a refusal without one.
+    pub(crate) fn at(self, directory: &[u8], line: u32) -> Self {
+        match self {
+            Self::Refused(status, why) => Self::RefusedAt(status, why, directory.into(), line),
+            other => other,
+        }
+    }
 }
 
 /// What can be asked about a path.
@@ -155,6 +166,8 @@ pub struct Evaluation<'a> {
     pub env: &'a mut EnvTable,
     /// Names of request headers that the result depends on, in lower case.
     pub varies: &'a mut Vec<Box<[u8]>>,
+    /// What it may still do.
+    pub(crate) effort: Effort,
 }
 
 impl std::fmt::Debug for Evaluation<'_> {
@@ -163,7 +176,16 @@ impl std::fmt::Debug for Evaluation<'_> {
     }
 }
 
-impl Evaluation<'_> {
+impl<'a> Evaluation<'a> {
+    /// One that begins.
+    pub fn new(
+        world: &'a mut dyn Surroundings,
+        env: &'a mut EnvTable,
+        varies: &'a mut Vec<Box<[u8]>>,
+    ) -> Self {
+        Self { world, env, varies, effort: Effort::default() }
+    }
+
     /// Notes that the result depends on a header.
     pub(crate) fn vary_by(&mut self, name: &[u8]) {
         let name = name.to_ascii_lowercase().into_boxed_slice();

@@ -14,7 +14,7 @@ use crate::delivery::send::give_coded;
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
-use crate::htaccess::effects::{hides, lists};
+use crate::htaccess::effects::{hide, lists};
 use crate::log_lines;
 use crate::media_types::kind;
 use crate::request::Request;
@@ -110,9 +110,7 @@ impl Answer {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        if location.htaccess.is_some() {
-            entries.retain(|entry| !hides(request, location, &entry.name));
-        }
+        hide(request, location, &mut entries);
         let autoindex = location.settings.autoindex;
         let format = match autoindex.format {
             AutoindexFormat::Html => Format::Html,

@@ -200,7 +200,7 @@ impl HtaccessRequest<'_> {
             groups,
             wanted: None,
         };
-        let mut by = Evaluation { world: &mut world, env: &mut env, varies: &mut varies };
+        let mut by = Evaluation::new(&mut world, &mut env, &mut varies);
         let result = match ruling.places.as_deref() {
             Some(places) if places.choices.is_empty() => {
                 let levels = places.levels.iter().map(HtaccessLevel::parts);

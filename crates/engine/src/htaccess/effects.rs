@@ -1,5 +1,6 @@
 //! What `.htaccess` files do to indexes, listings, errors, applications and fields of answers.
 
+use bolide_files::DirEntry;
 use bolide_htaccess::{
     Applied, CodingsForbidden, DirOptions, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom,
     FileNature, HeaderTimes, OutputFilter,
@@ -90,11 +91,16 @@ pub(crate) fn lists(request: &Request, location: &CompiledLocation) -> bool {
     applied(request, location).map_or(own, |applied| applied.options(DirOptions::new(own)).lists())
 }
 
-/// Whether a listing leaves a name out.
-pub(crate) fn hides(request: &Request, location: &CompiledLocation, name: &[u8]) -> bool {
-    location.htaccess.is_some()
-        && (name.starts_with(b".ht")
-            || applied(request, location).is_some_and(|applied| applied.hides(name)))
+/// Takes what is left out from the entries of a listing.
+pub(crate) fn hide(request: &Request, location: &CompiledLocation, entries: &mut Vec<DirEntry>) {
+    if location.htaccess.is_none() {
+        return;
+    }
+    let hidden = applied(request, location).map(|applied| applied.hidden());
+    entries.retain(|entry| {
+        let is_listed = hidden.as_ref().is_none_or(|hidden| !hidden.has(&entry.name));
+        is_listed && !entry.name.starts_with(b".ht")
+    });
 }
 
 /// What is answered instead of the server's page for `status`.
@@ -260,7 +266,7 @@ fn edit(
             groups: None,
             wanted: None,
         };
-        let mut by = Evaluation { world: &mut world, env: &mut env, varies: &mut varies };
+        let mut by = Evaluation::new(&mut world, &mut env, &mut varies);
         let received = received(scope.request);
         let elapsed = scope.now.unix_seconds().saturating_mul(1_000_000).saturating_sub(received);
         let times = HeaderTimes { received, duration: elapsed };

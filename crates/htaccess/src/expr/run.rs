@@ -1,7 +1,7 @@
 //! Evaluates expressions.
 
 use super::{Expr, ExprWord, TextFunction, WordTest};
-use crate::pattern::{Groups, fits};
+use crate::pattern::{Groups, fits_within};
 use crate::world::{Evaluation, Stop};
 
 impl Expr {
@@ -16,6 +16,14 @@ impl Expr {
         by: &mut Evaluation<'_>,
         groups: &mut Groups,
     ) -> Result<bool, Stop> {
+        by.effort.spend_part()?;
+        let holds = self.judge(by, groups)?;
+        // What texts that could not be made were compared with says nothing.
+        by.effort.check()?;
+        Ok(holds)
+    }
+
+    fn judge(&self, by: &mut Evaluation<'_>, groups: &mut Groups) -> Result<bool, Stop> {
         Ok(match self {
             Self::True => true,
             Self::False => false,
@@ -47,7 +55,7 @@ impl Expr {
             }
             Self::Match { word, pattern, negated } => {
                 let text = word.value(by, groups);
-                pattern.find(&text, groups)? != *negated
+                pattern.find(&text, groups, &by.effort)? != *negated
             }
             Self::In(word, list) => {
                 let text = word.value(by, groups);
@@ -67,7 +75,7 @@ impl Expr {
                     text.make_ascii_lowercase();
                     glob.make_ascii_lowercase();
                 }
-                fits(&glob, &text)
+                fits_within(&glob, &text, &by.effort)?
             }
             Self::Is(test, word) => {
                 let text = word.value(by, groups);
@@ -94,6 +102,16 @@ impl ExprWord {
     }
 
     fn push(&self, by: &mut Evaluation<'_>, groups: &Groups, out: &mut Vec<u8>) {
+        // Whoever asked for the text finds that there were no steps left.
+        if by.effort.spend_part().is_err() {
+            return;
+        }
+        let start = out.len();
+        self.push_some(by, groups, out);
+        by.effort.spend(out.len() - start);
+    }
+
+    fn push_some(&self, by: &mut Evaluation<'_>, groups: &Groups, out: &mut Vec<u8>) {
         match self {
             Self::Fixed(text) => out.extend_from_slice(text),
             Self::Group(number) => out.extend_from_slice(groups.of(usize::from(*number))),

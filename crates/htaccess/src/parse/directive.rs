@@ -264,7 +264,7 @@ impl DirectiveName {
                 return Ok(());
             }
         };
-        own.env_if.push(line);
+        own.env_if.push(line.at(own.rewriting.line));
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::{ParseFault, Parsed, Parser, Tag, Within, names, tag};
 use crate::access::Requirement;
+use crate::effort::Effort;
 use crate::expr;
 use crate::fault::{HtaccessFault, Told, shown};
 use crate::lines::ArgumentWords;
@@ -9,7 +10,7 @@ use crate::methods::MethodSet;
 use crate::modules;
 use crate::overrides::OverrideClass;
 use crate::pattern::{Letters, Pattern};
-use crate::settings::{FileSection, Settings};
+use crate::settings::{FileSection, SectionBranch, Settings};
 
 impl Parser<'_> {
     pub(super) fn section(
@@ -189,15 +190,16 @@ impl Parser<'_> {
         };
         let mut inner = Settings::default();
         self.closed_body(&mut inner, &Within::default(), shown_name, opened)?;
+        let branch = SectionBranch { condition, settings: inner, line: opened };
         if shown_name == "If" {
-            settings.sections.push(FileSection::Branches(vec![(condition, inner)]));
+            settings.sections.push(FileSection::Branches(vec![branch]));
             return Ok(());
         }
         match settings.sections.last_mut() {
             Some(FileSection::Branches(all))
-                if all.last().is_some_and(|(last, _)| last.is_some()) =>
+                if all.last().is_some_and(|last| last.condition.is_some()) =>
             {
-                all.push((condition, inner));
+                all.push(branch);
                 Ok(())
             }
             _ => Err(format!("<{shown_name}> section without previous <If> or <ElseIf>").into()),
@@ -354,7 +356,7 @@ fn version_fits(arguments: &[u8]) -> Told<bool> {
         let pattern = Pattern::new(source.as_bytes(), Letters::Exact)
             .ok_or_else(|| "Unable to compile expression".to_owned())?;
         let own = modules::VERSION.map(|part| part.to_string()).join(".");
-        let found = pattern.is_match(own.as_bytes());
+        let found = pattern.is_match(own.as_bytes(), &Effort::default());
         return Ok(found.map_err(|_| "expression gave up".to_owned())? != negated);
     }
     for (index, part) in text.split('.').enumerate() {

@@ -5,7 +5,7 @@ use super::outcome::{PassOutcome, RewritePlace, Rewritten};
 use super::template::{BackrefEscape, Backrefs, QuestionMark};
 use super::{CondTest, EffectiveRewriting, RewriteCondition, RuleList, UrlRule};
 use crate::escape::{is_plain_in_uri, push_hex, push_without_controls};
-use crate::pattern::{Groups, MatchBudget};
+use crate::pattern::Groups;
 use crate::world::{Evaluation, Stop};
 
 /// LIMIT: rules and conditions tried in one pass, rounds of `[N]` included.
@@ -30,7 +30,6 @@ struct Pass<'a> {
     status: Option<u16>,
     outcome: PassOutcome,
     tries: usize,
-    budget: MatchBudget,
 }
 
 /// What became of a rule.
@@ -60,7 +59,6 @@ impl EffectiveRewriting<'_> {
             status: None,
             outcome: PassOutcome::default(),
             tries: 0,
-            budget: MatchBudget::default(),
         };
         pass.walk(&self.rules, by)?;
         pass.finish(self.base)
@@ -135,7 +133,7 @@ impl Pass<'_> {
     fn apply(&mut self, rule: &UrlRule, by: &mut Evaluation<'_>) -> Result<Applied, Stop> {
         let subject = self.subject();
         let (mut of_rule, mut of_condition) = (Groups::default(), Groups::default());
-        let matched = rule.pattern.find_within(&subject, &mut of_rule, &self.budget)?;
+        let matched = rule.pattern.find(&subject, &mut of_rule, &by.effort)?;
         if matched == rule.negated {
             return Ok(Applied::No);
         }
@@ -162,6 +160,7 @@ impl Pass<'_> {
             _ => None,
         };
         self.side_effects(rule, backrefs, by);
+        by.effort.check()?;
         if let RuleAction::Status(status) = rule.flags.action {
             self.status = Some(status);
             return Ok(Applied::Yes);
@@ -266,7 +265,7 @@ impl Pass<'_> {
         while let Some(condition) = conditions.get(at) {
             at += 1;
             self.count()?;
-            let holds = condition.holds(of_rule, of_condition, &self.budget, by)?;
+            let holds = condition.holds(of_rule, of_condition, by)?;
             if holds && !condition.unvaried {
                 condition.text.headers().for_each(|name| by.vary_by(name));
             }
@@ -363,16 +362,16 @@ impl RewriteCondition {
         &self,
         of_rule: &Groups,
         of_condition: &mut Groups,
-        budget: &MatchBudget,
         by: &mut Evaluation<'_>,
     ) -> Result<bool, Stop> {
         let backrefs = Backrefs { rule: of_rule, condition: of_condition };
         let mut text = Vec::new();
         self.text.push(backrefs, &BackrefEscape::No, by, &mut text);
+        by.effort.check()?;
         let holds = match &self.test {
             CondTest::Matches(pattern) => {
                 let mut groups = Groups::default();
-                let matched = pattern.find_within(&text, &mut groups, budget)?;
+                let matched = pattern.find(&text, &mut groups, &by.effort)?;
                 if matched && !self.negated {
                     *of_condition = groups;
                 }
@@ -401,14 +400,13 @@ impl RewriteCondition {
 /// A refusal with the place of the rule that stands at `at` in lists of these lengths, each of a
 /// directory.
 fn placed(stop: Stop, line: u32, lists: &[(usize, Option<&[u8]>)], at: usize) -> Stop {
-    let Stop::Refused(status, why) = stop else { return stop };
     let mut behind = 0;
     let own = lists.iter().find(|(len, _)| {
         behind += len;
         at < behind
     });
     let directory = own.and_then(|(_, directory)| *directory).unwrap_or_default();
-    Stop::RefusedAt(status, why, directory.into(), line)
+    stop.at(directory, line)
 }
 
 /// How long `scheme://` is with which an address begins.

@@ -152,6 +152,9 @@ impl RuleText {
         let mut mark = QuestionMark::None;
         let mut in_query = false;
         for part in &self.parts {
+            if by.effort.is_spent() {
+                break;
+            }
             let start = out.len();
             match part {
                 Part::Text(text) => {
@@ -167,6 +170,7 @@ impl RuleText {
                 }
                 Part::Of(variable) => variable.push(by, out),
             }
+            by.effort.spend(out.len() - start);
             if !in_query && out[start..].contains(&b'?') {
                 mark = QuestionMark::Foreign;
             }

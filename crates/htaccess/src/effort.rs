@@ -1,0 +1,77 @@
+//! How much one evaluation may do. What files say decides how much there is to do, and who writes
+//! the files need not be who runs the server.
+//!
+//! Owns the counts. What is spent refuses the request: no condition counts as not met for it.
+
+use std::cell::Cell;
+
+use crate::world::Stop;
+
+/// LIMIT: steps of one evaluation: bytes of texts that are made, and bytes that wildcards are held
+/// against; a part of an expression and a match are [`PART`] of them.
+const STEPS_MAX: u32 = 16 * 1024 * 1024;
+/// Steps of a part of an expression, and of a match.
+const PART: u32 = 64;
+/// LIMIT: matches of one evaluation that take more steps than most, each up to the bound of a match.
+const LONG_MATCHES_MAX: u32 = 64;
+
+/// What is left to one evaluation.
+#[derive(Debug)]
+pub(crate) struct Effort {
+    steps: Cell<u32>,
+    long_matches: Cell<u32>,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { steps: Cell::new(STEPS_MAX), long_matches: Cell::new(LONG_MATCHES_MAX) }
+    }
+}
+
+impl Effort {
+    /// Takes steps for so many bytes.
+    pub(crate) fn spend(&self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.steps.set(self.steps.get().saturating_sub(bytes));
+    }
+
+    /// Takes the steps of a part of an expression, or of a match.
+    ///
+    /// # Errors
+    ///
+    /// None are left.
+    pub(crate) fn spend_part(&self) -> Result<(), Stop> {
+        self.steps.set(self.steps.get().saturating_sub(PART));
+        self.check()
+    }
+
+    /// Whether no steps are left: texts grow no more, and what is made of them does not count.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.steps.get() == 0
+    }
+
+    /// Refuses the request if no steps are left.
+    ///
+    /// # Errors
+    ///
+    /// None are left.
+    pub(crate) fn check(&self) -> Result<(), Stop> {
+        match self.is_spent() {
+            true => Err(Stop::Refused(500, "conditions and texts took too many steps")),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes one of the long matches.
+    ///
+    /// # Errors
+    ///
+    /// None are left.
+    pub(crate) fn spend_long_match(&self) -> Result<(), Stop> {
+        let Some(left) = self.long_matches.get().checked_sub(1) else {
+            return Err(Stop::Refused(500, "rules took too many steps in one pass"));
+        };
+        self.long_matches.set(left);
+        Ok(())
+    }
+}
