@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use bolide_testkit::Proto;
+use bolide_testkit::{Proto, TestServer};
 
 use crate::{http, report, site};
 
@@ -129,4 +129,44 @@ fn outer_fields_are_kept_replaced_or_dropped() {
         let answer = client.get(path, "");
         assert_eq!(["a", "b", "c"].map(|name| answer.header(name)), wanted, "{path}");
     }
+}
+
+/// Turns of all workers until now.
+fn turns(server: &TestServer) -> u64 {
+    let pid = server.pid().to_string();
+    let told = server.home().run(&["metrics", "--pid", &pid]).succeeded().text();
+    let lines = told.lines().filter(|line| line.starts_with("bolide_worker_turns_total{"));
+    lines.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn a_large_body_of_which_filters_leave_nothing_takes_many_turns() {
+    const SIZE: usize = 24 * 1024 * 1024;
+    let server = site(
+        "sub_filter aaaaaaaaaaaaaaaa ''; sub_filter_once off; gunzip on; gzip_static always; ssi on;
+         ssi_last_modified off;",
+    );
+    let text = vec![b'a'; SIZE];
+    fs::write(server.www("gone.html"), &text).unwrap();
+    fs::write(server.www("zipped.html"), &text).unwrap();
+    bolide_testkit::run("gzip", [&server.www("zipped.html")]);
+    let hidden =
+        [b"<!--#if expr=\"a = b\" -->".to_vec(), vec![b'b'; SIZE], b"<!--#endif -->".to_vec()];
+    fs::write(server.www("hidden.html"), hidden.concat()).unwrap();
+    let mut failures = Vec::new();
+    for proto in [Proto::H1, Proto::H2, Proto::H3] {
+        for path in ["/gone.html", "/zipped.html", "/hidden.html"] {
+            let before = turns(&server);
+            let answer = server.curl(proto).get(&server.url(proto, path));
+            let taken = turns(&server) - before;
+            if answer.status != 200 || !answer.body.is_empty() || taken < 24 {
+                let len = answer.body.len();
+                failures.push(format!(
+                    "{proto:?} {path}: {} {len} bytes, {taken} turns",
+                    answer.status
+                ));
+            }
+        }
+    }
+    report(9, &failures);
 }

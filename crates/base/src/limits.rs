@@ -18,6 +18,9 @@ pub const FIELD_TABLE_SIZE: usize = 4096;
 pub const RECEIVE_SIZE: usize = 64 * 1024;
 /// Bytes pulled from bodies for one connection in one turn.
 pub const SEND_PER_TURN: usize = 128 * 1024;
+/// Bytes of bodies that filters take for one connection in one turn; what they give of them may be
+/// far less, or nothing.
+pub const FILTERED_PER_TURN: u64 = 1024 * 1024;
 /// Paths that one worker's table of open files remembers.
 pub const FILES_KNOWN_MAX: usize = 16 * 1024;
 /// Descriptors that one worker's table of open files keeps open.

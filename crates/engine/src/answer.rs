@@ -51,6 +51,9 @@ pub enum BodyPiece {
     More,
     /// Nothing now; `Effect::Ready` will tell when there is.
     Pending,
+    /// Nothing now, though there is more: what was taken until now is enough for one turn. Ask
+    /// again in another one.
+    Later,
     /// That was the last byte; something may have been appended.
     End,
     /// The body cannot be completed; cut the stream.
@@ -213,6 +216,30 @@ impl AnswerBody {
             Self::Filtered(filtered) => filtered.pull(max, out),
             Self::Compound(compound) => compound.pull(max, out),
             Self::Sliced(sliced) => sliced.pull(max, out),
+        }
+    }
+
+    /// Whether it takes other bytes than it gives.
+    pub(crate) fn is_changed(&self) -> bool {
+        match self {
+            Self::Stream(_) | Self::Filtered(_) | Self::Compound(_) => true,
+            Self::Sliced(sliced) => sliced.inner.is_changed(),
+            _ => false,
+        }
+    }
+
+    /// How many bytes were taken to change them since the last call.
+    pub(crate) fn take_work(&mut self) -> u64 {
+        match self {
+            Self::Stream(stream) => std::mem::take(&mut stream.work),
+            Self::Filtered(filtered) => {
+                std::mem::take(&mut filtered.work) + filtered.inner.take_work()
+            }
+            Self::Compound(compound) => {
+                std::mem::take(&mut compound.work) + compound.inner.take_work()
+            }
+            Self::Sliced(sliced) => sliced.inner.take_work(),
+            _ => 0,
         }
     }
 
@@ -511,6 +538,8 @@ pub(crate) struct CompressedFile {
     /// What was compressed and has not left.
     ready: Vec<u8>,
     given: usize,
+    /// Bytes that were taken since that was asked last.
+    work: u64,
 }
 
 /// Bytes read at once for a stream.
@@ -521,7 +550,8 @@ impl CompressedFile {
     pub(crate) const fn new(file: FileRef, expect: Meta, encoder: CodingEncoder) -> Self {
         let span = ByteSpan { at: 0, end: expect.size };
         let encoder = Some(encoder);
-        Self { file, expect, span, encoder, is_broken: false, ready: Vec::new(), given: 0 }
+        let ready = Vec::new();
+        Self { file, expect, span, encoder, is_broken: false, ready, given: 0, work: 0 }
     }
 
     fn feed(&mut self, bytes: &[u8]) {
@@ -530,6 +560,7 @@ impl CompressedFile {
             "no more is fed than was asked for"
         );
         self.span.at = self.span.end.min(self.span.at + bytes.len() as u64);
+        self.work += bytes.len() as u64;
         let fed = self.encoder.as_mut().map(|encoder| encoder.feed(bytes, &mut self.ready));
         self.is_broken |= bytes.is_empty() || !matches!(fed, Some(Ok(())));
     }

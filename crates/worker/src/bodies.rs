@@ -1,6 +1,6 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
-use bolide_base::{ChainStamp, FileRange, FileRef, Instant, SendChain, Slab, SlabKey};
+use bolide_base::{Bound, ChainStamp, FileRange, FileRef, Instant, SendChain, Slab, SlabKey};
 use bolide_engine::{Around, BodyPiece, ResponseBody};
 use bolide_files::Meta;
 use bolide_io::Io;
@@ -21,6 +21,10 @@ pub(crate) struct Bodies<'a, I> {
     pub(crate) paced: &'a mut Vec<(StreamOwner, Instant)>,
     /// Where exchanges go whose origins may be read again.
     pub(crate) roomy: &'a mut Vec<SlabKey<ActiveExchange>>,
+    /// Where exchanges go whose bodies are to be pulled in the next turn.
+    pub(crate) resting: &'a mut Vec<SlabKey<ActiveExchange>>,
+    /// Bytes that filters may still take in this turn.
+    pub(crate) work: &'a mut u64,
     /// What is to be done for pages and their fragments.
     pub(crate) family: &'a mut SubrequestTree,
     /// What trailers may name.
@@ -113,14 +117,38 @@ impl<I: Io> Bodies<'_, I> {
     }
 
     fn pull_some(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
-        let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) else {
-            return Pull::Broken;
-        };
-        if live.exchange.is_assembled() {
-            return self.pull_page(SlabKey::from_bits(user), max, out);
+        let key = SlabKey::from_bits(user);
+        if self.exchanges.get(key).is_some_and(|live| live.exchange.is_assembled()) {
+            return self.pull_page(key, max, out);
         }
-        let piece = pull_through(self.io, live.exchange.response_body(), max, out);
-        self.give(SlabKey::from_bits(user), piece, max, out)
+        let piece = self.pull_through(key, max, out);
+        self.give(key, piece, max, out)
+    }
+
+    /// Pulls from a body; one that is changed on its way reads until it has something to give, or
+    /// has taken as much as a turn may.
+    pub(crate) fn pull_through(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        max: usize,
+        out: &mut SendChain,
+    ) -> BodyPiece {
+        let Some(live) = self.exchanges.get_mut(key) else { return BodyPiece::Broken };
+        let mut body = live.exchange.response_body();
+        if !body.is_changed() {
+            return pull_plain(self.io, body, max, out);
+        }
+        let before = out.len();
+        while *self.work > 0 {
+            let piece = body.pull(max, out);
+            let is_read = read_for(self.io, &mut body, &piece);
+            *self.work = self.work.saturating_sub(body.take_work());
+            if !is_read {
+                return piece;
+            }
+            debug_assert_eq!(out.len(), before, "what is there leaves before more is read");
+        }
+        BodyPiece::Later
     }
 
     /// Hands on what a body gave.
@@ -135,6 +163,10 @@ impl<I: Io> Bodies<'_, I> {
         match piece {
             BodyPiece::More => Pull::More,
             BodyPiece::Pending => Pull::Pending,
+            BodyPiece::Later => {
+                self.resting.push(key);
+                Pull::Pending
+            }
             BodyPiece::End => Pull::End,
             BodyPiece::Broken | BodyPiece::Read { .. } | BodyPiece::Fragment(_) => Pull::Broken,
             BodyPiece::File { file, offset, len, expect: None } => {
@@ -171,24 +203,34 @@ impl<I: Io> Bodies<'_, I> {
     }
 }
 
-/// Pulls from a body; one that is changed on its way reads until it has something to give.
-pub(crate) fn pull_through(
+/// Pulls from a body that is read as it is.
+fn pull_plain(
     io: &mut impl Io,
     mut body: ResponseBody<'_>,
     max: usize,
     out: &mut SendChain,
 ) -> BodyPiece {
-    loop {
+    let mut bound = Bound::new();
+    while bound.goes_on() {
         let piece = body.pull(max, out);
-        let BodyPiece::Read { file, offset, len, expect } = piece else { return piece };
-        let mut buffer = vec![0; len as usize];
-        let n = match &expect {
-            Some(expect) => read_same(io, &file, offset, expect, &mut buffer),
-            None => io.read(&file, offset, &mut buffer).unwrap_or(0),
-        };
-        // Nothing at all breaks the body.
-        body.feed(&buffer[..n]);
+        if !read_for(io, &mut body, &piece) {
+            return piece;
+        }
     }
+    BodyPiece::Broken
+}
+
+/// Reads for a body what a pull asked for; false if it asked for nothing.
+fn read_for(io: &mut impl Io, body: &mut ResponseBody<'_>, piece: &BodyPiece) -> bool {
+    let BodyPiece::Read { file, offset, len, expect } = piece else { return false };
+    let mut buffer = vec![0; *len as usize];
+    let n = match expect {
+        Some(expect) => read_same(io, file, *offset, expect, &mut buffer),
+        None => io.read(file, *offset, &mut buffer).unwrap_or(0),
+    };
+    // Nothing at all breaks the body.
+    body.feed(&buffer[..n]);
+    true
 }
 
 /// Reads up to `want` bytes to the end of `out`; says how many.

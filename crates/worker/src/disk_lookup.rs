@@ -9,6 +9,9 @@ use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 
 /// Bytes in which a head is looked for.
 const HEAD_READ: usize = 16 * 1024;
+/// LIMIT: journals in a row that another process replaces while one is written.
+const REPLACED_MAX: u32 = 16;
+const ESTALE: i32 = 116;
 
 /// Writes purges to the journals. Every thread that purged calls it before it acknowledges the
 /// purge. The disk writer logs and repeats what fails; no later process trusts the files before.
@@ -112,7 +115,7 @@ fn append(
     file: &mut FileRef,
     bytes: &[u8],
 ) -> Result<(), FileFailure> {
-    loop {
+    for _ in 0..REPLACED_MAX {
         let mut rest = bytes;
         while !rest.is_empty() {
             let n = io.append_journal(file, rest)?;
@@ -123,4 +126,5 @@ fn append(
         }
         *file = io.open_journal(path)?;
     }
+    Err(FileFailure { errno: ESTALE, call: "write" })
 }

@@ -120,6 +120,8 @@ pub(crate) struct Exchanges {
     pub(crate) effects: Vec<StepEffect>,
     /// Exchanges whose bodies made room while they were pulled.
     pub(crate) roomy: Vec<SlabKey<ActiveExchange>>,
+    /// Exchanges whose bodies took as much as a turn may, and go on in the next one.
+    pub(crate) resting: Vec<SlabKey<ActiveExchange>>,
     /// Connections whose clients may have left before an upstream server was asked.
     pub(crate) left: Vec<SlabKey<TcpConn>>,
     /// What is to be done for pages and their parts.
@@ -134,6 +136,7 @@ impl Exchanges {
             spare: Vec::new(),
             effects: Vec::new(),
             roomy: Vec::new(),
+            resting: Vec::new(),
             left: Vec::new(),
             family: SubrequestTree::default(),
         }

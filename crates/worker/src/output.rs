@@ -1,5 +1,6 @@
 //! From bodies to the socket: pull, frame, seal, one gathered write per turn.
 
+use bolide_base::limits::FILTERED_PER_TURN;
 use bolide_base::{Bound, CopyPolicy, SlabKey};
 use bolide_engine::Due;
 use bolide_io::{Io, Reset};
@@ -61,6 +62,7 @@ impl<I: Io> Worker<I> {
             "each write has a chain of its own"
         );
         let room = conn.room;
+        let mut work = FILTERED_PER_TURN;
         let mut bound = Bound::new();
         while bound.goes_on()
             && let Some(conn) = self.requests.clients.tcp.conns.get_mut(key)
@@ -72,6 +74,8 @@ impl<I: Io> Worker<I> {
                 io: &mut self.requests.env.io,
                 paced: &mut self.requests.env.scratch.paced,
                 roomy: &mut self.requests.exchanges.roomy,
+                resting: &mut self.requests.exchanges.resting,
+                work: &mut work,
                 family: &mut self.requests.exchanges.family,
                 around: bolide_engine::Around {
                     now: &self.requests.env.now,

@@ -22,7 +22,17 @@ impl<I: Io> Requests<I> {
 
     /// Whether the next turn has something to do though nothing is reported.
     pub(crate) fn is_busy(&self) -> bool {
-        self.clients.tcp.is_busy() || !self.clients.quic.dirty.is_empty() || self.owes_origins()
+        self.clients.tcp.is_busy()
+            || !self.clients.quic.dirty.is_empty()
+            || !self.exchanges.resting.is_empty()
+            || self.owes_origins()
+    }
+
+    /// Has the bodies pulled that took as much as a turn may in the last one.
+    pub(crate) fn wake_resting(&mut self) {
+        for key in std::mem::take(&mut self.exchanges.resting) {
+            self.with_stream(key, StreamAct::Ready);
+        }
     }
 
     /// Whether something is owed to upstream servers, or to exchanges because of them.

@@ -5,12 +5,12 @@
 //! done until the pull is over. Easiest to break: a parent that goes takes its children with it,
 //! and theirs.
 
-use bolide_base::{CopyPolicy, SendChain, SlabKey};
-use bolide_engine::{Pulled, Wake};
+use bolide_base::{Bound, CopyPolicy, SendChain, SlabKey};
+use bolide_engine::{BodyPiece, Pulled, Wake};
 use bolide_io::Io;
 use bolide_wire::{BodySource, Pull};
 
-use crate::bodies::{Bodies, pull_through};
+use crate::bodies::Bodies;
 use crate::exchange_table::ActiveExchange;
 use crate::framing::StreamAct;
 use crate::requests::Requests;
@@ -24,10 +24,10 @@ impl<I: Io> Bodies<'_, I> {
         max: usize,
         out: &mut SendChain,
     ) -> Pull {
+        let mut bound = Bound::new();
         let pull = loop {
-            let Some(live) = self.exchanges.get_mut(page) else { return Pull::Broken };
-            match pull_through(self.io, live.exchange.response_body(), max, out) {
-                bolide_engine::BodyPiece::Fragment(child) => {
+            match self.pull_through(page, max, out) {
+                BodyPiece::Fragment(child) if bound.goes_on() => {
                     if !self.pull_fragment(page, child, max) {
                         break Pull::Pending;
                     }
@@ -250,7 +250,7 @@ impl<I: Io> Requests<I> {
 
     /// Ends fragments and parts that are over, in order.
     fn end_children(&mut self) {
-        let mut bound = bolide_base::Bound::new();
+        let mut bound = Bound::new();
         while !self.exchanges.family.over.is_empty() && bound.goes_on() {
             for (child, end) in std::mem::take(&mut self.exchanges.family.over) {
                 match end {

@@ -1,5 +1,6 @@
 //! QUIC in a turn: events of the transport become requests, answers become datagrams.
 
+use bolide_base::limits::FILTERED_PER_TURN;
 use bolide_base::{Bound, CopyPolicy, Instant, SlabKey};
 use bolide_conf::model::LogLevel;
 use bolide_io::Io;
@@ -224,11 +225,14 @@ impl<I: Io> Worker<I> {
             env.scratch.chain.configure(CopyPolicy::Shared(1024), false);
             debug_assert!(env.scratch.chain.is_empty(), "each connection has a chain of its own");
             let Scratch { chain, events, paced, .. } = &mut env.scratch;
+            let mut work = FILTERED_PER_TURN;
             let mut bodies = Bodies {
                 exchanges: &mut exchanges.live,
                 io: &mut env.io,
                 paced,
                 roomy: &mut exchanges.roomy,
+                resting: &mut exchanges.resting,
+                work: &mut work,
                 family: &mut exchanges.family,
                 around: bolide_engine::Around {
                     now: &env.now,

@@ -164,6 +164,7 @@ impl<I: Io> Worker<I> {
         for key in std::mem::take(&mut self.requests.clients.tcp.again_output) {
             self.requests.clients.tcp.mark_dirty(key);
         }
+        self.requests.wake_resting();
         if ready.iter().any(|report| report.token == CHANGES) {
             // What changed before a request came was reported no later than the request.
             self.requests.env.hear_changes();

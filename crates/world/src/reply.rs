@@ -81,7 +81,7 @@ pub(crate) fn pull(
     let piece = exchange.response_body().pull(max, &mut out);
     reply.body.extend_from_slice(out.contiguous().unwrap_or_default());
     match piece {
-        BodyPiece::More => {}
+        BodyPiece::More | BodyPiece::Later => {}
         BodyPiece::Fragment(name) => fragments.give(exchange, name, max),
         BodyPiece::Pending => return WorldPulled::Nothing,
         BodyPiece::End => return WorldPulled::All,

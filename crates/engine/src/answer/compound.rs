@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
+use bolide_base::limits::FILTERED_PER_TURN;
 use bolide_ssi::{Flow, SharedText, SsiEvent, SsiScanner};
 
 use super::{AnswerBody, BodyPiece, Pulled};
@@ -96,6 +97,8 @@ pub(crate) struct Compound {
     is_broken: bool,
     /// Why it will break.
     trouble: Option<String>,
+    /// Bytes that were taken since that was asked last.
+    pub(super) work: u64,
 }
 
 /// What `ssi` and `addition` put into a body.
@@ -154,6 +157,7 @@ impl Compound {
             is_over: false,
             is_broken: false,
             trouble: None,
+            work: 0,
         };
         parts.before.into_iter().for_each(|order| made.push_part(order));
         made
@@ -275,6 +279,7 @@ impl Compound {
     /// Takes what was pulled of the answer that [`BodyPiece::Fragment`] named; false if no more of
     /// it is wanted.
     pub(crate) fn take(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
+        self.work += bytes.len() as u64;
         let Some(part) = self.part_mut(|part| part.is_by(child)) else { return false };
         part.len += bytes.len() as u64;
         match &part.order.set {
@@ -355,6 +360,7 @@ impl Compound {
     /// Takes a piece of the inner body.
     fn give_in(&mut self, bytes: &[u8]) {
         self.stub = None;
+        self.work += bytes.len() as u64;
         match &mut self.reader {
             Some(reader) => {
                 reader.input.extend_from_slice(bytes);
@@ -380,6 +386,7 @@ impl Compound {
     /// Reads ahead; what has to be done for that, if anything.
     fn read_on(&mut self) -> Option<BodyPiece> {
         self.read();
+        let enough = self.work + FILTERED_PER_TURN;
         loop {
             if self.is_broken || self.is_stopped() || self.has_input() || self.waits() {
                 return None;
@@ -390,6 +397,10 @@ impl Compound {
             }
             if self.held >= AHEAD || self.parts().count() >= AT_ONCE {
                 return None;
+            }
+            // Nothing need come of a page: of comments, or of what a condition hides.
+            if self.work >= enough {
+                return Some(BodyPiece::Later);
             }
             let mut chain = SendChain::new(CopyPolicy::Contiguous);
             let piece = self.inner.pull(STEP, &mut chain);
@@ -414,7 +425,9 @@ impl Compound {
                         expect,
                     });
                 }
-                BodyPiece::Read { .. } | BodyPiece::Fragment(_) => return Some(piece),
+                BodyPiece::Read { .. } | BodyPiece::Fragment(_) | BodyPiece::Later => {
+                    return Some(piece);
+                }
             }
         }
     }

@@ -6,6 +6,7 @@
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
+use bolide_base::limits::FILTERED_PER_TURN;
 
 use super::filters::ByteFilter;
 use super::substitute::STEP;
@@ -27,6 +28,8 @@ pub(crate) struct FilteredBody {
     /// What a filter takes, and what it gives to the next one.
     between: [Vec<u8>; 2],
     state: FilteredState,
+    /// Bytes that filters were given since that was asked last, by each of them.
+    pub(super) work: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,7 @@ impl FilteredBody {
             given: 0,
             between: [Vec::new(), Vec::new()],
             state: FilteredState::Going,
+            work: 0,
         }
     }
 
@@ -63,13 +67,17 @@ impl FilteredBody {
         }
     }
 
-    /// Works until there is something to give: who is given nothing waits to be woken.
+    /// Works until there is something to give, as long as a turn may take: a filter may give
+    /// nothing of all that it takes.
     pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
-        let before = out.len();
+        let (before, enough) = (out.len(), self.work + FILTERED_PER_TURN);
         loop {
             let piece = self.pull_some(max, out);
             if !matches!(piece, BodyPiece::More) || out.len() > before {
                 return piece;
+            }
+            if self.work >= enough {
+                return BodyPiece::Later;
             }
         }
     }
@@ -117,7 +125,7 @@ impl FilteredBody {
             BodyPiece::File { file, offset, len, expect } => {
                 return BodyPiece::Read { file, offset, len: len.min(size as u64), expect };
             }
-            BodyPiece::Read { .. } | BodyPiece::Fragment(_) => return piece,
+            BodyPiece::Read { .. } | BodyPiece::Fragment(_) | BodyPiece::Later => return piece,
         }
         self.give(max, out)
     }
@@ -137,14 +145,16 @@ impl FilteredBody {
 
     /// Passes a piece through the filters from the one with this index on.
     fn pass(&mut self, first: usize, piece: &[u8]) {
-        let Self { filters, ready, between: [taken, given], state, .. } = self;
+        let Self { filters, ready, between: [taken, given], state, work, .. } = self;
         debug_assert!(first <= filters.len(), "what passes the last filter is ready");
         let Some(last) = filters.len().checked_sub(1).filter(|last| first <= *last) else {
             return ready.extend_from_slice(piece);
         };
         for (at, filter) in filters.iter_mut().enumerate().skip(first) {
             let out = if at == last { &mut *ready } else { empty(given) };
-            let fed = filter.feed(if at == first { piece } else { taken }, out);
+            let piece = if at == first { piece } else { &**taken };
+            *work += piece.len() as u64;
+            let fed = filter.feed(piece, out);
             if fed.is_err() {
                 *state = FilteredState::Broken;
             }
@@ -203,6 +213,7 @@ fn empty(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
 mod tests {
     use bolide_base::SendChain;
     use bolide_base::chain::CopyPolicy;
+    use bolide_base::limits::FILTERED_PER_TURN;
     use bolide_files::{CodingDecoder, compress};
     use bolide_http::negotiate::Coding;
     use bytes::Bytes;
@@ -233,7 +244,7 @@ mod tests {
             assert!(chain.len() <= max as u64, "no more leaves than was asked for");
             whole.extend_from_slice(chain.contiguous().unwrap_or_default());
             match piece {
-                BodyPiece::More => {}
+                BodyPiece::More | BodyPiece::Later => {}
                 BodyPiece::End => return Some(whole),
                 BodyPiece::Broken => return None,
                 piece => panic!("memory needs nothing: {piece:?}"),
@@ -265,6 +276,34 @@ mod tests {
             let wanted = text.replace("ab", "<a longer text than before>");
             prop_assert_eq!(String::from_utf8(unzipped(&got)).unwrap(), wanted);
         }
+    }
+
+    /// Pulls until something comes, and tells how often it had to come back for that in another
+    /// turn.
+    fn turns(mut body: AnswerBody) -> u64 {
+        let mut turns = 0;
+        loop {
+            let mut chain = SendChain::new(CopyPolicy::Contiguous);
+            let piece = body.pull(1000, &mut chain);
+            // A piece may be the last one that fits, and each filter takes it.
+            assert!(body.take_work() < FILTERED_PER_TURN + 4 * 1024 * 1024);
+            match piece {
+                BodyPiece::Later if chain.is_empty() => turns += 1,
+                BodyPiece::End if chain.is_empty() => return turns,
+                piece => panic!("nothing is left of it: {piece:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_turn_takes_so_much_of_a_body_of_which_nothing_is_left() {
+        let text = vec![b'a'; 9 * FILTERED_PER_TURN as usize];
+        let filters = vec![replacing("aaaaaaaaaaaaaaaa", "")];
+        assert!((8..=9).contains(&turns(filtered(&text, filters))));
+        // What a decoder makes of little is much for the filter behind it.
+        let zipped = compress(Coding::Gzip, 9, &text).unwrap();
+        let filters = vec![ByteFilter::gunzip(), replacing("aaaaaaaaaaaaaaaa", "")];
+        assert!((2..=9).contains(&turns(filtered(&zipped, filters))));
     }
 
     #[test]

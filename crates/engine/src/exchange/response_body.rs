@@ -72,6 +72,18 @@ impl ResponseBody<'_> {
         self.answer.body.feed(bytes);
     }
 
+    /// Whether it takes other bytes than it gives: one that does is asked for no more in a turn in
+    /// which [`Self::take_work`] has told of as many as a turn may take.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.answer.body.is_changed()
+    }
+
+    /// How many bytes were taken to change them since the last call.
+    pub fn take_work(&mut self) -> u64 {
+        self.answer.body.take_work()
+    }
+
     /// Whether more of the origin's answer may be read now; to be asked after pulls, when
     /// [`crate::StepEffect::FetchMore`] had forbidden it.
     #[must_use]
