@@ -453,8 +453,11 @@ impl SimH3Client {
                 2 if kernel.draining => Verdict::Refused,
                 // We may be done with the handshake before the server is.
                 2 | 0xc if !line.talk.has_settings => Verdict::Again,
-                // The server waited for what never left here, until its handshake timed out.
-                0xc if line.conn.is_stuck() => Verdict::Again,
+                // The server waited for what never left here, or never came, until its handshake
+                // timed out.
+                0xc if line.conn.is_stuck() || (loses && !line.conn.is_confirmed()) => {
+                    Verdict::Again
+                }
                 // The server cannot know yet that its handshake was confirmed.
                 0xe if loses && line.has_new_keys => Verdict::Again,
                 // INVALID_TOKEN: the address has changed since.
@@ -464,6 +467,13 @@ impl SimH3Client {
             // A request that left when the server's patience ended.
             ConnectionError::Reset | ConnectionError::TimedOut
                 if loses || silent + kernel.net.weather.way.1 * 4 >= kernel.patience.idle =>
+            {
+                Verdict::Again
+            }
+            // FLOW_CONTROL_ERROR of the client's library, which counts the bytes of a stream again
+            // where RESET_STREAM is sent again.
+            ConnectionError::TransportError(error)
+                if u64::from(error.code) == 3 && line.conn.resets_received() > 1 =>
             {
                 Verdict::Again
             }

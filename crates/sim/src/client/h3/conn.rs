@@ -340,6 +340,11 @@ impl SimH3Conn {
         self.quic.stats().frame_rx.handshake_done > 0
     }
 
+    /// How many RESET_STREAM frames came, the same one again included.
+    pub(super) fn resets_received(&self) -> u64 {
+        self.quic.stats().frame_rx.reset_stream
+    }
+
     /// When it wants to be woken though nothing arrives.
     pub(super) fn deadline(&mut self) -> Option<u64> {
         let at = self.quic.poll_timeout()?;
