@@ -2,6 +2,8 @@
 //! log directives.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 
 use bolide_testkit::server::{Home, prelude};
 use bolide_testkit::{TestServer, wait_until};
@@ -286,4 +288,42 @@ fn a_log_of_level_debug_tells_the_way_of_each_request() {
         assert!(text.contains(wanted), "{wanted}: {text}");
     }
     assert!(!read("i").contains("[debug]"));
+}
+
+#[test]
+fn clients_of_debug_connection_have_lines_of_all_levels_in_every_log() {
+    let request = b"GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    for (named, wanted) in [("unix:", "unix:"), ("127.0.0.0/30", "127.0.0.1"), ("10.0.0.1", "")] {
+        let full = prelude(1).replace("events {", &format!("events {{ debug_connection {named};"));
+        let server = TestServer::start(
+            Home::new(BOLIDE),
+            &format!(
+                "{full} http {{ access_log logs/a.log; error_log logs/one.log crit;
+                    error_log logs/two.log error;
+                    server {{ listen 127.0.0.1:@HTTP@; listen unix:@DIR@/s.sock; root none; }} }}"
+            ),
+        );
+        let mut unix = UnixStream::connect(server.home().dir().join("s.sock")).unwrap();
+        unix.write_all(request).unwrap();
+        unix.read_to_end(&mut Vec::new()).unwrap();
+        server.connect().send(str::from_utf8(request).unwrap()).answer();
+        let read = |name: &str| server.home().read(&format!("logs/{name}.log"));
+        wait_until("both lines", || read("a").matches("/page").count() == 2);
+        let debugged = usize::from(!wanted.is_empty());
+        for name in ["one", "two"] {
+            let text = read(name);
+            let requests = text.matches("[debug]").count();
+            assert_eq!(requests, 4 * debugged, "{named} {name}: {text}");
+            let own = format!("client: {wanted}");
+            let failures = text.lines().filter(|line| line.contains("[error]"));
+            let about = failures.clone().filter(|line| line.contains(&own)).count();
+            // A log of level `crit` has the errors of those clients only.
+            assert_eq!(failures.count(), if name == "one" { debugged } else { 2 }, "{text}");
+            assert_eq!(
+                about,
+                if wanted.is_empty() && name == "one" { 0 } else { 2 - debugged },
+                "{text}"
+            );
+        }
+    }
 }

@@ -17,7 +17,8 @@ use crate::source::LoadOptions;
 use crate::vars::{Template, TemplatePart, Var};
 
 /// The `events` block.
-pub(crate) const EVENTS: Events = Events { worker_connections: 512, multi_accept: false };
+pub(crate) const EVENTS: Events =
+    Events { worker_connections: 512, multi_accept: false, debug_connection: Vec::new() };
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -192,12 +192,14 @@ pub enum CpuAffinity {
 }
 
 /// The `events` block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Events {
     /// `worker_connections`: open connections per worker.
     pub worker_connections: u32,
     /// `multi_accept`
     pub multi_accept: bool,
+    /// `debug_connection`: clients about whom every log takes lines of all levels.
+    pub debug_connection: Vec<Who>,
 }
 
 /// The `http` block.

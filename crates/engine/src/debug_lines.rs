@@ -1,5 +1,5 @@
 //! The lines of level `debug` about a request, in words of nginx's. They are few, and asked for
-//! only where [`crate::site::CompiledLocation::debugs`] says that a log takes them.
+//! only where [`are_taken`] says that a log takes them.
 
 use bolide_conf::model::Matcher;
 use bolide_conf::vars::Var;
@@ -7,13 +7,18 @@ use bolide_conf::vars::Var;
 use crate::ctx::StepCtx;
 use crate::log_lines;
 use crate::request::Request;
-use crate::site::Site;
+use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
+
+/// Whether a log takes lines of level `debug` about a request of this client.
+pub(crate) fn are_taken(location: &CompiledLocation, site: &Site, ctx: &StepCtx<'_>) -> bool {
+    location.debugs || site.debugs_client(ctx.conn.remote)
+}
 
 /// Where a request was led; before the first time, how it began.
 #[cold]
 pub(crate) fn found_location(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
-    debug_assert!(site.location(request.location).debugs, "a log takes these lines");
+    debug_assert!(are_taken(site.location(request.location), site, ctx), "a log takes these lines");
     if !request.internal && !request.role.is_subrequest() {
         log_lines::debug(request, site, ctx, |out| {
             quoted(out, "http request line: ", &request.head().line);
@@ -31,7 +36,7 @@ pub(crate) fn found_location(request: &Request, site: &Site, ctx: &mut StepCtx<'
 /// Which origins were asked, the status, and that the request is over.
 #[cold]
 pub(crate) fn ended(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
-    debug_assert!(scope.location().debugs, "a log takes these lines");
+    debug_assert!(are_taken(scope.location(), scope.site, ctx), "a log takes these lines");
     let (request, site) = (scope.request, scope.site);
     let told = |var: Var| {
         let mut text = Vec::new();

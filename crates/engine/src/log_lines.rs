@@ -202,8 +202,7 @@ pub(crate) fn error_within(
         }
         _ => &site.config().main.error_log,
     };
-    let serial = ctx.conn.serial;
-    let place = Place { site, clock: ctx.clock, now: ctx.now, serial: Some(serial) };
+    let place = Place::of_request(site, ctx);
     lines(logs, level, place, ctx.logs, |out| {
         text(out);
         out.extend_from_slice(b", client: ");
@@ -224,17 +223,32 @@ pub(crate) fn circumstances(request: &Request, site: &Site, ctx: &StepCtx<'_>) -
     out
 }
 
-/// Writes a line to the logs of a location, about a request of a connection with this number.
+/// A connection, as what is said of it later needs to know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoggedConn {
+    /// Its number.
+    serial: u64,
+    floor: LevelFloor,
+}
+
+impl LoggedConn {
+    /// What is to be known of a connection.
+    pub(crate) fn of(conn: &ConnInfo, site: &Site) -> Self {
+        Self { serial: conn.serial, floor: LevelFloor::of(conn, site) }
+    }
+}
+
+/// Writes a line to the logs of a location, about a request of a connection.
 pub(crate) fn error_at(
     site: &Site,
-    (location, serial): (LocationIndex, u64),
+    (location, conn): (LocationIndex, LoggedConn),
     level: LogLevel,
     now: Now,
     clock: &DateClock,
     logs: &mut Logs,
     text: &[u8],
 ) {
-    let place = Place { site, clock, now, serial: Some(serial) };
+    let place = Place { site, clock, now, serial: Some(conn.serial), floor: conn.floor };
     let targets: &[ErrorLog] = &site.location(location).settings.error_log;
     lines(targets, level, place, logs, |out| out.extend_from_slice(text));
 }
@@ -247,9 +261,23 @@ pub(crate) fn debug(
     text: impl Fn(&mut Vec<u8>),
 ) {
     let logs: &[ErrorLog] = &site.location(request.location).settings.error_log;
-    let serial = Some(ctx.conn.serial);
-    let place = Place { site, clock: ctx.clock, now: ctx.now, serial };
+    let place = Place::of_request(site, ctx);
     lines(logs, LogLevel::Debug, place, ctx.logs, text);
+}
+
+/// Which lines a log gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LevelFloor {
+    /// Those of its own level and above.
+    Own,
+    /// All: they are about a client that `debug_connection` names.
+    Debug,
+}
+
+impl LevelFloor {
+    fn of(conn: &ConnInfo, site: &Site) -> Self {
+        if site.debugs_client(conn.remote) { Self::Debug } else { Self::Own }
+    }
 }
 
 /// When and where something went wrong.
@@ -260,9 +288,17 @@ struct Place<'a> {
     now: Now,
     /// Of the connection, if it is about one.
     serial: Option<u64>,
+    floor: LevelFloor,
 }
 
-/// Writes one line to each of `logs` that takes `level`.
+impl<'a> Place<'a> {
+    fn of_request(site: &'a Site, ctx: &StepCtx<'a>) -> Self {
+        let LoggedConn { serial, floor } = LoggedConn::of(ctx.conn, site);
+        Self { site, clock: ctx.clock, now: ctx.now, serial: Some(serial), floor }
+    }
+}
+
+/// Writes one line to each of `logs` that gets lines of `level`.
 fn lines(
     logs: &[ErrorLog],
     level: LogLevel,
@@ -271,7 +307,8 @@ fn lines(
     text: impl Fn(&mut Vec<u8>),
 ) {
     let (pid, tid) = (out.pid(), out.tid());
-    for log in logs.iter().filter(|log| level <= log.level) {
+    let gets = |log: &&ErrorLog| level <= log.level || place.floor == LevelFloor::Debug;
+    for log in logs.iter().filter(gets) {
         let target = match &log.target {
             ConfTarget::File(path) => LogTarget::File(path.as_os_str().as_bytes()),
             ConfTarget::Stderr => LogTarget::Stderr,
@@ -318,7 +355,7 @@ impl Site {
         clock: &DateClock,
         logs: &mut Logs,
     ) {
-        let place = Place { site: self, clock, now, serial };
+        let place = Place { site: self, clock, now, serial, floor: LevelFloor::Own };
         lines(&self.config().main.error_log, level, place, logs, |out| out.extend_from_slice(text));
     }
 
@@ -333,7 +370,8 @@ impl Site {
         clock: &DateClock,
         logs: &mut Logs,
     ) {
-        let place = Place { site: self, clock, now, serial: Some(conn.serial) };
+        let floor = LevelFloor::of(conn, self);
+        let place = Place { site: self, clock, now, serial: Some(conn.serial), floor };
         let targets: &[ErrorLog] = match self.listens().get(conn.listen) {
             Some(_) => {
                 let server = self.server(self.default_server(conn.listen));

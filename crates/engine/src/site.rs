@@ -10,7 +10,9 @@ use bolide_geoip::LiveGeoDatabase;
 use crate::caching::{CacheNamespaces, Caching};
 use crate::challenges::{CertifiedNames, HttpChallenges};
 use crate::content::params::ParamPlan;
+use crate::ctx::ClientAddress;
 use crate::derived::Derived;
+use crate::forwarded::is_trusted;
 use crate::media_types::MediaTypes;
 use crate::metrics::process::SharedFigures;
 use crate::metrics::rows::MetricRow;
@@ -385,6 +387,12 @@ impl Site {
     /// Whether not all locations say the same about ends of connections.
     pub(crate) const fn manners_vary(&self) -> bool {
         self.manners_vary
+    }
+
+    /// Whether `debug_connection` names this client.
+    pub(crate) fn debugs_client(&self, client: ClientAddress) -> bool {
+        let named = &self.config.events.debug_connection;
+        !named.is_empty() && is_trusted(named, client)
     }
 
     /// The `http` block.

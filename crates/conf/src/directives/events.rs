@@ -31,8 +31,11 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Without effect: the most asynchronous file operations.", "worker_aio_requests 32;"),
     accepted("epoll_events", E, Args::ONE, DirectiveForm::Number)
         .doc("Without effect: the most events per call.", "epoll_events 512;"),
-    list("debug_connection", E, Args::ONE, |r, node| super::real_ip::clients(r, node).map(|_| ()))
-        .doc("Without effect: the clients with debug logs.", "debug_connection 127.0.0.1;")
+    list("debug_connection", E, Args::ONE, debug_connection)
+        .doc(
+            "Clients about whom error logs get lines of all levels, whatever their own level is.",
+            "debug_connection 127.0.0.1;",
+        )
         .takes("ADDRESS | NETWORK | unix:")
         .without("none"),
 ];
@@ -41,6 +44,12 @@ fn events(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     r.read_events()?;
     let scope = r.inner_scope(E);
     r.read_inner(node, scope);
+    Ok(())
+}
+
+fn debug_connection(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let named = super::real_ip::clients(r, node)?;
+    r.events.debug_connection.extend(named);
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use crate::content::confine::{leads_out, written_climbs};
 use crate::ctx::{SiteRef, StepCtx};
 use crate::file_change::{FileChange, FileChangeKind, FilePlacement};
 use crate::filter::passed_fields::is_buffered;
-use crate::log_lines;
+use crate::log_lines::{self, LoggedConn};
 use crate::request::Request;
 use crate::route::LocationIndex;
 use crate::site::{CompiledLocation, Site};
@@ -33,7 +33,7 @@ pub struct StoreOrder {
     to: Vec<u8>,
     access: FileAccess,
     /// The connection, and the end of lines of the log.
-    serial: u64,
+    conn: LoggedConn,
     circumstances: Vec<u8>,
 }
 
@@ -66,15 +66,7 @@ impl StoreOrder {
     /// Writes a line to the log of the location.
     pub fn log(&self, level: LogLevel, text: &[u8], now: Now, clock: &DateClock, logs: &mut Logs) {
         let text = [text, b" while reading upstream", &self.circumstances].concat();
-        log_lines::error_at(
-            &self.site,
-            (self.location, self.serial),
-            level,
-            now,
-            clock,
-            logs,
-            &text,
-        );
+        log_lines::error_at(&self.site, (self.location, self.conn), level, now, clock, logs, &text);
     }
 }
 
@@ -110,7 +102,7 @@ impl Answer {
             location: request.location,
             to,
             access: origin.store_access,
-            serial: ctx.conn.serial,
+            conn: LoggedConn::of(ctx.conn, site),
             circumstances: log_lines::circumstances(request, site, ctx),
         }))
     }

@@ -162,7 +162,7 @@ fn note_end(scope: &VariableScope<'_>, location: &CompiledLocation, ctx: &mut St
     if is_client_s && request.tracing.is_sampled() {
         tracing::span::finish(scope, ctx);
     }
-    if location.debugs {
+    if debug_lines::are_taken(location, scope.site, ctx) {
         debug_lines::ended(scope, ctx);
     }
 }

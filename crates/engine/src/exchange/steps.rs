@@ -166,7 +166,7 @@ impl Exchange {
         self.request.uri_changed = false;
         self.request.rewritten_here = false;
         trace_location(&mut self.request, found, site);
-        if site.location(self.request.location).debugs {
+        if debug_lines::are_taken(site.location(self.request.location), site, ctx) {
             debug_lines::found_location(&self.request, site, ctx);
         }
         if let Some(failure) = failure {

@@ -40,7 +40,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         Some(http) => (
             http.listens.iter().map(|listen| listening(http, listen, &mut sieves)).collect(),
             http.servers.iter().map(|conf| server(http, conf, &mut sieves)).collect(),
-            locations(http),
+            locations(http, &config.events),
         ),
         None => Default::default(),
     };
@@ -227,11 +227,14 @@ fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> RouteLe
     built.seal(sieves)
 }
 
-fn locations(http: &Http) -> Vec<CompiledLocation> {
+fn locations(http: &Http, events: &model::Events) -> Vec<CompiledLocation> {
     let mut cache = MediaTypeCache::default();
     let mut told = CompiledTimes::new();
     let mut all: Vec<CompiledLocation> =
         http.locations.iter().map(|conf| location(conf, http, &mut cache, &mut told)).collect();
+    if !events.debug_connection.is_empty() {
+        all.iter_mut().for_each(|location| location.notes_end = true);
+    }
     name_tests(http, &mut all);
     all
 }
