@@ -96,12 +96,20 @@ class Grammar:
             name = self.pick(v.PLAIN_VARIABLES)
         return f"${{{name}}}" if self.chance(0.15) else "$" + name
 
+    def may_be_port(self, variable: str) -> bool:
+        """Whether a variable may be the port of a server, or a text that begins with it."""
+        name = variable.strip("${}")
+        return "port" in name or name in self.variables or name in self.sets
+
     def value(self, scope: Scope, late: bool = False, lead: str = "") -> str:
         """A text with variables in it, quoted if it must be."""
         parts: list[str] = []
         for _ in range(self.rng.choice([1, 1, 1, 2, 3])):
             bit = self.variable(scope, late) if self.chance(0.6) else self.pick(v.BITS)
             if parts and parts[-1][:1] == "$" and bit[:1].isalnum():
+                bit = "-" + bit
+            # The servers' own ports can be told from other numbers only where they stand apart.
+            if parts and bit[:1] == "$" and self.may_be_port(bit):
                 bit = "-" + bit
             parts.append(bit)
         text = lead + "".join(parts)

@@ -20,6 +20,9 @@ def settle(
         return settled_answers(requests[at], wanted, found)
     if at == len(requests):
         return settled_log(wanted, found)
+    wanted = [escaped(line) for line in wanted]
+    if len(wanted) == len(found):
+        wanted = [without_upstream(*pair) for pair in zip(wanted, found, strict=True)]
     return settled_errors(wanted), settled_errors(found)
 
 
@@ -27,18 +30,30 @@ def settled_log(wanted: Lines, found: Lines) -> tuple[Lines, Lines]:
     """Both access logs."""
     # Variables of heads that cannot be read mean nothing.
     wanted, found = ([line for line in log if "|400|" not in line] for log in (wanted, found))
-    # Not compared at all: the Allow of a 405.
-    found = [
-        re.sub(r"\|GET, HEAD[A-Z, ]*", "|-", line) if "|405|" in line else line for line in found
-    ]
     if len(wanted) != len(found):
         return wanted, found
+    found = [without_allow(*pair) for pair in zip(wanted, found, strict=True)]
     readable = [at for at, line in enumerate(wanted) if not line.startswith(("log -|", "log |"))]
     one, other = (
         [re.sub(r"boundary=\d{20}", "boundary", log[at]) for at in readable]
         for log in (wanted, found)
     )
     return one, other
+
+
+def without_allow(wanted: str, found: str) -> str:
+    """Our line with nginx's column where ours is the Allow of a 405, which is not compared.
+
+    What nginx writes in its place goes by the format: `-`, or nothing.
+    """
+    columns, others = found.split("|"), wanted.split("|")
+    if "|405|" not in found or len(columns) != len(others):
+        return found
+    pairs = zip(columns, others, strict=True)
+    return "|".join(
+        other if re.fullmatch(r"GET, HEAD[A-Z, ]*", own) and other in ("", "-") else own
+        for own, other in pairs
+    )
 
 
 # What is not told, or told in other words.
@@ -56,7 +71,14 @@ ACTIONS = (
     " while reading response header from upstream",
     " while reading upstream",
     " while sending to client",
+    " while reading client request line",
+    " while reading client request headers",
 )
+# Lines are longer before they are cut.
+SHOWN_MAX = 700
+# Controls in the error log: C0, DEL, C1 as bare bytes and as UTF-8 has it.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\udc80-\udc9f]")
+UPSTREAM = re.compile(r', upstream: "[^"]*"')
 
 
 def settled_errors(lines: Lines) -> Lines:
@@ -64,8 +86,28 @@ def settled_errors(lines: Lines) -> Lines:
     kept = [line for line in lines if not any(words in line for words in UNTOLD)]
     for action in ACTIONS:
         kept = [line.replace(action, "") for line in kept]
-    # Lines of the error log: control characters are escaped, nginx writes them as they are.
-    return [re.sub(r"\\x[01][0-9A-F]|\\x7F|[\x00-\x1f\x7f]", "", line) for line in kept]
+    return [line[:SHOWN_MAX] for line in kept]
+
+
+def escaped(line: str) -> str:
+    """A line of nginx's with its controls escaped as ours are (Controls in the error log)."""
+    text = line.encode("latin-1").decode("utf-8", "surrogateescape")
+    text = CONTROLS.sub(lambda found: "".join(map(r"\x{:02X}".format, raw(found[0]))), text)
+    return raw(text).decode("latin-1")
+
+
+def raw(text: str) -> bytes:
+    """The bytes of a text that was read from any."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def without_upstream(wanted: str, found: str) -> str:
+    """A line of nginx's without the origin that said where to go on.
+
+    X-Accel and its errors: ours does not name it. Only where nothing else differs.
+    """
+    bare = UPSTREAM.sub("", wanted)
+    return bare if b"X-Accel-Redirect:".hex() in wanted and bare == found else wanted
 
 
 def settled_answers(request: Request, wanted: Lines, found: Lines) -> tuple[Lines, Lines]:
@@ -74,10 +116,33 @@ def settled_answers(request: Request, wanted: Lines, found: Lines) -> tuple[Line
     is_packed = any(line.startswith("Content-Encoding: gzip") for line in wanted)
     if lengths(wanted) != lengths(found) or is_packed:
         wanted, found = without_length(wanted), without_length(found)
+    # Small things about error pages: what is always added stands twice in nginx's 416.
+    if wanted and " 416 " in wanted[0]:
+        wanted = once(wanted) if len(wanted) > len(found) else wanted
+    # A second may have passed between the two answers: the moment is the same.
+    if moment(wanted) and moment(wanted) == moment(found):
+        wanted, found = without_age(wanted), without_age(found)
     # X-Accel and its errors: an error page does not have the type of the application.
     if b"X-Accel-Redirect" in told_origin(request):
         wanted, found = without(wanted, "content-type:"), without(found, "content-type:")
     return wanted, found
+
+
+def once(lines: Lines) -> Lines:
+    """Lines without the second of two that are the same, in the first of several answers."""
+    end = next((at for at in range(1, len(lines)) if lines[at].startswith("HTTP/")), len(lines))
+    return [line for at, line in enumerate(lines) if not 0 < at < end or line != lines[at - 1]]
+
+
+def moment(lines: Lines) -> str:
+    """When an answer expires, as its field says it."""
+    told = [line.partition(" = ")[0] for line in lines if line.startswith("Expires: ")]
+    return " ".join(told)
+
+
+def without_age(lines: Lines) -> Lines:
+    """Lines without the seconds until then."""
+    return [re.sub(r"^(Cache-Control: max-age=)\d+", r"\1", line) for line in lines]
 
 
 def lengths(lines: Lines) -> int:

@@ -139,15 +139,15 @@ class Runner:
     def log(self, program: Program, name: str, number: int) -> Lines:
         """What one server logged of one case."""
         path = program.logs / name
-        text = path.read_text("latin-1") if path.exists() else ""
+        text = path.read_bytes().decode("latin-1") if path.exists() else ""
         is_access = name.startswith("case")
         lines = []
-        for line in text.splitlines():
+        for line in whole_lines(text, is_access):
             line = STAMP.sub(r"[\1] ", line)
             if not is_access and (", client: " not in line or ", server: " not in line):
                 continue
             line = re.sub(rf"\b([ms]\d|m\d+|up|l|bbw)_?{number}\b", r"\1", line)
-            line = program.normalise(line if is_access else line[:700])
+            line = program.normalise(line)
             lines.append("log " + line.replace(address_of(number), "OWN"))
         return lines
 
@@ -157,6 +157,23 @@ class Runner:
         if seen is None:
             return None, said
         return [compare(case, *pair) for case, pair in zip(cases, seen, strict=True)], ""
+
+
+def whole_lines(text: str, is_access: bool) -> Lines:
+    """The lines of a log.
+
+    nginx writes what clients say as it is, line ends included, so a line of an error log goes on
+    until the next stamp.
+    """
+    if is_access:
+        return text.splitlines()
+    lines: Lines = []
+    for line in text.removesuffix("\n").split("\n"):
+        if STAMP.match(line) or not lines:
+            lines.append(line)
+        else:
+            lines[-1] += "\n" + line
+    return lines
 
 
 def compare(case: Case, wanted: Parts, found: Parts) -> list[Difference]:
