@@ -103,11 +103,13 @@ impl<T> Slab<T> {
         if *generation != key.generation {
             return None;
         }
-        let value = slot.take()?;
-        // 24 bits, so that a token can hold a kind next to the key.
-        *generation = generation.wrapping_add(1) & 0x00ff_ffff;
-        self.free.push(key.index);
-        Some(value)
+        if slot.is_some() {
+            // 24 bits, so that a token can hold a kind next to the key.
+            *generation = generation.wrapping_add(1) & 0x00ff_ffff;
+            self.free.push(key.index);
+        }
+        // PERF: taken last, the value moves once.
+        slot.take()
     }
 
     /// The key of the entry at this index.
