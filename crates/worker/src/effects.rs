@@ -18,6 +18,8 @@ use crate::token::PollToken;
 
 impl<I: Io> Requests<I> {
     /// Does one thing; the wake that it leads to at once, if any.
+    // PERF: out of line, as the loop of steps would work out the addresses of every part first.
+    #[inline(never)]
     pub(crate) fn perform(
         &mut self,
         key: SlabKey<ActiveExchange>,

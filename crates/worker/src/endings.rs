@@ -40,8 +40,15 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     /// Writes the lines that are due, then ends the sockets that waited for them.
+    #[inline]
     pub(crate) fn write_logs_and_end(&mut self) {
         self.write_logs(Due::Only);
+        if !self.endings.is_empty() {
+            self.end_all();
+        }
+    }
+
+    fn end_all(&mut self) {
         let mut endings = std::mem::take(&mut self.endings);
         for end in endings.drain(..) {
             self.end_now(end);

@@ -133,11 +133,25 @@ impl<I: Io> WorkerEnv<I> {
         // The zone's offset changes at full quarters of an hour at most.
         let quarter = now.unix_seconds() / 900;
         if self.offset.0 != quarter {
-            let offset = bolide_io::process::utc_offset_seconds(now.unix_seconds());
-            self.offset = (quarter, offset);
-            self.clock.set_zone(&bolide_io::process::zone_name(now.unix_seconds()));
+            self.settle_zone(quarter);
         }
         self.clock.update(now, self.offset.1);
+    }
+
+    #[cold]
+    fn settle_zone(&mut self, quarter: u64) {
+        let seconds = self.now.unix_seconds();
+        self.offset = (quarter, bolide_io::process::utc_offset_seconds(seconds));
+        self.clock.set_zone(&bolide_io::process::zone_name(seconds));
+    }
+
+    /// When the next turn begins though nothing is reported; none if only a report leads to one.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        match (self.wheel.next(), self.logs.next_deadline()) {
+            (Some(of_owner), Some(of_lines)) => Some(of_owner.min(of_lines)),
+            (of_owner, of_lines) => of_owner.or(of_lines),
+        }
     }
 
     /// Wakes the owner of a token once, so long from now.

@@ -40,6 +40,7 @@ impl KeptAnswers {
         }
     }
 
+    #[cold]
     fn write_purges(&mut self, io: &mut impl Io) {
         let Some(front) = &self.front else { return };
         let store = front.store().clone();

@@ -18,7 +18,16 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 impl<I: Io> WorkerEnv<I> {
     /// Writes log lines that are due.
+    #[inline]
     pub(crate) fn write_logs(&mut self, due: Due) {
+        if !self.logs.is_empty() {
+            self.write_some_logs(due);
+        }
+    }
+
+    // PERF: out of line, as most turns have no lines.
+    #[inline(never)]
+    fn write_some_logs(&mut self, due: Due) {
         let now = self.now.mono;
         let mut bound = bolide_base::Bound::new();
         while bound.goes_on()

@@ -84,8 +84,11 @@ impl News {
     }
 
     /// Posts these, and again what did not fit into a mailbox before.
+    #[inline]
     pub(crate) fn post_again(&mut self, mut wakes: Wakes) {
-        wakes.0.append(&mut self.unsent);
-        self.post(wakes);
+        if !(wakes.0.is_empty() && self.unsent.is_empty()) {
+            wakes.0.append(&mut self.unsent);
+            self.post(wakes);
+        }
     }
 }

@@ -29,7 +29,16 @@ impl<I: Io> Requests<I> {
     }
 
     /// Has the bodies pulled that took as much as a turn may in the last one.
+    #[inline]
     pub(crate) fn wake_resting(&mut self) {
+        if !self.exchanges.resting.is_empty() {
+            self.wake_some();
+        }
+    }
+
+    // PERF: out of line, as in most turns no body rests.
+    #[inline(never)]
+    fn wake_some(&mut self) {
         for key in std::mem::take(&mut self.exchanges.resting) {
             self.with_stream(key, StreamAct::Ready);
         }
@@ -43,6 +52,8 @@ impl<I: Io> Requests<I> {
             || !(self.env.news.is_empty() && self.env.news.is_sent())
     }
 
+    // PERF: out of line, as most turns have nothing to settle.
+    #[inline(never)]
     fn settle_some(&mut self) {
         let mut bound = Bound::new();
         while bound.goes_on()
@@ -76,9 +87,14 @@ impl<I: Io> Requests<I> {
             self.origins.end_unwaited(&mut self.env, &mut self.exchanges);
         }
         self.settle_origins();
-        if !self.owes_origins() {
-            return;
+        if self.owes_origins() {
+            self.serve_origins();
         }
+    }
+
+    // PERF: out of line, as most turns owe nothing.
+    #[inline(never)]
+    fn serve_origins(&mut self) {
         for key in std::mem::take(&mut self.exchanges.roomy) {
             self.origins.resume_fetch(key, &mut self.env, &mut self.exchanges);
         }

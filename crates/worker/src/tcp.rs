@@ -224,9 +224,15 @@ impl TcpConn {
     }
 
     /// Whether the framing can use more bytes from the socket now.
+    #[inline]
     pub(crate) fn wants_input(&self) -> bool {
+        // PERF: after most reads nothing is left to read.
+        self.readable && (self.lingering || self.has_room_for_input())
+    }
+
+    fn has_room_for_input(&self) -> bool {
         let wants = self.framing.as_ref().is_none_or(ConnFraming::wants_input);
-        self.readable && (self.lingering || wants && !self.is_held() && !self.has_next())
+        wants && !self.is_held() && !self.has_next()
     }
 
     /// Whether a request is here that waits for earlier answers to leave. What comes behind it, the

@@ -116,6 +116,15 @@ impl TcpSide {
         }
     }
 
+    /// Puts those that write again though nothing is reported among those that may write.
+    #[inline]
+    pub(crate) fn resume_output(&mut self) {
+        for place in 0..self.again_output.len() {
+            self.mark_dirty(self.again_output[place]);
+        }
+        self.again_output.clear();
+    }
+
     /// Whether the connection may write this turn.
     pub(crate) fn is_dirty(&self, key: SlabKey<TcpConn>) -> bool {
         self.conns.get(key).is_some_and(|conn| conn.dirty)

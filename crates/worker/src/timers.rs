@@ -1,7 +1,7 @@
 //! Deadlines of connections: one wheel entry each, re-armed lazily.
 
-use bolide_base::SlabKey;
 use bolide_base::limits::DEADLINES_PER_TURN;
+use bolide_base::{Instant, SlabKey};
 use bolide_engine::WorkerCount;
 use bolide_io::{Io, Reset};
 
@@ -21,54 +21,61 @@ impl<I: Io> Worker<I> {
         let now = self.requests.env.now.mono;
         for _ in 0..DEADLINES_PER_TURN {
             let Some((at, word)) = self.requests.env.wheel.expire(now) else { return true };
-            let token = PollToken::unpack(word);
-            self.does(token.map_or(Doing::OtherDeadline, PollToken::deadline_doing));
-            let late = now.since(at).as_nanos() as u64;
-            self.requests.env.tally.set(WorkerCount::LagNanos, late);
-            match token {
-                Some(PollToken::Tcp(key)) => self.expire_tcp(key, at),
-                Some(PollToken::Quic(key)) => self.expire_quic(key, at),
-                Some(PollToken::Exchange(key)) => self.expire_exchange_of(key),
-                Some(PollToken::Fetch(slot)) => {
-                    let (origins, env, exchanges) = self.requests.upstream();
-                    origins.expire_fetch(slot, at, env, exchanges);
-                }
-                Some(PollToken::Link(key)) => {
-                    let (origins, env, exchanges) = self.requests.upstream();
-                    origins.receive_link(key, env, exchanges);
-                }
-                Some(PollToken::Ping(key)) => self.expire_ping(key),
-                Some(PollToken::Body(key)) => self.expire_body(key),
-                Some(PollToken::Stall(key)) => self.expire_stall(key),
-                Some(PollToken::Overtime) => self.end_overtime(),
-                Some(PollToken::LateTcp(key)) => self.look_for_late(Owner::Tcp(key)),
-                Some(PollToken::LateQuic(key)) => self.look_for_late(Owner::Quic(key)),
-                Some(PollToken::Accepting) => {
-                    let WorkerEnv { listeners, wheel, .. } = &mut self.requests.env;
-                    if listeners.expire(at, now, wheel) {
-                        self.requests.env.watch_listeners();
-                    }
-                }
-                Some(PollToken::NamesDue(place)) => {
-                    let (origins, env, _) = self.requests.upstream();
-                    expire_names(origins, place, at, env);
-                }
-                Some(PollToken::ServersDue) => {
-                    let (origins, env, _) = self.requests.upstream();
-                    origins.expire_servers(at, env);
-                }
-                Some(PollToken::Links) => {
-                    self.requests.origins.links.armed.fired(at);
-                    self.requests.origins.links.expire_links(&mut self.requests.env);
-                }
-                _ => debug_assert!(false, "listeners have no deadlines"),
-            }
+            self.expire_one(at, PollToken::unpack(word));
         }
         false
     }
 
+    /// The deadline of this owner has come.
+    // PERF: out of line, as most turns have no deadline that is due.
+    #[inline(never)]
+    fn expire_one(&mut self, at: Instant, token: Option<PollToken>) {
+        let now = self.requests.env.now.mono;
+        self.does(token.map_or(Doing::OtherDeadline, PollToken::deadline_doing));
+        let late = now.since(at).as_nanos() as u64;
+        self.requests.env.tally.set(WorkerCount::LagNanos, late);
+        match token {
+            Some(PollToken::Tcp(key)) => self.expire_tcp(key, at),
+            Some(PollToken::Quic(key)) => self.expire_quic(key, at),
+            Some(PollToken::Exchange(key)) => self.expire_exchange_of(key),
+            Some(PollToken::Fetch(slot)) => {
+                let (origins, env, exchanges) = self.requests.upstream();
+                origins.expire_fetch(slot, at, env, exchanges);
+            }
+            Some(PollToken::Link(key)) => {
+                let (origins, env, exchanges) = self.requests.upstream();
+                origins.receive_link(key, env, exchanges);
+            }
+            Some(PollToken::Ping(key)) => self.expire_ping(key),
+            Some(PollToken::Body(key)) => self.expire_body(key),
+            Some(PollToken::Stall(key)) => self.expire_stall(key),
+            Some(PollToken::Overtime) => self.end_overtime(),
+            Some(PollToken::LateTcp(key)) => self.look_for_late(Owner::Tcp(key)),
+            Some(PollToken::LateQuic(key)) => self.look_for_late(Owner::Quic(key)),
+            Some(PollToken::Accepting) => {
+                let WorkerEnv { listeners, wheel, .. } = &mut self.requests.env;
+                if listeners.expire(at, now, wheel) {
+                    self.requests.env.watch_listeners();
+                }
+            }
+            Some(PollToken::NamesDue(place)) => {
+                let (origins, env, _) = self.requests.upstream();
+                expire_names(origins, place, at, env);
+            }
+            Some(PollToken::ServersDue) => {
+                let (origins, env, _) = self.requests.upstream();
+                origins.expire_servers(at, env);
+            }
+            Some(PollToken::Links) => {
+                self.requests.origins.links.armed.fired(at);
+                self.requests.origins.links.expire_links(&mut self.requests.env);
+            }
+            _ => debug_assert!(false, "listeners have no deadlines"),
+        }
+    }
+
     /// The deadline of a connection may have come.
-    fn expire_tcp(&mut self, key: SlabKey<TcpConn>, at: bolide_base::Instant) {
+    fn expire_tcp(&mut self, key: SlabKey<TcpConn>, at: Instant) {
         let (tcp, env) = self.requests.tcp();
         let doing = match tcp.expire(key, at, env) {
             TcpExpiry::Nothing => return,

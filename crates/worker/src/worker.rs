@@ -143,10 +143,7 @@ impl<I: Io> Worker<I> {
         let until = if is_busy {
             Some(self.unrest.next_turn(self.requests.env.now.mono))
         } else {
-            [self.requests.env.wheel.next(), self.requests.env.logs.next_deadline()]
-                .into_iter()
-                .flatten()
-                .min()
+            self.requests.env.next_deadline()
         };
         let mut ready = std::mem::take(&mut self.ready);
         self.does(Doing::Waiting);
@@ -161,9 +158,7 @@ impl<I: Io> Worker<I> {
                 .log_server(LogLevel::Alert, "turns follow one another though nothing happens");
         }
         let mut again = std::mem::take(&mut self.requests.clients.tcp.again);
-        for key in std::mem::take(&mut self.requests.clients.tcp.again_output) {
-            self.requests.clients.tcp.mark_dirty(key);
-        }
+        self.requests.clients.tcp.resume_output();
         self.requests.wake_resting();
         if ready.iter().any(|report| report.token == CHANGES) {
             // What changed before a request came was reported no later than the request.
