@@ -2,13 +2,15 @@
 # Owns: the gate against regressions in instructions per request, which other work
 # on the machine cannot disturb as it disturbs times.
 #
-#   bench/instructions.sh [--update] [h1|h2|h3|page|esi|routing|metrics]...
+#   bench/instructions.sh [--update] [h1|h2|h3|page|esi|routing|metrics|htaccess]...
 #
 # h1, h2 and h3 ask for a small file, page for a cached page of 30 KB, compressed, over HTTP/2, and
 # esi for such a page with five cached fragments. routing is what a request costs more by HTTP/1
 # where it goes through 1,000 server names, 200 locations and 20 maps (lab/bolide_lab/large_sites.py) than where
 # there is one server; more than routing_max is too many. metrics is how many per cent h1, h2 and page cost more
-# where a location has `metrics`; more than metrics_max_percent is too many. All threads but the first are counted.
+# where a location has `metrics`; more than metrics_max_percent is too many. htaccess is how many per cent a small
+# file over HTTP/2 costs more where `apache_htaccess` obeys a file in each of five directories above it; more than
+# htaccess_max_percent is too many. All threads but the first are counted.
 # The release binary runs under callgrind twice per protocol, for N and for 2N requests;
 # (I(2N) - I(N)) / N leaves out what starting and stopping cost. The result may differ from
 # bench/instructions.toml by its tolerance. --update writes the results there.
@@ -22,7 +24,7 @@ table=bench/instructions.toml
 update=
 [ "${1:-}" = --update ] && { update=1; shift; }
 protocols=("${@:-}")
-[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi routing metrics)
+[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi routing metrics htaccess)
 
 binary=${BOLIDE_BINARY:-}
 if [ -z "$binary" ]; then
@@ -57,6 +59,14 @@ sed -i "s|^ *location = /page.php.*|$assembled\n&|" "$dir/nginx.conf"
 
 sed 's|^ *location = /page.php.*|location = /metrics { metrics on; }\n&|' "$dir/nginx.conf" >"$dir/measured.conf"
 measured=
+
+# The same site, whose deepest directory stands below four others; each has a file of its own.
+mkdir -p "$dir/site/1/2/3/4"
+cp "$dir/site/1k.jpg" "$dir/site/1/2/3/4"
+for deep in . 1 1/2 1/2/3 1/2/3/4; do
+    printf 'Options -Indexes\n<Files "*.bak">\n    Require all denied\n</Files>\n' >"$dir/site/$deep/.htaccess"
+done
+sed 's|^ *http2 on;|apache_htaccess on;\n&|' "$dir/nginx.conf" >"$dir/obeying.conf"
 
 # PHP is asked once; it is stopped with the server that asked it.
 start_php() {
@@ -93,6 +103,7 @@ PHP
 load() {
     local url=https://127.0.0.1:8443/1k.jpg alpn=$1 streams=10 more=()
     [ "$1" != h1 ] || alpn=http/1.1 streams=1
+    [ "$1" != below ] || url=https://127.0.0.1:8443/1/2/3/4/1k.jpg alpn=h2
     if [ "$1" = page ] || [ "$1" = esi ]; then
         url=https://127.0.0.1:8443/page.php alpn=h2 more=(-H accept-encoding:gzip)
         [ "$1" = page ] || url=https://127.0.0.1:8443/esi/page.php
@@ -125,7 +136,7 @@ instructions() {
     local out=$dir/callgrind.out i conf=nginx
     rm -f "$out"*
     case $1 in one | large) conf=$1 ;; esac
-    [ -z "$measured" ] || conf=measured
+    [ -z "$measured" ] || conf=$measured
     valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$out" \
         "$binary" -p "$dir" -c "$dir/$conf.conf" >"$dir/log" 2>&1 &
     server=$!
@@ -172,16 +183,23 @@ with_metrics() {
     [ -n "$php" ] || start_php
     for one in h1 h2 page; do
         per_request $one 5000
-        plain=$got measured=yes
-        per_request $one 5000
-        measured=
-        awk -v name="$one" -v plain="$plain" -v got="$got" -v max="$max" 'BEGIN {
-            more = (got - plain) * 100 / plain
-            printf "metrics: %s costs %+.2f %% more (%d, without %d)\n", name, more, got, plain
-            exit more > max
-        }' || failed=1
+        costs_more metrics $one measured "$max" || failed=1
     done
     return $failed
+}
+
+# costs_more WHAT PROTOCOL CONF MAX: says what requests cost more with another configuration; fails if it is more
+# than MAX per cent. `got` is what they cost without.
+costs_more() {
+    local plain=$got
+    measured=$3
+    per_request "$2" 5000
+    measured=
+    awk -v what="$1" -v name="$2" -v plain="$plain" -v got="$got" -v max="$4" 'BEGIN {
+        more = (got - plain) * 100 / plain
+        printf "%s: %s costs %+.2f %% more (%d, without %d)\n", what, name, more, got, plain
+        exit more > max
+    }'
 }
 
 value() { awk -v key="$1" '$1 == key { print $3 }' "$table"; }
@@ -192,6 +210,12 @@ for protocol in "${protocols[@]}"; do
     n=5000
     if [ "$protocol" = metrics ]; then
         with_metrics || { echo "metrics: more than $(value metrics_max_percent) %" >&2; failed=1; }
+        continue
+    fi
+    if [ "$protocol" = htaccess ]; then
+        max=$(value htaccess_max_percent)
+        per_request below $n
+        costs_more htaccess below obeying "$max" || { echo "htaccess: more than $max %" >&2; failed=1; }
         continue
     fi
     case $protocol in page | esi) [ -n "$php" ] || start_php ;; esac
