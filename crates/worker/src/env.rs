@@ -140,6 +140,7 @@ impl<I: Io> WorkerEnv<I> {
 
     #[cold]
     fn settle_zone(&mut self, quarter: u64) {
+        debug_assert!(self.offset.0 != quarter, "the zone is asked once a quarter");
         let seconds = self.now.unix_seconds();
         self.offset = (quarter, bolide_io::process::utc_offset_seconds(seconds));
         self.clock.set_zone(&bolide_io::process::zone_name(seconds));

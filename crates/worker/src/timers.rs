@@ -31,6 +31,7 @@ impl<I: Io> Worker<I> {
     #[inline(never)]
     fn expire_one(&mut self, at: Instant, token: Option<PollToken>) {
         let now = self.requests.env.now.mono;
+        debug_assert!(at <= now, "a deadline that fires has come");
         self.does(token.map_or(Doing::OtherDeadline, PollToken::deadline_doing));
         let late = now.since(at).as_nanos() as u64;
         self.requests.env.tally.set(WorkerCount::LagNanos, late);
