@@ -20,7 +20,7 @@ pub(crate) use help::{CommandHelp, admin_help, help};
 use crate::adopted_sockets;
 use crate::invocation::{
     CheckDetail, CheckOptions, CliCommand, CliPurpose, Invocation, LOOPBACK, PREFIX, PhpCommand,
-    Scripts, Serve, ServeCaching, Show,
+    Scripts, Serve, ServeCaching, Show, TopShape,
 };
 
 /// The configuration below the prefix, unless `-c` sets it: the first that exists.
@@ -102,7 +102,7 @@ fn own_command(
         Some("reload") => admin::reload(parser, globals)?,
         Some("metrics") => admin::metrics(parser, globals)?,
         Some("acme") => admin::acme(parser, globals)?,
-        Some("php") => CliCommand::Php(php(parser)?),
+        Some("php") => CliCommand::Php(php(parser, globals)?),
         _ => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
     })
 }
@@ -213,14 +213,27 @@ fn import(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
     path(parser, "import apache", "file name")
 }
 
-fn php(parser: &mut lexopt::Parser) -> Result<PhpCommand, String> {
+fn php(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<PhpCommand, String> {
     let word = text(parser, "php", "a command")?;
     match word.as_str() {
         "keep" => path(parser, "php keep", "program").map(PhpCommand::Keep),
         "status" => Ok(PhpCommand::Status),
+        "top" => top(parser, globals),
         "restart" => Ok(PhpCommand::Restart(None)),
         _ => Err(format!("invalid option: \"php {word}\"")),
     }
+}
+
+fn top(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<PhpCommand, String> {
+    let mut shape = TopShape::Text;
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Long("json") => shape = TopShape::Json,
+            Short(letter @ ('q' | 'p' | 'c' | 'e' | 'g')) => globals.take(letter, parser)?,
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    Ok(PhpCommand::Top(shape))
 }
 
 fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
@@ -279,7 +292,7 @@ fn port(parser: &mut lexopt::Parser, option: &str) -> Result<u16, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CheckDetail, CheckOptions, CliCommand, PhpCommand, parse};
+    use super::{CheckDetail, CheckOptions, CliCommand, PhpCommand, TopShape, parse};
     use std::path::Path;
 
     fn args(words: &[&str]) -> Result<super::Invocation, String> {
@@ -304,6 +317,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(php(&["php", "status"]), PhpCommand::Status);
+        assert_eq!(php(&["php", "top"]), PhpCommand::Top(TopShape::Text));
+        let json = ["php", "top", "--json", "-c", "/x"];
+        assert_eq!(php(&json), PhpCommand::Top(TopShape::Json));
         assert_eq!(php(&["php", "restart", "-p", "/x"]), PhpCommand::Restart(None));
         assert_eq!(
             php(&["-p", "/x", "php", "restart", "www"]),

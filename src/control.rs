@@ -165,7 +165,8 @@ impl<'a> ControlThread<'a> {
     ///
     /// No thread can be started.
     pub(crate) fn begin(&mut self, plan: php::PoolPlan) -> Result<(), Vec<String>> {
-        self.commit(plan, &Weak::new());
+        let groups = self.generation.groups.clone();
+        self.commit(plan, &groups, &Weak::new());
         self.begin_figures();
         // With our rights, which workers give up.
         let _ = bolide_io::file::standard_error();
@@ -209,9 +210,14 @@ impl<'a> ControlThread<'a> {
     }
 
     /// Runs the pools of a configuration.
-    fn commit(&mut self, plan: php::PoolPlan, old: &Weak<bolide_engine::Site>) {
+    fn commit(
+        &mut self,
+        plan: php::PoolPlan,
+        groups: &bolide_upstream::UpstreamGroups,
+        old: &Weak<bolide_engine::Site>,
+    ) {
         let mut desk = PhpDesk { door: &mut self.door, log: &self.log };
-        self.pools.commit(plan, old, &mut desk);
+        self.pools.commit(plan, groups, old, &mut desk);
     }
 
     /// Waits for a signal, and serves the pools meanwhile. A successor is left to the caller.

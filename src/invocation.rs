@@ -61,10 +61,19 @@ pub(crate) enum Show {
 pub(crate) enum PhpCommand {
     /// Report the state.
     Status,
+    /// Report what pools do and cost.
+    Top(TopShape),
     /// Restart: the one with this name, or all.
     Restart(Option<String>),
     /// Internal: run between the server and this lsphp.
     Keep(PathBuf),
+}
+
+/// How `php top` tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TopShape {
+    Text,
+    Json,
 }
 
 /// Whether `serve` runs scripts.

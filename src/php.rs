@@ -1,7 +1,10 @@
 //! The PHP pools that the server runs itself: from a configuration to processes, across reloads and
 //! deaths, to the end. All of it runs on the control thread; requests never wait for it.
 
+mod cgroup;
 pub(crate) mod command;
+mod demand;
+mod files;
 mod fpm;
 pub(crate) mod keeper;
 mod lsphp;
@@ -11,7 +14,10 @@ mod report;
 pub(crate) mod runtime;
 mod settle;
 mod size;
+mod socket;
+mod top;
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -25,14 +31,16 @@ use bolide_engine::Site;
 use bolide_io::Io as _;
 use bolide_io::child;
 use bolide_io::epoll::Epoll;
+use bolide_upstream::{Group, UpstreamGroups};
 
 use crate::admin::line_protocol::{LINE_MAX, Words};
 use crate::control_log::ControlLog;
-use pool::{Pool, PoolCtx, PoolSocket};
+use pool::{Pool, PoolCtx};
 pub(crate) use report::{PoolReport, PoolState};
 use runtime::Runtime;
 use settle::Settled;
 pub(crate) use settle::dangers;
+use socket::PoolSocket;
 
 /// Tokens of the descriptors that the control thread watches: its signals, the command socket, the
 /// output of processes.
@@ -92,6 +100,7 @@ impl PhpPools {
     pub(crate) fn prepare(&mut self, config: &mut Config) -> Result<PoolPlan, Vec<String>> {
         let all = settle::all(config)?;
         let Some(http) = &mut config.http else { return Ok(PoolPlan::default()) };
+        cgroup::Groups::ready_for(&http.php_pools)?;
         let mut plan = PoolPlan::default();
         for (index, settled) in (0_u32..).zip(all) {
             let known = self.pools.iter().find(|pool| pool.suits(&settled));
@@ -123,9 +132,15 @@ impl PhpPools {
         PoolSocket::open(path, settled)
     }
 
-    /// Applies a plan. `old` is the configuration whose requests may still need a pool that the
-    /// plan drops.
-    pub(crate) fn commit(&mut self, plan: PoolPlan, old: &Weak<Site>, desk: &mut PhpDesk<'_>) {
+    /// Applies a plan. `groups` are those of its configuration; `old` is the configuration whose
+    /// requests may still need a pool that the plan drops.
+    pub(crate) fn commit(
+        &mut self,
+        plan: PoolPlan,
+        groups: &UpstreamGroups,
+        old: &Weak<Site>,
+        desk: &mut PhpDesk<'_>,
+    ) {
         self.listen(desk);
         let now = bolide_io::process::now().mono;
         let mut kept = Vec::new();
@@ -139,7 +154,7 @@ impl PhpPools {
                     }
                     self.pools.push(Pool::new(settled, socket));
                     let last = self.pools.len() - 1;
-                    self.with(desk, now, |pools, ctx| pools[last].start(ctx));
+                    self.with(desk, now, |pools, ctx| pools[last].begin(ctx));
                 }
                 (None, Some(at)) => {
                     self.with(desk, now, |pools, ctx| pools[at].configure(settled, ctx));
@@ -147,8 +162,11 @@ impl PhpPools {
                 (None, None) => {}
             }
         }
+        let counters = counters(groups);
         for pool in &mut self.pools {
-            if !kept.iter().any(|settled| pool.suits(settled)) {
+            if kept.iter().any(|settled| pool.suits(settled)) {
+                pool.demand.count_by(counters.get(pool.name()).cloned());
+            } else {
                 pool.retire(old, now);
             }
         }
@@ -280,6 +298,7 @@ impl PhpPools {
         let mut words = line.split_whitespace();
         match words.next() {
             Some(command::STATUS) => self.tell_status(&client, now),
+            Some(command::TOP) => self.tell_loads(&client, now),
             Some(command::RESTART) => self.restart(&client, words.next(), now, desk),
             _ => {}
         }
@@ -302,6 +321,15 @@ impl PhpPools {
         }
         for pool in &self.pools {
             let _ = writeln!(client, "{}", pool.report(now));
+        }
+    }
+
+    fn tell_loads(&self, mut client: &UnixStream, now: Instant) {
+        if self.pools.is_empty() {
+            let _ = writeln!(client, "error: the server runs no php pool");
+        }
+        for pool in &self.pools {
+            let _ = writeln!(client, "{}", top::line(&pool.report(now)));
         }
     }
 
@@ -367,6 +395,12 @@ impl PhpPools {
         while child::reap(None).is_some() {}
         self.pools.iter().any(Pool::is_alive)
     }
+}
+
+/// What workers count of the requests of each pool.
+fn counters(groups: &UpstreamGroups) -> HashMap<String, Arc<Group>> {
+    let pools = groups.iter().filter(|group| matches!(group.kind(), UpstreamKind::Pool(_)));
+    pools.map(|group| (group.name().to_string(), group)).collect()
 }
 
 /// The one server of a pool's group.

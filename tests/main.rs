@@ -72,6 +72,7 @@ mod page_cache;
 mod php;
 mod php_chaos;
 mod php_pool;
+mod php_pools;
 mod post_action;
 mod process;
 mod proxy;

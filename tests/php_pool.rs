@@ -32,7 +32,7 @@ fn php(pool: &str, server: &str) -> String {
 }
 
 /// PHP does not run as root, even where the tests do.
-fn user() -> &'static str {
+pub(crate) fn user() -> &'static str {
     if is_root() { "user nobody;" } else { "" }
 }
 
@@ -43,7 +43,7 @@ fn start(pool: &str) -> TestServer {
     server
 }
 
-fn put(server: &TestServer, name: &str, text: &str) {
+pub(crate) fn put(server: &TestServer, name: &str, text: &str) {
     fs::write(server.www(name), text).unwrap();
 }
 
@@ -65,7 +65,7 @@ fn answers(server: &TestServer) -> bool {
 }
 
 /// The output of `bolide php …`.
-fn command(server: &TestServer, args: &[&str]) -> ToolRun {
+pub(crate) fn command(server: &TestServer, args: &[&str]) -> ToolRun {
     let conf = server.home().dir().join("nginx.conf");
     let mut command = server.home().command(&["-c", conf.to_str().unwrap(), "php"]);
     command.args(args);
@@ -73,13 +73,13 @@ fn command(server: &TestServer, args: &[&str]) -> ToolRun {
 }
 
 /// The master of a pool, as the server reports it.
-fn master(server: &TestServer, pool: &str) -> Option<u32> {
+pub(crate) fn master(server: &TestServer, pool: &str) -> Option<u32> {
     let told = command(server, &["status"]).text();
     let line = told.lines().find(|line| line.starts_with(&format!("{pool}: running")))?;
     line.split_once(" pid ")?.1.split(',').next()?.parse().ok()
 }
 
-fn ready_master(server: &TestServer, pool: &str) -> u32 {
+pub(crate) fn ready_master(server: &TestServer, pool: &str) -> u32 {
     let mut found = None;
     wait_until("the pool to run", || {
         found = master(server, pool);
@@ -89,18 +89,18 @@ fn ready_master(server: &TestServer, pool: &str) -> u32 {
 }
 
 /// Sends a signal to a process.
-fn tell(signal: &str, pid: u32) {
+pub(crate) fn tell(signal: &str, pid: u32) {
     let _done = run("kill", ["-s", signal, &pid.to_string()]);
 }
 
 /// Whether a process is alive; a zombie is not.
-fn lives(pid: u32) -> bool {
+pub(crate) fn lives(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// A process and all its descendants.
-fn family(pid: u32) -> Vec<u32> {
+pub(crate) fn family(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut next = 0;
     while next < all.len() {
@@ -118,7 +118,7 @@ fn family(pid: u32) -> Vec<u32> {
 }
 
 /// The private directory of a server.
-fn runtime(server: &TestServer) -> PathBuf {
+pub(crate) fn runtime(server: &TestServer) -> PathBuf {
     let open = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
     let lock = open
         .flatten()

@@ -184,6 +184,14 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         doc: "show the state of the php pools of the running server",
     },
     CommandRow {
+        name: "php top",
+        usage: "[--json]",
+        operand: OperandKind::None,
+        options: &[JSON],
+        doc: "show what each php pool does and costs, over one second: processes, memory, CPU, \
+              requests, its queue; the busiest first",
+    },
+    CommandRow {
         name: "php restart",
         usage: "[NAME]",
         operand: OperandKind::Text,

@@ -135,7 +135,7 @@ fn look(figures: &mut ProcessFigures) {
 fn pool(report: &PoolReport) -> PoolFigures {
     PoolFigures {
         name: report.name.clone(),
-        is_up: report.state == PoolState::Running,
+        is_up: matches!(report.state, PoolState::Running | PoolState::Idle),
         state: report.state.word(),
         pid: report.pid,
         seconds: report.seconds,

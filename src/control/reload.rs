@@ -173,7 +173,7 @@ impl ControlThread<'_> {
         self.retired.keep_logs(replaced.open().clone());
         drop(replaced);
         let old = Arc::downgrade(&self.generation.site);
-        self.commit(plan, &old);
+        self.commit(plan, &generation.groups, &old);
         let replaced = std::mem::replace(&mut self.generation, generation.clone());
         self.retired.keep(replaced);
         self.settle_terminal();

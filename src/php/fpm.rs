@@ -57,17 +57,14 @@ pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
     if let Some(account) = settled.account.as_ref().filter(|_| bolide_io::process::is_root()) {
         let _ = writeln!(text, "user = {}\ngroup = {}", account.uid, account.gid);
     }
-    if !pool.env.iter().any(|(name, _)| name == "PATH") {
-        let _ = writeln!(text, "env[PATH] = {PATH}");
-    }
-    for (name, value) in &pool.env {
+    for (name, value) in &environment(settled) {
         let _ = writeln!(text, "env[{name}] = {}", quote(value));
     }
     if let Some(memory) = memory_limit(settled) {
         // Not final: WordPress raises it while it scales a picture.
         let _ = writeln!(text, "php_value[memory_limit] = {memory}");
     }
-    for (name, value) in &pool.ini {
+    for (name, value) in &settings(settled) {
         if !STARTUP_ONLY.iter().any(|start| name.starts_with(start)) {
             let _ = writeln!(text, "php_admin_value[{name}] = {}", quote(value));
         }
@@ -78,10 +75,43 @@ pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
 /// A file for PHP's directory of further settings.
 pub(super) fn ini(settled: &Settled) -> String {
     let memory = memory_limit(settled).map(|bytes| format!("memory_limit = {bytes}\n"));
-    settled.pool.ini.iter().fold(memory.unwrap_or_default(), |mut text, (name, value)| {
+    settings(settled).iter().fold(memory.unwrap_or_default(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name} = {}", quote(value));
         text
     })
+}
+
+/// Settings of PHP that scripts cannot change: those of `ini`, and what other directives mean.
+fn settings(settled: &Settled) -> Vec<(String, String)> {
+    let pool = &settled.pool;
+    let mut all = pool.ini.clone();
+    let mut add = |name: &str, value: &Path| {
+        if !pool.ini.iter().any(|(known, _)| known == name) {
+            all.push((name.to_owned(), value.to_string_lossy().into_owned()));
+        }
+    };
+    if let Some(tmp) = &pool.tmp {
+        for name in ["sys_temp_dir", "upload_tmp_dir", "session.save_path"] {
+            add(name, tmp);
+        }
+    }
+    if !pool.open_basedir.is_empty() {
+        let all: Vec<_> =
+            pool.open_basedir.iter().chain(&pool.tmp).map(|it| it.as_os_str()).collect();
+        add("open_basedir", Path::new(&all.join(std::ffi::OsStr::new(":"))));
+    }
+    all
+}
+
+/// Variables that scripts see.
+pub(super) fn environment(settled: &Settled) -> Vec<(String, String)> {
+    let pool = &settled.pool;
+    let tmp = pool.tmp.as_ref().map(|tmp| ("TMPDIR", tmp.to_string_lossy().into_owned()));
+    let path = ("PATH", PATH.to_owned());
+    let is_said = |name: &str| pool.env.iter().any(|(known, _)| known == name);
+    let ours = tmp.into_iter().chain([path]).filter(|(name, _)| !is_said(name));
+    let ours = ours.map(|(name, value)| (name.to_owned(), value));
+    ours.chain(pool.env.iter().cloned()).collect()
 }
 
 /// PHP's memory limit from `memory`, unless `ini` sets it.
@@ -94,6 +124,9 @@ fn memory_limit(settled: &Settled) -> Option<u64> {
 /// wants scripts to run as root.
 pub(super) fn args(settled: &Settled, file: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["-F".into(), "-O".into(), "-y".into(), file.into()];
+    if let Some(ini) = &settled.pool.ini_file {
+        args.extend(["-c".into(), ini.into()]);
+    }
     if settled.runs_as_root() {
         args.push("-R".into());
     }
@@ -161,6 +194,32 @@ pub(super) fn line(text: &str) -> FpmLine<'_> {
     FpmLine::Text(level, rest)
 }
 
+/// What php-fpm says about a pool, in the words of the directives of a `php_pool`. It advises to
+/// change settings that only its own configuration has.
+pub(super) fn in_our_words(text: &str) -> Option<(LogLevel, String)> {
+    let said = text.strip_prefix("[pool ").and_then(|rest| rest.split_once("] "))?.1;
+    if let Some(rest) = said.strip_prefix("server reached pm.max_children setting (") {
+        let count = rest.split(')').next().unwrap_or_default();
+        let text =
+            format!("all {count} children are busy, requests wait (\"children\", \"queue\")");
+        return Some((LogLevel::Warn, text));
+    }
+    if said.starts_with("seems busy ") {
+        let rest = said.split_once("), ").map_or(said, |(_, rest)| rest);
+        return Some((LogLevel::Info, format!("is busy, {rest}")));
+    }
+    if let Some((child, rest)) = said.split_once(", script ")
+        && let Some((script, rest)) = rest.split_once(" execution timed out (")
+    {
+        let time = rest.split(')').next().unwrap_or_default();
+        let text = format!(
+            "{child} took {time} for {script}, longer than \"request_timeout\", and is ended"
+        );
+        return Some((LogLevel::Warn, text));
+    }
+    None
+}
+
 /// Whether a line continues PHP's report of an uncaught error.
 pub(super) fn goes_on(text: &str) -> bool {
     ["Stack trace:", "#", "thrown in ", "Next "].iter().any(|start| text.starts_with(start))
@@ -183,7 +242,7 @@ fn level_of_script(text: &str) -> LogLevel {
 
 #[cfg(test)]
 mod tests {
-    use super::{FpmLine, line, quote};
+    use super::{FpmLine, in_our_words, line, quote};
     use bolide_conf::model::LogLevel;
 
     #[test]
@@ -191,6 +250,34 @@ mod tests {
         assert_eq!(quote("a \"b\" ${HOME} {}|"), "'a \"b\" ${HOME} {}|'");
         assert_eq!(quote("it's"), "'it'\"'\"'s'");
         assert_eq!(quote("a\nuser = 0"), "'a user = 0'");
+    }
+
+    #[test]
+    fn advice_is_given_in_the_words_of_the_directives() {
+        for (said, level, words) in [
+            (
+                "[pool x] server reached pm.max_children setting (5), consider raising it",
+                LogLevel::Warn,
+                "all 5 children are busy, requests wait (\"children\", \"queue\")",
+            ),
+            (
+                "[pool x] seems busy (you may need to increase pm.start_servers, or \
+                 pm.min/max_spare_servers), spawning 8 children, there are 0 idle, and 4 total \
+                 children",
+                LogLevel::Info,
+                "is busy, spawning 8 children, there are 0 idle, and 4 total children",
+            ),
+            (
+                "[pool x] child 7, script '/a.php' (request: \"GET /a.php\") execution timed out \
+                 (1.2 sec), terminating",
+                LogLevel::Warn,
+                "child 7 took 1.2 sec for '/a.php' (request: \"GET /a.php\"), longer than \
+                 \"request_timeout\", and is ended",
+            ),
+        ] {
+            assert_eq!(in_our_words(said), Some((level, words.to_owned())));
+        }
+        assert_eq!(in_our_words("[pool x] child 7 exited with code 0"), None);
     }
 
     #[test]

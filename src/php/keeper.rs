@@ -42,7 +42,16 @@ fn keep(program: &Path) -> std::io::Result<u8> {
         .collect();
     let env: Vec<_> = names.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let socket = ChildDescriptor::Stdin(&socket);
-    let order = SpawnOptions { program, args: &[], env: &env, account: None, socket, output };
+    let order = SpawnOptions {
+        program,
+        args: &[],
+        env: &env,
+        account: None,
+        group: None,
+        limits: &[],
+        socket,
+        output,
+    };
     let master = child::spawn(order)?;
     let (mut is_gentle, mut killing, mut status) = (false, false, None);
     let mut ready = Vec::new();
@@ -53,7 +62,7 @@ fn keep(program: &Path) -> std::io::Result<u8> {
                 killing |= !is_gentle;
             }
         }
-        let left = descendants();
+        let left = descendants(std::process::id());
         if let (Some(end), true) = (status, left.is_empty()) {
             return Ok(match end {
                 ChildEnd::Exit(code) => u8::try_from(code).unwrap_or(u8::MAX),
@@ -81,9 +90,9 @@ fn deadline(killing: bool) -> Option<Instant> {
     killing.then(|| bolide_io::process::now().mono.after(TICK))
 }
 
-/// Every process below this one.
-fn descendants() -> Vec<u32> {
-    let mut all = children(std::process::id());
+/// Every process below one.
+pub(super) fn descendants(pid: u32) -> Vec<u32> {
+    let mut all = children(pid);
     let mut next = 0;
     while let Some(pid) = all.get(next) {
         all.extend(children(*pid));

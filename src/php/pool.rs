@@ -8,12 +8,12 @@
 //! ```
 //!
 //! The listening socket belongs to the server and not to a process, so that requests wait for a
-//! restart instead of failing. Easiest to break: `current` is told to finish only when `next` takes
-//! requests.
+//! restart instead of failing. A pool on demand rests without a process; its socket is watched then,
+//! and a client that connects starts one. Easiest to break: `current` is told to finish only when
+//! `next` takes requests, or when the socket is watched again.
 
-use std::fs;
 use std::io::Write as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::time::Duration;
@@ -25,9 +25,11 @@ use bolide_io::Io as _;
 use bolide_io::child::{self, ChildEnd};
 use bolide_io::epoll::Epoll;
 
+use super::demand::Demand;
 use super::process::{Process, say};
 use super::report::{PoolReport, PoolState};
 use super::settle::{Settled, plain};
+use super::socket::{PoolSocket, backlog};
 use crate::control_log::ControlLog;
 
 /// A master that lived this long did not fail to start.
@@ -41,10 +43,6 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 const REFUSE_AFTER: u32 = 4;
 /// How long a pool that is no longer configured waits for requests of the old configuration.
 const RETIRE_AFTER: Duration = Duration::from_secs(300);
-/// Clients that wait in the kernel beyond those that the pool counts: of another server that takes
-/// over, of children that are being replaced.
-const BACKLOG_SPARE: u32 = 64;
-
 /// The resources of a pool.
 pub(super) struct PoolCtx<'a> {
     pub(super) now: Instant,
@@ -54,66 +52,12 @@ pub(super) struct PoolCtx<'a> {
     pub(super) serial: &'a mut u64,
 }
 
-/// A listening socket with its path.
-#[derive(Debug)]
-pub(super) struct PoolSocket {
-    path: PathBuf,
-    /// `None` while no process can answer.
-    listener: Option<UnixListener>,
-}
-
-impl PoolSocket {
-    /// Opens a socket for the workers only.
-    ///
-    /// # Errors
-    ///
-    /// In nginx's words.
-    pub(super) fn open(path: PathBuf, settled: &Settled) -> Result<Self, String> {
-        let mut socket = Self { path, listener: None };
-        socket.listen(settled)?;
-        Ok(socket)
-    }
-
-    fn listen(&mut self, settled: &Settled) -> Result<(), String> {
-        let failed = |what: &str, path: &Path, error: &std::io::Error| {
-            let why = crate::sockets::describe(error);
-            format!("{what} to unix:{} failed ({why})", path.display())
-        };
-        let path = &self.path;
-        let _ = fs::remove_file(path);
-        let listener = UnixListener::bind(path).map_err(|error| failed("bind()", path, &error))?;
-        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        fs::set_permissions(path, private)
-            .and_then(|()| match settled.owner {
-                Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
-                None => Ok(()),
-            })
-            .and_then(|()| child::set_backlog(&listener, backlog(settled)))
-            .map_err(|error| failed("chown()", path, &error))?;
-        self.listener = Some(listener);
-        Ok(())
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for PoolSocket {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-fn backlog(settled: &Settled) -> u32 {
-    settled.children.saturating_add(settled.pool.queue.len).saturating_add(BACKLOG_SPARE)
-}
-
 /// A pool that runs.
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) settled: Settled,
     pub(super) socket: PoolSocket,
+    pub(super) demand: Demand,
     current: Option<Process>,
     next: Option<Process>,
     old: Vec<Process>,
@@ -142,6 +86,7 @@ impl Pool {
         Self {
             settled,
             socket,
+            demand: Demand::default(),
             current: None,
             next: None,
             old: Vec::new(),
@@ -165,7 +110,7 @@ impl Pool {
 
     /// Whether the pool has ended.
     pub(super) fn is_over(&self) -> bool {
-        !self.is_configured() && self.processes().next().is_none()
+        !self.is_configured() && !self.demand.is_resting() && self.processes().next().is_none()
     }
 
     /// The number of its processes, including finishing ones.
@@ -175,6 +120,51 @@ impl Pool {
 
     fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
         self.current.iter_mut().chain(&mut self.next).chain(&mut self.old)
+    }
+
+    /// Starts a pool that is new: at once, or when a request comes.
+    pub(super) fn begin(&mut self, ctx: &mut PoolCtx<'_>) {
+        if self.settled.pool.idle.is_some() {
+            self.rest(ctx);
+        } else {
+            self.start(ctx);
+        }
+    }
+
+    /// Has no process until a client connects.
+    fn rest(&mut self, ctx: &mut PoolCtx<'_>) {
+        self.retry_at = None;
+        if self.socket.listener.is_none()
+            && let Err(why) = self.socket.listen(&self.settled)
+        {
+            say(ctx.log, LogLevel::Alert, self.name(), &why);
+            return self.retry_at = Some(ctx.now.after(RETRY_MAX));
+        }
+        let Some(listener) = &self.socket.listener else { return };
+        *ctx.serial += 1;
+        self.demand.rest(listener, ctx);
+    }
+
+    /// A client has connected to a pool without a process, or the pool gets one anyway.
+    fn wake(&mut self, ctx: &mut PoolCtx<'_>) {
+        self.demand.wake(self.socket.listener.as_ref(), ctx);
+        self.start(ctx);
+    }
+
+    /// Ends the processes of a pool on demand that has had no request for long.
+    fn sleep(&mut self, ctx: &mut PoolCtx<'_>) {
+        let Some(idle) = self.settled.pool.idle else { return };
+        let is_settled = self.next.is_none() && self.current.as_ref().is_some_and(|it| it.is_ready);
+        if !is_settled || !self.demand.is_idle(idle, ctx.now) {
+            return;
+        }
+        if let Some(mut process) = self.current.take() {
+            say(ctx.log, LogLevel::Info, self.name(), "no requests, ending its processes");
+            process.finish(ctx.now);
+            self.old.push(process);
+        }
+        (self.failures, self.stillborn) = (0, 0);
+        self.rest(ctx);
     }
 
     /// Starts a master; it takes over when it is ready.
@@ -214,6 +204,13 @@ impl Pool {
     pub(super) fn restart(&mut self, ctx: &mut PoolCtx<'_>, client: Option<UnixStream>) {
         self.waiting.extend(client);
         (self.failures, self.stillborn) = (0, 0);
+        if self.demand.is_resting() {
+            if self.settled.pool.idle.is_none() {
+                return self.wake(ctx);
+            }
+            let text = format!("ok: {}: has no process, the next request starts one", self.name());
+            return self.answer(&text);
+        }
         if self.current.as_ref().is_some_and(|process| !process.is_ready) {
             // It does not accept requests yet and may never do.
             if let Some(mut process) = self.current.take() {
@@ -231,8 +228,9 @@ impl Pool {
         if self.settled.is_same(&settled) {
             // Its processes may have been told to finish already.
             let is_ending = self.current.is_none() && self.next.is_none();
-            if was_retired && is_ending && self.retry_at.is_none() {
-                self.start(ctx);
+            let is_resting = self.demand.is_resting();
+            if was_retired && is_ending && !is_resting && self.retry_at.is_none() {
+                self.begin(ctx);
             }
             return;
         }
@@ -255,6 +253,10 @@ impl Pool {
 
     /// Reads the output of the process with this token; false if it is not ours.
     pub(super) fn read(&mut self, serial: u64, ctx: &mut PoolCtx<'_>) -> bool {
+        if self.demand.is_watched_as(serial) {
+            self.wake(ctx);
+            return true;
+        }
         let name = self.settled.pool.name.clone();
         let Some(process) = self.processes_mut().find(|process| process.serial == serial) else {
             return false;
@@ -307,7 +309,11 @@ impl Pool {
         }
         let Some(mut process) = self.current.take() else { return true };
         self.last_words(&mut process, ctx);
-        let text = format!("process {pid} {end}, starting again");
+        let then = match self.settled.pool.idle {
+            None => "starting again",
+            Some(_) => "starting again for the next request",
+        };
+        let text = format!("process {pid} {end}, {then}");
         say(ctx.log, LogLevel::Alert, self.name(), &text);
         self.restarts += 1;
         let lived = ctx.now.since(process.started);
@@ -365,6 +371,8 @@ impl Pool {
         if self.stillborn == REFUSE_AFTER {
             let text = "does not start; requests to it fail until it does";
             say(ctx.log, LogLevel::Alert, self.name(), text);
+        }
+        if self.stillborn >= REFUSE_AFTER {
             self.socket.listener = None;
             self.answer("error: it does not start; see the error log");
         }
@@ -377,11 +385,14 @@ impl Pool {
         }
         self.old.retain(|process| child::is_group_alive(process.pid));
         self.settle(ctx);
+        self.sleep(ctx);
         let is_due = self.retry_at.is_some_and(|at| ctx.now >= at);
         match &self.retire {
-            None if is_due => self.start(ctx),
+            None if is_due && self.is_wanted() => self.start(ctx),
+            None if is_due => self.rest(ctx),
             Some(retire) if retire.site.strong_count() == 0 || ctx.now >= retire.until => {
                 self.retry_at = None;
+                self.demand.wake(self.socket.listener.as_ref(), ctx);
                 let all = self.current.take().into_iter().chain(self.next.take());
                 for mut process in all {
                     process.finish(ctx.now);
@@ -390,6 +401,12 @@ impl Pool {
             }
             _ => {}
         }
+    }
+
+    /// Whether it should have a process though none lives: always, or while a client waits.
+    fn is_wanted(&self) -> bool {
+        let waits = || self.socket.listener.as_ref().is_some_and(Demand::has_client);
+        self.settled.pool.idle.is_none() || waits()
     }
 
     /// When to call [`Self::tick`] at the latest.
@@ -426,6 +443,7 @@ impl Pool {
             state: match process {
                 Some(process) if process.is_ready => PoolState::Running,
                 Some(_) => PoolState::Starting,
+                None if self.demand.is_resting() => PoolState::Idle,
                 None => PoolState::Down,
             },
             pid: process.map(|process| process.pid),
@@ -436,6 +454,9 @@ impl Pool {
             ended: self.restarts,
             finishing: self.old.len(),
             is_configured: self.is_configured(),
+            load: self.demand.load(),
+            queue_max: self.settled.pool.queue.len,
+            masters: self.processes().map(|process| process.pid).collect(),
         }
     }
 }

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bolide_base::Instant;
-use bolide_conf::model::{LogLevel, PhpProtocol};
-use bolide_io::child::{self, ChildDescriptor, SpawnOptions, Tell};
+use bolide_conf::model::{LogLevel, PhpLimit, PhpProtocol, PhpResource};
+use bolide_io::child::{self, ChildDescriptor, ChildResource, SpawnOptions, Tell};
 
+use super::cgroup::{Groups, PoolGroup};
 use super::fpm::{self, FpmLine};
 use super::settle::{Settled, plain};
 use super::{keeper, lsphp};
@@ -45,6 +46,8 @@ pub(super) struct Process {
     /// Whether the last line belonged to PHP's report of an error, which may have several.
     in_report: bool,
     files: Vec<PathBuf>,
+    /// Declared as long as the process may run.
+    _group: Option<PoolGroup>,
 }
 
 /// A process told to end, and the next step if it has not by a certain time.
@@ -70,7 +73,9 @@ impl Process {
         let (output, input) = std::io::pipe().map_err(|error| format!("pipe: {error}"))?;
         let mut files = Vec::new();
         let name = format!("{}-{serial}", plain(&settled.pool.name));
-        let pid = launch(settled, socket, &dir.join(name), input.into(), &mut files)
+        let group = group(settled)?;
+        let joins = group.as_ref().map(|group| &group.procs);
+        let pid = launch(settled, socket, &dir.join(name), (input.into(), joins), &mut files)
             .inspect_err(|_| remove(&files))?;
         let limit = settled.pool.request_timeout;
         Ok(Self {
@@ -86,6 +91,7 @@ impl Process {
             partial: Vec::new(),
             in_report: false,
             files,
+            _group: group,
         })
     }
 
@@ -117,7 +123,10 @@ impl Process {
         match fpm::line(&text) {
             FpmLine::Ready => self.is_ready = true,
             FpmLine::Text(_, text) if goes_on => say(log, LogLevel::Info, pool, text),
-            FpmLine::Text(level, text) => say(log, level, pool, text),
+            FpmLine::Text(level, text) => match fpm::in_our_words(text) {
+                Some((level, text)) => say(log, level, pool, &text),
+                None => say(log, level, pool, text),
+            },
             FpmLine::Blank => {}
         }
     }
@@ -199,7 +208,7 @@ fn launch(
     settled: &Settled,
     socket: &UnixListener,
     base: &Path,
-    output: std::os::fd::OwnedFd,
+    (output, joins): (std::os::fd::OwnedFd, Option<&fs::File>),
     files: &mut Vec<PathBuf>,
 ) -> Result<u32, String> {
     let number = socket.as_raw_fd();
@@ -207,7 +216,7 @@ fn launch(
     files.push(further.clone());
     let mut scan = std::ffi::OsString::from(":");
     scan.push(&further);
-    let mut env = vec![("PHP_INI_SCAN_DIR", scan)];
+    let mut env = vec![("PHP_INI_SCAN_DIR".to_owned(), scan)];
     let account = settled.account.as_ref().filter(|_| bolide_io::process::is_root());
     let reader = account.filter(|_| settled.pool.protocol == PhpProtocol::Lsapi);
     let written = settings(&further, &fpm::ini(settled), reader);
@@ -220,8 +229,8 @@ fn launch(
             private(&file, &fpm::configuration(settled, &alias), None)
                 .map_err(|error| format!("{}: {error}", file.display()))?;
             args = fpm::args(settled, &file);
-            env.push(("FPM_SOCKETS", fpm::sockets(&alias, number)));
-            env.push(("PATH", "/usr/local/bin:/usr/bin:/bin".into()));
+            env.push(("FPM_SOCKETS".to_owned(), fpm::sockets(&alias, number)));
+            env.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".into()));
             (inherit, become_account) = (ChildDescriptor::SameNumber(socket), None);
         }
         PhpProtocol::Lsapi => {
@@ -235,15 +244,40 @@ fn launch(
         // Our own binary, even if the file has been replaced since.
         PhpProtocol::Lsapi => Path::new("/proc/self/exe"),
     };
+    let env: Vec<_> = env.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let limits: Vec<_> =
+        settled.pool.rlimits.iter().map(|(of, most)| (resource(*of), *most)).collect();
     let order = SpawnOptions {
         program,
         args: &args,
         env: &env,
         account: become_account,
+        group: joins,
+        limits: &limits,
         socket: inherit,
         output,
     };
     child::spawn(order).map_err(|error| format!("cannot run \"{}\": {error}", program.display()))
+}
+
+/// The control group of a pool with limits.
+fn group(settled: &Settled) -> Result<Option<PoolGroup>, String> {
+    let limits: Vec<PhpLimit> = settled.pool.limits.iter().map(|(limit, _)| *limit).collect();
+    if limits.is_empty() {
+        return Ok(None);
+    }
+    Groups::ready(&limits)?.group(&settled.pool.name, &limits).map(Some)
+}
+
+const fn resource(of: PhpResource) -> ChildResource {
+    match of {
+        PhpResource::AddressSpace => ChildResource::AddressSpace,
+        PhpResource::Core => ChildResource::Core,
+        PhpResource::FileSize => ChildResource::FileSize,
+        PhpResource::Files => ChildResource::Files,
+        PhpResource::Processes => ChildResource::Processes,
+        PhpResource::Stack => ChildResource::Stack,
+    }
 }
 
 /// Makes a directory with a file of PHP's settings for `reader`. The directory stays ours: if it

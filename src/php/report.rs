@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::demand::PoolLoad;
+
 /// How a pool is.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolReport {
@@ -21,6 +23,11 @@ pub(crate) struct PoolReport {
     /// Older processes that finish their requests.
     pub(crate) finishing: usize,
     pub(crate) is_configured: bool,
+    pub(crate) load: PoolLoad,
+    /// Requests that may wait.
+    pub(crate) queue_max: u32,
+    /// All its masters, those that finish included.
+    pub(crate) masters: Vec<u32>,
 }
 
 /// The state of its process.
@@ -28,6 +35,8 @@ pub(crate) struct PoolReport {
 pub(crate) enum PoolState {
     Running,
     Starting,
+    /// It has no process until a request comes.
+    Idle,
     Down,
 }
 
@@ -36,6 +45,7 @@ impl PoolState {
         match self {
             Self::Running => "running",
             Self::Starting => "starting",
+            Self::Idle => "idle",
             Self::Down => "down",
         }
     }
@@ -50,6 +60,7 @@ impl fmt::Display for PoolReport {
                 let (children, max, seconds) = (self.children, self.children_max, self.seconds);
                 write!(f, " pid {pid}, {children} of {max} children, {seconds} s")?;
             }
+            None if self.state == PoolState::Idle => f.write_str(", no process")?,
             None => write!(f, ", failed {} times in a row", self.failures)?,
         }
         if self.ended > 0 {

@@ -6,6 +6,10 @@ use bolide_conf::model::{Config, PhpPool, PhpProtocol, SourcePlace};
 use bolide_io::child::ChildAccount;
 
 use super::size::MachineSize;
+use super::{cgroup, files};
+
+/// Children that a pool on demand starts with.
+const DEMAND_START: u32 = 2;
 
 /// A pool with all defaults resolved. Two equal ones need no new processes.
 #[derive(Clone, Debug)]
@@ -59,8 +63,8 @@ pub(crate) fn all(config: &Config) -> Result<Vec<Settled>, Vec<String>> {
     for pool in &http.php_pools {
         match one(config, pool, machine, sharing) {
             Ok(one) => settled.push(one),
-            Err(why) => {
-                let SourcePlace { file, line } = &pool.place;
+            Err((why, place)) => {
+                let SourcePlace { file, line } = place.as_ref().unwrap_or(&pool.place);
                 errors.push(format!("php_pool \"{}\": {why} in {file}:{line}", pool.name));
             }
         }
@@ -73,21 +77,33 @@ fn one(
     pool: &PhpPool,
     machine: MachineSize,
     sharing: usize,
-) -> Result<Settled, String> {
+) -> Result<Settled, (String, Option<SourcePlace>)> {
+    let at_pool = |why: String| (why, None);
     let workers = workers_account(config);
     let account = match &pool.user {
-        Some(user) => Some(account(user, pool.group.as_deref())?),
+        Some(user) => Some(account(user, pool.group.as_deref()).map_err(at_pool)?),
         None => workers.clone(),
     };
-    let binary = binary(pool)?;
+    let binary = binary(pool).map_err(at_pool)?;
     let children = pool.children.unwrap_or_else(|| machine.children(pool.memory, sharing));
+    files::check(pool, account.as_ref()).map_err(at_pool)?;
+    for (limit, place) in &pool.limits {
+        cgroup::check(*limit).map_err(|why| (why, Some(place.clone())))?;
+    }
+    // Equal settings are the same wherever they are written.
+    let limits = pool.limits.iter().map(|(limit, _)| (*limit, SourcePlace::default())).collect();
+    let start = match pool.idle {
+        // A page and what it asks for; more come when these are busy.
+        Some(_) => children.min(DEMAND_START),
+        None => machine.start(children),
+    };
     Ok(Settled {
-        pool: PhpPool { place: SourcePlace::default(), ..pool.clone() },
+        pool: PhpPool { place: SourcePlace::default(), limits, ..pool.clone() },
         binary,
         account,
         owner: workers.map(|account| (account.uid, account.gid)),
         children,
-        start: machine.start(children),
+        start,
         sharing,
     })
 }

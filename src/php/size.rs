@@ -58,7 +58,7 @@ fn mem_available(text: &str) -> u64 {
 }
 
 /// Our control group below the root of version 2.
-fn cgroup(text: &str) -> &str {
+pub(super) fn cgroup(text: &str) -> &str {
     let own = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default();
     if own == "/" { "" } else { own }
 }

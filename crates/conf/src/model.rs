@@ -77,8 +77,8 @@ pub use log::{
 };
 pub use mp4::Mp4Settings;
 pub use origin::{
-    Bind, IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
-    Protocol,
+    Bind, IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpLimit, PhpPool,
+    PhpProtocol, PhpResource, Protocol,
 };
 pub use origin_tls::{OriginTlsConf, PemName};
 pub use otel::{Otel, OtelContext, OtelEndpoint, OtelExporter, OtelSettings};

@@ -32,10 +32,31 @@ pub struct SpawnOptions<'a> {
     pub env: &'a [(&'a str, OsString)],
     /// The account that it runs as; the server's own if absent.
     pub account: Option<&'a ChildAccount>,
+    /// The file of a control group through which it joins the group.
+    pub group: Option<&'a std::fs::File>,
+    /// Limits of the process, and of those that it starts; `None` is no limit.
+    pub limits: &'a [(ChildResource, Option<u64>)],
     /// The listening socket for it.
     pub socket: ChildDescriptor<'a>,
     /// Its standard output and error.
     pub output: OwnedFd,
+}
+
+/// What the kernel limits for one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildResource {
+    /// Bytes of address space.
+    AddressSpace,
+    /// Bytes of a core file.
+    Core,
+    /// Bytes of a file that it writes.
+    FileSize,
+    /// Descriptors.
+    Files,
+    /// Processes of its user.
+    Processes,
+    /// Bytes of stack.
+    Stack,
 }
 
 /// How a program receives a listening socket.
@@ -111,7 +132,8 @@ pub fn spawn(order: SpawnOptions<'_>) -> std::io::Result<u32> {
         }
     };
     command.stdout(order.output.try_clone()?).stderr(order.output);
-    let slate = sys::CleanSlate::new(order.account, keep)?;
+    let joins = order.group.map(AsRawFd::as_raw_fd);
+    let slate = sys::CleanSlate::new(order.account, keep)?.limited(joins, order.limits);
     sys::prepare_child(&mut command, slate);
     command.spawn().map(|child| child.id())
 }
@@ -188,6 +210,8 @@ mod tests {
             args: &["/proc/self/fd".into()],
             env: &[],
             account: None,
+            group: None,
+            limits: &[],
             socket: ChildDescriptor::SameNumber(&socket),
             output: output.into(),
         };

@@ -297,6 +297,12 @@ impl Group {
         &self.peers
     }
 
+    /// What made it.
+    #[must_use]
+    pub const fn kind(&self) -> UpstreamKind {
+        self.kind
+    }
+
     /// Requests that its servers handle now.
     #[must_use]
     pub fn conns(&self) -> u32 {

@@ -9,12 +9,15 @@ use super::pass;
 use super::peer::UNIX_PATH_MAX;
 use super::upstream;
 use crate::ast::Node;
+use crate::choice::choice;
 use crate::directive::{
     Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, offset, own, value,
 };
 use crate::drafts::GroupKey;
-use crate::model::{PeerAddress, PhpPool, PhpProtocol, Queue, SourcePlace, UpstreamKind};
-use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, show};
+use crate::model::{
+    PeerAddress, PhpLimit, PhpPool, PhpProtocol, PhpResource, Queue, SourcePlace, UpstreamKind,
+};
+use crate::reader::{ConfReader, DUPLICATE, INVALID, ReadFault, ReadResult, bounded, show};
 use crate::value as values;
 
 const P: Contexts = Contexts::PHP_POOL;
@@ -93,6 +96,105 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .doc("An environment variable of scripts.", "env APP_ENV production;")
     .takes("NAME TEXT")
     .without("only `PATH`"),
+    value("idle", P, Args::ONE, |r, node| {
+        pool(r).idle = match node.arg(0) {
+            b"off" => None,
+            word => match values::time(word, values::Unit::Millis) {
+                Some(time) if !time.is_zero() => Some(time),
+                _ => return Err(INVALID),
+            },
+        };
+        Ok(())
+    })
+    .doc(
+        "How long a pool without requests keeps its processes. With a time, it has none until the \
+         first request starts them. `off`: it always has some.",
+        "idle 60s;",
+    )
+    .takes("TIME | off")
+    .default("off"),
+    value("ini_file", P, Args::ONE, |r, node| {
+        pool(r).ini_file = Some(absolute(node)?);
+        Ok(())
+    })
+    .doc("The file that PHP reads instead of its own `php.ini`.", "ini_file /srv/shop/php.ini;")
+    .takes("FILE")
+    .without("PHP's own"),
+    value("open_basedir", P, Args::at_least(1), |r, node| {
+        for word in node.args() {
+            if word.contains(&b':') || word.first() != Some(&b'/') {
+                return Err(INVALID);
+            }
+            let path = PathBuf::from(std::ffi::OsStr::from_bytes(word));
+            pool(r).open_basedir.push(path);
+        }
+        Ok(())
+    })
+    .doc(
+        "The only directories in which PHP opens files, besides that of `tmp`.",
+        "open_basedir /srv/shop;",
+    )
+    .takes("DIRECTORY...")
+    .without("all"),
+    value("tmp", P, Args::ONE, |r, node| {
+        pool(r).tmp = Some(absolute(node)?);
+        Ok(())
+    })
+    .doc(
+        "The directory, of the pool's user, for temporary files, uploads and sessions.",
+        "tmp /srv/shop/tmp;",
+    )
+    .takes("DIRECTORY")
+    .without("that of the system"),
+    own("rlimit", P, Args::TWO, rlimit)
+        .doc(
+            "A limit of each process: `as`, `core`, `fsize`, `nofile`, `nproc` or `stack`.",
+            "rlimit nofile 1024;",
+        )
+        .takes("NAME NUMBER | SIZE | unlimited")
+        .without("those of the server"),
+    value("limit_memory", P, Args::ONE, |r, node| {
+        let bytes = values::offset(node.arg(0)).filter(|bytes| *bytes > 0).ok_or(INVALID)?;
+        limit(r, node, PhpLimit::Memory(bytes))
+    })
+    .doc(
+        "The memory of all processes of the pool together (control groups, version 2).",
+        "limit_memory 512m;",
+    )
+    .takes("SIZE")
+    .without("none"),
+    value("limit_cpu", P, Args::ONE, |r, node| {
+        let word = node.arg(0).strip_suffix(b"%").ok_or(INVALID)?;
+        let percent = bounded(word, 1, 100_000)?;
+        limit(r, node, PhpLimit::Cpu(percent))
+    })
+    .doc(
+        "The time that all processes of the pool may compute; `100%` is one core (control groups, \
+         version 2).",
+        "limit_cpu 150%;",
+    )
+    .takes("NUMBER%")
+    .without("none"),
+    value("limit_tasks", P, Args::ONE, |r, node| {
+        let tasks = bounded(node.arg(0), 2, u32::MAX)?;
+        limit(r, node, PhpLimit::Tasks(tasks))
+    })
+    .doc(
+        "The processes and threads of the pool, its master included (control groups, version 2).",
+        "limit_tasks 50;",
+    )
+    .takes("NUMBER")
+    .without("none"),
+    value("limit_io", P, Args::ONE, |r, node| {
+        let weight = bounded(node.arg(0), 1, 10_000)?;
+        limit(r, node, PhpLimit::Io(weight))
+    })
+    .doc(
+        "The pool's share of a busy disk, where others have 100 (control groups, version 2).",
+        "limit_io 50;",
+    )
+    .takes("NUMBER")
+    .without("100"),
 ];
 
 /// The default queue.
@@ -118,6 +220,12 @@ pub(super) fn empty(name: &str, place: SourcePlace) -> PhpPool {
         queue: QUEUE,
         ini: Vec::new(),
         env: Vec::new(),
+        idle: None,
+        ini_file: None,
+        open_basedir: Vec::new(),
+        tmp: None,
+        rlimits: Vec::new(),
+        limits: Vec::new(),
         place,
     }
 }
@@ -190,4 +298,39 @@ fn children(r: &mut ConfReader, node: &Node) -> ReadResult {
 
 fn pair(node: &Node) -> (String, String) {
     (show(node.arg(0)).into_owned(), show(node.arg(1)).into_owned())
+}
+
+/// A path that does not depend on the directory of the server.
+fn absolute(node: &Node) -> Result<PathBuf, ReadFault> {
+    let path = PathBuf::from(std::ffi::OsStr::from_bytes(node.arg(0)));
+    if path.is_absolute() { Ok(path) } else { Err(INVALID) }
+}
+
+fn limit(r: &mut ConfReader, node: &Node, limit: PhpLimit) -> ReadResult {
+    let place = r.place(node);
+    pool(r).limits.push((limit, place));
+    Ok(())
+}
+
+fn rlimit(r: &mut ConfReader, node: &Node) -> ReadResult {
+    use PhpResource::{AddressSpace, Core, FileSize, Files, Processes, Stack};
+    let names = [
+        ("as", AddressSpace),
+        ("core", Core),
+        ("fsize", FileSize),
+        ("nofile", Files),
+        ("nproc", Processes),
+        ("stack", Stack),
+    ];
+    let resource = choice(node.arg(0), &names)?;
+    let most = match (node.arg(1), resource) {
+        (b"unlimited", _) => None,
+        (word, Files | Processes) => Some(u64::from(count(word)?)),
+        (word, _) => Some(values::offset(word).ok_or(INVALID)?),
+    };
+    if pool(r).rlimits.iter().any(|(known, _)| *known == resource) {
+        return Err(DUPLICATE);
+    }
+    pool(r).rlimits.push((resource, most));
+    Ok(())
 }

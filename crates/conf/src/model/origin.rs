@@ -235,6 +235,49 @@ pub struct PhpPool {
     pub ini: Vec<(String, String)>,
     /// `env`: variables that scripts see.
     pub env: Vec<(String, String)>,
+    /// `idle`: after so long without a request it has no process, until the next one; `None` always
+    /// has some.
+    pub idle: Option<Duration>,
+    /// `ini_file`: in place of PHP's own `php.ini`.
+    pub ini_file: Option<PathBuf>,
+    /// `open_basedir`: where scripts may open files.
+    pub open_basedir: Vec<PathBuf>,
+    /// `tmp`: where scripts have temporary files, uploads and sessions.
+    pub tmp: Option<PathBuf>,
+    /// `rlimit`: `None` is no limit.
+    pub rlimits: Vec<(PhpResource, Option<u64>)>,
+    /// `limit_memory` and its kin, with their places.
+    pub limits: Vec<(PhpLimit, super::SourcePlace)>,
     /// Where it was written.
     pub place: super::SourcePlace,
+}
+
+/// What a control group limits for all processes of a pool together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhpLimit {
+    /// `limit_memory`: bytes.
+    Memory(u64),
+    /// `limit_cpu`: hundredths of one core.
+    Cpu(u32),
+    /// `limit_tasks`: processes and threads.
+    Tasks(u32),
+    /// `limit_io`: the share of a busy disk, 1 to 10,000, where others have 100.
+    Io(u32),
+}
+
+/// What `rlimit` limits for each process of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhpResource {
+    /// Bytes of address space.
+    AddressSpace,
+    /// Bytes of a core file.
+    Core,
+    /// Bytes of a file that it writes.
+    FileSize,
+    /// Descriptors.
+    Files,
+    /// Processes of its user.
+    Processes,
+    /// Bytes of stack.
+    Stack,
 }

@@ -6,9 +6,9 @@ use std::mem;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::check;
 use super::process::{GROUPS_MAX, check_call};
-use crate::child::{ChildAccount, ChildEnd};
+use super::{check, check_size};
+use crate::child::{ChildAccount, ChildEnd, ChildResource};
 
 /// The changes that a child makes to itself before it executes the program; prepared before the
 /// fork, since a child must not allocate after it.
@@ -18,13 +18,24 @@ pub(crate) struct CleanSlate {
     group_count: usize,
     keep: Option<i32>,
     parent: i32,
+    /// The open file of a control group.
+    joins: Option<i32>,
+    limits: Vec<(ChildResource, libc::rlimit)>,
 }
 
 impl CleanSlate {
     pub(crate) fn new(account: Option<&ChildAccount>, keep: Option<i32>) -> Result<Self> {
         // SAFETY: no pointers are involved.
         let parent = unsafe { libc::getpid() };
-        let mut slate = Self { ids: None, groups: [0; GROUPS_MAX], group_count: 0, keep, parent };
+        let mut slate = Self {
+            ids: None,
+            groups: [0; GROUPS_MAX],
+            group_count: 0,
+            keep,
+            parent,
+            joins: None,
+            limits: Vec::new(),
+        };
         let Some(account) = account else { return Ok(slate) };
         let name = CString::new(account.name.as_str())
             .map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
@@ -35,6 +46,43 @@ impl CleanSlate {
         slate.group_count = if fits < 0 { GROUPS_MAX } else { usize::try_from(count).unwrap_or(0) };
         slate.ids = Some((account.uid, account.gid));
         Ok(slate)
+    }
+
+    /// The same for a process that joins a control group and has limits of its own.
+    pub(crate) fn limited(
+        mut self,
+        joins: Option<i32>,
+        limits: &[(ChildResource, Option<u64>)],
+    ) -> Self {
+        let row = |&(resource, most): &(ChildResource, Option<u64>)| {
+            let most = most.unwrap_or(libc::RLIM_INFINITY);
+            (resource, libc::rlimit { rlim_cur: most, rlim_max: most })
+        };
+        self.limits = limits.iter().map(row).collect();
+        self.joins = joins;
+        self
+    }
+
+    /// Takes up limits while the process still has its parent's rights.
+    fn be_limited(&self) -> Result<()> {
+        if let Some(fd) = self.joins {
+            // The kernel takes 0 for the process that writes it.
+            // SAFETY: the buffer is valid for its length.
+            check_size(unsafe { libc::write(fd, c"0".as_ptr().cast(), 1) })?;
+        }
+        for (resource, limit) in &self.limits {
+            let resource = match resource {
+                ChildResource::AddressSpace => libc::RLIMIT_AS,
+                ChildResource::Core => libc::RLIMIT_CORE,
+                ChildResource::FileSize => libc::RLIMIT_FSIZE,
+                ChildResource::Files => libc::RLIMIT_NOFILE,
+                ChildResource::Processes => libc::RLIMIT_NPROC,
+                ChildResource::Stack => libc::RLIMIT_STACK,
+            };
+            // SAFETY: the limit outlives the call.
+            check(unsafe { libc::setrlimit(resource, &raw const *limit) })?;
+        }
+        Ok(())
     }
 
     /// Only calls that are safe in the child of a process with threads.
@@ -50,6 +98,7 @@ impl CleanSlate {
         let _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         // SAFETY: the option takes four numbers. The setting of our own process is not inherited.
         let _ = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
+        self.be_limited()?;
         if let Some((uid, gid)) = self.ids {
             let list = self.groups.as_ptr();
             // SAFETY: the list holds at least `group_count` numbers and outlives the call.
