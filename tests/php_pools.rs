@@ -360,7 +360,6 @@ const BURGLAR: &str = "<?php
             'read' => @file_get_contents($what),
             'list' => @scandir($what),
             'write' => @file_put_contents($what, 'x', FILE_APPEND),
-            'link' => @symlink($what, sys_get_temp_dir() . '/l' . mt_rand()) ? false : false,
             'connect' => (bool) @stream_socket_client('unix://' . $what),
             'kill' => @posix_kill((int) $what, 10),
         };
