@@ -110,9 +110,24 @@ impl Groups {
         let made = Self { base };
         for limit in limits {
             let (directive, setting, _) = words(*limit);
-            made.enable(&setting).map_err(|why| format!("\"{directive}\" {why}"))?;
+            made.enable(&setting)
+                .and_then(|()| made.try_out(&setting))
+                .map_err(|why| format!("\"{directive}\" {why}"))?;
         }
         Ok(made)
+    }
+
+    /// Whether a group below has the file of a setting: a kernel may have a controller without some.
+    fn try_out(&self, setting: &Setting) -> Result<(), String> {
+        let path = self.base.join(format!("bolide-try-{}", std::process::id()));
+        make(&path).map_err(|error| format!("needs the group {}: {error}", path.display()))?;
+        let is_there = path.join(setting.file).exists();
+        let _ = fs::remove_dir(&path);
+        if is_there {
+            Ok(())
+        } else {
+            Err(format!("needs {}, which the kernel lacks", setting.file))
+        }
     }
 
     /// Readies it for every limit of a configuration.
