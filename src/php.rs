@@ -100,7 +100,7 @@ impl PhpPools {
     pub(crate) fn prepare(&mut self, config: &mut Config) -> Result<PoolPlan, Vec<String>> {
         let all = settle::all(config)?;
         let Some(http) = &mut config.http else { return Ok(PoolPlan::default()) };
-        cgroup::Groups::ready_for(&http.php_pools)?;
+        cgroup::PoolGroups::ready_for(&http.php_pools)?;
         let mut plan = PoolPlan::default();
         for (index, settled) in (0_u32..).zip(all) {
             let known = self.pools.iter().find(|pool| pool.suits(&settled));

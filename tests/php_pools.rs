@@ -1,5 +1,5 @@
-//! Many pools of PHP on one machine: on demand, limited, watched, apart from each other, and with one
-//! tenant that wants everything.
+//! Many pools of PHP on one machine: on demand, limited, watched, apart from each other, and with
+//! one tenant that wants everything.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -36,9 +36,12 @@ complete -c bolide -n '__fish_seen_subcommand_from adopt' -l dry-run -d 'print w
 complete -c bolide -n '__fish_seen_subcommand_from adopt' -l nginx-pid -r -F -d 'the pid file of nginx (default: that of the configuration, or /run/nginx.pid)'
 complete -c bolide -n '__fish_seen_subcommand_from adopt' -l watch -x -d 'how long nginx is kept to go back to (default: 60s); 0 ends it at once'
 complete -c bolide -n __fish_use_subcommand -a php
-complete -c bolide -n '__fish_seen_subcommand_from php; and not __fish_seen_subcommand_from status restart' -a status -d 'show the state of the php pools of the running server'
+complete -c bolide -n '__fish_seen_subcommand_from php; and not __fish_seen_subcommand_from status top restart' -a status -d 'show the state of the php pools of the running server'
 complete -c bolide -n __fish_use_subcommand -a php
-complete -c bolide -n '__fish_seen_subcommand_from php; and not __fish_seen_subcommand_from status restart' -a restart -d 'restart php pools, without losing a request'
+complete -c bolide -n '__fish_seen_subcommand_from php; and not __fish_seen_subcommand_from status top restart' -a top -d 'show what each php pool does and costs, over one second'
+complete -c bolide -n '__fish_seen_subcommand_from php; and __fish_seen_subcommand_from top' -l json -d 'print JSON'
+complete -c bolide -n __fish_use_subcommand -a php
+complete -c bolide -n '__fish_seen_subcommand_from php; and not __fish_seen_subcommand_from status top restart' -a restart -d 'restart php pools, without losing a request'
 complete -c bolide -n __fish_use_subcommand -a explain -d 'show how a request would be answered now, and why'
 complete -c bolide -n '__fish_seen_subcommand_from explain' -l json -d 'print JSON'
 complete -c bolide -n '__fish_seen_subcommand_from explain' -l method -x -d 'the method, instead of GET'

@@ -1,7 +1,7 @@
 //! Control groups (version 2) of pools: whether this system has what a limit needs, and the group
 //! that the processes of a pool join before they run.
 //!
-//! Groups are made below the server's own. The kernel lets only groups without processes give
+//! PoolGroups are made below the server's own. The kernel lets only groups without processes give
 //! controllers to those below (but the root), so the server moves itself into one of its own first.
 //! What other programs run in the same group is not moved: then the limit is refused.
 
@@ -21,7 +21,7 @@ const POOL: &str = "bolide-php-";
 
 /// The group in which pools have theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Groups {
+pub(super) struct PoolGroups {
     base: PathBuf,
 }
 
@@ -95,7 +95,7 @@ fn mount_in(text: &str) -> Option<&str> {
     text.lines().find(is_it)?.split(' ').nth(4)
 }
 
-impl Groups {
+impl PoolGroups {
     /// Readies the server's own group for those of pools that have `limits`.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Groups {
         Ok(made)
     }
 
-    /// Whether a group below has the file of a setting: a kernel may have a controller without some.
+    /// Whether a group below has the file of a setting: a kernel may have a controller without it.
     fn try_out(&self, setting: &Setting) -> Result<(), String> {
         let path = self.base.join(format!("bolide-try-{}", std::process::id()));
         make(&path).map_err(|error| format!("needs the group {}: {error}", path.display()))?;
@@ -232,7 +232,7 @@ mod tests {
 
     use bolide_conf::model::PhpLimit;
 
-    use super::{Groups, MEMORY, has, mount_in};
+    use super::{MEMORY, PoolGroups, has, mount_in};
 
     #[test]
     fn the_place_of_version_2_is_found_beside_version_1() {
@@ -253,7 +253,7 @@ mod tests {
         }
         fs::write(base.join("cgroup.controllers"), "cpu memory\n").unwrap();
         assert!(has(&base, &MEMORY).is_ok());
-        let groups = Groups { base };
+        let groups = PoolGroups { base };
         let read = |file: &str| fs::read_to_string(pool.join(file)).unwrap();
         let limits = [PhpLimit::Memory(1 << 20), PhpLimit::Cpu(150), PhpLimit::Tasks(40)];
         let _group = groups.group("shop", &limits).unwrap();

@@ -1,4 +1,5 @@
-//! `bolide php status`, `bolide php top` and `bolide php restart`: the commands to a running server, and its replies.
+//! `bolide php status`, `bolide php top` and `bolide php restart`: what they ask a running server,
+//! and its replies.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! When a pool on demand has processes: its socket is watched while it has none, and what the workers
-//! count tells how long it has had no request.
+//! When a pool on demand has processes: its socket is watched while it has none, and what the
+//! workers count tells how long it has had no request.
 //!
 //! The counters are those of the pool's group (`bolide_upstream::Group`), which reloads keep.
 

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The listening socket belongs to the server and not to a process, so that requests wait for a
-//! restart instead of failing. A pool on demand rests without a process; its socket is watched then,
-//! and a client that connects starts one. Easiest to break: `current` is told to finish only when
-//! `next` takes requests, or when the socket is watched again.
+//! restart instead of failing. A pool on demand rests without a process; its socket is watched
+//! then, and a client that connects starts one.
+//! Easiest to break: `current` is told to finish only when `next` takes requests, or when the
+//! socket is watched again.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;

@@ -12,7 +12,7 @@ use bolide_base::Instant;
 use bolide_conf::model::{LogLevel, PhpLimit, PhpProtocol, PhpResource};
 use bolide_io::child::{self, ChildDescriptor, ChildResource, SpawnOptions, Tell};
 
-use super::cgroup::{Groups, PoolGroup};
+use super::cgroup::{PoolGroup, PoolGroups};
 use super::fpm::{self, FpmLine};
 use super::settle::{Settled, plain};
 use super::{keeper, lsphp};
@@ -266,7 +266,7 @@ fn group(settled: &Settled) -> Result<Option<PoolGroup>, String> {
     if limits.is_empty() {
         return Ok(None);
     }
-    Groups::ready(&limits)?.group(&settled.pool.name, &limits).map(Some)
+    PoolGroups::ready(&limits)?.group(&settled.pool.name, &limits).map(Some)
 }
 
 const fn resource(of: PhpResource) -> ChildResource {

@@ -125,8 +125,8 @@ struct Row {
     cpu_percent: u64,
 }
 
-/// What two replies of the server, `INTERVAL_SECONDS` apart, say about its pools; those that compute
-/// most come first.
+/// What two replies of the server, `INTERVAL_SECONDS` apart, say about its pools; those that
+/// compute most come first.
 pub(super) struct Top(Vec<Row>);
 
 /// The pools of one reply.

@@ -198,7 +198,7 @@ pub struct Events {
     pub worker_connections: u32,
     /// `multi_accept`
     pub multi_accept: bool,
-    /// `debug_connection`: clients about whom every log takes lines of all levels.
+    /// `debug_connection`: clients of which every log takes lines of all levels.
     pub debug_connection: Vec<Who>,
 }
 

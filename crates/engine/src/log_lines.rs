@@ -2,6 +2,8 @@
 //!
 //! Owns their text; where lines wait and when they are written is [`bolide_log`]'s business.
 
+mod refusals;
+
 use std::os::unix::ffi::OsStrExt as _;
 
 use bolide_base::Now;
@@ -21,6 +23,8 @@ use crate::route::LocationIndex;
 use crate::site::Site;
 use crate::vars::{VariableScope, VariableValue, address};
 use bolide_log::{LogTarget, Logs, VariableFile};
+
+pub(crate) use refusals::{log_refusal, reading};
 
 /// Writes the access-log lines of a request that is over.
 pub(crate) fn access(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>, scratch: &mut Vec<u8>) {
@@ -136,6 +140,7 @@ fn escape_since(
     needed: impl Fn(u8) -> bool,
     escape: impl FnOnce(&mut Vec<u8>, &[u8]),
 ) {
+    debug_assert!(start <= out.len(), "variables only append");
     if out[start..].iter().any(|byte| needed(*byte)) {
         let raw = out.split_off(start);
         escape(out, &raw);
@@ -468,41 +473,6 @@ impl Request {
     ) {
         error(self, site, ctx, LogLevel::Error, text);
     }
-}
-
-/// What was being read when a request was refused, as nginx's lines say it.
-pub(crate) fn reading(request: &Request, refusal: crate::ctx::RequestRefusal) -> &'static str {
-    let line = ["invalid method", "URI", "version", "invalid request", "URL"];
-    let head = request.head();
-    let has_line = !head.line.is_empty() || head.version >= bolide_http::HttpVersion::Http2;
-    if line.iter().any(|word| refusal.reason.contains(word)) || !has_line {
-        " while reading client request line"
-    } else if refusal.reason.contains("body") {
-        ""
-    } else {
-        " while reading client request headers"
-    }
-}
-
-/// What clients do wrong is logged at `info`, as in nginx.
-pub(crate) fn log_refusal(
-    request: &Request,
-    refusal: crate::ctx::RequestRefusal,
-    reading: &str,
-    site: &Site,
-    ctx: &mut StepCtx<'_>,
-) {
-    let level = level_of(refusal.reason);
-    let fields = if reading.ends_with(" line") { LogFields::Unread } else { LogFields::Read };
-    error_within(request, (None, fields), site, ctx, level, |out| {
-        out.extend_from_slice(refusal.reason.as_bytes());
-        out.extend_from_slice(reading.as_bytes());
-    });
-}
-
-/// How bad nginx thinks it is.
-fn level_of(reason: &str) -> LogLevel {
-    if reason.contains("chunked body") { LogLevel::Error } else { LogLevel::Info }
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use crate::world::Stop;
 const STEPS_MAX: u32 = 16 * 1024 * 1024;
 /// Steps of a part of an expression, and of a match.
 const PART: u32 = 64;
-/// LIMIT: matches of one evaluation that take more steps than most, each up to the bound of a match.
+/// LIMIT: matches of one evaluation that take more steps than most, each up to the bound of a
+/// match.
 const LONG_MATCHES_MAX: u32 = 64;
 
 /// What is left to one evaluation.

@@ -28,22 +28,6 @@ impl<I: Io> Requests<I> {
             || self.owes_origins()
     }
 
-    /// Has the bodies pulled that took as much as a turn may in the last one.
-    #[inline]
-    pub(crate) fn wake_resting(&mut self) {
-        if !self.exchanges.resting.is_empty() {
-            self.wake_some();
-        }
-    }
-
-    // PERF: out of line, as in most turns no body rests.
-    #[inline(never)]
-    fn wake_some(&mut self) {
-        for key in std::mem::take(&mut self.exchanges.resting) {
-            self.with_stream(key, StreamAct::Ready);
-        }
-    }
-
     /// Whether something is owed to upstream servers, or to exchanges because of them.
     fn owes_origins(&self) -> bool {
         self.origins.is_busy()

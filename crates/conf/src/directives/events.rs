@@ -33,7 +33,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Without effect: the most events per call.", "epoll_events 512;"),
     list("debug_connection", E, Args::ONE, debug_connection)
         .doc(
-            "Clients about whom error logs get lines of all levels, whatever their own level is.",
+            "Clients of which error logs get lines of all levels, whatever their own is.",
             "debug_connection 127.0.0.1;",
         )
         .takes("ADDRESS | NETWORK | unix:")

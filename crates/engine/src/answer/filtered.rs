@@ -70,6 +70,7 @@ impl FilteredBody {
     /// Works until there is something to give, as long as a turn may take: a filter may give
     /// nothing of all that it takes.
     pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        debug_assert!(max > 0, "a pull has room");
         let (before, enough) = (out.len(), self.work + FILTERED_PER_TURN);
         loop {
             let piece = self.pull_some(max, out);

@@ -102,7 +102,7 @@ impl ExprWord {
     }
 
     fn push(&self, by: &mut Evaluation<'_>, groups: &Groups, out: &mut Vec<u8>) {
-        // Whoever asked for the text finds that there were no steps left.
+        // The caller finds that there were no steps left.
         if by.effort.spend_part().is_err() {
             return;
         }
