@@ -26,6 +26,8 @@ impl Host {
         assert_eq!(done.code, 0, "{done}");
         let host = Self { nginx: pid_in(&home, "logs/pid"), home };
         wait_until("nginx", || TcpStream::connect(host.at(0)).is_ok());
+        // The kernel takes connections before there is a worker.
+        wait_until("a worker of nginx", || host.name(0).is_ok());
         host
     }
 

@@ -29,7 +29,7 @@ const PAGES: [(&str, usize); 12] = [
     ("moving-from/varnish.md", 2),
     ("operation.md", 1),
     ("page-cache.md", 2),
-    ("php.md", 1),
+    ("php.md", 2),
     ("status.md", 1),
 ];
 

@@ -159,7 +159,8 @@ fn a_large_body_of_which_filters_leave_nothing_takes_many_turns() {
             let before = turns(&server);
             let answer = server.curl(proto).get(&server.url(proto, path));
             let taken = turns(&server) - before;
-            if answer.status != 200 || !answer.body.is_empty() || taken < 24 {
+            // What is read at once of a compressed file may become two megabytes.
+            if answer.status != 200 || !answer.body.is_empty() || taken < 12 {
                 let len = answer.body.len();
                 failures.push(format!(
                     "{proto:?} {path}: {} {len} bytes, {taken} turns",

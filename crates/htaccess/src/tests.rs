@@ -498,13 +498,15 @@ fn texts_that_double_have_a_bound() {
     let mut tree = Tree::one(&format!("SetEnvIf Request_URI .* A=xxx\nRewriteEngine On\n{double}"));
     let stop = tree.pass("/x", None).unwrap_err();
     assert!((18..30).contains(&refused_at(stop).1));
-    let double = "%{reqenv:A}".repeat(20_000);
-    let text = format!("SetEnvIf Request_URI (.*) A=$1$1$1$1\n<If \"'{double}' == ''\">\n</If>\n");
+    let double = "%{reqenv:A}".repeat(100);
+    let grows = "SetEnvIf A (.*) A=$1$1$1$1\n".repeat(2);
+    let text =
+        format!("SetEnvIf Request_URI (.*) A=$1$1$1$1\n{grows}<If \"'{double}' == ''\">\n</If>\n");
     let mut tree = Tree::one(&text);
     tree.world.path = vec![b'a'; 4000];
     // Sections are judged before variables are set.
     tree.with("x", |_, _| ()).unwrap();
-    assert_eq!(refused_at(tree.with("x", |_, _| ()).unwrap_err()).1, 2);
+    assert_eq!(refused_at(tree.with("x", |_, _| ()).unwrap_err()).1, 4);
 }
 
 #[test]
