@@ -279,7 +279,7 @@ fn what_is_too_much_goes_beginning_with_the_oldest() {
     }
     // Five blocks each. The last one is the last to be written.
     let has_last = |file: &PathBuf| {
-        let text = std::fs::read(file).unwrap_or_default();
+        let text = fs::read(file).unwrap_or_default();
         text.windows(3).any(|at| at == b"/29")
     };
     wait_until("the cache to shrink", || {

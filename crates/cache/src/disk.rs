@@ -9,6 +9,7 @@
 //! This module decides and does no I/O: workers and the disk writer's thread access the files. The
 //! hash of a key is its path, so that a lookup needs no index and works from the first request on.
 
+mod filed;
 pub mod format;
 mod index;
 pub mod journal;
@@ -17,11 +18,12 @@ mod purges;
 mod tree;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use bolide_base::{ChainStamp, FileRef};
 use bytes::Bytes;
 
+pub(crate) use filed::Filed;
 pub use name::{file_hash, shared_bits, url_bits};
 pub use purges::{DiskPurge, DiskPurgeTarget};
 pub use tree::{
@@ -46,6 +48,8 @@ pub const READ_MAX: u64 = 512 * 1024;
 #[derive(Debug, Default)]
 pub struct DiskTier {
     trees: RwLock<Vec<Arc<DiskTree>>>,
+    /// Trees that the configuration has ceased to name, until their journals are gone.
+    left: Mutex<Vec<Arc<DiskTree>>>,
     /// Whether there was a purge, of any tree or none.
     has_purged: AtomicBool,
     /// The number of purges recorded for trees.
@@ -62,6 +66,31 @@ pub struct DiskTier {
 impl DiskTier {
     pub(crate) fn note_time(&self, now_ms: u64) {
         self.unix_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Leaves the trees whose directories are not among those of `all`. From now on their files
+    /// miss purges. A tree that is named again before its journal is gone has missed some, too.
+    fn leave<'a>(&self, all: &(impl Iterator<Item = &'a Arc<DiskTree>> + Clone)) {
+        let is_named = |tree: &Arc<DiskTree>| all.clone().any(|other| other.root() == tree.root());
+        let mut left = lock(&self.left);
+        for tree in all.clone() {
+            if left.iter().any(|other| other.root() == tree.root()) {
+                tree.note_missed_purges();
+            }
+        }
+        left.extend(self.trees());
+        left.retain(|tree| !is_named(tree));
+    }
+
+    /// The trees that the configuration has ceased to name and whose journals may still exist.
+    #[must_use]
+    pub fn left(&self) -> Vec<Arc<DiskTree>> {
+        lock(&self.left).clone()
+    }
+
+    /// The journal of a tree that was left is gone, and nothing of this process makes it anew.
+    pub fn end_left(&self, tree: &Arc<DiskTree>) {
+        lock(&self.left).retain(|other| !Arc::ptr_eq(other, tree));
     }
 
     /// Replaces the disk trees.
@@ -108,14 +137,17 @@ impl DiskTier {
         self.written.load(Ordering::Acquire) != self.noted.load(Ordering::Acquire)
     }
 
-    /// Lets `flush` write the due entries to the journal of each tree.
-    pub fn flush_purges(&self, mut flush: impl FnMut(&DiskTree)) {
+    /// Lets `flush` write the due entries to the journal of each tree, or remove the journal of one
+    /// that was left: a later process would not know of the purge.
+    pub fn flush_purges(&self, mut flush: impl FnMut(&DiskTree, TreeUse)) {
         let seen = self.noted.load(Ordering::Acquire);
         debug_assert!(
             self.written.load(Ordering::Acquire) <= self.noted.load(Ordering::Acquire),
             "the journals have no purge that was not recorded"
         );
-        self.trees().iter().for_each(|tree| flush(tree));
+        self.trees().iter().for_each(|tree| flush(tree, TreeUse::Named));
+        // Read after the others: a tree that is not among them any more is among these.
+        self.left().iter().for_each(|tree| flush(tree, TreeUse::Left));
         self.written.fetch_max(seen, Ordering::AcqRel);
     }
 
@@ -130,35 +162,22 @@ impl DiskTier {
         self.noted.fetch_add(1, Ordering::AcqRel);
         self.calls.store(true, Ordering::Release);
     }
+
+    /// There is a purge without a tree; the namespace may have had one that was left.
+    fn note_purge_elsewhere(&self) {
+        if !lock(&self.left).is_empty() {
+            self.noted.fetch_add(1, Ordering::AcqRel);
+        }
+    }
 }
 
-/// The files of the variants of a URL.
-#[derive(Debug)]
-pub(crate) struct Filed {
-    tree: Arc<DiskTree>,
-    name: Box<[u8]>,
-    /// The file of the key without vary part.
-    base: u128,
-    all: Vec<u128>,
-}
-
-impl Filed {
-    /// Removes the files.
-    pub(crate) fn doom(&self) {
-        self.all.iter().for_each(|hash| self.tree.condemn(*hash));
-    }
-
-    /// The number of responses that are not among `objects`. With variants the file `base` is the
-    /// `Vary` entry, which is no response.
-    pub(crate) fn beside(&self, objects: &[Arc<Object>]) -> u64 {
-        let file = |object: &Arc<Object>| {
-            let session = object.session().map_or(&b""[..], |session| session.text());
-            file_hash(&self.name, object.url(), object.vary(), session)
-        };
-        let known: Vec<_> = objects.iter().map(file).collect();
-        let is_marker = |hash: u128| hash == self.base && self.all.len() > 1;
-        self.all.iter().filter(|hash| !known.contains(hash) && !is_marker(**hash)).count() as u64
-    }
+/// Whether the configuration names a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeUse {
+    /// It does.
+    Named,
+    /// It did.
+    Left,
 }
 
 /// A disk lookup for an object that is not in memory.
@@ -305,8 +324,10 @@ impl Namespaces {
 
 impl Store {
     /// Sets the disk trees of a configuration, each with its limits and namespaces. Other trees are
-    /// dropped.
+    /// left: their files are not used again.
     pub fn set_trees(&self, all: &[(DiskTreeSettings, Arc<DiskTree>, Vec<NamespaceId>)]) {
+        // Before the first purge that their journals do not get.
+        self.disk.leave(&all.iter().map(|(_, tree, _)| tree));
         for namespace in self.namespaces.all() {
             let tree = all.iter().find(|(_, _, of)| of.contains(&namespace));
             self.namespaces.attach_tree(namespace, tree.map(|(_, tree, _)| Arc::clone(tree)));
@@ -339,7 +360,9 @@ impl Store {
     ) {
         // Set before the tree is read: a tree that is assigned later finds it.
         self.disk.has_purged.store(true, Ordering::Release);
-        let Some((tree, name)) = self.namespaces.tree_of(namespace) else { return };
+        let Some((tree, name)) = self.namespaces.tree_of(namespace) else {
+            return self.disk.note_purge_elsewhere();
+        };
         let session = match scope {
             TagScope::Public => &b""[..],
             TagScope::Session(session) => session.text(),

@@ -84,7 +84,7 @@ fn start(disk: &mut Disk) -> Process {
 impl Process {
     /// Does the work of the disk writer.
     fn write(&self, disk: &mut Disk) {
-        self.store.disk().flush_purges(|tree| {
+        self.store.disk().flush_purges(|tree, _| {
             let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
                 disk.journal.extend_from_slice(bytes);
                 Ok(())
@@ -281,16 +281,16 @@ fn two_who_write_the_same_purge_leave_the_next_one_unwritten() {
     assert!(!store.disk().has_unwritten_purges());
     store.purge_all(site, TagPurge::Dead);
     // Another worker does the same meanwhile.
-    store.disk().flush_purges(|_| store.disk().flush_purges(|_| {}));
+    store.disk().flush_purges(|_, _| store.disk().flush_purges(|_, _| {}));
     assert!(!store.disk().has_unwritten_purges());
     store.purge_all(site, TagPurge::Dead);
     assert!(store.disk().has_unwritten_purges(), "the purge is not acknowledged yet");
     // A purge that comes during a write is not part of it.
-    store.disk().flush_purges(|_| {
+    store.disk().flush_purges(|_, _| {
         store.purge_all(site, TagPurge::Dead);
     });
     assert!(store.disk().has_unwritten_purges());
-    store.disk().flush_purges(|_| {});
+    store.disk().flush_purges(|_, _| {});
     assert!(!store.disk().has_unwritten_purges());
 }
 
@@ -403,7 +403,7 @@ proptest! {
                 }
                 Op::Restart => {
                     // A purge is acknowledged only after it is in the journal.
-                    process.store.disk().flush_purges(|tree| {
+                    process.store.disk().flush_purges(|tree, _| {
                         let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
                             disk.journal.extend_from_slice(bytes);
                             Ok(())

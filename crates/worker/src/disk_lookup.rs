@@ -2,8 +2,8 @@
 //! cache.
 
 use bolide_base::{ChainStamp, FileRef};
-use bolide_cache::disk::DiskTree;
 use bolide_cache::disk::format::{FIXED, HEAD_MAX, head_size};
+use bolide_cache::disk::{DiskTree, JOURNAL, TreeUse};
 use bolide_cache::{FillPermit, Lookup, ObjectKind, Store, TagVerdict};
 use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 
@@ -11,14 +11,30 @@ use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 const HEAD_READ: usize = 16 * 1024;
 /// LIMIT: journals in a row that another process replaces while one is written.
 const REPLACED_MAX: u32 = 16;
+const ENOENT: i32 = 2;
 const ESTALE: i32 = 116;
 
 /// Writes purges to the journals. Every thread that purged calls it before it acknowledges the
 /// purge. The disk writer logs and repeats what fails; no later process trusts the files before.
 pub fn write_purges(io: &mut impl Io, store: &Store) {
-    store.disk().flush_purges(|tree| {
-        let _ = flush(io, tree);
+    store.disk().flush_purges(|tree, tree_use| {
+        let _ = match tree_use {
+            TreeUse::Named => flush(io, tree),
+            TreeUse::Left => drop_journal(io, tree),
+        };
     });
+}
+
+/// Removes the journal of a tree: no later process believes what is on the tree.
+///
+/// # Errors
+///
+/// The kernel's error.
+pub(crate) fn drop_journal(io: &mut impl Io, tree: &DiskTree) -> Result<(), FileFailure> {
+    match io.unlink(&tree.own_file(JOURNAL)) {
+        Err(failure) if failure.errno != ENOENT => Err(failure),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// What the disk has for the permit of a trial, which no client waits for. Memory stays as it is,
@@ -96,7 +112,7 @@ pub(crate) fn read_full(
 ///
 /// The kernel's error.
 pub(crate) fn flush(io: &mut impl Io, tree: &DiskTree) -> Result<(), FileFailure> {
-    let path = tree.own_file(bolide_cache::disk::JOURNAL);
+    let path = tree.own_file(JOURNAL);
     if tree.is_purged_early() {
         let _ = io.unlink(&path);
     }

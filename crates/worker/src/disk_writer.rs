@@ -25,6 +25,7 @@ use bolide_conf::model::LogLevel;
 use bolide_io::wake::Bell;
 use bolide_io::{FileFailure, Interest, Io, Readiness};
 
+use crate::disk_lookup::drop_journal;
 use walk::{DiskWalkCheck, Walk};
 
 /// How long a tree that could not be written is left alone.
@@ -135,17 +136,31 @@ impl<I: Io> DiskWriter<I> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Opens the trees that are new and lets go of those that are not named any more.
+    /// Opens the trees that are new and lets go of those that are not named any more. Those lose
+    /// their journals: what is purged from now on does not reach their files.
     pub fn settle(&mut self, now: Now) {
         self.now = now;
         let trees = self.store.disk().trees();
         self.charges.retain(|charge| trees.iter().any(|tree| Arc::ptr_eq(tree, &charge.tree)));
+        self.drop_left();
         let is_known = |tree: &Arc<DiskTree>| {
             self.charges.iter().any(|charge| Arc::ptr_eq(&charge.tree, tree))
         };
         let new: Vec<_> = trees.into_iter().filter(|tree| !is_known(tree)).collect();
         if !new.is_empty() {
             self.open(new);
+        }
+    }
+
+    /// Removes the journals of trees that were left; tries again in the next turn if that fails.
+    fn drop_left(&mut self) {
+        for tree in self.store.disk().left() {
+            if drop_journal(&mut self.io, &tree).is_ok() {
+                self.store.disk().end_left(&tree);
+                let root = String::from_utf8_lossy(tree.root());
+                let text = format!("cache \"{root}\" is not named any more, its files are void");
+                self.notes.push((LogLevel::Notice, text));
+            }
         }
     }
 
@@ -173,6 +188,9 @@ impl<I: Io> DiskWriter<I> {
             sooner(now.mono.after(BREATH));
         }
         self.charges = charges;
+        if !self.store.disk().left().is_empty() {
+            sooner(now.mono.after(ROUND));
+        }
         next
     }
 

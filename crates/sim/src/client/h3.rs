@@ -477,6 +477,9 @@ impl SimH3Client {
             {
                 Verdict::Again
             }
+            // One bit makes version 1 the 0 of Version Negotiation, which nothing protects
+            // (RFC 8999 §6), and what follows in the packet lists no version of the client's.
+            ConnectionError::VersionMismatch if kernel.net.weather.flip_in > 0 => Verdict::Again,
             // Its socket may be gone.
             ConnectionError::Reset | ConnectionError::TimedOut if kernel.has_lost_ports => {
                 Verdict::Again

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bolide_base::FileRef;
 use bolide_cache::disk::journal::{self, Echo, HEAD, JournalEntry, JournalRead};
 use bolide_cache::disk::{Begun, DiskTree, JOURNAL, LOCK, Replay, everything};
+use bolide_conf::model::LogLevel;
 use bolide_io::{FileFailure, Io};
 
 use super::walk::Walk;
@@ -137,13 +138,23 @@ impl<I: Io> DiskWriter<I> {
             if !replay.is_damaged() {
                 return Ok(Opened { file, seal, replay, size: at, lock });
             }
+            self.tell_damage(tree);
             // Its numbers are still not to be used again.
             let bound = replay.last();
             let opened = self.begin_journal(tree, lock)?;
             self.store.begin_at(bound);
             return Ok(opened);
         }
+        if found != Some(0) {
+            self.tell_damage(tree);
+        }
         self.begin_journal(tree, lock)
+    }
+
+    fn tell_damage(&mut self, tree: &DiskTree) {
+        let root = String::from_utf8_lossy(tree.root());
+        let text = format!("the journal of cache \"{root}\" is damaged, its files are void");
+        self.notes.push((LogLevel::Warn, text));
     }
 
     /// A journal of a cache that has nothing: what lies there belongs to none.

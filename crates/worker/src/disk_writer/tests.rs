@@ -13,7 +13,7 @@ use bolide_io::epoll::Epoll;
 use bytes::Bytes;
 
 use super::DiskWriter;
-use crate::disk_lookup::flush;
+use crate::disk_lookup::{flush, write_purges};
 
 static LIVES: AtomicU64 = AtomicU64::new(0);
 
@@ -97,8 +97,19 @@ impl Life {
 
     /// What its workers and its disk writer do next.
     fn go_on(&mut self) {
-        self.store.disk().flush_purges(|tree| flush(&mut Epoll::new().unwrap(), tree).unwrap());
+        self.tell_purges();
         self.disk_writer.step(Now::default());
+    }
+
+    /// What a worker does before a purge is acknowledged.
+    fn tell_purges(&self) {
+        write_purges(&mut Epoll::new().unwrap(), &self.store);
+    }
+
+    /// A configuration names this directory alone.
+    fn name(&mut self, settings: DiskTreeSettings) {
+        self.tree = self.store.disk().tree(&settings);
+        self.store.set_trees(&[(settings, Arc::clone(&self.tree), vec![self.site])]);
     }
 
     fn renew_journal(&mut self) {
@@ -186,6 +197,85 @@ fn a_purge_while_no_configuration_names_a_shelf_hits_what_lies_there() {
     assert!(!life.believes(&file));
     drop(life);
     assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn a_purge_while_no_configuration_names_a_tree_is_known_to_the_next_process() {
+    let directory = Directory::new("left-purge");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    life.store.set_trees(&[]);
+    life.store.purge_all(life.site, TagPurge::Dead);
+    assert!(life.store.disk().has_unwritten_purges(), "it is not acknowledged before");
+    life.tell_purges();
+    // It dies before its disk writer has heard of the configuration.
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn a_tree_that_is_not_named_any_more_misses_the_purges_of_later_processes() {
+    let directory = Directory::new("left");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    life.store.set_trees(&[]);
+    life.disk_writer.settle(Now::default());
+    assert!(!directory.journal().exists());
+    assert!(life.store.disk().left().is_empty());
+    assert_eq!(life.disk_writer.take_notes().len(), 1);
+    drop(life);
+    // The next one names no directory, and the one after it does.
+    let mut next = Life::start(&directory.0);
+    assert!(!next.believes(&file));
+    let newer = next.keep();
+    drop(next);
+    assert!(Life::start(&directory.0).believes(&newer));
+}
+
+#[test]
+fn a_tree_that_is_named_again_at_once_has_missed_purges() {
+    let directory = Directory::new("left-again");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    life.store.set_trees(&[]);
+    life.store.purge_all(life.site, TagPurge::Dead);
+    life.name(settings(&directory.0));
+    life.tell_purges();
+    assert!(!directory.journal().exists());
+    life.disk_writer.settle(Now::default());
+    assert!(life.tree.is_open() && !life.believes(&file));
+}
+
+#[test]
+fn a_tree_of_other_levels_keeps_the_journal_of_its_directory() {
+    let directory = Directory::new("levels");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    let same = settings(&directory.0);
+    life.name(DiskTreeSettings { levels: [2].into(), ..same });
+    assert!(life.store.disk().left().is_empty());
+    life.disk_writer.settle(Now::default());
+    drop(life);
+    assert!(Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn a_bit_that_flips_in_a_journal_makes_all_files_void() {
+    let directory = Directory::new("bit");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    life.store.purge_all(life.site, TagPurge::Dead);
+    life.tell_purges();
+    drop(life);
+    let whole = std::fs::read(directory.journal()).unwrap();
+    for at in 0..whole.len() {
+        let mut bent = whole.clone();
+        bent[at] ^= 1 << (at % 8);
+        std::fs::write(directory.journal(), &bent).unwrap();
+        let mut next = Life::start(&directory.0);
+        assert!(!next.believes(&file), "byte {at}");
+        assert_eq!(next.disk_writer.take_notes().len(), 1, "byte {at}");
+    }
 }
 
 #[test]

@@ -6,10 +6,12 @@ use std::sync::atomic::Ordering;
 use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
-use super::{DiskLookup, DiskTree, DiskTreeSettings, DiskWrite};
+use super::{DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, Replay, journal};
+use crate::disk::journal::{Echo, JournalEntry};
+use crate::disk::{DiskPurge, DiskPurgeTarget};
 use crate::key::{KeyBuilder, NamespaceId};
 use crate::object::{Object, ObjectParts, ObjectVariant, Times};
-use crate::tags::lock;
+use crate::tags::{TagPurge, lock};
 
 fn tree(levels: &[u8]) -> DiskTree {
     DiskTree::new(&DiskTreeSettings {
@@ -51,6 +53,58 @@ fn the_queue_counts_what_its_objects_had_when_they_came() {
     assert_eq!(lock(&tree.queue).bytes, two.charge());
     assert!(tree.next_spill().is_some() && tree.next_spill().is_none());
     assert_eq!(lock(&tree.queue).bytes, 0);
+}
+
+/// Purges of different kinds, and where each ends.
+fn purges() -> (Vec<u8>, Vec<usize>) {
+    let (mut bytes, mut ends) = (Vec::new(), vec![0]);
+    let targets = [
+        DiskPurgeTarget::Tag(b"post-1"),
+        DiskPurgeTarget::UrlsFrom(b"/shop/"),
+        DiskPurgeTarget::All,
+        DiskPurgeTarget::Url(b"/a"),
+    ];
+    for (sequence, target) in (1..).zip(targets) {
+        let (namespace, session) = (&b"page:a"[..], &b"s"[..]);
+        let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
+        journal::push(&mut bytes, &JournalEntry::Purge(order, Echo::First), sequence);
+        ends.push(bytes.len());
+    }
+    (bytes, ends)
+}
+
+fn replay(bytes: &[u8], pieces: usize) -> Replay {
+    let mut replay = Replay::default();
+    bytes.chunks(pieces).for_each(|piece| replay.feed(piece));
+    replay
+}
+
+/// The last purge is no exception: it was acknowledged, and may not pass for an unfinished one.
+#[test]
+fn a_flipped_bit_anywhere_in_a_journal_is_damage() {
+    let (whole, _) = purges();
+    for pieces in [7, 64, whole.len()] {
+        let read = replay(&whole, pieces);
+        assert_eq!((read.is_damaged(), read.purges.len(), read.last()), (false, 4, 4));
+        for bit in 0..whole.len() * 8 {
+            let mut bent = whole.clone();
+            bent[bit / 8] ^= 1 << (bit % 8);
+            assert!(replay(&bent, pieces).is_damaged(), "bit {bit} in pieces of {pieces}");
+        }
+    }
+}
+
+/// Nothing tells a journal that ends behind a purge from one that had more of them: only a loss of
+/// power, before they were flushed, may end it there.
+#[test]
+fn a_journal_that_ends_within_a_purge_is_damaged() {
+    let (whole, ends) = purges();
+    for len in 0..=whole.len() {
+        let read = replay(&whole[..len], 64);
+        let known = ends.iter().position(|end| *end == len);
+        assert_eq!(read.is_damaged(), known.is_none(), "{len} bytes");
+        assert!(known.is_none_or(|known| read.purges.len() == known));
+    }
 }
 
 #[test]
