@@ -1,7 +1,7 @@
 //! Control groups (version 2) of pools: whether this system has what a limit needs, and the group
 //! that the processes of a pool join before they run.
 //!
-//! PoolGroups are made below the server's own. The kernel lets only groups without processes give
+//! Groups are made below the server's own. The kernel lets only groups without processes give
 //! controllers to those below (but the root), so the server moves itself into one of its own first.
 //! What other programs run in the same group is not moved: then the limit is refused.
 
