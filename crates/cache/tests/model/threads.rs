@@ -320,7 +320,27 @@ fn read(reader: &mut Reader, waiter: Waiter) -> bool {
     }
 }
 
+/// The meetings at the end that a thread still has to come to: one that panics comes, too, so that
+/// the others end and the test tells why.
+struct Meetings<'a>(&'a Barrier, u32);
+
+impl Meetings<'_> {
+    fn wait(&mut self) {
+        self.1 -= 1;
+        self.0.wait();
+    }
+}
+
+impl Drop for Meetings<'_> {
+    fn drop(&mut self) {
+        while self.1 > 0 {
+            self.wait();
+        }
+    }
+}
+
 fn live(world: &World, number: usize, seed: u64) -> u64 {
+    let mut meetings = Meetings(&world.finish, 2);
     let mut worker = Worker {
         world,
         number,
@@ -336,9 +356,9 @@ fn live(world: &World, number: usize, seed: u64) -> u64 {
     while !worker.fills.is_empty() {
         worker.give_up();
     }
-    world.finish.wait();
+    meetings.wait();
     worker.hear();
-    world.finish.wait();
+    meetings.wait();
     worker.hear();
     assert!(worker.readers.is_empty(), "{} are stranded", worker.readers.len());
     worker.kept
