@@ -48,7 +48,7 @@ struct Look {
 }
 
 impl Look {
-    /// Reads a line of [`line`], and the processes that it names.
+    /// Reads a line of [`line()`], and the processes that it names.
     fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split(' ').collect();
         let &[name, state, requests, active, children_max, waiting, queue_max, masters] =
