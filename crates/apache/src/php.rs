@@ -203,7 +203,7 @@ pub(crate) fn pool_name(user: Option<&str>) -> String {
     format!("php_{}", name.replace(|one| !is_part(one), "_"))
 }
 
-/// What a program is told of a request.
+/// The FastCGI parameters that describe a request to a program.
 pub(crate) fn parameters(script: &str) -> Vec<String> {
     let all = [
         ("SCRIPT_FILENAME", script),

@@ -403,7 +403,7 @@ pub(crate) const fn added(
     args: Args,
     parse: fn(&mut ConfReader, &Node) -> ReadResult,
 ) -> DirectiveSpec {
-    let mut row = DirectiveSpec::new(name, contexts, args, Parse::Words(parse));
+    let mut row = list(name, contexts, args, parse);
     row.inherit = Inheritance::Added;
     row
 }
