@@ -1,8 +1,8 @@
 //! Port numbers that no other test uses, in this process or another. They are below the ephemeral
 //! range, so that no client socket gets one by chance.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
-use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -37,7 +37,8 @@ impl TestPorts {
                 continue;
             }
             let base = u16::try_from(FIRST + block * PER_BLOCK).unwrap();
-            if (base..base + PER_BLOCK as u16).all(is_free) {
+            let used = used_ports();
+            if (base..base + PER_BLOCK as u16).all(|port| !used.contains(&port)) {
                 return Self { base, _lock: lock };
             }
         }
@@ -54,6 +55,43 @@ impl TestPorts {
     }
 }
 
-fn is_free(port: u16) -> bool {
-    TcpListener::bind(("0.0.0.0", port)).is_ok() && UdpSocket::bind(("0.0.0.0", port)).is_ok()
+/// The ports that a socket of this network namespace listens or is bound to. They are read, not
+/// tried: a child that is started meanwhile holds a copy of every socket until it runs its program,
+/// and so a trial would keep the port taken for a while after it ended.
+fn used_ports() -> HashSet<u16> {
+    let mut used = HashSet::new();
+    for (table, is_tcp) in [("tcp", true), ("tcp6", true), ("udp", false), ("udp6", false)] {
+        let text = fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+        used.extend(text.lines().skip(1).filter_map(|line| used_port(line, is_tcp)));
+    }
+    used
+}
+
+/// The local port of a line of `/proc/net/{tcp,udp}{,6}`, if nothing else can be bound to it.
+fn used_port(line: &str, is_tcp: bool) -> Option<u16> {
+    const LISTEN: &str = "0A";
+    let mut columns = line.split_ascii_whitespace().skip(1);
+    let local = columns.next()?;
+    let state = columns.nth(1)?;
+    let port = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
+    (!is_tcp || state == LISTEN).then_some(port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, UdpSocket};
+
+    #[test]
+    fn what_listens_is_used_and_a_claimed_block_is_not() {
+        let ports = TestPorts::claim();
+        let port = |n| ports.port(n);
+        assert!((0..PER_BLOCK).all(|n| !used_ports().contains(&port(n))));
+        let tcp = TcpListener::bind(("127.0.0.1", port(0))).unwrap();
+        let udp = UdpSocket::bind(("127.0.0.1", port(1))).unwrap();
+        let used = used_ports();
+        assert!(used.contains(&port(0)) && used.contains(&port(1)) && !used.contains(&port(2)));
+        drop((tcp, udp));
+        assert!(TestPorts::claim().port(0) != port(0), "a block is one test's");
+    }
 }
