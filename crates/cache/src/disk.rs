@@ -380,7 +380,7 @@ impl Store {
         visit: &mut impl FnMut(&[u8], Option<SessionKey<'_>>),
     ) {
         for shard in self.index.shards() {
-            for growing in lock(shard).fills.values() {
+            for growing in lock(shard).fills.iter() {
                 let key = growing.key.key();
                 if key.namespace == namespace {
                     visit(key.url(), key.session);

@@ -1,11 +1,14 @@
-//! Fills that continue under another key or concurrently with another fill, and markers of failed
-//! ones.
+//! The fills in progress of a shard, those that continue under another key or concurrently with
+//! another fill, and markers of failed ones.
 //!
 //! Decides who may fill a key that is being filled. INVARIANT: of two fills of one key, requests
-//! are coalesced only with the one in the index; the one that ends last is stored.
+//! are coalesced only with the one that began last; the one that ends last is stored. A fill whose
+//! response may still be stored is listed, so that every purge reaches it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::growing::GrowingObject;
 use crate::key::{CacheKey, KEY_SIZE_MAX};
 use crate::object::{Object, ObjectKind};
 use crate::permit::FillPermit;
@@ -19,6 +22,71 @@ pub(crate) enum Rival {
     Heeded,
     /// Grant a permit; both fills are stored.
     Ignored,
+}
+
+/// The fills in progress of one shard.
+#[derive(Debug, Default)]
+pub(crate) struct ShardFills {
+    /// Those that requests are coalesced with, by the hash of their key.
+    joinable: HashMap<[u64; 2], Arc<GrowingObject>>,
+    /// The others whose response may still be stored, by their address.
+    superseded: HashMap<usize, Arc<GrowingObject>>,
+}
+
+impl ShardFills {
+    fn address(growing: &Arc<GrowingObject>) -> usize {
+        Arc::as_ptr(growing).addr()
+    }
+
+    /// The fill of a key that requests are coalesced with.
+    pub(crate) fn joinable(&self, key: &CacheKey<'_>) -> Option<&Arc<GrowingObject>> {
+        self.joinable.get(&key.hash)
+    }
+
+    /// Adds a fill. It supersedes another one of its key.
+    pub(crate) fn begin(&mut self, growing: &Arc<GrowingObject>) {
+        let hash = growing.key.key().hash;
+        if let Some(other) = self.joinable.insert(hash, Arc::clone(growing)) {
+            self.superseded.insert(Self::address(&other), other);
+        }
+    }
+
+    /// No request is coalesced with this fill from now on; its response may still be stored.
+    pub(crate) fn supersede(&mut self, growing: &Arc<GrowingObject>) {
+        if self.part(growing) {
+            self.superseded.insert(Self::address(growing), Arc::clone(growing));
+        }
+    }
+
+    /// Removes a fill whose response is stored or never will be.
+    pub(crate) fn end(&mut self, growing: &Arc<GrowingObject>) {
+        if !self.part(growing) {
+            self.superseded.remove(&Self::address(growing));
+        }
+    }
+
+    /// Whether requests were coalesced with this fill until now.
+    fn part(&mut self, growing: &Arc<GrowingObject>) -> bool {
+        let hash = growing.key.key().hash;
+        let is_joinable = self.joinable.get(&hash).is_some_and(|other| Arc::ptr_eq(other, growing));
+        if is_joinable {
+            self.joinable.remove(&hash);
+            if let Some(stale) = &growing.stale {
+                stale.marks().set_refreshing(false);
+            }
+        }
+        is_joinable
+    }
+
+    /// All of them, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<GrowingObject>> {
+        self.joinable.values().chain(self.superseded.values())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.joinable.len() + self.superseded.len()
+    }
 }
 
 /// The lookup result for a failure marker.
@@ -39,7 +107,7 @@ impl Store {
             return None;
         }
         let mut shard = lock(self.index.shard(key.url_hash));
-        let busy = shard.fills.get(&key.hash);
+        let busy = shard.fills.joinable(key);
         let is_busy = busy.is_some_and(|growing| !growing.is_killed(&self.tags));
         if is_busy && rival == Rival::Heeded {
             return None;

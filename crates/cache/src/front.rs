@@ -312,11 +312,11 @@ impl Front {
         })
     }
 
-    /// Removes a slow fill from the index, so that the next lookup fetches. Its response is still
-    /// stored.
+    /// Requests are not coalesced with a slow fill any more, so that the next lookup fetches. Its
+    /// response is still stored.
     pub fn supersede(&self, growing: &Arc<GrowingObject>) {
         if !self.is_dry {
-            self.store.end_joining(growing);
+            self.store.supersede(growing);
         }
     }
 

@@ -50,7 +50,7 @@ impl Store {
             FillPermit::new(Arc::clone(self), growing)
         };
         let shard = lock(self.index.shard(key.url_hash));
-        let fill = shard.fills.get(&key.hash);
+        let fill = shard.fills.joinable(key);
         let is_killed = |growing: &Arc<GrowingObject>| growing.is_killed(&self.tags);
         let mut old = None;
         if let Some(object) = shard.find(key).and_then(|place| shard.at(place)).cloned() {

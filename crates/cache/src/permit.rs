@@ -157,7 +157,7 @@ impl FillPermit {
             if let Some(until_ms) = until_ms {
                 self.store.remember_pass(&self.growing.key.key(), until_ms);
             }
-            self.store.end_joining(&self.growing);
+            self.store.end_storing(&self.growing);
         }
         let is_read = Arc::strong_count(&self.growing) > 1;
         let bytes_max = self.store.limits.bytes.max(PASSING_MIN);
@@ -374,6 +374,8 @@ impl FillPermit {
 
     fn go_to(mut self, key: &CacheKey<'_>, rival: Rival) -> Moved {
         debug_assert!(self.growing.head().is_none(), "a fill moves before it begins");
+        let store = Arc::clone(&self.store);
+        let _floor_waits = lock(&store.moves);
         let permit = self.store.regrant(key, self.growing.generation, rival);
         // A purge of the URL marks fills, not tags. From here on a purge marks both.
         if let Some(permit) = &permit {

@@ -187,7 +187,7 @@ impl Store {
         let hit = self.tags.purge_by(|sequence| {
             note(sequence);
             let mut shard = lock(self.index.shard(key.url_hash));
-            for growing in shard.fills.values() {
+            for growing in shard.fills.iter() {
                 let own = growing.key.key();
                 let here = own.namespace == key.namespace
                     && own.url() == key.url()

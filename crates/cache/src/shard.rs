@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::growing::GrowingObject;
+use crate::fills::ShardFills;
 use crate::key::{CacheKey, NamespaceId, url_hash};
 use crate::object::{Object, ObjectKind};
 
@@ -59,7 +59,7 @@ pub(crate) struct Shard {
     main: Queue,
     /// Fingerprints of objects that the small queue evicted unused.
     ghosts: Vec<u32>,
-    pub(crate) fills: HashMap<[u64; 2], Arc<GrowingObject>>,
+    pub(crate) fills: ShardFills,
     resting: HashMap<[u64; 2], u64>,
 }
 
@@ -74,7 +74,7 @@ impl Shard {
             small: Queue::EMPTY,
             main: Queue::EMPTY,
             ghosts: Vec::new(),
-            fills: HashMap::new(),
+            fills: ShardFills::default(),
             resting: HashMap::new(),
         }
     }
@@ -212,11 +212,14 @@ impl Shard {
         }
     }
 
-    /// Removes the object at `place`, which must be taken.
+    /// Removes the object at `place`, which must be taken, and retires it: a purge that finds it no
+    /// more under this lock returns, and then no table of hits may serve it.
     pub(crate) fn take(&mut self, place: u32) -> Arc<Object> {
         self.unqueue(place);
         let object = self.entries[place as usize].object.take();
         let object = object.expect("a place that was found or queued holds an object");
+        assert!(!object.is_retired(), "no shard has what was retired");
+        object.marks().retire();
         let bucket = self.bucket(object.hash());
         let url = url_hash(object.namespace(), object.session(), object.url());
         let url_bucket = self.url_bucket(url);
@@ -379,5 +382,37 @@ impl Shard {
         if self.resting.len() < RESTING_MAX {
             self.resting.insert(key.hash, until_ms);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::key::KeyBuilder;
+    use crate::object::{ObjectHead, Times};
+    use crate::store::{Lookup, Store, StoreLimits};
+    use crate::tags::{Tags, lock};
+
+    /// Another thread is between taking an object out and releasing it, and a purge of its URL,
+    /// which does not find it any more, has returned.
+    #[test]
+    fn no_table_of_hits_serves_what_a_shard_gave_up() {
+        let store = Store::new(StoreLimits::default(), 1);
+        let mut keys = KeyBuilder::default();
+        keys.start(store.namespace(b"site"));
+        keys.push_url(b"/");
+        let (key, mut front) = (keys.public(), store.front(0));
+        let Lookup::Miss(mut permit) = front.lookup(&key, 0) else { panic!("a miss") };
+        let times = Times { expires_ms: 10, ..Times::default() };
+        let head = ObjectHead { status: 200, times, ..ObjectHead::default() };
+        let _none_waits = permit.begin(head, &Tags::default());
+        assert!(permit.commit().object.is_some());
+        assert!(matches!(front.lookup(&key, 0), Lookup::Hit(_)));
+        let taken = {
+            let mut shard = lock(store.index.shard(key.url_hash));
+            let place = shard.find(&key).expect("an entry");
+            shard.take(place)
+        };
+        assert!(matches!(front.lookup(&key, 0), Lookup::Miss(_)));
+        store.let_go(&taken);
     }
 }

@@ -85,6 +85,9 @@ pub struct Store {
     pub(crate) orphans: Orphans,
     sweep: Mutex<Sweep>,
     private: SessionCounts,
+    /// Held while a fill goes from one shard to another, so that the walk of [`Self::floor`] does
+    /// not miss it in both. It is taken before the lock of a shard.
+    pub(crate) moves: Mutex<()>,
     pub(crate) disk: DiskTier,
     /// How many objects have left the index.
     pub(crate) retired: AtomicU64,
@@ -107,6 +110,7 @@ impl Store {
             orphans: Orphans::default(),
             sweep: Mutex::default(),
             private: SessionCounts::new(),
+            moves: Mutex::default(),
             disk: DiskTier::default(),
             retired: AtomicU64::new(0),
             counters: Counters::default(),
@@ -211,7 +215,7 @@ impl Store {
                 Freshness::Gone => *gone = Some(shard.take(place)),
                 Freshness::Stale => {
                     object.touch(now_ms);
-                    let busy = match shard.fills.get(&key.hash) {
+                    let busy = match shard.fills.joinable(key) {
                         Some(growing) if growing.is_killed(&self.tags) => false,
                         Some(_) => true,
                         None => shard.is_resting(key, now_ms),
@@ -226,7 +230,7 @@ impl Store {
                 Freshness::Old => old = Some(object),
             }
         }
-        match shard.fills.get(&key.hash) {
+        match shard.fills.joinable(key) {
             Some(growing) if !growing.is(key) => return Lookup::Pass,
             Some(growing) if !growing.is_killed(&self.tags) => {
                 return Lookup::Join(Follower::new(Arc::clone(growing), generation));
@@ -244,25 +248,23 @@ impl Store {
         stale: Option<Arc<Object>>,
     ) -> FillPermit {
         let growing = Arc::new(GrowingObject::new(key, generation, stale));
-        shard.fills.insert(key.hash, Arc::clone(&growing));
+        shard.fills.begin(&growing);
         FillPermit::new(Arc::clone(self), growing)
     }
 
-    /// Removes a fill from the index. From then on a lookup may get the next permit.
-    pub(crate) fn end_joining(&self, growing: &Arc<GrowingObject>) {
-        let key = growing.key.key();
-        let mut shard = lock(self.index.shard(key.url_hash));
-        if shard.fills.get(&key.hash).is_some_and(|other| Arc::ptr_eq(other, growing)) {
-            if let Some(stale) = &growing.stale {
-                stale.marks().set_refreshing(false);
-            }
-            shard.fills.remove(&key.hash);
-        }
+    /// No request is coalesced with this fill from now on: a lookup may get the next permit.
+    pub(crate) fn supersede(&self, growing: &Arc<GrowingObject>) {
+        lock(self.index.shard(growing.key.key().url_hash)).fills.supersede(growing);
+    }
+
+    /// No request is coalesced with this fill from now on, and its response is not stored.
+    pub(crate) fn end_storing(&self, growing: &Arc<GrowingObject>) {
+        lock(self.index.shard(growing.key.key().url_hash)).fills.end(growing);
     }
 
     /// Ends a fill.
     pub(crate) fn end_fill(&self, growing: &Arc<GrowingObject>) {
-        self.end_joining(growing);
+        self.end_storing(growing);
         let before = self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
         assert!(before >= growing.size(), "the bytes of fills are those of their bodies");
     }
@@ -293,6 +295,7 @@ impl Store {
         let out = if doomed { [None, None] } else { shard.insert(Arc::clone(object), url_hash) };
         drop(shard);
         if doomed {
+            object.marks().retire();
             self.let_go(object);
             return false;
         }
@@ -323,8 +326,7 @@ impl Store {
 
     /// Releases an object that was just removed from the index.
     pub(crate) fn let_go(&self, object: &Arc<Object>) {
-        assert!(!object.is_retired(), "an object is released once");
-        object.marks().retire();
+        assert!(object.is_retired(), "what the index has is not released");
         self.retired.fetch_add(1, Ordering::Relaxed);
         if let Some(session) = object.session() {
             self.private.remove(session);
@@ -452,6 +454,7 @@ impl Store {
     /// No fill in progress began before this generation.
     #[must_use]
     pub fn floor(&self) -> u64 {
+        let _none_moves = lock(&self.moves);
         self.index.floor(self.tags.generation())
     }
 

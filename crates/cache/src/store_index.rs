@@ -52,7 +52,6 @@ impl StoreIndex {
             let victim = evict(&mut lock(&self.shards[shard]));
             match victim {
                 Some(object) => {
-                    debug_assert!(!object.is_retired(), "no shard has what was released");
                     release(&object);
                     fruitless = 0;
                 }
@@ -64,7 +63,7 @@ impl StoreIndex {
     /// Purges the fills in progress for which `what` returns a purge.
     pub(crate) fn doom_fills(&self, what: impl Fn(&CacheKey<'_>) -> Option<TagPurge>) {
         for shard in &self.shards {
-            for growing in lock(shard).fills.values() {
+            for growing in lock(shard).fills.iter() {
                 match what(&growing.key.key()) {
                     Some(TagPurge::Dead) => growing.doom(),
                     Some(TagPurge::Stale) => growing.soften(),
@@ -79,7 +78,7 @@ impl StoreIndex {
         let mut floor = generation;
         for shard in &self.shards {
             let shard = lock(shard);
-            floor = shard.fills.values().map(|fill| fill.generation).fold(floor, u64::min);
+            floor = shard.fills.iter().map(|fill| fill.generation).fold(floor, u64::min);
         }
         floor
     }

@@ -70,6 +70,8 @@ struct Fill {
     tag: u64,
     begun: bool,
     doomed: bool,
+    /// Another fill of its key may begin.
+    superseded: bool,
 }
 
 /// A body contains its target, its tag, and the birth of its fill.
@@ -210,12 +212,14 @@ fn live(seed: u64) -> u64 {
                     Lookup::Pass | Lookup::Failed(_) | Lookup::Vary(_) => None,
                 };
                 if let Some(permit) = permit {
-                    for other in fills.iter().filter(|other| other.target == target) {
+                    let beside = |other: &&Fill| other.target == target && !other.superseded;
+                    for other in fills.iter().filter(beside) {
                         let killed = world.purged(target, other.tag) > other.born;
                         assert!(killed, "two fills of one key");
                     }
                     let (born, tag) = (world.events, chance.below(TAGS));
-                    fills.push(Fill { target, permit, born, tag, begun: false, doomed: false });
+                    let (begun, doomed, superseded) = (false, false, false);
+                    fills.push(Fill { target, permit, born, tag, begun, doomed, superseded });
                 }
             }
             9..=14 if !fills.is_empty() => {
@@ -235,6 +239,11 @@ fn live(seed: u64) -> u64 {
                     wakes.join(begin(&mut fills[at], now));
                 }
             }
+            15 if !fills.is_empty() && chance.below(3) == 0 => {
+                let at = chance.below(fills.len() as u64) as usize;
+                fronts[0].supersede(fills[at].permit.growing());
+                fills[at].superseded = true;
+            }
             15 if !fills.is_empty() => {
                 let at = chance.below(fills.len() as u64) as usize;
                 let permit = fills.swap_remove(at).permit;
@@ -250,6 +259,7 @@ fn live(seed: u64) -> u64 {
                     None => drop(permit),
                 }
             }
+            15 => {}
             16 => world.purge(&store, &mut chance),
             17 => now += chance.below(100),
             18 => {

@@ -215,6 +215,33 @@ fn who_fills_for_too_long_gets_company_and_both_are_kept() {
 }
 
 #[test]
+fn a_purge_of_its_url_reaches_a_fill_that_has_company() {
+    for how in [TagPurge::Dead, TagPurge::Stale] {
+        let store = store();
+        let site = store.namespace(b"site");
+        let (mut front, keys) = (store.front(0), url(site, "/slow"));
+        let slow = permit(front.lookup(&keys.public(), 0));
+        front.supersede(slow.growing());
+        let mut other = url(site, "/slow");
+        other.push_vary(b"gzip");
+        let over = permit(front.lookup(&other.public(), 0));
+        let moved = permit(front.lookup(&keys.public(), 0)).move_over(&other.public());
+        let moved = moved.permit.expect("a permit");
+        assert_eq!((store.stats().fills, store.floor()), (3, store.generation()));
+        store.purge_url(&keys.public(), how);
+        assert_eq!(store.floor(), store.generation() - 1, "they began before the purge");
+        for (permit, body) in [(slow, b"a"), (over, b"b"), (moved, b"c")] {
+            let kept = fill(permit, &["t"], body);
+            match how {
+                TagPurge::Dead => assert!(kept.is_none(), "purged"),
+                TagPurge::Stale => assert!(kept.is_some_and(|object| object.is_softly_purged())),
+            }
+        }
+        assert_eq!((store.stats().fills, store.floor()), (0, store.generation()));
+    }
+}
+
+#[test]
 fn a_fill_moves_over_another_one_if_it_may() {
     let store = store();
     let mut front = store.front(0);

@@ -46,6 +46,7 @@ impl ObjectMarks {
         self.has(RETIRED)
     }
 
+    /// Its holder may finish serving it; no lookup finds it any more.
     pub(crate) fn retire(&self) {
         self.mark(RETIRED);
     }

@@ -250,10 +250,18 @@ impl Worker<'_> {
             wakes.join(fill.permit.append(super::body(fill.target, fill.tag, born)));
             return self.world.post(wakes);
         }
-        if self.chance.below(6) == 0 {
-            self.release(self.fills[at].target);
-            // Its followers read on.
-            let _is_read = self.fills[at].permit.pass_on(None);
+        match self.chance.below(6) {
+            0 => {
+                self.release(self.fills[at].target);
+                // Its followers read on.
+                let _is_read = self.fills[at].permit.pass_on(None);
+            }
+            // It goes on beside the next fill of its key.
+            1 => {
+                self.release(self.fills[at].target);
+                return self.front.supersede(self.fills[at].permit.growing());
+            }
+            _ => {}
         }
         let mut fill = self.fills.swap_remove(at);
         let wakes = fill.permit.append(Bytes::from_static(b" whole"));
@@ -367,7 +375,7 @@ fn live(world: &World, number: usize, seed: u64) -> u64 {
 #[test]
 fn threads_lose_no_permit_and_no_waiter_and_get_no_dead_object() {
     let wanted = std::env::var("BOLIDE_SIM_SEEDS").ok();
-    let seeds = wanted.map_or(24, |wanted| wanted.parse().expect("a number"));
+    let seeds = wanted.map_or(100, |wanted| wanted.parse().expect("a number"));
     let mut kept = 0;
     for seed in 0..seeds {
         let world = World::new(if seed % 2 == 0 { 6_000 } else { 60_000 });
@@ -379,7 +387,7 @@ fn threads_lose_no_permit_and_no_waiter_and_get_no_dead_object() {
         });
         end(&world);
     }
-    assert!(kept > 400 * seeds, "{kept} objects kept: the lives show nothing");
+    assert!(kept > 200 * seeds, "{kept} objects kept: the lives show nothing");
 }
 
 fn end(world: &World) {
