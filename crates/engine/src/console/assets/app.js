@@ -310,16 +310,23 @@ async function act(action, words) {
   }
 }
 
+/** Answers the question that is open. */
+let answer = () => {};
+
 function ask(question, yes) {
+  answer(false);
   write($("question"), question);
   write($("yes"), yes);
   const dialog = $("confirm");
   dialog.returnValue = "no";
   dialog.showModal();
-  return new Promise((done) => {
-    dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true });
-  });
+  return new Promise((done) => { answer = done; });
 }
+
+// The event comes behind the closing, perhaps when the next question is open already.
+$("confirm").addEventListener("close", () => {
+  if (!$("confirm").open) answer($("confirm").returnValue === "yes");
+});
 
 for (const name of ["url", "tag"]) {
   $(`purge-${name}`).addEventListener("submit", async (event) => {
