@@ -4,7 +4,9 @@
 //! Owns the conversation over the command socket. Each command runs in a thread of its own under
 //! the workers' account, so that neither the control thread nor a worker waits for it.
 
+mod ban;
 pub(crate) mod client;
+pub(crate) mod drain;
 mod explain;
 pub(crate) mod line_protocol;
 mod list;
@@ -146,6 +148,8 @@ impl AdminDesk {
             "cache-list" => list::tell(self, words),
             "cache-stats" => stats::tell(self, words),
             "cache-purge" => purge::tell(self, words),
+            "cache-ban" => ban::tell(self, words),
+            "cache-bans" => ban::list(self, words),
             status::COMMAND => status::tell(self, words),
             metrics::COMMAND => metrics::tell(self, words),
             rollover::COMMAND => rollover::tell(self, words),

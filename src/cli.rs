@@ -100,6 +100,7 @@ fn own_command(
         Some("cache") => admin::cache(parser, globals)?,
         Some("status") => admin::status(parser, globals)?,
         Some("reload") => admin::reload(parser, globals)?,
+        Some("drain") => admin::drain(parser, globals)?,
         Some("metrics") => admin::metrics(parser, globals)?,
         Some("acme") => admin::acme(parser, globals)?,
         Some("php") => CliCommand::Php(php(parser, globals)?),

@@ -1,14 +1,17 @@
 //! The control thread: signals, reloads, upgrades, the end.
 
+mod change_watch;
 mod console;
 mod crew;
 mod figures;
+mod leaving;
 mod reload;
 mod reload_watch;
 mod standing;
 mod taking_back;
 mod watch;
 
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -33,7 +36,9 @@ use crate::service_manager::ServiceManager;
 use crate::sockets::{OpenSocket, SocketNames};
 use crate::tls_setup::{CertificateEnds, ReadCertificates};
 use crate::{start, upgrade};
+use change_watch::ChangeWatch;
 use crew::{Crew, Orders};
+use leaving::Leaving;
 pub(crate) use reload_watch::is_worse;
 use taking_back::ReloadWatching;
 
@@ -98,6 +103,8 @@ pub(crate) struct ControlThread<'a> {
     /// When the figures of the process were told last.
     figures_told: bolide_base::Instant,
     manager: ServiceManager,
+    changes: ChangeWatch,
+    leaving_word: Leaving,
 }
 
 /// The parts that the control thread owns.
@@ -115,6 +122,8 @@ pub(crate) struct ControlParts<'a> {
     pub(crate) pools: PhpPools,
     pub(crate) account: Option<PurgeAccount>,
     pub(crate) manager: ServiceManager,
+    /// The files that the configuration in force was read from.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl<'a> ControlThread<'a> {
@@ -128,7 +137,7 @@ impl<'a> ControlThread<'a> {
         door.watch(signals.fd(), php::SIGNALS, bolide_io::Interest::Level);
         let console = ConsoleDesk::new()?;
         door.watch(console.bell().fd(), console::ORDERS, bolide_io::Interest::Level);
-        Ok(Self {
+        let mut thread = Self {
             invocation: parts.invocation,
             shared: parts.shared,
             open: parts.open,
@@ -156,7 +165,11 @@ impl<'a> ControlThread<'a> {
             retired: Retired::default(),
             figures_told: bolide_base::Instant::default(),
             manager: parts.manager,
-        })
+            changes: ChangeWatch::default(),
+            leaving_word: Leaving::default(),
+        };
+        thread.watch_files(parts.files, Vec::new());
+        Ok(thread)
     }
 
     /// Starts pools and workers.
@@ -241,6 +254,10 @@ impl<'a> ControlThread<'a> {
                 self.reload_by_command(client, &words);
                 continue;
             }
+            if words.command == admin::drain::COMMAND {
+                self.drain_by_command(client, &words);
+                continue;
+            }
             if words.command == admin::service::COMMAND {
                 client.reply(Ok(admin::service::tell(&self.service_counts())));
                 continue;
@@ -281,6 +298,7 @@ impl<'a> ControlThread<'a> {
         // Before the last line: its reader may start the next server.
         self.pid = None;
         self.log.write(LogLevel::Notice, "exit");
+        self.leaving_word.end();
     }
 
     /// Whether workers have not stopped in time.
@@ -308,6 +326,8 @@ impl<'a> ControlThread<'a> {
         self.leaving.retain(|crew| !crew.is_over());
         self.watch_workers(now);
         self.look_at_service(time);
+        self.leave_if_due(now);
+        self.reload_if_changed(now);
         if self.retired.sweep() {
             self.log.write(LogLevel::Notice, "the replaced configuration is no longer in use");
             self.every_crew(|crew| crew.post_all(|| Mail::Tidy));
@@ -350,11 +370,7 @@ impl<'a> ControlThread<'a> {
                 self.every_crew(|crew| crew.post_all(|| Mail::Stop));
                 self.close();
             }
-            Signal::Quit => {
-                self.end_service();
-                self.drain();
-                self.close();
-            }
+            Signal::Quit => self.quit(),
             Signal::Drain if self.ground == Ground::Back => self.drain(),
             // What is wrong was logged.
             Signal::Reload if has_file && self.life == Life::Serving => self.reload_by_signal(),
@@ -369,9 +385,17 @@ impl<'a> ControlThread<'a> {
         }
     }
 
+    /// Ends as soon as all requests have ended.
+    fn quit(&mut self) {
+        self.end_service();
+        self.drain();
+        self.close();
+    }
+
     /// The server ends; the service goes on with a successor, if there is one.
     fn end_service(&mut self) {
         self.life = Life::Ending;
+        self.shared.figures.leave();
         self.end_watch("the server ends");
         match &self.successor {
             Some(successor) => self.manager.hand_over(successor.id()),

@@ -35,6 +35,8 @@ pub(crate) struct Mistakes {
     pub(crate) warnings: Vec<String>,
     /// One text per error, in nginx's words.
     pub(crate) errors: Vec<String>,
+    /// Every file that was read.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl Mistakes {
@@ -57,8 +59,11 @@ impl From<Mistakes> for Vec<String> {
 ///
 /// The mistakes in it.
 pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
-    let files = ConfFiles::open(&invocation.conf)
-        .map_err(|text| Mistakes { warnings: Vec::new(), errors: vec![text] })?;
+    let files = ConfFiles::open(&invocation.conf).map_err(|text| Mistakes {
+        warnings: Vec::new(),
+        errors: vec![text],
+        files: Vec::new(),
+    })?;
     let mut outcome = bolide_conf::parse(&files, &invocation.conf, &options_of(invocation));
     for diagnostic in &mut outcome.diagnostics {
         let own = diagnostic.place.as_ref().and_then(|place| files.place(place));
@@ -147,6 +152,9 @@ fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
                 outline: outcome.outline,
             })
         }
-        _ => Err(Mistakes { warnings, errors }),
+        _ => {
+            let files = outcome.files.into_iter().map(|(path, _)| path).collect();
+            Err(Mistakes { warnings, errors, files })
+        }
     }
 }

@@ -78,7 +78,7 @@ fn run(
     let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
     let (config, outline) = (reading.config, reading.outline);
     // Their bytes are not used again as long as the server runs.
-    drop(reading.files);
+    let files = reading.files.into_iter().map(|(path, _)| path).collect();
     set_environment(&config);
     let mut open = OpenSocket::default();
     let is_adopting = adopted_sockets::is_adopting();
@@ -143,6 +143,7 @@ fn run(
         pools,
         account,
         manager,
+        files,
     };
     let control = ControlThread::new(parts).map_err(|error| told(vec![format!("epoll: {error}")]));
     let mut control = control?;

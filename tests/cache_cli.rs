@@ -192,7 +192,7 @@ fn mistakes_are_told_and_lead_to_1() {
         (&["cache", "list", "word"], "invalid option: \"word\""),
         (&["cache", "list", "--other"], "invalid option: \"--other\""),
         (&["cache", "drop"], "invalid option: \"cache drop\""),
-        (&["cache"], "requires one of list, stats, purge and warm"),
+        (&["cache"], "requires one of list, stats, purge, ban, bans and warm"),
         (&["cache", "warm"], "requires a URL or --sitemap"),
         (&["cache", "warm", "--concurrency", "0", "http://a/"], "invalid number \"0\""),
         (&["explain"], "requires a URL, or --request ID"),

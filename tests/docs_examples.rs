@@ -27,7 +27,7 @@ const PAGES: [(&str, usize); 12] = [
     ("moving-from/litespeed.md", 1),
     ("moving-from/nginx.md", 1),
     ("moving-from/varnish.md", 2),
-    ("operation.md", 1),
+    ("operation.md", 3),
     ("page-cache.md", 2),
     ("php.md", 2),
     ("status.md", 1),
@@ -61,10 +61,12 @@ fn the_example_of_htaccess_files_is_valid() {
 }
 
 #[test]
-fn the_example_of_operation_is_valid() {
-    let [watch] = &examples("operation.md")[..] else { panic!("one example") };
+fn the_examples_of_operation_are_valid() {
+    let all = examples("operation.md");
+    let [watch, change, probes] = &all[..] else { panic!("three examples") };
     let home = Home::new(BOLIDE);
-    let path = home.write("nginx.conf", &format!("{watch}{}http {{ }}", prelude(1)));
+    let text = format!("{watch}{change}{}http {{ server {{ {probes} }} }}", prelude(1));
+    let path = home.write("nginx.conf", &text);
     let tested = home.run(&["-t", "-c", path.to_str().unwrap()]);
     assert_eq!(tested.code, 0, "{}", tested.text());
 }

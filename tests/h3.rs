@@ -3,6 +3,7 @@
 use std::fs;
 
 use bolide_testkit::load::h2load;
+use bolide_testkit::server::LISTEN;
 use bolide_testkit::site::HELLO;
 use bolide_testkit::tools::{Companion, python};
 use bolide_testkit::{Proto, TestServer, run};
@@ -98,6 +99,30 @@ fn the_tcp_side_tells_where_h3_is() {
     assert_eq!(server.get("/hello.txt").header("alt-svc"), None, "plain HTTP says nothing");
 }
 
+/// The listeners of another server, whose options have been said.
+const OTHER: &str = "listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; root @DIR@/www;";
+
+#[test]
+fn the_port_of_h3_may_be_one_that_clients_know() {
+    let server = TestServer::with(
+        BOLIDE,
+        &format!(
+            "http3_alt_svc 443; ssl_certificate @CERT@; ssl_certificate_key @KEY@;
+             server {{ {LISTEN} }}
+             server {{ {OTHER} server_name own; http3_alt_svc on; }}
+             server {{ {OTHER} server_name none; http3_alt_svc off; }}"
+        ),
+    );
+    let told = |host: &str| {
+        let curl = server.curl(Proto::H1).args(["-H", &format!("Host: {host}")]);
+        curl.attempt(&server.url(Proto::H1, "/hello.txt")).header("alt-svc").map(str::to_owned)
+    };
+    let own = format!("h3=\":{}\"; ma=86400", server.https().port());
+    assert_eq!(told("localhost").as_deref(), Some("h3=\":443\"; ma=86400"));
+    assert_eq!(told("own"), Some(own));
+    assert_eq!(told("none"), None);
+}
+
 #[test]
 fn curl_follows_alt_svc_from_h2_to_h3() {
     let server = site("");
@@ -115,7 +140,7 @@ fn four_workers_on_one_port_lose_no_packet_of_each_other() {
     let server = TestServer::workers(
         BOLIDE,
         4,
-        &format!("server {{ {} keepalive_requests 1000000; }}", bolide_testkit::server::LISTEN),
+        &format!("server {{ {} keepalive_requests 1000000; }}", LISTEN),
     );
     let url = server.url(Proto::H3, "/hello.txt");
     h2load(Proto::H3, &url, &["-n", "4000", "-c", "200", "-m", "4"]).expect_flawless();
@@ -126,8 +151,7 @@ fn four_workers_on_one_port_lose_no_packet_of_each_other() {
 
 #[test]
 fn four_workers_survive_rebinding_and_malformed_input() {
-    let server =
-        TestServer::workers(BOLIDE, 4, &format!("server {{ {} }}", bolide_testkit::server::LISTEN));
+    let server = TestServer::workers(BOLIDE, 4, &format!("server {{ {} }}", LISTEN));
     let cert = server.home().dir().join("cert.pem");
     let port = server.https().port().to_string();
     for _ in 0..10 {

@@ -153,7 +153,6 @@ fn a_purge_that_is_not_understood_is_refused_with_the_reason() {
         "X-Pool: cat",
         "X-Ban-Url: /page",
         "X-Url: /page",
-        "X-Purge-Method: regex",
         "Fastly-Soft-Purge: 1",
         "X-Magento-Tags: menu\r\nX-Magento-Purge-Soft: 1",
     ] {

@@ -52,7 +52,7 @@ complete -c bolide -n '__fish_seen_subcommand_from explain' -l listen -x -d 'the
 complete -c bolide -n '__fish_seen_subcommand_from explain' -l request -x -d 'show the decision about the request that logs show as $request_id; a prefix of it is enough'
 complete -c bolide -n '__fish_seen_subcommand_from explain' -l pid -x -d 'the running server, instead of the one in the pid file'
 complete -c bolide -n __fish_use_subcommand -a cache
-complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge warm' -a list -d 'show the cached objects'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge ban bans warm' -a list -d 'show the cached objects'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from list' -l json -d 'print JSON'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from list' -l vhost -x -d 'only in the space of the server with this first name'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from list' -l zone -x -d 'only in this zone of fastcgi_cache_path'
@@ -61,13 +61,13 @@ complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcom
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from list' -l limit -x -d 'the most entries; default 100'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from list' -l pid -x -d 'the running server, instead of the one in the pid file'
 complete -c bolide -n __fish_use_subcommand -a cache
-complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge warm' -a stats -d 'show figures of the store and its spaces'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge ban bans warm' -a stats -d 'show figures of the store and its spaces'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from stats' -l json -d 'print JSON'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from stats' -l vhost -x -d 'only in the space of the server with this first name'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from stats' -l zone -x -d 'only in this zone of fastcgi_cache_path'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from stats' -l pid -x -d 'the running server, instead of the one in the pid file'
 complete -c bolide -n __fish_use_subcommand -a cache
-complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge warm' -a purge -d 'drop objects, and print how many'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge ban bans warm' -a purge -d 'drop objects, and print how many'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l json -d 'print JSON'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l vhost -x -d 'only in the space of the server with this first name'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l zone -x -d 'only in this zone of fastcgi_cache_path'
@@ -79,7 +79,17 @@ complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcom
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l listen -x -d 'the listening address or port, instead of the URL\'s'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l pid -x -d 'the running server, instead of the one in the pid file'
 complete -c bolide -n __fish_use_subcommand -a cache
-complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge warm' -a warm -d 'request pages from the running server, so that they are cached'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge ban bans warm' -a ban -d 'drop each page that meets a condition of Varnish\'s, when it is next asked for'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from ban' -l json -d 'print JSON'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from ban' -l vhost -x -d 'only in the space of the server with this first name'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from ban' -l stale -d 'keep serving it stale while one request refreshes it'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from ban' -l pid -x -d 'the running server, instead of the one in the pid file'
+complete -c bolide -n __fish_use_subcommand -a cache
+complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge ban bans warm' -a bans -d 'show the bans that not every object in memory has met yet'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from bans' -l json -d 'print JSON'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from bans' -l pid -x -d 'the running server, instead of the one in the pid file'
+complete -c bolide -n __fish_use_subcommand -a cache
+complete -c bolide -n '__fish_seen_subcommand_from cache; and not __fish_seen_subcommand_from list stats purge ban bans warm' -a warm -d 'request pages from the running server, so that they are cached'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from warm' -l json -d 'print JSON'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from warm' -l concurrency -x -d 'concurrent requests; default 2'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from warm' -l rate -x -d 'the most requests per second'
@@ -91,6 +101,9 @@ complete -c bolide -n __fish_use_subcommand -a reload -d 'reload the configurati
 complete -c bolide -n '__fish_seen_subcommand_from reload' -l dry-run -d 'print what would change, and change nothing'
 complete -c bolide -n '__fish_seen_subcommand_from reload' -l wait -d 'wait until reload_watch has judged the new configuration'
 complete -c bolide -n '__fish_seen_subcommand_from reload' -l pid -x -d 'the running server, instead of the one in the pid file'
+complete -c bolide -n __fish_use_subcommand -a drain -d 'have locations with "health ready" answer 503, so that a balancer sends no more, quit some seconds later as -s quit does, and wait until the last request is answered'
+complete -c bolide -n '__fish_seen_subcommand_from drain' -l after -x -d 'how long new requests are taken yet; default 5'
+complete -c bolide -n '__fish_seen_subcommand_from drain' -l pid -x -d 'the running server, instead of the one in the pid file'
 complete -c bolide -n __fish_use_subcommand -a status -d 'show the resources of the server'
 complete -c bolide -n '__fish_seen_subcommand_from status' -l json -d 'print JSON'
 complete -c bolide -n '__fish_seen_subcommand_from status' -l pid -x -d 'the running server, instead of the one in the pid file'

@@ -51,17 +51,7 @@ impl Filter {
 /// The path and query of the URL part of a key as the page cache builds it; the whole of another
 /// one.
 pub(super) fn path_of(url: &[u8]) -> &[u8] {
-    let Some(at) = url.windows(3).position(|three| three == b"://") else { return url };
-    let rest = &url[at + 3..];
-    // Where host and server differ, the server's name stands between blanks.
-    match rest.iter().position(|byte| matches!(byte, b' ' | b'/')) {
-        Some(at) if rest[at] == b'/' => &rest[at..],
-        Some(at) => match rest[at + 1..].iter().position(|byte| *byte == b' ') {
-            Some(end) => &rest[at + end + 2..],
-            None => url,
-        },
-        None => url,
-    }
+    bolide_cache::url_parts(url).map_or(url, |(_, path)| path)
 }
 
 fn is_url(text: &[u8]) -> bool {

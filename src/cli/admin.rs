@@ -1,10 +1,11 @@
-//! The words of `bolide explain`, `bolide cache`, `bolide reload`, `bolide status` and `bolide
-//! metrics`.
+//! The words of `bolide explain`, `bolide cache`, `bolide reload`, `bolide drain`, `bolide status`
+//! and `bolide metrics`.
 
 use lexopt::prelude::*;
 
 use super::table::{self, CommandRow, OperandKind, OptionTimes};
 use super::{Globals, text};
+use crate::admin::drain::{COMMAND as DRAIN_COMMAND, after as drain_after};
 use crate::admin::line_protocol::Words;
 use crate::admin::metrics::COMMAND as METRICS_COMMAND;
 use crate::admin::reload::COMMAND as RELOAD_COMMAND;
@@ -88,6 +89,20 @@ pub(super) fn reload(
     })
 }
 
+/// Reads the rest of `bolide drain`.
+pub(super) fn drain(
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<CliCommand, String> {
+    Ok(match read(DRAIN_COMMAND, &table::DRAIN, parser, globals)? {
+        Read::Words(words, pid) => {
+            drain_after(&words)?;
+            CliCommand::Admin(Admin::Ask { words, pid })
+        }
+        Read::Help => CliCommand::AdminHelp,
+    })
+}
+
 /// Reads the rest of `bolide cache`.
 pub(super) fn cache(
     parser: &mut lexopt::Parser,
@@ -96,12 +111,18 @@ pub(super) fn cache(
     let word = match parser.next().map_err(|error| error.to_string())? {
         Some(Value(word)) => word.to_string_lossy().into_owned(),
         Some(Short('?' | 'h') | Long("help")) => return Ok(CliCommand::AdminHelp),
-        _ => return Err("\"cache\" requires one of list, stats, purge and warm".to_owned()),
+        _ => {
+            return Err(
+                "\"cache\" requires one of list, stats, purge, ban, bans and warm".to_owned()
+            );
+        }
     };
     let options = match word.as_str() {
         "list" => &table::LIST,
         "stats" => &table::STATS,
         "purge" => &table::PURGE,
+        "ban" => &table::BAN,
+        "bans" => &table::BANS,
         "warm" => &table::WARM,
         _ => return Err(format!("invalid option: \"cache {word}\"")),
     };

@@ -19,8 +19,9 @@ pub(crate) fn help() -> String {
     }
     for words in [
         "explain URL | --request ID",
-        "cache list | stats | purge | warm",
+        "cache list | stats | purge | ban | bans | warm",
         "reload",
+        "drain",
         "status",
         "metrics",
         "acme rollover ISSUER",

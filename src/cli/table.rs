@@ -202,7 +202,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
 
 /// The commands for a running server.
 pub(crate) static ADMIN_COMMANDS: &[CommandRow] =
-    &[EXPLAIN, LIST, STATS, PURGE, WARM, RELOAD, STATUS, METRICS, ROLLOVER];
+    &[EXPLAIN, LIST, STATS, PURGE, BAN, BANS, WARM, RELOAD, DRAIN, STATUS, METRICS, ROLLOVER];
 
 pub(super) const EXPLAIN: CommandRow = CommandRow {
     name: "explain",
@@ -270,6 +270,27 @@ pub(super) const PURGE: CommandRow = CommandRow {
     ],
     doc: "drop objects, and print how many",
 };
+pub(super) const BAN: CommandRow = CommandRow {
+    name: "cache ban",
+    usage: "[--json] [--stale] [--vhost NAME]... CONDITION",
+    operand: OperandKind::Text,
+    options: &[
+        JSON,
+        VHOST,
+        flag("--stale", "keep serving it stale while one request refreshes it"),
+        PID,
+    ],
+    doc: "drop each page that meets a condition of Varnish's, when it is next asked for: \
+          req.url, req.http.host, obj.status or obj.http.NAME, one of ==, !=, ~ and !~, and a \
+          value; && joins conditions",
+};
+pub(super) const BANS: CommandRow = CommandRow {
+    name: "cache bans",
+    usage: "[--json]",
+    operand: OperandKind::None,
+    options: &[JSON, PID],
+    doc: "show the bans that not every object in memory has met yet",
+};
 pub(super) const WARM: CommandRow = CommandRow {
     name: "cache warm",
     usage: "[--json] [--concurrency N] [--rate N] [--header 'NAME: VALUE']... [--sitemap \
@@ -300,6 +321,14 @@ pub(super) const RELOAD: CommandRow = CommandRow {
           addresses, certificates and cache zones are new (+), gone (-) or different (~). \
           Addresses and log files are not tried. With --wait, where the configuration has \
           reload_watch: whether it stays in force; the command fails if it was taken back.",
+};
+pub(super) const DRAIN: CommandRow = CommandRow {
+    name: "drain",
+    usage: "[--after SECONDS]",
+    operand: OperandKind::None,
+    options: &[one("--after", "SECONDS", "how long new requests are taken yet; default 5"), PID],
+    doc: "have locations with \"health ready\" answer 503, so that a balancer sends no more, quit \
+          some seconds later as -s quit does, and wait until the last request is answered",
 };
 pub(super) const STATUS: CommandRow = CommandRow {
     name: "status",

@@ -2,12 +2,15 @@
 //! what it would change can be asked for before.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use bolide_base::Instant;
 use bolide_conf::model::{Config, ListenTransport, LogLevel};
 use bolide_conf::{OutlineChange, OutlineChangeKind};
 use bolide_worker::Mail;
 
+use super::change_watch::FileMark;
 use super::figures::ReloadResult;
 use super::taking_back::LastGood;
 use super::{ControlThread, Life};
@@ -110,11 +113,36 @@ impl ControlThread<'_> {
     }
 
     fn try_reload(&mut self) -> Result<(Vec<String>, LastGood), Vec<String>> {
-        let reading = reading::of_file(self.invocation).map_err(|mistakes| {
-            mistakes.warnings.iter().for_each(|text| self.log.write(LogLevel::Warn, text));
-            mistakes.errors
-        })?;
-        self.put_in_force(reading, ReadCertificates::default())
+        let before = self.changes.marks();
+        let reading = match reading::of_file(self.invocation) {
+            Ok(reading) => reading,
+            Err(mistakes) => {
+                mistakes.warnings.iter().for_each(|text| self.log.write(LogLevel::Warn, text));
+                self.watch_files(mistakes.files, before);
+                return Err(mistakes.errors);
+            }
+        };
+        let files = reading.files.iter().map(|(path, _)| path.clone()).collect();
+        let done = self.put_in_force(reading, ReadCertificates::default());
+        self.watch_files(files, before);
+        done
+    }
+
+    /// Watches the files of a configuration that was read, and the certificates in use.
+    pub(super) fn watch_files(&mut self, files: Vec<PathBuf>, before: Vec<FileMark>) {
+        let own = self.invocation.conf.clone();
+        let certificates = self.certificate_ends.files().into_iter();
+        let certificates = certificates.map(|(file, _)| PathBuf::from(file));
+        self.changes.settle(files.into_iter().chain([own]).chain(certificates), before);
+    }
+
+    /// `reload_on_change`
+    pub(super) fn reload_if_changed(&mut self, now: Instant) {
+        let is_wanted = self.config.main.reload_on_change && self.is_reloadable().is_ok();
+        if is_wanted && self.changes.has_changed(now) {
+            self.log.write(LogLevel::Notice, "files have changed");
+            self.reload_by_signal();
+        }
     }
 
     /// Replaces the configuration; returns warnings, and what was in force. Certificates that are

@@ -4,77 +4,41 @@
 //! Owns the bans that an object in memory may not have seen yet. INVARIANT: a ban is pending until
 //! a whole sweep has seen it and no fill is older, so no object from before it escapes.
 
+mod expression;
+mod pattern;
+
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
-
-use pcre2::bytes::Regex;
 
 use crate::key::NamespaceId;
 use crate::object::{Object, ObjectKind};
 use crate::tags::{TagPurge, TagVerdict};
 
+pub use expression::{BanTerm, ban_text, url_parts};
+pub use pattern::{BanKind, ban_error};
+pub(crate) use pattern::{BanPattern, BanSubject};
+
 /// LIMIT: pending bans; one more becomes a purge of everything.
 const BANS_MAX: usize = 64;
-/// LIMIT: bytes of an expression.
-const PATTERN_MAX: usize = 8 * 1024;
 /// Sweeps that have to begin behind a ban: the one under way has not seen it from its start.
 const LAPS: u64 = 2;
 
-/// The field of an object that a ban is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BanField {
-    /// `X-Magento-Tags`
-    Tags,
-    /// `X-Pool`
-    Pool,
-}
-
-impl BanField {
-    const fn name(self) -> &'static [u8] {
-        match self {
-            Self::Tags => b"X-Magento-Tags",
-            Self::Pool => b"X-Pool",
-        }
-    }
-}
-
-/// An expression that bans.
-#[derive(Debug)]
-pub(crate) struct BanPattern {
-    field: BanField,
-    text: Box<[u8]>,
-    regex: Regex,
-}
-
-impl BanPattern {
-    /// Reads an expression; none if it is none, or too long.
-    pub(crate) fn new(field: BanField, text: &[u8]) -> Option<Self> {
-        if text.len() > PATTERN_MAX {
-            return None;
-        }
-        let limit = format!("(*LIMIT_MATCH={})", bolide_base::limits::MATCH_STEPS_MAX);
-        let regex = Regex::new(&(limit + std::str::from_utf8(text).ok()?)).ok()?;
-        Some(Self { field, text: text.into(), regex })
+impl BanSubject for Object {
+    fn url(&self) -> &[u8] {
+        self.url()
     }
 
-    /// Whether it is the one with this text.
-    pub(crate) fn is(&self, field: BanField, text: &[u8]) -> bool {
-        self.field == field && *self.text == *text
+    fn status(&self) -> u16 {
+        self.status()
     }
 
-    /// Whether it is about an object with these fields. What takes too many steps is hit.
-    pub(crate) fn hits<'a>(&self, mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> bool {
-        let name = self.field.name();
-        fields.any(|(text, value)| {
-            text.eq_ignore_ascii_case(name) && self.regex.is_match(value).unwrap_or(true)
-        })
+    fn has_field(&self, name: &[u8], passes: &dyn Fn(&[u8]) -> bool) -> bool {
+        self.iter_fields().any(|(text, value)| text.eq_ignore_ascii_case(name) && passes(value))
     }
-}
 
-/// Whether `text` is an expression that may ban.
-#[must_use]
-pub fn is_ban(field: BanField, text: &[u8]) -> bool {
-    BanPattern::new(field, text).is_some()
+    fn has_tag(&self, _: &dyn Fn(&[u8]) -> bool) -> bool {
+        false
+    }
 }
 
 #[derive(Debug)]
@@ -111,7 +75,7 @@ impl Bans {
         let same = pending.iter().position(|ban| {
             ban.namespace == namespace
                 && ban.how == how
-                && ban.pattern.is(pattern.field, &pattern.text)
+                && ban.pattern.is(pattern.kind(), pattern.text())
         });
         match same {
             Some(at) => (pending[at].generation, pending[at].lap) = (generation, lap),
@@ -141,7 +105,7 @@ impl Bans {
         let newer = pending.iter().filter(|ban| ban.generation > known);
         let own = newer.filter(|ban| ban.namespace == object.namespace());
         let mut verdict = TagVerdict::Good;
-        for ban in own.filter(|ban| ban.pattern.hits(object.iter_fields())) {
+        for ban in own.filter(|ban| ban.pattern.hits(object)) {
             match ban.how {
                 TagPurge::Dead => return TagVerdict::Dead,
                 TagPurge::Stale => verdict = TagVerdict::Stale,
@@ -163,6 +127,16 @@ impl Bans {
         self.count.store(pending.len(), Ordering::Release);
     }
 
+    /// The pending bans: their namespace, kind, text and effect.
+    pub(crate) fn list(&self) -> Vec<(NamespaceId, BanKind, Box<[u8]>, TagPurge)> {
+        let pending = self.pending.read().unwrap_or_else(PoisonError::into_inner);
+        let row = |ban: &Ban| {
+            let (kind, text) = (ban.pattern.kind(), ban.pattern.text());
+            (ban.namespace, kind, text.into(), ban.how)
+        };
+        pending.iter().map(row).collect()
+    }
+
     /// The number of pending bans.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -172,29 +146,12 @@ impl Bans {
 
 #[cfg(test)]
 mod tests {
-    use super::{BANS_MAX, BanField, BanPattern, Bans, is_ban};
+    use super::{BANS_MAX, BanKind, BanPattern, Bans};
     use crate::key::NamespaceId;
     use crate::tags::TagPurge;
 
     fn pattern(text: &str) -> BanPattern {
-        BanPattern::new(BanField::Tags, text.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn an_expression_is_matched_against_its_field() {
-        let fields = |name: &'static [u8], value: &'static [u8]| [(name, value)].into_iter();
-        let ban = pattern("(^|,)cat_p_[0-9]+(,|$)");
-        assert!(ban.hits(fields(b"x-magento-tags", b"a,cat_p_12")));
-        assert!(!ban.hits(fields(b"X-Magento-Tags", b"a,cat_p_x")));
-        assert!(!ban.hits(fields(b"X-Pool", b"cat_p_12")));
-        for text in ["(", "a{2,1}", "[b-a]"] {
-            assert!(!is_ban(BanField::Pool, text.as_bytes()), "{text}");
-        }
-        assert!(!is_ban(BanField::Pool, &[b'a'; 9000]));
-        // What cannot be decided is hit.
-        let slow = pattern("^(a+)+$");
-        let value: &'static [u8] = Box::leak([vec![b'a'; 64], vec![b'b']].concat().into());
-        assert!(slow.hits(fields(b"X-Magento-Tags", value)));
+        BanPattern::new(BanKind::MagentoTags, text.as_bytes()).unwrap()
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl ShardFills {
     pub(crate) fn begin(&mut self, growing: &Arc<GrowingObject>) {
         let hash = growing.key.key().hash;
         if let Some(other) = self.joinable.insert(hash, Arc::clone(growing)) {
+            debug_assert!(!Arc::ptr_eq(&other, growing), "a fill begins once");
             self.superseded.insert(Self::address(&other), other);
         }
     }
@@ -68,6 +69,10 @@ impl ShardFills {
     /// Whether requests were coalesced with this fill until now.
     fn part(&mut self, growing: &Arc<GrowingObject>) -> bool {
         let hash = growing.key.key().hash;
+        debug_assert!(
+            self.joinable.get(&hash).is_none_or(|other| other.key.key().hash == hash),
+            "a fill is listed under its own key"
+        );
         let is_joinable = self.joinable.get(&hash).is_some_and(|other| Arc::ptr_eq(other, growing));
         if is_joinable {
             self.joinable.remove(&hash);

@@ -72,7 +72,7 @@ mod store_index;
 mod tags;
 mod whole;
 
-pub use bans::{BanField, is_ban};
+pub use bans::{BanKind, BanTerm, ban_error, ban_text, url_parts};
 pub use decisions::{DECISIONS_MAX, DecisionClass, DecisionNote, DecisionRecord};
 pub use front::{Front, Memo};
 pub use growing::{Follow, Follower, GrowingObject, GrowthRead, Waited, Waiter, Wakes};

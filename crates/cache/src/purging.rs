@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::bans::{BanField, BanPattern};
+use crate::bans::{BanKind, BanPattern};
 use crate::disk::journal::Echo;
 use crate::disk::{DiskPurgeTarget, Filed};
 use crate::key::{CacheKey, KeyBuilder, NamespaceId, SessionKey};
@@ -74,15 +74,17 @@ impl Store {
             (DiskPurgeTarget::Private, _) => {
                 self.tags.purge_root(namespace, &TagRoot::Private, how, note)
             }
-            (DiskPurgeTarget::Matching(field, text), _) => {
-                let Some(pattern) = BanPattern::new(field, text) else {
-                    return self.carry_out(namespace, scope, DiskPurgeTarget::All, how, echo);
+            (DiskPurgeTarget::Matching(kind, text), _) => {
+                let hit = match BanPattern::new(kind, text) {
+                    Some(ban) if kind == BanKind::Tag => {
+                        Some(self.purge_tags_where(namespace, &ban, how, note))
+                    }
+                    Some(ban) => self.ban(namespace, ban, how, note).then_some(0),
+                    None => None,
                 };
-                let is_pending = self.ban(namespace, pattern, how, note);
-                match is_pending {
-                    true => 0,
-                    false => self.carry_out(namespace, scope, DiskPurgeTarget::All, how, echo),
-                }
+                hit.unwrap_or_else(|| {
+                    self.carry_out(namespace, scope, DiskPurgeTarget::Everything, how, echo)
+                })
             }
             (DiskPurgeTarget::Everything, _) => [DiskPurgeTarget::All, DiskPurgeTarget::Private]
                 .map(|target| self.carry_out(namespace, TagScope::Public, target, how, echo))
@@ -91,17 +93,40 @@ impl Store {
         }
     }
 
-    /// Purges the objects whose `field` matches the expression `text`, each when it is next looked
-    /// at. An expression that is none purges everything.
+    /// Purges the objects that the ban `text` is about: those with such a tag at once, others each
+    /// when it is next looked at. Returns the number of the former. A text that is not of its kind
+    /// purges everything.
     pub fn purge_matching(
         &self,
         namespace: NamespaceId,
-        field: BanField,
+        kind: BanKind,
         text: &[u8],
         how: TagPurge,
-    ) {
-        let target = DiskPurgeTarget::Matching(field, text);
-        self.carry_out(namespace, TagScope::Public, target, how, Echo::First);
+    ) -> u64 {
+        let target = DiskPurgeTarget::Matching(kind, text);
+        self.carry_out(namespace, TagScope::Public, target, how, Echo::First)
+    }
+
+    /// The bans that an object in memory may not have seen yet: namespace, kind, text and effect.
+    #[must_use]
+    pub fn bans(&self) -> Vec<(NamespaceId, BanKind, Box<[u8]>, TagPurge)> {
+        self.tags.bans.list()
+    }
+
+    /// Purges every public tag that the ban is about. Fills in progress, whose tags may not be
+    /// there yet, count as hit.
+    fn purge_tags_where(
+        &self,
+        namespace: NamespaceId,
+        ban: &BanPattern,
+        how: TagPurge,
+        note: impl FnOnce(u64),
+    ) -> u64 {
+        let act = |sequence| {
+            note(sequence);
+            self.index.doom_fills(|own| (own.namespace == namespace).then_some(how));
+        };
+        self.tags.purge_where(namespace, |tag| ban.hits_tag(tag), how, act)
     }
 
     /// Whether the ban is pending; false if there are too many. Fills in progress, whose heads may

@@ -13,7 +13,9 @@
 //! ```
 
 mod asked;
+mod ban;
 mod claims;
+pub(crate) mod controls;
 mod decide;
 mod fresh;
 mod gate;
@@ -27,6 +29,7 @@ mod validate;
 mod zone;
 
 pub use asked::{PurgeRequest, asked_purges};
+pub use ban::asked_bans;
 pub use claims::ForwardedClaim;
 pub use decide::{
     AnswerFacts, AnswerSource, StoreDecision, StoreRefusal, StoreVerdict, decide, is_esi,

@@ -464,6 +464,35 @@ impl TagTable {
         hit
     }
 
+    /// Purges every public tag that `is_meant` selects. An object with several such tags counts for
+    /// each. It visits all tags.
+    pub(crate) fn purge_where(
+        &self,
+        namespace: NamespaceId,
+        is_meant: impl Fn(&[u8]) -> bool,
+        how: TagPurge,
+        note: impl FnOnce(u64),
+    ) -> u64 {
+        let mut start = Vec::with_capacity(8);
+        name(namespace, TagScope::Public, b"", &mut start);
+        debug_assert!(start.ends_with(b"pt"), "no root and no session begins so");
+        self.purge_by(|generation| {
+            note(generation);
+            let mut hit = 0;
+            for stripe in &self.stripes {
+                let map = lock(stripe);
+                let own =
+                    map.iter().filter_map(|(text, id)| Some((text.strip_prefix(&*start)?, id)));
+                for slot in
+                    own.filter(|(tag, _)| is_meant(tag)).filter_map(|(_, id)| self.slot(*id))
+                {
+                    hit += Self::strike(slot, generation, how);
+                }
+            }
+            hit
+        })
+    }
+
     /// Assigns a generation to a purge that `act` executes by other means.
     pub(crate) fn purge_by(&self, act: impl FnOnce(u64) -> u64) -> u64 {
         let _one_at_a_time = lock(&self.recent);

@@ -162,6 +162,21 @@ fn begin(fill: &mut Fill, now: u64) -> Wakes {
     wakes
 }
 
+/// Ends a fill without a response.
+fn give_up(permit: FillPermit, now_ms: u64, chance: &mut Prng) -> Wakes {
+    let until_ms = now_ms + 50;
+    match chance.below(4) {
+        0 => permit.abandon(AbandonReason::Uncacheable { until_ms }),
+        1 => permit.abandon(AbandonReason::Failed { now_ms, rest_until_ms: until_ms }),
+        2 => permit.abandon(AbandonReason::Gone),
+        // Its waiters are found by the next poll.
+        _ => {
+            drop(permit);
+            Wakes::default()
+        }
+    }
+}
+
 struct Waiting {
     follower: Follower,
     target: Target,
@@ -246,18 +261,7 @@ fn live(seed: u64) -> u64 {
             }
             15 if !fills.is_empty() => {
                 let at = chance.below(fills.len() as u64) as usize;
-                let permit = fills.swap_remove(at).permit;
-                let until_ms = now + 50;
-                let reason = match chance.below(4) {
-                    0 => Some(AbandonReason::Uncacheable { until_ms }),
-                    1 => Some(AbandonReason::Failed { now_ms: now, rest_until_ms: until_ms }),
-                    2 => Some(AbandonReason::Gone),
-                    _ => None,
-                };
-                match reason {
-                    Some(reason) => wakes.join(permit.abandon(reason)),
-                    None => drop(permit),
-                }
+                wakes.join(give_up(fills.swap_remove(at).permit, now, &mut chance));
             }
             15 => {}
             16 => world.purge(&store, &mut chance),

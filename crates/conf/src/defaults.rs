@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
-    AccessLog, AccessTarget, Autoindex, AutoindexFormat, BodyFiles, Brotli, CacheSettings, Charset,
-    CharsetOf, CpuAffinity, DavSettings, DocumentRoot, ErrorLog, Events, Expires, ExpiresRule,
-    FileAccess, Gzip, GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable,
-    LimitRules, LimitTerms, LingeringClose, ListInherit, LocationSettings, LogLevel, LogTargetConf,
-    Main, Mapping, Mp4Settings, NextUpstream, OpenFileCache, OriginSettings, Precompressed,
-    Satisfy, ServerSettings, ServerTokens, SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap,
-    Watchdog, Workers, Zstd,
+    AccessLog, AccessTarget, AltSvc, Autoindex, AutoindexFormat, BodyFiles, Brotli, CacheSettings,
+    Charset, CharsetOf, CpuAffinity, DavSettings, DocumentRoot, ErrorLog, Events, Expires,
+    ExpiresRule, FileAccess, Gzip, GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders,
+    KeepaliveDisable, LimitRules, LimitTerms, LingeringClose, ListInherit, LocationSettings,
+    LogLevel, LogTargetConf, Main, Mapping, Mp4Settings, NextUpstream, OpenFileCache,
+    OriginSettings, Precompressed, Satisfy, ServerSettings, ServerTokens, SymlinksConf, TempPath,
+    TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
 };
 use crate::source::LoadOptions;
 use crate::vars::{Template, TemplatePart, Var};
@@ -41,6 +41,7 @@ pub(crate) fn main(options: &LoadOptions) -> Main {
         worker_shutdown_timeout: None,
         worker_watchdog: Watchdog::Log,
         reload_watch: Duration::ZERO,
+        reload_on_change: false,
         working_directory: None,
         error_log: Arc::new(vec![ErrorLog {
             target: LogTargetConf::File(error_log),
@@ -265,6 +266,7 @@ pub(crate) const fn server() -> ServerSettings {
             retry: false,
             gso: true,
             active_connection_id_limit: 2,
+            alt_svc: AltSvc::Listener,
             host_key: None,
         },
     }

@@ -34,6 +34,7 @@ mod geo_ranges;
 mod geoip;
 mod gzip;
 mod headers;
+mod health;
 mod htaccess;
 mod http2;
 mod http3;
@@ -129,6 +130,7 @@ families![
     more_headers::TABLE,
     user_id::TABLE,
     log::TABLE,
+    health::TABLE,
     metrics::TABLE,
     console::TABLE,
     otel::TABLE,

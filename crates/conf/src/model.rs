@@ -68,8 +68,8 @@ pub use limits::{
 };
 pub use listen::{Listen, ListenAddress, ListenId, ListenTransport, SocketOptions, TcpKeepAlive};
 pub use location::{
-    Except, Fallback, Handler, LocationConf, LocationId, Matcher, Return, ReturnBody, TryFiles,
-    WrittenLocation,
+    Except, Fallback, Handler, HealthProbe, LocationConf, LocationId, Matcher, Return, ReturnBody,
+    TryFiles, WrittenLocation,
 };
 pub use log::{
     AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, LogBuffer, LogFileCache, LogFormat,
@@ -89,7 +89,7 @@ pub use proxy::{
 };
 pub use resolver::NameServers;
 pub use rewrite::{FileTest, IfTest, RewriteOp, RewriteRule, SetTarget, Then};
-pub use server::{Http2, Http3, ServerConf, ServerId, ServerName, ServerSettings};
+pub use server::{AltSvc, Http2, Http3, ServerConf, ServerId, ServerName, ServerSettings};
 pub use settings::{
     AddHeader, ApacheDirectory, Autoindex, AutoindexFormat, Charset, CharsetOf, CloseSettings,
     DocumentRoot, ErrorPage, Expires, ExpiresRule, IfModifiedSince, KeepaliveDisable,
@@ -152,6 +152,8 @@ pub struct Main {
     pub worker_watchdog: Watchdog,
     /// `reload_watch`: how long a new configuration is watched after a reload; zero for not.
     pub reload_watch: Duration,
+    /// `reload_on_change`
+    pub reload_on_change: bool,
     /// `working_directory`
     pub working_directory: Option<PathBuf>,
     /// `error_log` of the main block.

@@ -12,6 +12,7 @@ pub(crate) mod error;
 pub(crate) mod esi;
 pub(crate) mod file;
 mod flv;
+mod health;
 pub(crate) mod listing;
 pub(crate) mod memcached;
 mod metrics;

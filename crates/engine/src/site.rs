@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use bolide_conf::model::{self, Config, Http, ListenId, LocationSettings, Looks};
+use bolide_conf::model::{self, Config, HealthProbe, Http, ListenId, LocationSettings, Looks};
 use bolide_geoip::LiveGeoDatabase;
 
 use crate::caching::{CacheNamespaces, Caching};
@@ -27,6 +27,7 @@ use bolide_patterns::Captures;
 mod compile;
 mod databases;
 mod figures;
+mod listening;
 mod passed_fields;
 mod shared;
 
@@ -213,6 +214,8 @@ pub(crate) enum Builtin {
     EmptyGif,
     /// `flv`
     Flv,
+    /// `health`
+    Health(HealthProbe),
     /// `metrics`
     Metrics,
     /// `mp4`

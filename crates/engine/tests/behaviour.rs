@@ -317,6 +317,9 @@ fn alt_svc_is_sent_over_tls_where_quic_listens() {
          server { listen 443 ssl; listen 443 quic; server_name c.test; http3 off; }
          server { listen 443 ssl; listen 443 quic; server_name d.test;
                   add_header Alt-Svc own always; }
+         server { listen 443 ssl; listen 443 quic; server_name f.test; http3_alt_svc off; }
+         server { listen 443 ssl; listen 443 quic; server_name g.test; http3_alt_svc 8443; }
+         server { listen 443 ssl; server_name h.test; http3_alt_svc 8443; }
          server { listen 80; server_name e.test; }",
     );
     let find = |world: &FuzzWorld, port: u16, quic: bool| {
@@ -336,6 +339,9 @@ fn alt_svc_is_sent_over_tls_where_quic_listens() {
     assert_eq!(alt_svc(&mut world, "b.test", "/a.html"), "");
     assert_eq!(alt_svc(&mut world, "c.test", "/a.html"), "");
     assert_eq!(alt_svc(&mut world, "d.test", "/a.html"), "own");
+    assert_eq!(alt_svc(&mut world, "f.test", "/a.html"), "");
+    assert_eq!(alt_svc(&mut world, "g.test", "/a.html"), "h3=\":8443\"; ma=86400");
+    assert_eq!(alt_svc(&mut world, "h.test", "/a.html"), "", "no QUIC listens there");
     let mut head = request(Method::Get, "a.test", "/a.html", &[]);
     head.version = HttpVersion::Http3;
     assert_eq!(world.ask(head).field("Alt-Svc"), "");

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::bans::{BanField, BanPattern};
+use crate::bans::{BanKind, BanPattern, BanSubject};
 use crate::disk::format::{Record, iter_tags};
 use crate::key::Hash;
 use crate::object::ObjectKind;
@@ -33,8 +33,8 @@ pub enum DiskPurgeTarget<'a> {
     Private,
     /// Every object: the targets of earlier purges are unknown.
     Everything,
-    /// Objects whose field matches an expression.
-    Matching(BanField, &'a [u8]),
+    /// Objects that a ban is about.
+    Matching(BanKind, &'a [u8]),
 }
 
 impl<'a> DiskPurgeTarget<'a> {
@@ -47,8 +47,10 @@ impl<'a> DiskPurgeTarget<'a> {
             Self::All => (4, b""),
             Self::Private => (5, b""),
             Self::Everything => (6, b""),
-            Self::Matching(BanField::Tags, text) => (7, text),
-            Self::Matching(BanField::Pool, text) => (8, text),
+            Self::Matching(BanKind::MagentoTags, text) => (7, text),
+            Self::Matching(BanKind::MagentoPool, text) => (8, text),
+            Self::Matching(BanKind::Tag, text) => (9, text),
+            Self::Matching(BanKind::Expression, text) => (10, text),
         }
     }
 
@@ -61,8 +63,10 @@ impl<'a> DiskPurgeTarget<'a> {
             4 => Self::All,
             5 => Self::Private,
             6 => Self::Everything,
-            7 => Self::Matching(BanField::Tags, text),
-            8 => Self::Matching(BanField::Pool, text),
+            7 => Self::Matching(BanKind::MagentoTags, text),
+            8 => Self::Matching(BanKind::MagentoPool, text),
+            9 => Self::Matching(BanKind::Tag, text),
+            10 => Self::Matching(BanKind::Expression, text),
             _ => return None,
         })
     }
@@ -170,7 +174,7 @@ impl Purges {
         let (kind, text) = target.parts();
         match target {
             DiskPurgeTarget::Everything => self.raise(sequence),
-            DiskPurgeTarget::Matching(field, text) => self.ban(field, text, order),
+            DiskPurgeTarget::Matching(kind, text) => self.ban(kind, text, order),
             DiskPurgeTarget::TagsFrom(_) | DiskPurgeTarget::UrlsFrom(_) => {
                 let is_url = matches!(target, DiskPurgeTarget::UrlsFrom(_));
                 let same = self.beginnings.iter_mut().find(|known| {
@@ -208,15 +212,15 @@ impl Purges {
         }
     }
 
-    fn ban(&mut self, field: BanField, text: &[u8], order: &DiskPurge<'_>) {
+    fn ban(&mut self, kind: BanKind, text: &[u8], order: &DiskPurge<'_>) {
         let same = self
             .bans
             .iter_mut()
-            .find(|known| *known.namespace == *order.namespace && known.pattern.is(field, text));
+            .find(|known| *known.namespace == *order.namespace && known.pattern.is(kind, text));
         if let Some(known) = same {
             return known.mark.strike(order.how, order.sequence);
         }
-        let pattern = BanPattern::new(field, text).filter(|_| self.bans.len() < BEGINNINGS_MAX);
+        let pattern = BanPattern::new(kind, text).filter(|_| self.bans.len() < BEGINNINGS_MAX);
         let Some(pattern) = pattern else { return self.raise(order.sequence) };
         debug_assert!(self.bans.len() < BEGINNINGS_MAX, "bans are bounded");
         let mut mark = Mark::default();
@@ -280,7 +284,7 @@ impl Purges {
         };
         let bans = self.bans.iter().filter(|known| *known.namespace == *record.namespace);
         for known in bans.filter(|known| known.mark.verdict(record.sequence) != TagVerdict::Good) {
-            let is_hit = record.kind == ObjectKind::Content && known.pattern.hits(record.fields());
+            let is_hit = record.kind == ObjectKind::Content && known.pattern.hits(record);
             if is_hit {
                 verdict = worse(verdict, known.mark.verdict(record.sequence));
             }
@@ -289,6 +293,25 @@ impl Purges {
             .iter()
             .filter(hits)
             .fold(verdict, |verdict, known| worse(verdict, known.mark.verdict(record.sequence)))
+    }
+}
+
+impl BanSubject for Record<'_> {
+    fn url(&self) -> &[u8] {
+        self.url
+    }
+
+    fn status(&self) -> u16 {
+        self.status
+    }
+
+    fn has_field(&self, name: &[u8], passes: &dyn Fn(&[u8]) -> bool) -> bool {
+        self.fields().any(|(text, value)| text.eq_ignore_ascii_case(name) && passes(value))
+    }
+
+    fn has_tag(&self, passes: &dyn Fn(&[u8]) -> bool) -> bool {
+        iter_tags(self.tags)
+            .any(|(tag, is_public)| (is_public || self.session.is_empty()) && passes(tag))
     }
 }
 

@@ -4,6 +4,7 @@ use bolide_http::cache_groups::{self, Separator};
 use bolide_http::lscache::{CacheScope, PurgeEffect};
 use bolide_http::{FieldMap, forwarded_by};
 
+use crate::bans::BanKind;
 use crate::rules::line_protocol::{LISTS, ORDERS_MAX, PurgeOrder, PurgeTarget};
 
 /// The targets of a `PURGE` request.
@@ -11,8 +12,12 @@ use crate::rules::line_protocol::{LISTS, ORDERS_MAX, PurgeOrder, PurgeTarget};
 pub enum PurgeRequest {
     /// Its own URL.
     Url,
+    /// The URLs of its host that its target matches as a regular expression.
+    UrlsMatching,
     /// The objects with one of these tags.
     Tags(Vec<PurgeOrder>),
+    /// The objects that this text bans.
+    Matching(BanKind, Vec<u8>),
     /// Not supported; the reason is for the client.
     Unclear(Vec<u8>),
 }
@@ -29,10 +34,7 @@ const METHOD: &[u8] = b"X-Purge-Method";
 #[must_use]
 pub fn asked_purges(request: &FieldMap) -> PurgeRequest {
     if let Some(unknown) = request.iter().find(|field| !is_clear(field.text, field.value)) {
-        let mut reason = b"Nothing is purged: the field \"".to_vec();
-        reason.extend_from_slice(unknown.text);
-        reason.extend_from_slice(b"\" is not understood\n");
-        return PurgeRequest::Unclear(reason);
+        return unclear(&[b"the field \"", unknown.text, b"\" is not understood"]);
     }
     let mut orders = None;
     for (field, separator) in LISTS.into_iter().chain([HARD, SOFT]) {
@@ -48,15 +50,35 @@ pub fn asked_purges(request: &FieldMap) -> PurgeRequest {
         let room = ORDERS_MAX + 1 - orders.len();
         orders.extend(cache_groups::names(request, field, separator).take(room).map(order));
         if orders.len() > ORDERS_MAX {
-            return PurgeRequest::Unclear(b"Nothing is purged: too many tags\n".to_vec());
+            return unclear(&[b"too many tags"]);
         }
     }
-    orders.map_or(PurgeRequest::Url, PurgeRequest::Tags)
+    let is_regex = |method: &[u8]| method.eq_ignore_ascii_case(b"regex");
+    let of_url = match request.get_text(METHOD).is_some_and(is_regex) {
+        true => PurgeRequest::UrlsMatching,
+        false => PurgeRequest::Url,
+    };
+    orders.map_or(of_url, PurgeRequest::Tags)
 }
 
-/// Whether a field selects nothing, or something that is supported. A client whose field was
-/// ignored would assume that its purge was done.
+/// A request that purges nothing, and why.
+pub(super) fn unclear(why: &[&[u8]]) -> PurgeRequest {
+    PurgeRequest::Unclear([b"Nothing is purged: ", &why.concat()[..], b"\n"].concat())
+}
+
+/// Whether a field of a `PURGE` selects nothing, or something that is supported.
 fn is_clear(name: &[u8], value: &[u8]) -> bool {
+    if name.eq_ignore_ascii_case(METHOD) {
+        let known = [&b"default"[..], b"exact", b"regex"];
+        return known.iter().any(|known| value.eq_ignore_ascii_case(known));
+    }
+    LISTS.iter().chain([&HARD, &SOFT]).any(|(known, _)| name.eq_ignore_ascii_case(known))
+        || select_nothing(name, value)
+}
+
+/// Whether a field selects nothing. A client whose field was ignored would assume that its purge
+/// was done.
+pub(super) fn select_nothing(name: &[u8], value: &[u8]) -> bool {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     let begins = |known: &[u8]| {
         name.get(..known.len()).is_some_and(|start| start.eq_ignore_ascii_case(known))
@@ -69,12 +91,9 @@ fn is_clear(name: &[u8], value: &[u8]) -> bool {
         return true;
     }
     if is(METHOD) {
-        return [&b"default"[..], b"exact"].iter().any(|known| value.eq_ignore_ascii_case(known));
+        return value.eq_ignore_ascii_case(b"default");
     }
-    LISTS.iter().chain([&HARD, &SOFT]).any(|(known, _)| is(known))
-        || forwarded_by::says_so(name)
-        || begins(b"X-Request")
-        || is(b"X-LSCACHE")
+    forwarded_by::says_so(name) || begins(b"X-Request") || is(b"X-LSCACHE")
 }
 
 #[cfg(test)]
@@ -109,6 +128,7 @@ mod tests {
             assert_eq!(asked(name, "x"), PurgeRequest::Url, "{name}");
         }
         assert_eq!(asked("X-Purge-Method", "default"), PurgeRequest::Url);
+        assert_eq!(asked("X-Purge-Method", "Regex"), PurgeRequest::UrlsMatching);
     }
 
     #[test]
@@ -120,7 +140,6 @@ mod tests {
             ("x-ban-host", "a.test"),
             ("X-Url", "/a"),
             ("X-Magento-Purge-Soft", "1"),
-            ("X-Purge-Method", "regex"),
             ("xkey-purge-all", "1"),
             ("Fastly-Soft-Purge", "1"),
             ("Purge-Cache-Tags", "a"),

@@ -3,6 +3,7 @@
 use bolide_http::{FieldMap, Hops, Name};
 
 use crate::rules::claims;
+use crate::rules::controls::CONTROLS;
 use crate::rules::policy::Mode;
 
 /// Fields of a connection, not of a message (RFC 9110 §7.6.1, RFC 9111 §3.1).
@@ -15,22 +16,6 @@ const OF_CONNECTIONS: &[Name] = &[
     Name::Trailer,
     Name::TransferEncoding,
     Name::Upgrade,
-];
-/// Fields that applications send to the cache alone.
-const CONTROLS: &[&[u8]] = &[
-    b"X-LiteSpeed-Cache-Control",
-    b"X-LiteSpeed-Tag",
-    b"X-LiteSpeed-Purge",
-    b"X-LiteSpeed-Purge2",
-    b"X-LiteSpeed-Vary",
-    b"LSC-Cookie",
-    b"Bolide-Cache-Control",
-    b"Surrogate-Control",
-    b"Surrogate-Key",
-    b"xkey",
-    b"Edge-Cache-Tag",
-    b"X-Cache-Tags",
-    b"X-Magento-Tags",
 ];
 /// Fields and prefixes that only a trusted cache in front may send.
 const FORGERIES: &[&[u8]] =

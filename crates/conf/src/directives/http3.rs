@@ -1,7 +1,8 @@
 //! HTTP/3 and QUIC.
 
 use crate::directive::{Args, Contexts, DirectiveSpec, flag, number, value};
-use crate::reader::{ReadFault, flag as switch, size as bytes};
+use crate::model::AltSvc;
+use crate::reader::{INVALID, ReadFault, flag as switch, size as bytes};
 
 const HS: Contexts = Contexts::HS;
 
@@ -24,6 +25,25 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .doc("The buffer size of a stream.", "http3_stream_buffer_size 64k;")
     .takes("SIZE")
     .without("256k for each stream"),
+    value("http3_alt_svc", HS, Args::ONE, |r, node| {
+        r.server().h3.alt_svc = match node.arg(0) {
+            b"on" => AltSvc::Listener,
+            b"off" => AltSvc::Off,
+            text => {
+                let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+                AltSvc::Port(number.filter(|port| *port != 0).ok_or(INVALID)?)
+            }
+        };
+        Ok(())
+    })
+    .doc(
+        "Whether clients over TLS are told that HTTP/3 is to be had (`Alt-Svc`), and at which \
+         port, if that is not the one that the server listens at: a published port of a container \
+         or a balancer. Where `add_header` sets `Alt-Svc`, that alone is sent.",
+        "http3_alt_svc 443;",
+    )
+    .takes("on | off | PORT")
+    .default("on"),
     flag("quic_retry", HS, |r| &mut r.server().h3.retry)
         .doc("Whether clients must validate their address first (Retry).", "quic_retry on;"),
     flag("quic_gso", HS, |r| &mut r.server().h3.gso)

@@ -89,6 +89,15 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
          Both configurations need the directive.",
         "reload_watch 30s;",
     ),
+    flag("reload_on_change", M, |r| &mut r.main.reload_on_change)
+        .doc(
+            "Whether the server reloads by itself when a file of the configuration or of a \
+             certificate has changed, or a file came into or left their directories. It looks once \
+             a second, and a change counts when it has lasted for two looks. A faulty \
+             configuration is refused, and looked at again when it changes again.",
+            "reload_on_change on;",
+        )
+        .default("off"),
     value("working_directory", M, Args::ONE, |r, node| {
         r.main.working_directory = Some(r.below_prefix(node.arg(0)));
         Ok(())

@@ -102,6 +102,15 @@ pub enum Matcher {
     Named(Arc<[u8]>),
 }
 
+/// What a probe asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthProbe {
+    /// Whether the process answers.
+    Alive,
+    /// Whether it wants new requests.
+    Ready,
+}
+
 /// The handler of a request that arrived at a location.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Handler {
@@ -117,6 +126,8 @@ pub enum Handler {
     EmptyGif,
     /// `flv`
     Flv,
+    /// `health`
+    Health(HealthProbe),
     /// `metrics`
     Metrics,
     /// `mp4`

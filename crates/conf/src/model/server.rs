@@ -96,6 +96,17 @@ pub struct Http2 {
     pub body_preread_size: u32,
 }
 
+/// `http3_alt_svc`: what clients over TCP are told of HTTP/3 (RFC 7838).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AltSvc {
+    /// The port of a QUIC listener of the server.
+    Listener,
+    /// This port, at which clients reach such a listener.
+    Port(u16),
+    /// Nothing.
+    Off,
+}
+
 /// `http3_*` and `quic_*` of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http3 {
@@ -109,6 +120,8 @@ pub struct Http3 {
     pub gso: bool,
     /// `quic_active_connection_id_limit`
     pub active_connection_id_limit: u32,
+    /// `http3_alt_svc`
+    pub alt_svc: AltSvc,
     /// `quic_host_key`: file of the secret for tokens, and the place of the directive.
     pub host_key: Option<(std::path::PathBuf, SourcePlace)>,
 }

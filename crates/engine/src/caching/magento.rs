@@ -78,7 +78,7 @@ pub(super) fn say_asked(fields: &mut FieldMap, cache: &CacheTransaction) {
 /// Whether a purge has an expression that is none.
 pub(super) fn is_unclear(order: &MagentoOrder<'_>) -> bool {
     order.purges.iter().any(|purge| match purge {
-        MagentoPurge::Matching(field, text) => !bolide_cache::is_ban(*field, text),
+        MagentoPurge::Matching(kind, text) => bolide_cache::ban_error(*kind, text).is_some(),
         MagentoPurge::Tags(_) | MagentoPurge::Everything => false,
     })
 }
@@ -86,10 +86,7 @@ pub(super) fn is_unclear(order: &MagentoOrder<'_>) -> bool {
 /// Carries out a purge in all of `spaces`; how many objects it hit, as far as that is known.
 pub(super) fn purge(store: &Store, spaces: &[NamespaceId], order: &MagentoOrder<'_>) -> u64 {
     let in_space = |space: &NamespaceId, purge: &MagentoPurge<'_>| match purge {
-        MagentoPurge::Matching(field, text) => {
-            store.purge_matching(*space, *field, text, order.how);
-            0
-        }
+        MagentoPurge::Matching(kind, text) => store.purge_matching(*space, *kind, text, order.how),
         MagentoPurge::Everything => store.purge_all(*space, order.how),
         MagentoPurge::Tags(tags) => tags
             .iter()

@@ -1,9 +1,12 @@
-//! What drops kept answers besides applications: POST, `PURGE`, `REFRESH`, `fastcgi_cache_purge`.
+//! What drops kept answers besides applications: POST, `PURGE`, `REFRESH`, `BAN`,
+//! `fastcgi_cache_purge`.
 //!
 //! Owns who may and what is said back; what is dropped by an answer is the business of `fill`.
 
-use bolide_cache::rules::{self, PurgeOrder, PurgeRequest, PurgeTarget};
-use bolide_cache::{KeyBuilder, NamespaceId, SessionKey, TagPurge};
+use bolide_cache::rules::{self, Facts, PurgeOrder, PurgeRequest, PurgeTarget};
+use bolide_cache::{
+    BanKind, BanTerm, KeyBuilder, NamespaceId, SessionKey, Store, TagPurge, ban_error, ban_text,
+};
 use bolide_conf::model::cache::{HandedOn, PageCache, Purger, is_allowed};
 use bolide_conf::model::{CachePurge, Satisfy};
 use bolide_http::Method;
@@ -45,7 +48,7 @@ impl CacheTransaction {
         }
     }
 
-    /// `PURGE` and `REFRESH`, and `fastcgi_cache_purge`.
+    /// `PURGE`, `REFRESH` and `BAN`, and `fastcgi_cache_purge`.
     pub(super) fn ordered_purge(
         &mut self,
         request: &Request,
@@ -92,7 +95,7 @@ impl CacheTransaction {
         let is_purge_uri = page.purge_uri.as_ref().is_some_and(|uri| **uri == *path)
             && request.head().fields.get_text(b"X-LiteSpeed-Purge").is_some();
         let how = match method {
-            b"PURGE" => TagPurge::Dead,
+            b"PURGE" | b"BAN" => TagPurge::Dead,
             b"REFRESH" => TagPurge::Stale,
             _ if is_purge_uri => TagPurge::Dead,
             _ => return None,
@@ -108,34 +111,37 @@ impl CacheTransaction {
             return Some(say(answer, request, 200, Vec::new(), site, ctx));
         }
         let store = site.kept()?.store.clone();
-        let asked = match rules::asked_purges(&request.head().fields) {
+        let fields = &request.head().fields;
+        let selected = match method {
+            b"BAN" => rules::asked_bans(fields),
+            _ => rules::asked_purges(fields),
+        };
+        let asked = match selected {
             PurgeRequest::Unclear(reason) if !is_purge_uri => {
                 return Some(say(answer, request, 400, reason, site, ctx));
             }
-            PurgeRequest::Unclear(_) | PurgeRequest::Url => None,
+            PurgeRequest::UrlsMatching if !is_purge_uri => {
+                let text = ban_of_urls(&self.facts(request, site, ctx));
+                let what = (BanKind::Expression, &*text);
+                return Some(ban(answer, request, (&store, space), what, how, site, ctx));
+            }
+            PurgeRequest::Matching(kind, text) => {
+                return Some(ban(answer, request, (&store, space), (kind, &text), how, site, ctx));
+            }
             PurgeRequest::Tags(orders) => Some(orders),
+            PurgeRequest::Unclear(_) | PurgeRequest::UrlsMatching | PurgeRequest::Url => None,
         };
         if page.key.is_some() && !is_purge_uri && asked.is_none() {
             // What is written for keys holds for this request as well; for no other address.
             self.build_key(request, answer, caching, space, site, ctx);
-            let keys = &self.keys;
-            let session = SessionKey::new(&self.session);
-            let own = session.map_or(0, |session| store.purge_url(&keys.private(session), how));
-            let hit = store.purge_url(&keys.public(), how) + own;
+            let hit = purge_key_of_request(&self.keys, &self.session, &store, how);
             return Some(say_processed(answer, request, hit, site, ctx));
         }
         let facts = self.facts(request, site, ctx);
-        let fields = &request.head().fields;
         let orders = match (is_purge_uri, asked) {
-            (true, _) => rules::purges(&caching.policy, Method::Get, 200, fields),
+            (true, _) => rules::purges(&caching.policy, Method::Get, 200, &request.head().fields),
             (false, Some(orders)) => orders,
-            (false, None) => {
-                let order = |scope| {
-                    let target = PurgeTarget::Url(facts.target.into());
-                    PurgeOrder { scope, effect: Lapse::Dead, target }
-                };
-                vec![order(Whose::Public), order(Whose::Private)]
-            }
+            (false, None) => orders_for(facts.target),
         };
         let mut hit = 0;
         for order in orders {
@@ -165,6 +171,49 @@ impl CacheTransaction {
         self.begin_page(request, answer, location, caching, site, ctx)
             .and_then(|space| self.ordered_purge(request, answer, caching, space, site, ctx))
     }
+}
+
+/// Drops what is public under the key of the request, and what its session has there.
+fn purge_key_of_request(keys: &KeyBuilder, session: &[u8], store: &Store, how: TagPurge) -> u64 {
+    let session = SessionKey::new(session);
+    let own = session.map_or(0, |session| store.purge_url(&keys.private(session), how));
+    store.purge_url(&keys.public(), how) + own
+}
+
+/// What drops all copies of an address, public ones and those of the session.
+fn orders_for(target: &[u8]) -> Vec<PurgeOrder> {
+    let order = |scope| {
+        let target = PurgeTarget::Url(target.into());
+        PurgeOrder { scope, effect: Lapse::Dead, target }
+    };
+    vec![order(Whose::Public), order(Whose::Private)]
+}
+
+/// The addresses of its host that a request's target matches (`X-Purge-Method: regex`).
+fn ban_of_urls(facts: &Facts<'_>) -> Vec<u8> {
+    let host = BanTerm("req.http.host", "==", facts.host);
+    ban_text(&[host, BanTerm("req.url", "~", facts.target)])
+}
+
+/// Carries out a ban, and says so; how many objects it hits shows only in time, but of tags.
+fn ban(
+    answer: &mut Answer,
+    request: &Request,
+    (store, space): (&Store, NamespaceId),
+    (kind, text): (BanKind, &[u8]),
+    how: TagPurge,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> NextStep {
+    if let Some(why) = ban_error(kind, text) {
+        let told = format!("Nothing is purged: not a ban: {why}\n");
+        return say(answer, request, 400, told.into_bytes(), site, ctx);
+    }
+    let hit = store.purge_matching(space, kind, text, how);
+    if kind == BanKind::Tag {
+        return say_processed(answer, request, hit, site, ctx);
+    }
+    say(answer, request, 200, b"Ban added\n".to_vec(), site, ctx)
 }
 
 /// A `PURGE` as Magento sends it to Varnish; none if it selects tags as other applications do.

@@ -412,6 +412,7 @@ fn chosen_location(site: &Site, id: LocationIndex) -> Option<Chosen> {
         bolide_conf::model::Handler::Mp4 => "a file, or a part of a video",
         bolide_conf::model::Handler::Flv => "a file, or a video from a byte of it on",
         bolide_conf::model::Handler::EmptyGif => "a GIF of one pixel",
+        bolide_conf::model::Handler::Health(_) => "whether the server is alive or ready",
         bolide_conf::model::Handler::Metrics => "the server's figures, for Prometheus",
         bolide_conf::model::Handler::StubStatus => "the numbers of connections and requests",
     };

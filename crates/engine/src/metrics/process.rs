@@ -2,6 +2,7 @@
 //!
 //! Owns the place between them. Its lock is held for a copy, and no request but a scrape takes it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::rows::RowNames;
@@ -131,11 +132,24 @@ struct SharedState {
     token: String,
     /// Whether requests are counted in any case.
     counts: bool,
+    /// Whether the server wants no new requests, as it is about to end.
+    is_leaving: AtomicBool,
     process: Mutex<ProcessFigures>,
     names: Mutex<RowNames>,
 }
 
 impl SharedFigures {
+    /// From now on the server says that it wants no new requests.
+    pub fn leave(&self) {
+        self.0.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it does.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.0.is_leaving.load(Ordering::Relaxed)
+    }
+
     /// Those of a process with this secret, as text that a header field can have; without one, no
     /// action of the console is carried out.
     #[must_use]

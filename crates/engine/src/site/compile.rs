@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bolide_conf::model::{
-    self, Config, Http, IfModifiedSince, Listen, ListenTransport, LocationSettings, Mapping,
-    Matcher, ServerName, ServerTokens, SymlinksConf,
+    self, Config, Http, IfModifiedSince, LocationSettings, Mapping, Matcher, ServerTokens,
+    SymlinksConf,
 };
 use bolide_conf::vars::{Template, TemplatePart, Var};
 use bolide_http::Name;
 use bolide_http::conditional::ModifiedSince;
 use bolide_http::uri::MergeSlashes;
 
+use super::listening::listening;
 use super::{
-    Builtin, ClientTrust, CompiledLocation, CompiledServer, HeaderRule, Hidden, Listening, Silent,
-    Site, UpstreamPass,
+    Builtin, ClientTrust, CompiledLocation, CompiledServer, HeaderRule, Hidden, Silent, Site,
+    UpstreamPass,
 };
 use crate::caching::{Caching, varying_origin};
 use crate::content::params::ParamPlan;
@@ -25,7 +26,6 @@ use crate::delivery::DeliveryRules;
 use crate::derived::Derived;
 use crate::filter::proxied::Rewriter;
 use crate::media_types::{MediaTypeCache, MediaTypes};
-use crate::names::{NameClaim, ServerNames};
 use crate::pages::{ErrorPages, Signature};
 use crate::phase::rewrite::Op;
 use crate::route::{Precontent, RouteClaim, RouteLevel};
@@ -104,59 +104,6 @@ fn names_body_file(http: &Http) -> bool {
                     })
                 })
         })
-}
-
-fn listening(http: &Http, listen: &Listen, sieves: &mut Sieves) -> Listening {
-    let mut names = ServerNames::new(listen.default_server.0);
-    for &id in &listen.servers {
-        names.present(id.0);
-        for name in &http.server(id).names {
-            for claim in claims(http, name) {
-                names.claim(claim, id.0);
-            }
-        }
-    }
-    let mut alt_svc = Vec::new();
-    if listen.tls && listen.transport == ListenTransport::Tcp {
-        let ports = quic_ports(http, listen.address.port());
-        for &id in listen.servers.iter().filter(|id| http.server(**id).http3) {
-            if let Some(port) = ports.get(&id) {
-                let text = format!("h3=\":{port}\"; ma=86400");
-                alt_svc.push((id.0, text.into_bytes().into_boxed_slice()));
-            }
-        }
-    }
-    alt_svc.sort_unstable_by_key(|(server, _)| *server);
-    Listening { names: names.seal(sieves), alt_svc: alt_svc.into() }
-}
-
-/// The port of a QUIC listener by server: `preferred` if there is one, else the first.
-fn quic_ports(http: &Http, preferred: u16) -> HashMap<model::ServerId, u16> {
-    let mut ports = HashMap::new();
-    for listen in http.listens.iter().filter(|listen| listen.transport == ListenTransport::Quic) {
-        let port = listen.address.port();
-        for &id in &listen.servers {
-            let known = ports.entry(id).or_insert(port);
-            if port == preferred {
-                *known = port;
-            }
-        }
-    }
-    ports
-}
-
-fn claims(http: &Http, name: &ServerName) -> Vec<NameClaim> {
-    let boxed = |text: &str| text.as_bytes().into();
-    match name {
-        ServerName::Exact(text) => vec![NameClaim::Exact(boxed(text))],
-        ServerName::Suffix(text) => vec![NameClaim::Suffix(boxed(text))],
-        ServerName::SuffixOrSelf(text) => vec![
-            NameClaim::Exact(boxed(text.strip_prefix('.').unwrap_or(text))),
-            NameClaim::Suffix(boxed(text)),
-        ],
-        ServerName::Prefix(text) => vec![NameClaim::Prefix(boxed(text))],
-        ServerName::Regex(regex) => vec![NameClaim::Regex(CapturePattern::new(regex, &http.named))],
-    }
 }
 
 fn server(http: &Http, conf: &model::ServerConf, sieves: &mut Sieves) -> CompiledServer {
@@ -357,6 +304,21 @@ fn name_tests(http: &Http, all: &mut [CompiledLocation]) {
     }
 }
 
+/// What answers by itself where this is configured.
+const fn builtin(handler: &model::Handler) -> Option<Builtin> {
+    match handler {
+        model::Handler::Admin => Some(Builtin::Admin),
+        model::Handler::Console => Some(Builtin::Console),
+        model::Handler::EmptyGif => Some(Builtin::EmptyGif),
+        model::Handler::Flv => Some(Builtin::Flv),
+        model::Handler::Health(probe) => Some(Builtin::Health(*probe)),
+        model::Handler::Metrics => Some(Builtin::Metrics),
+        model::Handler::Mp4 => Some(Builtin::Mp4),
+        model::Handler::StubStatus => Some(Builtin::StubStatus),
+        model::Handler::Pass(_) | model::Handler::Static => None,
+    }
+}
+
 fn location(
     conf: &model::LocationConf,
     http: &Http,
@@ -395,16 +357,7 @@ fn location(
         settings: settings.clone(),
         internal: conf.internal,
         except: conf.except.clone().map(Box::new),
-        builtin: match conf.handler {
-            model::Handler::Admin => Some(Builtin::Admin),
-            model::Handler::Console => Some(Builtin::Console),
-            model::Handler::EmptyGif => Some(Builtin::EmptyGif),
-            model::Handler::Flv => Some(Builtin::Flv),
-            model::Handler::Metrics => Some(Builtin::Metrics),
-            model::Handler::Mp4 => Some(Builtin::Mp4),
-            model::Handler::StubStatus => Some(Builtin::StubStatus),
-            model::Handler::Pass(_) | model::Handler::Static => None,
-        },
+        builtin: builtin(&conf.handler),
         program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
         guarded: keeps_out || turns_on_client || !settings.real_ip.from.is_empty(),
         turns_on_client,

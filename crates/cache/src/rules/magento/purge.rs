@@ -5,7 +5,7 @@
 
 use bolide_http::FieldMap;
 
-use crate::bans::BanField;
+use crate::bans::BanKind;
 use crate::rules::line_protocol::ORDERS_MAX;
 use crate::tags::TagPurge;
 
@@ -19,7 +19,7 @@ pub enum MagentoPurge<'a> {
     /// The objects with one of these tags.
     Tags(Vec<&'a [u8]>),
     /// The objects whose field matches.
-    Matching(BanField, &'a [u8]),
+    Matching(BanKind, &'a [u8]),
     /// All objects.
     Everything,
 }
@@ -39,7 +39,7 @@ pub fn magento_purge(fields: &FieldMap) -> Option<MagentoOrder<'_>> {
     let patterns = fields.all_text(b"X-Magento-Tags-Pattern").map(of_tags);
     let pools = fields.all_text(b"X-Pool").map(|pool| match pool {
         b".*" => MagentoPurge::Everything,
-        _ => MagentoPurge::Matching(BanField::Pool, pool),
+        _ => MagentoPurge::Matching(BanKind::MagentoPool, pool),
     });
     let purges: Vec<_> = patterns.chain(pools).collect();
     if purges.is_empty() {
@@ -56,7 +56,7 @@ fn of_tags(pattern: &[u8]) -> MagentoPurge<'_> {
     match pattern {
         b".*" => MagentoPurge::Everything,
         _ if push_tags(pattern, &mut tags) => MagentoPurge::Tags(tags),
-        _ => MagentoPurge::Matching(BanField::Tags, pattern),
+        _ => MagentoPurge::Matching(BanKind::MagentoTags, pattern),
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{MagentoPurge, magento_purge};
-    use crate::bans::BanField;
+    use crate::bans::BanKind;
     use crate::tags::TagPurge;
 
     fn fields(rows: &[(&str, &str)]) -> FieldMap {
@@ -126,7 +126,7 @@ mod tests {
                 Some(tags.iter().map(|tag| String::from_utf8_lossy(tag).into_owned()).collect())
             }
             [MagentoPurge::Everything] => (pattern == ".*").then(Vec::new),
-            [MagentoPurge::Matching(BanField::Tags, text)] => {
+            [MagentoPurge::Matching(BanKind::MagentoTags, text)] => {
                 assert_eq!(*text, pattern.as_bytes());
                 None
             }
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(magento_purge(&fields(&[("Host", "a"), ("X-Magento-Purge-Soft", "1")])), None);
         let soft = fields(&[("X-Pool", "web"), ("X-Magento-Purge-Soft", "1")]);
         let order = magento_purge(&soft).unwrap();
-        let pool = MagentoPurge::Matching(BanField::Pool, b"web");
+        let pool = MagentoPurge::Matching(BanKind::MagentoPool, b"web");
         assert_eq!((order.purges, order.how), (vec![pool.clone()], TagPurge::Stale));
         let list = ("X-Magento-Tags-Pattern", "((^|,)a(,|$))");
         let all = fields(&[list, ("X-Pool", "web"), ("X-Magento-Tags-Pattern", ".*")]);
