@@ -35,7 +35,9 @@ fn variables_have_values_over_each_protocol() {
         let scheme = if url.starts_with("https") { scheme } else { "http" };
         let wanted = format!("{scheme}|{version}|{h2}|{h3}|GET|/hello.txt|b=1&A=2&a=3");
         assert_eq!(reply.header("v"), Some(&*wanted), "{proto:?}");
-        let stays = if proto == Proto::H1 { "keep-alive" } else { "close" };
+        // As in nginx, a stream of HTTP/3 says it, too.
+        let is_kept = matches!(proto, Proto::H1 | Proto::H3);
+        let stays = if is_kept { "keep-alive" } else { "close" };
         assert_eq!(reply.header("c"), Some(&*format!("1|.|{stays}|")), "{proto:?}");
         let host = reply.header("h").unwrap();
         assert_eq!(host, format!("localhost|1, 2|2 |2|14|{hostname}"), "{proto:?}");

@@ -591,6 +591,17 @@ impl CompressedFile {
     }
 }
 
+/// A representation of which ranges were asked that it does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnsatisfiedRange {
+    /// Its bytes.
+    pub(crate) length: u64,
+    /// When it changed, in seconds since 1970.
+    pub(crate) modified_at: Option<u64>,
+    /// Whether another client may get it in another coding.
+    pub(crate) varies: bool,
+}
+
 /// An answer in the making. Its buffers are kept between requests.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
@@ -630,6 +641,12 @@ pub(crate) struct Answer {
     pub(crate) object: Option<std::sync::Arc<bolide_cache::Object>>,
     /// The address of a redirect; empty if there is none.
     pub(crate) location: Vec<u8>,
+    /// Whether there is a redirect, though to nowhere: its `Location` is empty.
+    pub(crate) is_to_nowhere: bool,
+    /// How many bytes of it stand before a path of ours.
+    pub(crate) location_origin: usize,
+    /// Whether it stands for one that the client's conditions ruled out.
+    pub(crate) fails_condition: bool,
     /// Without an address a redirect has no `Location`, not an empty one: it is the last word of
     /// `try_files`.
     pub(crate) is_without_location: bool,
@@ -641,8 +658,8 @@ pub(crate) struct Answer {
     pub(crate) scratch: Vec<u8>,
     /// For ranges.
     pub(crate) ranges: Vec<ByteRange>,
-    /// Bytes of the file of which impossible ranges were asked.
-    pub(crate) unsatisfied: Option<u64>,
+    /// Of what impossible ranges were asked.
+    pub(crate) unsatisfied: Option<UnsatisfiedRange>,
     /// Whether a compressed form was waited for already.
     pub(crate) waited_for_form: bool,
     /// What was found about its charset when its type was written.
@@ -677,7 +694,9 @@ impl Answer {
     #[inline]
     pub(crate) fn forget_draft(&mut self) {
         self.location.clear();
+        (self.location_origin, self.is_to_nowhere) = (0, false);
         (self.is_without_location, self.is_own_page) = (false, false);
+        self.fails_condition = false;
         self.challenge.clear();
         self.unsatisfied = None;
         self.waited_for_form = false;
@@ -707,7 +726,9 @@ impl Answer {
             // As in nginx, `error_page ... =200` says what is logged, also of a part of its page.
             (0, 206 | 304 | 416) if self.forced_status == 200 => 200,
             (0, status) => status,
-            (bare, _) => bare,
+            // As in nginx, what an error page forces counts more than how it went.
+            (bare, _) if self.forced_status == 0 => bare,
+            _ => self.forced_status,
         }
     }
 

@@ -411,16 +411,15 @@ fn push_circumstances(
         out.extend_from_slice(&request.head().line);
         out.push(b'"');
     }
-    let within = match request.role.auth() {
-        Some(question) => Some(&question.uri[..]),
-        None => request.role.is_inside().then_some(&request.uri[..]),
-    };
-    if let Some(uri) = within {
+    if request.role.auth().is_some() || request.role.is_inside() {
+        let uri = &request.uri;
         out.extend_from_slice(b", subrequest: \"");
         out.extend_from_slice(uri);
         out.push(b'"');
     }
-    if let Some((scheme, peer)) = origin {
+    let last = request.last_origin.borrow();
+    let last = last.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
+    if let Some((scheme, peer)) = origin.or(last) {
         push_origin(scheme, peer, &request.origin_target, out);
     }
 }

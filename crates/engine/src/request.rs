@@ -20,7 +20,7 @@ use crate::route::LocationIndex;
 use crate::site::SiteRef;
 use crate::subrequest::{Lineage, RequestRole, Slicing, Subrequest, SubrequestPlace};
 use crate::tracing::decision::TraceDecision;
-use crate::vars::RealRoot;
+use crate::vars::{FirstValues, RealRoot};
 use bolide_patterns::{Captures, MatchFailure};
 
 /// Something that went wrong while a variable was evaluated.
@@ -38,6 +38,8 @@ pub(crate) enum RequestNote {
     Notice(Vec<u8>),
     /// A line for the log that is more than an error.
     Critical(Vec<u8>),
+    /// A line for the log about what should not be possible.
+    Alert(Vec<u8>),
 }
 
 /// A request in work. Its buffers are kept between requests.
@@ -74,6 +76,8 @@ pub(crate) struct Request {
     pub(crate) notes: RefCell<Vec<RequestNote>>,
     /// Variables that are being evaluated on behalf of one another.
     pub(crate) depth: Cell<u8>,
+    /// What variables were worth that are evaluated once.
+    pub(crate) first_values: RefCell<FirstValues>,
     /// Memory for values on their way.
     pub(crate) spare: RefCell<Vec<Vec<u8>>>,
     /// Where the location's root leads, if a variable may want to know.
@@ -88,6 +92,8 @@ pub(crate) struct Request {
     pub(crate) rewritten_here: bool,
     /// Whether groups of an encoded path are encoded again when they are read.
     pub(crate) encodes_groups: bool,
+    /// Whether not even its first line could be read.
+    pub(crate) is_unread: bool,
     /// Whether its path may have dot segments, since the configuration made it.
     pub(crate) has_dots: bool,
     /// Whether the request arrived at its location through the server itself.
@@ -121,6 +127,9 @@ pub(crate) struct Request {
     pub(crate) proxy_url: Option<Arc<bolide_conf::model::ProxyUrl>>,
     /// Path and query that an HTTP origin was asked for; empty if none was asked.
     pub(crate) origin_target: Vec<u8>,
+    /// The origin that was asked last, with the protocol's name: lines of the error log name it to
+    /// the end of the request, unless another one is to be asked.
+    pub(crate) last_origin: RefCell<Option<(&'static str, Arc<str>)>>,
     /// On whose behalf it is answered.
     pub(crate) role: RequestRole,
     /// What the fragments of its answer share, if it has some and is none itself.
@@ -191,13 +200,14 @@ impl Request {
         self.drop_args();
         self.captures.get_mut().clear();
         self.notes.get_mut().clear();
+        self.first_values.get_mut().clear();
         self.depth.set(0);
         self.is_undecided.set(false);
         self.limit_rate.set(None);
         self.tracing = TraceDecision::default();
         self.uri_changed = false;
         self.rewritten_here = false;
-        self.has_dots = false;
+        (self.has_dots, self.is_unread) = (false, false);
         self.encodes_groups = false;
         self.internal = false;
         (self.in_error_page, self.stands_in) = (false, false);
@@ -210,6 +220,7 @@ impl Request {
         self.proxy_url = None;
         self.htaccess = None;
         self.origin_target.clear();
+        self.last_origin.take();
         self.role = RequestRole::Client;
         self.own_lineage = None;
         self.is_vouched_for = false;
@@ -236,9 +247,9 @@ impl Request {
         self.held.as_mut().is_some_and(|head| std::mem::take(&mut head.expects_continue))
     }
 
-    /// The fields, for edits.
-    pub(crate) fn fields_mut(&mut self) -> Option<&mut FieldMap> {
-        self.held.as_mut().map(|head| &mut head.fields)
+    /// The head, for edits.
+    pub(crate) fn head_mut(&mut self) -> Option<&mut RequestHead> {
+        self.held.as_deref_mut()
     }
 
     /// The host by which its answer is known: what the client asked for.
@@ -253,14 +264,6 @@ impl Request {
         }
         if bolide_http::host::normalise(field, &mut self.host).is_err() {
             self.host.clear();
-        }
-    }
-
-    /// Sets the method's text.
-    pub(crate) fn set_method_text(&mut self, text: &[u8]) {
-        if let Some(head) = &mut self.held {
-            head.method_text.clear();
-            head.method_text.extend_from_slice(text);
         }
     }
 

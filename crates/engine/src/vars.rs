@@ -4,7 +4,8 @@
 
 mod browsers;
 mod date;
-mod file_names;
+pub(crate) mod file_names;
+mod first_values;
 mod proxy_protocol;
 mod real_root;
 mod sent;
@@ -31,6 +32,7 @@ use crate::credentials::push_basic;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
+pub(crate) use first_values::FirstValues;
 pub(crate) use real_root::RealRoot;
 
 /// Everything a variable may look at.
@@ -155,22 +157,20 @@ impl<'a> VariableScope<'a> {
         {
             return found;
         }
-        self.write_request(var, out)
-            .or_else(|| self.write_answer(var, out))
-            .or_else(|| self.write_conn(var, out))
-            .or_else(|| self.write_tls(var, out))
-            .or_else(|| self.write_proxy_protocol(var, out))
-            .or_else(|| self.write_origin(var, out))
-            .or_else(|| self.write_trace(var, out))
-            .unwrap_or(VariableValue::No)
+        if first_values::is_kept(var) {
+            return write_first(self, var, out);
+        }
+        evaluate(self, var, out)
     }
 
     fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let request = self.request;
         let head = request.head();
         Some(match var {
+            // Of a first line that could not be read there is none.
+            Var::Uri if request.is_unread && request.uri.is_empty() => VariableValue::No,
             Var::Uri => text(out, &request.uri),
-            Var::RequestUri => text(out, &head.target),
+            Var::RequestUri => maybe(out, (!head.target.is_empty()).then_some(&head.target)),
             Var::Args => maybe(out, request.args.as_deref()),
             Var::IsArgs => text(out, if request.args().is_empty() { b"" } else { b"?" }),
             Var::Arg(name) => maybe(out, argument(request.args(), name.as_bytes())),
@@ -224,17 +224,20 @@ impl<'a> VariableScope<'a> {
             Var::RequestTime => {
                 millis(out, self.now.unix_millis.saturating_sub(request.started.unix_millis))
             }
-            Var::RequestFilename => request_filename(self, out),
+            Var::RequestFilename => self.request_filename(out),
             Var::DocumentRoot => {
                 self.push_root(self.location(), out);
                 VariableValue::Yes
             }
             Var::RealpathRoot => self.write_real_root(out),
             Var::RemoteUser => remote_user(&head.fields, out),
-            Var::ServerProtocol if head.version == HttpVersion::Http09 => VariableValue::No,
+            // Of a line that could not be read nothing is known.
+            Var::ServerProtocol if request.is_unread || head.version == HttpVersion::Http09 => {
+                VariableValue::No
+            }
             Var::ServerProtocol => text(out, head.version.text().as_bytes()),
             Var::ServerName => text(out, self.site.server(request.server).name.as_bytes()),
-            Var::Http2 => text(out, self.http2()),
+            Var::Http2 => text(out, http2(head.version, self.conn.scheme)),
             Var::Http3 => text(out, if head.version == HttpVersion::Http3 { b"h3" } else { b"" }),
             Var::Capture(index) => {
                 maybe(out, request.captures.borrow().numbered(usize::from(*index)))
@@ -256,27 +259,26 @@ impl<'a> VariableScope<'a> {
         })
     }
 
-    fn http2(&self) -> &'static [u8] {
-        match (self.request.head().version, self.conn.scheme) {
-            (HttpVersion::Http2, Scheme::Https) => b"h2",
-            (HttpVersion::Http2, Scheme::Http) => b"h2c",
-            _ => b"",
-        }
-    }
-
     fn write_answer(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let answer = self.answer;
         Some(match var {
             Var::Status => {
                 // As in nginx, a request without version has this status before it has one.
                 let early = u16::from(self.request.head().version == HttpVersion::Http09) * 9;
-                push_status(out, answer.logged_status().max(early));
+                // As in nginx, ranges are cut behind what the configuration adds.
+                let is_cut = !answer.ranges.is_empty() && answer.head.status == 206
+                    || answer.unsatisfied.is_some();
+                let status = match self.sent {
+                    Some(_) if is_cut => 200,
+                    _ => answer.logged_status(),
+                };
+                push_status(out, status.max(early));
                 VariableValue::Yes
             }
             Var::BodyBytesSent => number(out, answer.body_sent),
             Var::BytesSent => number(out, answer.body_sent + answer.head_sent),
             Var::RequestCompletion => {
-                let is_told = answer.is_complete && !self.is_in_parts();
+                let is_told = answer.is_complete && !answer.fails_condition && !self.is_in_parts();
                 text(out, if is_told { b"OK" } else { b"" })
             }
             Var::SentField(name) => self.write_sent(name, out),
@@ -328,22 +330,46 @@ impl<'a> VariableScope<'a> {
     }
 }
 
+/// The name of HTTP/2, where it is spoken.
+const fn http2(version: HttpVersion, scheme: Scheme) -> &'static [u8] {
+    match (version, scheme) {
+        (HttpVersion::Http2, Scheme::Https) => b"h2",
+        (HttpVersion::Http2, Scheme::Http) => b"h2c",
+        _ => b"",
+    }
+}
+
+/// Appends what `var` was worth when it was read first.
+fn write_first(scope: &VariableScope<'_>, var: &Var, out: &mut Vec<u8>) -> VariableValue {
+    if let Some(value) = scope.request.first_values.borrow().find(var) {
+        return maybe(out, value);
+    }
+    let start = out.len();
+    let found = evaluate(scope, var, out);
+    let value = (found == VariableValue::Yes).then(|| &out[start..]);
+    scope.request.first_values.borrow_mut().keep(var, value);
+    found
+}
+
+/// Appends what `var` is worth now.
+fn evaluate(scope: &VariableScope<'_>, var: &Var, out: &mut Vec<u8>) -> VariableValue {
+    scope
+        .write_request(var, out)
+        .or_else(|| scope.write_answer(var, out))
+        .or_else(|| scope.write_conn(var, out))
+        .or_else(|| scope.write_tls(var, out))
+        .or_else(|| scope.write_proxy_protocol(var, out))
+        .or_else(|| scope.write_origin(var, out))
+        .or_else(|| scope.write_trace(var, out))
+        .unwrap_or(VariableValue::No)
+}
+
 /// `http` or `https`.
 pub(crate) const fn scheme(scheme: Scheme) -> &'static [u8] {
     match scheme {
         Scheme::Http => b"http",
         Scheme::Https => b"https",
     }
-}
-
-/// What of a rewritten path belongs to an alias cannot be told.
-fn request_filename(scope: &VariableScope<'_>, out: &mut Vec<u8>) -> VariableValue {
-    let location = scope.location();
-    if scope.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
-        return VariableValue::No;
-    }
-    scope.push_path(location, &scope.request.uri, out);
-    VariableValue::Yes
 }
 
 fn text(out: &mut Vec<u8>, value: &[u8]) -> VariableValue {

@@ -9,6 +9,7 @@ TABLES = (
     "identity",
     "limiting",
     "logs",
+    "moments",
     "post_action",
     "rewriting",
     "bodies",

@@ -35,6 +35,7 @@ use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
 use crate::filter::esi::assembles;
 use crate::filter::headers::range_date;
+use crate::filter::passed_fields::fields_of_unsatisfied;
 use crate::filter::slice::{FirstSlice, first_slice};
 use crate::filter::upstream_response::{PassedHead, advertises_ranges, hear_rate};
 use crate::media_types::MediaType;
@@ -159,7 +160,12 @@ impl CacheTransaction {
         };
         let delivery = match answer.deliver(request, &representation) {
             Ok(delivery) => delivery,
-            Err(next) => return next,
+            Err(next) => {
+                if answer.unsatisfied.is_some() && !is_page(location) {
+                    answer.carried = fields_of_unsatisfied(head, location);
+                }
+                return next;
+            }
         };
         let (body, is_final) = match form {
             CodedForm::Coded(bytes) => (Some(bytes), true),

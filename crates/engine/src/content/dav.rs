@@ -278,6 +278,7 @@ impl Answer {
         bolide_http::escape::push_uri(&mut path, &request.uri, bolide_http::escape::UriPart::Path);
         let mut address = std::mem::take(&mut self.location);
         push_absolute(&VariableScope::new(request, self, site, ctx), &path, &mut address);
+        self.location_origin = address.len() - path.len();
         self.location = address;
     }
 }

@@ -2,7 +2,7 @@
 
 use bolide_conf::model::{ErrorPage, Overwrite};
 use bolide_htaccess::ErrorAnswer;
-use bolide_http::Method;
+use bolide_http::{HttpVersion, Method};
 
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
@@ -25,8 +25,8 @@ impl Request {
     /// Gives a name to the method of a request that came without any, and is answered by another
     /// location.
     fn name_method(&mut self) {
-        if self.head().method_text.is_empty() {
-            self.set_method_text(b"GET");
+        if let Some(head) = self.head_mut().filter(|head| head.method_text.is_empty()) {
+            head.method_text.extend_from_slice(b"GET");
         }
     }
 
@@ -100,6 +100,10 @@ impl Answer {
             Overwrite::Target => 0,
             Overwrite::Status(status) => status,
         };
+        if self.forced_status != 0 {
+            // A `return` has noted what it is.
+            self.head.status = 0;
+        }
         let mut target = std::mem::take(&mut self.scratch);
         target.clear();
         VariableScope::new(request, self, site, ctx).expand(&page.target, &mut target);
@@ -114,10 +118,13 @@ impl Answer {
             Some(b'@') => request.enter_named(&target, site, ctx),
             _ => {
                 self.location.clear();
-                self.is_without_location = false;
+                (self.location_origin, self.is_without_location) = (0, false);
                 self.location.extend_from_slice(&target);
-                let forced = self.forced_status;
-                NextStep::Page(if is_redirect(forced) { forced } else { 302 })
+                self.is_to_nowhere = false;
+                NextStep::Page(match page.overwrite {
+                    Overwrite::Status(status) if is_redirect(status) => status,
+                    _ => 302,
+                })
             }
         };
         self.scratch = target;
@@ -139,10 +146,10 @@ impl Answer {
         let location = site.location(request.location);
         let mut page = site.pages(location.signature).of(status);
         let shown = shown_status(status);
-        let target = std::mem::take(&mut self.location);
-        let has_target = !target.is_empty() || is_redirect(shown) && !self.is_without_location;
+        let is_blank = self.location.is_empty() && is_redirect(shown) && !self.is_without_location;
         let mut draft =
-            HeadDraft { location: has_target.then_some(&target[..]), ..HeadDraft::default() };
+            HeadDraft { location: is_blank.then_some(&b""[..]), ..HeadDraft::default() };
+        draft.varies = self.unsatisfied.is_some_and(|range| range.varies);
         let html = location.kinds.html();
         // As in nginx, `add_header` sees the length of the page before it is compressed.
         self.head.status = shown;
@@ -156,7 +163,6 @@ impl Answer {
             page = compress_text(request, self, html, shown, page, &mut draft, location);
             self.fill_typed(request, html, shown, &draft, site, ctx);
         }
-        self.location = target;
         tell_failed(request, self, cache, location);
         self.push_unsatisfied();
         // As in nginx, the status of an error stays with what `post_action` does behind it.
@@ -190,7 +196,7 @@ fn error_document(
         }
         ErrorAnswer::Elsewhere(address) => {
             answer.location.clear();
-            answer.is_without_location = false;
+            (answer.location_origin, answer.is_without_location) = (0, false);
             answer.location.extend_from_slice(&address);
             NextStep::Page(302)
         }
@@ -224,7 +230,8 @@ impl Request {
                 out.extend_from_slice(
                     b"rewrite or internal redirection cycle while internally redirecting to \"",
                 );
-                out.extend_from_slice(target);
+                let end = memchr::memchr(b'?', target).unwrap_or(target.len());
+                out.extend_from_slice(&target[..end]);
                 out.push(b'"');
             });
             return NextStep::Fail(500);
@@ -248,6 +255,19 @@ impl Request {
                 );
                 out.extend_from_slice(name);
                 out.push(b'"');
+            });
+            return NextStep::Fail(500);
+        }
+        if self.uri.is_empty() {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"empty URI in redirect to named location \"");
+                out.extend_from_slice(name);
+                // Only a request without a target leaves none.
+                out.extend_from_slice(match self.head().version {
+                    HttpVersion::Http2 => b"\"",
+                    HttpVersion::Http3 => b"\" while reading client request",
+                    _ => b"\" while reading client request line",
+                });
             });
             return NextStep::Fail(500);
         }

@@ -29,6 +29,7 @@ use crate::phase::access::found;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
+use crate::vars::file_names::alias_complaint;
 
 /// What is known of a path.
 pub(crate) enum FileLookup {
@@ -364,15 +365,7 @@ impl FileSearch {
                 NextStep::Step(RequestStep::Index(index + 1))
             }
             FileLookup::Failed(OpenFailure::NotFound) => {
-                self.path.push(b'/');
-                // nginx names the index that it looked for.
-                if let Some(template) = location.settings.index.get(index) {
-                    let mut name = std::mem::take(&mut answer.scratch);
-                    name.clear();
-                    VariableScope::new(request, answer, site, ctx).expand(template, &mut name);
-                    self.path.extend_from_slice(&name);
-                    answer.scratch = name;
-                }
+                self.name_index(request, answer, index, site, ctx);
                 self.log_index(request, OpenFailure::NotFound, site, ctx);
                 NextStep::Fail(404)
             }
@@ -381,6 +374,7 @@ impl FileSearch {
                 NextStep::Fail(500)
             }
             FileLookup::File(_) | FileLookup::Other => {
+                self.name_index(request, answer, index, site, ctx);
                 let path = &self.path;
                 log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
                     out.push(b'"');
@@ -389,6 +383,25 @@ impl FileSearch {
                 });
                 NextStep::Fail(500)
             }
+        }
+    }
+
+    /// Makes the path that of an index: nginx's lines name the one that it looked for.
+    fn name_index(
+        &mut self,
+        request: &Request,
+        answer: &mut Answer,
+        index: usize,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) {
+        self.map_path(request, answer, site, ctx);
+        if let Some(template) = site.location(request.location).settings.index.get(index) {
+            let mut name = std::mem::take(&mut answer.scratch);
+            name.clear();
+            VariableScope::new(request, answer, site, ctx).expand(template, &mut name);
+            self.path.extend_from_slice(&name);
+            answer.scratch = name;
         }
     }
 
@@ -503,6 +516,7 @@ impl Answer {
         let mut address = std::mem::take(&mut self.location);
         address.clear();
         push_absolute(&VariableScope::new(request, self, site, ctx), path, &mut address);
+        self.location_origin = address.len() - path.len();
         self.location = address;
     }
 }
@@ -658,12 +672,7 @@ fn settle_on(request: &mut Request, name: &[u8], candidate: &TryFile, location: 
 /// As in nginx: what of a rewritten path belongs to the location cannot be told.
 #[cold]
 pub(super) fn alias_rewritten(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-    let http = site.http();
-    let location = http.and_then(|http| http.locations.get(request.location as usize));
-    log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
-        out.extend_from_slice(b"\"alias\" cannot be used in location \"");
-        out.extend_from_slice(location.map_or(&b""[..], |location| &location.name));
-        out.extend_from_slice(b"\" where URI was rewritten");
-    });
+    let line = alias_complaint(request, site);
+    log_lines::error(request, site, ctx, LogLevel::Alert, |out| out.extend_from_slice(&line));
     NextStep::Fail(500)
 }

@@ -199,7 +199,7 @@ pub(crate) fn compress_text(
     let client = compress::codings_for_text(request, location);
     let len = text.len() as u64;
     let choice = compress::choose(request, location, kind, status, Some(len), client);
-    draft.varies = choice.varies;
+    draft.varies |= choice.varies;
     // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
     if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)
         && let Ok(form) = bolide_files::compress(coding, compress::level(location, coding), &text)

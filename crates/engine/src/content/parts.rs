@@ -432,7 +432,7 @@ fn do_command(
     if let Some(compound) = answer.body.compound_mut() {
         *compound.reader_mut() = Some(reader);
     }
-    request.log_notes(site, ctx);
+    request.log_notes(b"", site, ctx);
     for warning in warnings {
         request.log_fault(&warning, site, ctx);
     }

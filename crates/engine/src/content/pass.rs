@@ -67,6 +67,7 @@ impl Exchange {
     pub(crate) fn origin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
+        self.request.last_origin.take();
         if pass.conf.protocol == Protocol::Memcached
             && !matches!(self.request.method, Method::Get | Method::Head)
         {
@@ -626,6 +627,7 @@ fn note_news(
     match news {
         OriginNews::Attempt(attempt) => {
             if let Some(asked) = &mut answer.origin {
+                request.last_origin.replace(Some((asked.scheme, attempt.peer.clone())));
                 asked.note(*attempt);
             }
         }

@@ -3,17 +3,18 @@
 
 use std::sync::Arc;
 
-use bolide_http::Method;
 use bolide_http::conditional::Validator;
+use bolide_http::{BodyLen, Method};
 use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::content::admin::AdminRequest;
 use crate::content::console::ConsoleRequest;
+use crate::content::listing::compress_text;
 use crate::counters::TallyCount;
 use crate::ctx::StepCtx;
 use crate::delivery::send::give_coded;
-use crate::delivery::{RangeDate, Representation, RepresentationSource, Transfer};
+use crate::delivery::{DeliveredBytes, RangeDate, Representation, RepresentationSource, Transfer};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::headers::HeadDraft;
 use crate::request::Request;
@@ -24,6 +25,9 @@ const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\x01\0\0\0\0\xff\xff\xff!\xf9\x04\x
     \0\0\0\0\x01\0\x01\0\0\x02\x02L\x01\0;";
 /// When nginx says that it changed, as a date and in seconds since 1970.
 const CHANGED: (&[u8], u64) = (b"Mon, 28 Sep 1970 06:00:00 GMT", 23_349_600);
+
+/// Its type.
+const GIF: &[u8] = b"image/gif";
 
 /// The type of `stub_status`.
 const PLAIN: &[u8] = b"text/plain";
@@ -78,8 +82,8 @@ impl Answer {
         }
         let location = site.location(request.location);
         let status = self.status_or(200);
-        let draft = HeadDraft {
-            content_type: b"image/gif",
+        let mut draft = HeadDraft {
+            content_type: GIF,
             last_modified: Some(CHANGED.0),
             modified_at: Some(CHANGED.1),
             ..HeadDraft::default()
@@ -101,9 +105,16 @@ impl Answer {
         if delivery.is_not_modified {
             return self.not_modified(request, &draft, site, ctx);
         }
+        let mut body = Bytes::from_static(PIXEL);
         self.head.body = delivery.length;
+        let mut delivery = delivery;
+        if location.coded && delivery.bytes == DeliveredBytes::Whole {
+            let kind = crate::media_types::kind(&location.settings, &Arc::from(GIF));
+            body = compress_text(request, self, &kind, status, body, &mut draft, location);
+            delivery.length = BodyLen::Exact(body.len() as u64);
+        }
         self.fill(request, delivery.status, &draft, site, ctx);
-        give_coded(self, &delivery, Bytes::from_static(PIXEL));
+        give_coded(self, &delivery, body);
         NextStep::Respond
     }
 }

@@ -30,8 +30,10 @@ impl Answer {
             }
             ReturnBody::None if returned.status >= 400 => NextStep::Fail(returned.status),
             ReturnBody::None if is_redirect(returned.status) => {
+                self.head.status = self.status_or(returned.status);
                 self.location.clear();
-                self.is_without_location = false;
+                (self.location_origin, self.is_without_location) = (0, false);
+                self.is_to_nowhere = true;
                 NextStep::Redirect(returned.status)
             }
             ReturnBody::Text(text) if returned.status >= 400 && text.as_text() == Some(b"") => {
@@ -53,10 +55,12 @@ impl Answer {
                 self.text(request, returned.status, text, site, ctx)
             }
             ReturnBody::Location(template) => {
+                self.head.status = self.status_or(returned.status);
                 let mut target = std::mem::take(&mut self.scratch);
                 target.clear();
                 VariableScope::new(request, self, site, ctx).expand(template, &mut target);
                 self.write_redirect(request, &target, site, ctx);
+                self.is_to_nowhere = target.is_empty();
                 self.scratch = target;
                 NextStep::Redirect(returned.status)
             }

@@ -129,7 +129,12 @@ impl Answer {
         };
         let delivery = match self.deliver(request, &representation) {
             Ok(delivery) => delivery,
-            Err(next) => return next,
+            Err(next) => {
+                if let Some(range) = &mut self.unsatisfied {
+                    range.varies = varies;
+                }
+                return next;
+            }
         };
         let draft = HeadDraft {
             etag: with_etag.then(|| file.etag.strong()),

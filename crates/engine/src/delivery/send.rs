@@ -8,7 +8,7 @@ use bolide_http::{BodyLen, Name};
 use bytes::Bytes;
 
 use super::{DeliveredBytes, Delivery, DeliveryRefusal, Representation, decide, push_range};
-use crate::answer::{Answer, AnswerBody, BytesFrom, MultipartBody};
+use crate::answer::{Answer, AnswerBody, BytesFrom, MultipartBody, UnsatisfiedRange};
 use crate::ctx::StepCtx;
 use crate::exchange::NextStep;
 use crate::request::Request;
@@ -29,9 +29,13 @@ impl Answer {
         };
         match decide(representation, head.method, &conditions, &mut self.ranges) {
             Ok(delivery) => Ok(delivery),
-            Err(DeliveryRefusal::PreconditionFailed) => Err(NextStep::Fail(412)),
+            Err(DeliveryRefusal::PreconditionFailed) => {
+                self.fails_condition = true;
+                Err(NextStep::Fail(412))
+            }
             Err(DeliveryRefusal::RangeNotSatisfiable(length)) => {
-                self.unsatisfied = Some(length);
+                let modified_at = representation.validator.last_modified;
+                self.unsatisfied = Some(UnsatisfiedRange { length, modified_at, varies: false });
                 debug_assert!(self.ranges.is_empty(), "what cannot be satisfied selects nothing");
                 Err(NextStep::Fail(416))
             }
@@ -102,7 +106,7 @@ impl Answer {
 
     /// Adds `Content-Range` to the 416 that is being written, if that is what it is.
     pub(crate) fn push_unsatisfied(&mut self) {
-        if let Some(length) = self.unsatisfied.take() {
+        if let Some(UnsatisfiedRange { length, .. }) = self.unsatisfied.take() {
             let fields = &mut self.head.fields;
             fields.push_writing(Name::ContentRange, |out| push_unsatisfied(out, length));
         }

@@ -3,8 +3,9 @@
 
 use bolide_base::client_cert::ClientCertFault;
 use bolide_conf::model::VerifyClient;
+use bolide_http::host::HostError;
 use bolide_http::uri::UriError;
-use bolide_http::{HttpVersion, Method};
+use bolide_http::{FieldMap, HttpVersion, Method, Name};
 
 use crate::ctx::{ConnInfo, RequestRefusal, TlsFacts};
 use crate::request::Request;
@@ -100,6 +101,84 @@ pub(super) fn settle_target(
     Ok(())
 }
 
+/// What nginx would not have read of a head that it refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnreadPart {
+    /// The first line, which is none.
+    Line,
+    /// All behind the first line, whose target is none.
+    Fields,
+    /// All behind this field.
+    Behind(Name),
+}
+
+/// Forgets what nginx would not have read of a head that is refused: no variable tells of it, and
+/// no error page goes by it.
+#[cold]
+pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
+    let version = request.head().version;
+    if version >= HttpVersion::Http2 && unread != UnreadPart::Fields {
+        return;
+    }
+    request.is_unread = unread == UnreadPart::Line;
+    if !matches!(unread, UnreadPart::Behind(_)) {
+        request.host.clear();
+        request.uri.clear();
+        request.drop_args();
+    }
+    let Some(head) = request.head_mut() else { return };
+    match unread {
+        UnreadPart::Behind(_) => {}
+        UnreadPart::Fields => {
+            head.target.clear();
+            if version == HttpVersion::Http2 {
+                // There is no first line before there is a target.
+                head.line.clear();
+            } else {
+                head.wire_size = u32::try_from(head.line.len() + 2).unwrap_or(u32::MAX);
+            }
+        }
+        UnreadPart::Line => {
+            head.target.clear();
+            head.method_text.clear();
+            head.wire_size = 0;
+        }
+    }
+    let mut read = FieldMap::new();
+    if let UnreadPart::Behind(last) = unread {
+        for field in head.fields.iter() {
+            read.push_parsed(field.name, field.text, field.value);
+            if field.name == last {
+                break;
+            }
+        }
+    }
+    debug_assert!(read.len() <= head.fields.len(), "no more is read than was sent");
+    head.fields.copy_from(&read);
+}
+
+/// What is told of a request whose host is none: nginx looks at the target before the fields.
+#[cold]
+pub(super) fn refuse_host(
+    request: &mut Request,
+    host: HostError,
+    first: Option<u32>,
+    site: &Site,
+) -> &'static str {
+    let server = first.unwrap_or(request.server);
+    let is_http1 = request.head().version < HttpVersion::Http2;
+    match settle_target(request, server, site) {
+        Err(error) if is_http1 => {
+            forget_unread(request, UnreadPart::Fields);
+            error.reason()
+        }
+        _ => {
+            forget_unread(request, UnreadPart::Behind(Name::Host));
+            host.reason()
+        }
+    }
+}
+
 /// Chooses the server whose error page tells of a head that could not be read: what could be may be
 /// enough to know it, unless already its first line was none. Else a target that is none is told
 /// first.
@@ -118,13 +197,20 @@ pub(super) fn refused(
     };
     let first = first.unwrap_or(request.server);
     request.location = site.server(request.server).root;
+    if !has_line {
+        forget_unread(request, UnreadPart::Line);
+        return refusal;
+    }
     // The target of a CONNECT is none by its form, and refused with its method.
-    if request.head().target.is_empty() || request.head().method == Method::Connect {
+    if request.head().method == Method::Connect {
         return refusal;
     }
     match settle_target(request, first, site) {
-        Err(error) if has_line => RequestRefusal { status: 400, reason: error.reason() },
-        _ => refusal,
+        Err(error) => {
+            forget_unread(request, UnreadPart::Fields);
+            RequestRefusal { status: 400, reason: error.reason() }
+        }
+        Ok(()) => refusal,
     }
 }
 

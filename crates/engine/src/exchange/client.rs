@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::body_size::is_too_large;
 use super::steps::note_request;
-use super::{Exchange, ExchangeState, NextStep, admit};
+use super::{Exchange, ExchangeState, NextStep, RequestStep, admit};
 use crate::answer::Answer;
 use crate::content::pass::cut_answer;
 use crate::content::pass::detach_fetch;
@@ -170,7 +170,7 @@ impl Exchange {
             return self.conclude(&site, ctx);
         }
         self.answer.head.close = true;
-        self.run(NextStep::Fail(refusal.status), ctx)
+        self.run(NextStep::Step(RequestStep::Refusal(refusal.status)), ctx)
     }
 
     pub(super) fn refuse_body(

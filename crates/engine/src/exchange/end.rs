@@ -95,10 +95,14 @@ impl Exchange {
     /// Writes the log lines; nothing comes behind it.
     pub(super) fn conclude(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         note_decision(&self.request, &self.answer, &self.cache, ctx);
+        self.request.first_values.get_mut().close();
         let location = site.location(self.request.location);
         if location.notes_end {
             debug_assert!(self.answer.cache_reason.is_none(), "a request ends once");
             self.answer.cache_reason = self.cache.reason();
+        }
+        if !self.request.notes.get_mut().is_empty() {
+            self.request.log_notes(b"", site, ctx);
         }
         let mut scratch = std::mem::take(&mut self.answer.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
@@ -110,7 +114,7 @@ impl Exchange {
         }
         self.answer.scratch = scratch;
         if !self.request.notes.get_mut().is_empty() {
-            self.request.log_notes(site, ctx);
+            self.request.log_notes(b" while logging request", site, ctx);
         }
         self.answer.body.clear();
         self.request.limited.let_go();

@@ -110,8 +110,8 @@ impl Answer {
         fields.clear();
         let place = FieldPlace { location, date: ctx.clock.http(), carried: &self.carried };
         headers::push_draft(&mut fields, status, draft, place);
-        if draft.location.is_none() && !self.location.is_empty() {
-            // An error page stands in for a redirect.
+        if draft.location.is_none() && (!self.location.is_empty() || self.is_to_nowhere) {
+            // A redirect, or an error page that stands in for one.
             fields.push(Name::Location, &self.location);
         }
         if !self.challenge.is_empty() {
@@ -121,9 +121,11 @@ impl Answer {
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = VariableScope::new(request, self, site, ctx);
-            let modified = draft.modified_at;
             // As in nginx, what turns out to be a 416 is furnished like the 206 it might have been.
-            let meant = if self.unsatisfied.is_some() { 206 } else { status };
+            let (meant, modified) = match self.unsatisfied {
+                Some(range) => (206, range.modified_at),
+                None => (status, draft.modified_at),
+            };
             headers::push_configured(&mut fields, &scope, meant, modified, &mut scratch);
             self.scratch = scratch;
         }

@@ -5,6 +5,8 @@ use crate::phase::rewrite::RewriteCursor;
 /// What is to be done next with a request, in nginx's order of phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestStep {
+    /// An error answer to what never got as far as a location.
+    Refusal(u16),
     /// The server block's own rewrite phase, if it has one.
     Server,
     /// The search for a location.

@@ -22,7 +22,7 @@ use crate::site::Site;
 use crate::tracing;
 use crate::vars::VariableScope;
 
-use super::admit;
+use super::admit::{self, UnreadPart};
 use super::body_size::{is_too_large, refuse_body};
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
@@ -45,7 +45,7 @@ impl Exchange {
                 log_lines::log_refusal(&self.request, refusal, reading, &site, ctx);
                 // Known before the head was read to its end; nginx then keeps no connection.
                 self.answer.head.close |= refusal.status == 421;
-                NextStep::Fail(refusal.status)
+                NextStep::Step(RequestStep::Refusal(refusal.status))
             }
         };
         self.run(next, ctx)
@@ -56,7 +56,7 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         loop {
             if !self.request.notes.get_mut().is_empty() {
-                self.request.log_notes(&site, ctx);
+                self.request.log_notes(b"", &site, ctx);
                 next = fail_undecided(&self.request, &mut self.answer, &mut self.cache, next, ctx);
             }
             next = match next {
@@ -97,6 +97,12 @@ impl Exchange {
 
     fn perform(&mut self, step: RequestStep, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         match step {
+            RequestStep::Refusal(status) => {
+                match self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
+                    true => NextStep::Probe(step),
+                    false => NextStep::Fail(status),
+                }
+            }
             RequestStep::Server => self.serve(site, ctx),
             RequestStep::Find => self.locate(site, ctx),
             RequestStep::Location => self.enter(site, ctx),
@@ -143,6 +149,7 @@ impl Exchange {
     /// The server's own rewrite phase, then the location.
     fn serve(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let root = site.server(self.request.server).root;
+        self.request.rewritten_here = false;
         if site.location(root).program.is_empty() {
             return self.locate(site, ctx);
         }
@@ -164,7 +171,6 @@ impl Exchange {
             LocationMatch::Nothing => server.root,
         };
         self.request.uri_changed = false;
-        self.request.rewritten_here = false;
         trace_location(&mut self.request, found, site);
         if debug_lines::are_taken(site.location(self.request.location), site, ctx) {
             debug_lines::found_location(&self.request, site, ctx);
@@ -175,6 +181,9 @@ impl Exchange {
         }
         match found {
             LocationMatch::WithSlash(_) => {
+                if self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
+                    return NextStep::Probe(RequestStep::Find);
+                }
                 match self.request.check_location(&self.answer, site, ctx) {
                     Some(next) => next,
                     None => self.answer.directory_redirect(&self.request, site, ctx),
@@ -300,7 +309,9 @@ fn choose_server(
     let first = admit::first_server(request, site, ctx.conn);
     request.server = first.unwrap_or_else(|| site.default_server(request.listen));
     request.location = site.server(request.server).root;
-    host.map_err(|error| bad(error.reason()))?;
+    if let Err(error) = host {
+        return Err(bad(admit::refuse_host(request, error, first, site)));
+    }
     if request.host.is_empty() {
         match request.head().version {
             HttpVersion::Http09 | HttpVersion::Http10 => {}
@@ -315,6 +326,9 @@ fn choose_server(
     let captures = request.captures.get_mut();
     request.server = site.server_of_host(request.listen, &request.host, captures);
     let first = first.unwrap_or(request.server);
-    admit::settle_target(request, first, site).map_err(|error| bad(error.reason()))?;
+    if let Err(error) = admit::settle_target(request, first, site) {
+        admit::forget_unread(request, UnreadPart::Fields);
+        return Err(bad(error.reason()));
+    }
     admit::admit(request, site, ctx.conn)
 }

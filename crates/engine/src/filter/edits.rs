@@ -6,7 +6,7 @@
 
 use bolide_conf::model::edits::is_framing;
 use bolide_conf::model::{CharsetOf, HeaderEdit, HeaderEditMode, HeaderEdits};
-use bolide_http::{FieldMap, Name};
+use bolide_http::{FieldMap, Name, RequestHead};
 
 use crate::answer::Answer;
 use crate::ctx::StepCtx;
@@ -174,7 +174,7 @@ pub(crate) fn edit_request(
                 blank(&mut value);
             }
             let before = request.head().fields.get(Name::Host).map(<[u8]>::to_vec);
-            let Some(fields) = request.fields_mut() else { return };
+            let Some(RequestHead { fields, .. }) = request.head_mut() else { return };
             match edit {
                 HeaderEdit::Set { name, text, .. } if !value.is_empty() => {
                     let is_there = fields.all_text(text).next().is_some();

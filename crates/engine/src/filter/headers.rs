@@ -114,14 +114,24 @@ pub(crate) fn push_configured(
     if location.expires && safe {
         push_expires(fields, scope, last_modified, scratch);
     }
-    for header in location.headers.iter().filter(|header| safe || header.conf.always) {
+    // As in nginx, the page of a 416 has no validators but those that are always added.
+    let is_cut = scope.answer.unsatisfied.is_some();
+    let is_due = |name| safe && !(is_cut && matches!(name, Name::LastModified | Name::Etag));
+    let mut headers = location.headers.iter();
+    while let Some(header) = headers.find(|header| header.conf.always || is_due(header.name)) {
         scratch.clear();
         VariableScope { sent: Some(fields), ..*scope }.expand(&header.conf.value, scratch);
         for byte in scratch.iter_mut().filter(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
             *byte = b' ';
         }
         match header.name {
-            Name::LastModified | Name::Etag => fields.remove(header.name),
+            Name::LastModified => fields.remove(header.name),
+            Name::Etag => {
+                if is_coded_here(fields, scope.answer) {
+                    weaken(scratch);
+                }
+                fields.remove(header.name);
+            }
             _ => {}
         }
         if !scratch.is_empty() {
@@ -141,6 +151,22 @@ pub(crate) fn push_configured(
         if !alt_svc.is_empty() {
             fields.push(Name::AltSvc, alt_svc);
         }
+    }
+}
+
+/// Whether the body is being compressed, not kept so.
+fn is_coded_here(fields: &FieldMap, answer: &Answer) -> bool {
+    fields.get(Name::ContentEncoding).is_some()
+        && (answer.compression.is_some()
+            || fields.get(Name::Etag).is_some_and(|own| own.starts_with(b"W/")))
+}
+
+/// Makes a tag one of a coded form (RFC 9110 §8.8.1); as in nginx, what is no tag is left out.
+fn weaken(tag: &mut Vec<u8>) {
+    if tag.starts_with(b"\"") {
+        tag.splice(..0, *b"W/");
+    } else if !tag.starts_with(b"W/") {
+        tag.clear();
     }
 }
 
@@ -275,7 +301,16 @@ fn push_local_host(local: ClientAddress, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::next_time_of_day;
+    use super::{next_time_of_day, weaken};
+
+    #[test]
+    fn the_tag_of_a_coded_form_is_weak() {
+        for (tag, wanted) in [("\"a\"", "W/\"a\""), ("W/\"a\"", "W/\"a\""), ("a", ""), ("", "")] {
+            let mut tag = tag.as_bytes().to_vec();
+            weaken(&mut tag);
+            assert_eq!(tag, wanted.as_bytes());
+        }
+    }
 
     #[test]
     fn the_next_time_of_day_is_in_the_future_and_in_the_zone() {

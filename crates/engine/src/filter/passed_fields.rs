@@ -1,12 +1,18 @@
 //! Which fields of an origin's answer the client sees, and how it says that it may be read ahead.
 
+use std::borrow::Cow;
+
 use bolide_conf::model::OriginSettings;
 use bolide_http::hop_by_hop::is_hop;
 use bolide_http::{FieldMap, Name, OriginHead};
 
+use crate::answer::Answer;
+use crate::ctx::StepCtx;
 use crate::delivery::Delivery;
 use crate::filter::compress::CodingChoice;
-use crate::site::CompiledLocation;
+use crate::request::Request;
+use crate::site::{CompiledLocation, Site};
+use crate::vars::VariableScope;
 
 /// Whether an answer is read ahead of the client.
 pub(crate) fn is_buffered(head: &OriginHead, origin: &OriginSettings) -> bool {
@@ -62,6 +68,43 @@ pub(super) fn push_passed(
         }
         fields.push_parsed(field.name, field.text, field.value);
     }
+}
+
+/// The head as `proxy_redirect` and `proxy_cookie_*` of the location make it, where an origin was
+/// asked over HTTP.
+pub(crate) fn rewritten<'a>(
+    request: &Request,
+    answer: &Answer,
+    head: &'a OriginHead,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Option<Cow<'a, OriginHead>> {
+    let plan = site.location(request.location).pass.as_ref()?.proxied.as_ref()?;
+    Some(plan.rewriter.apply(head, &VariableScope::new(request, answer, site, ctx)))
+}
+
+/// As in nginx, a 416 in place of an origin's answer has the fields of that which are not about its
+/// content, and that are not ours already.
+pub(crate) fn fields_of_unsatisfied(head: &OriginHead, location: &CompiledLocation) -> FieldMap {
+    let mut fields = FieldMap::new();
+    let whole = Delivery::whole(head.status);
+    push_passed(&mut fields, head, CodingChoice::default(), &whole, location);
+    for name in [
+        Name::ContentEncoding,
+        Name::ContentRange,
+        Name::AcceptRanges,
+        Name::Etag,
+        Name::LastModified,
+        Name::Server,
+        Name::Date,
+    ] {
+        fields.remove(name);
+    }
+    debug_assert!(
+        fields.get(Name::ContentLength).is_none(),
+        "framing fields of the origin never become fields of ours"
+    );
+    fields
 }
 
 /// RFC 9110 §8.8.1: a coded form is equivalent to the original, not the same bytes.

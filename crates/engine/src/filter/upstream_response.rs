@@ -26,7 +26,7 @@ use crate::filter::charset::{
 };
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
-use crate::filter::passed_fields::{is_buffered, push_passed};
+use crate::filter::passed_fields::{fields_of_unsatisfied, is_buffered, push_passed, rewritten};
 use crate::filter::slice::{FirstSlice, first_slice};
 use crate::log_lines;
 use crate::media_types::MediaType;
@@ -84,7 +84,8 @@ impl Answer {
             && let Some(target) = head.fields.get_text(b"X-Accel-Redirect")
         {
             self.drop_fetch(ctx);
-            self.carry(&head.fields, outlives_redirect);
+            let rewritten = rewritten(request, self, head, site, ctx);
+            self.carry(&rewritten.as_deref().unwrap_or(head).fields, outlives_redirect);
             return accel_redirect(request, self, target, site, ctx);
         }
         self.send_origin(request, cache, status, head, site, ctx)
@@ -206,6 +207,11 @@ impl Answer {
             Ok(delivery) => delivery,
             Err(next) => {
                 self.drop_fetch(ctx);
+                // Of pages clients may not see all fields.
+                let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
+                if self.unsatisfied.is_some() && !is_page {
+                    self.carried = fields_of_unsatisfied(head, location);
+                }
                 return next;
             }
         };
@@ -258,11 +264,7 @@ impl Answer {
     ) -> FieldMap {
         let PassedHead { head, choice, delivery } = passed;
         let location = site.location(request.location);
-        let plan = location.pass.as_ref().and_then(|pass| pass.proxied.as_ref());
-        let rewritten = plan.map(|plan| {
-            let scope = VariableScope::new(request, self, site, ctx);
-            plan.rewriter.apply(head, &scope)
-        });
+        let rewritten = rewritten(request, self, head, site, ctx);
         let head = rewritten.as_deref().unwrap_or(head);
         let mut fields = std::mem::take(&mut self.head.fields);
         fields.clear();
@@ -299,6 +301,11 @@ impl Answer {
         if delivery.is_not_modified {
             remove_content_fields(&mut fields);
         }
+        if delivery.status == 204 && head.status_or_implied() != 204 {
+            // An error page made it one.
+            fields.remove(Name::ContentType);
+            fields.remove(Name::LastModified);
+        }
         fields
     }
 
@@ -317,6 +324,10 @@ impl Answer {
         // What an origin said before it handed the request on.
         if !self.carried.is_empty() {
             push_carried(&mut fields, &self.carried);
+        }
+        if !self.location.is_empty() || self.is_to_nowhere {
+            // It is an error page that stands in for a redirect.
+            fields.push(Name::Location, &self.location);
         }
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);

@@ -258,7 +258,7 @@ impl HtaccessRequest<'_> {
                 push_origin(self.request, ctx.conn, &mut whole);
             }
             whole.extend_from_slice(&address);
-            self.answer.location = whole;
+            (self.answer.location, self.answer.location_origin) = (whole, 0);
             return Ok(Onward::Elsewhere(NextStep::Redirect(to.status)));
         }
         if target.kind == TargetKind::Missing
@@ -331,7 +331,7 @@ impl HtaccessRequest<'_> {
             }
             Rewritten::Status(status) => Some(NextStep::Fail(status)),
             Rewritten::Redirect(status, address) => {
-                self.answer.location = address;
+                (self.answer.location, self.answer.location_origin) = (address, 0);
                 Some(NextStep::Redirect(if is_redirect(status) { status } else { 302 }))
             }
             // As in Apache, what becomes of the name of an index is thrown away.

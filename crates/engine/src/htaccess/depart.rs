@@ -60,7 +60,7 @@ impl HtaccessRequest<'_> {
             applied.set_env(by);
             if edits { applied.edit_request(&mut fields, times, by) } else { Ok(()) }
         })?;
-        if edits && let Some(own) = self.request.fields_mut() {
+        if edits && let Some(own) = self.request.head_mut().map(|head| &mut head.fields) {
             ruling.replaced = replaced(own, &fields);
             *own = fields;
         }
@@ -163,7 +163,7 @@ pub(super) fn take_back(request: &mut Request, ruling: &mut HtaccessRuling) {
     if ruling.replaced.is_empty() {
         return;
     }
-    if let Some(fields) = request.fields_mut() {
+    if let Some(fields) = request.head_mut().map(|head| &mut head.fields) {
         for (name, values) in ruling.replaced.drain(..) {
             fields.remove_text(&name);
             values.iter().for_each(|value| fields.push_text(&name, value));

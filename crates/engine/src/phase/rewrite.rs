@@ -59,43 +59,44 @@ impl Request {
         });
     }
 
-    /// Writes down what evaluating variables left to be told.
+    /// Writes down what evaluating variables left to be told; `doing` says what that was for.
     #[cold]
-    pub(crate) fn log_notes(&mut self, site: &Site, ctx: &mut StepCtx<'_>) {
+    pub(crate) fn log_notes(&mut self, doing: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
         let notes = std::mem::take(self.notes.get_mut());
         let name = |slot: u16| {
             let named = site.http().and_then(|http| http.named.get(usize::from(slot)));
             named.map_or(&b""[..], |name| name.as_bytes())
         };
-        for note in &notes {
-            match note {
-                RequestNote::Match(failure) => self.log_match_failure(failure, site, ctx),
+        let about = |words: &[u8], slot: u16| {
+            let mut line = words.to_vec();
+            push_log(&mut line, name(slot));
+            line
+        };
+        for note in notes {
+            let (level, line) = match note {
+                RequestNote::Match(failure) => {
+                    self.log_match_failure(&failure, site, ctx);
+                    continue;
+                }
                 RequestNote::Uninitialized(slot) => {
-                    log_lines::error(self, site, ctx, LogLevel::Warn, |out| {
-                        out.extend_from_slice(b"using uninitialized \"");
-                        push_log(out, name(*slot));
-                        out.extend_from_slice(b"\" variable");
-                    });
+                    let mut line = about(b"using uninitialized \"", slot);
+                    line.extend_from_slice(b"\" variable");
+                    (LogLevel::Warn, line)
                 }
-                RequestNote::Text(text) => {
-                    self.log_error(site, ctx, |out| out.extend_from_slice(text.as_bytes()));
+                RequestNote::Cycle(slot) => {
+                    let mut line = about(b"cycle while evaluating variable \"", slot);
+                    line.push(b'"');
+                    (LogLevel::Error, line)
                 }
-                RequestNote::Notice(text) => {
-                    log_lines::error(self, site, ctx, LogLevel::Notice, |out| {
-                        out.extend_from_slice(text);
-                    });
-                }
-                RequestNote::Critical(text) => {
-                    log_lines::error(self, site, ctx, LogLevel::Crit, |out| {
-                        out.extend_from_slice(text);
-                    });
-                }
-                RequestNote::Cycle(slot) => self.log_error(site, ctx, |out| {
-                    out.extend_from_slice(b"cycle while evaluating variable \"");
-                    push_log(out, name(*slot));
-                    out.push(b'"');
-                }),
-            }
+                RequestNote::Text(text) => (LogLevel::Error, text.into_bytes()),
+                RequestNote::Notice(line) => (LogLevel::Notice, line),
+                RequestNote::Critical(line) => (LogLevel::Crit, line),
+                RequestNote::Alert(line) => (LogLevel::Alert, line),
+            };
+            log_lines::error(self, site, ctx, level, |out| {
+                out.extend_from_slice(&line);
+                out.extend_from_slice(doing);
+            });
         }
     }
 }
@@ -153,7 +154,7 @@ pub(crate) fn rewrite(
             }
         }
         if !request.notes.get_mut().is_empty() {
-            request.log_notes(site, ctx);
+            request.log_notes(b"", site, ctx);
             if request.is_undecided.get() {
                 return NextStep::Fail(500);
             }
@@ -286,7 +287,7 @@ fn change_uri(
         return None;
     }
     // What its variables were not worth is told first.
-    request.log_notes(site, ctx);
+    request.log_notes(b"", site, ctx);
     request.log_error(site, ctx, |out| {
         out.extend_from_slice(b"the rewritten URI has a zero length");
     });

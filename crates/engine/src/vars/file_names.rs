@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use bolide_conf::model::PathBases;
-use bolide_conf::vars::Template;
+use bolide_conf::model::{Mapping, PathBases};
+use bolide_conf::vars::{Template, Var};
 
-use super::VariableScope;
+use super::{VariableScope, VariableValue};
+use crate::request::{Request, RequestNote};
+use crate::site::Site;
 
 impl VariableScope<'_> {
     /// Appends the name of a file that variables give; a relative one is below a directory.
@@ -25,4 +27,34 @@ impl VariableScope<'_> {
             out.splice(start..start, base.iter().copied().chain(slash));
         }
     }
+}
+
+impl VariableScope<'_> {
+    /// Appends the file that the path maps to. What of a rewritten one belongs to an alias cannot
+    /// be told.
+    pub(super) fn request_filename(&self, out: &mut Vec<u8>) -> VariableValue {
+        let (request, location) = (self.request, self.location());
+        if request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
+            let mut first = request.first_values.borrow_mut();
+            // As in nginx, what could not be evaluated is not tried again.
+            if first.find(&Var::RequestFilename).is_none() {
+                first.keep(&Var::RequestFilename, None);
+                let line = alias_complaint(request, self.site);
+                request.notes.borrow_mut().push(RequestNote::Alert(line));
+            }
+            return VariableValue::No;
+        }
+        self.push_path(location, &request.uri, out);
+        VariableValue::Yes
+    }
+}
+
+/// What nginx says where that is asked for.
+pub(crate) fn alias_complaint(request: &Request, site: &Site) -> Vec<u8> {
+    let http = site.http();
+    let location = http.and_then(|http| http.locations.get(request.location as usize));
+    let mut line = b"\"alias\" cannot be used in location \"".to_vec();
+    line.extend_from_slice(location.map_or(&b""[..], |location| &location.name));
+    line.extend_from_slice(b"\" where URI was rewritten");
+    line
 }

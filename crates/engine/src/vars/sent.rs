@@ -4,10 +4,12 @@
 
 use bolide_conf::vars::FieldName;
 use bolide_http::status::is_bodiless;
-use bolide_http::{BodyLen, HttpVersion, Method, Name};
+use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};
 
 use super::{VariableScope, VariableValue, joined, joined_from, number, text};
+use crate::answer::Answer;
 use crate::persistence::{is_distrusted, stays};
+use crate::request::Request;
 
 impl VariableScope<'_> {
     /// Appends what the answer says in the field `name`.
@@ -30,6 +32,28 @@ impl VariableScope<'_> {
                 }
                 _ => VariableValue::No,
             },
+            // As in nginx, whether a file has ranges is decided behind what the configuration adds.
+            Name::AcceptRanges
+                if (self.sent.is_some() || is_headless(self.request))
+                    && !self.answer.is_from_origin() =>
+            {
+                VariableValue::No
+            }
+            Name::Location if !self.answer.location.is_empty() => {
+                // As in nginx, a path of ours becomes an address when the head leaves.
+                let (answer, own) = (self.answer, self.answer.location_origin);
+                let has_left = answer.is_responded && !is_headless(self.request);
+                let from = if has_left { 0 } else { own };
+                text(out, answer.location.get(from..).unwrap_or_default())
+            }
+            // As in nginx, what `gzip_vary` adds is no field of the answer.
+            Name::Vary if self.location().settings.gzip.vary && adds_vary(self.answer, fields) => {
+                joined_from(
+                    fields.iter().filter(|field| field.name == name.name).skip(1),
+                    name,
+                    out,
+                )
+            }
             // The first one is ours, unless an origin's took its place.
             Name::Server | Name::Date if !self.passes(name.name) => joined_from(
                 fields.iter().filter(|field| field.name == name.name).skip(1),
@@ -57,15 +81,30 @@ impl VariableScope<'_> {
     }
 
     /// Whether the connection stays, as far as is known now. nginx's log is written when it has
-    /// forgotten that, and streams of HTTP/2 and 3 are no connections that could stay.
+    /// forgotten that, but over HTTP/3, and streams of HTTP/2 are no connections that could stay.
     fn keeps(&self) -> bool {
         let (asked, settings) = (self.request.head(), &self.location().settings);
-        stays(asked)
-            && !self.answer.is_complete
+        let has_left = self.answer.is_complete && asked.version < HttpVersion::Http3;
+        (stays(asked) || asked.version == HttpVersion::Http3)
+            && !has_left
             && !self.answer.head.close
             && !is_distrusted(settings.keepalive_disable, asked)
             && !settings.keepalive_timeout.is_zero()
             && self.request.number_on_conn < settings.keepalive_requests
             && self.request.started.mono.since(self.conn.started.mono) < settings.keepalive_time
     }
+}
+
+/// Whether `Vary: Accept-Encoding` among the fields of an answer is not its origin's.
+fn adds_vary(answer: &Answer, fields: &FieldMap) -> bool {
+    let count = |fields: &FieldMap| {
+        fields.all(Name::Vary).filter(|value| **value == *b"Accept-Encoding").count()
+    };
+    let asked = answer.origin.as_deref().filter(|asked| asked.is_answering());
+    count(fields) > asked.map_or(0, |asked| count(&asked.fields))
+}
+
+/// Whether an answer is one of HTTP/0.9, which has no head.
+fn is_headless(request: &Request) -> bool {
+    request.head().version == HttpVersion::Http09
 }

@@ -146,8 +146,16 @@ impl VariableScope<'_> {
     }
 
     fn request_body(&self, out: &mut Vec<u8>) -> VariableValue {
-        let Some(spool) = self.request.upload.spool() else { return VariableValue::No };
-        let Some(pieces) = spool.pieces() else { return VariableValue::No };
+        let upload = &self.request.upload;
+        let Some(spool) = upload.spool() else {
+            // As in nginx, a length of nothing was read where an origin was asked.
+            let fields = &self.request.head().fields;
+            let is_empty = fields.get(Name::ContentLength) == Some(b"0");
+            return VariableValue::when(is_empty && self.answer.origin.is_some());
+        };
+        let Some(pieces) = spool.pieces().filter(|_| upload.is_wanted()) else {
+            return VariableValue::No;
+        };
         for piece in pieces {
             out.extend_from_slice(piece);
         }

@@ -120,7 +120,8 @@ impl H1Conn {
                 events.push(WireEvent::Request { stream: StreamId(self.requests), head });
                 used
             }
-            HeadStep::Refused(head, refusal) => {
+            HeadStep::Refused(mut head, refusal) => {
+                head.pipelined = self.pipelined;
                 self.begin(&head, After::Close);
                 self.input = Input::Discarding;
                 self.lingers = true;

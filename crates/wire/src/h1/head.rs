@@ -336,7 +336,11 @@ impl H1HeadParser {
         self.note_unique(name)?;
         match name {
             Name::Host => {
-                self.note_host(value, head)?;
+                if let Err(refusal) = self.note_host(value, head) {
+                    // What is logged of the request may tell what it was.
+                    head.fields.push_parsed(name, text, value);
+                    return Err(refusal);
+                }
                 self.names_host = settings.asks_host && self.marks & marks::ABSOLUTE == 0;
             }
             Name::ContentLength => {

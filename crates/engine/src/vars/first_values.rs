@@ -1,0 +1,95 @@
+//! Variables that nginx evaluates once in a request: what was read first counts to its end.
+//!
+//! Owns which those are, and their first values. Lines of logs are the last readers and leave none.
+
+use std::ops::Range;
+
+use bolide_conf::vars::Var;
+
+/// The first values of a request's variables. The memory is kept between requests.
+#[derive(Debug, Default)]
+pub(crate) struct FirstValues {
+    /// Where in `text` each one is; nowhere if it had none.
+    known: Vec<(Var, Option<Range<usize>>)>,
+    text: Vec<u8>,
+    /// Whether only lines of logs read from now on.
+    is_closed: bool,
+}
+
+impl FirstValues {
+    /// Forgets those of the last request.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.known.clear();
+        self.text.clear();
+        self.is_closed = false;
+    }
+
+    /// What `var` was worth when it was read first, if it was.
+    pub(super) fn find(&self, var: &Var) -> Option<Option<&[u8]>> {
+        let (_, value) = self.known.iter().find(|(known, _)| known == var)?;
+        Some(value.as_ref().map(|place| &self.text[place.clone()]))
+    }
+
+    /// Keeps what `var` is worth, which is read for the first time.
+    pub(super) fn keep(&mut self, var: &Var, value: Option<&[u8]>) {
+        debug_assert!(self.find(var).is_none(), "a value is the first once");
+        if self.is_closed {
+            return;
+        }
+        let place = value.map(|value| {
+            let start = self.text.len();
+            self.text.extend_from_slice(value);
+            start..self.text.len()
+        });
+        self.known.push((var.clone(), place));
+    }
+
+    /// From now on lines of logs are written.
+    pub(crate) const fn close(&mut self) {
+        self.is_closed = true;
+    }
+}
+
+/// Whether a variable changes while its request is answered, and keeps its first value in nginx.
+pub(super) const fn is_kept(var: &Var) -> bool {
+    matches!(
+        var,
+        Var::SentField(_)
+            | Var::SentTrailer(_)
+            | Var::RequestCompletion
+            | Var::RequestBody
+            | Var::RequestBodyFile
+            | Var::GzipRatio
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_conf::vars::{FieldName, Var};
+
+    use super::{FirstValues, is_kept};
+
+    #[test]
+    fn what_changes_and_is_read_once_is_kept() {
+        assert!(is_kept(&Var::SentField(FieldName::from_variable("location"))));
+        assert!(is_kept(&Var::RequestCompletion));
+        assert!(!is_kept(&Var::Status));
+        assert!(!is_kept(&Var::BodyBytesSent));
+        assert!(!is_kept(&Var::RequestMethod));
+    }
+
+    #[test]
+    fn the_first_value_stays_and_lines_of_logs_leave_none() {
+        let mut first = FirstValues::default();
+        first.keep(&Var::RequestBody, Some(b"one"));
+        first.keep(&Var::GzipRatio, None);
+        assert_eq!(first.find(&Var::RequestBody), Some(Some(&b"one"[..])));
+        assert_eq!(first.find(&Var::GzipRatio), Some(None));
+        first.close();
+        first.keep(&Var::RequestCompletion, Some(b"OK"));
+        assert_eq!(first.find(&Var::RequestCompletion), None);
+        first.clear();
+        assert_eq!(first.find(&Var::RequestBody), None);
+    }
+}
