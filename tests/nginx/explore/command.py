@@ -20,7 +20,8 @@ from .. import files, sites
 from ..answers import blame
 from ..origin import Origin
 from ..program import Program
-from .run import Case, Difference, Runner, case_of
+from ..sites import client_certs
+from .run import Case, Difference, Runner, case_of, wide_case_of
 from .shrink import kind_of, shrink
 
 ROOT = Path(__file__).parents[3]
@@ -88,7 +89,8 @@ class Search:
 
     def batch(self, seeds: range) -> None:
         """Compares the cases of these seeds."""
-        cases, odd = self.runner.valid(case_of(seed, self.options.requests) for seed in seeds)
+        make = wide_case_of if self.options.wide else case_of
+        cases, odd = self.runner.valid(make(seed, self.options.requests) for seed in seeds)
         self.valid += len(cases)
         for case, said in odd:
             self.tell_odd(case, said)
@@ -134,6 +136,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=25)
     parser.add_argument("--batch", type=int, default=30)
     parser.add_argument("--each", type=int, default=2, help="cases shown of one kind")
+    parser.add_argument(
+        "--wide", action="store_true", help="caches, TLS, HTTP/2 and HTTP/3, by turns"
+    )
     parser.add_argument("--raw", action="store_true", help="do not make cases smaller")
     parser.add_argument(
         "--text", action="store_true", help="show configurations that are refused differently"
@@ -153,6 +158,8 @@ def main() -> int:
     origin = None
     try:
         files.fill(home)
+        if options.wide:
+            client_certs.fill(home)
         places = Origins(options.ports[0] + 8)
         origin = Origin(places.port)
         programs = [

@@ -76,6 +76,8 @@ class Request:
     fields: list[str] = field(default_factory=list)
     body: bytes = b""
     more: "Request | None" = None
+    # The certificate that is shown over TLS; none if empty.
+    client: str = ""
 
     def bytes(self) -> bytes:
         """What is sent."""

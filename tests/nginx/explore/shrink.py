@@ -47,7 +47,9 @@ def shrink(runner: Runner, case: Case) -> tuple[Case, list[Difference]]:
     if not found or not found[0]:
         return case, []
     kind = kind_of(found[0][0], case.requests)
-    alone = still(runner, kind, [Case(case.conf, [one], case.seed) for one in case.requests])
+    alone = still(
+        runner, kind, [Case(case.conf, [one], case.seed, case.way) for one in case.requests]
+    )
     case = alone[0] if alone else case
     for _ in range(ROUNDS):
         smaller = shrink_conf(runner, kind, case) or shrink_request(runner, kind, case)
@@ -63,7 +65,7 @@ def shrink_request(runner: Runner, kind: str, case: Case) -> Case | None:
     if len(case.requests) != 1:
         return None
     requests = simpler(case.requests[0])[:SIMPLER_MAX]
-    tries = still(runner, kind, [Case(case.conf, [one], case.seed) for one in requests])
+    tries = still(runner, kind, [Case(case.conf, [one], case.seed, case.way) for one in requests])
     return tries[0] if tries else None
 
 
@@ -71,7 +73,7 @@ def shrink_conf(runner: Runner, kind: str, case: Case) -> Case | None:
     """The case with as many directives less as can be told in one go; None if none can."""
 
     def tried(conf: Conf) -> Case:
-        return Case(conf, case.requests, case.seed)
+        return Case(conf, case.requests, case.seed, case.way)
 
     every = [{number} for number in range(size(case.conf.nodes))]
     tries = [tried(without(case.conf, gone)) for gone in every]
