@@ -87,6 +87,18 @@ enum State {
     Missing(OpenFailure),
 }
 
+impl State {
+    /// Whether what was found is the same.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(own), Self::File(other)) => Rc::ptr_eq(own, other),
+            (Self::Seen(own), Self::Seen(other)) => own == other,
+            (Self::Missing(own), Self::Missing(other)) => own == other,
+            _ => false,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct FileEntry {
     path: Rc<[u8]>,
@@ -170,6 +182,8 @@ pub struct FileTable {
     content: u64,
     open: usize,
     turn: Turn,
+    /// Counts what was vouched for and is so no more.
+    lapses: u64,
     /// Counts the times that requests may have come since the turn began.
     part: u32,
     /// Which directories are watched.
@@ -205,6 +219,7 @@ impl FileTable {
                 missing: HashMap::with_hasher(hasher),
                 listings: HashMap::with_hasher(hasher),
             },
+            lapses: 0,
             part: 0,
             watches: Watches::new(seed),
             ring: VariantRing::new(limits.variants),
@@ -241,6 +256,22 @@ impl FileTable {
         self.real.part_turn();
     }
 
+    /// How often something changed that was looked up here, or is not known any more.
+    #[inline]
+    #[must_use]
+    pub const fn lapses(&self) -> u64 {
+        self.lapses
+    }
+
+    /// Until when what is known of `path` holds if [`Self::lapses`] does not grow; none where each
+    /// request has to look itself.
+    #[must_use]
+    pub fn vouched_until(&self, path: &[u8], policy: &ProbePolicy) -> Option<Instant> {
+        let entry = self.entry(path)?;
+        let is_vouched = entry.watched && entry.satisfies(policy.symlinks);
+        is_vouched.then(|| entry.checked.after(policy.valid))
+    }
+
     /// Something about a name in a watched directory changed.
     pub fn hear_changed(&mut self, watch: u32, name: &[u8], now: Instant) {
         let doubts = self.watches.changed(watch, name, now);
@@ -256,6 +287,7 @@ impl FileTable {
 
     /// Anything may have changed.
     pub fn hear_unknown(&mut self) {
+        self.lapses += 1;
         self.watches.clear();
         self.slots.iter_mut().flatten().for_each(|entry| entry.watched = false);
         self.real.clear();
@@ -268,6 +300,7 @@ impl FileTable {
         for entry in self.slots.iter_mut().flatten() {
             entry.watched &= !lost.contains(resolve::trail(&entry.path));
         }
+        self.lapses += 1;
         self.real.doubt(|trail| lost.contains(trail));
     }
 
@@ -287,6 +320,7 @@ impl FileTable {
         if let Some(&slot) = self.index.get(path)
             && let Some(entry) = &mut self.slots[slot as usize]
         {
+            self.lapses += u64::from(entry.watched);
             entry.watched = false;
         }
     }
@@ -297,7 +331,9 @@ impl FileTable {
             return Known::Unknown;
         }
         match self.turn.missing.get(path) {
-            Some((rule, failure)) if *rule == policy.symlinks => Known::Missing(*failure),
+            Some((rule, failure)) if answers(*rule, *failure, policy.symlinks) => {
+                Known::Missing(*failure)
+            }
             _ => Known::Unknown,
         }
     }
@@ -324,7 +360,7 @@ impl FileTable {
     /// Stores the result of a probe, as [`Self::insert_probe`] does. The directories on its path
     /// were watched before it was made: it holds until one of them tells of a change.
     pub fn insert_watched(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
-        let known = self.insert_probe(probe, probed, now);
+        let known = self.store(probe, probed, now);
         if let Some(&slot) = self.index.get(&probe.path)
             && let Some(entry) = &mut self.slots[slot as usize]
         {
@@ -340,6 +376,11 @@ impl FileTable {
 
     /// Stores the result of a probe, and returns what the table knows now.
     pub fn insert_probe(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
+        self.lapses += u64::from(self.entry(&probe.path).is_some_and(|entry| entry.watched));
+        self.store(probe, probed, now)
+    }
+
+    fn store(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
         self.turn.begin(now.mono);
         match probed {
             Probed::Unchanged => self.keep(probe, now),
@@ -495,9 +536,14 @@ impl FileTable {
 
     fn insert(&mut self, probe: &Probe, state: State, racy: bool, now: Now) -> Known {
         let old = self.index.get(&probe.path).map(|&slot| slot as usize);
-        let uses = old.and_then(|slot| self.slots[slot].as_ref()).map_or(1, |entry| entry.uses);
+        let entry = old.and_then(|slot| self.slots[slot].as_ref());
+        let uses = entry.map_or(1, |entry| entry.uses);
+        let is_same = entry.is_some_and(|entry| entry.state.is(&state));
         if let Some(slot) = old {
+            let lapses = self.lapses;
             self.remove(slot);
+            // What was found again did not lapse.
+            self.lapses = if is_same { lapses } else { self.lapses };
         }
         if self.index.len() >= probe.policy.max.min(self.limits.entries) {
             self.evict(now, |_| true);
@@ -557,11 +603,19 @@ impl FileTable {
 
     fn remove(&mut self, slot: usize) {
         let Some(entry) = self.slots[slot].take() else { return };
+        self.lapses += u64::from(entry.watched);
         self.content -= entry.content_len();
         self.open -= usize::from(entry.holds_descriptor());
         self.index.remove(&entry.path);
         self.free.push(slot as u32);
     }
+}
+
+/// Whether a failure that was found under `rule` is one under `wanted`. Where no link was met, what
+/// was not found without links is not found with them.
+fn answers(rule: SymlinkPolicy, failure: OpenFailure, wanted: SymlinkPolicy) -> bool {
+    let is_laxer = wanted == SymlinkPolicy::Follow && failure == OpenFailure::NotFound;
+    rule == wanted || is_laxer
 }
 
 /// Whether a newly opened file is the one that `old` already holds.

@@ -146,6 +146,16 @@ fn a_stricter_rule_for_links_is_not_satisfied_by_a_laxer_look() {
 }
 
 #[test]
+fn what_is_missing_without_links_is_missing_with_them() {
+    let (mut table, lax) = (table(), ProbePolicy::default());
+    let strict = ProbePolicy { symlinks: SymlinkPolicy::Refuse { from: 0 }, ..lax };
+    put(&mut table, "/a", Probed::Failed(OpenFailure::NotFound), &strict, at(1));
+    assert!(matches!(table.lookup(b"/a", at(1), &lax), Known::Missing(OpenFailure::NotFound)));
+    put(&mut table, "/b", Probed::Failed(OpenFailure::NotFound), &lax, at(1));
+    assert!(matches!(table.lookup(b"/b", at(1), &strict), Known::Unknown), "a link to nothing");
+}
+
+#[test]
 fn directories_and_stat_lookups_are_distinct_from_files() {
     let (mut table, policy) = (table(), ProbePolicy::default());
     let directory = Meta { kind: FileKind::Directory, ..Meta::default() };
