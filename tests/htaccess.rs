@@ -480,6 +480,30 @@ fn links_are_refused_where_options_do_not_permit_them() {
 }
 
 #[test]
+fn slashes_languages_and_longer_paths_are_as_files_say() {
+    let server = tree(
+        ON,
+        &[
+            ("off/.htaccess", "DirectorySlash off\nOptions -Indexes\n"),
+            ("off/x.txt", "x"),
+            ("on/x.txt", "x"),
+            ("long/.htaccess", "AcceptPathInfo on\n"),
+            ("long/x.txt", "long"),
+            ("words/.htaccess", "AddLanguage en .en\nAddLanguage fr .fr\nDefaultLanguage de\n"),
+            ("words/x.txt", "x"),
+            ("words/x.en.fr", "x"),
+        ],
+    );
+    check(&server, &[("/off", 403), ("/on", 301), ("/on/x.txt/more", 404)]);
+    assert_eq!(server.get("/long/x.txt/more").text(), "long");
+    let language =
+        |path: &str| server.get(path).header("content-language").unwrap_or_default().to_owned();
+    assert_eq!(language("/words/x.txt"), "de");
+    assert_eq!(language("/words/x.en.fr"), "en,fr");
+    assert_eq!(language("/words/none"), "");
+}
+
+#[test]
 fn the_real_apache_answers_the_same() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apache/compare.py");
     let told = Command::new("python3").args([script, crate::BOLIDE]).output().unwrap();

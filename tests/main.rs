@@ -50,6 +50,7 @@ mod headers;
 mod health;
 mod htaccess;
 mod htaccess_lscache;
+mod htaccess_reach;
 mod http2_directives;
 mod identity;
 mod import_apache;

@@ -94,15 +94,7 @@ const IDLE: &[(&str, &[&str])] = &[
     ),
     (
         "no language is negotiated",
-        &[
-            "addlanguage",
-            "removelanguage",
-            "defaultlanguage",
-            "languagepriority",
-            "forcelanguagepriority",
-            "cachenegotiateddocs",
-            "multiviewsmatch",
-        ],
+        &["languagepriority", "forcelanguagepriority", "cachenegotiateddocs", "multiviewsmatch"],
     ),
     (
         "compression and filters are configured in nginx's words (gzip, brotli, sub_filter)",

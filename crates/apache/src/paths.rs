@@ -56,7 +56,10 @@ fn aliases(
             out.note(&node.place, format!("{} {}: not understood", node.name, node.rest));
             continue;
         };
-        if node.lower.ends_with("match") || !path.starts_with('/') {
+        let plain = if node.lower == "aliasmatch" { plain_alias(path, to) } else { None };
+        let is_plain = plain.is_some();
+        let (path, to) = &plain.unwrap_or_else(|| (path.clone(), to.clone()));
+        if node.lower.ends_with("match") && !is_plain || !path.starts_with('/') {
             out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
             out.own(format!("location ~ {} {{ return 503; }}", in_quotes(path)));
             continue;
@@ -78,6 +81,29 @@ fn aliases(
         }
         alias(node, path, to, rules, pool, out);
     }
+}
+
+/// What an expression and its target say that only carry over what stands behind a prefix.
+fn plain_alias(regex: &str, to: &str) -> Option<(String, String)> {
+    let (rest, to) = (regex.strip_prefix('^')?, to.strip_suffix("$1")?);
+    let rest = rest.strip_suffix('$').unwrap_or(rest);
+    let (text, is_closed) = match (rest.strip_suffix("(/.*)?"), rest.strip_suffix("(.*)")) {
+        (Some(text), _) => (text, false),
+        (None, Some(text)) if text.ends_with('/') && to.ends_with('/') => (text, true),
+        _ => return None,
+    };
+    let mut path = String::new();
+    let mut all = text.chars();
+    while let Some(one) = all.next() {
+        match one {
+            '\\' => path.push(all.next().filter(char::is_ascii_punctuation)?),
+            one if one.is_ascii_alphanumeric() || "/-_~%,:@=".contains(one) => path.push(one),
+            _ => return None,
+        }
+    }
+    let is_whole = is_closed == path.ends_with('/') && is_closed == to.ends_with('/');
+    (is_whole && path.starts_with('/') && path.len() > 1 && !to.contains('$'))
+        .then(|| (path, to.to_owned()))
 }
 
 /// The locations of an alias.
@@ -222,4 +248,27 @@ fn confinement(server: &Server<'_>, out: &mut ConfText) {
         out.note(&node.place, "in PHP_ADMIN_VALUE");
     }
     out.own(format!("fastcgi_param PHP_ADMIN_VALUE \"{}\";", value.join("\\n")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_alias;
+
+    #[test]
+    fn an_expression_that_is_a_prefix_is_an_alias() {
+        let rows = [
+            ("^/icons/(.*)$", "/srv/i/$1", Some(("/icons/", "/srv/i/"))),
+            ("^/i\\.x(/.*)?$", "/srv/i$1", Some(("/i.x", "/srv/i"))),
+            ("^/icons(.*)", "/srv/i$1", None),
+            ("^/icons/(.*)", "/srv/i$1", None),
+            ("/icons/(.*)", "/srv/i/$1", None),
+            ("^/~([^/]+)(/.*)?$", "/home/$1/www$2", None),
+            ("^/a./(.*)", "/srv/$1", None),
+            ("^/(.*)", "/srv/$1", None),
+        ];
+        for (regex, to, wanted) in rows {
+            let wanted = wanted.map(|(path, to)| (path.to_owned(), to.to_owned()));
+            assert_eq!(plain_alias(regex, to), wanted, "{regex}");
+        }
+    }
 }

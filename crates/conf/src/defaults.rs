@@ -83,6 +83,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         autoindex: AUTOINDEX,
         apache_htaccess: false,
         apache_directories: Arc::default(),
+        apache_proxies: Arc::default(),
         gzip: Arc::new(gzip()),
         brotli: Arc::new(brotli()),
         zstd: Arc::new(zstd()),

@@ -91,10 +91,10 @@ pub use resolver::NameServers;
 pub use rewrite::{FileTest, IfTest, RewriteOp, RewriteRule, SetTarget, Then};
 pub use server::{AltSvc, Http2, Http3, ServerConf, ServerId, ServerName, ServerSettings};
 pub use settings::{
-    AddHeader, ApacheDirectory, Autoindex, AutoindexFormat, Charset, CharsetOf, CloseSettings,
-    DocumentRoot, ErrorPage, Expires, ExpiresRule, IfModifiedSince, KeepaliveDisable,
-    LingeringClose, ListInherit, LocationSettings, Mapping, OpenFileCache, Overwrite, Satisfy,
-    ServerTokens, SymlinksConf, TypesMap,
+    AddHeader, ApacheDirectory, ApacheProxy, Autoindex, AutoindexFormat, Charset, CharsetOf,
+    CloseSettings, DocumentRoot, ErrorPage, Expires, ExpiresRule, IfModifiedSince,
+    KeepaliveDisable, LingeringClose, ListInherit, LocationSettings, Mapping, OpenFileCache,
+    Overwrite, Satisfy, ServerTokens, SymlinksConf, TypesMap,
 };
 pub use spans::Spans;
 pub use tls::{

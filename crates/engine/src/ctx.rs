@@ -15,6 +15,7 @@ use crate::console::{ConsoleAction, ConsoleOutcome};
 use crate::content::store::StoreOrder;
 use crate::counters::RequestTallies;
 use crate::file_change::{FileChange, FileOutcome};
+use crate::htaccess::memory::HtaccessMemory;
 use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::Mirrored;
@@ -116,6 +117,8 @@ pub struct StepCtx<'a> {
     pub conn: &'a ConnInfo,
     /// This worker's open files.
     pub files: &'a mut bolide_files::FileTable,
+    /// This worker's rulings of `.htaccess` files that hold for other requests.
+    pub rulings: &'a mut HtaccessMemory,
     /// Chance.
     pub prng: &'a mut Prng,
     /// Where log lines go.

@@ -8,6 +8,7 @@ pub(crate) mod decide;
 mod depart;
 pub(crate) mod effects;
 mod levels;
+pub(crate) mod memory;
 mod password;
 pub(crate) mod ruling;
 mod target;

@@ -63,6 +63,7 @@ pub use exchange::{Exchange, Rate};
 pub use file_change::{
     DavDepth, FileChange, FileChangeKind, FileOutcome, FilePlacement, FileTransfer,
 };
+pub use htaccess::memory::HtaccessMemory;
 pub use site::Site;
 pub use subrequest::{
     AuthSubrequest, AuthVerdict, Inclusion, Lineage, Mirrored, SliceRequest, Subrequest,

@@ -131,6 +131,20 @@ impl MediaTypes {
         &self.kinds[usize::from(place)]
     }
 
+    /// The type of the last extension of `name` that has one.
+    pub(crate) fn of_any_extension(&self, name: &[u8]) -> &MediaType {
+        let mut rest = name;
+        loop {
+            let kind = self.of_path(rest);
+            match rest.iter().rposition(|byte| *byte == b'.') {
+                Some(at) if at > 0 && std::ptr::eq(kind, &self.kinds[usize::from(DEFAULT)]) => {
+                    rest = &rest[..at];
+                }
+                _ => return kind,
+            }
+        }
+    }
+
     fn by_longer_extension(&self, path: &[u8]) -> u16 {
         let extension = bolide_http::types::extension(path);
         let mut lower = [0_u8; EXTENSION_MAX];

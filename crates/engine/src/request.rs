@@ -151,7 +151,7 @@ pub(crate) struct Request {
     /// What it knows of its slices; reading a variable may change it.
     pub(crate) slicing: Cell<Slicing>,
     /// What `.htaccess` files say about it, where they are read.
-    pub(crate) htaccess: Option<Box<HtaccessRuling>>,
+    pub(crate) htaccess: Option<Rc<HtaccessRuling>>,
     /// Where a trial run writes its way down; none for requests of clients.
     pub(crate) trace: Option<Box<Trace>>,
 }

@@ -43,6 +43,7 @@ http {
     root /srv/www; gzip on; gzip_vary on; gzip_types text/css; gzip_min_length 10;
     server { listen 80; server_name a.test; location /static/ { expires 1h; } }
     server { listen 80; server_name b.test; add_header X-Frame-Options DENY; charset utf-8; }
+    server { listen 80; server_name c.test; root /srv/held; apache_htaccess on; }
 }
 "#;
 
@@ -51,6 +52,11 @@ fn a_warm_hit_allocates_nothing() {
     let mut world = FuzzWorld::of(CONFIG);
     world.door.put("/srv/www/index.html", &[b'i'; 1000]);
     world.door.put("/srv/www/static/a.css", &[b'a'; 1000]);
+    world.door.put("/srv/held/d/e/a.css", &[b'a'; 1000]);
+    let held = b"Options -Indexes\n<Files *.bak>\nRequire all denied\n</Files>\n";
+    for path in ["/srv/held/.htaccess", "/srv/held/d/.htaccess", "/srv/held/d/e/.htaccess"] {
+        world.door.put(path, held);
+    }
     let browser = [
         ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"),
         ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
@@ -66,6 +72,7 @@ fn a_warm_hit_allocates_nothing() {
         ("b.test", "/index.html", &validated),
         ("b.test", "/static/a.css", &ranged),
         ("a.test", "/%69ndex.html", &[]),
+        ("c.test", "/d/e/a.css", &browser),
     ];
     for (host, path, fields) in cases {
         for warm in [false, false, true] {

@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use bolide_htaccess::{
-    Admission, Applied, EnvTable, Evaluation, HeaderTimes, PathTest, RequestVariable, RewritePlace,
-    Rewritten, Stop, Surroundings, parse,
+    Admission, Applied, EnvTable, Evaluation, HeaderTimes, MapFunction, PathTest, RequestVariable,
+    RewritePlace, Rewritten, Stop, Surroundings, parse,
 };
 
 /// A request that knows a few things.
@@ -79,6 +79,15 @@ impl Surroundings for PlainWorld {
             PathTest::Anything => is_file || is_directory,
             PathTest::Link | PathTest::Executable => false,
         })
+    }
+
+    fn map(&mut self, name: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop> {
+        match name {
+            b"lower" => MapFunction::Lower.push(key, out),
+            b"empty" => return Ok(false),
+            _ => return Err(Stop::Refused(500, "there is no such RewriteMap")),
+        }
+        Ok(true)
     }
 
     fn client(&self) -> Option<IpAddr> {
@@ -159,6 +168,9 @@ fn rewrite(applied: &Applied<'_>, by: &mut Evaluation<'_>) {
         Rewritten::Redirect(status, address) => {
             assert!((300..400).contains(status), "a redirect has the status of one");
             assert!(!address.iter().any(u8::is_ascii_control), "no field ends early");
+        }
+        Rewritten::Proxied { path, .. } => {
+            assert_eq!(path.first(), Some(&b'/'), "another server is asked for a path");
         }
         Rewritten::Nothing | Rewritten::Query(_) | Rewritten::Status(_) => {}
     }

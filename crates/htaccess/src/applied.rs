@@ -11,13 +11,15 @@ use crate::access::{Judgement, Requirement, Satisfies};
 use crate::effort::Effort;
 use crate::expires::ExpiresAfter;
 use crate::headers::{self, HeaderTable, HeaderTimes};
-use crate::mime::FileNature;
+use crate::mime::{self, FileNature};
 use crate::options::DirOptions;
 use crate::pattern::fits_within;
 use crate::redirect::{ErrorAnswer, RedirectTo};
 use crate::rewrite::{EffectiveRewriting, PassOutcome, RewritePlace};
 use crate::setenv::EnvRule;
-use crate::settings::{AuthMerging, AuthScheme, EtagParts, HtaccessFile, PhpSetting, Settings};
+use crate::settings::{
+    AuthMerging, AuthScheme, EtagParts, HtaccessFile, PathInfoRule, PhpSetting, Settings,
+};
 use crate::world::{Evaluation, Stop};
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +35,16 @@ struct Place<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Applied<'a> {
     places: Vec<Place<'a>>,
-    choices: Vec<bool>,
+    choices: SectionChoices,
+}
+
+/// Which sections apply, in the order in which that was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SectionChoices {
+    /// Which conditions of `<If>` and its kin held.
+    pub conditions: Vec<bool>,
+    /// Which of `<Files>` and `<FilesMatch>` the name fits.
+    pub names: Vec<bool>,
 }
 
 /// The names that one listing leaves out.
@@ -90,21 +101,39 @@ impl<'a> Applied<'a> {
         Self::collect(levels, name, ConditionJudge::By(by))
     }
 
-    /// The same again, with the results that conditions had ([`Self::choices`]); nothing where the
-    /// levels are others.
+    /// The same again, with the results that sections had ([`Self::choices`]); nothing where the
+    /// levels are others. Where nothing was asked yet, no condition holds.
     #[must_use]
     pub fn again(
         levels: impl Iterator<Item = (&'a [u8], &'a HtaccessFile)>,
         name: &[u8],
-        choices: &[bool],
+        choices: Option<&SectionChoices>,
     ) -> Self {
-        Self::collect(levels, name, ConditionJudge::Known(choices.iter())).unwrap_or_default()
+        let judge = match choices {
+            Some(choices) => ConditionJudge::Known {
+                conditions: choices.conditions.iter(),
+                names: choices.names.iter(),
+            },
+            None => ConditionJudge::ByName(Effort::default()),
+        };
+        Self::collect(levels, name, judge).unwrap_or_default()
     }
 
-    /// Which conditions held, in the order in which they were judged.
+    /// Which sections apply.
     #[must_use]
-    pub fn choices(&self) -> &[bool] {
+    pub const fn choices(&self) -> &SectionChoices {
         &self.choices
+    }
+
+    /// Whether anything is said about the fields of an answer for a file called `name`.
+    #[must_use]
+    pub fn describes(&self, name: &[u8]) -> bool {
+        self.edits_response()
+            || self.etag() != EtagParts::Usual
+            || self.last(|settings| settings.expiry.active) == Some(true)
+            || self.has_output_filters()
+            || self.nature(name) != FileNature::default()
+            || !self.languages(name).is_empty()
     }
 
     fn last<T>(&self, of: impl Fn(&'a Settings) -> Option<T>) -> Option<T> {
@@ -226,10 +255,12 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// Whether URLs are rewritten.
+    /// Whether the path of `file` may be rewritten: the rules of a directory's own file wait for its
+    /// slash.
     #[must_use]
-    pub fn rewrites(&self) -> bool {
-        self.rewriting().is_on
+    pub fn rewrites(&self, file: &[u8]) -> bool {
+        let effective = self.rewriting();
+        effective.is_on && !effective.waits_for_slash(file)
     }
 
     fn rewriting(&self) -> EffectiveRewriting<'a> {
@@ -251,7 +282,7 @@ impl<'a> Applied<'a> {
         by: &mut Evaluation<'_>,
     ) -> Result<PassOutcome, Stop> {
         let effective = self.rewriting();
-        if !effective.is_on {
+        if !effective.is_on || effective.waits_for_slash(place.file) {
             return Ok(PassOutcome::default());
         }
         effective.run(place, by)
@@ -293,6 +324,18 @@ impl<'a> Applied<'a> {
         self.last(|settings| settings.fallback.as_ref()).and_then(Option::as_deref)
     }
 
+    /// Whether a directory's path gets its slash by a redirect.
+    #[must_use]
+    pub fn closes_directories(&self) -> bool {
+        self.last(|settings| settings.closes_directories).unwrap_or(true)
+    }
+
+    /// What becomes of a path that goes on behind a file.
+    #[must_use]
+    pub fn path_info(&self) -> PathInfoRule {
+        self.last(|settings| settings.path_info).unwrap_or_default()
+    }
+
     /// What a listing leaves out.
     #[must_use]
     pub fn hidden(&self) -> HiddenNames<'a> {
@@ -305,6 +348,13 @@ impl<'a> Applied<'a> {
     pub fn nature(&self, name: &[u8]) -> FileNature<'a> {
         let places: Vec<_> = self.all().rev().map(|settings| &settings.mime).collect();
         FileNature::new(&places, name)
+    }
+
+    /// The value of `Content-Language` that the name of a file gives; empty for none.
+    #[must_use]
+    pub fn languages(&self, name: &[u8]) -> Vec<u8> {
+        let places: Vec<_> = self.all().rev().map(|settings| &settings.mime).collect();
+        mime::languages(&places, name)
     }
 
     /// What is answered instead of the server's page for a status.

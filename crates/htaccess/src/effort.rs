@@ -3,7 +3,7 @@
 //!
 //! Owns the counts. What is spent refuses the request: no condition counts as not met for it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use crate::world::Stop;
 
@@ -21,11 +21,17 @@ const LONG_MATCHES_MAX: u32 = 64;
 pub(crate) struct Effort {
     steps: Cell<u32>,
     long_matches: Cell<u32>,
+    /// Why no text that is made counts any more.
+    stop: RefCell<Option<Stop>>,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { steps: Cell::new(STEPS_MAX), long_matches: Cell::new(LONG_MATCHES_MAX) }
+        Self {
+            steps: Cell::new(STEPS_MAX),
+            long_matches: Cell::new(LONG_MATCHES_MAX),
+            stop: RefCell::default(),
+        }
     }
 }
 
@@ -46,6 +52,12 @@ impl Effort {
         self.check()
     }
 
+    /// Ends the evaluation at the next check: a part of a text is not to be had.
+    pub(crate) fn give_up(&self, stop: Stop) {
+        self.stop.borrow_mut().get_or_insert(stop);
+        self.steps.set(0);
+    }
+
     /// Whether no steps are left: texts grow no more, and what is made of them does not count.
     pub(crate) fn is_spent(&self) -> bool {
         self.steps.get() == 0
@@ -58,7 +70,11 @@ impl Effort {
     /// None are left.
     pub(crate) fn check(&self) -> Result<(), Stop> {
         match self.is_spent() {
-            true => Err(Stop::Refused(500, "conditions and texts took too many steps")),
+            true => Err(self
+                .stop
+                .borrow()
+                .clone()
+                .unwrap_or(Stop::Refused(500, "conditions and texts took too many steps"))),
             false => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Types, handlers, codings and charsets by extension; every extension of a name counts.
+//! Types, handlers, codings, charsets and languages by extension; every extension of a name counts.
 
 /// An extension, and what it means; none takes back what it meant.
 type MimeEntry = (Box<[u8]>, Option<Box<[u8]>>);
@@ -10,12 +10,15 @@ pub(crate) struct MimeRules {
     pub(crate) handlers: Vec<MimeEntry>,
     pub(crate) charsets: Vec<MimeEntry>,
     pub(crate) encodings: Vec<MimeEntry>,
+    pub(crate) languages: Vec<MimeEntry>,
     /// `ForceType`; the inner none is `None`.
     pub(crate) forced: Option<Option<Box<[u8]>>>,
     /// `SetHandler`; the inner none is `None`.
     pub(crate) handler: Option<Option<Box<[u8]>>>,
     /// `AddDefaultCharset`; the inner none is `Off`.
     pub(crate) default_charset: Option<Option<Box<[u8]>>>,
+    /// `DefaultLanguage`
+    pub(crate) default_language: Option<Box<[u8]>>,
 }
 
 /// What the name of a file says about it.
@@ -69,9 +72,29 @@ impl<'a> FileNature<'a> {
     }
 }
 
+/// The languages of a file called `name`, as `Content-Language` lists them, by what `places`, the
+/// deepest first, say; empty for none.
+pub(crate) fn languages(places: &[&MimeRules], name: &[u8]) -> Vec<u8> {
+    let mut all: Vec<u8> = Vec::new();
+    let of_extension = |extension: &[u8]| {
+        places.iter().find_map(|place| of(&place.languages, extension)).flatten()
+    };
+    let default = || places.iter().find_map(|place| place.default_language.as_deref());
+    for language in name.split(|byte| *byte == b'.').skip(1).filter_map(of_extension) {
+        if !all.is_empty() {
+            all.push(b',');
+        }
+        all.extend_from_slice(language);
+    }
+    if all.is_empty() {
+        all.extend_from_slice(default().unwrap_or_default());
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{FileNature, MimeRules};
+    use super::{FileNature, MimeRules, languages};
 
     #[test]
     fn every_extension_counts_and_the_deepest_place_first() {
@@ -91,5 +114,23 @@ mod tests {
         assert_eq!(of(&[lower, upper], b"a.php").handler, None);
         assert_eq!(of(&[upper], b"a.txt.unknown").media_type, Some(&b"text/x"[..]));
         assert_eq!(of(&[upper], b"php").handler, None);
+    }
+
+    #[test]
+    fn languages_add_up_and_one_is_left_if_none_is_named() {
+        let entry = |extension: &str, value: Option<&str>| {
+            let value = value.map(|value| value.as_bytes().into());
+            (extension.as_bytes().into(), value)
+        };
+        let upper = MimeRules {
+            languages: vec![entry("en", Some("en")), entry("fr", Some("fr-CA"))],
+            default_language: Some(b"de"[..].into()),
+            ..MimeRules::default()
+        };
+        let lower = MimeRules { languages: vec![entry("fr", None)], ..MimeRules::default() };
+        assert_eq!(languages(&[&upper], b"a.html.en.FR"), b"en,fr-CA");
+        assert_eq!(languages(&[&lower, &upper], b"a.fr.en"), b"en");
+        assert_eq!(languages(&[&lower, &upper], b"a.fr"), b"de");
+        assert_eq!(languages(&[&lower], b"en"), b"");
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::effort::Effort;
 use crate::fault::{HtaccessFault, Told, shown};
+use crate::maps::{self, MapSource, RewriteMap};
 use crate::overrides::AllowedOverrides;
 use crate::parse;
 use crate::pattern::{Letters, Pattern, fits};
@@ -25,6 +26,7 @@ enum PlacePath {
 pub struct ServerPlace {
     path: PlacePath,
     overrides: Option<AllowedOverrides>,
+    maps: Vec<RewriteMap>,
     file: HtaccessFile,
 }
 
@@ -43,19 +45,21 @@ impl ServerPlace {
     pub fn parse(words: &[&[u8]]) -> Result<Self, HtaccessFault> {
         let at_first = |message: String| HtaccessFault { line: 1, message };
         let (path, lines) = Self::path(words).map_err(at_first)?;
-        let (mut text, mut overrides) = (Vec::new(), None);
+        let (mut text, mut overrides, mut maps) = (Vec::new(), None, Vec::new());
         for (number, line) in (1..).zip(lines) {
-            match override_arguments(line) {
-                Some(arguments) => {
-                    let read = AllowedOverrides::parse(arguments);
-                    let fault = |message| HtaccessFault { line: number, message };
-                    overrides = Some(read.map_err(fault)?);
-                }
-                None => text.extend_from_slice(line),
+            let fault = |message| HtaccessFault { line: number, message };
+            if let Some(arguments) = arguments_of(line, b"AllowOverride") {
+                overrides = Some(AllowedOverrides::parse(arguments).map_err(fault)?);
+            } else if let Some(arguments) = arguments_of(line, b"RewriteMap")
+                && matches!(path, PlacePath::Server)
+            {
+                maps.push(maps::parse(arguments).map_err(fault)?);
+            } else {
+                text.extend_from_slice(line);
             }
             text.push(b'\n');
         }
-        Ok(Self { path, overrides, file: parse(&text)? })
+        Ok(Self { path, overrides, maps, file: parse(&text)? })
     }
 
     fn path<'w, 'a>(words: &'w [&'a [u8]]) -> Told<(PlacePath, &'w [&'a [u8]])> {
@@ -108,6 +112,12 @@ impl ServerPlace {
         self.overrides
     }
 
+    /// Where the values of the map called `name` come from, as its last `RewriteMap` says.
+    #[must_use]
+    pub fn map(&self, name: &[u8]) -> Option<&MapSource> {
+        self.maps.iter().rfind(|map| *map.name == *name).map(|map| &map.source)
+    }
+
     /// What it says.
     #[must_use]
     pub const fn file(&self) -> &HtaccessFile {
@@ -115,16 +125,17 @@ impl ServerPlace {
     }
 }
 
-/// What stands behind `AllowOverride`.
-fn override_arguments(line: &[u8]) -> Option<&[u8]> {
+/// What stands behind a directive's name, if the line is one of it.
+fn arguments_of<'a>(line: &'a [u8], directive: &[u8]) -> Option<&'a [u8]> {
     let line = line.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
-    line[..end].eq_ignore_ascii_case(b"AllowOverride").then(|| line[end..].trim_ascii())
+    line[..end].eq_ignore_ascii_case(directive).then(|| line[end..].trim_ascii())
 }
 
 #[cfg(test)]
 mod tests {
     use super::ServerPlace;
+    use crate::maps::{MapFunction, MapSource};
     use crate::overrides::AllowedOverrides;
 
     fn place(words: &[&str]) -> ServerPlace {
@@ -142,6 +153,16 @@ mod tests {
         assert!(place(&["/"]).is_of(b"/"));
         assert!(place(&["-"]).is_of_server());
         assert!(place(&["~", r"/\.git(/|$)"]).finds(b"/srv/.git/config").unwrap());
+    }
+
+    #[test]
+    fn maps_are_of_the_server() {
+        let own = place(&["-", "RewriteMap a int:toupper", "rewritemap a int:tolower"]);
+        assert_eq!(own.map(b"a"), Some(&MapSource::Function(MapFunction::Lower)));
+        assert_eq!(own.map(b"b"), None);
+        let fault = |words: &[&[u8]]| ServerPlace::parse(words).unwrap_err().to_string();
+        assert!(fault(&[b"/", b"RewriteMap a int:toupper"]).contains("not allowed here"));
+        assert!(fault(&[b"-", b"", b"RewriteMap a prg:/x"]).starts_with("2: RewriteMap: maps of"));
     }
 
     #[test]

@@ -25,16 +25,27 @@ pub(crate) struct Rewriting {
     pub(crate) is_given: bool,
     pub(crate) engine: Option<bool>,
     pub(crate) base: Option<Box<[u8]>>,
-    pub(crate) inherits: Option<Inherits>,
-    /// What places below inherit.
-    pub(crate) bequeaths: Option<Inherits>,
-    pub(crate) refuses_bequest: bool,
-    pub(crate) merges_base: bool,
+    /// None where no `RewriteOptions` is given: then those of the place above hold.
+    pub(crate) options: Option<RewriteOptions>,
     pub(crate) rules: Vec<UrlRule>,
     /// Conditions that wait for their rule.
     pub(crate) pending: Vec<RewriteCondition>,
     /// The line that is read.
     pub(crate) line: u32,
+}
+
+/// `RewriteOptions`
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RewriteOptions {
+    pub(crate) inherits: Option<Inherits>,
+    /// What places below inherit.
+    pub(crate) bequeaths: Option<Inherits>,
+    pub(crate) refuses_bequest: bool,
+    pub(crate) merges_base: bool,
+    /// Directories are rewritten without a slash behind them, too.
+    pub(crate) allows_no_slash: bool,
+    /// `UnsafeAllow3F`
+    pub(crate) allows_question_mark: bool,
 }
 
 /// Where the rules of the place above come.
@@ -92,30 +103,40 @@ pub(crate) struct EffectiveRewriting<'a> {
     /// The directory that is stripped; none within a section.
     pub(crate) directory: Option<&'a [u8]>,
     pub(crate) base: Option<&'a [u8]>,
-    bequeaths: Option<Inherits>,
+    pub(crate) options: RewriteOptions,
 }
 
 impl<'a> EffectiveRewriting<'a> {
+    /// Whether the rules are those of the directory `file` itself, and its slash comes first.
+    pub(crate) fn waits_for_slash(&self, file: &[u8]) -> bool {
+        !self.options.allows_no_slash
+            && self.directory.and_then(|own| own.strip_suffix(b"/")) == Some(file)
+    }
+
     /// Goes one place deeper.
     pub(crate) fn enter(&mut self, own: &'a Rewriting, directory: Option<&'a [u8]>) {
         if !own.is_given {
             return;
         }
         self.is_on = own.engine.unwrap_or(self.is_on);
-        let inherits = match own.refuses_bequest {
-            true => own.inherits,
-            false => own.inherits.or(self.bequeaths),
+        let options = own.options.unwrap_or(self.options);
+        let refuses = own.options.is_some_and(|options| options.refuses_bequest);
+        let bequest = self.options.bequeaths.filter(|_| !refuses);
+        // As in Apache, rules behind come before rules before.
+        let inherits = match (options.inherits, bequest) {
+            (Some(Inherits::Behind), _) | (_, Some(Inherits::Behind)) => Some(Inherits::Behind),
+            (own, bequest) => own.or(bequest),
         };
         match inherits {
             Some(Inherits::Before) => self.rules.push((&own.rules, directory)),
             Some(Inherits::Behind) => self.rules.insert(0, (&own.rules, directory)),
             None => self.rules = vec![(&own.rules, directory)],
         }
-        self.base = match (&own.base, own.merges_base) {
+        self.base = match (&own.base, options.merges_base) {
             (None, true) => self.base,
             (base, _) => base.as_deref(),
         };
         self.directory = directory;
-        self.bequeaths = own.bequeaths.or(self.bequeaths);
+        self.options = options;
     }
 }

@@ -47,6 +47,10 @@ pub(crate) struct Settings {
     pub(crate) index: Option<Vec<Box<[u8]>>>,
     /// The inner none is `disabled`.
     pub(crate) fallback: Option<Option<Box<[u8]>>>,
+    /// `DirectorySlash`
+    pub(crate) closes_directories: Option<bool>,
+    /// `AcceptPathInfo`
+    pub(crate) path_info: Option<PathInfoRule>,
     pub(crate) hidden: Vec<Box<[u8]>>,
     pub(crate) headers: Vec<HeaderLine>,
     pub(crate) request_headers: Vec<HeaderLine>,
@@ -81,6 +85,18 @@ pub(crate) enum AuthScheme {
     None,
     /// Name and password.
     Basic,
+}
+
+/// What becomes of a path that goes on behind a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathInfoRule {
+    /// A script gets the rest, a file is not found.
+    #[default]
+    Default,
+    /// The file is answered.
+    Accept,
+    /// Nothing is found.
+    Refuse,
 }
 
 /// What an `ETag` is made of.

@@ -134,6 +134,10 @@ impl Tree {
                 Rewritten::Redirect(status, to) => {
                     format!("{status} {}", String::from_utf8(to).unwrap())
                 }
+                Rewritten::Proxied { origin, path, args } => {
+                    let args = args.map(|args| [b"?", &args[..]].concat()).unwrap_or_default();
+                    format!("P {}", String::from_utf8_lossy(&[origin, path, args].concat()))
+                }
                 Rewritten::Status(status) => status.to_string(),
             },
         }
@@ -172,7 +176,6 @@ fn what_is_not_understood_is_refused_with_its_line() {
             1,
             "RewriteRule: invalid HTTP response code '700' for flag 'R'",
         ),
-        ("RewriteRule a http://b/ [P]", 1, "RewriteRule: flag 'P' is not permitted in this place"),
         ("RewriteCond %{X} -eq 5", 1, "RewriteCond: bad flag delimiters"),
         ("RewriteBase x", 1, "RewriteBase: argument is not a valid URL"),
         ("RewriteOptions foo", 1, "RewriteOptions: unknown option 'foo'"),

@@ -47,6 +47,8 @@ pub enum RequestVariable {
     ContextPrefix,
     /// `on` or `off`
     Https,
+    /// Whether the request is part of another one: `true` or `false`
+    IsSubrequest,
     /// A part of the date.
     Time(TimePart),
 }
@@ -148,7 +150,7 @@ impl Variable {
             "TIME_SEC" => Of::Time(TimePart::Second),
             "TIME_WDAY" => Of::Time(TimePart::Weekday),
             "TIME" => Of::Time(TimePart::Whole),
-            "IS_SUBREQ" => return Ok(Some(Self::Fixed("false"))),
+            "IS_SUBREQ" => Of::IsSubrequest,
             "SCRIPT_USER" | "SCRIPT_GROUP" => {
                 return Err(format!("%{{{upper}}} is not available here"));
             }

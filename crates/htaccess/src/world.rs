@@ -63,6 +63,12 @@ pub trait Surroundings {
     ///
     /// [`Stop::Wait`] where the answer is not known yet.
     fn test(&mut self, test: PathTest, path: &[u8]) -> Result<bool, Stop>;
+    /// Appends what the map called `name` has for `key`; false if it has nothing.
+    ///
+    /// # Errors
+    ///
+    /// There is no such map, or [`Stop::Wait`] where its file is not known yet.
+    fn map(&mut self, name: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop>;
     /// Who asks; none over a unix socket.
     fn client(&self) -> Option<IpAddr>;
     /// The name of the user, if one has proved to be it.

@@ -56,6 +56,8 @@ pub(crate) struct WorkerEnv<I> {
     pub(crate) heads: HeadPool,
     /// The open files.
     pub(crate) files: bolide_files::FileTable,
+    /// What `.htaccess` files say.
+    pub(crate) rulings: bolide_engine::HtaccessMemory,
     /// It was told that directories cannot be watched.
     pub(crate) told_unwatched: bool,
     pub(crate) logs: Logs,
@@ -107,6 +109,7 @@ impl<I: Io> WorkerEnv<I> {
             wasters: WasteByAddress::default(),
             heads: HeadPool::default(),
             files: bolide_files::FileTable::new(seed),
+            rulings: bolide_engine::HtaccessMemory::new(seed),
             told_unwatched: false,
             logs,
             log_files,

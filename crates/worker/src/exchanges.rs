@@ -231,6 +231,7 @@ impl<I: Io> Requests<I> {
             clock: &self.env.clock,
             conn: info,
             files: &mut self.env.files,
+            rulings: &mut self.env.rulings,
             prng: &mut self.env.prng,
             logs: &mut self.env.logs,
             effects: &mut self.exchanges.effects,

@@ -11,8 +11,8 @@ use std::time::Duration;
 use bolide_base::prng::Prng;
 use bolide_base::{Instant, Now};
 use bolide_engine::{
-    Behind, ClientAddress, ConnInfo, Due, Exchange, Fill, LogTarget, Logs, Recalled,
-    RequestRefusal, RequestTallies, Site, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
+    Behind, ClientAddress, ConnInfo, Due, Exchange, Fill, HtaccessMemory, LogTarget, Logs,
+    Recalled, RequestRefusal, RequestTallies, Site, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
 };
 use bolide_files::FileTable;
 use bolide_http::date::DateClock;
@@ -64,6 +64,7 @@ pub struct FuzzWorld {
     site: SiteRef,
     logs: Logs,
     tallies: RequestTallies,
+    rulings: HtaccessMemory,
     prng: Prng,
     clock: DateClock,
     exchange: Exchange,
@@ -113,6 +114,7 @@ impl FuzzWorld {
             pull_max: 16 * 1024,
             logs: Logs::new(12, 13),
             tallies: RequestTallies::default(),
+            rulings: HtaccessMemory::new(7),
             prng: Prng::new(7),
             clock: DateClock::new(now, 0),
             exchange: Exchange::new(),
@@ -172,6 +174,17 @@ impl FuzzWorld {
         self.conn.local = ClientAddress::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         self.conn.scheme = if tls { Scheme::Https } else { Scheme::Http };
         self.conn.tls = tls.then(TlsFacts::default);
+    }
+
+    /// Has what `.htaccess` files say judged anew.
+    pub fn forget_rulings(&mut self) {
+        self.rulings = HtaccessMemory::new(7);
+    }
+
+    /// How many requests were answered by what `.htaccess` files said to one before.
+    #[must_use]
+    pub const fn rulings_recalled(&self) -> u64 {
+        self.rulings.recalled()
     }
 
     /// Lets time pass.
@@ -417,6 +430,7 @@ impl FuzzWorld {
             clock: &self.clock,
             conn: &self.conn,
             files: &mut self.files,
+            rulings: &mut self.rulings,
             prng: &mut self.prng,
             logs: &mut self.logs,
             effects: &mut self.effects,

@@ -7,7 +7,7 @@ use bolide_htaccess::ServerPlace;
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveSpec, added, flag};
-use crate::model::ApacheDirectory;
+use crate::model::{ApacheDirectory, ApacheProxy};
 use crate::reader::{ConfReader, ReadFault, ReadResult};
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
@@ -29,7 +29,41 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("DIRECTORY TEXT… | ~ REGEX TEXT… | - TEXT…")
         .without("none"),
+    added("apache_proxy", Contexts::HSL, Args::TWO, proxy)
+        .doc(
+            "Where rules of `.htaccess` files with `[P]` may lead: addresses that begin with URL \
+             are answered by the named location, with the path and the query that the rule made. A \
+             rule with `[P]` that leads elsewhere is answered with 500.",
+            "apache_proxy http://127.0.0.1:3000 @node;",
+        )
+        .takes("URL @NAME")
+        .without("none"),
 ];
+
+fn proxy(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let (url, location) = (node.arg(0), node.arg(1));
+    let bad = |why: &str| {
+        let url = String::from_utf8_lossy(url);
+        ReadFault::Text(format!("\"apache_proxy\": {why} (\"{url}\")"))
+    };
+    let scheme = url.windows(3).position(|three| three == b"://").filter(|at| *at > 0);
+    let host = scheme.ok_or_else(|| bad("a URL begins with its scheme"))? + 3;
+    let len = url[host..].iter().position(|byte| *byte == b'/').unwrap_or(url.len() - host);
+    if len == 0 || url.iter().any(|byte| b"?#".contains(byte)) {
+        return Err(bad("a URL has a host, and neither \"?\" nor \"#\""));
+    }
+    if location.first() != Some(&b'@') || location.len() < 2 {
+        return Err(ReadFault::Text("\"apache_proxy\" needs a named location".to_owned()));
+    }
+    let (origin, path) = url.split_at(host + len);
+    let one = ApacheProxy {
+        origin: origin.to_ascii_lowercase().into(),
+        path: path.into(),
+        location: location.into(),
+    };
+    Arc::make_mut(&mut r.settings().apache_proxies).push(one);
+    Ok(())
+}
 
 fn directory(r: &mut ConfReader, node: &Node) -> ReadResult {
     let words: Vec<&[u8]> = node.args().collect();

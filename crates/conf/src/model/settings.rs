@@ -70,6 +70,8 @@ pub struct LocationSettings {
     pub apache_htaccess: bool,
     /// `apache_directory`, in file order, outer blocks first.
     pub apache_directories: Arc<Vec<ApacheDirectory>>,
+    /// `apache_proxy`
+    pub apache_proxies: Arc<Vec<ApacheProxy>>,
     /// `gzip*`
     pub gzip: Arc<Gzip>,
     /// `brotli*`
@@ -238,6 +240,28 @@ pub struct ApacheDirectory {
     pub words: Box<[Box<[u8]>]>,
     /// As read.
     pub place: Arc<ServerPlace>,
+}
+
+/// `apache_proxy`: where rules with `[P]` may lead, and what answers there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApacheProxy {
+    /// `scheme://host:port`, in lower case.
+    pub origin: Box<[u8]>,
+    /// How paths begin: empty, or with a slash.
+    pub path: Box<[u8]>,
+    /// The named location, with its `@`.
+    pub location: Box<[u8]>,
+}
+
+impl ApacheProxy {
+    /// Whether it is for `path` at `origin`.
+    #[must_use]
+    pub fn allows(&self, origin: &[u8], path: &[u8]) -> bool {
+        let rest = path.strip_prefix(&self.path[..]);
+        let is_whole =
+            |rest: &[u8]| rest.is_empty() || rest[0] == b'/' || self.path.last() == Some(&b'/');
+        self.origin.eq_ignore_ascii_case(origin) && rest.is_some_and(is_whole)
+    }
 }
 
 impl PartialEq for ApacheDirectory {

@@ -14,7 +14,7 @@ use crate::ctx::StepCtx;
 use crate::exchange::{NextStep, RequestStep};
 use crate::explain::trace::{trace_failure, trace_jump, trace_named};
 use crate::filter::headers::HeadDraft;
-use crate::htaccess::effects::error_answer;
+use crate::htaccess::effects::{error_answer, first_error};
 use crate::pages::{closes, is_redirect, shown_status};
 use crate::request::Request;
 use crate::site::Site;
@@ -58,6 +58,12 @@ impl Answer {
         }
         trace_failure(request, status, site);
         request.take_expectation();
+        let first = if request.in_error_page { first_error(request) } else { None };
+        if first.is_some() {
+            self.location.clear();
+            self.is_without_location = true;
+        }
+        let status = first.unwrap_or(status);
         if status == 405 {
             note_refused_method(request, self, site);
         }

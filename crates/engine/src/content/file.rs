@@ -23,7 +23,7 @@ use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
 use crate::filter::headers::push_absolute;
-use crate::htaccess::effects::{index_fallback, index_names};
+use crate::htaccess::effects::{closes_directories, index_fallback, index_names};
 use crate::log_lines;
 use crate::phase::access::found;
 use crate::request::Request;
@@ -95,7 +95,7 @@ impl FileSearch {
             }
             answer.scratch = name;
             if is_other {
-                request.htaccess.get_or_insert_default().enter_found();
+                Rc::make_mut(request.htaccess.get_or_insert_default()).enter_found();
                 return NextStep::Step(RequestStep::Htaccess);
             }
             if fits {
@@ -259,7 +259,10 @@ impl FileSearch {
             answer.scratch = target;
             return no_index(request, location, site, ctx);
         }
-        let next = if target.get(mark) == Some(&b'/') {
+        let is_elsewhere = target.get(mark) == Some(&b'/');
+        let next = if is_elsewhere && names.is_some() {
+            self.index_elsewhere(request, answer, (index, &target[mark..]), site, ctx)
+        } else if is_elsewhere {
             request.go_to_index(&target[mark..], site, ctx)
         } else {
             self.map_path(request, answer, site, ctx);
@@ -276,6 +279,27 @@ impl FileSearch {
         };
         answer.scratch = target;
         next
+    }
+}
+
+impl FileSearch {
+    /// An index that a `.htaccess` file has by its whole path: the directory has to be there.
+    fn index_elsewhere(
+        &mut self,
+        request: &mut Request,
+        answer: &Answer,
+        (index, path): (usize, &[u8]),
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        self.map_path(request, answer, site, ctx);
+        self.end_without_slash();
+        let location = site.location(request.location);
+        match self.look(request, answer, location, Want::Stat, site, ctx) {
+            FileLookup::Asked => NextStep::Probe(RequestStep::Index(index)),
+            FileLookup::Directory => request.go_to_index(path, site, ctx),
+            FileLookup::File(_) | FileLookup::Other | FileLookup::Failed(_) => NextStep::Fail(404),
+        }
     }
 }
 
@@ -304,7 +328,7 @@ impl Request {
     ) -> NextStep {
         let args = self.args.take();
         if let Some(ruling) = &mut self.htaccess {
-            ruling.enter_index();
+            Rc::make_mut(ruling).enter_index();
         }
         let next = self.redirect_inside(target, site, ctx);
         if matches!(next, NextStep::Step(_)) {
@@ -418,6 +442,11 @@ impl FileSearch {
         self.map_path(request, answer, site, ctx);
         let original = match self.look(request, answer, location, Want::OPEN, site, ctx) {
             FileLookup::Asked => return NextStep::Probe(RequestStep::File),
+            FileLookup::Directory
+                if location.htaccess.is_some() && !closes_directories(request, location) =>
+            {
+                return NextStep::Step(RequestStep::Listing);
+            }
             FileLookup::Directory => return answer.directory_redirect(request, site, ctx),
             FileLookup::Other => return self.not_regular(request, site, ctx),
             FileLookup::Failed(OpenFailure::NotFound) if location.coded => {

@@ -29,8 +29,11 @@ impl FileSearch {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        debug_assert!(request.uri.ends_with(b"/"), "a directory's path ends with a slash");
         let location = site.location(request.location);
+        debug_assert!(
+            request.uri.ends_with(b"/") || location.htaccess.is_some(),
+            "a directory's path ends with a slash unless a file says otherwise"
+        );
         let allowed =
             lists(request, location) && matches!(request.method, Method::Get | Method::Head);
         self.map_path(request, answer, site, ctx);

@@ -114,7 +114,7 @@ impl Exchange {
             }
             RequestStep::Htaccess => {
                 let Self { request, answer, search, access, .. } = self;
-                HtaccessRequest { request, answer, search, access }.obey(site, ctx)
+                HtaccessRequest::new(request, answer, search, access).obey(site, ctx)
             }
             RequestStep::TryFiles(index) => {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)

@@ -19,6 +19,7 @@ use crate::caching::Recalled;
 use crate::counters::RequestTallies;
 use crate::ctx::{ClientAddress, ConnInfo, SiteRef, StepCtx, StepEffect, TlsFacts, Wake};
 use crate::exchange::Exchange;
+use crate::htaccess::memory::HtaccessMemory;
 use crate::route::LocationIndex;
 use crate::site::Site;
 use bolide_log::{Due, Logs};
@@ -96,6 +97,7 @@ pub(crate) struct ExplainTrial {
     conn: ConnInfo,
     now: Now,
     clock: DateClock,
+    rulings: HtaccessMemory,
     prng: Prng,
     logs: Logs,
     tallies: RequestTallies,
@@ -128,6 +130,7 @@ impl ExplainTrial {
             },
             now,
             clock,
+            rulings: HtaccessMemory::new(now.unix_millis),
             prng: Prng::new(now.unix_millis),
             logs: Logs::new(0, 0),
             tallies: RequestTallies::default(),
@@ -169,6 +172,7 @@ impl ExplainTrial {
                 clock: &self.clock,
                 conn: &self.conn,
                 files: &mut *files,
+                rulings: &mut self.rulings,
                 prng: &mut self.prng,
                 logs: &mut self.logs,
                 effects: &mut effects,

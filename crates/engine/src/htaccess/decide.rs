@@ -7,11 +7,13 @@ use std::rc::Rc;
 
 use bolide_conf::model::LogLevel;
 use bolide_htaccess::{
-    Admission, Applied, DirOptions, Evaluation, PassOutcome, RewritePlace, Rewritten, Stop,
+    Admission, Applied, DirOptions, Evaluation, PassOutcome, PathInfoRule, RewritePlace, Rewritten,
+    Stop,
 };
 use bolide_http::escape::{UriPart, push_uri};
 
 use super::depart::take_back;
+use super::memory::{Reliance, RoundEntry};
 use super::password::challenge;
 use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, next_round};
 use super::target::{HtaccessTarget, TargetKind};
@@ -46,33 +48,68 @@ pub(crate) struct HtaccessRequest<'a> {
     pub(crate) answer: &'a mut Answer,
     pub(crate) search: &'a mut FileSearch,
     pub(crate) access: &'a mut AccessChecks,
+    /// What the decision relies on.
+    pub(super) reliance: Reliance,
 }
 
-impl HtaccessRequest<'_> {
+impl<'a> HtaccessRequest<'a> {
+    pub(crate) fn new(
+        request: &'a mut Request,
+        answer: &'a mut Answer,
+        search: &'a mut FileSearch,
+        access: &'a mut AccessChecks,
+    ) -> Self {
+        Self { request, answer, search, access, reliance: Reliance::default() }
+    }
+
     /// Obeys the `.htaccess` files on the way to the request's file.
     pub(crate) fn obey(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
+        let entry = RoundEntry::of(self.request, site);
+        if let Some(entry) = entry
+            && ctx.rulings.recall(entry, self.request, site, ctx.files, ctx.now)
+        {
+            return beyond_htaccess(location);
+        }
+        let next = self.obey_anew(site, ctx);
+        if let Some(entry) = entry {
+            let Self { request, reliance, .. } = self;
+            ctx.rulings.keep(entry, reliance, request, site, ctx.files, ctx.now);
+        }
+        next
+    }
+
+    fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        let location = site.location(self.request.location);
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
             // What was said of another path does not hold here.
             if let Some(mut ruling) = self.request.htaccess.take() {
-                take_back(self.request, &mut ruling);
-                ruling.begin_round();
+                let own = Rc::make_mut(&mut ruling);
+                take_back(self.request, own);
+                own.begin_round();
                 self.request.htaccess = Some(ruling);
             }
+            self.reliance.depends();
             return beyond_htaccess(location);
         }
         // Nothing says what may be written where a copy goes.
         let copies = matches!(method_name(self.request), b"COPY" | b"MOVE");
         let is_hidden = |part: &[u8]| part.starts_with(b".ht");
         if copies || self.request.uri.split(|byte| *byte == b'/').any(is_hidden) {
+            self.reliance.depends();
             return denied(self.request, site, ctx);
         }
-        let mut ruling = self.request.htaccess.take().unwrap_or_default();
-        take_back(self.request, &mut ruling);
+        let mut held = self.request.htaccess.take().unwrap_or_default();
+        let ruling = Rc::make_mut(&mut held);
+        take_back(self.request, ruling);
         ruling.begin_round();
-        let next = match self.decide(&mut ruling, site, ctx) {
+        let decided = self.decide(ruling, site, ctx);
+        if ruling.is_found || !matches!(decided, Ok(Onward::Content)) {
+            self.reliance.depends();
+        }
+        let next = match decided {
             Ok(Onward::Content) if ruling.is_found => found(location),
             Ok(Onward::Content) => beyond_htaccess(location),
             Ok(Onward::Elsewhere(next)) | Err(next) => next,
@@ -84,7 +121,7 @@ impl HtaccessRequest<'_> {
             (ruling.is_index, ruling.is_found) = (false, false);
         }
         if ruling.places.is_some() || ruling.is_carried() {
-            self.request.htaccess = Some(ruling);
+            self.request.htaccess = Some(held);
         }
         next
     }
@@ -95,10 +132,10 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<Onward> {
-        let Self { request, answer, search, .. } = self;
-        let target = search.htaccess_target(request, answer, site, ctx)?;
+        let Self { request, answer, search, reliance, .. } = self;
+        let target = search.htaccess_target(request, answer, site, ctx, reliance)?;
         let mut places = HtaccessPlaces::default();
-        search.htaccess_levels(request, &target, site, ctx, &mut places.levels)?;
+        search.htaccess_levels(request, &target, site, ctx, &mut places.levels, reliance)?;
         if places.levels.is_empty() {
             return Ok(Onward::Content);
         }
@@ -125,14 +162,17 @@ impl HtaccessRequest<'_> {
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
         let method = method_name(self.request).to_vec();
-        let (choices, admission) =
+        let name = ruling.places.as_ref().map(|places| places.name.clone()).unwrap_or_default();
+        let (choices, describes, admission) =
             self.ask(ruling, target, None, None, site, ctx, |applied, by| {
                 applied.order_cache(by);
                 applied.set_conditional_env(by)?;
-                Ok((applied.choices().to_vec(), applied.admission(&method, by)?))
+                let admission = applied.admission(&method, by)?;
+                Ok((applied.choices().clone(), applied.describes(&name), admission))
             })?;
         if let Some(places) = &mut ruling.places {
-            Rc::make_mut(places).choices = choices;
+            let places = Rc::make_mut(places);
+            (places.choices, places.describes) = (Some(choices), describes);
         }
         match admission {
             Admission::Open => return Ok(()),
@@ -146,7 +186,7 @@ impl HtaccessRequest<'_> {
                 });
                 return Err(NextStep::Fail(500));
             }
-            Admission::AsksWho => {}
+            Admission::AsksWho => self.reliance.depends(),
         }
         let Some(held) = ruling.places.clone() else { return Err(NextStep::Fail(500)) };
         let Some(setup) = held.applied().auth_setup() else { return Err(NextStep::Fail(500)) };
@@ -196,13 +236,17 @@ impl HtaccessRequest<'_> {
             utc_offset: ctx.clock.utc_offset(),
             files: Some(ctx.files),
             target,
+            is_inside: ruling.is_index || self.request.role.is_inside(),
             user,
             groups,
+            places: &site.location(self.request.location).settings.apache_directories,
+            prng: Some(ctx.prng),
+            reliance: Some(&self.reliance),
             wanted: None,
         };
         let mut by = Evaluation::new(&mut world, &mut env, &mut varies);
         let result = match ruling.places.as_deref() {
-            Some(places) if places.choices.is_empty() => {
+            Some(places) if places.choices.is_none() => {
                 let levels = places.levels.iter().map(HtaccessLevel::parts);
                 Applied::new(levels, &places.name, &mut by)
             }
@@ -228,12 +272,10 @@ impl HtaccessRequest<'_> {
         let applied = held.applied();
         let location = site.location(self.request.location);
         let options = applied.options(DirOptions::new(location.settings.autoindex.on));
-        // The slash comes first.
-        let lacks_slash = target.kind == TargetKind::Directory && target.file.last() != Some(&b'/');
         self.judge_links(target, options, site, ctx)?;
         // Where this step has to wait behind the rules, they are applied to the same request again.
         let before = (self.request.args.clone(), ruling.is_final);
-        if applied.rewrites() && !lacks_slash && !ruling.is_final {
+        if applied.rewrites(&target.file) && !ruling.is_final {
             if !options.follows_own() {
                 self.request.log_error(site, ctx, |out| {
                     out.extend_from_slice(
@@ -244,22 +286,26 @@ impl HtaccessRequest<'_> {
                 return Err(NextStep::Fail(403));
             }
             let outcome = self.rewrite_once(ruling, target, site, ctx)?;
-            if let Some(next) = self.follow(ruling, outcome, site, ctx) {
+            if outcome.is_changed || !outcome.cookies.is_empty() {
+                self.reliance.depends();
+            }
+            if let Some(next) = self.follow_pass(ruling, target, &applied, outcome, site, ctx) {
                 return Ok(Onward::Elsewhere(next));
             }
         }
-        let args = self.request.args.as_deref().filter(|args| !args.is_empty());
-        let redirect = applied.redirect(&self.request.uri, args);
-        let redirect = redirect.map_err(|stop| stopped(self.request, stop, None, site, ctx))?;
-        if let Some(to) = redirect {
-            let Some(address) = to.to else { return Err(NextStep::Fail(to.status)) };
-            let mut whole = Vec::new();
-            if address.first() == Some(&b'/') {
-                push_origin(self.request, ctx.conn, &mut whole);
+        let args = self.request.args.clone();
+        if let Some(next) = self.redirected(&applied, args.as_deref(), site, ctx) {
+            return next.map(Onward::Elsewhere);
+        }
+        if target.kind == TargetKind::File && !target.path_info.is_empty() {
+            let is_script = location.pass.is_some();
+            match applied.path_info() {
+                PathInfoRule::Refuse => return Err(NextStep::Fail(404)),
+                PathInfoRule::Accept if !is_script => {
+                    return Ok(Onward::Elsewhere(self.cut_path(ruling, target, site, ctx)));
+                }
+                PathInfoRule::Accept | PathInfoRule::Default => {}
             }
-            whole.extend_from_slice(&address);
-            (self.answer.location, self.answer.location_origin) = (whole, 0);
-            return Ok(Onward::Elsewhere(NextStep::Redirect(to.status)));
         }
         if target.kind == TargetKind::Missing
             && !ruling.is_index
@@ -275,6 +321,52 @@ impl HtaccessRequest<'_> {
             return Err(next);
         }
         Ok(Onward::Content)
+    }
+
+    /// Does what a pass came to; none where the request goes on. As in Apache, `Redirect` has its say
+    /// about the path as it was, before the request is rewritten inside the server.
+    fn follow_pass(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        applied: &Applied<'_>,
+        outcome: PassOutcome,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        if let Rewritten::Inside { args, .. } | Rewritten::Proxied { args, .. } = &outcome.result
+            && let Some(next) = self.redirected(applied, args.as_deref(), site, ctx)
+        {
+            return Some(next.unwrap_or_else(|next| next));
+        }
+        let outcome = match target.lacks_slash() && applied.closes_directories() {
+            true => Self::before_slash(outcome),
+            false => outcome,
+        };
+        self.follow(ruling, outcome, site, ctx)
+    }
+
+    /// Where `Redirect` sends the request, or the status that it gives.
+    fn redirected(
+        &mut self,
+        applied: &Applied<'_>,
+        args: Option<&[u8]>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<Decided<NextStep>> {
+        let args = args.filter(|args| !args.is_empty());
+        let to = match applied.redirect(&self.request.uri, args) {
+            Ok(to) => to?,
+            Err(stop) => return Some(Err(stopped(self.request, stop, None, site, ctx))),
+        };
+        let Some(address) = to.to else { return Some(Err(NextStep::Fail(to.status))) };
+        let mut whole = Vec::new();
+        if address.first() == Some(&b'/') {
+            push_origin(self.request, ctx.conn, &mut whole);
+        }
+        whole.extend_from_slice(&address);
+        (self.answer.location, self.answer.location_origin) = (whole, 0);
+        Some(Ok(NextStep::Redirect(to.status)))
     }
 
     fn rewrite_once(
@@ -303,6 +395,17 @@ impl HtaccessRequest<'_> {
         })
     }
 
+    /// What is left of a pass where the client is sent to the slash of a directory's path: as in
+    /// Apache, nothing is rewritten but the query.
+    fn before_slash(mut outcome: PassOutcome) -> PassOutcome {
+        outcome.result = match outcome.result {
+            Rewritten::Inside { args, .. } => Rewritten::Query(args),
+            Rewritten::Proxied { .. } => Rewritten::Nothing,
+            other => other,
+        };
+        outcome
+    }
+
     /// Does what rules came to; none where the request goes on.
     fn follow(
         &mut self,
@@ -329,13 +432,16 @@ impl HtaccessRequest<'_> {
                 self.request.arrival.turn(InternalRedirect::Htaccess);
                 None
             }
+            Rewritten::Proxied { origin, path, args } => {
+                Some(self.pass_on(&origin, path, args.as_deref(), site, ctx))
+            }
             Rewritten::Status(status) => Some(NextStep::Fail(status)),
+            // As in Apache, nobody is sent away from an index that is there.
+            Rewritten::Redirect(..) if ruling.is_index => None,
             Rewritten::Redirect(status, address) => {
                 (self.answer.location, self.answer.location_origin) = (address, 0);
                 Some(NextStep::Redirect(if is_redirect(status) { status } else { 302 }))
             }
-            // As in Apache, what becomes of the name of an index is thrown away.
-            Rewritten::Inside { .. } if ruling.is_index => None,
             Rewritten::Inside { path, args } => {
                 debug_assert_eq!(path.first(), Some(&b'/'), "a round begins with a path");
                 ruling.next_env = next_round(&ruling.env, self.request, args.as_deref(), 200);
@@ -353,6 +459,55 @@ impl HtaccessRequest<'_> {
                 Some(next)
             }
         }
+    }
+
+    /// Has the file answered whose path goes on behind it; no rule sees its path.
+    fn cut_path(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let uri = self.request.uri.strip_suffix(&target.path_info[..]);
+        let Some(uri) = uri.map(<[u8]>::to_vec) else { return NextStep::Fail(404) };
+        ruling.is_final = true;
+        self.fall_back(ruling, &uri, site, ctx)
+    }
+
+    /// Has a location answered that the configuration has for the address that a rule made.
+    fn pass_on(
+        &mut self,
+        origin: &[u8],
+        path: Vec<u8>,
+        args: Option<&[u8]>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let proxies = &site.location(self.request.location).settings.apache_proxies;
+        let found = proxies.iter().filter(|proxy| proxy.allows(origin, &path));
+        let Some(proxy) = found.max_by_key(|proxy| proxy.path.len()) else {
+            log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
+                out.extend_from_slice(
+                    b".htaccess: no \"apache_proxy\" allows RewriteRule [P] to \"",
+                );
+                push_uri(out, &[origin, &path].concat(), UriPart::Path);
+                out.push(b'"');
+            });
+            return NextStep::Fail(500);
+        };
+        let next = self.request.redirect_inside(&path, site, ctx);
+        if !matches!(next, NextStep::Step(_)) {
+            return next;
+        }
+        self.request.uri = path;
+        self.request.note_dots();
+        match args {
+            Some(args) => self.request.set_args(args),
+            None => self.request.drop_args(),
+        }
+        self.request.arrival.turn(InternalRedirect::Htaccess);
+        self.request.enter_named(&proxy.location, site, ctx)
     }
 
     fn fall_back(

@@ -60,6 +60,9 @@ impl HtaccessRequest<'_> {
             applied.set_env(by);
             if edits { applied.edit_request(&mut fields, times, by) } else { Ok(()) }
         })?;
+        if edits || !told.is_empty() {
+            self.reliance.depends();
+        }
         if edits && let Some(own) = self.request.head_mut().map(|head| &mut head.fields) {
             ruling.replaced = replaced(own, &fields);
             *own = fields;
@@ -67,7 +70,9 @@ impl HtaccessRequest<'_> {
         for (name, value) in told.iter() {
             self.request.arrival.note_variable(name, value);
         }
-        if !ruling.replaced.is_empty() || places.choices.contains(&true) {
+        let holds_one =
+            places.choices.as_ref().is_some_and(|choices| choices.conditions.contains(&true));
+        if !ruling.replaced.is_empty() || holds_one {
             self.request.arrival.leave_unkeyed();
         }
         let is_script = location.pass.is_some();
@@ -125,6 +130,7 @@ impl HtaccessRequest<'_> {
     ) -> Decided<()> {
         let policy = ProbePolicy { symlinks, ..ProbePolicy::default() };
         let path = target.file.strip_suffix(b"/").unwrap_or(&target.file);
+        self.reliance.depends();
         match ctx.files.lookup(path, ctx.now, &policy) {
             Known::Stale | Known::Unknown => {
                 let probe = ctx.files.probe(path, Want::Stat, &policy);

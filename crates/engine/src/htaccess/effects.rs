@@ -1,5 +1,7 @@
 //! What `.htaccess` files do to indexes, listings, errors, applications and fields of answers.
 
+use std::rc::Rc;
+
 use bolide_files::DirEntry;
 use bolide_htaccess::{
     Applied, CodingsForbidden, DirOptions, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom,
@@ -8,7 +10,7 @@ use bolide_htaccess::{
 use bolide_http::negotiate::{Coding, Codings};
 use bolide_http::{FieldMap, Name, Params};
 
-use super::ruling::{HtaccessPlaces, HtaccessRuling, received, round_of_error};
+use super::ruling::{FirstError, HtaccessPlaces, HtaccessRuling, received, round_of_error};
 use super::target::HtaccessTarget;
 use super::world::RequestWorld;
 use crate::request::Request;
@@ -91,6 +93,11 @@ pub(crate) fn lists(request: &Request, location: &CompiledLocation) -> bool {
     applied(request, location).map_or(own, |applied| applied.options(DirOptions::new(own)).lists())
 }
 
+/// Whether a directory's path gets its slash by a redirect.
+pub(crate) fn closes_directories(request: &Request, location: &CompiledLocation) -> bool {
+    applied(request, location).is_none_or(|applied| applied.closes_directories())
+}
+
 /// Takes what is left out from the entries of a listing.
 pub(crate) fn hide(request: &Request, location: &CompiledLocation, entries: &mut Vec<DirEntry>) {
     if location.htaccess.is_none() {
@@ -111,11 +118,29 @@ pub(crate) fn error_answer(
 ) -> Option<ErrorAnswer> {
     let found = applied(request, location)?.error_answer(status)?.clone();
     if let Some(mut ruling) = request.htaccess.take() {
-        ruling.next_env = round_of_error(&ruling, request, status);
-        ruling.is_index = false;
+        let first = FirstError {
+            status,
+            location: request.location,
+            uri: request.uri.clone(),
+            ruling: Rc::clone(&ruling),
+        };
+        let own = Rc::make_mut(&mut ruling);
+        own.next_env = round_of_error(own, request, status);
+        own.is_index = false;
+        own.stands_for = Some(Rc::new(first));
         request.htaccess = Some(ruling);
     }
     Some(found)
+}
+
+/// The first error of a request, where the document that was to stand in for it failed; the request
+/// is what it was then.
+pub(crate) fn first_error(request: &mut Request) -> Option<u16> {
+    let first = request.htaccess.as_ref()?.stands_for.clone()?;
+    request.location = first.location;
+    request.uri.clone_from(&first.uri);
+    request.htaccess = Some(Rc::clone(&first.ruling));
+    Some(first.status)
 }
 
 /// Tells an application what is in the environment, and settings of PHP. What `is_told` knows is
@@ -160,18 +185,41 @@ pub(crate) fn decorate(
     last_modified: Option<u64>,
 ) {
     let location = scope.location();
-    let Some((ruling, places)) = ruling(scope.request, location) else { return };
+    let Some((ruling, places)) = ruling(scope.request, location) else {
+        // Files of another path had a say before.
+        if let Some(own) = scope.request.htaccess.as_deref().filter(|_| location.htaccess.is_some())
+        {
+            own.cookies.iter().for_each(|cookie| fields.push(Name::SetCookie, cookie));
+            own.varies.iter().for_each(|name| vary_by(fields, name));
+        }
+        return;
+    };
     debug_assert!((100..600).contains(&status), "a status is one of HTTP's");
+    let is_silent = !places.describes
+        && ruling.varies.is_empty()
+        && ruling.cookies.is_empty()
+        && ruling.media_type.is_none()
+        && !ruling.has_codings;
+    if is_silent {
+        return;
+    }
     let applied = places.applied();
     let is_own = scope.answer.is_own_page;
     if location.pass.is_none() && !is_own {
         let nature = applied.nature(&places.name);
-        describe(fields, ruling, nature, status);
+        let is_file = scope.request.uri.last() != Some(&b'/');
+        let known = location.kinds.of_any_extension(&places.name);
+        describe(fields, ruling, nature, is_file.then_some(&known.value), status);
+        let languages = applied.languages(&places.name);
+        if !languages.is_empty() && is_file && !matches!(status, 204 | 304) {
+            fields.set(Name::ContentLanguage, &languages);
+        }
         if applied.etag() == EtagParts::None {
             fields.remove(Name::Etag);
         }
     }
-    if !is_own && status < 400 {
+    // As by Apache, redirects as well, and no other page of the server's own.
+    if status < 400 && (!is_own || status >= 300) {
         let media_type = fields.get(Name::ContentType).unwrap_or_default();
         if fields.get(Name::Expires).is_none()
             && let Some(rule) = applied.expires(media_type)
@@ -205,15 +253,22 @@ pub(crate) fn decorate(
     edit(fields, scope, ruling, &applied, is_own);
 }
 
-/// Type, charset and coding of a file.
-fn describe(fields: &mut FieldMap, ruling: &HtaccessRuling, nature: FileNature<'_>, status: u16) {
+/// Type, charset and coding of a file. Where its last extension has no type, an earlier one may.
+fn describe(
+    fields: &mut FieldMap,
+    ruling: &HtaccessRuling,
+    nature: FileNature<'_>,
+    known: Option<&[u8]>,
+    status: u16,
+) {
     // What has no content has no type.
-    if status >= 400 || matches!(status, 204 | 304) {
+    if matches!(status, 204 | 304) {
         return;
     }
     let asked = ruling.media_type.as_deref().or(nature.media_type);
     let current = fields.get(Name::ContentType).unwrap_or_default().to_vec();
-    let mut value = asked.map_or_else(|| current.clone(), <[u8]>::to_vec);
+    let known = if current.is_empty() { known } else { None };
+    let mut value = asked.or(known).map_or_else(|| current.clone(), <[u8]>::to_vec);
     let is_text = matches!(
         &value
             .split(|byte| *byte == b';')
@@ -262,8 +317,12 @@ fn edit(
             utc_offset: scope.clock.utc_offset(),
             files: None,
             target: &target,
+            is_inside: scope.request.role.is_inside(),
             user: ruling.user.as_deref(),
             groups: None,
+            places: &[],
+            prng: None,
+            reliance: None,
             wanted: None,
         };
         let mut by = Evaluation::new(&mut world, &mut env, &mut varies);

@@ -10,6 +10,7 @@ use bolide_htaccess::{
 };
 
 use super::decide::stopped;
+use super::memory::Reliance;
 use super::ruling::{HtaccessLevel, LevelSource};
 use super::target::{HtaccessTarget, TargetKind};
 use crate::answer::Answer;
@@ -41,6 +42,7 @@ impl FileSearch {
         answer: &Answer,
         site: &Site,
         ctx: &mut StepCtx<'_>,
+        reliance: &Reliance,
     ) -> Result<HtaccessTarget, NextStep> {
         let location = site.location(request.location);
         let mut target = HtaccessTarget::default();
@@ -89,9 +91,9 @@ impl FileSearch {
             return Err(NextStep::Fail(400));
         }
         if matches!(location.settings.root.mapping, Mapping::Without(_)) {
-            leave_file(&mut target, ctx)?;
+            leave_file(&mut target, ctx, reliance)?;
         }
-        self.settle_target(&whole, location.pass.is_some(), &mut target, ctx)?;
+        self.settle_target(&whole, location.pass.is_some(), &mut target, ctx, reliance)?;
         Ok(target)
     }
 
@@ -102,12 +104,13 @@ impl FileSearch {
         is_script: bool,
         target: &mut HtaccessTarget,
         ctx: &mut StepCtx<'_>,
+        reliance: &Reliance,
     ) -> Result<(), NextStep> {
         let policy = ProbePolicy::default();
         let bare = whole.strip_suffix(b"/").unwrap_or(whole);
         let want = if is_script { Want::Stat } else { Want::OPEN };
         let root_len = target.root.len();
-        let mut end = match look(bare, want, &policy, ctx)? {
+        let mut end = match look(bare, want, &policy, ctx, reliance)? {
             // A file with a slash behind it is not there.
             Ok(TargetKind::File) if bare.len() < whole.len() => {
                 target.kind = TargetKind::File;
@@ -124,7 +127,7 @@ impl FileSearch {
             let from = end + 1;
             let next = bare[from..].iter().position(|byte| *byte == b'/');
             end = next.map_or(bare.len(), |len| from + len);
-            match look(&bare[..end], Want::Stat, &policy, ctx)? {
+            match look(&bare[..end], Want::Stat, &policy, ctx, reliance)? {
                 Ok(TargetKind::Directory) => {}
                 Ok(TargetKind::File) => {
                     target.kind = TargetKind::File;
@@ -157,6 +160,7 @@ impl FileSearch {
         site: &Site,
         ctx: &mut StepCtx<'_>,
         levels: &mut Vec<HtaccessLevel>,
+        reliance: &Reliance,
     ) -> Result<(), NextStep> {
         let settings = &site.location(request.location).settings;
         let places = &settings.apache_directories[..];
@@ -181,7 +185,7 @@ impl FileSearch {
             self.path = path;
             if allowed.reads()
                 && end >= reads_from
-                && let Some(file) = self.htaccess_file(request, site, ctx)?
+                && let Some(file) = self.htaccess_file(request, site, ctx, reliance)?
             {
                 if let Some(fault) = file.beyond(allowed) {
                     return Err(self.htaccess_fault(request, &fault, site, ctx));
@@ -212,9 +216,12 @@ impl FileSearch {
         request: &Request,
         site: &Site,
         ctx: &mut StepCtx<'_>,
+        reliance: &Reliance,
     ) -> Result<Option<Rc<HtaccessFile>>, NextStep> {
         let policy = policy();
-        let failure = match ctx.files.lookup(&self.path, ctx.now, &policy) {
+        let known = ctx.files.lookup(&self.path, ctx.now, &policy);
+        reliance.relies_on(ctx.files, &self.path, &policy);
+        let failure = match known {
             Known::File(file) => match file.reading(|bytes| parse(bytes).map(Rc::new)) {
                 Some(reading) => {
                     return match FileReading::clone(&reading) {
@@ -292,9 +299,13 @@ fn configured(
 const EISDIR: i32 = 21;
 
 /// Where an alias names a file, what leads to it begins at its directory.
-fn leave_file(target: &mut HtaccessTarget, ctx: &mut StepCtx<'_>) -> Result<(), NextStep> {
+fn leave_file(
+    target: &mut HtaccessTarget,
+    ctx: &mut StepCtx<'_>,
+    reliance: &Reliance,
+) -> Result<(), NextStep> {
     let policy = ProbePolicy::default();
-    if look(&target.root, Want::Stat, &policy, ctx)? == Ok(TargetKind::File) {
+    if look(&target.root, Want::Stat, &policy, ctx, reliance)? == Ok(TargetKind::File) {
         for path in [&mut target.root, &mut target.prefix] {
             let end = path.iter().rposition(|byte| *byte == b'/');
             path.truncate(end.unwrap_or(0));
@@ -309,9 +320,12 @@ fn look(
     want: Want,
     policy: &ProbePolicy,
     ctx: &mut StepCtx<'_>,
+    reliance: &Reliance,
 ) -> Result<Result<TargetKind, OpenFailure>, NextStep> {
     let path = if path.is_empty() { b"/" } else { path };
-    match ctx.files.lookup(path, ctx.now, policy) {
+    let known = ctx.files.lookup(path, ctx.now, policy);
+    reliance.relies_on(ctx.files, path, policy);
+    match known {
         Known::File(_) | Known::Seen(_) => Ok(Ok(TargetKind::File)),
         Known::Directory(_) => Ok(Ok(TargetKind::Directory)),
         Known::Missing(failure) => Ok(Err(failure)),

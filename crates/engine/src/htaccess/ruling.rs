@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bolide_htaccess::{Applied, CacheOrders, EnvTable, HtaccessFile, ServerPlace};
+use bolide_htaccess::{Applied, CacheOrders, EnvTable, HtaccessFile, SectionChoices, ServerPlace};
 
 use crate::request::Request;
 
@@ -41,15 +41,17 @@ pub(crate) struct HtaccessPlaces {
     pub(crate) levels: Vec<HtaccessLevel>,
     /// The last part of the path on disk.
     pub(crate) name: Vec<u8>,
-    /// Which conditions of sections hold.
-    pub(crate) choices: Vec<bool>,
+    /// Which sections apply; none until that was judged.
+    pub(crate) choices: Option<SectionChoices>,
+    /// Whether anything is said about the fields of an answer.
+    pub(crate) describes: bool,
 }
 
 impl HtaccessPlaces {
     /// What applies.
     pub(crate) fn applied(&self) -> Applied<'_> {
         let levels = self.levels.iter().map(HtaccessLevel::parts);
-        Applied::again(levels, &self.name, &self.choices)
+        Applied::again(levels, &self.name, self.choices.as_ref())
     }
 }
 
@@ -82,8 +84,19 @@ pub(crate) struct HtaccessRuling {
     pub(crate) body_max: u64,
     /// Whether files have a say about content codings.
     pub(crate) has_codings: bool,
+    /// The error that a document of files stands in for.
+    pub(crate) stands_for: Option<Rc<FirstError>>,
     /// What `RequestHeader` replaced in this round: each name with the client's own values.
     pub(crate) replaced: Vec<ReplacedField>,
+}
+
+/// An error, and what the request was then.
+#[derive(Debug)]
+pub(crate) struct FirstError {
+    pub(super) status: u16,
+    pub(super) location: u32,
+    pub(super) uri: Vec<u8>,
+    pub(super) ruling: Rc<HtaccessRuling>,
 }
 
 /// A name of the client's fields with the values that it had.
@@ -94,6 +107,18 @@ impl HtaccessRuling {
     pub(crate) fn enter_index(&mut self) {
         self.is_index = true;
         self.next_env = self.env.clone();
+    }
+
+    /// Whether it says that the next round is about an index, and nothing else that is left to it.
+    pub(super) fn is_only_index(&self) -> bool {
+        self.is_index
+            && !self.is_final
+            && !self.is_found
+            && self.next_env.is_empty()
+            && self.varies.is_empty()
+            && self.cookies.is_empty()
+            && self.replaced.is_empty()
+            && self.user.is_none()
     }
 
     /// `try_files` found another path: the next round evaluates its `.htaccess` files as well.

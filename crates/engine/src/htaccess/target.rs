@@ -16,6 +16,13 @@ pub(super) struct HtaccessTarget {
     pub(super) kind: TargetKind,
 }
 
+impl HtaccessTarget {
+    /// Whether it is a directory that was asked for without the slash.
+    pub(super) fn lacks_slash(&self) -> bool {
+        self.kind == TargetKind::Directory && self.file.last() != Some(&b'/')
+    }
+}
+
 /// What is at the end of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TargetKind {

@@ -2,15 +2,22 @@
 
 use std::io::Write as _;
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use bolide_base::Now;
+use bolide_base::prng::Prng;
+use bolide_conf::model::ApacheDirectory;
 use bolide_files::{
     FileKind, FileTable, Known, OpenFailure, Probe, ProbePolicy, SymlinkPolicy, Want,
 };
-use bolide_htaccess::{PathTest, RequestVariable, Stop, Surroundings, TimePart};
+use bolide_htaccess::{
+    MAP_FILE_MAX, MapSource, PathTest, RequestVariable, Stop, Surroundings, TextMap, TimePart,
+    choose,
+};
 use bolide_http::date::CivilDate;
 use bolide_http::{HttpVersion, Method, Scheme};
 
+use super::memory::Reliance;
 use super::target::HtaccessTarget;
 use crate::connection::ConnInfo;
 use crate::request::Request;
@@ -25,8 +32,16 @@ pub(super) struct RequestWorld<'a> {
     /// None where the answer leaves: no more questions about paths then.
     pub(super) files: Option<&'a mut FileTable>,
     pub(super) target: &'a HtaccessTarget,
+    /// Whether it is part of another one, as the look for an index is.
+    pub(super) is_inside: bool,
     pub(super) user: Option<&'a [u8]>,
     pub(super) groups: Option<&'a [u8]>,
+    /// What the configuration itself says, for its maps.
+    pub(super) places: &'a [ApacheDirectory],
+    /// Chance, where there may be maps.
+    pub(super) prng: Option<&'a mut Prng>,
+    /// What is relied on, where that is of interest.
+    pub(super) reliance: Option<&'a Reliance>,
     /// The look at the disk that is missing.
     pub(super) wanted: Option<Probe>,
 }
@@ -94,16 +109,66 @@ impl RequestWorld<'_> {
         };
     }
 
+    /// Notes that the evaluation relies on something that another request has otherwise.
+    fn depends(&self) {
+        if let Some(reliance) = self.reliance {
+            reliance.depends();
+        }
+    }
+
+    /// The keys and values of a map's file.
+    fn text_map(&mut self, path: &[u8]) -> Result<Rc<TextMap>, Stop> {
+        let Some(files) = &mut self.files else {
+            return Err(Stop::Refused(500, "a RewriteMap cannot be asked here"));
+        };
+        let policy = ProbePolicy::default();
+        match files.lookup(path, self.now, &policy) {
+            Known::File(file) => {
+                let too_large = Stop::Refused(500, "the file of a RewriteMap is too large");
+                file.reading(TextMap::parse).ok_or(too_large)
+            }
+            Known::Directory(_) | Known::Missing(_) => {
+                Err(Stop::Refused(500, "the file of a RewriteMap cannot be read"))
+            }
+            Known::Seen(meta) if meta.kind != FileKind::File => {
+                Err(Stop::Refused(500, "the file of a RewriteMap is no file"))
+            }
+            Known::Seen(_) | Known::Stale | Known::Unknown => {
+                let want = Want::Open { content_max: MAP_FILE_MAX as u64 };
+                self.wanted = Some(files.probe(path, want, &policy));
+                Err(Stop::Wait)
+            }
+        }
+    }
+
     fn push_port(&self, port: u16, out: &mut Vec<u8>) {
         // Writing to a vector cannot fail.
         let _ = write!(out, "{port}");
     }
 }
 
+/// Whether the path and the location alone decide on its value.
+const fn is_of_path(which: RequestVariable) -> bool {
+    matches!(
+        which,
+        RequestVariable::RequestFilename
+            | RequestVariable::RequestUri
+            | RequestVariable::PathInfo
+            | RequestVariable::IsSubrequest
+            | RequestVariable::ServerSoftware
+            | RequestVariable::DocumentRoot
+            | RequestVariable::ContextDocumentRoot
+            | RequestVariable::ContextPrefix
+    )
+}
+
 impl Surroundings for RequestWorld<'_> {
     fn variable(&self, which: RequestVariable, out: &mut Vec<u8>) {
         let (request, conn) = (self.request, self.conn);
         let head = request.head();
+        if !is_of_path(which) {
+            self.depends();
+        }
         let text: &[u8] = match which {
             RequestVariable::RequestFilename => &self.target.file,
             RequestVariable::RequestUri => &request.uri,
@@ -157,6 +222,8 @@ impl Surroundings for RequestWorld<'_> {
                 Scheme::Http => b"off",
                 Scheme::Https => b"on",
             },
+            RequestVariable::IsSubrequest if self.is_inside => b"true",
+            RequestVariable::IsSubrequest => b"false",
             RequestVariable::Time(part) => return self.push_time(part, out),
         };
         out.extend_from_slice(text);
@@ -165,12 +232,19 @@ impl Surroundings for RequestWorld<'_> {
     fn header(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
         // Framing took the host out of the fields of newer versions.
         if name.eq_ignore_ascii_case(b"host") {
+            self.depends();
             let authority = &self.request.head().authority;
             out.extend_from_slice(authority);
             return !authority.is_empty();
         }
         let mut values = self.request.head().fields.all_text(name);
-        let Some(first) = values.next() else { return false };
+        let Some(first) = values.next() else {
+            if let Some(reliance) = self.reliance {
+                reliance.lacks(name);
+            }
+            return false;
+        };
+        self.depends();
         out.extend_from_slice(first);
         let separator: &[u8] = if name.eq_ignore_ascii_case(b"cookie") { b"; " } else { b", " };
         for value in values {
@@ -181,6 +255,7 @@ impl Surroundings for RequestWorld<'_> {
     }
 
     fn each_header(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        self.depends();
         for field in self.request.head().fields.iter() {
             visit(field.text, field.value);
         }
@@ -211,6 +286,9 @@ impl Surroundings for RequestWorld<'_> {
                 return Err(Stop::Wait);
             }
         };
+        if let Some(reliance) = self.reliance {
+            reliance.relies_on(files, path, &policy);
+        }
         Ok(match (test, meta) {
             (PathTest::Link, meta) => meta == Err(OpenFailure::Loop),
             (_, Err(_)) => false,
@@ -222,11 +300,37 @@ impl Surroundings for RequestWorld<'_> {
         })
     }
 
+    fn map(&mut self, name: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop> {
+        self.depends();
+        let mut places = self.places.iter().rev().map(|one| &one.place);
+        let Some(source) = places.find_map(|place| place.map(name)) else {
+            return Err(Stop::Refused(500, "there is no such RewriteMap in the configuration"));
+        };
+        let (path, is_random) = match source {
+            MapSource::Function(function) => {
+                function.push(key, out);
+                return Ok(true);
+            }
+            MapSource::Text(path) => (path, false),
+            MapSource::Random(path) => (path, true),
+        };
+        let map = self.text_map(path)?;
+        let Some(value) = map.of(key) else { return Ok(false) };
+        let chance = match &mut self.prng {
+            Some(prng) if is_random => prng.next_u64(),
+            _ => 0,
+        };
+        out.extend_from_slice(if is_random { choose(value, chance) } else { value });
+        Ok(true)
+    }
+
     fn client(&self) -> Option<IpAddr> {
+        self.depends();
         self.request.client(self.conn).ip()
     }
 
     fn user(&self) -> Option<&[u8]> {
+        self.depends();
         self.user
     }
 

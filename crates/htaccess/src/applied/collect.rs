@@ -4,6 +4,7 @@
 
 use super::{Applied, Place};
 use crate::effort::Effort;
+use crate::expr::Expr;
 use crate::pattern::fits_within;
 use crate::settings::{FileSection, HtaccessFile, SectionBranch, Settings};
 use crate::world::{Evaluation, Stop};
@@ -18,19 +19,36 @@ struct Pending<'a> {
     branches: Vec<(&'a [u8], &'a Vec<SectionBranch>)>,
 }
 
-/// By what it is known whether a condition holds.
+/// By what it is known whether a section applies.
 pub(super) enum ConditionJudge<'b, 'w> {
     /// It is judged.
     By(&'b mut Evaluation<'w>),
-    /// It was judged before, with this result.
-    Known(std::slice::Iter<'b, bool>),
+    /// It was judged before, with these results.
+    Known { conditions: std::slice::Iter<'b, bool>, names: std::slice::Iter<'b, bool> },
+    /// Names are compared, and no condition holds.
+    ByName(Effort),
 }
 
-/// What is left to who judges; `own` where all is known.
-fn effort_of<'e>(judge: &'e ConditionJudge<'_, '_>, own: &'e Effort) -> &'e Effort {
-    match judge {
-        ConditionJudge::By(by) => &by.effort,
-        ConditionJudge::Known(_) => own,
+impl ConditionJudge<'_, '_> {
+    fn fits(&mut self, section: &FileSection, name: &[u8]) -> Result<bool, Stop> {
+        let effort = match self {
+            Self::By(by) => &by.effort,
+            Self::ByName(effort) => effort,
+            Self::Known { names, .. } => return Ok(names.next().copied().unwrap_or(false)),
+        };
+        match section {
+            FileSection::Named(glob, _) => fits_within(glob, name, effort),
+            FileSection::Matching(pattern, _) => pattern.is_match(name, effort),
+            FileSection::Branches(_) => Ok(false),
+        }
+    }
+
+    fn holds(&mut self, condition: &Expr) -> Result<bool, Stop> {
+        match self {
+            Self::By(by) => condition.holds(by),
+            Self::Known { conditions, .. } => Ok(conditions.next().copied().unwrap_or(false)),
+            Self::ByName(_) => Ok(false),
+        }
     }
 }
 
@@ -53,7 +71,6 @@ impl<'a> Applied<'a> {
     ) -> Result<Self, Stop> {
         let mut own = Self::default();
         let mut pending = Pending::default();
-        let effort = Effort::default();
         for (directory, file) in levels {
             own.places.push(Place {
                 settings: &file.settings,
@@ -62,26 +79,23 @@ impl<'a> Applied<'a> {
             });
             pending.add(directory, &file.settings);
         }
-        own.enter_named(name, &mut pending, effort_of(&judge, &effort))?;
+        own.enter_named(name, &mut pending, &mut judge)?;
         let mut at = 0;
         while let Some((directory, all)) = pending.branches.get(at).copied() {
             at += 1;
             for branch in all {
-                let holds = match (&branch.condition, &mut judge) {
-                    (None, _) => true,
-                    (Some(condition), ConditionJudge::By(by)) => {
-                        condition.holds(by).map_err(|stop| stop.at(directory, branch.line))?
-                    }
-                    (Some(_), ConditionJudge::Known(choices)) => {
-                        choices.next().copied().unwrap_or(false)
+                let holds = match &branch.condition {
+                    None => true,
+                    Some(condition) => {
+                        let holds = judge.holds(condition);
+                        let holds = holds.map_err(|stop| stop.at(directory, branch.line))?;
+                        own.choices.conditions.push(holds);
+                        holds
                     }
                 };
-                if branch.condition.is_some() {
-                    own.choices.push(holds);
-                }
                 if holds {
                     own.enter(directory, &branch.settings, &mut pending)?;
-                    own.enter_named(name, &mut pending, effort_of(&judge, &effort))?;
+                    own.enter_named(name, &mut pending, &mut judge)?;
                     break;
                 }
             }
@@ -108,19 +122,18 @@ impl<'a> Applied<'a> {
         &mut self,
         name: &[u8],
         pending: &mut Pending<'a>,
-        effort: &Effort,
+        judge: &mut ConditionJudge<'_, '_>,
     ) -> Result<(), Stop> {
         let mut at = 0;
         while let Some((directory, section)) = pending.named.get(at).copied() {
             at += 1;
-            let settings = match section {
-                FileSection::Named(glob, settings) if fits_within(glob, name, effort)? => settings,
-                FileSection::Matching(pattern, settings) if pattern.is_match(name, effort)? => {
-                    settings
-                }
-                _ => continue,
-            };
-            self.enter(directory, settings, pending)?;
+            let fits = judge.fits(section, name)?;
+            self.choices.names.push(fits);
+            if let FileSection::Named(_, settings) | FileSection::Matching(_, settings) = section
+                && fits
+            {
+                self.enter(directory, settings, pending)?;
+            }
         }
         pending.named.clear();
         Ok(())

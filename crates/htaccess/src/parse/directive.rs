@@ -15,7 +15,7 @@ use crate::pattern::Letters;
 use crate::redirect;
 use crate::rewrite;
 use crate::setenv::{self, EnvRule};
-use crate::settings::{AuthMerging, AuthScheme, EtagParts, PhpSetting, Settings};
+use crate::settings::{AuthMerging, AuthScheme, EtagParts, PathInfoRule, PhpSetting, Settings};
 
 /// LIMIT: entries of a list that a line adds to.
 const ENTRIES_MAX: usize = 20_000;
@@ -59,11 +59,14 @@ impl DirectiveName {
             | Self::AddDefaultCharset
             | Self::AddEncoding
             | Self::AddHandler
+            | Self::AddLanguage
             | Self::AddType
+            | Self::DefaultLanguage
             | Self::ForceType
             | Self::RemoveCharset
             | Self::RemoveEncoding
             | Self::RemoveHandler
+            | Self::RemoveLanguage
             | Self::RemoveType
             | Self::SetHandler => self.read_mime(arguments, &mut own.mime),
             Self::BrowserMatch
@@ -188,11 +191,15 @@ impl DirectiveName {
         };
         match self {
             Self::ForceType => {
-                own.forced = Some((!is_none).then(|| first.into()));
+                own.forced = Some((!is_none).then(|| first.to_ascii_lowercase().into()));
                 return lone(words);
             }
             Self::SetHandler => {
                 own.handler = Some((!is_none).then(|| first.to_ascii_lowercase().into()));
+                return lone(words);
+            }
+            Self::DefaultLanguage => {
+                own.default_language = Some(language(&first)?);
                 return lone(words);
             }
             Self::AddDefaultCharset => {
@@ -205,12 +212,19 @@ impl DirectiveName {
             }
             _ => {}
         }
-        let adds =
-            matches!(self, Self::AddCharset | Self::AddEncoding | Self::AddHandler | Self::AddType);
+        let adds = matches!(
+            self,
+            Self::AddCharset
+                | Self::AddEncoding
+                | Self::AddHandler
+                | Self::AddLanguage
+                | Self::AddType
+        );
         let map = match self {
             Self::AddCharset | Self::RemoveCharset => &mut own.charsets,
             Self::AddEncoding | Self::RemoveEncoding => &mut own.encodings,
             Self::AddHandler | Self::RemoveHandler => &mut own.handlers,
+            Self::AddLanguage | Self::RemoveLanguage => &mut own.languages,
             _ => &mut own.types,
         };
         let extension = |word: &[u8]| -> Box<[u8]> {
@@ -226,9 +240,10 @@ impl DirectiveName {
         }
         let value: Box<[u8]> = match self {
             Self::AddHandler => first.to_ascii_lowercase().into(),
-            Self::AddType => first.into(),
+            Self::AddType => first.to_ascii_lowercase().into(),
+            Self::AddLanguage => language(&first)?,
             Self::AddEncoding => Box::from(coding(&first)?),
-            _ => token(&first)?,
+            _ => token(&first.to_ascii_lowercase())?,
         };
         if value.iter().any(u8::is_ascii_control) || map.len() > ENTRIES_MAX {
             return Err("value is not acceptable".to_owned());
@@ -308,9 +323,7 @@ impl DirectiveName {
                 }
             }
             Self::DirectorySlash => {
-                if !flag("DirectorySlash", arguments)? {
-                    return Err("DirectorySlash can only be On here".to_owned());
-                }
+                own.closes_directories = Some(flag("DirectorySlash", arguments)?);
             }
             Self::FallbackResource => {
                 let word = one("FallbackResource", arguments)?;
@@ -344,9 +357,17 @@ impl DirectiveName {
                 }
             }
             _ => {
-                if !one("AcceptPathInfo", arguments)?.eq_ignore_ascii_case(b"default") {
-                    return Err("AcceptPathInfo can only be Default here".to_owned());
-                }
+                own.path_info =
+                    Some(match &one("AcceptPathInfo", arguments)?.to_ascii_lowercase()[..] {
+                        b"on" => PathInfoRule::Accept,
+                        b"off" => PathInfoRule::Refuse,
+                        b"default" => PathInfoRule::Default,
+                        _ => {
+                            return Err(
+                                "AcceptPathInfo must be set to on, off or default".to_owned()
+                            );
+                        }
+                    });
             }
         }
         Ok(())
@@ -437,6 +458,15 @@ fn coding(word: &[u8]) -> Told<&'static [u8]> {
         b"deflate" => b"deflate",
         _ => return Err(format!("AddEncoding: '{}' is not available here", shown(word))),
     })
+}
+
+/// A language's tag.
+fn language(word: &[u8]) -> Told<Box<[u8]>> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    match !word.is_empty() && word.iter().all(is_part) {
+        true => Ok(word.to_ascii_lowercase().into()),
+        false => Err(format!("'{}' is not acceptable", shown(word))),
+    }
 }
 
 /// A word that may stand in a field.

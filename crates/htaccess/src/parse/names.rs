@@ -19,6 +19,7 @@ pub(super) enum DirectiveName {
     AddDefaultCharset,
     AddEncoding,
     AddHandler,
+    AddLanguage,
     AddOutputFilterByType,
     AddType,
     Allow,
@@ -35,6 +36,7 @@ pub(super) enum DirectiveName {
     CacheKeyModify,
     CacheLookup,
     CgiPassAuth,
+    DefaultLanguage,
     Deny,
     DirectoryIndex,
     DirectorySlash,
@@ -60,6 +62,7 @@ pub(super) enum DirectiveName {
     RemoveCharset,
     RemoveEncoding,
     RemoveHandler,
+    RemoveLanguage,
     RemoveType,
     RequestHeader,
     Require,
@@ -82,12 +85,13 @@ pub(super) enum DirectiveName {
 
 use DirectiveName as N;
 
-const NAMES: [(&str, DirectiveName); 64] = [
+const NAMES: [(&str, DirectiveName); 67] = [
     ("acceptpathinfo", N::AcceptPathInfo),
     ("addcharset", N::AddCharset),
     ("adddefaultcharset", N::AddDefaultCharset),
     ("addencoding", N::AddEncoding),
     ("addhandler", N::AddHandler),
+    ("addlanguage", N::AddLanguage),
     ("addoutputfilterbytype", N::AddOutputFilterByType),
     ("addtype", N::AddType),
     ("allow", N::Allow),
@@ -104,6 +108,7 @@ const NAMES: [(&str, DirectiveName); 64] = [
     ("cachekeymodify", N::CacheKeyModify),
     ("cachelookup", N::CacheLookup),
     ("cgipassauth", N::CgiPassAuth),
+    ("defaultlanguage", N::DefaultLanguage),
     ("deny", N::Deny),
     ("directoryindex", N::DirectoryIndex),
     ("directoryslash", N::DirectorySlash),
@@ -129,6 +134,7 @@ const NAMES: [(&str, DirectiveName); 64] = [
     ("removecharset", N::RemoveCharset),
     ("removeencoding", N::RemoveEncoding),
     ("removehandler", N::RemoveHandler),
+    ("removelanguage", N::RemoveLanguage),
     ("removetype", N::RemoveType),
     ("requestheader", N::RequestHeader),
     ("require", N::Require),
@@ -185,10 +191,12 @@ impl DirectiveName {
             | Self::AddDefaultCharset
             | Self::AddEncoding
             | Self::AddHandler
+            | Self::AddLanguage
             | Self::AddOutputFilterByType
             | Self::AddType
             | Self::BrowserMatch
             | Self::BrowserMatchNoCase
+            | Self::DefaultLanguage
             | Self::ErrorDocument
             | Self::FileEtag
             | Self::ForceType
@@ -200,6 +208,7 @@ impl DirectiveName {
             | Self::RemoveCharset
             | Self::RemoveEncoding
             | Self::RemoveHandler
+            | Self::RemoveLanguage
             | Self::RemoveType
             | Self::RequestHeader
             | Self::RewriteBase

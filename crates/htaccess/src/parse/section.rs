@@ -291,15 +291,15 @@ enum FileName {
 
 fn name_section(name: &[u8], arguments: &[u8], regex: bool) -> Told<FileName> {
     let mut words = ArgumentWords::new(arguments);
-    let mut word = words.next_word().unwrap_or_default();
+    let mut word = words.next_word();
     let mut regex = regex;
-    if !regex && word == b"~" {
+    if !regex && word.as_deref() == Some(b"~") {
         regex = true;
-        word = words.next_word().unwrap_or_default();
+        word = words.next_word();
     }
-    if word.is_empty() {
+    let Some(word) = word else {
         return Err(format!("<{}> directive requires additional arguments", shown(name)));
-    }
+    };
     if !words.rest().is_empty() {
         return Err(format!("Multiple <{}> arguments not (yet) supported.", shown(name)));
     }

@@ -13,6 +13,8 @@ pub(crate) enum RuleAction {
     /// It is rewritten.
     #[default]
     Rewrite,
+    /// Another server is asked (`P`).
+    Proxy,
     /// The client is sent elsewhere.
     Redirect(u16),
     /// It is answered with this status at once.
@@ -157,7 +159,10 @@ impl RuleFlags {
             b"ne" | b"noescape" => self.no_escape = true,
             b"ns" | b"nosubreq" => self.not_inside = true,
             b"p" | b"proxy" => {
-                return Err("RewriteRule: flag 'P' is not permitted in this place".to_owned());
+                self.action = RuleAction::Proxy;
+                if self.passing == Passing::On {
+                    self.passing = Passing::Last;
+                }
             }
             // What is rewritten is always looked for by its URL.
             b"pt" | b"passthrough" => {

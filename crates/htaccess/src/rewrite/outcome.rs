@@ -38,6 +38,15 @@ pub enum Rewritten {
         /// The query.
         args: Option<Vec<u8>>,
     },
+    /// Another server is asked.
+    Proxied {
+        /// `scheme://host:port`
+        origin: Vec<u8>,
+        /// The path, decoded.
+        path: Vec<u8>,
+        /// The query.
+        args: Option<Vec<u8>>,
+    },
     /// The client is sent to this address.
     Redirect(u16, Vec<u8>),
     /// It is answered with this status.
@@ -51,6 +60,8 @@ pub struct PassOutcome {
     pub result: Rewritten,
     /// Whether no other pass follows.
     pub ends: bool,
+    /// Whether a rule made an address of it, though it may be the same.
+    pub is_changed: bool,
     /// The media type that was asked for.
     pub media_type: Option<Vec<u8>>,
     /// The handler that was asked for.

@@ -45,6 +45,7 @@ pub(crate) fn base(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
 
 /// `RewriteOptions …`
 pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+    let own = own.options.get_or_insert_default();
     for word in ArgumentWords::new(arguments) {
         match &word.to_ascii_lowercase()[..] {
             b"inherit" => own.inherits = Some(Inherits::Behind),
@@ -53,8 +54,14 @@ pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
             b"inheritdownbefore" => own.bequeaths = Some(Inherits::Before),
             b"ignoreinherit" => own.refuses_bequest = true,
             b"mergebase" => own.merges_base = true,
+            b"allownoslash" => own.allows_no_slash = true,
+            b"unsafeallow3f" => own.allows_question_mark = true,
             // They change nothing in this place.
-            b"allowanyuri" | b"longurloptimization" => {}
+            b"allowanyuri"
+            | b"ignorecontextinfo"
+            | b"legacyprefixdocroot"
+            | b"longurloptimization"
+            | b"unsafeprefixstat" => {}
             _ => return Err(format!("RewriteOptions: unknown option '{}'", shown(&word))),
         }
     }

@@ -27,6 +27,8 @@ struct Pass<'a> {
     changed: bool,
     no_escape: bool,
     redirect: Option<u16>,
+    is_proxied: bool,
+    allows_question_mark: bool,
     status: Option<u16>,
     outcome: PassOutcome,
     tries: usize,
@@ -56,6 +58,8 @@ impl EffectiveRewriting<'_> {
             changed: false,
             no_escape: false,
             redirect: None,
+            is_proxied: false,
+            allows_question_mark: self.options.allows_question_mark,
             status: None,
             outcome: PassOutcome::default(),
             tries: 0,
@@ -150,6 +154,7 @@ impl Pass<'_> {
                 let mark = substitution.push(backrefs, &rule.flags.escape, by, &mut made);
                 if mark == QuestionMark::Foreign
                     && !rule.flags.allows_question_mark
+                    && !self.allows_question_mark
                     && self.place.target.windows(3).any(|three| three.eq_ignore_ascii_case(b"%3f"))
                 {
                     let why = "Unsafe URL with %3f URL rewritten without UnsafeAllow3F";
@@ -210,11 +215,12 @@ impl Pass<'_> {
             (true, _) | (_, Some(b'/')) => made,
             _ => [self.directory.unwrap_or(b"/"), &made].concat(),
         };
+        self.is_proxied = rule.flags.action == RuleAction::Proxy;
         if let RuleAction::Redirect(status) = rule.flags.action {
             self.redirect = Some(status);
-            if !is_address {
-                self.file = [self.place.origin, &self.file].concat();
-            }
+        }
+        if matches!(rule.flags.action, RuleAction::Redirect(_) | RuleAction::Proxy) && !is_address {
+            self.file = [self.place.origin, &self.file].concat();
         }
         let args = self.args.as_ref().map_or(0, Vec::len);
         if self.file.len() > TEXT_MAX || args > TEXT_MAX {
@@ -284,9 +290,11 @@ impl Pass<'_> {
     }
 
     fn finish(mut self, base: Option<&[u8]>) -> Result<PassOutcome, Stop> {
+        self.outcome.is_changed = self.changed;
         self.outcome.result = match (self.status, self.changed) {
             (Some(status), _) => Rewritten::Status(status),
             (None, false) => Rewritten::Nothing,
+            (None, true) if self.is_proxied => self.proxied()?,
             (None, true) if scheme_len(&self.file).is_some() => self.sent_away(base),
             (None, true) => self.inside(base)?,
         };
@@ -301,6 +309,22 @@ impl Pass<'_> {
             return [base, rest].concat();
         }
         file.to_vec()
+    }
+
+    /// The address as another server is asked for it.
+    fn proxied(&self) -> Result<Rewritten, Stop> {
+        let host = scheme_len(&self.file).unwrap_or(0);
+        let path = self.file[host..].iter().position(|byte| *byte == b'/');
+        let (origin, path) = self.file.split_at(path.map_or(self.file.len(), |at| host + at));
+        let is_bad = |byte: &u8| byte.is_ascii_control() || *byte == b' ';
+        if self.args.iter().flatten().any(is_bad) {
+            let why = "Rewritten query string contains control characters or spaces";
+            return Err(Stop::Refused(403, why));
+        }
+        let Some(path) = resolved(path) else {
+            return Err(Stop::Refused(400, "invalid URI path after rewriting"));
+        };
+        Ok(Rewritten::Proxied { origin: origin.to_vec(), path, args: self.args.clone() })
     }
 
     fn sent_away(&self, base: Option<&[u8]>) -> Rewritten {
@@ -326,8 +350,8 @@ impl Pass<'_> {
     }
 
     fn inside(&self, base: Option<&[u8]>) -> Result<Rewritten, Stop> {
-        let whole = [self.place.file, self.place.path_info].concat();
-        let is_same = self.file == self.place.file || self.file == whole;
+        // As in Apache, the same path with something behind a file is another one.
+        let is_same = self.file == self.place.file;
         let args = self.args.clone();
         if is_same && !self.made_args {
             return Ok(Rewritten::Nothing);

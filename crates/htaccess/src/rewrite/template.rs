@@ -62,6 +62,12 @@ enum Part {
     /// `%n`
     OfCondition(u8),
     Of(Variable),
+    /// `${name:key|default}`
+    OfMap {
+        name: Box<[u8]>,
+        key: RuleText,
+        default: RuleText,
+    },
 }
 
 /// A text with back-references and variables.
@@ -77,6 +83,57 @@ pub(crate) struct Backrefs<'a> {
     pub(crate) condition: &'a Groups,
 }
 
+/// LIMIT: maps within the keys of maps.
+const DEPTH_MAX: usize = 8;
+
+/// What stands in `${…}`.
+struct MapText<'a> {
+    name: &'a [u8],
+    key: &'a [u8],
+    default: &'a [u8],
+    behind: &'a [u8],
+}
+
+/// Where `wanted` stands outside of inner braces.
+fn outside(text: &[u8], wanted: u8) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            byte if *byte == wanted && depth == 0 => return Some(at),
+            b'\\' => at += 1,
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+impl<'a> MapText<'a> {
+    /// Reads what stands behind `${`; none where no key or no end does, so that it is plain text.
+    fn find(inner: &'a [u8]) -> Option<Self> {
+        let end = outside(inner, b'}')?;
+        let (text, behind) = (&inner[..end], &inner[end + 1..]);
+        let colon = outside(text, b':')?;
+        let (name, rest) = (&text[..colon], &text[colon + 1..]);
+        let bar = outside(rest, b'|');
+        let (key, default) = rest.split_at(bar.unwrap_or(rest.len()));
+        Some(Self { name, key, default: default.get(1..).unwrap_or_default(), behind })
+    }
+
+    fn part(&self, depth: usize) -> Told<Part> {
+        if depth >= DEPTH_MAX {
+            return Err("too many maps within one another".to_owned());
+        }
+        Ok(Part::OfMap {
+            name: self.name.into(),
+            key: RuleText::parse_at(self.key, depth + 1)?,
+            default: RuleText::parse_at(self.default, depth + 1)?,
+        })
+    }
+}
+
 /// Whether a `?` of the text came from the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuestionMark {
@@ -87,6 +144,10 @@ pub(crate) enum QuestionMark {
 impl RuleText {
     /// Reads it.
     pub(crate) fn parse(source: &[u8]) -> Told<Self> {
+        Self::parse_at(source, 0)
+    }
+
+    fn parse_at(source: &[u8], depth: usize) -> Told<Self> {
         let mut parts = Vec::new();
         let mut text = Vec::new();
         let mut rest = source;
@@ -101,8 +162,8 @@ impl RuleText {
                 (b'%', [digit @ b'0'..=b'9', behind @ ..]) => {
                     (Part::OfCondition(digit - b'0'), behind)
                 }
-                (b'$', [b'{', inner @ ..]) if split(inner, b'}').is_some() => {
-                    return Err("RewriteMap is not available here".to_owned());
+                (b'$', [b'{', inner @ ..]) if let Some(found) = MapText::find(inner) => {
+                    (found.part(depth)?, found.behind)
                 }
                 (b'%', [b'{', inner @ ..]) => match split(inner, b'}') {
                     Some((name, behind)) => {
@@ -146,7 +207,7 @@ impl RuleText {
         &self,
         backrefs: Backrefs<'_>,
         escape: &BackrefEscape,
-        by: &Evaluation<'_>,
+        by: &mut Evaluation<'_>,
         out: &mut Vec<u8>,
     ) -> QuestionMark {
         let mut mark = QuestionMark::None;
@@ -169,6 +230,15 @@ impl RuleText {
                     escape.push(backrefs.condition.of(usize::from(*number)), out);
                 }
                 Part::Of(variable) => variable.push(by, out),
+                Part::OfMap { name, key, default } => {
+                    let mut of_key = Vec::new();
+                    key.push(backrefs, escape, by, &mut of_key);
+                    match by.world.map(name, &of_key, out) {
+                        Ok(true) => {}
+                        Ok(false) => _ = default.push(backrefs, escape, by, out),
+                        Err(stop) => by.effort.give_up(stop),
+                    }
+                }
             }
             by.effort.spend(out.len() - start);
             if !in_query && out[start..].contains(&b'?') {
@@ -179,7 +249,7 @@ impl RuleText {
     }
 
     /// Its value without groups.
-    pub(crate) fn value(&self, backrefs: Backrefs<'_>, by: &Evaluation<'_>) -> Vec<u8> {
+    pub(crate) fn value(&self, backrefs: Backrefs<'_>, by: &mut Evaluation<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         self.push(backrefs, &BackrefEscape::No, by, &mut out);
         out

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Searches for .htaccess files that Bolide obeys otherwise than the real Apache.
+
+explore.py BOLIDE [--from SEED] [--seeds N] [--seconds N]; each seed makes a small tree with random files and asks
+both servers about it. A difference is made small and printed. Apache is /usr/sbin/apache2.
+"""
+
+import argparse
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+from common import free_port, wait_for
+from grammar import requests_of, tree_of
+from servers import apache, ask, bolide
+
+
+class Pair:
+    """Both servers before one directory, in which each seed has its own."""
+
+    def __init__(self, program):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="bolide-apache."))
+        self.home.chmod(0o755)
+        self.www = self.home / "www"
+        self.www.mkdir()
+        self.ports = free_port(), free_port()
+        self.processes = (apache(self.home, self.www, self.ports[0]),
+                          bolide(program, self.home, self.www, self.ports[1]))
+        for port, process in zip(self.ports, self.processes):
+            wait_for(port, process)
+
+    def end(self):
+        for process in self.processes:
+            process.terminate()
+            process.wait()
+        shutil.rmtree(self.home)
+
+    def differences(self, seed, files, requests):
+        """The requests that are answered otherwise, with both answers."""
+        root = self.www / f"s{seed}"
+        for path, text in files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text.replace("@ROOT@", str(root)).replace("@URL@", f"/s{seed}"))
+        found = []
+        for request in requests:
+            method, path, fields = request
+            (theirs, their_vary), (ours, our_vary) = (ask(port, (method, f"/s{seed}{path}", fields))
+                                                      for port in self.ports)
+            # docs/differences-from-apache.md: what is no script takes no POST.
+            if method == "POST" and theirs[0] in (200, 404) and ours[0] in (403, 405):
+                continue
+            if theirs != ours or not their_vary <= our_vary:
+                found.append((request, (theirs, their_vary), (ours, our_vary)))
+        shutil.rmtree(root)
+        return found
+
+
+def shrink(pair, seed, files, request):
+    """The same difference with fewer lines, and with what is left of the request's fields."""
+    number = seed * 1000
+
+    def differs(files, request):
+        nonlocal number
+        number += 1
+        return bool(pair.differences(number, files, [request]))
+
+    again = True
+    while again:
+        again = False
+        for path in [path for path in files if path.endswith(".htaccess")]:
+            lines = files[path].split("\n")
+            at = 0
+            while at < len(lines):
+                for length in (6, 3, 1):
+                    fewer = files | {path: "\n".join(lines[:at] + lines[at + length:])}
+                    if len(lines) > at and differs(fewer, request):
+                        lines = fewer[path].split("\n") if fewer[path] else []
+                        files, again = fewer, True
+                        break
+                else:
+                    at += 1
+            if not files[path]:
+                without = {name: text for name, text in files.items() if name != path}
+                if differs(without, request):
+                    files = without
+    for name in list(request[2]):
+        fewer = (request[0], request[1], {key: value for key, value in request[2].items() if key != name})
+        if differs(files, fewer):
+            request = fewer
+    return files, request
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bolide")
+    parser.add_argument("--from", dest="first", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    options = parser.parse_args()
+    pair = Pair(options.bolide)
+    asked = differing = seeds = 0
+    until = time.monotonic() + options.seconds
+    try:
+        for seed in range(options.first, options.first + options.seeds):
+            if time.monotonic() > until:
+                break
+            chance = random.Random(seed)
+            files, requests = tree_of(chance), requests_of(chance)
+            found = pair.differences(seed, files, requests)
+            asked += len(requests)
+            seeds += 1
+            if not found:
+                continue
+            differing += 1
+            files, request = shrink(pair, seed, files, found[0][0])
+            print(f"=== seed {seed}: {len(found)} of {len(requests)} requests differ, {request}")
+            for path in sorted(path for path in files if path.endswith(".htaccess")):
+                print(f"--- {path}\n{files[path]}")
+            for _, theirs, ours in pair.differences(seed, files, [request]):
+                print(f"  apache {theirs}\n  bolide {ours}")
+            sys.stdout.flush()
+    finally:
+        pair.end()
+    print(f"{seeds} seeds, {asked} requests, {differing} seeds with differences")
+    sys.exit(bool(differing))
+
+
+main()
