@@ -199,3 +199,32 @@ PUBLISHED = [(name, FRONT | files, COMMON + paths_of(FRONT | files)) for name, f
 PUBLISHED += [(f"{name}-in-a-directory", {f"shop/{path}": text for path, text in (FRONT | files).items()} | {"a.txt": "outside\n"},
                ["/shop", "/a.txt", "/none"] + [f"/shop{request}" if isinstance(request, str) else (request[0], f"/shop{request[1]}", request[2]) for request in COMMON + paths_of(files)])
               for name, files in TREES.items()]
+
+# What a search (explore.py) found once, by name of what it is about.
+FOUND = {
+    "redirect-before-rules": {".htaccess": "RewriteEngine on\nRewriteRule ^old a.txt?made [L]\nRewriteRule ^shut - [F]\nRewriteRule ^secret index.txt [L]\nRedirect /old /new\nRedirect /shut /new\nRedirectMatch 403 /secret\n"},
+    "index-by-rules": {".htaccess": "DirectoryIndex index.html\nRewriteEngine on\nRewriteRule ^index.html$ a.txt\nRewriteRule ^sent/index.html$ /x [R=301]\nRewriteRule ^away/index.html$ http://x.test/\nRewriteRule ^shut/index.html$ - [F]\nRewriteCond %{IS_SUBREQ} true\nRewriteRule ^inner/index.html$ inner/b.txt\n",
+                       "sent/index.html": "sent\n", "away/index.html": "away\n", "shut/index.html": "shut\n", "inner/index.html": "i\n", "inner/b.txt": "b\n"},
+    "document-that-is-missing": {".htaccess": "ErrorDocument 404 /gone.html\nErrorDocument 403 /gone.html\nErrorDocument 503 /gone.html\nHeader always set X-A 1\nRewriteEngine on\nRewriteRule ^no - [F]\nRewriteRule ^busy - [R=503]\n", "sub/.htaccess": "Header always set X-A sub\nErrorDocument 404 /lost/\n", "sub/x.txt": "x\n"},
+    "links-and-files": {".htaccess": "RewriteEngine on\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\nRewriteCond %{REQUEST_FILENAME} !-l\nRewriteRule .* index.txt [L]\n"},
+    "options-below": {".htaccess": "RewriteOptions InheritBefore\nRewriteEngine on\nRewriteRule y$ /a.txt\n", "d/.htaccess": "RewriteRule ^x$ a.txt\n", "d/a.txt": "d\n", "d/e/.htaccess": "RewriteEngine on\n", "d/e/a.txt": "e\n", "f/.htaccess": "RewriteOptions AllowNoSlash\nRewriteRule ^z$ a.txt\n", "f/a.txt": "f\n"},
+    "slashes": {".htaccess": "RewriteEngine on\nRewriteRule ^d$ a.txt?x=1\nRewriteRule ^e$ - [F]\nRewriteRule ^f$ /else [R]\nRewriteRule ^g$ a.txt [CO=n:v:site.test]\n", "d/x": "x\n", "e/x": "x\n", "f/x": "x\n", "g/x": "x\n", "h/.htaccess": "DirectorySlash off\n", "h/x": "x\n", "i/.htaccess": "DirectorySlash off\nOptions -Indexes\nDirectoryIndex x\n", "i/x": "x\n", "j/.htaccess": "RewriteEngine on\nRewriteRule ^ - [F]\n", "j/x": "x\n"},
+    "names-on-the-way": {".htaccess": "RewriteEngine on\nRewriteRule ^go/(.*)$ d/$1\nRewriteCond %{REQUEST_FILENAME} -f\nRewriteRule ^ - [E=SEEN:%{REQUEST_FILENAME},L]\nRewriteRule ^ /a.txt [L]\n", "d/x.txt": "x\n"},
+    "types": {".htaccess": "RemoveType .txt\nForceType None\nAddType TEXT/Own .own\nAddCharset UTF-8 .css\n", "x.own": "x\n", "x.own.txt": "x\n", "y.css": "y\n", "forced/.htaccess": "ForceType Text/PLAIN\n", "forced/y.css": "y\n"},
+    "expressions": {".htaccess": "<If \"%{REQUEST_URI} -fnmatch '/*.txt'\">\nHeader set X-A f\n</If>\n<If \"%{REQUEST_URI} -strmatch '/*.txt'\">\nHeader set X-B s\n</If>\n<If \"%{REQUEST_URI} -fnmatch '/d/*'\">\nHeader set X-C d\n</If>\n", "d/x.txt": "x\n", "d/e/x.txt": "x\n"},
+    "fallback": {".htaccess": "FallbackResource /d/b.txt\n", "d/.htaccess": "RewriteEngine on\nRewriteRule ^b.txt$ /x [R]\n", "d/b.txt": "b\n"},
+    "cookies-of-errors": {".htaccess": "RewriteEngine on\nRewriteRule ^a /to/$1 [CO=n:v:site.test]\n"},
+    "paths-behind-files": {".htaccess": "AcceptPathInfo on\n", "off/.htaccess": "AcceptPathInfo off\n", "off/x.txt": "x\n", "as/.htaccess": "AcceptPathInfo default\n", "as/x.txt": "x\n"},
+    "names-of-directories": {".htaccess": "<Files \"\">\nHeader set X-A none\n</Files>\n<Files \"d\">\nHeader set X-A d\n</Files>\n", "d/x.txt": "x\n"},
+    "itself": {".htaccess": "RewriteEngine on\nRewriteRule ^(kept/.*)$ $1 [L]\nRewriteRule ^(a.txt)$ $1\n", "kept/x.txt": "x\n"},
+}
+PUBLISHED += [(f"found-{name}", FRONT | files, COMMON[:12] + ["/old/x?q", "/shut", "/secret/x", "/no", "/busy", "/go/x.txt", "/go/none", "/d/e/y", "/d/y", "/f/z"] + paths_of(FRONT | files)) for name, files in FOUND.items()]
+# The same rules in three places above the file, so that what is kept of directories has a part in it.
+PUBLISHED += [(f"{name}-three-times", {f"{place}{path}": text for place in ("", "one/", "one/two/") for path, text in (FRONT | files).items()},
+               [f"{place}{request}" if isinstance(request, str) else (request[0], f"{place}{request[1]}", request[2]) for place in ("", "/one", "/one/two") for request in COMMON[:16]]
+               + paths_of({f"one/two/{path}": text for path, text in files.items()})[:12]) for name, files in TREES.items()]
+# One application with another one below it: the rules of both have a say there.
+NAMES = list(TREES)
+PUBLISHED += [(f"{above}-above-{below}", FRONT | TREES[above] | {f"shop/{path}": text for path, text in (FRONT | TREES[below]).items()},
+               COMMON[:6] + [f"/shop{request}" for request in COMMON if isinstance(request, str)] + paths_of({f"shop/{path}": text for path, text in TREES[below].items()})[:15])
+              for above, below in zip(NAMES, NAMES[1:] + NAMES[:1])]

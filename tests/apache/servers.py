@@ -31,6 +31,8 @@ def ask(port, request):
         # Pages of the servers' own are written in other words.
         body = b""
         told = [field for field in told if field[0] != "content-type"]
+    if method == "HEAD":
+        told = [field for field in told if field[0] != "content-type" or "text/html" not in field[1]]
     varies = sorted(part.strip().lower() for line in answer.msg.get_all("vary") or [] for part in line.split(","))
     # docs/differences-from-apache.md: answers say more often on what they depend, redirects above all.
     return (answer.status, told, body), set() if 300 <= answer.status < 400 else set(varies)

@@ -12,6 +12,17 @@ use crate::world::PathTest;
 pub(crate) use parse::{condition, text};
 pub(crate) use run::leading_number;
 
+/// How wildcards are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GlobKind {
+    /// `-strmatch`
+    Exact,
+    /// `-strcmatch`
+    AnyCase,
+    /// `-fnmatch`: no wildcard is a slash.
+    Path,
+}
+
 /// A condition.
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
@@ -26,7 +37,7 @@ pub(crate) enum Expr {
     In(ExprWord, Vec<ExprWord>),
     Address(ExprWord, AddressRange),
     Client(AddressRange),
-    Glob { word: ExprWord, glob: ExprWord, any_case: bool },
+    Glob { word: ExprWord, glob: ExprWord, kind: GlobKind },
     Is(WordTest, ExprWord),
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct MimeRules {
 pub struct FileNature<'a> {
     /// Its media type, where a rule says so.
     pub media_type: Option<&'a [u8]>,
+    /// Whether a rule takes back the type that its extension has.
+    pub is_untyped: bool,
     /// Who answers it, where a rule says so.
     pub handler: Option<&'a [u8]>,
     /// The charset that its type is to name.
@@ -54,14 +56,18 @@ impl<'a> FileNature<'a> {
             let take = |place: &mut Option<&'a [u8]>, found: Option<&'a [u8]>| {
                 *place = found.or(*place);
             };
-            take(&mut own.media_type, first(|place| &place.types, extension));
+            let of_type = places.iter().find_map(|place| of(&place.types, extension));
+            take(&mut own.media_type, of_type.flatten());
+            own.is_untyped |= of_type == Some(None);
             take(&mut own.handler, first(|place| &place.handlers, extension));
             take(&mut own.charset, first(|place| &place.charsets, extension));
             take(&mut own.encoding, first(|place| &place.encodings, extension));
         }
         if let Some(Some(forced)) = places.iter().find_map(|place| place.forced.as_ref()) {
             own.media_type = Some(forced);
+            own.charset = None;
         }
+        own.is_untyped &= own.media_type.is_none();
         // An extension's handler gives way to one that is set, but not to `None`.
         if let Some(Some(handler)) = places.iter().find_map(|place| place.handler.as_ref()) {
             own.handler = Some(handler);

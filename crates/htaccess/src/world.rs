@@ -172,6 +172,8 @@ pub struct Evaluation<'a> {
     pub env: &'a mut EnvTable,
     /// Names of request headers that the result depends on, in lower case.
     pub varies: &'a mut Vec<Box<[u8]>>,
+    /// The path on disk as rules made it.
+    pub(crate) filename: Option<Vec<u8>>,
     /// What it may still do.
     pub(crate) effort: Effort,
 }
@@ -189,7 +191,7 @@ impl<'a> Evaluation<'a> {
         env: &'a mut EnvTable,
         varies: &'a mut Vec<Box<[u8]>>,
     ) -> Self {
-        Self { world, env, varies, effort: Effort::default() }
+        Self { world, env, varies, filename: None, effort: Effort::default() }
     }
 
     /// Notes that the result depends on a header.

@@ -12,7 +12,7 @@ use crate::exchange::mirror::mirror;
 use crate::exchange::post_action::is_bodiless;
 use crate::explain::trace::trace_location;
 use crate::filter::edits::edit_request;
-use crate::htaccess::decide::HtaccessRequest;
+use crate::htaccess::decide::obey;
 use crate::log_lines;
 use crate::phase::reception::receive;
 use crate::phase::rewrite::{begin_rewrite, rewrite};
@@ -114,7 +114,7 @@ impl Exchange {
             }
             RequestStep::Htaccess => {
                 let Self { request, answer, search, access, .. } = self;
-                HtaccessRequest::new(request, answer, search, access).obey(site, ctx)
+                obey(request, answer, search, access, site, ctx)
             }
             RequestStep::TryFiles(index) => {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)

@@ -213,12 +213,12 @@ pub(crate) fn choose(
 }
 
 /// The codings that are made of a type: those of the location, if no file says otherwise.
-fn made(request: &Request, location: &CompiledLocation, kind: &MediaType) -> Codings {
+fn made(request: &Request, location: &CompiledLocation, kind: &MediaType, status: u16) -> Codings {
     let own = [(Coding::Gzip, kind.gzip), (Coding::Brotli, kind.brotli), (Coding::Zstd, kind.zstd)];
     let own = own.iter().filter(|(_, is_made)| *is_made);
     let own = own.fold(Codings::NONE, |all, (coding, _)| all.with(*coding));
     match location.htaccess {
-        Some(_) => crate::htaccess::effects::codings(request, location, &kind.media, own),
+        Some(_) => crate::htaccess::effects::codings(request, location, &kind.media, status, own),
         None => own,
     }
 }
@@ -232,7 +232,7 @@ pub(crate) fn choose_last(
     len: Option<u64>,
     client: Codings,
 ) -> CodingChoice {
-    let made = made(request, location, kind);
+    let made = made(request, location, kind, status);
     if made.is_empty() || !matches!(status, 200 | 403 | 404) {
         return CodingChoice::default();
     }

@@ -43,43 +43,43 @@ enum Onward {
 }
 
 /// A request at this step.
-pub(crate) struct HtaccessRequest<'a> {
-    pub(crate) request: &'a mut Request,
-    pub(crate) answer: &'a mut Answer,
-    pub(crate) search: &'a mut FileSearch,
-    pub(crate) access: &'a mut AccessChecks,
+pub(super) struct HtaccessRequest<'a> {
+    pub(super) request: &'a mut Request,
+    pub(super) answer: &'a mut Answer,
+    pub(super) search: &'a mut FileSearch,
+    pub(super) access: &'a mut AccessChecks,
     /// What the decision relies on.
     pub(super) reliance: Reliance,
 }
 
-impl<'a> HtaccessRequest<'a> {
-    pub(crate) fn new(
-        request: &'a mut Request,
-        answer: &'a mut Answer,
-        search: &'a mut FileSearch,
-        access: &'a mut AccessChecks,
-    ) -> Self {
-        Self { request, answer, search, access, reliance: Reliance::default() }
+/// Obeys the `.htaccess` files on the way to a request's file.
+pub(crate) fn obey(
+    request: &mut Request,
+    answer: &mut Answer,
+    search: &mut FileSearch,
+    access: &mut AccessChecks,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    let location = site.location(request.location);
+    debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
+    let entry = RoundEntry::of(request);
+    if let Some(entry) = entry
+        && ctx.rulings.recall(entry, request, site, ctx.files, ctx.now)
+    {
+        return beyond_htaccess(location);
     }
-
-    /// Obeys the `.htaccess` files on the way to the request's file.
-    pub(crate) fn obey(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let location = site.location(self.request.location);
-        debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
-        let entry = RoundEntry::of(self.request, site);
-        if let Some(entry) = entry
-            && ctx.rulings.recall(entry, self.request, site, ctx.files, ctx.now)
-        {
-            return beyond_htaccess(location);
-        }
-        let next = self.obey_anew(site, ctx);
-        if let Some(entry) = entry {
-            let Self { request, reliance, .. } = self;
-            ctx.rulings.keep(entry, reliance, request, site, ctx.files, ctx.now);
-        }
-        next
+    let reliance = Reliance::default();
+    let mut asking = HtaccessRequest { request, answer, search, access, reliance };
+    let next = asking.obey_anew(site, ctx);
+    if let Some(entry) = entry {
+        let HtaccessRequest { request, reliance, .. } = asking;
+        ctx.rulings.keep(entry, &reliance, request, site, ctx.files, ctx.now);
     }
+    next
+}
 
+impl HtaccessRequest<'_> {
     fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
@@ -118,7 +118,8 @@ impl<'a> HtaccessRequest<'a> {
             self.request.arrival.refuse();
         }
         if !matches!(next, NextStep::Probe(_) | NextStep::CheckPassword(_)) {
-            (ruling.is_index, ruling.is_found) = (false, false);
+            ruling.is_index = std::mem::take(&mut ruling.leads_to_index);
+            ruling.is_found = false;
         }
         if ruling.places.is_some() || ruling.is_carried() {
             self.request.htaccess = Some(held);
@@ -139,8 +140,8 @@ impl<'a> HtaccessRequest<'a> {
         if places.levels.is_empty() {
             return Ok(Onward::Content);
         }
-        let name = target.file.strip_suffix(b"/").unwrap_or(&target.file);
-        let name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        // As in Apache, a directory that is asked for with its slash has no name.
+        let name = target.file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         // `fastcgi_index`: it is this script that runs.
         let location = site.location(request.location);
         let runs = location.pass.is_some() && target.file.last() == Some(&b'/');
@@ -312,6 +313,8 @@ impl<'a> HtaccessRequest<'a> {
             && let Some(fallback) = applied.fallback()
             && *fallback != *self.request.uri
         {
+            // As in Apache, it is looked for as an index is.
+            ruling.leads_to_index = true;
             return Ok(Onward::Elsewhere(self.fall_back(ruling, fallback, site, ctx)));
         }
         if let Err(next) = self.set_out(ruling, target, site, ctx) {
@@ -436,8 +439,8 @@ impl<'a> HtaccessRequest<'a> {
                 Some(self.pass_on(&origin, path, args.as_deref(), site, ctx))
             }
             Rewritten::Status(status) => Some(NextStep::Fail(status)),
-            // As in Apache, nobody is sent away from an index that is there.
-            Rewritten::Redirect(..) if ruling.is_index => None,
+            // As in Apache, `[R]` sends nobody away from an index that is there.
+            Rewritten::Redirect(..) if ruling.is_index && outcome.is_forced => None,
             Rewritten::Redirect(status, address) => {
                 (self.answer.location, self.answer.location_origin) = (address, 0);
                 Some(NextStep::Redirect(if is_redirect(status) { status } else { 302 }))

@@ -55,8 +55,13 @@ pub(crate) fn codings(
     request: &Request,
     location: &CompiledLocation,
     media: &[u8],
+    status: u16,
     own: Codings,
 ) -> Codings {
+    // As by Apache, the server's own pages are not coded because of files.
+    if status >= 400 && !request.in_error_page {
+        return own;
+    }
     let Some((ruling, places)) = ruling(request, location).filter(|_| has_codings(request)) else {
         return own;
     };
@@ -263,6 +268,10 @@ fn describe(
 ) {
     // What has no content has no type.
     if matches!(status, 204 | 304) {
+        return;
+    }
+    if nature.is_untyped && ruling.media_type.is_none() {
+        fields.remove(Name::ContentType);
         return;
     }
     let asked = ruling.media_type.as_deref().or(nature.media_type);

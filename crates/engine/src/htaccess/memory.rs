@@ -103,7 +103,8 @@ pub(super) struct RoundEntry {
 impl RoundEntry {
     /// None for a request whose ruling is its own: it has a method or a body that may matter, it is
     /// part of another one, or files had a say before.
-    pub(super) fn of(request: &Request, site: &Site) -> Option<Self> {
+    #[inline]
+    pub(super) fn of(request: &Request) -> Option<Self> {
         let is_head = match request.method {
             Method::Get => false,
             Method::Head => true,
@@ -111,15 +112,8 @@ impl RoundEntry {
         };
         let is_plain = request.head().body == RequestBody::None
             && !request.role.is_inside()
-            && !request.in_error_page
-            && request.uri.len() <= PATH_MAX;
-        let location = site.location(request.location);
-        let root = site.location(site.server(request.server).root);
-        let is_fixed = location.fixed_root.is_some()
-            && root.fixed_root.is_some()
-            && location.pass.is_none()
-            && location.builtin.is_none();
-        if !is_plain || !is_fixed {
+            && !request.in_error_page;
+        if !is_plain {
             return None;
         }
         let is_index = match &request.htaccess {
@@ -197,7 +191,14 @@ impl HtaccessMemory {
         files: &FileTable,
         now: Now,
     ) {
-        if !reliance.is_general.get() || now.mono >= reliance.until.get() {
+        let location = site.location(request.location);
+        let root = site.location(site.server(request.server).root);
+        let is_fixed = location.fixed_root.is_some()
+            && root.fixed_root.is_some()
+            && location.pass.is_none()
+            && location.builtin.is_none()
+            && request.uri.len() <= PATH_MAX;
+        if !is_fixed || !reliance.is_general.get() || now.mono >= reliance.until.get() {
             return;
         }
         if self.slots.is_empty() {

@@ -73,6 +73,8 @@ pub(crate) struct HtaccessRuling {
     pub(crate) is_final: bool,
     /// Whether the path is that of an index, which is not rewritten.
     pub(crate) is_index: bool,
+    /// Whether the next round is about a path that is looked for as an index is.
+    pub(crate) leads_to_index: bool,
     /// Whether the path is what `try_files` found.
     pub(crate) is_found: bool,
     /// The media type and the handler that a rule asked for.

@@ -1,6 +1,6 @@
 //! Reads expressions. Recursion is bounded.
 
-use super::{Expr, ExprWord, TextFunction, TextOrder, WordTest};
+use super::{Expr, ExprWord, GlobKind, TextFunction, TextOrder, WordTest};
 use crate::access::AddressRange;
 use crate::fault::{Told, shown};
 use crate::pattern::{Letters, Pattern};
@@ -196,11 +196,14 @@ impl Reader<'_> {
             (Some(order), _) => Ok(Expr::Number(word, order, self.word()?)),
             (_, b"in") => self.list(word),
             (_, b"ipmatch") if is_dashed => Ok(Expr::Address(word, self.network()?)),
-            (_, b"strmatch" | b"fnmatch") if is_dashed => {
-                Ok(Expr::Glob { word, glob: self.word()?, any_case: false })
+            (_, b"strmatch") if is_dashed => {
+                Ok(Expr::Glob { word, glob: self.word()?, kind: GlobKind::Exact })
+            }
+            (_, b"fnmatch") if is_dashed => {
+                Ok(Expr::Glob { word, glob: self.word()?, kind: GlobKind::Path })
             }
             (_, b"strcmatch") if is_dashed => {
-                Ok(Expr::Glob { word, glob: self.word()?, any_case: true })
+                Ok(Expr::Glob { word, glob: self.word()?, kind: GlobKind::AnyCase })
             }
             _ => Err("syntax error, a comparison is missing".to_owned()),
         }

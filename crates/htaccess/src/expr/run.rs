@@ -1,8 +1,25 @@
 //! Evaluates expressions.
 
-use super::{Expr, ExprWord, TextFunction, WordTest};
+use super::{Expr, ExprWord, GlobKind, TextFunction, WordTest};
+use crate::effort::Effort;
 use crate::pattern::{Groups, fits_within};
 use crate::world::{Evaluation, Stop};
+
+/// Whether each part of a path fits that of `glob`.
+fn path_fits(glob: &[u8], text: &[u8], effort: &Effort) -> Result<bool, Stop> {
+    let (mut globs, mut parts) = (glob.split(is_slash), text.split(is_slash));
+    loop {
+        match (globs.next(), parts.next()) {
+            (Some(glob), Some(part)) if fits_within(glob, part, effort)? => {}
+            (None, None) => return Ok(true),
+            _ => return Ok(false),
+        }
+    }
+}
+
+const fn is_slash(byte: &u8) -> bool {
+    *byte == b'/'
+}
 
 impl Expr {
     /// Whether it holds.
@@ -69,13 +86,16 @@ impl Expr {
             Self::Client(network) => {
                 by.world.client().is_some_and(|address| network.contains(address))
             }
-            Self::Glob { word, glob, any_case } => {
+            Self::Glob { word, glob, kind } => {
                 let (mut text, mut glob) = (word.value(by, groups), glob.value(by, groups));
-                if *any_case {
+                if *kind == GlobKind::AnyCase {
                     text.make_ascii_lowercase();
                     glob.make_ascii_lowercase();
                 }
-                fits_within(&glob, &text, &by.effort)?
+                match kind {
+                    GlobKind::Exact | GlobKind::AnyCase => fits_within(&glob, &text, &by.effort)?,
+                    GlobKind::Path => path_fits(&glob, &text, &by.effort)?,
+                }
             }
             Self::Is(test, word) => {
                 let text = word.value(by, groups);

@@ -172,6 +172,7 @@ impl Pass<'_> {
         }
         if let Some(made) = made {
             self.take(rule, made)?;
+            by.filename = Some(self.file.clone());
         }
         Ok(Applied::Yes)
     }
@@ -291,6 +292,7 @@ impl Pass<'_> {
 
     fn finish(mut self, base: Option<&[u8]>) -> Result<PassOutcome, Stop> {
         self.outcome.is_changed = self.changed;
+        self.outcome.is_forced = self.redirect.is_some();
         self.outcome.result = match (self.status, self.changed) {
             (Some(status), _) => Rewritten::Status(status),
             (None, false) => Rewritten::Nothing,
