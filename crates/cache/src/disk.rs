@@ -322,6 +322,14 @@ impl Namespaces {
     }
 }
 
+/// Repeats a purge, and records it as a repetition. Returns whether there is such a namespace.
+pub(crate) fn repeat_in_namespace(store: &Store, order: &DiskPurge<'_>) -> bool {
+    let Some(namespace) = store.namespaces.known(order.namespace) else { return false };
+    let scope = SessionKey::new(order.session).map_or(TagScope::Public, TagScope::Session);
+    store.carry_out(namespace, scope, order.target, order.how, Echo::Again);
+    true
+}
+
 impl Store {
     /// Sets the disk trees of a configuration, each with its limits and namespaces. Other trees are
     /// left: their files are not used again.
@@ -349,8 +357,9 @@ impl Store {
         debug_assert!(self.generation() >= start, "later purges have greater numbers");
     }
 
-    /// Records a purge in the tree of a namespace. The caller holds the lock that numbers purges.
-    pub(crate) fn purge_tree(
+    /// Records a purge in the tree of a namespace, and for other nodes. The caller holds the lock
+    /// that numbers purges.
+    pub(crate) fn record_purge(
         &self,
         namespace: NamespaceId,
         scope: TagScope<'_>,
@@ -358,14 +367,17 @@ impl Store {
         echo: Echo,
         sequence: u64,
     ) {
+        let session = match scope {
+            TagScope::Public => &b""[..],
+            TagScope::Session(session) => session.text(),
+        };
+        if echo == Echo::First {
+            self.tell_nodes(namespace, session, target, how);
+        }
         // Set before the tree is read: a tree that is assigned later finds it.
         self.disk.has_purged.store(true, Ordering::Release);
         let Some((tree, name)) = self.namespaces.tree_of(namespace) else {
             return self.disk.note_purge_elsewhere();
-        };
-        let session = match scope {
-            TagScope::Public => &b""[..],
-            TagScope::Session(session) => session.text(),
         };
         let order = DiskPurge { namespace: &name, session, target, how, sequence };
         self.disk.note_purge(&tree, &order, echo);
@@ -401,9 +413,7 @@ impl Store {
         if order.target == DiskPurgeTarget::Everything {
             return self.repeat_everything(tree);
         }
-        let Some(namespace) = self.namespaces.known(order.namespace) else { return };
-        let scope = SessionKey::new(order.session).map_or(TagScope::Public, TagScope::Session);
-        self.carry_out(namespace, scope, order.target, order.how, Echo::Again);
+        repeat_in_namespace(self, order);
     }
 
     /// Purges everything in a tree, as one purge in the journal.

@@ -68,6 +68,11 @@ impl Namespaces {
         lock(&self.names).values().copied().collect()
     }
 
+    /// The name of a namespace.
+    pub(crate) fn name(&self, namespace: NamespaceId) -> Option<&[u8]> {
+        self.account(namespace)?.name.get().map(|name| &**name)
+    }
+
     /// Sets the disk tree of a namespace, or none.
     pub(crate) fn attach_tree(&self, namespace: NamespaceId, tree: Option<Arc<DiskTree>>) {
         if let Some(account) = self.make(namespace)

@@ -47,7 +47,7 @@ impl Store {
         how: TagPurge,
         echo: Echo,
     ) -> u64 {
-        let note = |number| self.purge_tree(namespace, scope, (target, how), echo, number);
+        let note = |number| self.record_purge(namespace, scope, (target, how), echo, number);
         match (target, scope) {
             (DiskPurgeTarget::Tag(tag), _) => self.tags.purge(namespace, scope, tag, how, note),
             (DiskPurgeTarget::TagsFrom(start), _) => {
@@ -175,7 +175,7 @@ impl Store {
         let scope = key.session.map_or(TagScope::Public, TagScope::Session);
         let what = (DiskPurgeTarget::Url(key.url()), how);
         self.purge_copies(key, how, |number| {
-            self.purge_tree(key.namespace, scope, what, Echo::First, number);
+            self.record_purge(key.namespace, scope, what, Echo::First, number);
         })
     }
 
@@ -183,7 +183,7 @@ impl Store {
     pub fn strike_url(&self, key: &CacheKey<'_>, how: TagPurge) -> u64 {
         let scope = key.session.map_or(TagScope::Public, TagScope::Session);
         let what = (DiskPurgeTarget::Url(key.url()), how);
-        let note = |number| self.purge_tree(key.namespace, scope, what, Echo::First, number);
+        let note = |number| self.record_purge(key.namespace, scope, what, Echo::First, number);
         let filed = self.namespaces.copies_on_disk(key).filter(|_| how == TagPurge::Dead);
         let (hit, _) = self.purge_url_in_memory(key, how, note);
         filed.iter().for_each(Filed::doom);

@@ -13,6 +13,7 @@ use crate::growing::{Follower, GrowingObject, Orphans};
 use crate::key::{CacheKey, KEY_SIZE_MAX, NamespaceId, url_hash};
 use crate::namespaces::Namespaces;
 use crate::object::{Object, ObjectKind, ObjectVariant, Times};
+use crate::outbox::PurgeOutbox;
 use crate::permit::FillPermit;
 use crate::sessions::SessionCounts;
 use crate::shard::Shard;
@@ -89,6 +90,7 @@ pub struct Store {
     /// not miss it in both. It is taken before the lock of a shard.
     pub(crate) moves: Mutex<()>,
     pub(crate) disk: DiskTier,
+    pub(crate) outbox: PurgeOutbox,
     /// How many objects have left the index.
     pub(crate) retired: AtomicU64,
     pub(crate) counters: Counters,
@@ -112,6 +114,7 @@ impl Store {
             private: SessionCounts::new(),
             moves: Mutex::default(),
             disk: DiskTier::default(),
+            outbox: PurgeOutbox::default(),
             retired: AtomicU64::new(0),
             counters: Counters::default(),
             rings: Mutex::default(),
@@ -146,6 +149,12 @@ impl Store {
     #[must_use]
     pub const fn disk(&self) -> &DiskTier {
         &self.disk
+    }
+
+    /// What other nodes have to hear of.
+    #[must_use]
+    pub const fn outbox(&self) -> &PurgeOutbox {
+        &self.outbox
     }
 
     /// Creates the table of hits of one worker.

@@ -30,7 +30,7 @@ const K: [u64; 4] =
 /// The checksum of `bytes`. It detects accidents, not forgery: a process that can write here can
 /// forge anything.
 #[must_use]
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
+pub fn sum(bytes: &[u8]) -> u64 {
     let mut lanes = K;
     let (blocks, rest) = bytes.as_chunks::<32>();
     for block in blocks {
