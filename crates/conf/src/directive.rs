@@ -38,6 +38,8 @@ impl Contexts {
     pub const LIMIT_EXCEPT: Self = Self(1024);
     /// `otel_exporter`
     pub const OTEL_EXPORTER: Self = Self(4096);
+    /// `cluster`
+    pub const CLUSTER: Self = Self(8192);
     /// `http`, `server`, `location`, `if` in a location
     pub const HSLI: Self = Self(4 | 8 | 16 | 32);
     /// `location`, `if` in it
@@ -62,7 +64,7 @@ impl Contexts {
     pub const MHSL: Self = Self(1 | 4 | 8 | 16);
 
     /// Every kind of block with its name, for documentation.
-    pub const EACH: [(Self, &'static str); 12] = [
+    pub const EACH: [(Self, &'static str); 13] = [
         (Self::MAIN, "main"),
         (Self::EVENTS, "events"),
         (Self::HTTP, "http"),
@@ -75,6 +77,7 @@ impl Contexts {
         (Self::SERVER_IF, "if in server"),
         (Self::LIMIT_EXCEPT, "limit_except"),
         (Self::OTEL_EXPORTER, "otel_exporter"),
+        (Self::CLUSTER, "cluster"),
     ];
 
     /// Whether it contains all of `other`.
@@ -272,7 +275,10 @@ impl DirectiveSpec {
         match self.parse {
             Parse::Block(_) => true,
             Parse::Leaf(_) => {
-                matches!(self.name, "upstream" | "php_pool" | "acme_issuer" | "otel_exporter")
+                matches!(
+                    self.name,
+                    "upstream" | "php_pool" | "acme_issuer" | "otel_exporter" | "cluster"
+                )
             }
             _ => false,
         }

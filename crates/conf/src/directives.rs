@@ -20,6 +20,7 @@ mod browsers;
 mod cache;
 mod cache_zone;
 mod charset;
+mod cluster;
 mod console;
 mod core;
 mod dav;
@@ -162,6 +163,7 @@ families![
     proxy_cache::TABLE,
     page_cache::TABLE,
     page_litespeed::TABLE,
+    cluster::TABLE,
 ];
 
 /// What the reader asks of all of them.
@@ -182,8 +184,8 @@ pub fn all() -> impl Iterator<Item = &'static DirectiveSpec> {
     families().flat_map(|(_, table)| table)
 }
 
-/// Opens an `upstream`, a `php_pool`, an `acme_issuer` and an `otel_exporter`, so that their rows
-/// have a place.
+/// Opens an `upstream`, a `php_pool`, an `acme_issuer`, an `otel_exporter` and a `cluster`, so that
+/// their rows have a place.
 pub(crate) fn begin_blocks(r: &mut ConfReader) {
     let issuer = auto_https::issuer(&r.options, "", SourcePlace::default());
     r.http.acme.conf.issuers.push(issuer);
@@ -191,6 +193,7 @@ pub(crate) fn begin_blocks(r: &mut ConfReader) {
     r.http.upstreams.push(upstream::empty("", kind, place.clone()));
     r.http.php_pools.push(php_pool::empty("", place));
     r.http.otel.exporter = Some(otel::empty());
+    r.http.cluster = Some(cluster::empty());
 }
 
 /// Whether a row has no effect yet.

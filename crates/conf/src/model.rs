@@ -13,6 +13,7 @@ pub mod body;
 pub mod browsers;
 pub mod cache;
 pub mod charset;
+pub mod cluster;
 pub mod compress;
 pub mod console;
 pub mod derived;
@@ -57,6 +58,7 @@ pub use cache::{
 pub use charset::{
     CharsetCodes, CharsetMap, Charsets, MapDirection, Utf8Step, Utf8Text, utf8_step,
 };
+pub use cluster::{ClusterAddress, ClusterConf, Secret};
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use console::ConsoleGuard;
 pub use derived::{Definition, Geo, MapConf, MapKey, SplitClients};
@@ -255,6 +257,8 @@ pub struct Http {
     pub acme: AcmeConf,
     /// Traces.
     pub otel: Otel,
+    /// What is shared with other servers.
+    pub cluster: Option<ClusterConf>,
 }
 
 /// Variables whose values come from the kernel.

@@ -428,6 +428,7 @@ impl ConfReader {
             geoip: draft.geoip,
             acme: draft.acme.conf,
             otel: draft.otel,
+            cluster: draft.cluster,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

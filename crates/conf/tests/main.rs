@@ -2,6 +2,7 @@
 
 mod acme;
 mod caches;
+mod cluster;
 mod inherit;
 mod meaning;
 mod messages;

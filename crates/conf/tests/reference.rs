@@ -190,6 +190,7 @@ fn beside(name: &str) -> (&'static str, &'static str) {
 fn whole(row: &DirectiveSpec, context: Contexts, line: &str) -> String {
     let (http, here) = beside(row.name);
     let line = format!("{here} {line}");
+    let password = if row.name == "user" { "password p;" } else { "" };
     if context == Contexts::MAIN {
         return if row.name == "events" { line } else { format!("{line} events {{}}") };
     }
@@ -215,6 +216,7 @@ fn whole(row: &DirectiveSpec, context: Contexts, line: &str) -> String {
         Contexts::OTEL_EXPORTER => {
             format!("otel_exporter {{ endpoint a:4318; {line} }} otel_trace on;")
         }
+        Contexts::CLUSTER => format!("cluster valkeys://a {{ {password} {line} }}"),
         Contexts::IF => format!("server {{ location / {{ if ($args) {{ {line} }} }} }}"),
         Contexts::LIMIT_EXCEPT => {
             format!("server {{ location / {{ limit_except GET {{ {line} }} }} }}")
@@ -298,7 +300,8 @@ fn meaning(config: &Config) -> Meaning {
     });
     let servers: Vec<_> = servers.collect();
     let rest = (&http.upstreams, &http.php_pools, &http.page_store, &http.log_formats);
-    let rest = (rest, &http.otel, &http.acme, &http.listens, &config.main, &config.events);
+    let rest =
+        (rest, &http.cluster, &http.otel, &http.acme, &http.listens, &config.main, &config.events);
     (settings.collect(), format!("{servers:?} {rest:?}"))
 }
 

@@ -23,6 +23,7 @@ OWN = (
     "README",
     "acme",
     "brotli",
+    "cluster",
     "geoip",
     "more_headers",
     "otel",

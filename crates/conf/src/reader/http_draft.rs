@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::ast::DirectiveNode;
 use crate::drafts::{AcmeDrafts, GroupKey, HeldPath, ListenedParams, SharedZone};
 use crate::model::{
-    CacheZone, Charsets, Definition, GeoIp, LimitZone, Listen, ListenAddress, ListenTransport,
-    LocationConf, LocationSettings, LogBuffer, LogFormat, Looks, OriginSettings, Otel, PageStore,
-    PhpPool, ServerConf, SourcePlace, Upstream, UpstreamId, WrittenLocation,
+    CacheZone, Charsets, ClusterConf, Definition, GeoIp, LimitZone, Listen, ListenAddress,
+    ListenTransport, LocationConf, LocationSettings, LogBuffer, LogFormat, Looks, OriginSettings,
+    Otel, PageStore, PhpPool, ServerConf, SourcePlace, Upstream, UpstreamId, WrittenLocation,
 };
 use crate::regex::{LetterCase, Regex};
 use crate::vars::Var;
@@ -69,6 +69,7 @@ pub(crate) struct HttpDraft {
     pub(crate) geoip: GeoIp,
     pub(crate) acme: AcmeDrafts,
     pub(crate) otel: Otel,
+    pub(crate) cluster: Option<ClusterConf>,
     /// The directives of the block itself.
     pub(crate) written: Vec<WrittenLocation>,
     /// Sizes of shared memory zones by name; 0 while none was written.

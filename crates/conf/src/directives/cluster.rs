@@ -1,0 +1,241 @@
+//! What several servers share by Valkey, or Redis from 6.2 on: purges reach all of them.
+//!
+//! Every purge that one server carries out, by a field of a response, a request, a command or the
+//! console, is an entry of a stream in Valkey, and the others carry it out in the order of the
+//! stream, each once. No request waits for Valkey. While it cannot be reached, each server goes
+//! on alone; afterwards it carries out what it missed. If purges may have been lost, because a
+//! server was away for longer than they are kept or because the stream is damaged, the server
+//! drops what it has cached, and logs why. See [scaling.md](../scaling.md).
+
+use std::time::Duration;
+
+use crate::ast::Node;
+use crate::directive::{
+    Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, number, seconds, value,
+};
+use crate::model::{ClusterAddress, ClusterConf, Secret};
+use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, show};
+
+const C: Contexts = Contexts::CLUSTER;
+/// Ports of servers and sentinels.
+const SERVER_PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+/// LIMIT: bytes of a name.
+const NAME_MAX: usize = 64;
+/// LIMIT: addresses.
+const HOSTS_MAX: usize = 16;
+
+pub(super) const TABLE: &[DirectiveSpec] = &[
+    leaf("cluster", Contexts::HTTP, Args::ONE, Inheritance::Own, cluster)
+        .doc(
+            "Shares purges with all servers that have the same Valkey and `namespace`. The \
+             address is `valkey://HOST:PORT` or `redis://…`, over TLS `valkeys://…` or \
+             `rediss://…`, or `unix:FILE`. Several hosts, with commas between, are tried in turn. \
+             Nodes of a Valkey cluster send on to the one that has the keys, so one of them is \
+             enough. With sentinels it is `valkey-sentinel://HOST:PORT,…/NAME`, where the name is \
+             the one that they have for the server.",
+            "cluster valkey://10.0.0.5:6379 { namespace shop; }",
+        )
+        .takes("URL | unix:FILE"),
+    value("namespace", C, Args::ONE, |r, node| {
+        this(r).namespace = name(node.arg(0))?;
+        Ok(())
+    })
+    .doc(
+        "The name of the cluster: servers with the same one share. All keys in Valkey begin with \
+         `bolide:{NAME}:`.",
+        "namespace shop;",
+    )
+    .takes("NAME")
+    .default("bolide"),
+    value("node", C, Args::ONE, |r, node| {
+        this(r).node = Some(name(node.arg(0))?);
+        Ok(())
+    })
+    .doc(
+        "The name of this server. It must be another one on each server, and stay the same when \
+         one is started again: where a server stands in the stream is kept under it.",
+        "node web-1;",
+    )
+    .takes("NAME")
+    .without("the name of the machine"),
+    value("user", C, Args::ONE, |r, node| {
+        this(r).user = Some(show(node.arg(0)).into_owned());
+        Ok(())
+    })
+    .doc("The user of an ACL of Valkey.", "user bolide;")
+    .takes("NAME")
+    .without("the default user"),
+    value("password", C, Args::ONE, |r, node| {
+        this(r).password = Some(Secret(show(node.arg(0)).into_owned()));
+        Ok(())
+    })
+    .doc("The password of the user.", "password secret;")
+    .takes("TEXT")
+    .without("none"),
+    value("password_file", C, Args::ONE, |r, node| {
+        let path = r.beside_conf(node.arg(0));
+        this(r).password_file = Some(path);
+        Ok(())
+    })
+    .doc("A file whose first line is the password of the user.", "password_file valkey.pass;")
+    .takes("FILE")
+    .without("none"),
+    value("trusted_certificate", C, Args::ONE, |r, node| {
+        if !this(r).address.is_secure() {
+            let text = "\"trusted_certificate\" requires an address with TLS, such as \
+                        \"valkeys://\" or \"rediss://\"";
+            return Err(ReadFault::Text(text.to_owned()));
+        }
+        let path = r.beside_conf(node.arg(0));
+        this(r).trusted_certificate = Some(path);
+        Ok(())
+    })
+    .doc(
+        "The authorities by which the certificate of Valkey is verified.",
+        "trusted_certificate valkey-ca.pem;",
+    )
+    .takes("FILE")
+    .without("those of the system"),
+    millis("reply_timeout", C, |r| &mut this(r).reply_timeout).doc(
+        "How long Valkey may take to connect, and for each reply. No request waits for it; a start \
+         with pages on disk waits as long at most, to hear of purges before the first request.",
+        "reply_timeout 2s;",
+    ),
+    seconds("purge_keep_time", C, |r| &mut this(r).purge_keep_time).doc(
+        "How long purges are kept in the stream. A server that was away for longer drops what it \
+         has cached.",
+        "purge_keep_time 1h;",
+    ),
+    number("purge_keep_count", C, |r| &mut this(r).purge_keep_count).doc(
+        "The most entries of the stream; purges at the same time are one entry.",
+        "purge_keep_count 100000;",
+    ),
+    number("purge_queue", C, |r| &mut this(r).purge_queue).doc(
+        "The most purges of this server that wait while Valkey cannot be reached. One more makes \
+         all of them one purge of everything on all servers.",
+        "purge_queue 10000;",
+    ),
+];
+
+/// A block without a line.
+pub(super) fn empty() -> ClusterConf {
+    ClusterConf {
+        address: ClusterAddress::Tcp { hosts: Vec::new(), is_secure: true, master: None },
+        namespace: "bolide".to_owned(),
+        node: None,
+        user: None,
+        password: None,
+        password_file: None,
+        trusted_certificate: None,
+        reply_timeout: Duration::from_secs(2),
+        purge_keep_time: Duration::from_hours(1),
+        purge_keep_count: 100_000,
+        purge_queue: 10_000,
+    }
+}
+
+fn this(r: &mut ConfReader) -> &mut ClusterConf {
+    r.http.cluster.get_or_insert_with(empty)
+}
+
+fn cluster(r: &mut ConfReader, node: &Node) -> ReadResult {
+    if r.http.cluster.is_some() {
+        return Err(DUPLICATE);
+    }
+    let address = address(r, &show(node.arg(0))).map_err(ReadFault::Text)?;
+    r.http.cluster = Some(ClusterConf { address, ..empty() });
+    let scope = r.inner_scope(C);
+    let _ = r.read_leaf(node, scope);
+    let made = this(r);
+    if made.password.is_some() && made.password_file.is_some() {
+        let text = "\"password\" and \"password_file\" exclude each other";
+        return Err(ReadFault::Text(text.to_owned()));
+    }
+    if made.user.is_some() && made.password.is_none() && made.password_file.is_none() {
+        let text = "\"user\" requires \"password\" or \"password_file\"";
+        return Err(ReadFault::Text(text.to_owned()));
+    }
+    let numbers = [made.purge_keep_count, made.purge_queue];
+    if numbers.contains(&0) || made.reply_timeout.is_zero() || made.purge_keep_time.is_zero() {
+        let text = "\"reply_timeout\", \"purge_keep_time\", \"purge_keep_count\" and \
+                    \"purge_queue\" must be greater than zero";
+        return Err(ReadFault::Text(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// A name in keys, logs and lists.
+fn name(word: &[u8]) -> Result<String, ReadFault> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let text = show(word).into_owned();
+    if word.is_empty() || word.len() > NAME_MAX || !word.iter().all(is_plain) {
+        return Err(ReadFault::Text(format!(
+            "invalid name \"{text}\": it has 1 to {NAME_MAX} letters, digits, \".\", \"_\" or \"-\""
+        )));
+    }
+    Ok(text)
+}
+
+fn address(r: &ConfReader, text: &str) -> Result<ClusterAddress, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path {
+            "" => Err("no path in the unix domain socket of \"cluster\"".to_owned()),
+            path => Ok(ClusterAddress::Unix(r.beside_conf(path.as_bytes()))),
+        };
+    }
+    let (scheme, rest) = text.split_once("://").ok_or_else(|| invalid(text))?;
+    let scheme = scheme.to_ascii_lowercase();
+    let (kind, is_sentinel) = match scheme.split_once('-') {
+        None | Some((_, "cluster")) => (scheme.trim_end_matches("-cluster"), false),
+        Some((kind, "sentinel")) => (kind, true),
+        Some(_) => return Err(invalid(text)),
+    };
+    let is_secure = match kind {
+        "valkey" | "redis" => false,
+        "valkeys" | "rediss" => true,
+        _ => return Err(invalid(text)),
+    };
+    if rest.contains('@') {
+        let text = "the address of \"cluster\" has no user and password: write \"user\" and \
+                    \"password\" in the block";
+        return Err(text.to_owned());
+    }
+    let (list, name) = rest.split_once('/').map_or((rest, ""), |(list, name)| (list, name));
+    let port = if is_sentinel { SENTINEL_PORT } else { SERVER_PORT };
+    let hosts: Option<Vec<_>> = list.split(',').map(|one| host(one, port)).collect();
+    let hosts = hosts.filter(|hosts| hosts.len() <= HOSTS_MAX).ok_or_else(|| invalid(text))?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    match (is_sentinel, name) {
+        (true, name) if is_name => {
+            Ok(ClusterAddress::Tcp { hosts, is_secure, master: Some(name.to_owned()) })
+        }
+        (true, _) => {
+            Err(format!("no name of a server in \"{text}\", expected {scheme}://HOST:PORT/NAME"))
+        }
+        (false, "") => Ok(ClusterAddress::Tcp { hosts, is_secure, master: None }),
+        (false, _) => Err(format!(
+            "invalid address \"{text}\": databases are not supported, \"namespace\" separates \
+             clusters"
+        )),
+    }
+}
+
+fn invalid(text: &str) -> String {
+    format!(
+        "invalid address \"{text}\" in \"cluster\", expected valkey://HOST:PORT, \
+         valkeys://HOST:PORT, valkey-sentinel://HOST:PORT/NAME or unix:FILE"
+    )
+}
+
+fn host(text: &str, port: u16) -> Option<(String, u16)> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
+        _ => (text, port),
+    };
+    let bare = host.strip_prefix('[').map_or(Some(host), |rest| rest.strip_suffix(']'))?;
+    let is_v6 = bare.parse::<std::net::Ipv6Addr>().is_ok();
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\[]".contains(&byte);
+    let is_good = !bare.is_empty() && bare.bytes().all(is_plain) && is_v6 == bare.contains(':');
+    (is_good && port > 0 && is_v6 == host.starts_with('[')).then(|| (bare.to_owned(), port))
+}

@@ -1,0 +1,94 @@
+//! What is read of `cluster`, and what is refused.
+
+use std::time::Duration;
+
+use bolide_conf::model::{ClusterAddress, ClusterConf};
+
+use crate::support::{messages, outcome};
+
+fn read(http: &str) -> ClusterConf {
+    let config = outcome(&format!("events {{}} http {{ {http} }}")).config.expect("configuration");
+    config.http.and_then(|http| http.cluster).expect("a cluster")
+}
+
+fn told(http: &str) -> Vec<String> {
+    messages(&outcome(&format!("events {{}} http {{ {http} }}")))
+}
+
+#[test]
+fn a_block_has_all_it_says() {
+    let made = read(
+        "cluster rediss://a:1 { namespace shop; node web-1; user u; password p; \
+         trusted_certificate ca.pem; reply_timeout 300ms; purge_keep_time 5m; purge_keep_count 7; \
+         purge_queue 9; }",
+    );
+    assert_eq!((&*made.namespace, made.node.as_deref()), ("shop", Some("web-1")));
+    let password = made.password.as_ref().map(|secret| secret.0.as_str());
+    assert_eq!((made.user.as_deref(), password), (Some("u"), Some("p")));
+    assert!(!format!("{made:?}").contains("\"p\""), "a password is shown nowhere");
+    assert!(made.trusted_certificate.is_some_and(|path| path.is_absolute()));
+    assert_eq!(
+        (made.reply_timeout, made.purge_keep_time.as_secs()),
+        (Duration::from_millis(300), 300)
+    );
+    assert_eq!((made.purge_keep_count, made.purge_queue), (7, 9));
+}
+
+#[test]
+fn addresses_are_servers_sentinels_or_sockets() {
+    let shown = |text: &str| match read(&format!("cluster {text} {{ }}")).address {
+        ClusterAddress::Unix(path) => format!("unix {}", path.is_absolute()),
+        ClusterAddress::Tcp { hosts, is_secure, master } => {
+            format!("{hosts:?} {is_secure} {}", master.unwrap_or_default())
+        }
+    };
+    for (text, wanted) in [
+        ("valkey://a", r#"[("a", 6379)] false "#),
+        ("REDIS://a:7", r#"[("a", 7)] false "#),
+        ("rediss://[::1]", r#"[("::1", 6379)] true "#),
+        ("valkey-cluster://a:1,b:2", r#"[("a", 1), ("b", 2)] false "#),
+        ("valkeys-sentinel://a,b:3/main", r#"[("a", 26379), ("b", 3)] true main"#),
+        ("unix:/run/valkey.sock", "unix true"),
+    ] {
+        assert_eq!(shown(text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused() {
+    let address = "[emerg] invalid address \"";
+    for (http, wanted) in [
+        ("cluster a:1 { }", address),
+        ("cluster http://a { }", address),
+        ("cluster valkey-x://a { }", address),
+        ("cluster valkey:// { }", address),
+        ("cluster valkey://a:0 { }", address),
+        ("cluster valkey://::1 { }", address),
+        ("cluster valkey://a,, { }", address),
+        ("cluster valkey://a/3 { }", address),
+        ("cluster unix: { }", "[emerg] no path in the unix domain socket"),
+        ("cluster valkey-sentinel://a { }", "[emerg] no name of a server in"),
+        ("cluster valkey://u:p@a { }", "[emerg] the address of \"cluster\" has no user"),
+        ("cluster valkey://a { namespace 'a b'; }", "[emerg] invalid name \"a b\""),
+        (
+            "cluster valkey://a { trusted_certificate a; }",
+            "[emerg] \"trusted_certificate\" requires",
+        ),
+        ("cluster valkey://a { user u; }", "[emerg] \"user\" requires \"password\""),
+        ("cluster valkey://a { password p; password_file f; }", "[emerg] \"password\" and"),
+        (
+            "cluster valkey://a { reply_timeout 0; }",
+            "[emerg] \"reply_timeout\", \"purge_keep_time\"",
+        ),
+        ("cluster valkey://a { purge_queue 0; }", "[emerg] \"reply_timeout\", \"purge_keep_time\""),
+        ("cluster valkey://a { listen 80; }", "[emerg] \"listen\" directive is not"),
+        ("server { cluster valkey://a { } }", "[emerg] \"cluster\" directive is not allowed here"),
+        ("namespace a;", "[emerg] \"namespace\" directive is not allowed here"),
+        ("cluster valkey://a;", "[emerg] directive \"cluster\" has no opening"),
+    ] {
+        let said = told(http);
+        assert!(said.iter().any(|one| one.starts_with(wanted)), "{http}: {said:?}");
+    }
+    let twice = told("cluster valkey://a { } cluster valkey://b { }");
+    assert!(twice[0].contains("\"cluster\" directive is duplicate"), "{twice:?}");
+}
