@@ -9,7 +9,8 @@
 #            valgrind, chromium, mandoc, zsh, fish, lintian, h2spec, h2load and curl that speak HTTP/3,
 #            a Debian 12 root to install packages in,
 #            nginx to be compared with, php-fpm, lsphp, MariaDB and WordPress,
-#            Prometheus, which reads the metrics, and Pebble, which issues certificates
+#            Prometheus, which reads the metrics, Valkey, which carries purges between nodes, and
+#            Pebble, which issues certificates
 #     peers  the servers that `make bench` and `make lab` compare with: nginx,
 #            caddy, h2o, haproxy, vinyl with hitch
 #
@@ -320,11 +321,13 @@ setup_test() {
     h2spec
     pebble
     h2load_h3
-    sid_need curl nginx php-litespeed php-mysql prometheus
+    sid_need curl nginx php-litespeed php-mysql prometheus valkey-server
     wrap curl-h3 /usr/bin/curl
     wrap nginx-sid /usr/sbin/nginx
     wrap prometheus /usr/bin/prometheus
     wrap promtool /usr/bin/promtool
+    wrap valkey-server /usr/bin/valkey-server
+    wrap valkey-cli /usr/bin/valkey-cli
     lsphp
 }
 

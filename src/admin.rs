@@ -6,6 +6,7 @@
 
 mod ban;
 pub(crate) mod client;
+pub(crate) mod cluster;
 pub(crate) mod drain;
 mod explain;
 pub(crate) mod line_protocol;
@@ -31,6 +32,7 @@ use bolide_io::epoll::Epoll;
 use bolide_worker::{ConsoleReply, Generation};
 
 use crate::account::PurgeAccount;
+use crate::cluster::ClusterDesk;
 use crate::messages::err;
 use line_protocol::Words;
 use status::Scene;
@@ -48,13 +50,18 @@ const OK: &str = "ok\n";
 type Told = Result<Vec<u8>, String>;
 
 /// Runs commands on threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Office {
+    cluster: ClusterDesk,
     /// Each thread holds one more.
     busy: Arc<()>,
 }
 
 impl Office {
+    pub(crate) fn new(cluster: ClusterDesk) -> Self {
+        Self { cluster, busy: Arc::default() }
+    }
+
     /// Executes `words` for `client`.
     pub(crate) fn handle(
         &self,
@@ -68,7 +75,7 @@ impl Office {
             return client.reply(Err("too many commands at once".to_owned()));
         }
         let (generation, account) = (generation.clone(), account.cloned());
-        let held = self.busy.clone();
+        let (held, cluster) = (self.busy.clone(), self.cluster.clone());
         let body = move || {
             let _held = held;
             // A command must not show what workers cannot see.
@@ -77,7 +84,7 @@ impl Office {
             {
                 return client.reply(Err(format!("setuid({uid}) failed ({error})")));
             }
-            let desk = AdminDesk::new(&generation, scene);
+            let desk = AdminDesk::new(&generation, scene, cluster);
             let told = desk.carry_out(&words);
             client.reply(desk.write_purges().and(told));
         };
@@ -127,19 +134,21 @@ pub(crate) struct AdminDesk {
     site: SiteRef,
     /// The running server, for commands about it.
     scene: Option<Scene>,
+    cluster: Option<ClusterDesk>,
 }
 
 impl AdminDesk {
     /// Of a running server.
-    fn new(generation: &Generation, scene: Option<Scene>) -> Self {
-        Self { site: SiteRef::new(generation.site.clone(), generation.groups.clone()), scene }
+    fn new(generation: &Generation, scene: Option<Scene>, cluster: ClusterDesk) -> Self {
+        let site = SiteRef::new(generation.site.clone(), generation.groups.clone());
+        Self { site, scene, cluster: Some(cluster) }
     }
 
     /// Of a configuration without a running server.
     pub(crate) fn of_site(site: Arc<bolide_engine::Site>) -> Self {
         let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);
         let groups = Arc::new(bolide_upstream::UpstreamGroups::new(upstreams, None));
-        Self { site: SiteRef::new(site, groups), scene: None }
+        Self { site: SiteRef::new(site, groups), scene: None, cluster: None }
     }
 
     pub(crate) fn carry_out(&self, words: &Words) -> Told {
@@ -153,6 +162,9 @@ impl AdminDesk {
             status::COMMAND => status::tell(self, words),
             metrics::COMMAND => metrics::tell(self, words),
             rollover::COMMAND => rollover::tell(self, words),
+            cluster::STATUS => cluster::tell_status(self, words),
+            cluster::PEERS => cluster::tell_peers(self, words),
+            cluster::PURGES => cluster::tell_purges(self, words),
             other => Err(format!("the server does not know \"{other}\"; is it an older one?")),
         }
     }
@@ -163,6 +175,10 @@ impl AdminDesk {
         let Some(store) = unwritten else { return Ok(()) };
         bolide_worker::write_purges(&mut door()?, store);
         Ok(())
+    }
+
+    fn cluster(&self) -> Result<&ClusterDesk, String> {
+        self.cluster.as_ref().ok_or_else(|| "no server runs here".to_owned())
     }
 
     fn store(&self) -> Result<&Arc<bolide_cache::Store>, String> {

@@ -12,6 +12,7 @@ use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
 use crate::adopted_sockets;
+use crate::cluster::ClusterThread;
 use crate::geo_databases::GeoDatabases;
 use crate::otel::OtelExport;
 use crate::sockets::OpenSocket;
@@ -24,6 +25,7 @@ pub(crate) struct SharedParts {
     pub(crate) tls: TlsState,
     pub(crate) geo: GeoDatabases,
     pub(crate) otel: OtelExport,
+    pub(crate) cluster: ClusterThread,
     pub(crate) quic_keys: Arc<bolide_quic::SharedKeys>,
     /// The store, from the first configuration on that caches; its limits stay in force.
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
@@ -50,6 +52,7 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
         tls,
         geo: GeoDatabases::default(),
         otel: OtelExport::default(),
+        cluster: ClusterThread::default(),
         quic_keys,
         store: OnceLock::new(),
         zones: bolide_engine::Zones::default(),
@@ -104,7 +107,11 @@ pub(crate) fn draft(
         site.with_challenges(shared.tls.issued.http_challenges(), shared.tls.issued.certified());
     let spans = shared.otel.load(config, worker_count(config)).map_err(|text| vec![text])?;
     let site = Arc::new(site.with_spans(spans));
+    shared.cluster.load(config).map_err(|text| vec![text])?;
     let mut warnings = Vec::new();
+    if config.http.as_ref().is_some_and(|http| http.cluster.is_some()) && site.store().is_none() {
+        warnings.push("\"cluster\" has nothing to share: nothing is cached".to_owned());
+    }
     let mut listens = Vec::new();
     let mut reader = tls_setup::CertificateReader::knowing(known);
     shared.tls.stapling.begin();

@@ -103,6 +103,7 @@ fn own_command(
         Some("drain") => admin::drain(parser, globals)?,
         Some("metrics") => admin::metrics(parser, globals)?,
         Some("acme") => admin::acme(parser, globals)?,
+        Some("cluster") => admin::cluster(parser, globals)?,
         Some("php") => CliCommand::Php(php(parser, globals)?),
         _ => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
     })

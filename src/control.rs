@@ -139,7 +139,6 @@ impl<'a> ControlThread<'a> {
         door.watch(console.bell().fd(), console::ORDERS, bolide_io::Interest::Level);
         let mut thread = Self {
             invocation: parts.invocation,
-            shared: parts.shared,
             open: parts.open,
             config: parts.config,
             outline: parts.outline,
@@ -156,7 +155,8 @@ impl<'a> ControlThread<'a> {
             successor: None,
             log: parts.log,
             pools: parts.pools,
-            office: Office::default(),
+            office: Office::new(parts.shared.cluster.desk()),
+            shared: parts.shared,
             account: parts.account,
             door,
             signals,
@@ -200,6 +200,14 @@ impl<'a> ControlThread<'a> {
         self.shared.otel.settle(log(), self.account.as_ref());
     }
 
+    /// Shares purges as the configuration in force says. Trees of the cache are open: what was
+    /// purged meanwhile hits what lies there.
+    fn settle_cluster(&self) {
+        let log = ControlLog::new(&self.config, self.log.open());
+        let store = self.generation.site.store();
+        self.shared.cluster.settle(store, log, self.account.as_ref());
+    }
+
     /// In the background, redirects standard error to the log.
     fn settle_terminal(&self) {
         if self.ground == Ground::Back {
@@ -211,6 +219,7 @@ impl<'a> ControlThread<'a> {
     fn man(&mut self, workers: u16) -> Result<(), Vec<String>> {
         let log = ControlLog::new(&self.config, self.log.open());
         self.disk_writer.settle(&self.generation, self.account.as_ref(), log)?;
+        self.settle_cluster();
         let orders = Orders {
             workers,
             generation: &self.generation,
@@ -293,6 +302,7 @@ impl<'a> ControlThread<'a> {
 
     /// The last action of the process.
     fn wind_up(&mut self) {
+        self.shared.cluster.end();
         self.shared.otel.end();
         self.pools.shutdown();
         // Before the last line: its reader may start the next server.
@@ -449,6 +459,7 @@ impl<'a> ControlThread<'a> {
         self.shared.tls.issued.log_to(ControlLog::new(&self.config, &logs));
         self.shared.geo.log_to(ControlLog::new(&self.config, &logs));
         self.shared.otel.log_to(ControlLog::new(&self.config, &logs));
+        self.shared.cluster.log_to(ControlLog::new(&self.config, &logs));
         self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }

@@ -8,6 +8,7 @@ mod adopted_sockets;
 mod assemble;
 mod check;
 mod cli;
+mod cluster;
 mod commands;
 mod control;
 mod control_log;

@@ -19,6 +19,7 @@ use bolide_engine::tracing::queue::{SpanBatch, SpanBell, SpanLimits, SpanQueue};
 
 use crate::account::{PurgeAccount, give_up_rights};
 use crate::control_log::ControlLog;
+pub(crate) use post::system_authorities;
 use post::{Collector, Refusal};
 
 /// How often the same is said at most: dropped spans, and a collector that cannot be reached.

@@ -26,6 +26,7 @@ mod caching_rfc9111;
 mod charsets;
 mod check;
 mod client_cert;
+mod cluster;
 mod compare;
 mod compression;
 mod config;

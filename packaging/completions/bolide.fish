@@ -76,6 +76,7 @@ complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcom
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l prefix -x -d 'everything with this prefix of the URL, or of the path'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l all -d 'everything'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l stale -d 'keep serving it stale while one request refreshes it'
+complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l wait -x -d 'wait until N nodes of the cluster have carried it out, this one included'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l listen -x -d 'the listening address or port, instead of the URL\'s'
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from purge' -l pid -x -d 'the running server, instead of the one in the pid file'
 complete -c bolide -n __fish_use_subcommand -a cache
@@ -113,3 +114,16 @@ complete -c bolide -n '__fish_seen_subcommand_from metrics' -l pid -x -d 'the ru
 complete -c bolide -n __fish_use_subcommand -a acme
 complete -c bolide -n '__fish_seen_subcommand_from acme; and not __fish_seen_subcommand_from rollover' -a rollover -d 'give the account at an issuer (acme_issuer) another key; certificates stay as they are'
 complete -c bolide -n '__fish_seen_subcommand_from acme; and __fish_seen_subcommand_from rollover' -l pid -x -d 'the running server, instead of the one in the pid file'
+complete -c bolide -n __fish_use_subcommand -a cluster
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and not __fish_seen_subcommand_from status peers purges' -a status -d 'show what this node shares with others'
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from status' -l json -d 'print JSON'
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from status' -l pid -x -d 'the running server, instead of the one in the pid file'
+complete -c bolide -n __fish_use_subcommand -a cluster
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and not __fish_seen_subcommand_from status peers purges' -a peers -d 'show the nodes of the cluster, how far each has carried out purges, and when it was seen'
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from peers' -l json -d 'print JSON'
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from peers' -l pid -x -d 'the running server, instead of the one in the pid file'
+complete -c bolide -n __fish_use_subcommand -a cluster
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and not __fish_seen_subcommand_from status peers purges' -a purges -d 'show the newest purges of the cluster, with the node that each came from'
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from purges' -l json -d 'print JSON'
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from purges' -l limit -x -d 'the most entries; default 20'
+complete -c bolide -n '__fish_seen_subcommand_from cluster; and __fish_seen_subcommand_from purges' -l pid -x -d 'the running server, instead of the one in the pid file'

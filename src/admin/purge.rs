@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use bolide_cache::disk::{file_hash, shared_bits, url_bits};
+use bolide_cache::disk::{DiskPurgeTarget, file_hash, shared_bits, url_bits};
 use bolide_cache::{CacheKey, KeyBuilder, ObjectKind, SessionKey, Store, TagPurge, TagScope};
 use bolide_engine::explain::{ExplainSpace, Json};
 use bolide_io::epoll::Epoll;
@@ -22,6 +22,7 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
         let what = "nothing to purge: give --url, --tag or --prefix, or --all alone";
         return Err(what.to_owned());
     }
+    let nodes = nodes_to_wait_for(words)?;
     let spaces = desk.spaces(words)?;
     for space in &spaces {
         if is_all {
@@ -38,10 +39,18 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
                 return Err("an empty prefix matches everything: use --all".to_owned());
             }
             hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
+            // Other nodes have other pages, and a prefix of a path is none of a key.
+            store.tell_nodes(space.id, b"", DiskPurgeTarget::All, how);
+            store.tell_nodes(space.id, b"", DiskPurgeTarget::Private, how);
         }
     }
     for url in words.all("url") {
         hit += purge_url(desk, words, url, &spaces, how)?;
+    }
+    if let Some(nodes) = nodes {
+        desk.write_purges()?;
+        let waited = super::cluster::wait(desk.cluster()?, store, nodes);
+        waited.map_err(|why| format!("purged {}: {why}", count(hit, "object")))?;
     }
     if words.has("json") {
         return Ok(Json::Object(vec![("purged", Json::number(hit))]).line());
@@ -51,6 +60,13 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
         TagPurge::Stale => "made stale",
     };
     Ok(format!("{what}: {}\n", count(hit, "object")).into_bytes())
+}
+
+/// `--wait`
+fn nodes_to_wait_for(words: &Words) -> Result<Option<usize>, String> {
+    let Some(text) = words.text("wait") else { return Ok(None) };
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.map(Some).ok_or_else(|| format!("\"{text}\" is no number of nodes"))
 }
 
 /// Every copy of one page, public and private.
@@ -71,6 +87,8 @@ fn purge_url(
     let Some(space) = spaces.iter().find(|space| Some(space.id) == told.space) else {
         return Err(format!("{} is stored in another space", told.request));
     };
+    // Sessions of visitors of other nodes are not known here.
+    desk.store()?.tell_nodes(space.id, b"", DiskPurgeTarget::Private, how);
     purge_where(desk.store()?, space, how, Some(&key.url), |other| other == key.url)
 }
 

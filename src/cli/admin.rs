@@ -5,6 +5,7 @@ use lexopt::prelude::*;
 
 use super::table::{self, CommandRow, OperandKind, OptionTimes};
 use super::{Globals, text};
+use crate::admin::cluster;
 use crate::admin::drain::{COMMAND as DRAIN_COMMAND, after as drain_after};
 use crate::admin::line_protocol::Words;
 use crate::admin::metrics::COMMAND as METRICS_COMMAND;
@@ -76,6 +77,28 @@ pub(super) fn acme(
         return Err("\"acme rollover\" requires one issuer".to_owned());
     }
     Ok(CliCommand::Admin(Admin::Ask { words, pid }))
+}
+
+/// Reads the rest of `bolide cluster`.
+pub(super) fn cluster(
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<CliCommand, String> {
+    let word = match parser.next().map_err(|error| error.to_string())? {
+        Some(Value(word)) => word.to_string_lossy().into_owned(),
+        Some(Short('?' | 'h') | Long("help")) => return Ok(CliCommand::AdminHelp),
+        _ => return Err("\"cluster\" requires one of status, peers and purges".to_owned()),
+    };
+    let (command, row) = match word.as_str() {
+        "status" => (cluster::STATUS, &table::CLUSTER_STATUS),
+        "peers" => (cluster::PEERS, &table::CLUSTER_PEERS),
+        "purges" => (cluster::PURGES, &table::CLUSTER_PURGES),
+        _ => return Err(format!("invalid option: \"cluster {word}\"")),
+    };
+    Ok(match read(command, row, parser, globals)? {
+        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
+        Read::Help => CliCommand::AdminHelp,
+    })
 }
 
 /// Reads the rest of `bolide reload`.

@@ -201,8 +201,23 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
 ];
 
 /// The commands for a running server.
-pub(crate) static ADMIN_COMMANDS: &[CommandRow] =
-    &[EXPLAIN, LIST, STATS, PURGE, BAN, BANS, WARM, RELOAD, DRAIN, STATUS, METRICS, ROLLOVER];
+pub(crate) static ADMIN_COMMANDS: &[CommandRow] = &[
+    EXPLAIN,
+    LIST,
+    STATS,
+    PURGE,
+    BAN,
+    BANS,
+    WARM,
+    RELOAD,
+    DRAIN,
+    STATUS,
+    METRICS,
+    ROLLOVER,
+    CLUSTER_STATUS,
+    CLUSTER_PEERS,
+    CLUSTER_PURGES,
+];
 
 pub(super) const EXPLAIN: CommandRow = CommandRow {
     name: "explain",
@@ -253,8 +268,8 @@ pub(super) const STATS: CommandRow = CommandRow {
 };
 pub(super) const PURGE: CommandRow = CommandRow {
     name: "cache purge",
-    usage: "[--json] [--stale] [--vhost NAME]... [--zone NAME]... [--listen ADDRESS] (--url URL | \
-            --tag TAG | --prefix PREFIX)... | --all",
+    usage: "[--json] [--stale] [--wait N] [--vhost NAME]... [--zone NAME]... [--listen ADDRESS] \
+            (--url URL | --tag TAG | --prefix PREFIX)... | --all",
     operand: OperandKind::None,
     options: &[
         JSON,
@@ -265,10 +280,16 @@ pub(super) const PURGE: CommandRow = CommandRow {
         many("--prefix", "PREFIX", "everything with this prefix of the URL, or of the path"),
         flag("--all", "everything"),
         flag("--stale", "keep serving it stale while one request refreshes it"),
+        one(
+            "--wait",
+            "N",
+            "wait until N nodes of the cluster have carried it out, this one included",
+        ),
         LISTEN,
         PID,
     ],
-    doc: "drop objects, and print how many",
+    doc: "drop objects, and print how many. In a cluster all nodes do; with --wait it fails if so \
+          many have not within ten seconds, and prints which.",
 };
 pub(super) const BAN: CommandRow = CommandRow {
     name: "cache ban",
@@ -344,6 +365,28 @@ pub(super) const ROLLOVER: CommandRow = CommandRow {
     operand: OperandKind::Text,
     options: &[PID],
     doc: "give the account at an issuer (acme_issuer) another key; certificates stay as they are",
+};
+pub(super) const CLUSTER_STATUS: CommandRow = CommandRow {
+    name: "cluster status",
+    usage: "[--json]",
+    operand: OperandKind::None,
+    options: &[JSON, PID],
+    doc: "show what this node shares with others: its connection to Valkey, where it stands in the \
+          stream of purges, how many it has sent and received",
+};
+pub(super) const CLUSTER_PEERS: CommandRow = CommandRow {
+    name: "cluster peers",
+    usage: "[--json]",
+    operand: OperandKind::None,
+    options: &[JSON, PID],
+    doc: "show the nodes of the cluster, how far each has carried out purges, and when it was seen",
+};
+pub(super) const CLUSTER_PURGES: CommandRow = CommandRow {
+    name: "cluster purges",
+    usage: "[--json] [--limit N]",
+    operand: OperandKind::None,
+    options: &[JSON, one("--limit", "N", "the most entries; default 20"), PID],
+    doc: "show the newest purges of the cluster, with the node that each came from",
 };
 pub(super) const METRICS: CommandRow = CommandRow {
     name: "metrics",

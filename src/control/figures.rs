@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bolide_acme::AcmeOrderReport;
 use bolide_base::Now;
-use bolide_engine::metrics::{OrderFigures, PoolFigures, ProcessFigures};
+use bolide_engine::metrics::{ClusterFigures, OrderFigures, PoolFigures, ProcessFigures};
 
 use super::ControlThread;
 use super::crew::Crew;
@@ -111,6 +111,13 @@ impl ControlThread<'_> {
         let mut found =
             ProcessFigures { pools, certificates, acme, orders, ..ProcessFigures::default() };
         found.configuration = self.generation.number;
+        found.cluster = self.shared.cluster.desk().status().map(|status| ClusterFigures {
+            is_connected: status.connected.is_some(),
+            sent: status.sent,
+            received: status.received,
+            waiting: status.waiting,
+            losses: status.losses,
+        });
         look(&mut found);
         let mut figures = self.shared.figures.process();
         (found.reloads, found.stalls) = (figures.reloads, figures.stalls);

@@ -214,6 +214,7 @@ impl ControlThread<'_> {
         } else {
             let log = ControlLog::new(&self.config, &logs);
             self.disk_writer.settle(&generation, account.as_ref(), log)?;
+            self.settle_cluster();
             self.crew.post_all(|| Mail::Configure(generation.clone(), logs.clone()));
         }
         Ok((warnings, good))

@@ -144,6 +144,11 @@ fn said(call: &str, error: &std::io::Error) -> String {
 }
 
 /// TLS that verifies the certificate of the collector.
+/// The file of authorities that the system trusts.
+pub(crate) fn system_authorities() -> Option<PathBuf> {
+    BUNDLES.iter().map(PathBuf::from).find(|path| path.exists())
+}
+
 fn tls(trusted: Option<PathBuf>) -> Result<OriginTls, String> {
     let offered = AcceptorOptions::default();
     let options = OriginOptions {
@@ -154,8 +159,7 @@ fn tls(trusted: Option<PathBuf>) -> Result<OriginTls, String> {
         tells_name: true,
         keeps_sessions: true,
     };
-    let of_system = || BUNDLES.iter().map(PathBuf::from).find(|path| path.exists());
-    let bundle = trusted.or_else(of_system);
+    let bundle = trusted.or_else(system_authorities);
     let bundle = bundle.ok_or("no authorities of the system are found for \"otel_exporter\"")?;
     let mut made = OriginTls::new(&options, None)?;
     made.trust(authorities(None, Some(&bundle as &Path), None, DEPTH)?);

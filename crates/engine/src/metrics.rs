@@ -17,6 +17,7 @@ pub use accept::MetricsFormat;
 pub use exposition::{MetricFamily, MetricKind, MetricUnit};
 pub use gather::metrics_text;
 pub use process::{
-    AcmeFigures, OrderFigures, PoolFigures, ProcessFigures, ReloadFigures, SharedFigures,
+    AcmeFigures, ClusterFigures, OrderFigures, PoolFigures, ProcessFigures, ReloadFigures,
+    SharedFigures,
 };
 pub use service::{EventCount, ServiceCounts};

@@ -4,6 +4,7 @@
 //! entry sees its crate as all others do, by what is public. Where private parts make the inputs of
 //! a property, the tests of that crate include the file of the entry (`mod fuzz`).
 
+pub mod cluster;
 pub mod conf;
 pub mod disk;
 pub mod engine;
@@ -33,6 +34,7 @@ pub type Entry = fn(&[u8]);
 
 /// Every target by the name of its corpus.
 pub const ALL: &[(&str, Entry)] = &[
+    ("cluster", cluster::stream),
     ("conf", configuration),
     ("disk", disk::reader),
     ("engine", engine::exchange),

@@ -25,6 +25,7 @@ pub mod ports;
 pub mod server;
 pub mod site;
 pub mod tools;
+pub mod valkey;
 pub mod wordpress;
 
 pub use app::{AppRequest, AppSaid, TestApp};
@@ -37,6 +38,7 @@ pub use pebble::{Pebble, PebbleOptions};
 pub use php::TestPhp;
 pub use server::{Exit, TestServer};
 pub use tools::{Companion, ToolRun, run, tool};
+pub use valkey::Valkey;
 pub use wordpress::WordPress;
 
 /// Polls `ready` every 10 ms until it is true, and fails with `what` after a minute.

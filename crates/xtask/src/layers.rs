@@ -29,6 +29,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("log", &["base", "http", "conf", "files"]),
     ("upstream", &["base", "http", "wire", "conf"]),
     ("cache", &["base", "http", "esi"]),
+    ("cluster", &["cache"]),
+    ("valkey", &["cluster"]),
     (
         "engine",
         &[
@@ -54,8 +56,8 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "fuzz-entries",
         &[
-            "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "engine",
-            "io", "tls", "quic", "resolver", "geoip", "htaccess", "world",
+            "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "cluster",
+            "engine", "io", "tls", "quic", "resolver", "geoip", "htaccess", "world",
         ],
     ),
     ("testkit", &[]),

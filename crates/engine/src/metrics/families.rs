@@ -55,6 +55,15 @@ table! {
          whose last attempt failed (failing).";
     ACME_NEXT: Gauge Seconds "bolide_acme_next_attempt_timestamp_seconds" []
         "When an issuer is asked next; 0 if no certificate is ordered.";
+    CLUSTER_CONNECTED: Gauge None "bolide_cluster_connected" []
+        "1 while this node of a cluster is connected to Valkey, 0 while it is alone.";
+    CLUSTER_WAITING: Gauge None "bolide_cluster_purges_waiting" []
+        "Purges that wait to be sent to other nodes.";
+    CLUSTER_LOSSES: Counter None "bolide_cluster_losses" []
+        "How often all that is cached was dropped, as purges may have been missed.";
+    CLUSTER_PURGES: Counter None "bolide_cluster_purges" ["direction"]
+        "Purges of this process that other nodes can hear of (sent), and those of others that it \
+         carried out (received).";
     ACCEPTED: Counter None "bolide_connections_accepted" []
         "Client connections that were accepted.";
     HANDLED: Counter None "bolide_connections_handled" []

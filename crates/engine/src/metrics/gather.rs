@@ -11,7 +11,7 @@ use bolide_conf::model::Pem;
 use super::accept::MetricsFormat;
 use super::exposition::{Exposition, HistogramValue, MetricFamily};
 use super::families as all;
-use super::process::ProcessFigures;
+use super::process::{ClusterFigures, ProcessFigures};
 use super::rows::{BOUNDS, CLASSES, PROTOCOLS, RequestSums, RowSum, server_label};
 use crate::counters::{ConnProtocol, RequestTallies, TallyCount, WorkerCount};
 use crate::explain::ring::{DECISION_WORDS, decision_reasons};
@@ -35,6 +35,7 @@ pub fn metrics_text(
     let mut gatherer = Gatherer { out: Exposition::new(format), site, tallies, now };
     gatherer.configuration(&figures);
     gatherer.certificates(&figures);
+    gatherer.cluster(&figures);
     gatherer.connections();
     gatherer.requests();
     gatherer.transport();
@@ -101,6 +102,23 @@ impl Gatherer<'_> {
         family.add([b"valid"], acme.valid).add([b"missing"], acme.missing);
         family.add([b"failing"], acme.failing);
         self.one(&all::ACME_NEXT, acme.next_attempt);
+    }
+
+    fn cluster(&mut self, figures: &ProcessFigures) {
+        let cluster = figures.cluster;
+        let mut one = |family, value: fn(&ClusterFigures) -> u64| {
+            let mut family = self.out.begin(family);
+            if let Some(cluster) = &cluster {
+                family.add([], value(cluster));
+            }
+        };
+        one(&all::CLUSTER_CONNECTED, |of| u64::from(of.is_connected));
+        one(&all::CLUSTER_WAITING, |of| of.waiting);
+        one(&all::CLUSTER_LOSSES, |of| of.losses);
+        let mut family = self.out.begin(&all::CLUSTER_PURGES);
+        if let Some(cluster) = &cluster {
+            family.add([b"sent"], cluster.sent).add([b"received"], cluster.received);
+        }
     }
 
     fn connections(&mut self) {

@@ -38,6 +38,8 @@ pub struct ProcessFigures {
     pub pools: Vec<PoolFigures>,
     /// Certificates of issuers.
     pub acme: AcmeFigures,
+    /// What is shared with other nodes; none without a cluster.
+    pub cluster: Option<ClusterFigures>,
     /// How often a worker was found to stand still.
     pub stalls: u64,
 }
@@ -57,6 +59,21 @@ pub struct AcmeFigures {
     pub failing: u64,
     /// When an issuer is asked next, in seconds since 1970; 0 if none is.
     pub next_attempt: u64,
+}
+
+/// Purges between this node of a cluster and the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFigures {
+    /// Whether it is connected.
+    pub is_connected: bool,
+    /// Purges of this process that others can hear of.
+    pub sent: u64,
+    /// Purges of others that it carried out.
+    pub received: u64,
+    /// Purges that wait to be sent.
+    pub waiting: u64,
+    /// How often everything was dropped, as purges may have been missed.
+    pub losses: u64,
 }
 
 /// What became of orders to reload.

@@ -1,0 +1,20 @@
+//! Purges that reach every node of a cluster: a machine over the entries of a stream, without I/O.
+//!
+//! ```text
+//!   purged here ──▶ outbox ──▶ batch ──▶ record ──▶ (stream, which orders all entries)
+//!   (stream) ──▶ entry ──▶ what is new in it ──▶ the store's purges, once each, in order
+//!                    └─ unreadable, missing or lost ──▶ all that this node keeps is dropped
+//! ```
+//! INVARIANT: a node that cannot know that it has heard of all purges drops what it keeps. So what
+//! the machine rests on is evidence: numbers without gaps from each process, and the entry at its
+//! own position, which has to be there still.
+
+mod machine;
+mod peer;
+mod position;
+mod record;
+
+pub use machine::{ClusterMachine, EntryOutcome, Loss};
+pub use peer::Peer;
+pub use position::{EntryId, StreamFacts};
+pub use record::{PurgeRecord, RecordFault};

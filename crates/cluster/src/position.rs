@@ -1,0 +1,65 @@
+//! Places in a stream, and what a server tells of its stream.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The id of an entry: ids of a stream only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId {
+    /// The server's clock when it was added, in milliseconds, or more.
+    pub ms: u64,
+    /// Its number in that millisecond.
+    pub number: u64,
+}
+
+impl EntryId {
+    /// Before every entry.
+    pub const ZERO: Self = Self { ms: 0, number: 0 };
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.ms, self.number)
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = |text: &str| {
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse().ok().filter(|_| is_number).ok_or(())
+        };
+        let (ms, number) = text.split_once('-').ok_or(())?;
+        Ok(Self { ms: digits(ms)?, number: digits(number)? })
+    }
+}
+
+/// A stream at one moment, as seen from a position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamFacts {
+    /// The id of the oldest entry that is there.
+    pub first: EntryId,
+    /// The id of the newest entry that is there.
+    pub newest: EntryId,
+    /// The greatest id that the stream has given.
+    pub last: EntryId,
+    /// Whether the entry at the position is there.
+    pub has_position: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EntryId;
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        let id = EntryId { ms: 1_700_000_000_000, number: 3 };
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!(id < EntryId { number: 4, ..id } && id > EntryId::ZERO);
+        for text in ["", "1", "-", "1-", "-1", "1-2-3", "+1-2", "1-x", "99999999999999999999-1"] {
+            assert_eq!(text.parse::<EntryId>(), Err(()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! One connection, and the commands of a cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_cluster::EntryId;
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, RedisError, Value};
+use tokio::task::JoinHandle;
+
+use crate::connect::fault;
+use crate::metered::Overrun;
+use crate::replies::{self, FIELD};
+use crate::settings::{ValkeyPlace, ValkeySettings};
+use crate::{ValkeyFault, ValkeyFaultKind};
+
+/// What carries bytes for a connection; it ends with this.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    task: JoinHandle<()>,
+    overrun: Overrun,
+}
+
+impl Driver {
+    pub(crate) const fn new(task: JoinHandle<()>, overrun: Overrun) -> Self {
+        Self { task, overrun }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// An entry of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamEntry {
+    /// Its id.
+    pub id: EntryId,
+    /// Its bytes; `None` if it is not as ours are.
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// A stream at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamState {
+    /// Its entries.
+    pub length: u64,
+    /// The oldest entry.
+    pub first: Option<EntryId>,
+    /// The newest entry.
+    pub newest: Option<EntryId>,
+    /// The greatest id that it gave.
+    pub last: EntryId,
+}
+
+/// Keys of a cluster. What is in braces decides on the slot: all of them have one.
+#[derive(Debug)]
+struct Keys {
+    purges: String,
+    nodes: String,
+}
+
+/// A connection to the server that keeps the stream.
+#[derive(Clone, Debug)]
+pub struct Line {
+    connection: MultiplexedConnection,
+    driver: Arc<Driver>,
+    place: Arc<ValkeyPlace>,
+    keys: Arc<Keys>,
+    timeout: Duration,
+}
+
+impl Line {
+    pub(crate) fn new(
+        connection: MultiplexedConnection,
+        driver: Driver,
+        place: ValkeyPlace,
+        settings: &ValkeySettings,
+    ) -> Self {
+        let namespace = &settings.namespace;
+        let keys = Keys {
+            purges: format!("bolide:{{{namespace}}}:purges"),
+            nodes: format!("bolide:{{{namespace}}}:nodes"),
+        };
+        Self {
+            connection,
+            driver: Arc::new(driver),
+            place: Arc::new(place),
+            keys: Arc::new(keys),
+            timeout: settings.timeout,
+        }
+    }
+
+    /// Where it leads.
+    #[must_use]
+    pub fn place(&self) -> &ValkeyPlace {
+        &self.place
+    }
+
+    /// Whether the server has the slot of the keys.
+    pub(crate) async fn probe(&self) -> Result<(), RedisError> {
+        let mut connection = self.connection.clone();
+        let mut command = redis::cmd("EXISTS");
+        command.arg(&self.keys.purges);
+        let asked = command.query_async::<Value>(&mut connection);
+        match tokio::time::timeout(self.timeout, asked).await {
+            Ok(asked) => asked.map(drop),
+            Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+        }
+    }
+
+    async fn ask(&self, command: &Cmd, timeout: Duration) -> Result<Value, ValkeyFault> {
+        let mut connection = self.connection.clone();
+        let asked = command.query_async::<Value>(&mut connection);
+        let asked = tokio::time::timeout(timeout, asked).await;
+        let asked =
+            asked.map_err(|_| ValkeyFault::broken(format!("{}: no answer in time", self.place)))?;
+        asked.map_err(|error| match self.driver.overrun.has_happened() {
+            true => ValkeyFault {
+                kind: ValkeyFaultKind::TooLarge,
+                text: format!("{}: a reply is too large", self.place),
+            },
+            false => fault(&self.place, &error),
+        })
+    }
+
+    async fn ask_for<T>(
+        &self,
+        command: &Cmd,
+        read: impl FnOnce(Value) -> Option<T>,
+    ) -> Result<T, ValkeyFault> {
+        let value = self.ask(command, self.timeout).await?;
+        read(value).ok_or_else(|| self.strange())
+    }
+
+    fn strange(&self) -> ValkeyFault {
+        ValkeyFault::broken(format!("{}: a reply is of another kind than it should be", self.place))
+    }
+
+    /// The stream; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn state(&self) -> Result<Option<StreamState>, ValkeyFault> {
+        let mut exists = redis::cmd("EXISTS");
+        exists.arg(&self.keys.purges);
+        if self.ask_for(&exists, |value| replies::number(&value)).await? == 0 {
+            return Ok(None);
+        }
+        let mut command = redis::cmd("XINFO");
+        command.arg("STREAM").arg(&self.keys.purges);
+        self.ask_for(&command, |value| replies::state(&value)).await.map(Some)
+    }
+
+    /// Waits for an entry behind `position`, or for `time`.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn wait(&self, position: EntryId, time: Duration) -> Result<(), ValkeyFault> {
+        let mut command = redis::cmd("XREAD");
+        command.arg("COUNT").arg(1).arg("BLOCK").arg(time.as_millis() as u64);
+        command.arg("STREAMS").arg(&self.keys.purges).arg(position.to_string());
+        match self.ask(&command, self.timeout + time).await? {
+            Value::Nil | Value::Array(_) => Ok(()),
+            _ => Err(self.strange()),
+        }
+    }
+
+    /// Up to `count` entries from `position` on, the one there included.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn read(
+        &self,
+        position: EntryId,
+        count: usize,
+    ) -> Result<Vec<StreamEntry>, ValkeyFault> {
+        let mut command = redis::cmd("XRANGE");
+        command.arg(&self.keys.purges).arg(position.to_string()).arg("+").arg("COUNT").arg(count);
+        self.ask_for(&command, replies::entries).await
+    }
+
+    /// The newest entries, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn read_newest(&self, count: usize) -> Result<Vec<StreamEntry>, ValkeyFault> {
+        let mut command = redis::cmd("XREVRANGE");
+        command.arg(&self.keys.purges).arg("+").arg("-").arg("COUNT").arg(count);
+        self.ask_for(&command, replies::entries).await
+    }
+
+    /// Adds an entry, and drops the oldest of more than `count`.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply; the entry may be there.
+    pub async fn add(&self, bytes: &[u8], count: u64) -> Result<EntryId, ValkeyFault> {
+        let mut command = redis::cmd("XADD");
+        command.arg(&self.keys.purges).arg("MAXLEN").arg("=").arg(count).arg("*");
+        command.arg(FIELD).arg(bytes);
+        self.ask_for(&command, |value| replies::id(&value)).await
+    }
+
+    /// Drops entries from before a time of the server's clock.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn trim(&self, before_ms: u64) -> Result<(), ValkeyFault> {
+        let mut command = redis::cmd("XTRIM");
+        command.arg(&self.keys.purges).arg("MINID").arg("=").arg(before_ms);
+        self.ask_for(&command, |value| replies::number(&value)).await.map(drop)
+    }
+
+    /// The server's clock, in milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn time(&self) -> Result<u64, ValkeyFault> {
+        self.ask_for(&redis::cmd("TIME"), |value| replies::time(&value)).await
+    }
+
+    /// What a node has left of itself.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn node(&self, name: &str) -> Result<Option<String>, ValkeyFault> {
+        let mut command = redis::cmd("HGET");
+        command.arg(&self.keys.nodes).arg(name);
+        Ok(replies::maybe_text(&self.ask(&command, self.timeout).await?))
+    }
+
+    /// Leaves a line of a node.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn set_node(&self, name: &str, line: &str) -> Result<(), ValkeyFault> {
+        let mut command = redis::cmd("HSET");
+        command.arg(&self.keys.nodes).arg(name).arg(line);
+        self.ask_for(&command, |value| replies::number(&value)).await.map(drop)
+    }
+
+    /// All nodes and their lines.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn nodes(&self) -> Result<Vec<(String, String)>, ValkeyFault> {
+        let mut command = redis::cmd("HGETALL");
+        command.arg(&self.keys.nodes);
+        self.ask_for(&command, |value| replies::pairs(&value)).await
+    }
+
+    /// Forgets a node.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn forget_node(&self, name: &str) -> Result<(), ValkeyFault> {
+        let mut command = redis::cmd("HDEL");
+        command.arg(&self.keys.nodes).arg(name);
+        self.ask_for(&command, |value| replies::number(&value)).await.map(drop)
+    }
+}

@@ -1,0 +1,182 @@
+//! `bolide cluster`: this node, all nodes, the newest purges; and how a purge waits for nodes.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use bolide_cache::Store;
+use bolide_cluster::EntryId;
+use bolide_engine::explain::Json;
+
+use super::line_protocol::Words;
+use super::tell::{count, seconds};
+use super::{AdminDesk, Told};
+use crate::cluster::{ClusterDesk, ClusterPeer, ClusterStatus};
+
+/// Their names on the socket.
+pub(crate) const STATUS: &str = "cluster-status";
+pub(crate) const PEERS: &str = "cluster-peers";
+pub(crate) const PURGES: &str = "cluster-purges";
+/// The default number of entries, and LIMIT: the most.
+const ENTRIES: usize = 20;
+const ENTRIES_MAX: usize = 1000;
+/// How long a purge waits for nodes.
+const WAIT: Duration = Duration::from_secs(10);
+/// How often nodes are asked meanwhile.
+const STEP: Duration = Duration::from_millis(5);
+
+pub(super) fn tell_status(desk: &AdminDesk, words: &Words) -> Told {
+    let status = desk.cluster()?.status().ok_or(NO_CLUSTER)?;
+    if words.has("json") {
+        return Ok(json(&status).line());
+    }
+    let ClusterStatus { namespace, node, address, .. } = &status;
+    let state = match (&status.connected, status.is_caught_up) {
+        (None, _) => "alone".to_owned(),
+        (Some(place), true) => format!("connected to {place}"),
+        (Some(place), false) => format!("connected to {place}, catching up"),
+    };
+    let mut out = format!(
+        "cluster    {namespace}, node {node}, {address}\nstate      {state}\n\
+         position   {}\nsent       {}, {} waiting, {} overflows\nreceived   {}\nlosses     {}\n",
+        status.position,
+        count(status.sent, "purge"),
+        status.waiting,
+        status.overflows,
+        count(status.received, "purge"),
+        status.losses,
+    );
+    for (name, text) in [("last loss", &status.last_loss), ("last fault", &status.last_fault)] {
+        if let Some(text) = text {
+            let _ = writeln!(out, "{name:<10} {text}");
+        }
+    }
+    Ok(out.into_bytes())
+}
+
+/// Why there is nothing to tell.
+const NO_CLUSTER: &str = "the server has no cluster: there is no \"cluster\" block, or nothing is \
+                          cached";
+
+fn json(status: &ClusterStatus) -> Json {
+    let text = |text: &Option<String>| text.as_ref().map_or(Json::Null, Json::text);
+    Json::Object(vec![
+        ("namespace", Json::text(&status.namespace)),
+        ("node", Json::text(&status.node)),
+        ("address", Json::text(&status.address)),
+        ("connected", text(&status.connected)),
+        ("caught_up", Json::Bool(status.is_caught_up)),
+        ("position", Json::text(status.position.to_string())),
+        ("sent", Json::number(status.sent)),
+        ("waiting", Json::number(status.waiting)),
+        ("overflows", Json::number(status.overflows)),
+        ("received", Json::number(status.received)),
+        ("losses", Json::number(status.losses)),
+        ("last_loss", text(&status.last_loss)),
+        ("last_fault", text(&status.last_fault)),
+    ])
+}
+
+pub(super) fn tell_peers(desk: &AdminDesk, words: &Words) -> Told {
+    let cluster = desk.cluster()?;
+    let peers = cluster.peers()?;
+    let own = peers.iter().find(|peer| peer.is_self).map(|peer| peer.position);
+    let state = |peer: &ClusterPeer| match () {
+        () if peer.is_self => "this node",
+        () if peer.silent_ms > SILENT_MS => "away",
+        () if own.is_some_and(|own| peer.position < own) => "behind",
+        () => "up to date",
+    };
+    if words.has("json") {
+        let peer = |peer: &ClusterPeer| {
+            Json::Object(vec![
+                ("name", Json::text(&peer.name)),
+                ("state", Json::text(state(peer))),
+                ("position", Json::text(peer.position.to_string())),
+                ("silent_ms", Json::number(peer.silent_ms)),
+            ])
+        };
+        return Ok(Json::list(&peers, peer).line());
+    }
+    let mut out = String::new();
+    for peer in &peers {
+        let silent = seconds(peer.silent_ms / 1000);
+        let _ = writeln!(
+            out,
+            "{}: {}, at {}, seen {silent} ago",
+            peer.name.escape_debug(),
+            state(peer),
+            peer.position
+        );
+    }
+    Ok(out.into_bytes())
+}
+
+/// A node that was silent for longer is away.
+const SILENT_MS: u64 = 5000;
+
+pub(super) fn tell_purges(desk: &AdminDesk, words: &Words) -> Told {
+    let limit = match words.text("limit") {
+        Some(text) => text.parse().map_err(|_| format!("\"{text}\" is not a number"))?,
+        None => ENTRIES,
+    };
+    let entries = desk.cluster()?.purges(limit.clamp(1, ENTRIES_MAX))?;
+    if words.has("json") {
+        return Ok(Json::list(&entries, |entry| {
+            Json::Object(vec![
+                ("id", Json::text(entry.id.to_string())),
+                ("node", Json::text(&entry.node)),
+                ("purges", Json::list(&entry.purges, Json::text)),
+            ])
+        })
+        .line());
+    }
+    let mut out = String::new();
+    for entry in &entries {
+        for purge in &entry.purges {
+            let _ = writeln!(out, "{} {}: {purge}", entry.id, entry.node);
+        }
+    }
+    Ok(out.into_bytes())
+}
+
+/// Waits until so many nodes, this one included, have carried out all that this process has purged
+/// so far.
+///
+/// # Errors
+///
+/// They have not in time; it says which have not.
+pub(super) fn wait(cluster: &ClusterDesk, store: &Store, nodes: usize) -> Result<(), String> {
+    let number = store.outbox().counts().last;
+    let until = bolide_io::process::now().mono.after(WAIT);
+    let is_late = || bolide_io::process::now().mono >= until;
+    let carried_out = "carried out here";
+    let position: EntryId = loop {
+        let told = cluster.progress();
+        let (confirmed, position) = told.map_err(|why| format!("{carried_out}, but {why}"))?;
+        if confirmed >= number {
+            break position.parse().unwrap_or_default();
+        }
+        if is_late() {
+            return Err(format!("{carried_out}, but Valkey has not taken it yet"));
+        }
+        std::thread::park_timeout(STEP);
+    };
+    loop {
+        let peers = cluster.peers().map_err(|why| format!("{carried_out} and sent, but {why}"))?;
+        let (have, lack): (Vec<_>, Vec<_>) =
+            peers.iter().partition(|peer| peer.is_self || peer.position >= position);
+        if have.len() >= nodes {
+            return Ok(());
+        }
+        if is_late() {
+            let names = lack.iter().map(|peer| peer.name.escape_debug().to_string());
+            let names: Vec<_> = names.collect();
+            let names = match names.is_empty() {
+                true => "there are no others".to_owned(),
+                false => format!("these have not: {}", names.join(", ")),
+            };
+            return Err(format!("{} of {nodes} nodes have it; {names}", have.len()));
+        }
+        std::thread::park_timeout(STEP);
+    }
+}

@@ -1,0 +1,228 @@
+//! The cluster: a thread carries purges between the store and Valkey, and nothing waits for it.
+//!
+//! ```text
+//!   load (draft) ──▶ next ──settle (in force)──▶ thread ──connected──▶ purges out and in
+//! ```
+//! Easiest to break: a configuration that changes the block ends one thread and starts another,
+//! while purges go on being kept in the store's outbox.
+
+mod node;
+mod report;
+mod session;
+mod setup;
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bolide_cache::Store;
+use bolide_conf::model::{Config, LogLevel};
+use tokio::sync::mpsc;
+
+use crate::account::PurgeAccount;
+use crate::control_log::ControlLog;
+pub(crate) use report::{ClusterPeer, ClusterPurge, ClusterStatus};
+use setup::ClusterSetup;
+
+/// LIMIT: orders to the thread that wait.
+const MAIL_MAX: usize = 64;
+/// How long purges on the way may delay the end of the process.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The cluster's thread, and what is known of it.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterThread(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    status: Mutex<ClusterStatus>,
+    /// The status is another one.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Of the draft configuration.
+    next: Option<Arc<ClusterSetup>>,
+    running: Option<Running>,
+    log: Option<Arc<ControlLog>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    setup: Arc<ClusterSetup>,
+    mail: mpsc::Sender<ClusterMail>,
+    thread: JoinHandle<()>,
+}
+
+/// What the thread is told and asked.
+#[derive(Debug)]
+enum ClusterMail {
+    /// The number up to which purges of this process are in the stream, and where the node stands.
+    Progress(SyncSender<Told<(u64, String)>>),
+    /// What all nodes have left of themselves.
+    Peers(SyncSender<Told<Vec<ClusterPeer>>>),
+    /// The newest entries.
+    Purges(usize, SyncSender<Told<Vec<ClusterPurge>>>),
+    /// Send what waits, and end.
+    End,
+    /// Another thread takes the place of this one, which is to end at once.
+    Replace,
+    /// Of a connection, by its number.
+    Session(u64, session::Report),
+}
+
+type Told<T> = Result<T, String>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ClusterThread {
+    /// Reads what a draft says of a cluster, and its files.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    pub(crate) fn load(&self, config: &Config) -> Result<(), String> {
+        let conf = config.http.as_ref().and_then(|http| http.cluster.as_ref());
+        let made = conf.map(ClusterSetup::read).transpose()?;
+        lock(&self.0.state).next = made.map(Arc::new);
+        Ok(())
+    }
+
+    /// Logs to another file from now on: the old one may have been moved away.
+    pub(crate) fn log_to(&self, log: ControlLog) {
+        lock(&self.0.state).log = Some(Arc::new(log));
+    }
+
+    /// Puts the draft in force. The first thread has a moment to hear of purges that were missed,
+    /// if there are pages from before: they are purged before the first request.
+    pub(crate) fn settle(
+        &self,
+        store: Option<&Arc<Store>>,
+        log: ControlLog,
+        account: Option<&PurgeAccount>,
+    ) {
+        self.log_to(log);
+        let next = lock(&self.0.state).next.take();
+        let wanted = next.zip(store);
+        let is_same = match (&wanted, &lock(&self.0.state).running) {
+            (Some((setup, _)), Some(running)) => {
+                *running.setup == **setup && !running.thread.is_finished()
+            }
+            (None, None) => return,
+            _ => false,
+        };
+        if is_same {
+            return;
+        }
+        let before = lock(&self.0.state).running.take();
+        let is_first = before.is_none();
+        let before = before.map(|running| {
+            let _ended = running.mail.try_send(ClusterMail::Replace);
+            running.thread
+        });
+        let Some((setup, store)) = wanted else {
+            store.into_iter().for_each(|store| store.outbox().close());
+            *lock(&self.0.status) = ClusterStatus::default();
+            return;
+        };
+        store.outbox().open(setup.conf.purge_queue as usize);
+        let timeout = setup.conf.reply_timeout;
+        self.start(setup, store, account.cloned(), before);
+        let has_pages = store.disk().trees().iter().any(|tree| !tree.is_off());
+        if is_first && has_pages {
+            let waiting = lock(&self.0.status);
+            let is_open = |status: &mut ClusterStatus| !status.has_tried();
+            drop(self.0.changed.wait_timeout_while(waiting, timeout, is_open));
+        }
+    }
+
+    fn start(
+        &self,
+        setup: Arc<ClusterSetup>,
+        store: &Arc<Store>,
+        account: Option<PurgeAccount>,
+        before: Option<JoinHandle<()>>,
+    ) {
+        let (mail, orders) = mpsc::channel(MAIL_MAX);
+        *lock(&self.0.status) = ClusterStatus::new(&setup);
+        let (shared, own) = (self.0.clone(), mail.clone());
+        let (of_thread, store) = (setup.clone(), store.clone());
+        let body = move || {
+            // Two that take purges would leave gaps in the numbers of both.
+            let _panicked = before.map(JoinHandle::join);
+            node::run(shared, of_thread, store, (own, orders), account);
+        };
+        let mut state = lock(&self.0.state);
+        match std::thread::Builder::new().name("cluster".to_owned()).spawn(body) {
+            Ok(thread) => state.running = Some(Running { setup, mail, thread }),
+            Err(error) => {
+                let text = format!("cluster: cannot start a thread: {error}");
+                state.log.iter().for_each(|log| log.write(LogLevel::Alert, &text));
+            }
+        }
+    }
+
+    /// Sends what waits, for the last time.
+    pub(crate) fn end(&self) {
+        let Some(running) = lock(&self.0.state).running.take() else { return };
+        let _ended = running.mail.try_send(ClusterMail::End);
+        let step = Duration::from_millis(5);
+        for _ in 0..PATIENCE.as_millis() / step.as_millis() {
+            if running.thread.is_finished() {
+                return;
+            }
+            std::thread::park_timeout(step);
+        }
+    }
+
+    /// The desk at which commands ask.
+    pub(crate) fn desk(&self) -> ClusterDesk {
+        ClusterDesk(self.0.clone())
+    }
+}
+
+/// Where commands ask about the cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterDesk(Arc<Shared>);
+
+/// How long the thread may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl ClusterDesk {
+    /// What is known of this node; `None` without a cluster.
+    pub(crate) fn status(&self) -> Option<ClusterStatus> {
+        let status = lock(&self.0.status);
+        status.is_on().then(|| status.clone())
+    }
+
+    /// What all nodes have left of themselves.
+    pub(crate) fn peers(&self) -> Told<Vec<ClusterPeer>> {
+        self.ask(ClusterMail::Peers)
+    }
+
+    /// The newest entries, the newest first.
+    pub(crate) fn purges(&self, count: usize) -> Told<Vec<ClusterPurge>> {
+        self.ask(|reply| ClusterMail::Purges(count, reply))
+    }
+
+    /// The number up to which purges of this process are in the stream, and where the node stands.
+    pub(crate) fn progress(&self) -> Told<(u64, String)> {
+        self.ask(ClusterMail::Progress)
+    }
+
+    fn ask<T>(&self, mail: impl FnOnce(SyncSender<Told<T>>) -> ClusterMail) -> Told<T> {
+        let (reply, answer): (_, Receiver<Told<T>>) = sync_channel(1);
+        let sender = lock(&self.0.state).running.as_ref().map(|running| running.mail.clone());
+        let sender = sender.ok_or("the server has no cluster: there is no \"cluster\" block")?;
+        sender.try_send(mail(reply)).map_err(|_| "the cluster's thread is busy".to_owned())?;
+        match answer.recv_timeout(ANSWER_TIMEOUT) {
+            Ok(told) => told,
+            Err(_) => Err("the cluster's thread does not answer".to_owned()),
+        }
+    }
+}

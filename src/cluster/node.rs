@@ -1,0 +1,463 @@
+//! The thread of the cluster: connects, sends what the store purged, carries out what others did.
+//!
+//! Owns the machine. Everything that happens is mail, so one thing is done at a time.
+
+mod answers;
+mod joining;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bolide_base::Instant;
+use bolide_cache::Store;
+use bolide_cluster::{ClusterMachine, EntryOutcome, Peer};
+use bolide_conf::model::LogLevel;
+use bolide_io::epoll::Epoll;
+use bolide_valkey::{Connector, StreamEntry, ValkeyFault, ValkeyFaultKind};
+use tokio::sync::mpsc;
+
+use super::session::{Report, Session};
+use super::setup::ClusterSetup;
+use super::{ClusterMail, Shared, lock};
+use crate::account::{PurgeAccount, give_up_rights};
+
+/// LIMIT: bytes of purges in an entry; one that is larger is alone in its entry.
+const RECORD_MAX: usize = 64 << 10;
+/// How often the same is said at most.
+const TELL: Duration = Duration::from_mins(1);
+/// How long it is rested before it is tried to connect again: at first, doubled each time, at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// Beats after which a connection is a good one.
+const LASTING: u64 = 5;
+/// Beats between two looks at what is too old.
+const TIDY: u64 = 10;
+/// The share of the time that purges are kept after which the stream gets a young entry.
+const YOUNG: u32 = 4;
+/// Nodes that were silent for so many times as long as purges are kept are forgotten.
+const FORGET: u32 = 2;
+
+/// What is told at most once in a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Topic {
+    Unreachable,
+    Full,
+    Joining,
+    Connected,
+    Loss,
+    Elsewhere,
+    NoSpace,
+    Overflow,
+}
+
+/// Whether the thread goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Going,
+    /// What waits is sent, then it ends.
+    Ending,
+    /// It ends at once.
+    Replaced,
+}
+
+struct Node {
+    shared: Arc<Shared>,
+    setup: Arc<ClusterSetup>,
+    store: Arc<Store>,
+    connector: Connector,
+    machine: ClusterMachine,
+    door: Epoll,
+    mail: mpsc::Sender<ClusterMail>,
+    orders: mpsc::Receiver<ClusterMail>,
+    /// Mail that came while it was connecting.
+    kept: VecDeque<ClusterMail>,
+    session: Option<Session>,
+    /// Connections so far.
+    sessions: u64,
+    life: Life,
+    beats: u64,
+    /// Valkey's clock at the last beat.
+    server_ms: u64,
+    /// Valkey has no memory left: nothing is sent until the next beat.
+    is_full: bool,
+    /// The next connection skips an entry that is too large.
+    has_oversize: bool,
+    /// Whether a line of this node is on the way, and whether another one is due.
+    is_acknowledging: bool,
+    acknowledge_again: bool,
+    overflows: u64,
+    /// The number of a purge that others have to hear of before this node says how far it is: if it
+    /// ends before, its successor finds out again what is to be told.
+    owes: Option<u64>,
+    told: Vec<(Topic, Instant)>,
+}
+
+/// Carries purges until told to end.
+pub(super) fn run(
+    shared: Arc<Shared>,
+    setup: Arc<ClusterSetup>,
+    store: Arc<Store>,
+    (mail, orders): (mpsc::Sender<ClusterMail>, mpsc::Receiver<ClusterMail>),
+    account: Option<PurgeAccount>,
+) {
+    let fail = |shared: &Shared, why: &str| {
+        say(shared, LogLevel::Emerg, why);
+        lock(&shared.status).last_fault = Some(why.to_owned());
+        shared.changed.notify_all();
+    };
+    if let Err(why) = give_up_rights(account) {
+        return fail(&shared, &why);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let made = runtime.and_then(|runtime| Ok((runtime, Epoll::new()?)));
+    let (runtime, door) = match made {
+        Ok(made) => made,
+        Err(error) => return fail(&shared, &format!("cluster: {error}")),
+    };
+    let connector = match Connector::new(setup.settings.clone()) {
+        Ok(connector) => connector,
+        Err(why) => return fail(&shared, &format!("cluster: {why}")),
+    };
+    let (cluster, node) = (setup.conf.namespace.as_bytes(), setup.node.as_bytes());
+    let machine = ClusterMachine::new(cluster, node, bolide_tls::random_seed());
+    let overflows = store.outbox().counts().overflows;
+    let node = Node {
+        shared,
+        connector,
+        machine,
+        door,
+        mail,
+        orders,
+        kept: VecDeque::new(),
+        session: None,
+        sessions: 0,
+        life: Life::Going,
+        beats: 0,
+        server_ms: 0,
+        is_full: false,
+        has_oversize: false,
+        is_acknowledging: false,
+        acknowledge_again: false,
+        overflows,
+        owes: None,
+        told: Vec::new(),
+        setup,
+        store,
+    };
+    runtime.block_on(node.live());
+}
+
+fn say(shared: &Shared, level: LogLevel, text: &str) {
+    let log = lock(&shared.state).log.clone();
+    log.into_iter().for_each(|log| log.write(level, text));
+}
+
+impl Node {
+    async fn live(mut self) {
+        let mut failures = 0;
+        loop {
+            self.note_time();
+            let opened = self.open().await;
+            lock(&self.shared.status).attempts += 1;
+            while let Some(mail) = self.kept.pop_front() {
+                self.handle(Some(mail));
+            }
+            if let Err(fault) = opened
+                && self.life == Life::Going
+            {
+                self.break_off(&fault);
+            }
+            while self.session.is_some() && !self.is_done() {
+                let mail = self.next().await;
+                self.handle(mail);
+            }
+            match self.life {
+                Life::Going => {}
+                Life::Ending => return self.leave(),
+                Life::Replaced => return self.hand_over(),
+            }
+            // A connection that ends at once is no better than none.
+            if std::mem::take(&mut self.beats) >= LASTING {
+                failures = 0;
+            }
+            let pause = RETRY.0.saturating_mul(1 << failures.min(8)).min(RETRY.1);
+            failures += 1;
+            self.rest(pause).await;
+        }
+    }
+
+    /// Whether all was sent that is to be sent before the end.
+    fn is_done(&self) -> bool {
+        match self.life {
+            Life::Going => false,
+            Life::Ending => !self.machine.is_sending() && self.store.outbox().counts().waiting == 0,
+            Life::Replaced => true,
+        }
+    }
+
+    /// What was on the way may not arrive, and its successor does not know of it.
+    fn hand_over(&self) {
+        if self.machine.is_sending() {
+            self.store.outbox().push_everything();
+        }
+    }
+
+    fn leave(&self) {
+        let waiting = self.store.outbox().counts().waiting;
+        if waiting > 0 || self.machine.is_sending() {
+            let text = format!(
+                "cluster: the end comes before {} could be sent: other nodes may have pages that \
+                 were purged here",
+                if waiting > 0 {
+                    format!("{waiting} purges")
+                } else {
+                    "the last purges".to_owned()
+                }
+            );
+            say(&self.shared, LogLevel::Warn, &text);
+        }
+    }
+
+    /// The next mail, or purges that can be sent.
+    async fn next(&mut self) -> Option<ClusterMail> {
+        let may_send = !self.is_full && !self.machine.is_sending();
+        let (orders, outbox) = (&mut self.orders, self.store.outbox());
+        std::future::poll_fn(|context| {
+            if let Poll::Ready(mail) = orders.poll_recv(context) {
+                return Poll::Ready(mail);
+            }
+            match may_send && outbox.poll_waiting(context).is_ready() {
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Waits, without a connection.
+    async fn rest(&mut self, pause: Duration) {
+        let end = tokio::time::Instant::now() + pause;
+        while let Ok(Some(mail)) = tokio::time::timeout_at(end, self.orders.recv()).await {
+            self.handle(Some(mail));
+            self.note_time();
+            if self.life != Life::Going {
+                return;
+            }
+        }
+    }
+
+    fn note_time(&self) {
+        self.store.outbox().note_time(bolide_io::process::now().unix_millis);
+    }
+
+    fn handle(&mut self, mail: Option<ClusterMail>) {
+        match mail {
+            None => self.send(),
+            Some(ClusterMail::End) => self.life = Life::Ending,
+            Some(ClusterMail::Replace) => self.life = Life::Replaced,
+            Some(ClusterMail::Progress(reply)) => {
+                let _gone = reply.try_send(self.progress());
+            }
+            Some(ClusterMail::Peers(reply)) => self.tell_peers(reply),
+            Some(ClusterMail::Purges(count, reply)) => self.tell_purges(count, reply),
+            Some(ClusterMail::Session(number, report)) => {
+                let current = self.session.as_ref().map(Session::number);
+                if current == Some(number) {
+                    self.handle_report(report);
+                }
+            }
+        }
+        self.publish();
+    }
+
+    fn handle_report(&mut self, report: Report) {
+        match report {
+            Report::News(entries) => self.receive(&entries),
+            Report::CaughtUp => {
+                self.machine.handle_end();
+                self.send();
+                self.acknowledge();
+                lock(&self.shared.status).is_caught_up = true;
+                self.shared.changed.notify_all();
+            }
+            Report::Astray(facts) => {
+                if let Err(loss) = self.machine.check(&facts) {
+                    self.lose(loss);
+                }
+                let position = self.machine.position().unwrap_or_default();
+                self.session.iter_mut().for_each(|session| session.read_from(position));
+            }
+            Report::Added(Ok(id)) => {
+                self.machine.handle_added(id);
+                self.send();
+            }
+            Report::Added(Err(fault)) if fault.kind == ValkeyFaultKind::Full => {
+                self.machine.send_again();
+                self.is_full = true;
+                let text = format!("cluster: purges wait to be sent: {fault}");
+                self.tell(Topic::Full, LogLevel::Error, &text);
+                lock(&self.shared.status).last_fault = Some(fault.text);
+            }
+            Report::Added(Err(fault)) | Report::Broken(fault) => self.break_off(&fault),
+            Report::Acknowledged => {
+                self.is_acknowledging = false;
+                if std::mem::take(&mut self.acknowledge_again) {
+                    self.acknowledge();
+                }
+            }
+            Report::Beat(server_ms) => self.beat(server_ms),
+        }
+    }
+
+    /// Carries out what others have purged.
+    fn receive(&mut self, entries: &[StreamEntry]) {
+        let (mut lost, mut done) = (None, 0);
+        let store = &self.store;
+        let (mut is_elsewhere, mut lacks) = (false, None);
+        for entry in entries {
+            let received = self.machine.receive(entry.id, entry.bytes.as_deref(), |order| {
+                done += 1;
+                if !store.repeat_from_cluster(order) {
+                    lacks =
+                        Some(String::from_utf8_lossy(order.namespace).escape_debug().to_string());
+                }
+            });
+            match received {
+                EntryOutcome::Good | EntryOutcome::Known => {}
+                EntryOutcome::Elsewhere => is_elsewhere = true,
+                EntryOutcome::Lost(loss) => lost = Some(loss),
+            }
+        }
+        if let Some(loss) = lost {
+            self.lose(loss);
+        }
+        if is_elsewhere {
+            let text = "cluster: an entry of another cluster is in the stream, and was skipped";
+            self.tell(Topic::Elsewhere, LogLevel::Warn, text);
+        }
+        if let Some(space) = lacks {
+            let text = format!(
+                "cluster: a purge is of a part of the cache that this node has not: {space}; \
+                 server_name, root and zones are to be the same on all nodes"
+            );
+            self.tell(Topic::NoSpace, LogLevel::Notice, &text);
+        }
+        self.write_purges();
+        lock(&self.shared.status).received += done;
+        self.acknowledge();
+        // One of our own may have come back.
+        self.send();
+    }
+
+    fn write_purges(&mut self) {
+        if self.store.disk().has_unwritten_purges() {
+            bolide_worker::write_purges(&mut self.door, &self.store);
+        }
+    }
+
+    /// Sends the next purges, if none are on the way.
+    fn send(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        if self.is_full {
+            return;
+        }
+        let outbox = self.store.outbox();
+        if let Some(record) = self.machine.poll_record(|| outbox.take(RECORD_MAX)) {
+            session.add(record.to_vec(), self.setup.conf.purge_keep_count.into());
+        }
+    }
+
+    /// Tells others how far this node is.
+    fn acknowledge(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        if self.is_acknowledging {
+            self.acknowledge_again = true;
+            return;
+        }
+        let Some(position) = self.machine.position() else { return };
+        self.owes.take_if(|number| *number <= self.machine.confirmed());
+        if self.owes.is_some() {
+            return;
+        }
+        self.is_acknowledging = true;
+        let peer = Peer { life: self.machine.life(), position, seen_ms: self.server_ms };
+        session.acknowledge(self.setup.node.clone(), peer.line());
+    }
+
+    fn beat(&mut self, server_ms: u64) {
+        self.server_ms = server_ms;
+        self.is_full = false;
+        self.beats += 1;
+        self.note_time();
+        self.acknowledge();
+        self.send();
+        let keep = self.setup.conf.purge_keep_time;
+        let ago = |time: Duration| server_ms.saturating_sub(time.as_millis() as u64);
+        let Some(session) = &mut self.session else { return };
+        let at = self.machine.position().map_or(0, |position| position.ms);
+        if at < ago(keep / YOUNG) {
+            session.greet(self.machine.hello(), self.setup.conf.purge_keep_count.into());
+        }
+        // After a jump of the clock the young entry comes first.
+        if self.beats.is_multiple_of(TIDY) && at >= ago(keep) {
+            session.trim(ago(keep));
+            let (line, oldest) = (session.line().clone(), ago(keep * FORGET));
+            session.run(async move {
+                for (name, text) in line.nodes().await.ok()? {
+                    if Peer::read(&text).is_some_and(|peer| peer.seen_ms < oldest) {
+                        line.forget_node(&name).await.ok()?;
+                    }
+                }
+                None
+            });
+        }
+        let overflows = self.store.outbox().counts().overflows;
+        self.tell_overflows(overflows);
+    }
+
+    fn tell_overflows(&mut self, overflows: u64) {
+        if overflows > self.overflows {
+            self.overflows = overflows;
+            let text = "cluster: more purges waited than \"purge_queue\" allows: everything is \
+                        purged on all nodes";
+            self.tell(Topic::Overflow, LogLevel::Warn, text);
+        }
+    }
+
+    /// The connection ends.
+    fn break_off(&mut self, fault: &ValkeyFault) {
+        self.has_oversize |= fault.kind == ValkeyFaultKind::TooLarge;
+        self.session = None;
+        let text = format!("cluster: this node goes on alone: {fault}");
+        self.tell(Topic::Unreachable, LogLevel::Error, &text);
+        self.tell_overflows(self.store.outbox().counts().overflows);
+        let mut status = lock(&self.shared.status);
+        status.connected = None;
+        status.is_caught_up = false;
+        status.last_fault = Some(fault.text.clone());
+        drop(status);
+        self.shared.changed.notify_all();
+    }
+
+    /// Logs, unless the same was said a moment ago.
+    fn tell(&mut self, topic: Topic, level: LogLevel, text: &str) {
+        let now = bolide_io::process::now().mono;
+        let known = self.told.iter_mut().find(|(other, _)| *other == topic);
+        match known {
+            Some((_, again)) if now < *again => return,
+            Some((_, again)) => *again = now.after(TELL),
+            None => self.told.push((topic, now.after(TELL))),
+        }
+        say(&self.shared, level, text);
+    }
+
+    fn publish(&self) {
+        let counts = self.store.outbox().counts();
+        let mut status = lock(&self.shared.status);
+        status.position = self.machine.position().unwrap_or_default();
+        status.sent = self.machine.confirmed();
+        status.waiting = counts.waiting as u64;
+        status.overflows = counts.overflows;
+    }
+}
