@@ -1,12 +1,13 @@
 //! The manifests of `contrib/`: valid by their schemas, and what they have the server do works.
 
-use bolide_testkit::server::Home;
+use bolide_testkit::server::{Home, TYPES, prelude};
 use bolide_testkit::tools::python;
-use bolide_testkit::{H1TestClient, TestServer, wait_until};
+use bolide_testkit::{H1TestClient, TestApp, TestServer, Valkey, wait_until};
 
 use crate::BOLIDE;
 
 const KUBERNETES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/kubernetes/bolide.yaml");
+const COMPOSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/compose.yaml");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contrib.py");
 
 /// The configuration of the image with the files of the manifest, on ports of the test.
@@ -75,4 +76,45 @@ fn the_manifest_of_kubernetes_is_valid_and_its_pod_works() {
         let _ended = stopping.join().unwrap().succeeded();
     });
     assert_eq!(server.wait_exit().code, 0);
+}
+
+/// A node as the file of Compose has it, beside others on this machine.
+fn node(name: &str, site: &str, valkey: &Valkey, app: &TestApp) -> TestServer {
+    let home = Home::new(BOLIDE);
+    let params = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
+    let text = site
+        .replace("valkey:6379 {", &format!("127.0.0.1:{} {{ node {name};", valkey.port()))
+        .replace("listen 8080", "listen 127.0.0.1:@HTTP@")
+        .replace("include fastcgi.conf;", params)
+        .replace("wordpress:9000", &app.address());
+    TestServer::start(home, &format!("{}http {{ {TYPES} {text} }}", prelude(1)))
+}
+
+#[test]
+fn the_file_of_compose_is_valid_and_its_nodes_share_purges() {
+    let home = Home::new(BOLIDE);
+    let into = home.dir().display().to_string();
+    let told = python(SCRIPT, ["compose", COMPOSE, &into]).succeeded().text();
+    for service in ["bolide-1", "bolide-2", "valkey", "wordpress", "db"] {
+        assert!(told.contains(&format!("service {service}\n")), "{told}");
+    }
+    // Both nodes have the same volume.
+    home.write("www/index.php", "");
+    let site = std::fs::read_to_string(home.dir().join("site")).unwrap();
+    let site = site.replace("/var/www/html", &format!("{into}/www"));
+    let (valkey, app) = (Valkey::default(), TestApp::start());
+    app.say("/a", "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: menu");
+    let nodes = ["bolide-1", "bolide-2"].map(|name| node(name, &site, &valkey, &app));
+    let text = |node: &TestServer| node.connect().get("/a", "Connection: close\r\n").text();
+    let before = nodes.each_ref().map(text);
+    assert_eq!(nodes.each_ref().map(text), before, "both have the page");
+    let status = |node: &TestServer| crate::explain::ask(node, &["cluster", "status", "--json"]);
+    wait_until("both nodes to be there", || {
+        nodes.iter().all(|node| status(node).text().contains("\"caught_up\":true"))
+    });
+    let purge = ["cache", "purge", "--tag", "menu", "--wait", "2"];
+    let _told = crate::explain::ask(&nodes[0], &purge).succeeded();
+    for (node, before) in nodes.iter().zip(&before) {
+        assert_ne!(text(node), *before, "the page is gone on both");
+    }
 }

@@ -1,4 +1,5 @@
-//! `.htaccess` rules that reach beyond their tree: maps of the configuration, and other servers that it allows.
+//! `.htaccess` rules that reach beyond their tree: maps of the configuration, and other servers
+//! that it allows.
 
 use std::fs;
 
@@ -108,7 +109,7 @@ fn a_rule_asks_only_servers_that_the_configuration_allows() {
     let server = site(&format!(
         "apache_htaccess on;
          apache_proxy http://{address}/app/ @app;
-         apache_proxy http://{address}/open @app;
+         location / {{ apache_proxy http://{address}/open @app; }}
          location @app {{ proxy_pass http://{address}; }}"
     ));
     put(

@@ -32,7 +32,7 @@ pub(super) fn list(desk: &AdminDesk, words: &Words) -> Told {
         let found = spaces.iter().find(|space: &&ExplainSpace| space.id == id);
         found.map_or("?", |space| &space.name)
     };
-    let rows = desk.store()?.bans().into_iter().map(|(id, kind, text, how)| {
+    let rows = desk.store()?.tags().pending_bans().into_iter().map(|(id, kind, text, how)| {
         let text = String::from_utf8_lossy(&text).into_owned();
         let condition = match kind {
             BanKind::Expression => text,

@@ -27,6 +27,12 @@ fn send(node: &Node, fields: &str) {
     assert_eq!(reply.status, 200);
 }
 
+fn ban(node: &Node, fields: &str) {
+    let text = format!("BAN / HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    let reply = node.server.connect().ask(&text);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
 #[test]
 fn every_way_to_purge_reaches_the_other_node() {
     let valkey = Valkey::default();
@@ -39,6 +45,9 @@ fn every_way_to_purge_reaches_the_other_node() {
     assert!(tagged(|one| one.purged(&["--tag", "me*"])));
     assert!(tagged(|one| one.purged(&["--all"])));
     assert!(tagged(|one| one.purged(&["--prefix", "/pa"])));
+    assert!(tagged(|one| ban(one, "X-Ban-Url: ^/page$\r\n")));
+    assert!(tagged(|one| ban(one, "X-Cache-Tags: ^men\r\n")));
+    assert!(!tagged(|one| ban(one, "X-Ban-Url: ^/other$\r\n")));
     assert!(tagged(|one| drop(one.page("/field"))));
     assert!(tagged(|one| drop(one.page("/field/all"))));
     assert!(tagged(|one| send(one, "Cache-Tag: menu\r\n")));

@@ -77,7 +77,7 @@ impl Store {
             (DiskPurgeTarget::Matching(kind, text), _) => {
                 let hit = match BanPattern::new(kind, text) {
                     Some(ban) if kind == BanKind::Tag => {
-                        Some(self.purge_tags_where(namespace, &ban, how, note))
+                        Some(purge_tags_where(self, namespace, &ban, how, note))
                     }
                     Some(ban) => self.ban(namespace, ban, how, note).then_some(0),
                     None => None,
@@ -105,28 +105,6 @@ impl Store {
     ) -> u64 {
         let target = DiskPurgeTarget::Matching(kind, text);
         self.carry_out(namespace, TagScope::Public, target, how, Echo::First)
-    }
-
-    /// The bans that an object in memory may not have seen yet: namespace, kind, text and effect.
-    #[must_use]
-    pub fn bans(&self) -> Vec<(NamespaceId, BanKind, Box<[u8]>, TagPurge)> {
-        self.tags.bans.list()
-    }
-
-    /// Purges every public tag that the ban is about. Fills in progress, whose tags may not be
-    /// there yet, count as hit.
-    fn purge_tags_where(
-        &self,
-        namespace: NamespaceId,
-        ban: &BanPattern,
-        how: TagPurge,
-        note: impl FnOnce(u64),
-    ) -> u64 {
-        let act = |sequence| {
-            note(sequence);
-            self.index.doom_fills(|own| (own.namespace == namespace).then_some(how));
-        };
-        self.tags.purge_where(namespace, |tag| ban.hits_tag(tag), how, act)
     }
 
     /// Whether the ban is pending; false if there are too many. Fills in progress, whose heads may
@@ -291,4 +269,20 @@ impl Store {
         }
         hit
     }
+}
+
+/// Purges every public tag that the ban is about. Fills in progress, whose tags may not be there
+/// yet, count as hit.
+fn purge_tags_where(
+    store: &Store,
+    namespace: NamespaceId,
+    ban: &BanPattern,
+    how: TagPurge,
+    note: impl FnOnce(u64),
+) -> u64 {
+    let act = |sequence| {
+        note(sequence);
+        store.index.doom_fills(|own| (own.namespace == namespace).then_some(how));
+    };
+    store.tags.purge_where(namespace, |tag| ban.hits_tag(tag), how, act)
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::bans::Bans;
+use crate::bans::{BanKind, Bans};
 use crate::key::{Hash, NamespaceId, SessionKey};
 use crate::segments::Segments;
 
@@ -556,6 +556,12 @@ impl TagTable {
             }
             used || recent
         });
+    }
+
+    /// The bans that an object in memory may not have seen yet: namespace, kind, text and effect.
+    #[must_use]
+    pub fn pending_bans(&self) -> Vec<(NamespaceId, BanKind, Box<[u8]>, TagPurge)> {
+        self.bans.list()
     }
 
     /// The number of tags, used or not.

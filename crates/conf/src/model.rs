@@ -9,6 +9,7 @@ use std::time::Duration;
 
 pub mod access;
 pub mod acme;
+mod apache;
 pub mod body;
 pub mod browsers;
 pub mod cache;
@@ -48,6 +49,7 @@ pub use acme::{
     AcmeConf, DemandedRate, IssuedConf, IssuedId, IssuedKey, IssuerAccount, IssuerAuthority,
     IssuerChallenge, IssuerConf, IssuerKey,
 };
+pub use apache::{ApacheDirectory, ApacheProxy};
 pub use body::{BodyFiles, TempPath};
 pub use browsers::{BrowserName, Browsers, browser_version};
 pub use cache::{
@@ -93,10 +95,10 @@ pub use resolver::NameServers;
 pub use rewrite::{FileTest, IfTest, RewriteOp, RewriteRule, SetTarget, Then};
 pub use server::{AltSvc, Http2, Http3, ServerConf, ServerId, ServerName, ServerSettings};
 pub use settings::{
-    AddHeader, ApacheDirectory, ApacheProxy, Autoindex, AutoindexFormat, Charset, CharsetOf,
-    CloseSettings, DocumentRoot, ErrorPage, Expires, ExpiresRule, IfModifiedSince,
-    KeepaliveDisable, LingeringClose, ListInherit, LocationSettings, Mapping, OpenFileCache,
-    Overwrite, Satisfy, ServerTokens, SymlinksConf, TypesMap,
+    AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, CloseSettings, DocumentRoot,
+    ErrorPage, Expires, ExpiresRule, IfModifiedSince, KeepaliveDisable, LingeringClose,
+    ListInherit, LocationSettings, Mapping, OpenFileCache, Overwrite, Satisfy, ServerTokens,
+    SymlinksConf, TypesMap,
 };
 pub use spans::Spans;
 pub use tls::{

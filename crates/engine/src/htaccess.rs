@@ -7,6 +7,7 @@
 pub(crate) mod decide;
 mod depart;
 pub(crate) mod effects;
+mod follow;
 mod levels;
 pub(crate) mod memory;
 mod password;

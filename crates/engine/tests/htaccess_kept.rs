@@ -1,4 +1,5 @@
-//! Rulings of `.htaccess` files that are kept: they hold only as long as a fresh one would be the same.
+//! Rulings of `.htaccess` files that are kept: they hold only as long as a fresh one would be the
+//! same.
 
 use std::time::Duration;
 
@@ -72,7 +73,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         2 => (directory(), lines).prop_map(|(directory, lines)| Op::Rules(directory, lines)),
         1 => directory().prop_map(Op::NoRules),
-        1 => (directory(), name(), any::<u8>()).prop_map(|(at, name, byte)| Op::Write(at, name, byte)),
+        1 => (directory(), name(), any::<u8>())
+            .prop_map(|(at, name, byte)| Op::Write(at, name, byte)),
         1 => (directory(), name()).prop_map(|(at, name)| Op::Remove(at, name)),
         14 => ask,
         1 => (0_u64..1500).prop_map(Op::Pass),

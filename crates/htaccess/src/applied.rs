@@ -255,8 +255,8 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// Whether the path of `file` may be rewritten: the rules of a directory's own file wait for its
-    /// slash.
+    /// Whether the path of `file` may be rewritten: the rules of a directory's own file wait for
+    /// its slash.
     #[must_use]
     pub fn rewrites(&self, file: &[u8]) -> bool {
         let effective = self.rewriting();

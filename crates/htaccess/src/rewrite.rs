@@ -1,5 +1,6 @@
 //! mod_rewrite per directory: the model, and which rules a request meets.
 
+mod cookie;
 mod flags;
 mod outcome;
 mod parse;

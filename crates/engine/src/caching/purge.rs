@@ -209,6 +209,7 @@ fn ban(
         let told = format!("Nothing is purged: not a ban: {why}\n");
         return say(answer, request, 400, told.into_bytes(), site, ctx);
     }
+    debug_assert!(!text.is_empty(), "a ban that is none was refused");
     let hit = store.purge_matching(space, kind, text, how);
     if kind == BanKind::Tag {
         return say_processed(answer, request, hit, site, ctx);

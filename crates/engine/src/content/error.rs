@@ -61,6 +61,7 @@ impl Answer {
         let first = if request.in_error_page { first_error(request) } else { None };
         if first.is_some() {
             self.location.clear();
+            (self.location_origin, self.is_to_nowhere) = (0, false);
             self.is_without_location = true;
         }
         let status = first.unwrap_or(status);

@@ -1,8 +1,8 @@
 //! Rulings that hold for the next request for the same path, and what an evaluation relied on.
 //!
-//! Owns when a ruling may be used again: it was made of the path and of files that the kernel vouches
-//! for, and of nothing else that a request has. Refuses what is older than a look at those files.
-//! Easiest to break: whatever an evaluation asks has to be noted in [`Reliance`].
+//! Owns when a ruling may be used again: it was made of the path and of files that the kernel
+//! vouches for, and of nothing else that a request has. Refuses what is older than a look at those
+//! files. Easiest to break: whatever an evaluation asks has to be noted in [`Reliance`].
 
 use std::cell::{Cell, RefCell};
 use std::hash::BuildHasher;
@@ -148,6 +148,7 @@ impl HtaccessMemory {
 
     fn slot(&self, request: &Request) -> usize {
         let hash = self.hasher.hash_one(&request.uri[..]) ^ u64::from(request.location) << 3;
+        debug_assert_eq!(self.slots.len(), KEPT_MAX, "there are slots before one is asked for");
         (hash % KEPT_MAX as u64) as usize
     }
 
@@ -204,6 +205,7 @@ impl HtaccessMemory {
         if self.slots.is_empty() {
             self.slots.resize_with(KEPT_MAX, || None);
         }
+        debug_assert!(request.uri.len() <= PATH_MAX, "paths that are kept are bounded");
         let slot = self.slot(request);
         self.slots[slot] = Some(KeptRuling {
             site: site.serial(),

@@ -1,5 +1,6 @@
 //! One pass of rules over a request. Rounds within it are bounded, and so is the text.
 
+use super::cookie;
 use super::flags::{EnvOrder, Passing, RuleAction};
 use super::outcome::{PassOutcome, RewritePlace, Rewritten};
 use super::template::{BackrefEscape, Backrefs, QuestionMark};
@@ -189,7 +190,7 @@ impl Pass<'_> {
         }
         for cookie in &rule.flags.cookies {
             let text = cookie.value(backrefs, by);
-            if let Some(cookie) = set_cookie(&text, self.place.now)
+            if let Some(cookie) = cookie::set_cookie(&text, self.place.now)
                 && !self.outcome.cookies.contains(&cookie)
             {
                 self.outcome.cookies.push(cookie);
@@ -460,45 +461,4 @@ fn resolved(path: &[u8]) -> Option<Vec<u8>> {
         out.push(b'/');
     }
     Some(out)
-}
-
-/// The field value of `name:value:domain:minutes:path:secure:httponly:samesite`; none if name or
-/// value are missing.
-fn set_cookie(text: &[u8], now: u64) -> Option<Vec<u8>> {
-    let (text, separator) = match text {
-        [b';', rest @ ..] => (rest, b';'),
-        _ => (text, b':'),
-    };
-    let mut parts = text.split(|byte| *byte == separator);
-    let (name, value) = (parts.next()?, parts.next()?);
-    let mut next = || parts.next().unwrap_or_default();
-    let (domain, minutes, path) = (next(), next(), next());
-    let (secure, http_only, same_site) = (next(), next(), next());
-    let mut out = [name, b"=", value].concat();
-    let path = if path.is_empty() { b"/" } else { path };
-    out.extend_from_slice(b"; path=");
-    out.extend_from_slice(path);
-    if !domain.is_empty() && !domain.eq_ignore_ascii_case(b"invalid") {
-        out.extend_from_slice(b"; domain=");
-        out.extend_from_slice(domain);
-    }
-    let minutes = crate::expr::leading_number(minutes);
-    if minutes != 0 {
-        let at = now.saturating_add_signed(minutes.saturating_mul(60));
-        out.extend_from_slice(b"; expires=");
-        out.extend_from_slice(&bolide_http::date::http_date(at.min(i64::MAX as u64) as i64));
-    }
-    let is_true = |text: &[u8]| matches!(&text.to_ascii_lowercase()[..], b"true" | b"1" | b"yes");
-    if is_true(secure) || secure.eq_ignore_ascii_case(b"secure") {
-        out.extend_from_slice(b"; secure");
-    }
-    if is_true(http_only) || http_only.eq_ignore_ascii_case(b"httponly") {
-        out.extend_from_slice(b"; HttpOnly");
-    }
-    if !same_site.is_empty() && same_site != b"0" && !same_site.eq_ignore_ascii_case(b"false") {
-        out.extend_from_slice(b"; SameSite=");
-        out.extend_from_slice(same_site);
-    }
-    let is_clean = !out.iter().any(u8::is_ascii_control);
-    is_clean.then_some(out)
 }

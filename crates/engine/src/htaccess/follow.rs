@@ -1,0 +1,198 @@
+//! What rules, redirects and fallbacks of `.htaccess` files come to: where the request goes.
+
+use bolide_conf::model::LogLevel;
+use bolide_htaccess::{Applied, PassOutcome, Rewritten};
+use bolide_http::escape::{UriPart, push_uri};
+
+use super::decide::{Decided, HtaccessRequest, stopped};
+use super::ruling::{HtaccessRuling, next_round};
+use super::target::HtaccessTarget;
+use super::world::push_origin;
+use crate::caching::InternalRedirect;
+use crate::ctx::StepCtx;
+use crate::exchange::NextStep;
+use crate::log_lines;
+use crate::pages::is_redirect;
+use crate::site::Site;
+
+impl HtaccessRequest<'_> {
+    /// Does what a pass came to; none where the request goes on. As in Apache, `Redirect` has its
+    /// say about the path as it was, before the request is rewritten inside the server.
+    pub(super) fn follow_pass(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        applied: &Applied<'_>,
+        outcome: PassOutcome,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        if let Rewritten::Inside { args, .. } | Rewritten::Proxied { args, .. } = &outcome.result
+            && let Some(next) = self.redirected(applied, args.as_deref(), site, ctx)
+        {
+            return Some(next.unwrap_or_else(|next| next));
+        }
+        let outcome = match target.lacks_slash() && applied.closes_directories() {
+            true => Self::before_slash(outcome),
+            false => outcome,
+        };
+        self.follow(ruling, outcome, site, ctx)
+    }
+
+    /// Where `Redirect` sends the request, or the status that it gives.
+    pub(super) fn redirected(
+        &mut self,
+        applied: &Applied<'_>,
+        args: Option<&[u8]>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<Decided<NextStep>> {
+        let args = args.filter(|args| !args.is_empty());
+        let to = match applied.redirect(&self.request.uri, args) {
+            Ok(to) => to?,
+            Err(stop) => return Some(Err(stopped(self.request, stop, None, site, ctx))),
+        };
+        let Some(address) = to.to else { return Some(Err(NextStep::Fail(to.status))) };
+        let mut whole = Vec::new();
+        if address.first() == Some(&b'/') {
+            push_origin(self.request, ctx.conn, &mut whole);
+        }
+        whole.extend_from_slice(&address);
+        (self.answer.location, self.answer.location_origin) = (whole, 0);
+        Some(Ok(NextStep::Redirect(to.status)))
+    }
+
+    /// What is left of a pass where the client is sent to the slash of a directory's path: as in
+    /// Apache, nothing is rewritten but the query.
+    fn before_slash(mut outcome: PassOutcome) -> PassOutcome {
+        outcome.result = match outcome.result {
+            Rewritten::Inside { args, .. } => Rewritten::Query(args),
+            Rewritten::Proxied { .. } => Rewritten::Nothing,
+            other => other,
+        };
+        outcome
+    }
+
+    /// Does what rules came to; none where the request goes on.
+    fn follow(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        outcome: PassOutcome,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        ruling.is_final |= outcome.ends;
+        for cookie in outcome.cookies {
+            if !ruling.cookies.contains(&cookie) {
+                ruling.cookies.push(cookie);
+            }
+        }
+        ruling.media_type = outcome.media_type;
+        ruling.handler = outcome.handler.map(|handler| handler.to_ascii_lowercase());
+        match outcome.result {
+            Rewritten::Nothing => None,
+            Rewritten::Query(args) => {
+                match args {
+                    Some(args) => self.request.set_args(&args),
+                    None => self.request.drop_args(),
+                }
+                self.request.arrival.turn(InternalRedirect::Htaccess);
+                None
+            }
+            Rewritten::Proxied { origin, path, args } => {
+                Some(self.pass_on(&origin, path, args.as_deref(), site, ctx))
+            }
+            Rewritten::Status(status) => Some(NextStep::Fail(status)),
+            // As in Apache, `[R]` has no effect on an index that is there.
+            Rewritten::Redirect(..) if ruling.is_index && outcome.is_forced => None,
+            Rewritten::Redirect(status, address) => {
+                (self.answer.location, self.answer.location_origin) = (address, 0);
+                Some(NextStep::Redirect(if is_redirect(status) { status } else { 302 }))
+            }
+            Rewritten::Inside { path, args } => {
+                debug_assert_eq!(path.first(), Some(&b'/'), "a round begins with a path");
+                ruling.next_env = next_round(&ruling.env, self.request, args.as_deref(), 200);
+                let next = self.request.redirect_inside(&path, site, ctx);
+                if matches!(next, NextStep::Step(_)) {
+                    // A `?` of the path is part of a name here.
+                    self.request.uri = path;
+                    self.request.note_dots();
+                    match args {
+                        Some(args) => self.request.set_args(&args),
+                        None => self.request.drop_args(),
+                    }
+                    self.request.arrival.turn(InternalRedirect::Htaccess);
+                }
+                Some(next)
+            }
+        }
+    }
+
+    /// Has the file answered whose path goes on behind it; no rule sees its path.
+    pub(super) fn cut_path(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let uri = self.request.uri.strip_suffix(&target.path_info[..]);
+        let Some(uri) = uri.map(<[u8]>::to_vec) else { return NextStep::Fail(404) };
+        debug_assert!(!target.path_info.is_empty(), "only what goes on behind a file is cut");
+        ruling.is_final = true;
+        self.fall_back(ruling, &uri, site, ctx)
+    }
+
+    /// Has a location answered that the configuration has for the address that a rule made.
+    fn pass_on(
+        &mut self,
+        origin: &[u8],
+        path: Vec<u8>,
+        args: Option<&[u8]>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let proxies = &site.location(self.request.location).settings.apache_proxies;
+        let found = proxies.iter().filter(|proxy| proxy.allows(origin, &path));
+        let Some(proxy) = found.max_by_key(|proxy| proxy.path.len()) else {
+            log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
+                out.extend_from_slice(
+                    b".htaccess: no \"apache_proxy\" allows RewriteRule [P] to \"",
+                );
+                push_uri(out, &[origin, &path].concat(), UriPart::Path);
+                out.push(b'"');
+            });
+            return NextStep::Fail(500);
+        };
+        debug_assert!(!proxy.location.is_empty(), "an address that is allowed has its location");
+        let next = self.request.redirect_inside(&path, site, ctx);
+        if !matches!(next, NextStep::Step(_)) {
+            return next;
+        }
+        self.request.uri = path;
+        self.request.note_dots();
+        match args {
+            Some(args) => self.request.set_args(args),
+            None => self.request.drop_args(),
+        }
+        self.request.arrival.turn(InternalRedirect::Htaccess);
+        self.request.enter_named(&proxy.location, site, ctx)
+    }
+
+    pub(super) fn fall_back(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        fallback: &[u8],
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        ruling.next_env = ruling.env.clone();
+        let args = self.request.args.take();
+        let next = self.request.redirect_inside(fallback, site, ctx);
+        if self.request.args.is_none() {
+            self.request.args = args;
+        }
+        self.request.arrival.turn(InternalRedirect::Htaccess);
+        next
+    }
+}
