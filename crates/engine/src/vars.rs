@@ -157,10 +157,14 @@ impl<'a> VariableScope<'a> {
         {
             return found;
         }
-        if first_values::is_kept(var) {
-            return write_first(self, var, out);
-        }
-        evaluate(self, var, out)
+        self.write_request(var, out)
+            .or_else(|| self.write_answer(var, out))
+            .or_else(|| self.write_conn(var, out))
+            .or_else(|| self.write_tls(var, out))
+            .or_else(|| self.write_proxy_protocol(var, out))
+            .or_else(|| self.write_origin(var, out))
+            .or_else(|| self.write_trace(var, out))
+            .unwrap_or(VariableValue::No)
     }
 
     fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
@@ -279,11 +283,13 @@ impl<'a> VariableScope<'a> {
             Var::BytesSent => number(out, answer.body_sent + answer.head_sent),
             Var::RequestCompletion => {
                 let is_told = answer.is_complete && !answer.fails_condition && !self.is_in_parts();
-                text(out, if is_told { b"OK" } else { b"" })
+                once(self.request, var, out, |out| text(out, if is_told { b"OK" } else { b"" }))
             }
-            Var::SentField(name) => self.write_sent(name, out),
-            Var::SentTrailer(name) => joined(&answer.trailers, name, out),
-            Var::GzipRatio => ratio(answer, "gzip", out),
+            Var::SentField(name) => once(self.request, var, out, |out| self.write_sent(name, out)),
+            Var::SentTrailer(name) => {
+                once(self.request, var, out, |out| joined(&answer.trailers, name, out))
+            }
+            Var::GzipRatio => once(self.request, var, out, |out| ratio(answer, "gzip", out)),
             Var::BrotliRatio => ratio(answer, "br", out),
             Var::ZstdRatio => ratio(answer, "zstd", out),
             _ => return None,
@@ -339,29 +345,22 @@ const fn http2(version: HttpVersion, scheme: Scheme) -> &'static [u8] {
     }
 }
 
-/// Appends what `var` was worth when it was read first.
-fn write_first(scope: &VariableScope<'_>, var: &Var, out: &mut Vec<u8>) -> VariableValue {
-    if let Some(value) = scope.request.first_values.borrow().find(var) {
+/// Appends what `var` was worth when it was read first; `write` reads it.
+fn once(
+    request: &Request,
+    var: &Var,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> VariableValue,
+) -> VariableValue {
+    debug_assert!(first_values::is_kept(var), "it is one of those that nginx keeps");
+    if let Some(value) = request.first_values.borrow().find(var) {
         return maybe(out, value);
     }
     let start = out.len();
-    let found = evaluate(scope, var, out);
+    let found = write(out);
     let value = (found == VariableValue::Yes).then(|| &out[start..]);
-    scope.request.first_values.borrow_mut().keep(var, value);
+    request.first_values.borrow_mut().keep(var, value);
     found
-}
-
-/// Appends what `var` is worth now.
-fn evaluate(scope: &VariableScope<'_>, var: &Var, out: &mut Vec<u8>) -> VariableValue {
-    scope
-        .write_request(var, out)
-        .or_else(|| scope.write_answer(var, out))
-        .or_else(|| scope.write_conn(var, out))
-        .or_else(|| scope.write_tls(var, out))
-        .or_else(|| scope.write_proxy_protocol(var, out))
-        .or_else(|| scope.write_origin(var, out))
-        .or_else(|| scope.write_trace(var, out))
-        .unwrap_or(VariableValue::No)
 }
 
 /// `http` or `https`.

@@ -7,7 +7,7 @@ use bolide_http::digits::push_decimal;
 use bolide_http::{Name, RequestBody};
 use bolide_upstream::Attempt;
 
-use super::{VariableScope, VariableValue, joined, maybe, millis, number, push_status, text};
+use super::{VariableScope, VariableValue, joined, maybe, millis, number, once, push_status, text};
 use crate::answer::PassRequest;
 use crate::caching::{CacheReason, UpstreamCacheStatus};
 use crate::content::params::script;
@@ -39,8 +39,12 @@ impl VariableScope<'_> {
             Var::ProxyHost => return Some(maybe(out, self.proxy_url().map(|url| &*url.host))),
             Var::ProxyPort => return Some(maybe(out, self.proxy_url().map(|url| &*url.port))),
             Var::SliceRange => return Some(self.write_slice_range(out)),
-            Var::RequestBody => return Some(self.request_body(out)),
-            Var::RequestBodyFile => return Some(self.request_body_file(out)),
+            Var::RequestBody => {
+                return Some(once(self.request, var, out, |out| self.request_body(out)));
+            }
+            Var::RequestBodyFile => {
+                return Some(once(self.request, var, out, |out| self.request_body_file(out)));
+            }
             _ => {}
         }
         if let Some(found) = self.write_cached(var, out) {
