@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bolide_acme::{AcmeSetting, kept};
 use bolide_testkit::{Pebble, PebbleOptions, wait_until};
 
-use crate::host::{TestClock, TestHost, check_installed, issuer, order, plan, start, state_dir};
+use crate::host::{
+    TestClock, TestHost, check_installed, issuer, order, plan, says, start, state_dir,
+};
 
 /// A setting in which the process dies at step number `at`, and how many there were.
 fn dying(setting: AcmeSetting, at: usize) -> (AcmeSetting, Arc<AtomicUsize>) {
@@ -32,12 +34,7 @@ fn every_step() {
         let (setting, steps) = dying(clock.setting(), at);
         let service = start(&host, setting);
         service.settle(plan.clone());
-        let is_done = || {
-            service
-                .report()
-                .first()
-                .is_some_and(|report| !report.is_ordering && report.expires.is_some())
-        };
+        let is_done = || says(&service, |report| !report.is_ordering && report.expires.is_some());
         wait_until("the step", || steps.load(Ordering::SeqCst) > at || is_done());
         let was_done = steps.load(Ordering::SeqCst) <= at;
         drop(service);
@@ -46,10 +43,10 @@ fn every_step() {
         service.settle(plan.clone());
         wait_until("a certificate that is kept", || {
             // What was begun before the issuer knew the order begins anew after the pause.
-            if service.report()[0].failures > 0 {
+            if says(&service, |report| report.failures > 0) {
                 clock.forward(30);
             }
-            kept(&plan, &wanted).is_some() && !service.report()[0].is_ordering
+            kept(&plan, &wanted).is_some() && says(&service, |report| !report.is_ordering)
         });
         check_installed(&host, &wanted, None);
         if let Some((chain, _)) = in_use {
@@ -91,7 +88,7 @@ fn a_change_of_keys_loses_no_account() {
         let (service, plan) = (start(&host, clock.setting()), plan_of(n));
         service.settle(plan.clone());
         wait_until("a certificate", || {
-            kept(&plan, &plan.orders[0]).is_some() && !service.report()[0].is_ordering
+            kept(&plan, &plan.orders[0]).is_some() && says(&service, |report| !report.is_ordering)
         });
         assert_eq!(service.report()[0].failures, 0, "{}", host.log_text());
     };

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bolide_acme::{
-    AccountKey, AcmeHost, AcmeIssuer, AcmeLogLevel, AcmeNow, AcmeOrder, AcmePlan, AcmeService,
-    AcmeSetting, CertificateKey, Challenge, ChallengeKind, OrderId,
+    AccountKey, AcmeHost, AcmeIssuer, AcmeLogLevel, AcmeNow, AcmeOrder, AcmeOrderReport, AcmePlan,
+    AcmeService, AcmeSetting, CertificateKey, Challenge, ChallengeKind, OrderId,
 };
 use bolide_testkit::Pebble;
 use bolide_testkit::ports::TestPorts;
@@ -246,6 +246,11 @@ pub(crate) fn plan(issuer: AcmeIssuer, orders: Vec<AcmeOrder>) -> AcmePlan {
 
 pub(crate) fn start(host: &Arc<TestHost>, setting: AcmeSetting) -> AcmeService {
     AcmeService::start_with(host.clone(), || Ok(()), setting).unwrap()
+}
+
+/// Whether the service says so of its only order; it says nothing before it has heard of the plan.
+pub(crate) fn says(service: &AcmeService, what: impl FnOnce(&AcmeOrderReport) -> bool) -> bool {
+    service.report().first().is_some_and(what)
 }
 
 /// A private state directory.

@@ -5,7 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use bolide_acme::{AcmeLogLevel, AcmeService, CertificateKey, ChallengeKind, kept};
 use bolide_testkit::{Pebble, PebbleOptions, run, wait_until};
 
-use crate::host::{TestClock, TestHost, check_installed, issuer, order, plan, start, state_dir};
+use crate::host::{
+    TestClock, TestHost, check_installed, issuer, order, plan, says, start, state_dir,
+};
 
 fn options(host: &TestHost) -> PebbleOptions {
     PebbleOptions::validating(host.ports.port(0), host.ports.port(1))
@@ -22,7 +24,7 @@ fn http_01_with_half_of_the_nonces_rejected() {
     service.settle(plan.clone());
     wait_until("a certificate", || host.count() == 1);
     check_installed(&host, &wanted, Some(&pebble.root(0)));
-    wait_until("the report", || service.report()[0].expires.is_some());
+    wait_until("the report", || says(&service, |report| report.expires.is_some()));
     let report = service.report().remove(0);
     assert_eq!((report.failures, report.last_error), (0, None), "{}", host.log_text());
     let (chain, key) = host.installed(&wanted.id).unwrap();
@@ -73,7 +75,7 @@ fn a_failed_validation_is_told_and_tried_again_after_a_pause() {
     let service = start(&host, clock.setting());
     service.settle(plan(issuer(&pebble, Some(state_dir())), vec![bad.clone(), good.clone()]));
     wait_until("the other certificate", || host.installed(&good.id).is_some());
-    wait_until("a failure", || service.report()[0].failures == 1);
+    wait_until("a failure", || says(&service, |report| report.failures == 1));
     let report = service.report().remove(0);
     let why = report.last_error.unwrap();
     assert!(why.contains("bad.example") && why.contains("unauthorized"), "{why}");
@@ -84,12 +86,12 @@ fn a_failed_validation_is_told_and_tried_again_after_a_pause() {
     assert!(host.installed(&bad.id).is_none());
     // Hours of failures: five of them an hour, and no more.
     clock.forward(3600);
-    wait_until("a second failure", || service.report()[0].failures >= 2);
+    wait_until("a second failure", || says(&service, |report| report.failures >= 2));
     host.state().wrong.clear();
     clock.forward(6 * 3600);
     wait_until("the certificate", || host.installed(&bad.id).is_some());
     check_installed(&host, &bad, Some(&pebble.root(0)));
-    wait_until("the report", || service.report()[0].failures == 0);
+    wait_until("the report", || says(&service, |report| report.failures == 0));
 }
 
 #[test]
@@ -102,14 +104,14 @@ fn renewal_comes_after_two_thirds_and_an_issuer_that_is_down_changes_nothing() {
     let service = start(&host, clock.setting());
     service.settle(plan.clone());
     wait_until("a certificate", || host.count() == 1);
-    wait_until("the report", || !service.report()[0].is_ordering);
+    wait_until("the report", || says(&service, |report| !report.is_ordering));
     let day = 24 * 3600;
     clock.forward(56 * day);
-    wait_until("the next look", || service.report()[0].next_attempt > 0);
+    wait_until("the next look", || says(&service, |report| report.next_attempt > 0));
     assert_eq!(host.count(), 1);
     pebble.kill();
     clock.forward(5 * day);
-    wait_until("a failure", || service.report()[0].failures > 0);
+    wait_until("a failure", || says(&service, |report| report.failures > 0));
     assert_eq!(host.count(), 1);
     let is_told = |(_, text): &(AcmeLogLevel, String)| text.contains("in use expires in");
     assert!(host.state().log.iter().any(is_told), "{}", host.log_text());
@@ -170,7 +172,8 @@ fn an_issuer_moves_a_renewal_and_a_restart_remembers_it() {
     let chain = String::from_utf8(chain).unwrap();
     let end = "-----END CERTIFICATE-----\n";
     let leaf = format!("{}{end}", chain.split(end).next().unwrap());
-    let next = |service: &AcmeService| service.report()[0].next_attempt;
+    let next =
+        |service: &AcmeService| service.report().first().map_or(0, |report| report.next_attempt);
     let now = || (clock.setting().clock)().unix;
     let day = 24 * 3600;
     wait_until("the usual time", || next(&service) > now() + 50 * day);
