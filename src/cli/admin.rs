@@ -43,10 +43,7 @@ pub(super) fn status(
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
 ) -> Result<CliCommand, String> {
-    Ok(match read(COMMAND, &table::STATUS, parser, globals)? {
-        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
-        Read::Help => CliCommand::AdminHelp,
-    })
+    plain(COMMAND, &table::STATUS, parser, globals)
 }
 
 /// Reads the rest of `bolide metrics`.
@@ -54,10 +51,7 @@ pub(super) fn metrics(
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
 ) -> Result<CliCommand, String> {
-    Ok(match read(METRICS_COMMAND, &table::METRICS, parser, globals)? {
-        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
-        Read::Help => CliCommand::AdminHelp,
-    })
+    plain(METRICS_COMMAND, &table::METRICS, parser, globals)
 }
 
 /// Reads the rest of `bolide acme`.
@@ -95,10 +89,7 @@ pub(super) fn cluster(
         "purges" => (cluster::PURGES, &table::CLUSTER_PURGES),
         _ => return Err(format!("invalid option: \"cluster {word}\"")),
     };
-    Ok(match read(command, row, parser, globals)? {
-        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
-        Read::Help => CliCommand::AdminHelp,
-    })
+    plain(command, row, parser, globals)
 }
 
 /// Reads the rest of `bolide reload`.
@@ -106,10 +97,7 @@ pub(super) fn reload(
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
 ) -> Result<CliCommand, String> {
-    Ok(match read(RELOAD_COMMAND, &table::RELOAD, parser, globals)? {
-        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
-        Read::Help => CliCommand::AdminHelp,
-    })
+    plain(RELOAD_COMMAND, &table::RELOAD, parser, globals)
 }
 
 /// Reads the rest of `bolide drain`.
@@ -167,6 +155,19 @@ fn prefix_of_list(words: &Words) -> Words {
     }
     words.all("url").for_each(|value| said.push("prefix", value));
     said
+}
+
+/// Reads the rest of a command that the server is asked as it stands.
+fn plain(
+    command: &str,
+    row: &CommandRow,
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<CliCommand, String> {
+    Ok(match read(command, row, parser, globals)? {
+        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
+        Read::Help => CliCommand::AdminHelp,
+    })
 }
 
 fn read(
