@@ -78,11 +78,8 @@ pub(super) fn cluster(
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
 ) -> Result<CliCommand, String> {
-    let word = match parser.next().map_err(|error| error.to_string())? {
-        Some(Value(word)) => word.to_string_lossy().into_owned(),
-        Some(Short('?' | 'h') | Long("help")) => return Ok(CliCommand::AdminHelp),
-        _ => return Err("\"cluster\" requires one of status, peers and purges".to_owned()),
-    };
+    let wanted = "\"cluster\" requires one of status, peers and purges";
+    let Some(word) = second_word(parser, wanted)? else { return Ok(CliCommand::AdminHelp) };
     let (command, row) = match word.as_str() {
         "status" => (cluster::STATUS, &table::CLUSTER_STATUS),
         "peers" => (cluster::PEERS, &table::CLUSTER_PEERS),
@@ -119,15 +116,8 @@ pub(super) fn cache(
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
 ) -> Result<CliCommand, String> {
-    let word = match parser.next().map_err(|error| error.to_string())? {
-        Some(Value(word)) => word.to_string_lossy().into_owned(),
-        Some(Short('?' | 'h') | Long("help")) => return Ok(CliCommand::AdminHelp),
-        _ => {
-            return Err(
-                "\"cache\" requires one of list, stats, purge, ban, bans and warm".to_owned()
-            );
-        }
-    };
+    let wanted = "\"cache\" requires one of list, stats, purge, ban, bans and warm";
+    let Some(word) = second_word(parser, wanted)? else { return Ok(CliCommand::AdminHelp) };
     let options = match word.as_str() {
         "list" => &table::LIST,
         "stats" => &table::STATS,
@@ -155,6 +145,15 @@ fn prefix_of_list(words: &Words) -> Words {
     }
     words.all("url").for_each(|value| said.push("prefix", value));
     said
+}
+
+/// The second word of a command; `None` if it asks for help. Without one, the error is `wanted`.
+fn second_word(parser: &mut lexopt::Parser, wanted: &str) -> Result<Option<String>, String> {
+    match parser.next().map_err(|error| error.to_string())? {
+        Some(Value(word)) => Ok(Some(word.to_string_lossy().into_owned())),
+        Some(Short('?' | 'h') | Long("help")) => Ok(None),
+        _ => Err(wanted.to_owned()),
+    }
 }
 
 /// Reads the rest of a command that the server is asked as it stands.

@@ -38,7 +38,7 @@ const YOUNG: u32 = 4;
 /// Nodes that were silent for so many times as long as purges are kept are forgotten.
 const FORGET: u32 = 2;
 
-/// What is told at most once in a while.
+/// The kinds of log lines that appear at most once a minute each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Topic {
     Unreachable,

@@ -1,4 +1,4 @@
-//! What is told of the cluster: this node, all nodes, the newest purges.
+//! The reports of `bolide cluster`: this node, all nodes, the newest purges.
 
 use bolide_cache::TagPurge;
 use bolide_cache::disk::DiskPurgeTarget;

@@ -4,7 +4,7 @@
 //! Owns when a change counts: once it has been the same for two looks. Directories count, so that a
 //! file that an `include` finds is noticed when it comes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,14 +48,12 @@ impl ChangeWatch {
             paths.extend(file.parent().map(Path::to_path_buf));
             paths.insert(file);
         }
-        let old: Vec<_> = std::mem::take(&mut self.seen).into_iter().zip(before).collect();
-        let known = |path: &PathBuf| {
-            old.iter().find(|((known, _), _)| known == path).map(|(_, before)| *before)
-        };
+        let old = std::mem::take(&mut self.seen).into_iter().map(|(path, _)| path);
+        let old: HashMap<PathBuf, FileMark> = old.zip(before).collect();
         self.seen = paths
             .into_iter()
             .map(|path| {
-                let mark = known(&path).unwrap_or_else(|| mark(&path));
+                let mark = old.get(&path).copied().unwrap_or_else(|| mark(&path));
                 (path, mark)
             })
             .collect();

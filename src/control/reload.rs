@@ -128,8 +128,12 @@ impl ControlThread<'_> {
         done
     }
 
-    /// Watches the files of a configuration that was read, and the certificates in use.
+    /// Watches the files of a configuration that was read, and the certificates in use, if the
+    /// configuration in force has `reload_on_change`, or had it: it may be put back in force.
     pub(super) fn watch_files(&mut self, files: Vec<PathBuf>, before: Vec<FileMark>) {
+        if !self.config.main.reload_on_change && before.is_empty() {
+            return;
+        }
         let own = self.invocation.conf.clone();
         let certificates = self.certificate_ends.files().into_iter();
         let certificates = certificates.map(|(file, _)| PathBuf::from(file));

@@ -157,7 +157,8 @@ pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
     head.fields.copy_from(&read);
 }
 
-/// What is told of a request whose host is none: nginx looks at the target before the fields.
+/// Forgets what nginx would not have read of a request with an invalid host, and returns the reason
+/// for the log: nginx checks the target before the fields.
 #[cold]
 pub(super) fn refuse_host(
     request: &mut Request,
