@@ -103,6 +103,7 @@ fn prepare_php(options: &Serve, given: &Path, ports: &ServePorts, state: &Path) 
 }
 
 /// Where the certificate and the generated configuration live.
+#[expect(clippy::disallowed_methods, reason = "it is no test's directory")]
 fn state_directory() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
     // Root's home is closed to the account that serves this directory.

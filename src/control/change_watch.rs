@@ -83,13 +83,13 @@ mod tests {
     use std::time::Duration;
 
     use bolide_base::Instant;
+    use bolide_testkit::site::TempDir;
 
     use super::ChangeWatch;
 
     #[test]
     fn a_change_counts_when_it_has_lasted_and_only_once() {
-        let dir = std::env::temp_dir().join(format!("bolide-change-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        let dir = TempDir::new();
         let (file, other) = (dir.join("a.conf"), dir.join("b.conf"));
         std::fs::write(&file, "a").unwrap();
         let mut watch = ChangeWatch::default();
@@ -122,6 +122,5 @@ mod tests {
         std::fs::write(&file, "c").unwrap();
         watch.settle([PathBuf::from(&file)].into_iter(), before);
         assert!(!look(&mut watch) && look(&mut watch));
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

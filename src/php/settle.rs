@@ -227,19 +227,21 @@ pub(super) fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{find, plain, version};
     use std::os::unix::fs::PermissionsExt;
+
+    use bolide_testkit::site::TempDir;
+
+    use super::{find, plain, version};
 
     #[test]
     fn the_newest_of_several_versions_is_found() {
-        let dir = std::env::temp_dir().join(format!("bolide-find-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        let dir = TempDir::new();
         let put = |name: &str, mode: u32| {
             std::fs::write(dir.join(name), "").unwrap();
             let mode = std::fs::Permissions::from_mode(mode);
             std::fs::set_permissions(dir.join(name), mode).unwrap();
         };
-        let found = || find("php-fpm", std::slice::from_ref(&dir));
+        let found = || find("php-fpm", &[dir.to_path_buf()]);
         assert_eq!(found(), None);
         put("php-fpm8.2", 0o755);
         put("php-fpm8.10", 0o755);
@@ -248,7 +250,6 @@ mod tests {
         assert_eq!(found(), Some(dir.join("php-fpm8.10")));
         put("php-fpm", 0o755);
         assert_eq!(found(), Some(dir.join("php-fpm")));
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

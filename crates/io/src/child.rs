@@ -192,15 +192,16 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::path::Path;
 
+    use bolide_testkit::site::TempDir;
+
     use super::{ChildDescriptor, SpawnOptions, spawn};
     use crate::sys;
 
     #[test]
     fn a_program_gets_no_descriptor_that_is_not_meant_for_it() {
         const STRAY: i32 = 237;
-        let path = std::env::temp_dir().join(format!("bolide-child-{}", std::process::id()));
-        let socket = UnixListener::bind(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
+        let dir = TempDir::new();
+        let socket = UnixListener::bind(dir.join("socket")).unwrap();
         // A shell or a supervisor may have left one open.
         sys::dup_to(socket.as_raw_fd(), STRAY).unwrap();
         sys::set_inheritable(STRAY, true).unwrap();

@@ -17,7 +17,35 @@ pub const HELLO_ETAG: &str = "\"6553f100-e\"";
 /// Size of `/big.bin`.
 pub const BIG: usize = 1_000_000;
 
-/// A new empty directory that every user can read.
+/// A new empty directory that no other test has; it is removed with the value.
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    /// Creates it.
+    ///
+    /// # Panics It cannot be created.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "a default value that makes a directory is odd")]
+    pub fn new() -> Self {
+        Self(temp_dir())
+    }
+}
+
+impl std::ops::Deref for TempDir {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A new empty directory that every user can read, and that stays.
 ///
 /// # Panics It cannot be created.
 #[must_use]

@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_decision_that_the_index_leaves_out_is_reported() {
-        let root = std::env::temp_dir().join(format!("bolide-index-{}", std::process::id()));
+        let root = bolide_testkit::site::TempDir::new();
         std::fs::create_dir_all(root.join("docs/decisions")).unwrap();
         for (name, text) in [("README.md", "[1](0001-a.md)"), ("0001-a.md", ""), ("0002-b.md", "")]
         {
@@ -300,7 +300,6 @@ mod tests {
         }
         let mut problems = Vec::new();
         decisions(&root, &mut problems);
-        std::fs::remove_dir_all(&root).unwrap();
         assert_eq!(problems, ["docs/decisions/README.md: 0002-b.md is not in the index"]);
     }
 }

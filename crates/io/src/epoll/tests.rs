@@ -4,25 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixListener;
 
+use bolide_testkit::site::TempDir;
+
 use super::Epoll;
 use crate::{Callee, Fd, Interest, Io as _, ReceivedBytes, Reset};
-
-/// A directory of its own, removed with the value.
-struct Directory(std::path::PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("bolide-io-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Waits until `fd` is reported under `token`.
 fn await_report(io: &mut Epoll, fd: Fd, token: u64) {
@@ -35,8 +20,8 @@ fn await_report(io: &mut Epoll, fd: Fd, token: u64) {
 
 #[test]
 fn a_call_to_a_unix_socket_stands_at_once_and_carries_bytes() {
-    let dir = Directory::new("call");
-    let path = dir.0.join("socket");
+    let dir = TempDir::new();
+    let path = dir.join("socket");
     let listener = UnixListener::bind(&path).unwrap();
     let mut io = Epoll::new().unwrap();
     let call = io.connect(Callee::Unix(path.as_os_str().as_bytes()), None).unwrap();
@@ -72,8 +57,8 @@ fn a_connect_without_a_listener_returns_the_error_number() {
 
 #[test]
 fn a_temporary_file_has_no_name_and_keeps_what_was_written() {
-    let dir = Directory::new("temp");
-    let below = dir.0.join("made/when/missing");
+    let dir = TempDir::new();
+    let below = dir.join("made/when/missing");
     let mut io = Epoll::new().unwrap();
     let file = io.create_temp(below.as_os_str().as_bytes()).unwrap();
     assert_eq!(io.write_at(&file, 0, b"0123456789"), Ok(10));

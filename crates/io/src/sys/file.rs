@@ -395,11 +395,13 @@ mod tests {
 
     use std::os::unix::fs::symlink;
 
+    use bolide_testkit::site::TempDir;
+
     use super::{LinkRule, open_unwaiting, walk, write};
 
     #[test]
     fn what_ends_with_a_slash_is_a_directory() {
-        let base = std::env::temp_dir().join(format!("bolide-slash-{}", std::process::id()));
+        let base = TempDir::new();
         std::fs::create_dir_all(base.join("dir")).unwrap();
         std::fs::write(base.join("file"), b"x").unwrap();
         symlink("file", base.join("to-file")).unwrap();
@@ -420,7 +422,6 @@ mod tests {
         ] {
             assert_eq!((errno(name, refuse), errno(name, same)), (strictly, by_owner), "{name}");
         }
-        std::fs::remove_dir_all(base).unwrap();
     }
 
     /// Another writer may fill the pipe at the same time.

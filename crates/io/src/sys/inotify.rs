@@ -130,18 +130,19 @@ fn is_foreign(path: &CString) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use bolide_testkit::site::TempDir;
+
     use super::{DirChange, DirDepth, Inotify};
 
     #[test]
     fn what_happens_below_a_directory_is_told_in_order() {
-        let dir = std::env::temp_dir().join(format!("bolide-inotify-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
+        let dir = TempDir::new();
         let inotify = Inotify::new().unwrap();
         let watch = inotify.add(dir.to_str().unwrap().as_bytes(), DirDepth::Files).unwrap();
         let file = dir.join("a");
         std::fs::write(&file, "one").unwrap();
         std::fs::rename(&file, dir.join("b")).unwrap();
-        std::fs::remove_dir_all(&dir).unwrap();
+        std::fs::remove_dir_all(&*dir).unwrap();
         let mut changes = Vec::new();
         inotify.read(&mut changes);
         let entry = |name: &str| DirChange::Entry { watch, name: name.as_bytes().into() };

@@ -231,10 +231,12 @@ mod tests {
     use std::fs;
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::{lchown, symlink};
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
-    fn base(name: &str) -> PathBuf {
-        let base = std::env::temp_dir().join(format!("bolide-walk-{}-{name}", std::process::id()));
+    use bolide_testkit::site::TempDir;
+
+    fn base() -> TempDir {
+        let base = TempDir::new();
         fs::create_dir_all(base.join("a/b")).unwrap();
         fs::write(base.join("a/b/file"), "old text").unwrap();
         base
@@ -246,7 +248,7 @@ mod tests {
 
     #[test]
     fn links_of_ours_lead_where_the_kernel_would_go() {
-        let base = base("ours");
+        let base = base();
         symlink("a/../a/b", base.join("relative")).unwrap();
         symlink(base.join("a"), base.join("absolute")).unwrap();
         symlink("../relative/file", base.join("a/last")).unwrap();
@@ -270,7 +272,6 @@ mod tests {
         assert_eq!(errno(&base.join("none/x")), Some(libc::ENOENT));
         assert_eq!(errno(&base.join("a/b/file/x")), Some(libc::ENOTDIR));
         assert!(walk(b"/").is_ok() && walk(b"/proc/self/fd/0").is_ok());
-        fs::remove_dir_all(&base).unwrap();
     }
 
     #[test]
@@ -278,7 +279,7 @@ mod tests {
         if super::effective_uid() != 0 {
             return;
         }
-        let base = base("others");
+        let base = base();
         for (name, target) in [("way", "a"), ("last", "a/b/file")] {
             symlink(base.join(target), base.join(name)).unwrap();
             lchown(base.join(name), Some(65_534), None).unwrap();
@@ -292,6 +293,5 @@ mod tests {
         assert_eq!(refused.err().and_then(|error| error.raw_os_error()), Some(libc::ELOOP));
         let given = make_owned_directory(bytes(&base.join("way")), 0o700, Some((65_534, 65_534)));
         assert_eq!(given.err().and_then(|(_, error)| error.raw_os_error()), Some(libc::ELOOP));
-        fs::remove_dir_all(&base).unwrap();
     }
 }

@@ -10,6 +10,7 @@ use bolide_cache::{
     KeyBuilder, Lookup, NamespaceId, ObjectHead, Store, StoreLimits, TagPurge, Tags, Times,
 };
 use bolide_io::epoll::Epoll;
+use bolide_testkit::site::TempDir;
 use bytes::Bytes;
 
 use super::DiskWriter;
@@ -17,25 +18,8 @@ use crate::disk_lookup::{flush, write_purges};
 
 static LIVES: AtomicU64 = AtomicU64::new(0);
 
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("bolide-tree-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn journal(&self) -> PathBuf {
-        self.0.join(std::str::from_utf8(JOURNAL).unwrap())
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn journal_file(directory: &Path) -> PathBuf {
+    directory.join(std::str::from_utf8(JOURNAL).unwrap())
 }
 
 fn settings(root: &Path) -> DiskTreeSettings {
@@ -136,16 +120,16 @@ impl Life {
 
 #[test]
 fn the_next_life_believes_what_the_last_one_wrote() {
-    let directory = Directory::new("next");
-    let mut first = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut first = Life::start(&directory);
     let file = first.keep();
     let mut seals = vec![first.tree.seal()];
     drop(first);
     for _ in 0..3 {
-        let life = Life::start(&directory.0);
+        let life = Life::start(&directory);
         assert!(life.believes(&file));
         seals.push(life.tree.seal());
-        let journal = std::fs::read(directory.journal()).unwrap();
+        let journal = std::fs::read(journal_file(&directory)).unwrap();
         assert_eq!(journal::seal(&journal), Some(seals[0]));
     }
     assert!(seals.iter().all(|seal| *seal == seals[0]));
@@ -153,40 +137,40 @@ fn the_next_life_believes_what_the_last_one_wrote() {
 
 #[test]
 fn a_purge_that_comes_before_its_shelf_is_open_outlives_the_process() {
-    let directory = Directory::new("early");
-    let file = Life::start(&directory.0).keep();
-    let mut life = Life::new(&directory.0);
+    let directory = TempDir::new();
+    let file = Life::start(&directory).keep();
+    let mut life = Life::new(&directory);
     life.store.purge_all(life.site, TagPurge::Dead);
     // No worker acknowledges it before this.
     flush(&mut Epoll::new().unwrap(), &life.tree).unwrap();
-    assert!(!directory.journal().exists(), "nobody believes what lies there");
+    assert!(!journal_file(&directory).exists(), "nobody believes what lies there");
     life.disk_writer.settle(Now::default());
     assert!(!life.believes(&file));
     let newer = life.keep();
     assert!(life.believes(&newer));
     drop(life);
-    assert!(Life::start(&directory.0).believes(&newer));
+    assert!(Life::start(&directory).believes(&newer));
 }
 
 #[test]
 fn a_purge_that_comes_while_its_shelf_is_opened_outlives_the_process() {
-    let directory = Directory::new("meanwhile");
-    let file = Life::start(&directory.0).keep();
-    let mut life = Life::new(&directory.0);
+    let directory = TempDir::new();
+    let file = Life::start(&directory).keep();
+    let mut life = Life::new(&directory);
     // The worker did not get to its part yet.
     life.store.purge_all(life.site, TagPurge::Dead);
     life.disk_writer.settle(Now::default());
     assert!(!life.believes(&file));
     drop(life);
-    assert!(!Life::start(&directory.0).believes(&file));
+    assert!(!Life::start(&directory).believes(&file));
 }
 
 #[test]
 fn a_purge_while_no_configuration_names_a_shelf_hits_what_lies_there() {
-    let directory = Directory::new("unnamed");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
-    let settings = settings(&directory.0);
+    let settings = settings(&directory);
     life.store.set_trees(&[]);
     life.disk_writer.settle(Now::default());
     life.store.purge_all(life.site, TagPurge::Dead);
@@ -196,13 +180,13 @@ fn a_purge_while_no_configuration_names_a_shelf_hits_what_lies_there() {
     assert!(life.tree.is_open());
     assert!(!life.believes(&file));
     drop(life);
-    assert!(!Life::start(&directory.0).believes(&file));
+    assert!(!Life::start(&directory).believes(&file));
 }
 
 #[test]
 fn a_purge_while_no_configuration_names_a_tree_is_known_to_the_next_process() {
-    let directory = Directory::new("left-purge");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
     life.store.set_trees(&[]);
     life.store.purge_all(life.site, TagPurge::Dead);
@@ -210,69 +194,69 @@ fn a_purge_while_no_configuration_names_a_tree_is_known_to_the_next_process() {
     life.tell_purges();
     // It dies before its disk writer has heard of the configuration.
     drop(life);
-    assert!(!Life::start(&directory.0).believes(&file));
+    assert!(!Life::start(&directory).believes(&file));
 }
 
 #[test]
 fn a_tree_that_is_not_named_any_more_misses_the_purges_of_later_processes() {
-    let directory = Directory::new("left");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
     life.store.set_trees(&[]);
     life.disk_writer.settle(Now::default());
-    assert!(!directory.journal().exists());
+    assert!(!journal_file(&directory).exists());
     assert!(life.store.disk().left().is_empty());
     assert_eq!(life.disk_writer.take_notes().len(), 1);
     drop(life);
     // The next one names no directory, and the one after it does.
-    let mut next = Life::start(&directory.0);
+    let mut next = Life::start(&directory);
     assert!(!next.believes(&file));
     let newer = next.keep();
     drop(next);
-    assert!(Life::start(&directory.0).believes(&newer));
+    assert!(Life::start(&directory).believes(&newer));
 }
 
 #[test]
 fn a_tree_that_is_named_again_at_once_has_missed_purges() {
-    let directory = Directory::new("left-again");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
     life.store.set_trees(&[]);
     life.store.purge_all(life.site, TagPurge::Dead);
-    life.name(settings(&directory.0));
+    life.name(settings(&directory));
     life.tell_purges();
-    assert!(!directory.journal().exists());
+    assert!(!journal_file(&directory).exists());
     life.disk_writer.settle(Now::default());
     assert!(life.tree.is_open() && !life.believes(&file));
 }
 
 #[test]
 fn a_tree_of_other_levels_keeps_the_journal_of_its_directory() {
-    let directory = Directory::new("levels");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
-    let same = settings(&directory.0);
+    let same = settings(&directory);
     life.name(DiskTreeSettings { levels: [2].into(), ..same });
     assert!(life.store.disk().left().is_empty());
     life.disk_writer.settle(Now::default());
     drop(life);
-    assert!(Life::start(&directory.0).believes(&file));
+    assert!(Life::start(&directory).believes(&file));
 }
 
 #[test]
 fn a_bit_that_flips_in_a_journal_makes_all_files_void() {
-    let directory = Directory::new("bit");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
     life.store.purge_all(life.site, TagPurge::Dead);
     life.tell_purges();
     drop(life);
-    let whole = std::fs::read(directory.journal()).unwrap();
+    let whole = std::fs::read(journal_file(&directory)).unwrap();
     for at in 0..whole.len() {
         let mut bent = whole.clone();
         bent[at] ^= 1 << (at % 8);
-        std::fs::write(directory.journal(), &bent).unwrap();
-        let mut next = Life::start(&directory.0);
+        std::fs::write(journal_file(&directory), &bent).unwrap();
+        let mut next = Life::start(&directory);
         assert!(!next.believes(&file), "byte {at}");
         assert_eq!(next.disk_writer.take_notes().len(), 1, "byte {at}");
     }
@@ -280,14 +264,14 @@ fn a_bit_that_flips_in_a_journal_makes_all_files_void() {
 
 #[test]
 fn such_a_purge_is_remembered_when_another_shelf_is_opened_in_between() {
-    let (directory, other) = (Directory::new("left"), Directory::new("other"));
-    let mut life = Life::start(&directory.0);
+    let (directory, other) = (TempDir::new(), TempDir::new());
+    let mut life = Life::start(&directory);
     let file = life.keep();
     life.store.set_trees(&[]);
     life.disk_writer.settle(Now::default());
     life.store.purge_all(life.site, TagPurge::Dead);
     // Purges are counted from a new number then.
-    for root in [&other.0, &directory.0] {
+    for root in [&other, &directory] {
         let settings = settings(root);
         life.tree = life.store.disk().tree(&settings);
         life.store.set_trees(&[(settings, Arc::clone(&life.tree), vec![life.site])]);
@@ -296,13 +280,13 @@ fn such_a_purge_is_remembered_when_another_shelf_is_opened_in_between() {
     }
     assert!(!life.believes(&file));
     drop(life);
-    assert!(!Life::start(&directory.0).believes(&file));
+    assert!(!Life::start(&directory).believes(&file));
 }
 
 #[test]
 fn what_one_process_purges_another_purges_once() {
-    let directory = Directory::new("two");
-    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let directory = TempDir::new();
+    let mut lives = [Life::start(&directory), Life::start(&directory)];
     let [old, new] = &mut lives;
     new.keep();
     assert!(new.has());
@@ -312,7 +296,7 @@ fn what_one_process_purges_another_purges_once() {
         life.go_on();
     }
     assert!(!new.has(), "it has heard of it");
-    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let size = || std::fs::metadata(journal_file(&directory)).unwrap().len();
     let told = size();
     let generations = [old.store.generation(), new.store.generation()];
     for _ in 0..4 {
@@ -325,8 +309,8 @@ fn what_one_process_purges_another_purges_once() {
 
 #[test]
 fn a_purge_of_everything_is_heard_by_another_process() {
-    let directory = Directory::new("all");
-    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let directory = TempDir::new();
+    let mut lives = [Life::start(&directory), Life::start(&directory)];
     let [old, new] = &mut lives;
     let file = new.keep();
     old.tree.note(&bolide_cache::disk::everything(old.store.generation()), 0);
@@ -336,7 +320,7 @@ fn a_purge_of_everything_is_heard_by_another_process() {
     assert!(!new.has());
     assert!(!new.believes(&file));
     let newer = new.keep();
-    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let size = || std::fs::metadata(journal_file(&directory)).unwrap().len();
     let told = size();
     for _ in 0..4 {
         old.go_on();
@@ -345,19 +329,19 @@ fn a_purge_of_everything_is_heard_by_another_process() {
     assert_eq!(size(), told);
     assert!(new.has() && new.believes(&newer));
     drop(lives);
-    assert!(Life::start(&directory.0).believes(&newer));
+    assert!(Life::start(&directory).believes(&newer));
 }
 
 #[test]
 fn a_purge_while_a_journal_is_made_anew_stands_in_the_old_one_and_in_the_new_one() {
-    let directory = Directory::new("draft");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
     let old = life.tree.old_journal();
     let heard = life.disk_writer.charges[0].read;
     let draft = life.disk_writer.draft_anew(&life.tree, old, heard, 0).unwrap();
     life.store.purge_all(life.site, TagPurge::Dead);
-    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let size = || std::fs::metadata(journal_file(&directory)).unwrap().len();
     let before = size();
     flush(&mut Epoll::new().unwrap(), &life.tree).unwrap();
     assert!(size() > before, "it can be told");
@@ -365,13 +349,13 @@ fn a_purge_while_a_journal_is_made_anew_stands_in_the_old_one_and_in_the_new_one
     tree.replace_journal(|_, due| disk_writer.complete(tree, draft, due, 0)).unwrap();
     assert!(!life.believes(&file));
     drop(life);
-    assert!(!Life::start(&directory.0).believes(&file));
+    assert!(!Life::start(&directory).believes(&file));
 }
 
 #[test]
 fn a_journal_made_anew_says_what_the_old_one_said() {
-    let directory = Directory::new("renewed");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
     let mut keys = KeyBuilder::default();
     keys.start(life.site);
@@ -379,24 +363,24 @@ fn a_journal_made_anew_says_what_the_old_one_said() {
     life.store.purge_url(&keys.public(), TagPurge::Dead);
     life.renew_journal();
     assert!(life.believes(&file));
-    let mut next = Life::start(&directory.0);
+    let mut next = Life::start(&directory);
     assert!(next.believes(&file));
     assert!(next.store.generation() > life.store.generation());
     // Who began later counts from a greater number, which the other one must not forget.
     next.go_on();
     life.renew_journal();
-    assert!(Life::start(&directory.0).store.generation() > next.store.generation());
+    assert!(Life::start(&directory).store.generation() > next.store.generation());
     life.store.purge_all(life.site, TagPurge::Dead);
     life.renew_journal();
     life.renew_journal();
     drop((life, next));
-    assert!(!Life::start(&directory.0).believes(&file));
+    assert!(!Life::start(&directory).believes(&file));
 }
 
 #[test]
 fn purges_in_a_journal_that_another_process_has_replaced_are_heard() {
-    let directory = Directory::new("replaced");
-    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let directory = TempDir::new();
+    let mut lives = [Life::start(&directory), Life::start(&directory)];
     let [old, new] = &mut lives;
     old.keep();
     old.go_on();
@@ -418,28 +402,28 @@ fn purges_in_a_journal_that_another_process_has_replaced_are_heard() {
 
 #[test]
 fn a_journal_that_somebody_takes_away_is_written_again() {
-    let directory = Directory::new("taken");
-    let mut life = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
     let file = life.keep();
-    std::fs::remove_file(directory.journal()).unwrap();
+    std::fs::remove_file(journal_file(&directory)).unwrap();
     life.go_on();
-    let journal = std::fs::read(directory.journal()).unwrap();
+    let journal = std::fs::read(journal_file(&directory)).unwrap();
     assert_eq!(journal::seal(&journal), Some(life.tree.seal()));
     drop(life);
-    assert!(Life::start(&directory.0).believes(&file));
+    assert!(Life::start(&directory).believes(&file));
 }
 
 /// A process that finds no journal where another one still runs.
-fn with_another_seal(directory: &Directory, old: &mut Life) -> Life {
-    std::fs::remove_file(directory.journal()).unwrap();
-    let mut new = Life::new(&directory.0);
+fn with_another_seal(directory: &Path, old: &mut Life) -> Life {
+    std::fs::remove_file(journal_file(&directory)).unwrap();
+    let mut new = Life::new(&directory);
     new.store.begin_at(5 << 32);
     new.disk_writer.settle(Now::default());
     assert_ne!(new.tree.seal(), old.tree.seal());
     for _ in 0..3 {
         old.go_on();
         new.go_on();
-        let journal = std::fs::read(directory.journal()).unwrap();
+        let journal = std::fs::read(journal_file(&directory)).unwrap();
         assert_eq!(journal::seal(&journal), Some(new.tree.seal()), "there is no contest");
     }
     new
@@ -447,8 +431,8 @@ fn with_another_seal(directory: &Directory, old: &mut Life) -> Life {
 
 #[test]
 fn a_journal_of_another_seal_is_heard() {
-    let directory = Directory::new("alien");
-    let mut old = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut old = Life::start(&directory);
     let file = old.keep();
     let mut new = with_another_seal(&directory, &mut old);
     assert!(old.has() && old.believes(&file) && !new.believes(&file));
@@ -460,15 +444,15 @@ fn a_journal_of_another_seal_is_heard() {
 
 #[test]
 fn a_journal_of_another_seal_does_not_vouch_for_what_is_ours() {
-    let directory = Directory::new("voucher");
-    let mut old = Life::start(&directory.0);
+    let directory = TempDir::new();
+    let mut old = Life::start(&directory);
     let file = old.keep();
     old.store.purge_all(old.site, TagPurge::Dead);
     old.go_on();
     let new = with_another_seal(&directory, &mut old);
     // Seals it with ours, and does not have that purge.
     old.renew_journal();
-    let next = Life::start(&directory.0);
+    let next = Life::start(&directory);
     assert_eq!(next.tree.seal(), old.tree.seal());
     assert!(!next.believes(&file));
     assert!(next.store.generation() > new.store.generation());

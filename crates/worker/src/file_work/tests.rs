@@ -1,30 +1,14 @@
 //! Owns: what changes leave of each other on a real disk.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bolide_conf::model::FileAccess;
 use bolide_engine::{FileChange, FileChangeKind, FileTransfer};
 use bolide_files::SymlinkPolicy;
 use bolide_io::epoll::Epoll;
+use bolide_testkit::site::TempDir;
 
 use super::FileWork;
-
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("bolide-work-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_encoded_bytes().to_vec()
@@ -60,8 +44,8 @@ fn until_a_file_is_copied(work: &mut FileWork, directory: &Path, io: &mut Epoll)
 
 #[test]
 fn a_copy_whose_directory_is_renamed_meanwhile_leaves_nothing_of_it() {
-    let (root, mut io) = (Directory::new("renamed"), Epoll::new().unwrap());
-    let [from, to, moved] = ["from", "to", "moved"].map(|name| root.0.join(name));
+    let (root, mut io) = (TempDir::new(), Epoll::new().unwrap());
+    let [from, to, moved] = ["from", "to", "moved"].map(|name| root.join(name));
     std::fs::create_dir(&from).unwrap();
     std::fs::write(from.join("a"), vec![b'a'; 200_000]).unwrap();
     let mut work = copy(&from, &to);
@@ -73,8 +57,8 @@ fn a_copy_whose_directory_is_renamed_meanwhile_leaves_nothing_of_it() {
 
 #[test]
 fn a_copy_takes_no_name_from_another_one() {
-    let (root, mut io) = (Directory::new("taken"), Epoll::new().unwrap());
-    let [from, to, moved] = ["from", "to", "moved"].map(|name| root.0.join(name));
+    let (root, mut io) = (TempDir::new(), Epoll::new().unwrap());
+    let [from, to, moved] = ["from", "to", "moved"].map(|name| root.join(name));
     std::fs::create_dir(&from).unwrap();
     std::fs::write(from.join("a"), vec![b'a'; 200_000]).unwrap();
     let mut one = copy(&from, &to);
