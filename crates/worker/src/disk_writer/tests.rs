@@ -415,15 +415,15 @@ fn a_journal_that_somebody_takes_away_is_written_again() {
 
 /// A process that finds no journal where another one still runs.
 fn with_another_seal(directory: &Path, old: &mut Life) -> Life {
-    std::fs::remove_file(journal_file(&directory)).unwrap();
-    let mut new = Life::new(&directory);
+    std::fs::remove_file(journal_file(directory)).unwrap();
+    let mut new = Life::new(directory);
     new.store.begin_at(5 << 32);
     new.disk_writer.settle(Now::default());
     assert_ne!(new.tree.seal(), old.tree.seal());
     for _ in 0..3 {
         old.go_on();
         new.go_on();
-        let journal = std::fs::read(journal_file(&directory)).unwrap();
+        let journal = std::fs::read(journal_file(directory)).unwrap();
         assert_eq!(journal::seal(&journal), Some(new.tree.seal()), "there is no contest");
     }
     new
