@@ -472,6 +472,38 @@ fn a_listing_can_be_json_xml_or_jsonp() {
     );
 }
 
+/// One worker reads them in pieces, one after the other, and goes on serving; a client that leaves
+/// takes nothing along.
+#[test]
+fn large_directories_are_listed_whole_beside_other_requests() {
+    const FILES: usize = 20_000;
+    let server = site("location /many/ { autoindex on; autoindex_format json; }");
+    fs::create_dir(server.www("many")).unwrap();
+    for n in 0..FILES {
+        fs::write(server.www(&format!("many/f{n:05}")), "").unwrap();
+    }
+    for _ in 0..3 {
+        let mut hasty = server.connect();
+        hasty.send(b"GET /many/ HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    }
+    let names = |server: &bolide_testkit::TestServer| {
+        let answer = server.get("/many/");
+        let text = answer.text();
+        let rows = text.split("\"name\":\"").skip(1).map(|row| row[..6].to_owned());
+        rows.collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = (0..FILES).map(|n| format!("f{n:05}")).collect();
+    thread::scope(|scope| {
+        let listings: Vec<_> = (0..4).map(|_| scope.spawn(|| names(&server))).collect();
+        for _ in 0..100 {
+            assert_eq!(server.get("/hello.txt").body, HELLO);
+        }
+        for listing in listings {
+            assert!(listing.join().unwrap() == expected, "each name once, in order");
+        }
+    });
+}
+
 #[test]
 fn what_is_neither_file_nor_directory_is_not_found() {
     let server = site("");

@@ -33,6 +33,8 @@ pub const FILES_CONTENT_MAX: u64 = 64 * 1024 * 1024;
 pub const VARIANTS_SIZE_MAX: u64 = 32 * 1024 * 1024;
 /// Directories that one worker has watched for changes of the files that it knows.
 pub const DIRECTORIES_WATCHED_MAX: usize = 4096;
+/// Entries of a directory that is listed; a larger one is not.
+pub const ENTRIES_LISTED_MAX: usize = 1 << 20;
 /// Connections of one worker that are not bounded by `worker_connections`.
 pub const CONNS_MAX: u32 = 1 << 20;
 /// Connections of one worker to upstream servers.

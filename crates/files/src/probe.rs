@@ -155,7 +155,7 @@ pub enum Probed {
     Open(Meta, bolide_base::FileRef),
     /// It exists: a directory, a special file, or a file that was not to be opened.
     Seen(Meta),
-    /// The names in a directory, in any order.
+    /// What is in a directory: directories first, names in byte order.
     Listing(Meta, Vec<DirEntry>),
     /// It failed.
     Failed(OpenFailure),

@@ -178,8 +178,8 @@ impl Io for Epoll {
         sys::open(request)
     }
 
-    fn list(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, Stat)>, FileFailure> {
-        sys::list(path)
+    fn list(&mut self, path: &[u8]) -> Result<Entries, FileFailure> {
+        sys::list(path).map(Entries::shown)
     }
 
     fn read(&mut self, file: &FileRef, offset: u64, into: &mut [u8]) -> Result<usize, FileFailure> {

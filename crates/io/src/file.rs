@@ -85,7 +85,8 @@ pub struct Entries(Listing);
 #[derive(Debug)]
 enum Listing {
     Open(std::fs::ReadDir),
-    Known(std::vec::IntoIter<(Vec<u8>, Stat)>),
+    Shown(std::fs::ReadDir),
+    Known(std::vec::IntoIter<(Vec<u8>, Stat)>, Option<FileFailure>),
 }
 
 impl Entries {
@@ -93,20 +94,36 @@ impl Entries {
         Self(Listing::Open(directory))
     }
 
-    /// Entries that are known already, for backends that invent them.
-    #[must_use]
-    pub fn known(all: Vec<(Vec<u8>, Stat)>) -> Self {
-        Self(Listing::Known(all.into_iter()))
+    pub(crate) const fn shown(directory: std::fs::ReadDir) -> Self {
+        Self(Listing::Shown(directory))
     }
 
-    /// Appends up to `max` entries with their own attributes, not those of a link's target; false
-    /// when there are no more. Entries that vanished meanwhile, or cannot be read, are omitted.
-    pub fn take(&mut self, max: usize, out: &mut Vec<(Vec<u8>, Stat)>) -> bool {
+    /// Entries that are known already, and what fails behind them; for backends that invent them.
+    #[must_use]
+    pub fn known(all: Vec<(Vec<u8>, Stat)>, failure: Option<FileFailure>) -> Self {
+        Self(Listing::Known(all.into_iter(), failure))
+    }
+
+    /// Looks at up to `max` entries and appends them; false when there are no more. Entries that
+    /// vanished meanwhile are omitted.
+    ///
+    /// # Errors
+    ///
+    /// The rest of the directory, or an entry, cannot be read.
+    pub fn take(
+        &mut self,
+        max: usize,
+        out: &mut Vec<(Vec<u8>, Stat)>,
+    ) -> Result<bool, FileFailure> {
         match &mut self.0 {
             Listing::Open(directory) => sys::take_entries(directory, max, out),
-            Listing::Known(all) => {
+            Listing::Shown(directory) => sys::take_shown(directory, max, out),
+            Listing::Known(all, failure) => {
                 out.extend(all.by_ref().take(max));
-                all.len() > 0
+                match failure.take_if(|_| all.len() == 0) {
+                    Some(failure) => Err(failure),
+                    None => Ok(all.len() > 0),
+                }
             }
         }
     }

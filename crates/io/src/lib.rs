@@ -89,12 +89,13 @@ pub trait Io {
     ///
     /// The kernel's error, for the log and the status.
     fn open(&mut self, request: &OpenRequest<'_>) -> Result<OpenedFile, FileFailure>;
-    /// Names and attributes of a directory's entries, without hidden ones.
+    /// The entries of a directory to be shown, a few at a time: without hidden ones, and with the
+    /// attributes of what links lead to.
     ///
     /// # Errors
     ///
     /// The directory cannot be read.
-    fn list(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, Stat)>, FileFailure>;
+    fn list(&mut self, path: &[u8]) -> Result<Entries, FileFailure>;
     /// Reads at `offset`; 0 at the end.
     ///
     /// # Errors
@@ -186,7 +187,8 @@ pub trait Io {
     /// The name that an open file has now, whatever was renamed above it since it was opened; none
     /// if that cannot be told. It may be another file's by the time that it is used.
     fn name_of(&mut self, file: &FileRef) -> Option<Vec<u8>>;
-    /// The entries of a directory, with hidden ones, to be read a few at a time.
+    /// The entries of a directory, a few at a time: with hidden ones, and with the attributes of
+    /// links themselves.
     ///
     /// # Errors
     ///

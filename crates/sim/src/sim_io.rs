@@ -456,7 +456,7 @@ impl Io for SimIo {
         Ok(OpenedFile { file, stat, content: fits.then(|| content.bytes.to_vec()) })
     }
 
-    fn list(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, Stat)>, FileFailure> {
+    fn list(&mut self, path: &[u8]) -> Result<Entries, FileFailure> {
         self.fails(DoorCall::List, "opendir")?;
         let kernel = self.call();
         let path = String::from_utf8_lossy(path);
@@ -466,7 +466,7 @@ impl Io for SimIo {
             let stat = kernel.disk.stat(&format!("{path}/{name}"))?;
             Some((name.into_bytes(), stat))
         });
-        Ok(found.collect())
+        Ok(Entries::known(found.collect(), None))
     }
 
     fn read(&mut self, file: &FileRef, offset: u64, into: &mut [u8]) -> Result<usize, FileFailure> {
@@ -638,15 +638,21 @@ impl Io for SimIo {
         let mut kernel = self.call();
         let path = String::from_utf8_lossy(path);
         let path = path.trim_end_matches('/');
+        let mut failure = None;
         if is_dav(path) {
             kernel.call_dav("opendir", |disk, _| disk.check_directory(path))?;
+            failure = kernel.call_dav("readdir", |_, _| Ok(())).err();
         }
         let names = kernel.disk.entries(path).into_iter();
         let found = names.filter_map(|(name, _)| {
             let stat = kernel.disk.stat(&format!("{path}/{name}"))?;
             Some((name.into_bytes(), stat))
         });
-        Ok(Entries::known(found.collect()))
+        let mut found: Vec<_> = found.collect();
+        if failure.is_some() {
+            found.truncate(found.len() / 2);
+        }
+        Ok(Entries::known(found, failure))
     }
 
     fn open_journal(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {

@@ -17,6 +17,7 @@ use crate::env::WorkerEnv;
 use crate::exchange_table::ActiveExchange;
 use crate::file_work::FileWork;
 use crate::jobs::{FinishedJob, Job, Jobs, Output, Task, cut_video};
+use crate::scans::Scans;
 use crate::stored_answers::{LongPlacement, tell};
 use crate::verified::{Fingerprint, Verified};
 
@@ -53,6 +54,7 @@ pub(crate) struct Background {
     coding: HashMap<u64, (Arc<Object>, Coding)>,
     /// Which exchange waits for which part of a video, by ticket.
     cutting: HashMap<u64, SlabKey<ActiveExchange>>,
+    pub(crate) scans: Scans,
 }
 
 impl Background {
@@ -68,11 +70,12 @@ impl Background {
             compressing: HashMap::new(),
             coding: HashMap::new(),
             cutting: HashMap::new(),
+            scans: Scans::default(),
         }
     }
 
     /// Has a task done; its ticket, or the task if the thread has too much to do.
-    fn submit(&mut self, task: Task) -> Result<u64, Task> {
+    pub(crate) fn submit(&mut self, task: Task) -> Result<u64, Task> {
         let ticket = self.next;
         debug_assert!(!self.is_pending(ticket), "no two jobs have one ticket");
         self.jobs.submit(Job { worker: self.worker, ticket, task }).map_err(|job| job.task)?;
@@ -86,6 +89,7 @@ impl Background {
             || self.compressing.contains_key(&ticket)
             || self.coding.contains_key(&ticket)
             || self.cutting.contains_key(&ticket)
+            || self.scans.has(ticket)
     }
 
     /// Compresses a file for an exchange; the wake that it leads to at once, if any.
@@ -156,7 +160,7 @@ impl Background {
             Err(Task::Change(work)) => {
                 return Some(Wake::FilesChanged(Box::new(work.give_up(io))));
             }
-            Err(Task::Compress(..) | Task::Check(_) | Task::CutVideo(_)) => {}
+            Err(_) => {}
         }
         None
     }
@@ -171,7 +175,7 @@ impl Background {
         match self.submit(Task::CutVideo(job)) {
             Ok(ticket) => drop(self.cutting.insert(ticket, key)),
             Err(Task::CutVideo(job)) => return Some(Wake::VideoCut(cut_video(&job, io))),
-            Err(Task::Compress(..) | Task::Check(_) | Task::Change(_)) => {}
+            Err(_) => {}
         }
         None
     }
@@ -181,7 +185,7 @@ impl Background {
         match self.submit(Task::Change(work)) {
             Ok(ticket) => drop(self.changing.insert(ticket, Changing::Stored(order))),
             Err(Task::Change(work)) => tell(&order, &work.give_up(&mut env.io).notes, env),
-            Err(Task::Compress(..) | Task::Check(_) | Task::CutVideo(_)) => {}
+            Err(_) => {}
         }
     }
 
@@ -209,6 +213,7 @@ impl Background {
                     None
                 }
             },
+            Output::Scanned(found) => self.scanned(finished.ticket, *found, env),
             Output::VideoCut(made) => {
                 let key = self.cutting.remove(&finished.ticket)?;
                 Some((key, Wake::VideoCut(made)))

@@ -27,8 +27,7 @@ impl<I: Io> Requests<I> {
     ) -> Option<Wake> {
         match effect {
             StepEffect::Probe(probe) => {
-                self.env.probe(&probe);
-                return Some(Wake::Probed);
+                return self.background.probe((key, probe), &mut self.env, &self.exchanges);
             }
             StepEffect::Resolve(path) => {
                 self.env.resolve(path);

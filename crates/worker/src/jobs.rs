@@ -4,15 +4,18 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use bolide_engine::{FileOutcome, PasswordCheck};
-use bolide_files::{EncodeError, Mp4Job, Mp4Made, VariantKey};
+use bolide_files::{EncodeError, Mp4Job, Mp4Made, Probed, VariantKey};
 use bolide_io::Io;
 use bytes::Bytes;
 
 use crate::file_work::FileWork;
+use crate::look::DirectoryScan;
 use crate::mail::{Mail, Post};
 
 /// Jobs that may wait; a worker that finds the queue full computes in its turn.
 const JOBS_MAX: usize = 256;
+/// Entries of a directory before others have their turn.
+const ENTRIES: usize = 4096;
 /// Steps of a change of files before others have their turn.
 const STEPS: usize = 256;
 
@@ -33,6 +36,8 @@ pub(crate) enum Task {
     Check(PasswordCheck),
     /// A change of files; the rest of one that is not done yet waits behind the others.
     Change(Box<FileWork>),
+    /// The entries of a directory; the rest of a large one waits behind the others.
+    Scan(Box<DirectoryScan>),
     /// A part of a video, whose file is read for it.
     CutVideo(Box<Mp4Job>),
 }
@@ -46,6 +51,8 @@ pub(crate) enum Output {
     Checked(bool),
     /// What came of the change.
     Changed(FileOutcome),
+    /// What is in the directory.
+    Scanned(Box<Probed>),
     /// The part of the video.
     VideoCut(Box<Mp4Made>),
 }
@@ -144,6 +151,10 @@ fn compute(mut job: Job, posts: &[Post], io: &mut impl Io) -> Option<Job> {
         Task::Check(check) => Output::Checked(check.run()),
         Task::Change(work) => match work.go_on(io, STEPS) {
             Some(outcome) => Output::Changed(outcome),
+            None => return Some(job),
+        },
+        Task::Scan(scan) => match scan.go_on(ENTRIES) {
+            Some(found) => Output::Scanned(Box::new(found)),
             None => return Some(job),
         },
         Task::CutVideo(job) => Output::VideoCut(cut_video(job, io)),

@@ -49,6 +49,7 @@ mod quic_side;
 mod recall;
 mod reload;
 mod requests;
+mod scans;
 mod segments;
 mod server_lookups;
 mod settings;

@@ -1,18 +1,29 @@
 //! Looks at the disk for the table of open files, through the door.
 
+use bolide_base::limits;
 use bolide_files::{DirEntry, FileKind, Meta, OpenFailure, Probe, Probed, SymlinkPolicy, Want};
-use bolide_io::{Io, OpenRequest, Stat, SymlinkRule};
+use bolide_io::{Entries, Io, OpenRequest, Stat, SymlinkRule};
 use bytes::Bytes;
 
 /// Looks at the disk as `files` asks.
 pub fn look(io: &mut impl Io, probe: &Probe) -> Probed {
     let result = match probe.want {
         Want::Stat => open(io, probe, true, 0).map(|(meta, _, _)| Probed::Seen(meta)),
-        Want::List => list(io, probe),
+        Want::List => DirectoryScan::begin(io, probe).map(|mut scan| {
+            loop {
+                if let Some(found) = scan.go_on(SCANNED_AT_ONCE) {
+                    break found;
+                }
+            }
+        }),
         Want::Open { content_max } => open_whole(io, probe, content_max),
     };
     result.unwrap_or_else(|failure| Probed::Failed(OpenFailure::from_errno(failure.errno)))
 }
+
+/// Entries of a directory that one turn reads.
+pub(crate) const SCANNED_AT_ONCE: usize = 512;
+const EFBIG: i32 = 27;
 
 type FileLookupDone<T> = Result<T, bolide_io::FileFailure>;
 
@@ -51,15 +62,53 @@ fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> FileLookupDo
     })
 }
 
-fn list(io: &mut impl Io, probe: &Probe) -> FileLookupDone<Probed> {
-    let (own, _, _) = open(io, probe, true, 0)?;
-    let entries = io.list(&probe.path)?.into_iter().map(|(name, stat)| DirEntry {
-        name: name.into_boxed_slice(),
-        kind: kind(&stat),
-        size: stat.size,
-        mtime_secs: stat.mtime_seconds,
-    });
-    Ok(Probed::Listing(own, entries.collect()))
+/// A directory whose entries are being read, a bounded piece at a time.
+#[derive(Debug)]
+pub(crate) struct DirectoryScan {
+    own: Meta,
+    entries: Entries,
+    batch: Vec<(Vec<u8>, Stat)>,
+    found: Vec<DirEntry>,
+    most: usize,
+}
+
+impl DirectoryScan {
+    /// Opens the directory that a probe names.
+    pub(crate) fn begin(io: &mut impl Io, probe: &Probe) -> FileLookupDone<Self> {
+        debug_assert_eq!(probe.want, Want::List, "others are not scanned");
+        let (own, _, _) = open(io, probe, true, 0)?;
+        let entries = io.list(&probe.path)?;
+        Ok(Self::of(own, entries, limits::ENTRIES_LISTED_MAX))
+    }
+
+    const fn of(own: Meta, entries: Entries, most: usize) -> Self {
+        Self { own, entries, batch: Vec::new(), found: Vec::new(), most }
+    }
+
+    /// Reads at most so many entries; what there is, in its order, if those were the last.
+    pub(crate) fn go_on(&mut self, entries: usize) -> Option<Probed> {
+        debug_assert!(entries > 0, "a piece of a directory is not empty");
+        let taken = self.entries.take(entries, &mut self.batch);
+        let read = self.batch.drain(..).map(|(name, stat)| DirEntry {
+            name: name.into_boxed_slice(),
+            kind: kind(&stat),
+            size: stat.size,
+            mtime_secs: stat.mtime_seconds,
+        });
+        self.found.extend(read);
+        match taken {
+            Err(failure) => Some(Probed::Failed(OpenFailure::from_errno(failure.errno))),
+            Ok(_) if self.found.len() > self.most => {
+                Some(Probed::Failed(OpenFailure::from_errno(EFBIG)))
+            }
+            Ok(true) => None,
+            Ok(false) => {
+                let mut found = std::mem::take(&mut self.found);
+                bolide_files::listing::sort(&mut found);
+                Some(Probed::Listing(self.own, found))
+            }
+        }
+    }
 }
 
 const fn kind(stat: &Stat) -> FileKind {
@@ -85,5 +134,37 @@ pub(crate) const fn meta(stat: &Stat) -> Meta {
         dev: stat.device,
         mode: stat.mode,
         is_shared: stat.is_regular && stat.links > 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_files::{OpenFailure, Probed};
+    use bolide_io::{Entries, FileFailure, Stat};
+
+    use super::{DirectoryScan, EFBIG, meta};
+
+    fn scan(count: usize, failure: Option<FileFailure>, most: usize) -> (usize, Probed) {
+        let all = (0..count).rev().map(|n| (format!("{n:04}").into_bytes(), Stat::default()));
+        let entries = Entries::known(all.collect(), failure);
+        let mut scan = DirectoryScan::of(meta(&Stat::default()), entries, most);
+        (1..).find_map(|piece| Some((piece, scan.go_on(10)?))).unwrap()
+    }
+
+    #[test]
+    fn a_directory_is_read_in_pieces_and_sorted() {
+        let (pieces, Probed::Listing(_, found)) = scan(95, None, 95) else { panic!() };
+        assert_eq!((pieces, found.len()), (10, 95));
+        assert!(found.is_sorted_by(|one, two| one.name < two.name));
+    }
+
+    #[test]
+    fn one_that_is_too_large_or_cannot_be_read_to_its_end_is_none() {
+        let (pieces, found) = scan(95, None, 42);
+        let Probed::Failed(failure) = found else { panic!() };
+        assert_eq!((pieces, failure.errno()), (5, EFBIG));
+        let broken = FileFailure { errno: 5, call: "readdir" };
+        let (_, found) = scan(95, Some(broken), 95);
+        assert!(matches!(found, Probed::Failed(failure) if failure == OpenFailure::from_errno(5)));
     }
 }

@@ -5,6 +5,7 @@
 //! for nothing: that is the turn's, above.
 
 use bolide_base::SlabKey;
+use bolide_engine::Wake;
 use bolide_io::{Io, Reset};
 
 use crate::background::Background;
@@ -119,6 +120,9 @@ impl<I: Io> Requests<I> {
     pub(crate) fn handle_finished(&mut self, finished: FinishedJob) {
         if let Some((key, wake)) = self.background.finish(finished, &mut self.env) {
             self.step(key, wake);
+        }
+        for key in self.background.scan_next(&mut self.env, &self.exchanges) {
+            self.step(key, Wake::Probed);
         }
     }
 

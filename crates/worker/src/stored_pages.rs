@@ -27,7 +27,7 @@ pub fn stored_pages(
         let mut has_more = true;
         while has_more {
             let mut found = Vec::new();
-            has_more = entries.take(ENTRIES, &mut found);
+            has_more = entries.take(ENTRIES, &mut found).unwrap_or(false);
             for (name, stat) in found {
                 match tree.classify(&inside, &name, stat.is_dir) {
                     DiskLookup::Directory if inside.is_empty() => waiting.push(name),

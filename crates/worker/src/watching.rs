@@ -29,11 +29,11 @@ const ELOOP: i32 = 40;
 impl<I: Io> WorkerEnv<I> {
     /// Looks at the disk as an exchange asks.
     pub(crate) fn probe(&mut self, probe: &Probe) {
+        debug_assert_ne!(probe.want, Want::List, "what is in a directory holds for a turn");
         let mut found = look(&mut self.io, probe);
         let policy = &probe.policy;
         let is_to_be_watched = policy.trust == Trust::Watched
             && !policy.valid.is_zero()
-            && probe.want != Want::List
             && match &found {
                 Probed::Failed(OpenFailure::NotFound) => policy.failures == Remember::Failures,
                 Probed::Failed(_) => false,

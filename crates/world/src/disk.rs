@@ -116,6 +116,7 @@ fn entries<'a>(children: impl Iterator<Item = (&'a [u8], &'a Node)>) -> Vec<DirE
             entries.push(DirEntry { name: name.into(), kind, size, mtime_secs: MTIME_SECONDS });
         }
     }
+    bolide_files::listing::sort(&mut entries);
     entries
 }
 

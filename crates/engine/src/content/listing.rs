@@ -1,7 +1,7 @@
 //! `autoindex`: what is in a directory, in one of four formats; without it, 403.
 
 use bolide_conf::model::{AutoindexFormat, CharsetOf, LogLevel};
-use bolide_files::listing::{Columns, Format, Sizes, Style, callback, content_type, sort, write};
+use bolide_files::listing::{Columns, Format, Sizes, Style, callback, content_type, write};
 use bolide_files::{DirEntry, Known, Want};
 use bolide_http::Method;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use crate::delivery::send::give_coded;
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
-use crate::htaccess::effects::{hide, lists};
+use crate::htaccess::effects::{lists, shown};
 use crate::log_lines;
 use crate::media_types::kind;
 use crate::request::Request;
@@ -48,7 +48,7 @@ impl FileSearch {
         }
         self.end_without_slash();
         if let Some(entries) = ctx.files.listing(&self.path, ctx.now) {
-            return answer.send_listing(request, entries.to_vec(), location, site, ctx);
+            return answer.send_listing(request, &entries, location, site, ctx);
         }
         self.probe_listing(request, RequestStep::Listing, site, ctx)
     }
@@ -108,12 +108,12 @@ impl Answer {
     fn send_listing(
         &mut self,
         request: &Request,
-        mut entries: Vec<DirEntry>,
+        entries: &[DirEntry],
         location: &CompiledLocation,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        hide(request, location, &mut entries);
+        let entries = shown(request, location, entries);
         let autoindex = location.settings.autoindex;
         let format = match autoindex.format {
             AutoindexFormat::Html => Format::Html,
@@ -144,7 +144,6 @@ impl Answer {
             },
             offset: if autoindex.localtime { ctx.clock.utc_offset() } else { 0 },
         };
-        sort(&mut entries);
         let mut text = Vec::new();
         write(&mut text, &request.uri, &entries, &style, callback);
         let media = content_type(format, callback).as_bytes().into();

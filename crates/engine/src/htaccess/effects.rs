@@ -1,5 +1,6 @@
 //! What `.htaccess` files do to indexes, listings, errors, applications and fields of answers.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use bolide_files::DirEntry;
@@ -103,16 +104,21 @@ pub(crate) fn closes_directories(request: &Request, location: &CompiledLocation)
     applied(request, location).is_none_or(|applied| applied.closes_directories())
 }
 
-/// Takes what is left out from the entries of a listing.
-pub(crate) fn hide(request: &Request, location: &CompiledLocation, entries: &mut Vec<DirEntry>) {
+/// What of the entries of a directory a listing shows.
+pub(crate) fn shown<'a>(
+    request: &Request,
+    location: &CompiledLocation,
+    entries: &'a [DirEntry],
+) -> Cow<'a, [DirEntry]> {
     if location.htaccess.is_none() {
-        return;
+        return Cow::Borrowed(entries);
     }
     let hidden = applied(request, location).map(|applied| applied.hidden());
-    entries.retain(|entry| {
+    let is_shown = |entry: &&DirEntry| {
         let is_listed = hidden.as_ref().is_none_or(|hidden| !hidden.has(&entry.name));
         is_listed && !entry.name.starts_with(b".ht")
-    });
+    };
+    entries.iter().filter(is_shown).cloned().collect()
 }
 
 /// What is answered instead of the server's page for `status`.

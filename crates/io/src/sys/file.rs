@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use bolide_base::{FileRange, FileRef};
 
+use super::store::failed;
 use super::{check, check_size};
 use crate::{FileFailure, OpenRequest, OpenedFile, Stat, SymlinkRule};
 
@@ -250,16 +251,20 @@ pub(crate) fn send_file(socket: i32, range: &FileRange) -> Result<usize> {
     check_size(unsafe { libc::sendfile(socket, range.file.raw(), &raw mut offset, count) })
 }
 
-pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, FileFailure> {
-    let broken = |error: &Error| FileFailure {
-        errno: error.raw_os_error().unwrap_or(libc::EIO),
-        call: "opendir",
-    };
+pub(crate) fn list(path: &[u8]) -> std::result::Result<std::fs::ReadDir, FileFailure> {
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
-    let entries = std::fs::read_dir(path).map_err(|error| broken(&error))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| broken(&error))?;
+    std::fs::read_dir(path).map_err(|error| failed("opendir", &error))
+}
+
+/// Looks at up to `max` entries; those whose names begin with a dot are not shown.
+pub(crate) fn take_shown(
+    directory: &mut std::fs::ReadDir,
+    max: usize,
+    out: &mut Vec<(Vec<u8>, Stat)>,
+) -> std::result::Result<bool, FileFailure> {
+    for _ in 0..max {
+        let Some(entry) = directory.next() else { return Ok(false) };
+        let entry = entry.map_err(|error| failed("readdir", &error))?;
         let name = entry.file_name().as_bytes().to_vec();
         if name.first() == Some(&b'.') {
             continue;
@@ -273,10 +278,10 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, Fil
         });
         // An entry that vanished is omitted, as if it were gone before.
         if let Ok(stat) = stat {
-            found.push((name, stat));
+            out.push((name, stat));
         }
     }
-    Ok(found)
+    Ok(true)
 }
 
 /// Opens a log for appending, and creates a missing one.

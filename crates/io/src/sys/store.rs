@@ -15,7 +15,7 @@ fn failure(call: &'static str) -> FileFailure {
     failed(call, &std::io::Error::last_os_error())
 }
 
-fn failed(call: &'static str, error: &std::io::Error) -> FileFailure {
+pub(crate) fn failed(call: &'static str, error: &std::io::Error) -> FileFailure {
     FileFailure { errno: error.raw_os_error().unwrap_or(libc::EIO), call }
 }
 
@@ -142,11 +142,15 @@ pub(crate) fn take_entries(
     directory: &mut std::fs::ReadDir,
     max: usize,
     out: &mut Vec<(Vec<u8>, Stat)>,
-) -> bool {
+) -> Done<bool> {
     for _ in 0..max {
-        let Some(entry) = directory.next() else { return false };
-        let Ok(entry) = entry else { return false };
-        let Ok(own) = entry.metadata() else { continue };
+        let Some(entry) = directory.next() else { return Ok(false) };
+        let entry = entry.map_err(|error| failed("readdir", &error))?;
+        let own = match entry.metadata() {
+            Ok(own) => own,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed("readdir", &error)),
+        };
         let stat = Stat {
             size: own.size(),
             mtime_seconds: own.mtime(),
@@ -163,5 +167,5 @@ pub(crate) fn take_entries(
         };
         out.push((entry.file_name().as_bytes().to_vec(), stat));
     }
-    true
+    Ok(true)
 }

@@ -62,7 +62,7 @@ impl<I: Io> DiskWriter<I> {
             }
             let Some((inside, mut entries)) = walk.open.pop() else { continue };
             found.clear();
-            let has_more = entries.take(ENTRIES, &mut found);
+            let has_more = entries.take(ENTRIES, &mut found).unwrap_or(false);
             for (name, stat) in &found {
                 self.look(charge, &mut walk, &inside, name, stat);
             }

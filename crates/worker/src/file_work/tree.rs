@@ -21,6 +21,8 @@ pub(super) struct TreeWalk {
     entries: Entries,
     batch: Vec<(Vec<u8>, Stat)>,
     has_more: bool,
+    /// Why entries are missing.
+    failure: Option<FileFailure>,
     /// Whether the request named it.
     is_top: bool,
 }
@@ -30,7 +32,15 @@ impl TreeWalk {
         match io.entries(&path) {
             Ok(entries) => {
                 let batch = Vec::new();
-                Ok(Self { path, stat, entries, batch, has_more: true, is_top: false })
+                Ok(Self {
+                    path,
+                    stat,
+                    entries,
+                    batch,
+                    has_more: true,
+                    failure: None,
+                    is_top: false,
+                })
             }
             Err(failure) => Err((path, failure)),
         }
@@ -38,7 +48,11 @@ impl TreeWalk {
 
     fn next(&mut self) -> Option<(Vec<u8>, Stat)> {
         while self.batch.is_empty() && self.has_more {
-            self.has_more = self.entries.take(BATCH, &mut self.batch);
+            let taken = self.entries.take(BATCH, &mut self.batch);
+            self.has_more = taken.unwrap_or_else(|failure| {
+                self.failure = Some(failure);
+                false
+            });
         }
         self.batch.pop()
     }
@@ -98,6 +112,10 @@ impl FileWork {
     /// Copies one entry; the directory has its time when none is left.
     pub(super) fn copy_tree_on(&mut self, mut walk: TreeWalk, to: Vec<u8>, io: &mut impl Io) {
         let Some((name, stat)) = walk.next() else {
+            if let Some(failure) = walk.failure {
+                self.is_partial = true;
+                self.note_failure(LogLevel::Error, &walk.path, failure);
+            }
             if let Err(failure) = io.set_modified(&to, walk.stat.mtime_seconds) {
                 self.note_failure(LogLevel::Alert, &to, failure);
             }
