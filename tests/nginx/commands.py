@@ -193,9 +193,13 @@ class Life:
         """Runs the program once more."""
         return subprocess.run([*self.base, *more], capture_output=True, text=True, timeout=60)
 
-    def has_pid(self) -> bool:
-        """Whether the server has said its number."""
-        return self.pidfile.exists() and self.pidfile.read_text().endswith("\n")
+    def has_begun(self) -> bool:
+        """Whether the server has said its number, and has its workers.
+
+        Before that nginx notes a signal, and acts on it only when the next one comes.
+        """
+        has_pid = self.pidfile.exists() and self.pidfile.read_text().endswith("\n")
+        return has_pid and self.log.read_text().count("start worker process ") == 2
 
     def step(self, step: str, pid: int) -> list[str]:
         """Does one step; what is said of it."""
@@ -225,8 +229,8 @@ def life(program: Program, steps: Sequence[str]) -> list[str]:
     server = Life(program)
     done = server.run()
     told = [f"start {done.returncode} {done.stderr}"]
-    if not until(server.has_pid):
-        return [*told, "no pid file"]
+    if not until(server.has_begun):
+        return [*told, "it has not begun"]
     pid = int(server.pidfile.read_text())
     for step in steps:
         told += server.step(step, pid)
