@@ -2,7 +2,7 @@
 # Owns: the gate against regressions in instructions per request, which other work
 # on the machine cannot disturb as it disturbs times.
 #
-#   bench/instructions.sh [--update] [h1|h2|h3|page|esi|routing|metrics|htaccess]...
+#   bench/instructions.sh [--update] [h1|h2|h3|page|esi|routing|metrics|htaccess|plugin]...
 #
 # h1, h2 and h3 ask for a small file, page for a cached page of 30 KB, compressed, over HTTP/2, and
 # esi for such a page with five cached fragments. routing is what a request costs more by HTTP/1
@@ -10,7 +10,9 @@
 # there is one server; more than routing_max is too many. metrics is how many per cent h1, h2 and page cost more
 # where a location has `metrics`; more than metrics_max_percent is too many. htaccess is how many per cent a small
 # file over HTTP/2 costs more where `apache_htaccess` obeys a file in each of five directories above it; more than
-# htaccess_max_percent is too many. All threads but the first are counted.
+# htaccess_max_percent is too many. plugin is what a kept page costs more where a `.htaccess` file with all the rules
+# that a caching plugin and WordPress write (bench/conf/plugin.htaccess) is obeyed for a browser's request; more than
+# plugin_max is too many. All threads but the first are counted.
 # The release binary runs under callgrind twice per protocol, for N and for 2N requests;
 # (I(2N) - I(N)) / N leaves out what starting and stopping cost. The result may differ from
 # bench/instructions.toml by its tolerance. --update writes the results there.
@@ -24,7 +26,7 @@ table=bench/instructions.toml
 update=
 [ "${1:-}" = --update ] && { update=1; shift; }
 protocols=("${@:-}")
-[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi routing metrics htaccess)
+[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi routing metrics htaccess plugin)
 
 binary=${BOLIDE_BINARY:-}
 if [ -z "$binary" ]; then
@@ -55,7 +57,9 @@ done
 # What nginx does not know stands in no file that it reads, too.
 assembled="location ^~ /esi/ { page_cache auto; fastcgi_pass unix:$dir/php.sock;"
 assembled="$assembled include $dir/fastcgi_params; }"
-sed -i "s|^ *location = /page.php.*|$assembled\n&|" "$dir/nginx.conf"
+shop="location ^~ /shop/ { page_cache auto; fastcgi_pass unix:$dir/php.sock;"
+shop="$shop include $dir/fastcgi_params; }"
+sed -i "s|^ *location = /page.php.*|$assembled\n$shop\n&|" "$dir/nginx.conf"
 
 sed 's|^ *location = /page.php.*|location = /metrics { metrics on; }\n&|' "$dir/nginx.conf" >"$dir/measured.conf"
 measured=
@@ -67,6 +71,8 @@ for deep in . 1 1/2 1/2/3 1/2/3/4; do
     printf 'Options -Indexes\n<Files "*.bak">\n    Require all denied\n</Files>\n' >"$dir/site/$deep/.htaccess"
 done
 sed 's|^ *http2 on;|apache_htaccess on;\n&|' "$dir/nginx.conf" >"$dir/obeying.conf"
+mkdir -p "$dir/site/shop"
+cp bench/conf/plugin.htaccess "$dir/site/shop/.htaccess"
 
 # PHP is asked once; it is stopped with the server that asked it.
 start_php() {
@@ -76,6 +82,8 @@ start_php() {
     cat >"$dir/site/page.php" <<'PHP'
 <?php for ($i = 0; $i < 600; $i++) echo "<p class='item'>", $i, ' of a list whose lines are much alike', "</p>\n";
 PHP
+    { printf "<?php header('X-LiteSpeed-Cache-Control: public,max-age=3600'); ?>"; cat "$dir/site/page.php"; } \
+        >"$dir/site/shop/page.php"
     mkdir -p "$dir/site/esi"
     cat >"$dir/site/esi/page.php" <<'PHP'
 <?php header('X-LiteSpeed-Cache-Control: public,max-age=3600,esi=on');
@@ -99,14 +107,20 @@ PHP
     return 1
 }
 
+browser=(-H 'user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+    -H 'accept-language: de-DE,de;q=0.8' -H 'cookie: theme=dark; seen=1'
+    -H 'accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8'
+    -H 'referer: https://www.example.org/some/page.html')
+
 # load PROTOCOL N: one connection, so that each run has the same turns
 load() {
     local url=https://127.0.0.1:8443/1k.jpg alpn=$1 streams=10 more=()
     [ "$1" != h1 ] || alpn=http/1.1 streams=1
     [ "$1" != below ] || url=https://127.0.0.1:8443/1/2/3/4/1k.jpg alpn=h2
-    if [ "$1" = page ] || [ "$1" = esi ]; then
+    if [ "$1" = page ] || [ "$1" = esi ] || [ "$1" = shop ]; then
         url=https://127.0.0.1:8443/page.php alpn=h2 more=(-H accept-encoding:gzip)
-        [ "$1" = page ] || url=https://127.0.0.1:8443/esi/page.php
+        [ "$1" != shop ] || url=https://127.0.0.1:8443/shop/page.php more+=("${browser[@]}")
+        [ "$1" != esi ] || url=https://127.0.0.1:8443/esi/page.php
         # The first answer is kept, the second asks for its compressed form.
         h2load-h3 "${more[@]}" -n 2 -c 1 $url >"$dir/load"
         sleep 2
@@ -216,6 +230,17 @@ for protocol in "${protocols[@]}"; do
         max=$(value htaccess_max_percent)
         per_request below $n
         costs_more htaccess below obeying "$max" || { echo "htaccess: more than $max %" >&2; failed=1; }
+        continue
+    fi
+    if [ "$protocol" = plugin ]; then
+        [ -n "$php" ] || start_php
+        per_request shop $n
+        plain=$got measured=obeying
+        per_request shop $n
+        measured=
+        max=$(value plugin_max)
+        echo "plugin: $((got - plain)) instructions more ($got, without $plain)"
+        [ $((got - plain)) -le "$max" ] || { echo "plugin: more than $max" >&2; failed=1; }
         continue
     fi
     case $protocol in page | esi) [ -n "$php" ] || start_php ;; esac

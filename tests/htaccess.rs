@@ -511,6 +511,15 @@ fn the_real_apache_answers_the_same() {
     assert!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
 }
 
+#[test]
+fn the_real_apache_obeys_random_files_the_same() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apache/explore.py");
+    let search = [script, crate::BOLIDE, "--seeds", "150"];
+    let told = Command::new("python3").args(search).output().unwrap();
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
+}
+
 /// A site whose scripts run in `php`.
 fn scripts(php: &TestPhp, files: &[(&str, &str)]) -> TestServer {
     let pass = php.address();

@@ -216,9 +216,25 @@ FOUND = {
     "cookies-of-errors": {".htaccess": "RewriteEngine on\nRewriteRule ^a /to/$1 [CO=n:v:site.test]\n"},
     "paths-behind-files": {".htaccess": "AcceptPathInfo on\n", "off/.htaccess": "AcceptPathInfo off\n", "off/x.txt": "x\n", "as/.htaccess": "AcceptPathInfo default\n", "as/x.txt": "x\n"},
     "names-of-directories": {".htaccess": "<Files \"\">\nHeader set X-A none\n</Files>\n<Files \"d\">\nHeader set X-A d\n</Files>\n", "d/x.txt": "x\n"},
+    "index-asked-as-part": {".htaccess": "Options +Indexes\nRewriteEngine on\nRewriteRule ^sent/index /x [R=403]\nRewriteRule ^sent/index - [R]\nRewriteRule ^sent/index a.txt\nRewriteRule ^shut/$ - [END]\nRewriteRule ^shut/index - [F]\nRewriteRule ^bare/index - [G]\nRewriteRule ^away/index http://x.test/ [L]\nRewriteRule ^loop/index loop/ [END]\nRewriteRule ^typed/$ - [T=text/own]\n<Files index.html>\n<Limit POST>\nRequire all denied\n</Limit>\n</Files>\n",
+                           "sent/index.html": "i\n", "shut/index.html": "i\n", "bare/x": "x\n", "away/x": "x\n", "loop/index.html": "i\n", "typed/index.html": "i\n",
+                           "denied/.htaccess": "<Files index.html>\nRequire all denied\n</Files>\n", "denied/x": "x\n", "named/.htaccess": "DirectoryIndex /shut/index.html none\n", "named/x": "x\n",
+                           "env/.htaccess": "SetEnvIf Request_URI index SEEN\n<Files index.html>\nRequire env SEEN\n</Files>\n", "env/index.html": "i\n",
+                           "moved/.htaccess": "Redirect /moved/index.html /to\n", "moved/x": "x\n", "handled/.htaccess": "SetHandler default-handler\n", "handled/x": "x\n"},
+    "made-so-far": {".htaccess": "RewriteEngine on\nRewriteRule ^q1 /none?z\nRewriteCond %{QUERY_STRING} >m\nRewriteRule . /a.txt\nRewriteRule ^q2 /to?%{QUERY_STRING} [R,L]\nRewriteRule ^q3 /to?%{QUERY_STRING}&m [R,L]\nRewriteRule ^q4(.*) /to?n=$1 [NE,R,L]\nRewriteCond %{QUERY_STRING} >m [NC]\nRewriteRule ^q5 - [G]\nRewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} -f\nRewriteRule ^a.txt/ - [G]\n",
+                    "based/.htaccess": "RewriteEngine on\nRewriteBase /\nRewriteRule ^x @ROOT@/a.txt\nRewriteRule ^y @ROOT@/based/b.txt\n", "based/b.txt": "b\n",
+                    "set/.htaccess": "SetEnvIf Host . A\nSetEnv B b\nUnsetEnv A\nUnsetEnv B\nHeader set X-A 1 env=A\nHeader set X-B 1 env=B\n", "set/x.txt": "x\n",
+                    "linked/.htaccess": "Options -FollowSymLinks +SymLinksIfOwnerMatch\nRewriteEngine on\nRewriteCond %{REQUEST_FILENAME} !-l\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule ^ /a.txt [END]\n", "linked/x.txt": "x\n"},
+    "documents-of-who-is-refused": {".htaccess": "ErrorDocument 403 /403.txt\nErrorDocument 404 /d/404.txt\nErrorDocument 401 /private/401.txt\n", "403.txt": "no\n", "d/404.txt": "none\n", "d/.htaccess": "RewriteEngine on\nRewriteRule ^404 - [G]\n",
+                                    "private/.htaccess": "AuthType Basic\nAuthName a\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n", "private/401.txt": "who\n", "private/x.txt": "x\n", ".htpasswd": "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n",
+                                    "shut/.htaccess": "Require all denied\nErrorDocument 403 /shut/403.txt\n", "shut/403.txt": "shut\n", "shut/x.txt": "x\n", "shut/in/x.txt": "x\n",
+                                    "other/.htaccess": "ErrorDocument 404 /other/doc.txt\nRewriteEngine on\nRewriteRule ^doc http://x.test/\n", "other/doc.txt": "x\n",
+                                    "loop/.htaccess": "ErrorDocument 500 \"broken\nRewriteEngine on\nRewriteRule ^x(.*) xx$1\n", "loop/y": "y\n"},
+    "sections-in-sections": {".htaccess": "<If \"true\">\n<If \"%{REQUEST_URI} =~ /x.txt/\">\nRequire all denied\n</If>\n</If>\n", "x.txt": "x\n",
+                             "d/.htaccess": "Require all denied\n<If \"true\">\n<Files z>\nRequire all granted\n</Files>\n</If>\n", "d/z": "z\n"},
     "itself": {".htaccess": "RewriteEngine on\nRewriteRule ^(kept/.*)$ $1 [L]\nRewriteRule ^(a.txt)$ $1\n", "kept/x.txt": "x\n"},
 }
-PUBLISHED += [(f"found-{name}", FRONT | files, COMMON[:12] + ["/old/x?q", "/shut", "/secret/x", "/no", "/busy", "/go/x.txt", "/go/none", "/d/e/y", "/d/y", "/f/z"] + paths_of(FRONT | files)) for name, files in FOUND.items()]
+PUBLISHED += [(f"found-{name}", FRONT | files, COMMON[:12] + ["/old/x?q", "/shut", "/secret/x", "/no", "/busy", "/go/x.txt", "/go/none", "/d/e/y", "/d/y", "/f/z", "/q1", "/q2?a%20b", "/q3?a%20b", "/q4%20x", "/q5?n", "/q5?aa", "/a.txt/", "/based/x", "/based/y", "/d/none", "/other/none", "/loop/x", "/linked/none"] + paths_of(FRONT | files)) for name, files in FOUND.items()]
 # The same rules in three places above the file, so that what is kept of directories has a part in it.
 PUBLISHED += [(f"{name}-three-times", {f"{place}{path}": text for place in ("", "one/", "one/two/") for path, text in (FRONT | files).items()},
                [f"{place}{request}" if isinstance(request, str) else (request[0], f"{place}{request[1]}", request[2]) for place in ("", "/one", "/one/two") for request in COMMON[:16]]

@@ -13,4 +13,5 @@ pub(crate) mod memory;
 mod password;
 pub(crate) mod ruling;
 mod target;
+pub(crate) mod unindexed;
 mod world;

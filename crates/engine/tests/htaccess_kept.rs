@@ -200,3 +200,40 @@ fn what_depends_on_more_is_not_kept() {
         assert!(!is_kept(rules, "/a/f.txt", &fields), "{rules}");
     }
 }
+
+/// How many of `targets`, each asked before, are answered by what was kept.
+fn recalled(world: &mut FuzzWorld, targets: &[&str]) -> u64 {
+    let before = world.rulings_recalled();
+    for target in targets {
+        let reply = world.ask(request(Method::Get, "a.test", target, &[]));
+        assert_eq!(reply.status, 200, "{target}");
+    }
+    world.rulings_recalled() - before
+}
+
+#[test]
+fn a_change_in_one_tree_leaves_what_was_kept_of_others() {
+    let mut world = world();
+    let front = "RewriteEngine on\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule . /index.html";
+    world.door.put("/srv/www/a/.htaccess", front.as_bytes());
+    let above = ["/f.txt", "/g.css", "/index.html"];
+    let of_a = ["/a/f.txt", "/a/g.css", "/a/b/f.txt"];
+    let all = [above, of_a].concat();
+    recalled(&mut world, &all);
+    assert_eq!(recalled(&mut world, &all), 6);
+    for turn in 0..50_u8 {
+        for name in ["upload.tmp", "f.txt", "session"] {
+            world.door.put(&format!("/srv/www/a/b/{name}"), &[turn]);
+            tell(&mut world, 2, name);
+        }
+        assert_eq!(recalled(&mut world, &above), 3, "turn {turn}");
+        assert_eq!(recalled(&mut world, &of_a[..2]), 2, "turn {turn}");
+        // The file itself is another one.
+        assert_eq!(recalled(&mut world, &of_a[2..]), 0, "turn {turn}");
+        assert_eq!(recalled(&mut world, &of_a[2..]), 1, "turn {turn}");
+    }
+    world.door.put("/srv/www/a/.htaccess", b"Header set X-A 1");
+    tell(&mut world, 1, ".htaccess");
+    assert_eq!(recalled(&mut world, &of_a), 0);
+    assert_eq!(recalled(&mut world, &above), 3);
+}

@@ -14,6 +14,7 @@ pub mod failure;
 #[path = "../../fuzz-entries/src/files.rs"]
 pub mod fuzz;
 pub mod hash;
+mod lapses;
 pub mod listing;
 pub mod mp4;
 pub mod open;
@@ -27,6 +28,7 @@ pub mod watches;
 pub use decode::{CodingDecoder, CodingError};
 pub use encode::{CodingEncoder, EncodeError, compress};
 pub use failure::OpenFailure;
+pub use lapses::LapseMark;
 pub use mp4::{Mp4Cut, Mp4Fault, Mp4Job, Mp4Made, Mp4Outcome, Mp4Parts};
 pub use open::{DirEntry, Etag, FileBody, FileKind, Meta, OpenFile};
 pub use probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Trust, Want};

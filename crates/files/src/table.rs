@@ -24,6 +24,7 @@ use bolide_base::{Instant, Now, limits};
 
 use crate::encode::EncodeError;
 use crate::hash::Seeded;
+use crate::lapses::{LapseMark, Lapses};
 use crate::open::{DirEntry, FileBody, FileKind, Meta, OpenFile};
 use crate::probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Trust, Want};
 use crate::real::RealPaths;
@@ -183,7 +184,7 @@ pub struct FileTable {
     open: usize,
     turn: Turn,
     /// Counts what was vouched for and is so no more.
-    lapses: u64,
+    lapses: Lapses,
     /// Counts the times that requests may have come since the turn began.
     part: u32,
     /// Which directories are watched.
@@ -219,7 +220,7 @@ impl FileTable {
                 missing: HashMap::with_hasher(hasher),
                 listings: HashMap::with_hasher(hasher),
             },
-            lapses: 0,
+            lapses: Lapses::new(hasher),
             part: 0,
             watches: Watches::new(seed),
             ring: VariantRing::new(limits.variants),
@@ -260,7 +261,19 @@ impl FileTable {
     #[inline]
     #[must_use]
     pub const fn lapses(&self) -> u64 {
-        self.lapses
+        self.lapses.total()
+    }
+
+    /// What [`Self::stands`] asks for later.
+    #[must_use]
+    pub fn mark(&self, path: &[u8]) -> LapseMark {
+        self.lapses.mark(path)
+    }
+
+    /// Whether what was known of a path when it was marked is not known to have changed.
+    #[must_use]
+    pub fn stands(&self, mark: LapseMark) -> bool {
+        self.lapses.stands(mark)
     }
 
     /// Until when what is known of `path` holds if [`Self::lapses`] does not grow; none where each
@@ -287,7 +300,7 @@ impl FileTable {
 
     /// Anything may have changed.
     pub fn hear_unknown(&mut self) {
-        self.lapses += 1;
+        self.lapses.note_all();
         self.watches.clear();
         self.slots.iter_mut().flatten().for_each(|entry| entry.watched = false);
         self.real.clear();
@@ -298,9 +311,11 @@ impl FileTable {
             return;
         }
         for entry in self.slots.iter_mut().flatten() {
-            entry.watched &= !lost.contains(resolve::trail(&entry.path));
+            if entry.watched && lost.contains(resolve::trail(&entry.path)) {
+                self.lapses.note(&entry.path);
+                entry.watched = false;
+            }
         }
-        self.lapses += 1;
         self.real.doubt(|trail| lost.contains(trail));
     }
 
@@ -320,7 +335,9 @@ impl FileTable {
         if let Some(&slot) = self.index.get(path)
             && let Some(entry) = &mut self.slots[slot as usize]
         {
-            self.lapses += u64::from(entry.watched);
+            if entry.watched {
+                self.lapses.note(&entry.path);
+            }
             entry.watched = false;
         }
     }
@@ -376,7 +393,9 @@ impl FileTable {
 
     /// Stores the result of a probe, and returns what the table knows now.
     pub fn insert_probe(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
-        self.lapses += u64::from(self.entry(&probe.path).is_some_and(|entry| entry.watched));
+        if self.entry(&probe.path).is_some_and(|entry| entry.watched) {
+            self.lapses.note(&probe.path);
+        }
         self.store(probe, probed, now)
     }
 
@@ -540,10 +559,11 @@ impl FileTable {
         let uses = entry.map_or(1, |entry| entry.uses);
         let is_same = entry.is_some_and(|entry| entry.state.is(&state));
         if let Some(slot) = old {
-            let lapses = self.lapses;
-            self.remove(slot);
             // What was found again did not lapse.
-            self.lapses = if is_same { lapses } else { self.lapses };
+            match is_same {
+                true => drop(self.take(slot)),
+                false => self.remove(slot),
+            }
         }
         if self.index.len() >= probe.policy.max.min(self.limits.entries) {
             self.evict(now, |_| true);
@@ -602,12 +622,18 @@ impl FileTable {
     }
 
     fn remove(&mut self, slot: usize) {
-        let Some(entry) = self.slots[slot].take() else { return };
-        self.lapses += u64::from(entry.watched);
+        if let Some(entry) = self.take(slot).filter(|entry| entry.watched) {
+            self.lapses.note(&entry.path);
+        }
+    }
+
+    fn take(&mut self, slot: usize) -> Option<FileEntry> {
+        let entry = self.slots[slot].take()?;
         self.content -= entry.content_len();
         self.open -= usize::from(entry.holds_descriptor());
         self.index.remove(&entry.path);
         self.free.push(slot as u32);
+        Some(entry)
     }
 }
 

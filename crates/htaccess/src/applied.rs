@@ -3,13 +3,13 @@
 //! Order: the file of each directory from the root down, then the `<Files>` sections of all files,
 //! then the `<If>` sections. Lists add up; the rest is taken from the last place that says it.
 
+mod age;
 mod bodies;
 mod collect;
 
 use self::collect::ConditionJudge;
 use crate::access::{Judgement, Requirement, Satisfies};
 use crate::effort::Effort;
-use crate::expires::ExpiresAfter;
 use crate::headers::{self, HeaderTable, HeaderTimes};
 use crate::mime::{self, FileNature};
 use crate::options::DirOptions;
@@ -29,6 +29,16 @@ struct Place<'a> {
     directory: Option<&'a [u8]>,
     /// The directory of the file that it stands in.
     file: &'a [u8],
+    heeded: Heeded,
+}
+
+/// Where Apache heeds a section that stands in another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heeded {
+    Always,
+    /// Not for an index, and not for a path that was rewritten.
+    InFirstRound,
+    Never,
 }
 
 /// What applies to one request.
@@ -73,6 +83,15 @@ pub enum Admission {
     AsksWho,
     /// The client has to show who it is, and nothing says how.
     Unclear,
+}
+
+impl Admission {
+    /// What two judgements come to, both of which have to let it in.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let all = [Self::Forbidden, Self::Unclear, Self::AsksWho];
+        all.into_iter().find(|one| [self, other].contains(one)).unwrap_or(Self::Open)
+    }
 }
 
 /// How a client shows who it is.
@@ -156,14 +175,17 @@ impl<'a> Applied<'a> {
         Ok(())
     }
 
-    /// Sets what `SetEnv` sets, and takes away what `UnsetEnv` takes away.
+    /// Sets what `SetEnv` sets and `UnsetEnv` leaves.
     pub fn set_env(&self, by: &mut Evaluation<'_>) {
+        // As in Apache, `UnsetEnv` is about what `SetEnv` says, and about nothing else.
+        let mut orders: Vec<(&[u8], &[u8])> = Vec::new();
         for rule in self.all().flat_map(|settings| &settings.env) {
             match rule {
-                EnvRule::Set(name, value) => by.env.set(name, value),
-                EnvRule::Unset(name) => by.env.unset(name),
+                EnvRule::Set(name, value) => orders.push((name, value)),
+                EnvRule::Unset(name) => orders.retain(|(known, _)| *known != &**name),
             }
         }
+        orders.iter().for_each(|(name, value)| by.env.set(name, value));
     }
 
     /// Who may come in with `method`: both kinds of rules are judged, and `Satisfy` puts them
@@ -233,6 +255,22 @@ impl<'a> Applied<'a> {
             });
         }
         Ok(so_far)
+    }
+
+    /// What is left without the sections that Apache does not heed, in a first round or a later
+    /// one; none where it heeds them all. Who does not come in there does not come in here.
+    #[must_use]
+    pub fn heeded(&self, is_first: bool) -> Option<Self> {
+        let is_heeded = |place: &&Place<'_>| match place.heeded {
+            Heeded::Always => true,
+            Heeded::InFirstRound => is_first,
+            Heeded::Never => false,
+        };
+        if self.places.iter().all(|place| is_heeded(&place)) {
+            return None;
+        }
+        let places = self.places.iter().filter(is_heeded).copied().collect();
+        Some(Self { places, choices: SectionChoices::default() })
     }
 
     /// Whether a rule may ask who the client is.
@@ -364,36 +402,6 @@ impl<'a> Applied<'a> {
             settings.errors.iter().rfind(|(known, _)| *known == status).map(|(_, answer)| answer)
         };
         self.last(find).filter(|answer| **answer != ErrorAnswer::Default)
-    }
-
-    /// How long an answer of a type is good.
-    #[must_use]
-    pub fn expires(&self, media_type: &[u8]) -> Option<ExpiresAfter> {
-        if self.last(|settings| settings.expiry.active) != Some(true) {
-            return None;
-        }
-        let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
-        let essence = essence.trim_ascii();
-        let major = essence.iter().position(|byte| *byte == b'/').map(|at| &essence[..at]);
-        let of = |wanted: &dyn Fn(&[u8]) -> bool| {
-            self.last(|settings| {
-                settings
-                    .expiry
-                    .by_type
-                    .iter()
-                    .rfind(|(name, _)| wanted(name))
-                    .map(|(_, rule)| *rule)
-            })
-        };
-        of(&|name| name.eq_ignore_ascii_case(essence))
-            .or_else(|| {
-                of(&|name| {
-                    name.strip_suffix(b"/*").is_some_and(|name| {
-                        major.is_some_and(|major| major.eq_ignore_ascii_case(name))
-                    })
-                })
-            })
-            .or_else(|| self.last(|settings| settings.expiry.default))
     }
 
     /// Whether the request's headers are changed.

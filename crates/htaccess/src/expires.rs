@@ -28,6 +28,17 @@ pub(crate) struct Expiry {
     pub(crate) by_type: Vec<(Box<[u8]>, ExpiresAfter)>,
 }
 
+impl Expiry {
+    /// Whether the place says anything.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.active.is_some() || self.default.is_some() || !self.by_type.is_empty()
+    }
+
+    pub(crate) fn has_wildcards(&self) -> bool {
+        self.by_type.iter().any(|(name, _)| name.ends_with(b"/*"))
+    }
+}
+
 /// Reads `A60` or `access plus 1 month 2 days`.
 pub(crate) fn code(directive: &str, text: &[u8]) -> Told<ExpiresAfter> {
     let bad = |why: String| format!("'{directive} {}': bad expires code, {why}", shown(text));

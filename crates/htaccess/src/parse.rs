@@ -63,6 +63,8 @@ type Parsed<T> = Result<T, ParseFault>;
 struct Within {
     /// Methods of `<Limit>`.
     methods: Option<MethodSet>,
+    /// Whether it is about some files only.
+    is_partial: bool,
 }
 
 struct Parser<'a> {
@@ -126,6 +128,9 @@ impl Parser<'_> {
         let (name, arguments) = line.split_at(end);
         let arguments = arguments.trim_ascii_start();
         let told = match Directive::parse(name) {
+            Directive::Known(DirectiveName::AuthMerging) if within.is_partial => {
+                Err("AuthMerging is not available within a section".to_owned())
+            }
             Directive::Known(directive) => {
                 settings.rewriting.line = self.line;
                 if let Some(class) = directive.class() {

@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 
 use pcre2::bytes;
 
+mod shape;
+
+use self::shape::Shape;
 use crate::effort::Effort;
 use crate::world::Stop;
 
@@ -23,6 +26,8 @@ const QUICK_STEPS_MAX: u32 = 2_000;
 pub(crate) struct Pattern {
     source: Box<[u8]>,
     letters: Letters,
+    /// What it comes to, where no expression is needed for it.
+    shape: Option<Box<Shape>>,
     quick: bytes::Regex,
     /// The same with more steps, where they were needed. Threads share what `apache_directory` has.
     long: OnceLock<bytes::Regex>,
@@ -72,7 +77,8 @@ impl Pattern {
     pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
         let text = std::str::from_utf8(source).ok()?;
         let quick = compile(text, letters, QUICK_STEPS_MAX).ok()?;
-        Some(Self { source: source.into(), letters, quick, long: OnceLock::new() })
+        let shape = Shape::new(source, letters).map(Box::new);
+        Some(Self { source: source.into(), letters, shape, quick, long: OnceLock::new() })
     }
 
     /// The expression with the bound of a match.
@@ -94,6 +100,9 @@ impl Pattern {
     /// It took too many steps, or nothing is left of `effort`.
     pub(crate) fn is_match(&self, text: &[u8], effort: &Effort) -> Result<bool, Stop> {
         effort.spend_part()?;
+        if let Some(found) = self.shape.as_ref().and_then(|shape| shape.find(text)) {
+            return Ok(found.is_some());
+        }
         match self.quick.is_match(text) {
             Ok(found) => Ok(found),
             Err(_) => {
@@ -111,26 +120,46 @@ impl Pattern {
         effort: &Effort,
     ) -> Result<bool, Stop> {
         effort.spend_part()?;
-        let mut locations = self.quick.capture_locations();
-        let found = match self.quick.captures_read(&mut locations, text) {
-            Ok(found) => found.is_some(),
-            Err(_) => {
-                effort.spend_long_match()?;
-                let long = self.long()?;
-                locations = long.capture_locations();
-                let found = long.captures_read(&mut locations, text);
-                found.map_err(|_| self.gave_up())?.is_some()
-            }
+        let whole = match self.shape.as_ref().and_then(|shape| shape.find(text)) {
+            Some(found) => found,
+            None => self.find_whole(text, effort)?,
         };
-        if !found {
-            return Ok(false);
-        }
+        let Some(whole) = whole else { return Ok(false) };
         effort.spend(text.len());
         groups.subject.clear();
         groups.subject.extend_from_slice(text);
         groups.spans.clear();
-        groups.spans.extend((0..locations.len()).map(|index| locations.get(index)));
+        groups.spans.push(Some(whole));
+        if self.shape.is_none() && self.quick.captures_len() > 1 {
+            // What it captured costs an allocation, so only a match is asked for it.
+            self.read_groups(text, groups)?;
+        }
+        debug_assert_eq!(groups.span(), whole, "a match is the same when it is made again");
         Ok(true)
+    }
+
+    /// Where it matches.
+    fn find_whole(&self, text: &[u8], effort: &Effort) -> Result<Option<(usize, usize)>, Stop> {
+        let found = match self.quick.find(text) {
+            Ok(found) => found,
+            Err(_) => {
+                effort.spend_long_match()?;
+                self.long()?.find(text).map_err(|_| self.gave_up())?
+            }
+        };
+        Ok(found.map(|found| (found.start(), found.end())))
+    }
+
+    fn read_groups(&self, text: &[u8], groups: &mut Groups) -> Result<(), Stop> {
+        let mut locations = self.quick.capture_locations();
+        if self.quick.captures_read(&mut locations, text).is_err() {
+            let long = self.long()?;
+            locations = long.capture_locations();
+            long.captures_read(&mut locations, text).map_err(|_| self.gave_up())?;
+        }
+        groups.spans.clear();
+        groups.spans.extend((0..locations.len()).map(|index| locations.get(index)));
+        Ok(())
     }
 
     fn gave_up(&self) -> Stop {

@@ -1,5 +1,6 @@
 //! mod_rewrite per directory: the model, and which rules a request meets.
 
+mod address;
 mod cookie;
 mod flags;
 mod outcome;
@@ -121,8 +122,7 @@ impl<'a> EffectiveRewriting<'a> {
         }
         self.is_on = own.engine.unwrap_or(self.is_on);
         let options = own.options.unwrap_or(self.options);
-        let refuses = own.options.is_some_and(|options| options.refuses_bequest);
-        let bequest = self.options.bequeaths.filter(|_| !refuses);
+        let bequest = self.options.bequeaths.filter(|_| !options.refuses_bequest);
         // As in Apache, rules behind come before rules before.
         let inherits = match (options.inherits, bequest) {
             (Some(Inherits::Behind), _) | (_, Some(Inherits::Behind)) => Some(Inherits::Behind),

@@ -162,9 +162,9 @@ impl Variable {
     /// Appends its value.
     pub(crate) fn push(&self, evaluation: &Evaluation<'_>, out: &mut Vec<u8>) {
         match self {
-            Self::Request(which) => match (&evaluation.filename, which) {
-                (Some(made), RequestVariable::RequestFilename) => out.extend_from_slice(made),
-                _ => evaluation.world.variable(*which, out),
+            Self::Request(which) => match evaluation.made(*which) {
+                Some(made) => out.extend_from_slice(made),
+                None => evaluation.world.variable(*which, out),
             },
             Self::Header(name) => {
                 evaluation.world.header(name, out);

@@ -174,6 +174,8 @@ pub struct Evaluation<'a> {
     pub varies: &'a mut Vec<Box<[u8]>>,
     /// The path on disk as rules made it.
     pub(crate) filename: Option<Vec<u8>>,
+    /// The query as rules made it.
+    pub(crate) args: Option<Vec<u8>>,
     /// What it may still do.
     pub(crate) effort: Effort,
 }
@@ -191,7 +193,16 @@ impl<'a> Evaluation<'a> {
         env: &'a mut EnvTable,
         varies: &'a mut Vec<Box<[u8]>>,
     ) -> Self {
-        Self { world, env, varies, filename: None, effort: Effort::default() }
+        Self { world, env, varies, filename: None, args: None, effort: Effort::default() }
+    }
+
+    /// What rules made of a variable so far.
+    pub(crate) fn made(&self, which: RequestVariable) -> Option<&[u8]> {
+        match which {
+            RequestVariable::RequestFilename => self.filename.as_deref(),
+            RequestVariable::QueryString => self.args.as_deref(),
+            _ => None,
+        }
     }
 
     /// Notes that the result depends on a header.

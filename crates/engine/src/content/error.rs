@@ -72,7 +72,8 @@ impl Answer {
         self.forced_status = 0;
         request.is_straight = false;
         let settings = &site.location(request.location).settings;
-        let may_recurse = !request.in_error_page && request.redirects_left > 0;
+        let is_first = !request.in_error_page;
+        let may_recurse = is_first && request.redirects_left > 0;
         if may_recurse && !settings.error_pages.is_empty() {
             request.in_error_page = !settings.recursive_error_pages;
             if let Some(page) = settings.error_pages.iter().find(|page| page.status == status) {
@@ -81,8 +82,8 @@ impl Answer {
         }
         let location = site.location(request.location);
         if location.htaccess.is_some()
-            && may_recurse
-            && let Some(document) = error_answer(request, location, status)
+            && is_first
+            && let Some(document) = error_answer(request, location, status, may_recurse)
         {
             return error_document((request, self), cache, document, status, site, ctx);
         }

@@ -24,6 +24,7 @@ use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
 use crate::filter::headers::push_absolute;
 use crate::htaccess::effects::{closes_directories, index_fallback, index_names};
+use crate::htaccess::unindexed::listed;
 use crate::log_lines;
 use crate::phase::access::found;
 use crate::request::Request;
@@ -315,7 +316,10 @@ fn no_index(
     {
         return request.go_to_index(&path, site, ctx);
     }
-    NextStep::Step(RequestStep::Listing)
+    NextStep::Step(match location.htaccess {
+        Some(_) => RequestStep::NoIndex,
+        None => RequestStep::Listing,
+    })
 }
 
 impl Request {
@@ -445,7 +449,7 @@ impl FileSearch {
             FileLookup::Directory
                 if location.htaccess.is_some() && !closes_directories(request, location) =>
             {
-                return NextStep::Step(RequestStep::Listing);
+                return listed(request, location);
             }
             FileLookup::Directory => return answer.directory_redirect(request, site, ctx),
             FileLookup::Other => return self.not_regular(request, site, ctx),

@@ -33,6 +33,8 @@ pub(crate) enum RequestStep {
     Index(usize),
     /// Whether the directory is there whose index is not.
     IndexDirectory(usize),
+    /// What `.htaccess` files say about an index that is not there.
+    NoIndex,
     /// `autoindex`
     Listing,
     /// A file.

@@ -13,6 +13,7 @@ use crate::exchange::post_action::is_bodiless;
 use crate::explain::trace::trace_location;
 use crate::filter::edits::edit_request;
 use crate::htaccess::decide::obey;
+use crate::htaccess::unindexed::judge_missing_index;
 use crate::log_lines;
 use crate::phase::reception::receive;
 use crate::phase::rewrite::{begin_rewrite, rewrite};
@@ -132,6 +133,10 @@ impl Exchange {
             }
             RequestStep::Index(index) => {
                 self.search.index(&mut self.request, &mut self.answer, index, site, ctx)
+            }
+            RequestStep::NoIndex => {
+                let Self { request, answer, search, access, .. } = self;
+                judge_missing_index(request, answer, search, access, site, ctx)
             }
             RequestStep::IndexDirectory(index) => {
                 self.search.index_directory(&self.request, &mut self.answer, index, site, ctx)

@@ -14,9 +14,9 @@ use bolide_http::escape::{UriPart, push_uri};
 use super::depart::take_back;
 use super::memory::{Reliance, RoundEntry};
 use super::password::challenge;
-use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling};
+use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, method_name};
 use super::target::{HtaccessTarget, TargetKind};
-use super::world::{RequestWorld, method_name, push_origin};
+use super::world::{RequestWorld, push_origin};
 use crate::answer::Answer;
 use crate::content::confine;
 use crate::content::search::FileSearch;
@@ -27,6 +27,48 @@ use crate::phase::access::{beyond_htaccess, found};
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::{Builtin, Site};
+
+/// How a round judges who comes in.
+struct Judge {
+    method: Vec<u8>,
+    /// Whether no round was made before.
+    is_first: bool,
+    /// Whether variables are set: as in Apache, an index that is looked for has those of its
+    /// directory.
+    sets_env: bool,
+}
+
+impl Judge {
+    fn new(ruling: &HtaccessRuling, request: &Request) -> Self {
+        Self {
+            method: ruling.method(request).to_vec(),
+            is_first: !ruling.is_later(),
+            sets_env: !ruling.is_looked_for(),
+        }
+    }
+
+    /// Who comes in, with and without the sections that Apache does not heed.
+    fn admit(&self, applied: &Applied<'_>, by: &mut Evaluation<'_>) -> Result<Admission, Stop> {
+        applied.order_cache(by);
+        let without = match applied.heeded(self.is_first) {
+            Some(heeded) => {
+                let env = by.env.clone();
+                let admission = self.judge(&heeded, by)?;
+                *by.env = env;
+                admission
+            }
+            None => Admission::Open,
+        };
+        Ok(self.judge(applied, by)?.and(without))
+    }
+
+    fn judge(&self, applied: &Applied<'_>, by: &mut Evaluation<'_>) -> Result<Admission, Stop> {
+        if self.sets_env {
+            applied.set_conditional_env(by)?;
+        }
+        applied.admission(&self.method, by)
+    }
+}
 
 /// What an evaluation comes to, or the next step.
 pub(super) type Decided<T> = Result<T, NextStep>;
@@ -115,8 +157,17 @@ impl HtaccessRequest<'_> {
             self.request.arrival.refuse();
         }
         if !matches!(next, NextStep::Probe(_) | NextStep::CheckPassword(_)) {
+            let was_looked_for = ruling.is_looked_for();
             ruling.is_index = std::mem::take(&mut ruling.leads_to_index);
             ruling.is_found = false;
+            ruling.links.clear();
+            ruling.followed = None;
+            let is_refused = matches!(next, NextStep::Fail(_));
+            if is_refused && was_looked_for && ruling.before.is_some() {
+                // As in Apache, the directory answers with the error.
+                ruling.places = ruling.before.take();
+            }
+            ruling.before = ruling.places.clone().filter(|_| !is_refused);
         }
         if ruling.places.is_some() || ruling.is_carried() {
             self.request.htaccess = Some(held);
@@ -130,12 +181,27 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<Onward> {
+        let target = self.find_places(ruling, site, ctx)?;
+        if ruling.places.is_none() {
+            return Ok(Onward::Content);
+        }
+        self.let_in(ruling, &target, site, ctx)?;
+        self.lead_on(ruling, &target, site, ctx)
+    }
+
+    /// Finds out where the request leads, and what has a say about it.
+    pub(super) fn find_places(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<HtaccessTarget> {
         let Self { request, answer, search, reliance, .. } = self;
         let target = search.htaccess_target(request, answer, site, ctx, reliance)?;
         let mut places = HtaccessPlaces::default();
         search.htaccess_levels(request, &target, site, ctx, &mut places.levels, reliance)?;
         if places.levels.is_empty() {
-            return Ok(Onward::Content);
+            return Ok(target);
         }
         // As in Apache, a directory that is asked for with its slash has no name.
         let name = target.file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -147,25 +213,32 @@ impl HtaccessRequest<'_> {
         places.name = script.unwrap_or(name).to_vec();
         debug_assert!(!places.name.contains(&b'/'), "a name is the last part of a path");
         ruling.places = Some(Rc::new(places));
-        self.let_in(ruling, &target, site, ctx)?;
-        self.lead_on(ruling, &target, site, ctx)
+        Ok(target)
     }
 
     /// Judges who may come in.
-    fn let_in(
+    pub(super) fn let_in(
         &mut self,
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
-        let method = method_name(self.request).to_vec();
+        let judge = Judge::new(ruling, self.request);
         let name = ruling.places.as_ref().map(|places| places.name.clone()).unwrap_or_default();
+        let let_in_before = ruling.settled_before();
         let (choices, describes, admission) =
             self.ask(ruling, target, None, None, site, ctx, |applied, by| {
-                applied.order_cache(by);
-                applied.set_conditional_env(by)?;
-                let admission = applied.admission(&method, by)?;
+                let admission = judge.admit(applied, by)?;
+                let is_settled = let_in_before.as_ref() == Some(applied.choices());
+                let admission = match admission {
+                    Admission::Open => Admission::Open,
+                    _ if is_settled && applied.heeded(judge.is_first).is_none() => {
+                        self.reliance.depends();
+                        Admission::Open
+                    }
+                    other => other,
+                };
                 Ok((applied.choices().clone(), applied.describes(&name), admission))
             })?;
         if let Some(places) = &mut ruling.places {
@@ -199,9 +272,7 @@ impl HtaccessRequest<'_> {
         ruling.begin_env();
         let (user_now, groups) = (Some(&user[..]), groups.as_deref());
         let admission = self.ask(ruling, target, user_now, groups, site, ctx, |applied, by| {
-            applied.order_cache(by);
-            applied.set_conditional_env(by)?;
-            applied.admission(&method, by)
+            judge.admit(applied, by)
         })?;
         match admission {
             Admission::Open => {
@@ -227,6 +298,7 @@ impl HtaccessRequest<'_> {
     ) -> Decided<T> {
         let mut env = std::mem::take(&mut ruling.env);
         let mut varies = std::mem::take(&mut ruling.varies);
+        let mut links = std::mem::take(&mut ruling.links);
         let mut world = RequestWorld {
             request: self.request,
             conn: ctx.conn,
@@ -234,12 +306,14 @@ impl HtaccessRequest<'_> {
             utc_offset: ctx.clock.utc_offset(),
             files: Some(ctx.files),
             target,
+            method: ruling.method(self.request),
             is_inside: ruling.is_index || self.request.role.is_inside(),
             user,
             groups,
             places: &site.location(self.request.location).settings.apache_directories,
             prng: Some(ctx.prng),
             reliance: Some(&self.reliance),
+            links: &mut links,
             wanted: None,
         };
         let mut by = Evaluation::new(&mut world, &mut env, &mut varies);
@@ -255,6 +329,7 @@ impl HtaccessRequest<'_> {
         let wanted = world.wanted.take();
         ruling.env = env;
         ruling.varies = varies;
+        ruling.links = links;
         result.map_err(|stop| stopped(self.request, stop, wanted, site, ctx))
     }
 
@@ -269,12 +344,23 @@ impl HtaccessRequest<'_> {
         let Some(held) = ruling.places.clone() else { return Ok(Onward::Content) };
         let applied = held.applied();
         let location = site.location(self.request.location);
-        let options = applied.options(DirOptions::new(location.settings.autoindex.on));
-        self.judge_links(target, options, site, ctx)?;
+        let by_location = DirOptions::new(location.settings.autoindex.on);
+        let options = applied.options(by_location);
+        // What a section permits that Apache does not heed is not permitted.
+        let heeded = applied.heeded(!ruling.is_later()).map(|it| it.options(by_location));
+        if ruling.followed.as_ref() != Some(&target.file) {
+            self.judge_links(target, options, site, ctx)?;
+            if let Some(options) = heeded {
+                self.judge_links(target, options, site, ctx)?;
+            }
+            ruling.followed = Some(target.file.clone());
+        }
         // Where this step has to wait behind the rules, they are applied to the same request again.
         let before = (self.request.args.clone(), ruling.is_final);
-        if applied.rewrites(&target.file) && !ruling.is_final {
-            if !options.follows_own() {
+        // As in Apache, `END` does not hold for an index that is looked for.
+        let has_ended = ruling.is_final && !ruling.is_looked_for();
+        if applied.rewrites(&target.file) && !has_ended {
+            if !options.follows_own() || heeded.is_some_and(|options| !options.follows_own()) {
                 self.request.log_error(site, ctx, |out| {
                     out.extend_from_slice(
                         b"Options FollowSymLinks and SymLinksIfOwnerMatch are both off, so the \
@@ -283,7 +369,11 @@ impl HtaccessRequest<'_> {
                 });
                 return Err(NextStep::Fail(403));
             }
-            let outcome = self.rewrite_once(ruling, target, site, ctx)?;
+            let outcome = self.rewrite_once(ruling, target, site, ctx);
+            if matches!(outcome, Err(NextStep::Fail(500))) {
+                self.begin_error(ruling);
+            }
+            let outcome = outcome?;
             if outcome.is_changed || !outcome.cookies.is_empty() {
                 self.reliance.depends();
             }
@@ -307,6 +397,8 @@ impl HtaccessRequest<'_> {
         }
         if target.kind == TargetKind::Missing
             && !ruling.is_index
+            && ruling.handler.is_none()
+            && applied.nature(ruling.name()).handler.is_none()
             && let Some(fallback) = applied.fallback()
             && *fallback != *self.request.uri
         {
@@ -323,7 +415,7 @@ impl HtaccessRequest<'_> {
         Ok(Onward::Content)
     }
 
-    fn rewrite_once(
+    pub(super) fn rewrite_once(
         &self,
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,

@@ -11,7 +11,9 @@ use bolide_htaccess::{
 use bolide_http::negotiate::{Coding, Codings};
 use bolide_http::{FieldMap, Name, Params};
 
-use super::ruling::{FirstError, HtaccessPlaces, HtaccessRuling, received, round_of_error};
+use super::ruling::{
+    FirstError, HtaccessPlaces, HtaccessRuling, method_name, received, round_of_error,
+};
 use super::target::HtaccessTarget;
 use super::world::RequestWorld;
 use crate::request::Request;
@@ -96,7 +98,16 @@ pub(crate) fn codings(
 /// Whether directories are listed.
 pub(crate) fn lists(request: &Request, location: &CompiledLocation) -> bool {
     let own = location.settings.autoindex.on;
-    applied(request, location).map_or(own, |applied| applied.options(DirOptions::new(own)).lists())
+    let lists = |applied: &Applied<'_>| applied.options(DirOptions::new(own)).lists();
+    applied(request, location).map_or(own, |applied| {
+        lists(&applied) && applied.heeded(false).is_none_or(|heeded| lists(&heeded))
+    })
+}
+
+/// Whether files have a handler for directories, so that nothing lists them.
+pub(crate) fn has_handler(request: &Request, location: &CompiledLocation) -> bool {
+    let Some((ruling, places)) = ruling(request, location) else { return false };
+    ruling.handler.is_some() || places.applied().nature(b"").handler.is_some()
 }
 
 /// Whether a directory's path gets its slash by a redirect.
@@ -126,8 +137,12 @@ pub(crate) fn error_answer(
     request: &mut Request,
     location: &CompiledLocation,
     status: u16,
+    may_recurse: bool,
 ) -> Option<ErrorAnswer> {
     let found = applied(request, location)?.error_answer(status)?.clone();
+    if matches!(found, ErrorAnswer::Inside(_)) && !may_recurse {
+        return None;
+    }
     if let Some(mut ruling) = request.htaccess.take() {
         let first = FirstError {
             status,
@@ -139,6 +154,7 @@ pub(crate) fn error_answer(
         own.next_env = round_of_error(own, request, status);
         own.is_index = false;
         own.stands_for = Some(Rc::new(first));
+        own.before = own.places.clone();
         request.htaccess = Some(ruling);
     }
     Some(found)
@@ -276,11 +292,13 @@ fn describe(
     if matches!(status, 204 | 304) {
         return;
     }
-    if nature.is_untyped && ruling.media_type.is_none() {
+    // As in Apache, a listing has its own type.
+    let is_file = known.is_some();
+    if nature.is_untyped && ruling.media_type.is_none() && is_file {
         fields.remove(Name::ContentType);
         return;
     }
-    let asked = ruling.media_type.as_deref().or(nature.media_type);
+    let asked = ruling.media_type.as_deref().or(nature.media_type).filter(|_| is_file);
     let current = fields.get(Name::ContentType).unwrap_or_default().to_vec();
     let known = if current.is_empty() { known } else { None };
     let mut value = asked.or(known).map_or_else(|| current.clone(), <[u8]>::to_vec);
@@ -332,12 +350,14 @@ fn edit(
             utc_offset: scope.clock.utc_offset(),
             files: None,
             target: &target,
+            method: method_name(scope.request),
             is_inside: scope.request.role.is_inside(),
             user: ruling.user.as_deref(),
             groups: None,
             places: &[],
             prng: None,
             reliance: None,
+            links: &mut Vec::new(),
             wanted: None,
         };
         let mut by = Evaluation::new(&mut world, &mut env, &mut varies);

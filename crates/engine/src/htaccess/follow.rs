@@ -23,10 +23,15 @@ impl HtaccessRequest<'_> {
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
         applied: &Applied<'_>,
-        outcome: PassOutcome,
+        mut outcome: PassOutcome,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
+        for cookie in outcome.cookies.drain(..) {
+            if !ruling.cookies.contains(&cookie) {
+                ruling.cookies.push(cookie);
+            }
+        }
         if let Rewritten::Inside { args, .. } | Rewritten::Proxied { args, .. } = &outcome.result
             && let Some(next) = self.redirected(applied, args.as_deref(), site, ctx)
         {
@@ -37,6 +42,14 @@ impl HtaccessRequest<'_> {
             false => outcome,
         };
         self.follow(ruling, outcome, site, ctx)
+    }
+
+    /// What comes now is no part of an error that came before: as in Apache, rules have the last
+    /// word about the document that stands in for it.
+    pub(super) fn begin_error(&mut self, ruling: &mut HtaccessRuling) {
+        if ruling.stands_for.take().is_some() {
+            self.request.in_error_page = false;
+        }
     }
 
     /// Where `Redirect` sends the request, or the status that it gives.
@@ -81,13 +94,12 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        ruling.is_final |= outcome.ends;
-        for cookie in outcome.cookies {
-            if !ruling.cookies.contains(&cookie) {
-                ruling.cookies.push(cookie);
-            }
+        // As in Apache, what is said of an index does not hold for what it is rewritten to.
+        ruling.is_final |= outcome.ends && !ruling.is_looked_for();
+        if matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..)) {
+            self.begin_error(ruling);
         }
-        ruling.media_type = outcome.media_type;
+        ruling.media_type = outcome.media_type.or(ruling.media_type.take());
         ruling.handler = outcome.handler.map(|handler| handler.to_ascii_lowercase());
         match outcome.result {
             Rewritten::Nothing => None,
@@ -103,8 +115,6 @@ impl HtaccessRequest<'_> {
                 Some(self.pass_on(&origin, path, args.as_deref(), site, ctx))
             }
             Rewritten::Status(status) => Some(NextStep::Fail(status)),
-            // As in Apache, `[R]` has no effect on an index that is there.
-            Rewritten::Redirect(..) if ruling.is_index && outcome.is_forced => None,
             Rewritten::Redirect(status, address) => {
                 (self.answer.location, self.answer.location_origin) = (address, 0);
                 Some(NextStep::Redirect(if is_redirect(status) { status } else { 302 }))

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use bolide_base::{Instant, Now};
 use bolide_files::hash::Seeded;
-use bolide_files::{FileTable, ProbePolicy};
+use bolide_files::{FileTable, LapseMark, ProbePolicy};
 use bolide_http::{Method, RequestBody};
 
 use super::ruling::HtaccessRuling;
@@ -21,6 +21,8 @@ use crate::site::Site;
 const KEPT_MAX: usize = 4096;
 /// LIMIT: fields whose absence a ruling that is kept relies on.
 const ABSENT_MAX: usize = 4;
+/// LIMIT: paths on disk that a ruling that is kept relies on.
+const RELIED_MAX: usize = 64;
 /// LIMIT: bytes of a path whose ruling is kept.
 const PATH_MAX: usize = 1024;
 
@@ -33,6 +35,8 @@ pub(super) struct Reliance {
     until: Cell<Instant>,
     /// Fields that the request had not.
     absent: RefCell<Vec<Box<[u8]>>>,
+    /// The paths on disk that were looked at.
+    relied: RefCell<Vec<LapseMark>>,
 }
 
 impl Default for Reliance {
@@ -41,6 +45,7 @@ impl Default for Reliance {
             is_general: Cell::new(true),
             until: Cell::new(Instant::from_nanos(u64::MAX)),
             absent: RefCell::default(),
+            relied: RefCell::default(),
         }
     }
 }
@@ -70,7 +75,13 @@ impl Reliance {
         }
         match files.vouched_until(path, policy) {
             Some(until) => self.until.set(self.until.get().min(until)),
-            None => self.depends(),
+            None => return self.depends(),
+        }
+        let (mark, mut relied) = (files.mark(path), self.relied.borrow_mut());
+        match relied.len() < RELIED_MAX {
+            _ if relied.contains(&mark) => {}
+            true => relied.push(mark),
+            false => self.depends(),
         }
     }
 }
@@ -84,12 +95,31 @@ struct KeptRuling {
     entry: RoundEntry,
     uri: Box<[u8]>,
     absent: Vec<Box<[u8]>>,
+    /// What had lapsed when it was last seen to hold.
     lapses: u64,
+    relied: Box<[LapseMark]>,
     until: Instant,
     /// None where no file has a say.
     ruling: Option<Rc<HtaccessRuling>>,
     /// Whether stores have no part in the answer.
     is_unkeyed: bool,
+}
+
+impl KeptRuling {
+    /// Whether nothing lapsed that it relies on; what else did is seen once.
+    #[inline]
+    fn holds(&mut self, files: &FileTable) -> bool {
+        self.lapses == files.lapses() || self.holds_still(files)
+    }
+
+    #[cold]
+    fn holds_still(&mut self, files: &FileTable) -> bool {
+        let holds = self.relied.iter().all(|mark| files.stands(*mark));
+        if holds {
+            self.lapses = files.lapses();
+        }
+        holds
+    }
 }
 
 /// How a request comes to this step.
@@ -164,14 +194,15 @@ impl HtaccessMemory {
         if self.slots.is_empty() {
             return false;
         }
-        let Some(kept) = &self.slots[self.slot(request)] else { return false };
-        let is_for_it = kept.lapses == files.lapses()
-            && now.mono < kept.until
+        let slot = self.slot(request);
+        let Some(kept) = &mut self.slots[slot] else { return false };
+        let is_for_it = now.mono < kept.until
             && kept.location == request.location
             && kept.entry == entry
             && *kept.uri == *request.uri
             && (kept.site, kept.server) == (site.serial(), request.server)
-            && !kept.absent.iter().any(|name| request.head().fields.get_text(name).is_some());
+            && !kept.absent.iter().any(|name| request.head().fields.get_text(name).is_some())
+            && kept.holds(files);
         if is_for_it {
             self.recalled += 1;
             request.htaccess.clone_from(&kept.ruling);
@@ -215,6 +246,7 @@ impl HtaccessMemory {
             uri: request.uri[..].into(),
             absent: reliance.absent.borrow().clone(),
             lapses: files.lapses(),
+            relied: reliance.relied.borrow()[..].into(),
             until: reliance.until.get(),
             ruling: request.htaccess.clone(),
             is_unkeyed: request.arrival.is_unkeyed(),

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bolide_htaccess::{Applied, CacheOrders, EnvTable, HtaccessFile, SectionChoices, ServerPlace};
+use bolide_http::Method;
 
 use crate::request::Request;
 
@@ -25,6 +26,18 @@ pub(crate) struct HtaccessLevel {
 }
 
 impl HtaccessLevel {
+    /// Whether it is the same, of the same reading.
+    fn is(&self, other: &Self) -> bool {
+        let is_same = match (&self.source, &other.source) {
+            (LevelSource::Read(one), LevelSource::Read(other)) => Rc::ptr_eq(one, other),
+            (LevelSource::Configured(one), LevelSource::Configured(other)) => {
+                Arc::ptr_eq(one, other)
+            }
+            _ => false,
+        };
+        is_same && self.directory == other.directory
+    }
+
     /// The directory with what is said about it.
     pub(super) fn parts(&self) -> (&[u8], &HtaccessFile) {
         let file = match &self.source {
@@ -88,6 +101,13 @@ pub(crate) struct HtaccessRuling {
     pub(crate) has_codings: bool,
     /// The error that a document of files stands in for.
     pub(crate) stands_for: Option<Rc<FirstError>>,
+    /// What applied in the round before this one, which let the request in; or to the error that
+    /// this round's document stands in for.
+    pub(crate) before: Option<Rc<HtaccessPlaces>>,
+    /// The path whose links were judged in this round: it leads where it may.
+    pub(crate) followed: Option<Vec<u8>>,
+    /// Paths of which it was found out in this round whether they are links.
+    pub(crate) links: Vec<(Box<[u8]>, bool)>,
     /// What `RequestHeader` replaced in this round: each name with the client's own values.
     pub(crate) replaced: Vec<ReplacedField>,
 }
@@ -155,6 +175,39 @@ impl HtaccessRuling {
             || !self.cookies.is_empty()
     }
 
+    /// Whether a round was made before this one.
+    pub(super) fn is_later(&self) -> bool {
+        self.is_index || self.is_final || !self.next_env.is_empty()
+    }
+
+    /// The last part of the path on disk.
+    pub(super) fn name(&self) -> &[u8] {
+        self.places.as_ref().map_or(b"", |places| &places.name)
+    }
+
+    /// Whether the path is that of an index or a fallback.
+    pub(super) const fn is_looked_for(&self) -> bool {
+        self.is_index && !self.is_found
+    }
+
+    /// The method that is judged: as in Apache, an index is looked for with `GET`.
+    pub(super) fn method<'a>(&self, request: &'a Request) -> &'a [u8] {
+        match self.is_looked_for() {
+            true => b"GET",
+            false => method_name(request),
+        }
+    }
+
+    /// Which sections applied in the round before, if the same files apply: as in Apache, who may
+    /// come in is not judged again then.
+    pub(super) fn settled_before(&self) -> Option<SectionChoices> {
+        let before = self.before.as_ref()?;
+        let now = self.places.as_ref()?;
+        let is_same = before.levels.len() == now.levels.len()
+            && before.levels.iter().zip(&now.levels).all(|(one, other)| one.is(other));
+        before.choices.clone().filter(|_| is_same)
+    }
+
     /// The environment is what a round begins with.
     pub(super) fn begin_env(&mut self) {
         self.env = self.next_env.clone();
@@ -171,11 +224,24 @@ impl HtaccessRuling {
         self.env.of(b"noabort").is_some_and(|value| !matches!(value, b"" | b"0"))
     }
 
+    /// What is said about an index that is not there, of the directory that this ruling is about.
+    pub(super) fn of_missing_index(&self) -> Self {
+        let (user, before) = (self.user.clone(), self.places.clone());
+        let mut own = Self { user, before, ..Self::default() };
+        own.enter_index();
+        own.next_env = self.env.clone();
+        own.begin_env();
+        own
+    }
+
     /// Forgets what was said about the path before, for another round.
     pub(super) fn begin_round(&mut self) {
         self.places = None;
         self.begin_env();
-        self.media_type = None;
+        // As in Apache, a type that a rule gave a directory is that of its index.
+        if !self.is_looked_for() {
+            self.media_type = None;
+        }
         self.has_codings = false;
         self.body_max = 0;
         self.handler = None;
@@ -206,4 +272,14 @@ pub(super) fn round_of_error(ruling: &HtaccessRuling, request: &Request, status:
 /// When the request came, in microseconds.
 pub(super) fn received(request: &Request) -> u64 {
     request.started.unix_seconds().saturating_mul(1_000_000)
+}
+
+/// The method's name.
+pub(super) fn method_name(request: &Request) -> &[u8] {
+    match request.method {
+        Method::Get => b"GET",
+        Method::Head => b"HEAD",
+        Method::Post => b"POST",
+        _ => &request.head().method_text,
+    }
 }

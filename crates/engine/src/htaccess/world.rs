@@ -15,13 +15,17 @@ use bolide_htaccess::{
     choose,
 };
 use bolide_http::date::CivilDate;
-use bolide_http::{HttpVersion, Method, Scheme};
+use bolide_http::{HttpVersion, Scheme};
 
 use super::memory::Reliance;
+use super::ruling::method_name;
 use super::target::HtaccessTarget;
 use crate::connection::ConnInfo;
 use crate::request::Request;
 use crate::vars::address;
+
+/// LIMIT: paths of one round of which it is kept whether they are links.
+const LINKS_MAX: usize = 16;
 
 /// What is lent to an evaluation.
 pub(super) struct RequestWorld<'a> {
@@ -32,6 +36,8 @@ pub(super) struct RequestWorld<'a> {
     /// None where the answer leaves: no more questions about paths then.
     pub(super) files: Option<&'a mut FileTable>,
     pub(super) target: &'a HtaccessTarget,
+    /// The method that is judged.
+    pub(super) method: &'a [u8],
     /// Whether it is part of another one, as the look for an index is.
     pub(super) is_inside: bool,
     pub(super) user: Option<&'a [u8]>,
@@ -42,18 +48,11 @@ pub(super) struct RequestWorld<'a> {
     pub(super) prng: Option<&'a mut Prng>,
     /// What is relied on, where that is of interest.
     pub(super) reliance: Option<&'a Reliance>,
+    /// Paths that are known to be links, or not. The table of files knows a path by one way to
+    /// look at it, and another one may be asked for in the same evaluation.
+    pub(super) links: &'a mut Vec<(Box<[u8]>, bool)>,
     /// The look at the disk that is missing.
     pub(super) wanted: Option<Probe>,
-}
-
-/// The method's name.
-pub(super) fn method_name(request: &Request) -> &[u8] {
-    match request.method {
-        Method::Get => b"GET",
-        Method::Head => b"HEAD",
-        Method::Post => b"POST",
-        _ => &request.head().method_text,
-    }
 }
 
 /// `http://host:port`, as the client wrote it.
@@ -173,7 +172,7 @@ impl Surroundings for RequestWorld<'_> {
             RequestVariable::RequestFilename => &self.target.file,
             RequestVariable::RequestUri => &request.uri,
             RequestVariable::PathInfo => &self.target.path_info,
-            RequestVariable::RequestMethod => method_name(request),
+            RequestVariable::RequestMethod => self.method,
             RequestVariable::RequestScheme => match conn.scheme {
                 Scheme::Http => b"http",
                 Scheme::Https => b"https",
@@ -269,11 +268,16 @@ impl Surroundings for RequestWorld<'_> {
             return Ok(false);
         }
         let mut policy = ProbePolicy::default();
-        let path = match path {
-            [b'/'] => path,
-            _ => path.strip_suffix(b"/").unwrap_or(path),
+        let (path, is_directory) = match path {
+            [rest @ .., b'/'] if !rest.is_empty() => (rest, true),
+            _ => (path, false),
         };
         if test == PathTest::Link {
+            if let Some((_, is_link)) = self.links.iter().find(|(known, _)| **known == *path) {
+                let is_link = *is_link;
+                self.depends();
+                return Ok(is_link);
+            }
             let from = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
             policy.symlinks = SymlinkPolicy::Refuse { from };
         }
@@ -290,8 +294,16 @@ impl Surroundings for RequestWorld<'_> {
             reliance.relies_on(files, path, &policy);
         }
         Ok(match (test, meta) {
-            (PathTest::Link, meta) => meta == Err(OpenFailure::Loop),
+            (PathTest::Link, meta) => {
+                let is_link = meta == Err(OpenFailure::Loop);
+                if self.links.len() < LINKS_MAX {
+                    self.links.push((path.into(), is_link));
+                }
+                is_link
+            }
             (_, Err(_)) => false,
+            // A file with a slash behind it is not there.
+            (_, Ok(meta)) if is_directory && meta.kind == FileKind::File => false,
             (PathTest::Directory, Ok(meta)) => meta.kind == FileKind::Directory,
             (PathTest::File, Ok(meta)) => meta.kind == FileKind::File,
             (PathTest::FileWithContent, Ok(meta)) => meta.kind == FileKind::File && meta.size > 0,

@@ -2,7 +2,7 @@
 //!
 //! Owns the bound over their number; what they come to is not decided here.
 
-use super::{Applied, Place};
+use super::{Applied, Heeded, Place};
 use crate::effort::Effort;
 use crate::expr::Expr;
 use crate::pattern::fits_within;
@@ -15,8 +15,15 @@ const PLACES_MAX: usize = 10_000;
 /// Sections that are still to be looked at, each with the directory of its file.
 #[derive(Debug, Default)]
 struct Pending<'a> {
-    named: Vec<(&'a [u8], &'a FileSection)>,
-    branches: Vec<(&'a [u8], &'a Vec<SectionBranch>)>,
+    named: Vec<(&'a [u8], Heeded, &'a FileSection)>,
+    branches: Vec<(&'a [u8], Heeded, &'a Vec<SectionBranch>)>,
+}
+
+/// The kind of section that another one stands in, and where Apache heeds it.
+#[derive(Clone, Copy, Debug)]
+enum Within {
+    Name(Heeded),
+    Condition(Heeded),
 }
 
 /// By what it is known whether a section applies.
@@ -53,11 +60,23 @@ impl ConditionJudge<'_, '_> {
 }
 
 impl<'a> Pending<'a> {
-    fn add(&mut self, directory: &'a [u8], settings: &'a Settings) {
+    /// Adds the sections that `settings` have, which stand themselves in a section where `within`
+    /// says in which kind.
+    fn add(&mut self, directory: &'a [u8], settings: &'a Settings, within: Option<Within>) {
         for section in &settings.sections {
             match section {
-                FileSection::Branches(all) => self.branches.push((directory, all)),
-                section => self.named.push((directory, section)),
+                FileSection::Branches(all) => {
+                    let heeded = match within {
+                        None | Some(Within::Name(Heeded::Always)) => Heeded::Always,
+                        Some(Within::Condition(Heeded::Always)) => Heeded::InFirstRound,
+                        Some(Within::Name(outer) | Within::Condition(outer)) => outer,
+                    };
+                    self.branches.push((directory, heeded, all));
+                }
+                section => {
+                    let heeded = if within.is_some() { Heeded::Never } else { Heeded::Always };
+                    self.named.push((directory, heeded, section));
+                }
             }
         }
     }
@@ -76,12 +95,13 @@ impl<'a> Applied<'a> {
                 settings: &file.settings,
                 directory: Some(directory),
                 file: directory,
+                heeded: Heeded::Always,
             });
-            pending.add(directory, &file.settings);
+            pending.add(directory, &file.settings, None);
         }
         own.enter_named(name, &mut pending, &mut judge)?;
         let mut at = 0;
-        while let Some((directory, all)) = pending.branches.get(at).copied() {
+        while let Some((directory, heeded, all)) = pending.branches.get(at).copied() {
             at += 1;
             for branch in all {
                 let holds = match &branch.condition {
@@ -94,7 +114,8 @@ impl<'a> Applied<'a> {
                     }
                 };
                 if holds {
-                    own.enter(directory, &branch.settings, &mut pending)?;
+                    let within = Within::Condition(heeded);
+                    own.enter(directory, &branch.settings, within, &mut pending)?;
                     own.enter_named(name, &mut pending, &mut judge)?;
                     break;
                 }
@@ -107,13 +128,15 @@ impl<'a> Applied<'a> {
         &mut self,
         directory: &'a [u8],
         settings: &'a Settings,
+        within: Within,
         pending: &mut Pending<'a>,
     ) -> Result<(), Stop> {
         if self.places.len() >= PLACES_MAX {
             return Err(Stop::Refused(500, "too many sections apply"));
         }
-        self.places.push(Place { settings, directory: None, file: directory });
-        pending.add(directory, settings);
+        let (Within::Name(heeded) | Within::Condition(heeded)) = within;
+        self.places.push(Place { settings, directory: None, file: directory, heeded });
+        pending.add(directory, settings, Some(within));
         Ok(())
     }
 
@@ -125,14 +148,14 @@ impl<'a> Applied<'a> {
         judge: &mut ConditionJudge<'_, '_>,
     ) -> Result<(), Stop> {
         let mut at = 0;
-        while let Some((directory, section)) = pending.named.get(at).copied() {
+        while let Some((directory, heeded, section)) = pending.named.get(at).copied() {
             at += 1;
             let fits = judge.fits(section, name)?;
             self.choices.names.push(fits);
             if let FileSection::Named(_, settings) | FileSection::Matching(_, settings) = section
                 && fits
             {
-                self.enter(directory, settings, pending)?;
+                self.enter(directory, settings, Within::Name(heeded), pending)?;
             }
         }
         pending.named.clear();

@@ -12,6 +12,9 @@ use crate::overrides::OverrideClass;
 use crate::pattern::{Letters, Pattern};
 use crate::settings::{FileSection, SectionBranch, Settings};
 
+/// Within `<Files>`, `<If>` and their kin.
+const PARTIAL: Within = Within { methods: None, is_partial: true };
+
 impl Parser<'_> {
     pub(super) fn section(
         &mut self,
@@ -55,7 +58,7 @@ impl Parser<'_> {
                 let make = name_section(name, arguments, regex)?;
                 let mut inner = Settings::default();
                 let name = if regex { "FilesMatch" } else { "Files" };
-                self.closed_body(&mut inner, &Within::default(), name, opened)?;
+                self.closed_body(&mut inner, &PARTIAL, name, opened)?;
                 settings.sections.push(match make {
                     FileName::Glob(glob) => FileSection::Named(glob, Box::new(inner)),
                     FileName::Pattern(pattern) => FileSection::Matching(pattern, Box::new(inner)),
@@ -70,7 +73,8 @@ impl Parser<'_> {
                 refuse_within_limit(name, within)?;
                 let methods = methods(name, arguments)?;
                 let name = if name.len() == 5 { "Limit" } else { "LimitExcept" };
-                self.closed_body(settings, &Within { methods: Some(methods) }, name, opened)
+                let limited = Within { methods: Some(methods), ..within.clone() };
+                self.closed_body(settings, &limited, name, opened)
             }
             b"requireall" | b"requireany" | b"requirenone" => {
                 let rule = self.container(name, opened)?;
@@ -189,7 +193,7 @@ impl Parser<'_> {
             }
         };
         let mut inner = Settings::default();
-        self.closed_body(&mut inner, &Within::default(), shown_name, opened)?;
+        self.closed_body(&mut inner, &PARTIAL, shown_name, opened)?;
         let branch = SectionBranch { condition, settings: inner, line: opened };
         if shown_name == "If" {
             settings.sections.push(FileSection::Branches(vec![branch]));

@@ -37,6 +37,8 @@ pub(crate) struct RuleFlags {
     pub(crate) any_case: bool,
     pub(crate) no_escape: bool,
     pub(crate) not_inside: bool,
+    /// `R`, with any status.
+    pub(crate) is_forced: bool,
     pub(crate) query: QueryFlags,
     pub(crate) skips: usize,
     pub(crate) env: Vec<EnvOrder>,
@@ -173,7 +175,10 @@ impl RuleFlags {
             b"qsa" | b"qsappend" => self.query.appends = true,
             b"qsd" | b"qsdiscard" => self.query.discards = true,
             b"qsl" | b"qslast" => self.query.splits_last = true,
-            b"r" | b"redirect" => self.action = redirect(value)?,
+            b"r" | b"redirect" => {
+                self.is_forced = true;
+                self.action = redirect(value)?;
+            }
             b"s" | b"skip" => {
                 self.skips = std::str::from_utf8(value)
                     .ok()

@@ -62,8 +62,6 @@ pub struct PassOutcome {
     pub ends: bool,
     /// Whether a rule made an address of it, though it may be the same.
     pub is_changed: bool,
-    /// Whether a rule says that the client is sent elsewhere (`R`), and not its address alone.
-    pub is_forced: bool,
     /// The media type that was asked for.
     pub media_type: Option<Vec<u8>>,
     /// The handler that was asked for.

@@ -49,9 +49,10 @@ pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
     for word in ArgumentWords::new(arguments) {
         match &word.to_ascii_lowercase()[..] {
             b"inherit" => own.inherits = Some(Inherits::Behind),
-            b"inheritbefore" => own.inherits = Some(Inherits::Before),
+            // As in Apache, words add up, and rules behind come first.
+            b"inheritbefore" => own.inherits = own.inherits.or(Some(Inherits::Before)),
             b"inheritdown" => own.bequeaths = Some(Inherits::Behind),
-            b"inheritdownbefore" => own.bequeaths = Some(Inherits::Before),
+            b"inheritdownbefore" => own.bequeaths = own.bequeaths.or(Some(Inherits::Before)),
             b"ignoreinherit" => own.refuses_bequest = true,
             b"mergebase" => own.merges_base = true,
             b"allownoslash" => own.allows_no_slash = true,

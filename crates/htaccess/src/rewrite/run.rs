@@ -1,5 +1,6 @@
 //! One pass of rules over a request. Rounds within it are bounded, and so is the text.
 
+use super::address::{resolved, scheme_len};
 use super::cookie;
 use super::flags::{EnvOrder, Passing, RuleAction};
 use super::outcome::{PassOutcome, RewritePlace, Rewritten};
@@ -33,6 +34,17 @@ struct Pass<'a> {
     status: Option<u16>,
     outcome: PassOutcome,
     tries: usize,
+    scratch: Scratch,
+}
+
+/// What rules and conditions are held against, kept for the next of them.
+#[derive(Default)]
+struct Scratch {
+    subject: Vec<u8>,
+    text: Vec<u8>,
+    of_rule: Groups,
+    of_condition: Groups,
+    spare: Groups,
 }
 
 /// What became of a rule.
@@ -64,6 +76,7 @@ impl EffectiveRewriting<'_> {
             status: None,
             outcome: PassOutcome::default(),
             tries: 0,
+            scratch: Scratch::default(),
         };
         pass.walk(&self.rules, by)?;
         pass.finish(self.base)
@@ -81,7 +94,9 @@ impl Pass<'_> {
             let placed = |stop| placed(stop, rule.line, &ends, here);
             self.count().map_err(placed)?;
             at += 1;
-            if rule.flags.not_inside && self.place.is_inside {
+            // As in Apache, what is part of another request sends no client away.
+            let waives = rule.flags.not_inside || rule.flags.is_forced;
+            if waives && self.place.is_inside {
                 continue;
             }
             if self.apply(rule, by).map_err(placed)? == Applied::No {
@@ -127,28 +142,44 @@ impl Pass<'_> {
     }
 
     /// What the pattern of a rule is applied to.
-    fn subject(&self) -> Vec<u8> {
-        let whole = [&self.file[..], self.path_info].concat();
-        match self.directory.and_then(|directory| whole.strip_prefix(directory)) {
-            Some(rest) => rest.to_vec(),
-            None => whole,
+    fn subject(&self, subject: &mut Vec<u8>) {
+        subject.clear();
+        subject.extend_from_slice(&self.file);
+        subject.extend_from_slice(self.path_info);
+        if let Some(directory) = self.directory
+            && subject.starts_with(directory)
+        {
+            subject.drain(..directory.len());
         }
     }
 
     fn apply(&mut self, rule: &UrlRule, by: &mut Evaluation<'_>) -> Result<Applied, Stop> {
-        let subject = self.subject();
-        let (mut of_rule, mut of_condition) = (Groups::default(), Groups::default());
-        let matched = rule.pattern.find(&subject, &mut of_rule, &by.effort)?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let applied = self.apply_with(rule, &mut scratch, by);
+        self.scratch = scratch;
+        applied
+    }
+
+    fn apply_with(
+        &mut self,
+        rule: &UrlRule,
+        scratch: &mut Scratch,
+        by: &mut Evaluation<'_>,
+    ) -> Result<Applied, Stop> {
+        self.subject(&mut scratch.subject);
+        scratch.of_rule.clear();
+        scratch.of_condition.clear();
+        let matched = rule.pattern.find(&scratch.subject, &mut scratch.of_rule, &by.effort)?;
         if matched == rule.negated {
             return Ok(Applied::No);
         }
         if rule.negated {
-            of_rule.clear();
+            scratch.of_rule.clear();
         }
-        if !self.meets(&rule.conditions, &of_rule, &mut of_condition, by)? {
+        if !self.meets(&rule.conditions, scratch, by)? {
             return Ok(Applied::No);
         }
-        let backrefs = Backrefs { rule: &of_rule, condition: &of_condition };
+        let backrefs = Backrefs { rule: &scratch.of_rule, condition: &scratch.of_condition };
         let made = match &rule.substitution {
             Some(substitution) if !matches!(rule.flags.action, RuleAction::Status(_)) => {
                 let mut made = Vec::new();
@@ -174,6 +205,7 @@ impl Pass<'_> {
         if let Some(made) = made {
             self.take(rule, made)?;
             by.filename = Some(self.file.clone());
+            by.args = Some(self.args.clone().unwrap_or_default());
         }
         Ok(Applied::Yes)
     }
@@ -261,19 +293,18 @@ impl Pass<'_> {
         made
     }
 
-    /// Whether the conditions hold; `of_condition` has what the last one that matched captured.
+    /// Whether the conditions hold; `scratch` has what the last one that matched captured.
     fn meets(
         &mut self,
         conditions: &[RewriteCondition],
-        of_rule: &Groups,
-        of_condition: &mut Groups,
+        scratch: &mut Scratch,
         by: &mut Evaluation<'_>,
     ) -> Result<bool, Stop> {
         let mut at = 0;
         while let Some(condition) = conditions.get(at) {
             at += 1;
             self.count()?;
-            let holds = condition.holds(of_rule, of_condition, by)?;
+            let holds = condition.holds(scratch, by)?;
             if holds && !condition.unvaried {
                 condition.text.headers().for_each(|name| by.vary_by(name));
             }
@@ -293,12 +324,11 @@ impl Pass<'_> {
 
     fn finish(mut self, base: Option<&[u8]>) -> Result<PassOutcome, Stop> {
         self.outcome.is_changed = self.changed;
-        self.outcome.is_forced = self.redirect.is_some();
         self.outcome.result = match (self.status, self.changed) {
             (Some(status), _) => Rewritten::Status(status),
             (None, false) => Rewritten::Nothing,
             (None, true) if self.is_proxied => self.proxied()?,
-            (None, true) if scheme_len(&self.file).is_some() => self.sent_away(base),
+            (None, true) if scheme_len(&self.file).is_some() => self.sent_away(base)?,
             (None, true) => self.inside(base)?,
         };
         Ok(self.outcome)
@@ -319,24 +349,37 @@ impl Pass<'_> {
         let host = scheme_len(&self.file).unwrap_or(0);
         let path = self.file[host..].iter().position(|byte| *byte == b'/');
         let (origin, path) = self.file.split_at(path.map_or(self.file.len(), |at| host + at));
-        let is_bad = |byte: &u8| byte.is_ascii_control() || *byte == b' ';
-        if self.args.iter().flatten().any(is_bad) {
-            let why = "Rewritten query string contains control characters or spaces";
-            return Err(Stop::Refused(403, why));
-        }
+        self.check_args(self.args.as_deref())?;
         let Some(path) = resolved(path) else {
             return Err(Stop::Refused(400, "invalid URI path after rewriting"));
         };
         Ok(Rewritten::Proxied { origin: origin.to_vec(), path, args: self.args.clone() })
     }
 
-    fn sent_away(&self, base: Option<&[u8]>) -> Rewritten {
+    /// Refuses a query that cannot be part of an address as it is.
+    fn check_args(&self, args: Option<&[u8]>) -> Result<(), Stop> {
+        let is_bad = |byte: &u8| byte.is_ascii_control() || *byte == b' ';
+        match args.unwrap_or_default().iter().any(is_bad) {
+            true => {
+                let why = "Rewritten query string contains control characters or spaces";
+                Err(Stop::Refused(403, why))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn sent_away(&self, base: Option<&[u8]>) -> Result<Rewritten, Stop> {
         let host = scheme_len(&self.file).unwrap_or(0);
         let path = self.file[host..].iter().position(|byte| *byte == b'/');
         let (origin, path) = self.file.split_at(path.map_or(self.file.len(), |at| host + at));
         let path = self.with_base(path, base);
         let mut address = Vec::new();
         if self.no_escape {
+            if origin.iter().chain(&path).any(u8::is_ascii_control) {
+                let why = "a rule with [NE] made an address with control characters";
+                return Err(Stop::Refused(500, why));
+            }
+            self.check_args(self.args.as_deref())?;
             push_without_controls(&[origin, &path].concat(), &mut address);
         } else {
             push_without_controls(origin, &mut address);
@@ -344,12 +387,14 @@ impl Pass<'_> {
         }
         if let Some(args) = &self.args {
             address.push(b'?');
-            match self.no_escape || !self.made_args {
+            // As in Apache, a query that came out as it was is not escaped again.
+            let is_as_sent = !self.made_args || Some(&args[..]) == self.place.args;
+            match self.no_escape || is_as_sent {
                 true => push_without_controls(args, &mut address),
                 false => push_hex(args, is_plain_in_uri, &mut address),
             }
         }
-        Rewritten::Redirect(self.redirect.unwrap_or(302), address)
+        Ok(Rewritten::Redirect(self.redirect.unwrap_or(302), address))
     }
 
     fn inside(&self, base: Option<&[u8]>) -> Result<Rewritten, Stop> {
@@ -359,18 +404,18 @@ impl Pass<'_> {
         if is_same && !self.made_args {
             return Ok(Rewritten::Nothing);
         }
-        if self.made_args
-            && let Some(args) = &args
-            && args.iter().any(|byte| byte.is_ascii_control() || *byte == b' ')
-        {
-            let why = "Rewritten query string contains control characters or spaces";
-            return Err(Stop::Refused(403, why));
+        if self.made_args {
+            self.check_args(args.as_deref())?;
         }
         if is_same {
             return Ok(Rewritten::Query(args));
         }
         let path = self.with_base(&self.file, base);
         let path = match path.strip_prefix(self.place.root) {
+            // As in Apache, a base is for what lies below its directory.
+            Some([b'/', ..]) if base.is_some() && path == self.file => {
+                return Err(Stop::Refused(400, "a file beside the directory of a RewriteBase"));
+            }
             Some(rest) if rest.first() == Some(&b'/') => [self.place.prefix, rest].concat(),
             _ => path,
         };
@@ -385,22 +430,17 @@ impl Pass<'_> {
 }
 
 impl RewriteCondition {
-    fn holds(
-        &self,
-        of_rule: &Groups,
-        of_condition: &mut Groups,
-        by: &mut Evaluation<'_>,
-    ) -> Result<bool, Stop> {
+    fn holds(&self, scratch: &mut Scratch, by: &mut Evaluation<'_>) -> Result<bool, Stop> {
+        let Scratch { text, of_rule, of_condition, spare, .. } = scratch;
         let backrefs = Backrefs { rule: of_rule, condition: of_condition };
-        let mut text = Vec::new();
-        self.text.push(backrefs, &BackrefEscape::No, by, &mut text);
+        text.clear();
+        self.text.push(backrefs, &BackrefEscape::No, by, text);
         by.effort.check()?;
         let holds = match &self.test {
             CondTest::Matches(pattern) => {
-                let mut groups = Groups::default();
-                let matched = pattern.find(&text, &mut groups, &by.effort)?;
+                let matched = pattern.find(text, spare, &by.effort)?;
                 if matched && !self.negated {
-                    *of_condition = groups;
+                    std::mem::swap(of_condition, spare);
                 }
                 matched
             }
@@ -410,14 +450,15 @@ impl RewriteCondition {
                     text.make_ascii_lowercase();
                     with.make_ascii_lowercase();
                 }
-                // As in Apache, a longer text is greater.
-                order.holds((text.len(), &text).cmp(&(with.len(), &with)))
+                // As in Apache, a longer text is greater, but not with `[NC]`.
+                let exact = |text: &[u8]| if self.any_case { 0 } else { text.len() };
+                order.holds((exact(text), &*text).cmp(&(exact(&with), &with)))
             }
             CondTest::Counts(order, with) => {
-                order.holds(crate::expr::leading_number(&text).cmp(with))
+                order.holds(crate::expr::leading_number(text).cmp(with))
             }
             CondTest::File(_) if text.is_empty() => false,
-            CondTest::File(test) => by.world.test(*test, &text)?,
+            CondTest::File(test) => by.world.test(*test, text)?,
             CondTest::Holds(expr) => expr.holds_with(by, of_condition)?,
         };
         Ok(holds != self.negated)
@@ -434,31 +475,4 @@ fn placed(stop: Stop, line: u32, lists: &[(usize, Option<&[u8]>)], at: usize) ->
     });
     let directory = own.and_then(|(_, directory)| *directory).unwrap_or_default();
     stop.at(directory, line)
-}
-
-/// How long `scheme://` is with which an address begins.
-fn scheme_len(text: &[u8]) -> Option<usize> {
-    let len = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'+').count();
-    let starts = len > 0 && text[0].is_ascii_alphabetic();
-    (starts && text[len..].starts_with(b"://")).then_some(len + 3)
-}
-
-/// `path` without dot segments and doubled slashes; none if it leads above its root.
-fn resolved(path: &[u8]) -> Option<Vec<u8>> {
-    let mut segments: Vec<&[u8]> = Vec::new();
-    let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    for segment in path.split(|byte| *byte == b'/') {
-        match segment {
-            b"" | b"." => {}
-            b".." => drop(segments.pop()?),
-            _ => segments.push(segment),
-        }
-    }
-    let is_directory = matches!(last, b"" | b"." | b"..") && !segments.is_empty();
-    let mut out = vec![b'/'];
-    out.extend_from_slice(&segments.join(&b'/'));
-    if is_directory {
-        out.push(b'/');
-    }
-    Some(out)
 }

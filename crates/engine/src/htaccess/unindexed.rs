@@ -1,0 +1,136 @@
+//! A directory without an index: as in Apache, files are asked about each name that an index may
+//! have, though there is no such file, before the directory is listed.
+
+use std::rc::Rc;
+
+use bolide_htaccess::{Applied, DirOptions, Rewritten};
+
+use super::decide::{Decided, HtaccessRequest};
+use super::effects::{has_handler, index_names};
+use super::memory::Reliance;
+use super::ruling::HtaccessRuling;
+use crate::answer::Answer;
+use crate::content::search::FileSearch;
+use crate::ctx::StepCtx;
+use crate::exchange::{NextStep, RequestStep};
+use crate::phase::checks::AccessChecks;
+use crate::request::Request;
+use crate::site::{CompiledLocation, Site};
+use crate::vars::VariableScope;
+
+/// What comes where a directory is to be listed: as in Apache, a handler of files finds nothing.
+pub(crate) fn listed(request: &Request, location: &CompiledLocation) -> NextStep {
+    match has_handler(request, location) {
+        true => NextStep::Fail(404),
+        false => NextStep::Step(RequestStep::Listing),
+    }
+}
+
+/// What comes of a directory that has no index: what files say about the last name that they say
+/// something about, or a listing.
+#[cold]
+pub(crate) fn judge_missing_index(
+    request: &mut Request,
+    answer: &mut Answer,
+    search: &mut FileSearch,
+    access: &mut AccessChecks,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    debug_assert!(request.uri.ends_with(b"/"), "an index is one of a directory");
+    let location = site.location(request.location);
+    if request.htaccess.as_ref().is_none_or(|ruling| ruling.places.is_none()) {
+        return NextStep::Step(RequestStep::Listing);
+    }
+    let names = candidates(request, answer, location, site, ctx);
+    let mut refusal = None;
+    for uri in names {
+        let reliance = Reliance::default();
+        let mut asking = HtaccessRequest { request, answer, search, access, reliance };
+        match asking.judge_name(uri, site, ctx) {
+            Ok(()) => {}
+            Err(NextStep::Probe(_)) => return NextStep::Probe(RequestStep::NoIndex),
+            Err(NextStep::CheckPassword(_)) => {
+                return NextStep::CheckPassword(RequestStep::NoIndex);
+            }
+            // Who is sent elsewhere is sent there at once.
+            Err(next @ NextStep::Redirect(_)) => return next,
+            Err(next) => refusal = Some(next),
+        }
+    }
+    refusal.unwrap_or_else(|| listed(request, location))
+}
+
+/// The paths that an index of a directory may have.
+fn candidates(
+    request: &Request,
+    answer: &Answer,
+    location: &CompiledLocation,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Vec<Vec<u8>> {
+    let path = |name: &[u8]| match name.first() {
+        Some(b'/') => name.to_vec(),
+        _ => [&request.uri[..], name].concat(),
+    };
+    if let Some(names) = index_names(request, location) {
+        return names.iter().map(|name| path(name)).collect();
+    }
+    let scope = VariableScope::new(request, answer, site, ctx);
+    let expanded = location.settings.index.iter().map(|template| {
+        let mut name = Vec::new();
+        scope.expand(template, &mut name);
+        path(&name)
+    });
+    expanded.collect()
+}
+
+impl HtaccessRequest<'_> {
+    /// What files say about a path that is not there.
+    fn judge_name(&mut self, uri: Vec<u8>, site: &Site, ctx: &mut StepCtx<'_>) -> Decided<()> {
+        let Some(held) = self.request.htaccess.clone() else { return Ok(()) };
+        let mut ruling = held.of_missing_index();
+        let directory = std::mem::replace(&mut self.request.uri, uri);
+        let judged = self.judge_looked_for(&mut ruling, site, ctx);
+        self.request.uri = directory;
+        if let Some(held) = self.request.htaccess.as_mut().filter(|_| !ruling.varies.is_empty()) {
+            let varies = &mut Rc::make_mut(held).varies;
+            ruling.varies.retain(|name| !varies.contains(name));
+            varies.append(&mut ruling.varies);
+        }
+        judged
+    }
+
+    fn judge_looked_for(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<()> {
+        let target = self.find_places(ruling, site, ctx)?;
+        let Some(held) = ruling.places.clone() else { return Ok(()) };
+        self.let_in(ruling, &target, site, ctx)?;
+        let held = ruling.places.clone().unwrap_or(held);
+        let applied = held.applied();
+        if applied.rewrites(&target.file) {
+            let location = site.location(self.request.location);
+            let by_location = DirOptions::new(location.settings.autoindex.on);
+            let follows = |it: &Applied<'_>| it.options(by_location).follows_own();
+            if !follows(&applied) || applied.heeded(false).is_some_and(|it| !follows(&it)) {
+                return Err(NextStep::Fail(403));
+            }
+            let outcome = self.rewrite_once(ruling, &target, site, ctx)?;
+            // What it is rewritten to does not count.
+            if matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..))
+                && let Some(next) = self.follow_pass(ruling, &target, &applied, outcome, site, ctx)
+            {
+                return Err(next);
+            }
+        }
+        let args = self.request.args.clone();
+        match self.redirected(&applied, args.as_deref(), site, ctx) {
+            Some(next) => Err(next.unwrap_or_else(|next| next)),
+            None => Ok(()),
+        }
+    }
+}
