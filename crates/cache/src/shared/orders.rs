@@ -60,7 +60,7 @@ type Reply = Box<dyn FnOnce(SharedAnswer) + Send>;
 /// A miss that other nodes may have an object for.
 pub struct SharedQuestion {
     /// There until the question is answered.
-    parts: Option<(FillPermit, Reply)>,
+    parts: Option<Box<(FillPermit, Reply)>>,
     namespace: Box<[u8]>,
     key: u128,
     base: Option<u128>,
@@ -124,14 +124,15 @@ impl SharedQuestion {
         cluster: &[u8],
         now_ms: u64,
     ) -> Result<(), (Self, SharedUnfit)> {
-        let Some((permit, reply)) = self.parts.take() else { return Ok(()) };
+        let Some(parts) = self.parts.take() else { return Ok(()) };
+        let (permit, reply) = *parts;
         let store = Arc::clone(&permit.store);
         let figures = &store.sharing.figures;
         let read = match self.judge(&permit, bytes, cluster, now_ms) {
             Ok(read) => read,
             Err(unfit) => {
                 figures.unfit.fetch_add(1, Ordering::Relaxed);
-                self.parts = Some((permit, reply));
+                self.parts = Some(Box::new((permit, reply)));
                 return Err((self, unfit));
             }
         };
@@ -184,16 +185,17 @@ impl SharedQuestion {
 
     /// Nothing is there. With a token this node fetches it for all.
     pub fn give_back(mut self, token: Option<Box<[u8]>>) {
-        if let (Some((permit, _)), Some(token)) = (&mut self.parts, token) {
-            let (store, key) = (Arc::clone(&permit.store), self.key);
-            permit.lease = Some(SharedLease { store, key, token });
+        if let (Some(parts), Some(token)) = (&mut self.parts, token) {
+            let (store, key) = (Arc::clone(&parts.0.store), self.key);
+            parts.0.lease = Some(SharedLease { store, key, token });
         }
     }
 }
 
 impl Drop for SharedQuestion {
     fn drop(&mut self) {
-        if let Some((permit, reply)) = self.parts.take() {
+        if let Some(parts) = self.parts.take() {
+            let (permit, reply) = *parts;
             reply(SharedAnswer::Absent(Box::new(permit)));
         }
     }
@@ -267,7 +269,7 @@ impl FillPermit {
         let of = |vary: &[u8]| file_hash(name, key.url(), vary, b"");
         let base = (!key.vary().is_empty()).then(|| of(b""));
         let (hash, namespace) = (of(key.vary()), Box::from(name));
-        let parts = Some((self, Box::new(reply) as Reply));
+        let parts = Some(Box::new((self, Box::new(reply) as Reply)));
         store.sharing.figures.asked.fetch_add(1, Ordering::Relaxed);
         store.sharing.push(SharedOrder::Ask(SharedQuestion { parts, namespace, key: hash, base }));
     }
