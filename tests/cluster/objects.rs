@@ -11,6 +11,9 @@ use crate::explain::ask;
 const SHARE: &str = "objects public; objects_timeout 20s;";
 const PUBLIC: &str = "X-LiteSpeed-Cache-Control: public,max-age=3600";
 
+/// What is done to the record of a key.
+type Change<'a> = &'a dyn Fn(&str);
+
 /// Nodes with one application and one Valkey.
 struct Fleet {
     valkey: Valkey,
@@ -281,11 +284,11 @@ fn a_valkey_that_hangs_costs_a_few_misses_their_wait_and_then_nothing() {
 fn records_that_are_not_ours_are_misses() {
     let fleet = Fleet::start(2, SHARE);
     let other = fleet.fill(0, "/other", PAGE);
-    let changes: [(&str, &dyn Fn(&str)); 8] = [
+    let changes: [(&str, Change<'_>); 8] = [
         ("empty", &|key| drop(fleet.valkey.cli(&["set", key, ""]).succeeded())),
         ("rubbish", &|key| drop(fleet.valkey.cli(&["set", key, "rubbish"]).succeeded())),
         ("of another page", &|key| {
-            drop(fleet.valkey.cli(&["copy", &other, key, "replace"]).succeeded())
+            drop(fleet.valkey.cli(&["copy", &other, key, "replace"]).succeeded());
         }),
         ("truncated", &|key| {
             let script = "local v = redis.call('get', KEYS[1])
@@ -293,7 +296,7 @@ fn records_that_are_not_ours_are_misses() {
             drop(fleet.valkey.cli(&["eval", script, "1", key]).succeeded());
         }),
         ("of another version", &|key| {
-            drop(fleet.valkey.cli(&["setrange", key, "7", "2"]).succeeded())
+            drop(fleet.valkey.cli(&["setrange", key, "7", "2"]).succeeded());
         }),
         ("damaged", &|key| drop(fleet.valkey.cli(&["setrange", key, "150", "zzz"]).succeeded())),
         ("a list", &|key| {
