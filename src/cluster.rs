@@ -7,6 +7,7 @@
 //! while purges go on being kept in the store's outbox.
 
 mod node;
+mod objects;
 mod report;
 mod session;
 mod setup;
@@ -17,7 +18,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bolide_cache::Store;
-use bolide_conf::model::{Config, LogLevel};
+use bolide_conf::model::{Config, LogLevel, SharedObjects};
+use bolide_engine::metrics::SharedObjectFigures;
 use tokio::sync::mpsc;
 
 use crate::account::PurgeAccount;
@@ -53,6 +55,7 @@ struct State {
 #[derive(Debug)]
 struct Running {
     setup: Arc<ClusterSetup>,
+    store: Arc<Store>,
     mail: mpsc::Sender<ClusterMail>,
     thread: JoinHandle<()>,
 }
@@ -126,11 +129,18 @@ impl ClusterThread {
             running.thread
         });
         let Some((setup, store)) = wanted else {
-            store.into_iter().for_each(|store| store.outbox().close());
+            store.into_iter().for_each(|store| {
+                store.outbox().close();
+                store.sharing().close();
+            });
             *lock(&self.0.status) = ClusterStatus::default();
             return;
         };
         store.outbox().open(setup.conf.purge_queue as usize);
+        match setup.conf.objects {
+            SharedObjects::Off => store.sharing().close(),
+            SharedObjects::Public => store.sharing().open(setup.conf.objects_max_size),
+        }
         let timeout = setup.conf.reply_timeout;
         self.start(setup, store, account.cloned(), before);
         let has_pages = store.disk().trees().iter().any(|tree| !tree.is_off());
@@ -152,6 +162,7 @@ impl ClusterThread {
         *lock(&self.0.status) = ClusterStatus::new(&setup);
         let (shared, own) = (self.0.clone(), mail.clone());
         let (of_thread, store) = (setup.clone(), store.clone());
+        let own_store = store.clone();
         let body = move || {
             // Two that take purges would leave gaps in the numbers of both.
             let _panicked = before.map(JoinHandle::join);
@@ -159,7 +170,9 @@ impl ClusterThread {
         };
         let mut state = lock(&self.0.state);
         match std::thread::Builder::new().name("cluster".to_owned()).spawn(body) {
-            Ok(thread) => state.running = Some(Running { setup, mail, thread }),
+            Ok(thread) => {
+                state.running = Some(Running { setup, store: own_store, mail, thread });
+            }
             Err(error) => {
                 let text = format!("cluster: cannot start a thread: {error}");
                 state.log.iter().for_each(|log| log.write(LogLevel::Alert, &text));
@@ -186,6 +199,19 @@ impl ClusterThread {
     }
 }
 
+fn objects(store: &Arc<Store>) -> SharedObjectFigures {
+    let sharing = store.sharing();
+    let counts = sharing.counts();
+    SharedObjectFigures {
+        is_answering: sharing.is_answering(),
+        asked: counts.asked,
+        taken: counts.taken,
+        unfit: counts.unfit,
+        offered: counts.offered,
+        late: counts.late,
+    }
+}
+
 /// Where commands ask about the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterDesk(Arc<Shared>);
@@ -196,8 +222,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 impl ClusterDesk {
     /// What is known of this node; `None` without a cluster.
     pub(crate) fn status(&self) -> Option<ClusterStatus> {
+        let store = lock(&self.0.state).running.as_ref().map(|running| running.store.clone());
         let status = lock(&self.0.status);
-        status.is_on().then(|| status.clone())
+        let objects = store.as_ref().filter(|store| store.sharing().is_open()).map(objects);
+        status.is_on().then(|| ClusterStatus { objects, ..status.clone() })
     }
 
     /// What all nodes have left of themselves.

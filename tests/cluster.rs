@@ -3,6 +3,8 @@
 
 mod amiss;
 mod histories;
+mod invented;
+mod objects;
 mod ways;
 
 use bolide_testkit::server::{Home, TYPES, prelude};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bolide_cache::Store;
 use bolide_cluster::EntryId;
 use bolide_engine::explain::Json;
+use bolide_engine::metrics::SharedObjectFigures;
 
 use super::line_protocol::Words;
 use super::tell::{count, seconds};
@@ -45,6 +46,14 @@ pub(super) fn tell_status(desk: &AdminDesk, words: &Words) -> Told {
         count(status.received, "purge"),
         status.losses,
     );
+    if let Some(of) = status.objects {
+        let state = if of.is_answering { "" } else { "; Valkey is not asked now" };
+        let _ = writeln!(
+            out,
+            "objects    {} taken of {} asked for, {} unfit, {} late, {} offered{state}",
+            of.taken, of.asked, of.unfit, of.late, of.offered
+        );
+    }
     for (name, text) in [("last loss", &status.last_loss), ("last fault", &status.last_fault)] {
         if let Some(text) = text {
             let _ = writeln!(out, "{name:<10} {text}");
@@ -71,8 +80,20 @@ fn json(status: &ClusterStatus) -> Json {
         ("overflows", Json::number(status.overflows)),
         ("received", Json::number(status.received)),
         ("losses", Json::number(status.losses)),
+        ("objects", status.objects.map_or(Json::Null, objects)),
         ("last_loss", text(&status.last_loss)),
         ("last_fault", text(&status.last_fault)),
+    ])
+}
+
+fn objects(of: SharedObjectFigures) -> Json {
+    Json::Object(vec![
+        ("answering", Json::Bool(of.is_answering)),
+        ("asked", Json::number(of.asked)),
+        ("taken", Json::number(of.taken)),
+        ("unfit", Json::number(of.unfit)),
+        ("offered", Json::number(of.offered)),
+        ("late", Json::number(of.late)),
     ])
 }
 

@@ -40,8 +40,8 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
             }
             hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
             // Other nodes have other pages, and a prefix of a path is none of a key.
-            store.tell_nodes(space.id, b"", DiskPurgeTarget::All, how);
-            store.tell_nodes(space.id, b"", DiskPurgeTarget::Private, how);
+            store.nodes().tell(space.id, b"", DiskPurgeTarget::All, how);
+            store.nodes().tell(space.id, b"", DiskPurgeTarget::Private, how);
         }
     }
     for url in words.all("url") {
@@ -88,7 +88,7 @@ fn purge_url(
         return Err(format!("{} is stored in another space", told.request));
     };
     // Sessions of visitors of other nodes are not known here.
-    desk.store()?.tell_nodes(space.id, b"", DiskPurgeTarget::Private, how);
+    desk.store()?.nodes().tell(space.id, b"", DiskPurgeTarget::Private, how);
     purge_where(desk.store()?, space, how, Some(&key.url), |other| other == key.url)
 }
 

@@ -7,12 +7,13 @@ mod joining;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
 use bolide_base::Instant;
-use bolide_cache::Store;
-use bolide_cluster::{ClusterMachine, EntryOutcome, Peer};
+use bolide_cache::{Store, StreamPlace};
+use bolide_cluster::{ClusterMachine, EntryId, EntryOutcome, Peer};
 use bolide_conf::model::LogLevel;
 use bolide_io::epoll::Epoll;
 use bolide_valkey::{Connector, StreamEntry, ValkeyFault, ValkeyFaultKind};
@@ -46,6 +47,7 @@ enum Topic {
     Joining,
     Connected,
     Loss,
+    Objects,
     Elsewhere,
     NoSpace,
     Overflow,
@@ -91,6 +93,12 @@ struct Node {
     /// ends before, its successor finds out again what is to be told.
     owes: Option<u64>,
     told: Vec<(Topic, Instant)>,
+    /// Purges of earlier processes of this node may be missing before this entry.
+    fence: EntryId,
+    /// The purges of the past are to be read, for shared objects.
+    has_past: bool,
+    /// Leases of this process so far.
+    leases: Arc<AtomicU64>,
 }
 
 /// Carries purges until told to end.
@@ -142,10 +150,18 @@ pub(super) fn run(
         overflows,
         owes: None,
         told: Vec::new(),
+        fence: EntryId::ZERO,
+        has_past: false,
+        leases: Arc::default(),
         setup,
         store,
     };
     runtime.block_on(node.live());
+}
+
+/// An id, as the store has it.
+const fn place(id: EntryId) -> StreamPlace {
+    StreamPlace { ms: id.ms, number: id.number }
 }
 
 fn say(shared: &Shared, level: LogLevel, text: &str) {
@@ -174,7 +190,10 @@ impl Node {
             }
             match self.life {
                 Life::Going => {}
-                Life::Ending => return self.leave(),
+                Life::Ending => {
+                    self.say_farewell().await;
+                    return self.leave();
+                }
                 Life::Replaced => return self.hand_over(),
             }
             // A connection that ends at once is no better than none.
@@ -306,6 +325,11 @@ impl Node {
                     self.acknowledge();
                 }
             }
+            Report::Objects(fault) => {
+                let text = format!("cluster: objects are not shared: {fault}");
+                self.tell(Topic::Objects, LogLevel::Error, &text);
+                lock(&self.shared.status).last_fault = Some(fault.text);
+            }
             Report::Beat(server_ms) => self.beat(server_ms),
         }
     }
@@ -316,9 +340,10 @@ impl Node {
         let store = &self.store;
         let (mut is_elsewhere, mut lacks) = (false, None);
         for entry in entries {
+            let (before, had) = (store.generation(), self.machine.confirmed());
             let received = self.machine.receive(entry.id, entry.bytes.as_deref(), |order| {
                 done += 1;
-                if !store.repeat_from_cluster(order) {
+                if !store.nodes().repeat(order) {
                     lacks =
                         Some(String::from_utf8_lossy(order.namespace).escape_debug().to_string());
                 }
@@ -327,6 +352,11 @@ impl Node {
                 EntryOutcome::Good | EntryOutcome::Known => {}
                 EntryOutcome::Elsewhere => is_elsewhere = true,
                 EntryOutcome::Lost(loss) => lost = Some(loss),
+            }
+            if received != EntryOutcome::Known {
+                let confirmed = self.machine.confirmed();
+                let before = (confirmed == had).then_some(before);
+                store.nodes().note_entry(place(entry.id), before, confirmed);
             }
         }
         if let Some(loss) = lost {
@@ -381,7 +411,8 @@ impl Node {
             return;
         }
         self.is_acknowledging = true;
-        let peer = Peer { life: self.machine.life(), position, seen_ms: self.server_ms };
+        let (life, seen_ms, fence) = (self.machine.life(), self.server_ms, self.fence);
+        let peer = Peer { life, position, seen_ms, fence };
         session.acknowledge(self.setup.node.clone(), peer.line());
     }
 

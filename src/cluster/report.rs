@@ -3,6 +3,7 @@
 use bolide_cache::TagPurge;
 use bolide_cache::disk::DiskPurgeTarget;
 use bolide_cluster::{EntryId, PurgeRecord};
+use bolide_engine::metrics::SharedObjectFigures;
 
 use super::setup::ClusterSetup;
 
@@ -32,6 +33,8 @@ pub(crate) struct ClusterStatus {
     pub(crate) last_loss: Option<String>,
     /// Why there is no connection, or what was last amiss.
     pub(crate) last_fault: Option<String>,
+    /// Objects; none if they are not shared.
+    pub(crate) objects: Option<SharedObjectFigures>,
     /// How often it was tried to connect.
     pub(crate) attempts: u64,
 }

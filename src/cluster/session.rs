@@ -9,13 +9,17 @@ use bolide_cluster::{EntryId, StreamFacts};
 use bolide_valkey::{Line, StreamEntry, StreamState, ValkeyFault, ValkeyFaultKind};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::ClusterMail;
+use super::objects::Carrier;
 
 /// LIMIT: entries that are read at once.
 const READ_MAX: usize = 16;
 /// How long Valkey is waited for before it is looked whether the position is still good.
 const WAIT: Duration = Duration::from_secs(1);
+/// How long it is rested when there was nothing behind the position although Valkey did not wait.
+const HASTE: Duration = Duration::from_millis(100);
 /// How often a node says that it is there.
 const BEAT: Duration = Duration::from_secs(1);
 
@@ -34,6 +38,8 @@ pub(super) enum Report {
     Acknowledged,
     /// What time it is by Valkey's clock.
     Beat(u64),
+    /// Objects are not shared as they should be, for this reason.
+    Objects(ValkeyFault),
     /// The connection is of no use any more.
     Broken(ValkeyFault),
 }
@@ -115,6 +121,11 @@ impl Session {
         });
     }
 
+    /// Carries shared objects.
+    pub(super) fn carry(&mut self, carrier: Carrier) {
+        self.run(carrier.carry());
+    }
+
     /// Adds an entry.
     pub(super) fn add(&mut self, record: Vec<u8>, keep: u64) {
         let line = self.line.clone();
@@ -161,6 +172,7 @@ struct Reader {
 impl Reader {
     /// Reads until the position is not good any more.
     async fn read(self, mut position: EntryId) -> Result<Option<Report>, ValkeyFault> {
+        let mut is_hasty = false;
         loop {
             // The entry at the position comes first, as the evidence that nothing is missing.
             let mut entries = self.line.read(position, READ_MAX + 1).await?;
@@ -173,13 +185,21 @@ impl Reader {
             }
             entries.remove(0);
             let last = entries.last().map(|last| last.id);
+            if last.is_none() && is_hasty {
+                tokio::time::sleep(HASTE).await;
+            }
             let report = last.map_or(Report::CaughtUp, |_| Report::News(entries));
             if self.mail.send(ClusterMail::Session(self.number, report)).await.is_err() {
                 return Ok(None);
             }
             match last {
-                Some(last) => position = last,
-                None => self.waiter.wait(position, WAIT).await?,
+                Some(last) => (position, is_hasty) = (last, false),
+                None => {
+                    let start = Instant::now();
+                    self.waiter.wait(position, WAIT).await?;
+                    // One that answers at once without news would keep this thread busy.
+                    is_hasty = start.elapsed() < HASTE;
+                }
             }
         }
     }

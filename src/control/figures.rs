@@ -117,6 +117,7 @@ impl ControlThread<'_> {
             received: status.received,
             waiting: status.waiting,
             losses: status.losses,
+            objects: status.objects,
         });
         look(&mut found);
         let mut figures = self.shared.figures.process();

@@ -14,7 +14,7 @@ pub mod format;
 mod index;
 pub mod journal;
 mod name;
-mod purges;
+pub(crate) mod purges;
 mod tree;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -323,10 +323,10 @@ impl Namespaces {
 }
 
 /// Repeats a purge, and records it as a repetition. Returns whether there is such a namespace.
-pub(crate) fn repeat_in_namespace(store: &Store, order: &DiskPurge<'_>) -> bool {
+pub(crate) fn repeat_in_namespace(store: &Store, order: &DiskPurge<'_>, echo: Echo) -> bool {
     let Some(namespace) = store.namespaces.known(order.namespace) else { return false };
     let scope = SessionKey::new(order.session).map_or(TagScope::Public, TagScope::Session);
-    store.carry_out(namespace, scope, order.target, order.how, Echo::Again);
+    store.carry_out(namespace, scope, order.target, order.how, echo);
     true
 }
 
@@ -371,9 +371,7 @@ impl Store {
             TagScope::Public => &b""[..],
             TagScope::Session(session) => session.text(),
         };
-        if echo == Echo::First {
-            self.tell_nodes(namespace, session, target, how);
-        }
+        self.nodes().note(namespace, session, (target, how), echo, sequence);
         // Set before the tree is read: a tree that is assigned later finds it.
         self.disk.has_purged.store(true, Ordering::Release);
         let Some((tree, name)) = self.namespaces.tree_of(namespace) else {
@@ -413,7 +411,7 @@ impl Store {
         if order.target == DiskPurgeTarget::Everything {
             return self.repeat_everything(tree);
         }
-        repeat_in_namespace(self, order);
+        repeat_in_namespace(self, order, Echo::Again);
     }
 
     /// Purges everything in a tree, as one purge in the journal.
@@ -422,6 +420,7 @@ impl Store {
         self.tags.purge_by(|sequence| {
             let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
             self.disk.note_purge(tree, &order, Echo::Again);
+            self.nodes().note_again(&order);
             0
         });
         for namespace in self.namespaces.all() {
@@ -493,6 +492,7 @@ impl FillPermit {
             self.store.restore_vary(&self.key(), &names);
             return self.abandon(crate::AbandonReason::Gone);
         }
+        self.store.counters.recalled.fetch_add(1, Ordering::Relaxed);
         self.restore_content(record, verdict, body, &unpack_tags(record.tags))
     }
 }

@@ -67,6 +67,7 @@ pub mod rules;
 mod segments;
 mod sessions;
 mod shard;
+mod shared;
 mod sharing;
 mod stats;
 mod store;
@@ -85,6 +86,11 @@ pub use object::{ESI_MARK, Object, ObjectHead, ObjectKind, ObjectVariant, Outsid
 pub use outbox::{OutboxBatch, OutboxCounts, PurgeOutbox};
 pub use peek::Tagged;
 pub use permit::{AbandonReason, Committed, FillPermit, Moved};
+pub use shared::{
+    SharedAnswer, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit, Sharing,
+    SharingCount, SharingCounts, StreamPlace,
+};
+pub use sharing::Nodes;
 pub use stats::{NamespaceStats, StoreStats};
 pub use store::{Freshness, Lookup, Store, StoreLimits};
 pub use store_index::StoreIndex;

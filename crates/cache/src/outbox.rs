@@ -88,17 +88,18 @@ impl PurgeOutbox {
     }
 
     /// Keeps a purge, and gives it the next number. The caller holds the lock that orders purges.
-    pub(crate) fn push(&self, order: &DiskPurge<'_>) {
-        let waker = {
+    pub(crate) fn push(&self, order: &DiskPurge<'_>) -> u64 {
+        let (number, waker) = {
             let mut state = lock(&self.state);
             let unix_ms = self.unix_ms.load(Ordering::Relaxed);
             state.push(order, unix_ms);
             if state.waiting.len() > state.max || state.bytes > BYTES_MAX {
                 state.collapse(unix_ms);
             }
-            state.waker.take()
+            (state.last, state.waker.take())
         };
         waker.into_iter().for_each(Waker::wake);
+        number
     }
 
     /// Keeps a purge of all objects of all nodes, which takes the place of those that wait.

@@ -14,6 +14,7 @@ use crate::fills::Rival;
 use crate::growing::{Follower, GrowingObject, Waited, Waiter, Wakes};
 use crate::key::CacheKey;
 use crate::object::{Object, ObjectHead, ObjectParts, pack_head};
+use crate::shared::{SharedLease, offer};
 use crate::store::Store;
 use crate::tags::{TagVerdict, Tags, lock};
 
@@ -88,11 +89,13 @@ pub struct FillPermit {
     overflown: bool,
     /// See [`Self::pass_on`].
     passes_on: bool,
+    /// Other nodes wait for this fill.
+    pub(crate) lease: Option<SharedLease>,
 }
 
 impl FillPermit {
     pub(crate) const fn new(store: Arc<Store>, growing: Arc<GrowingObject>) -> Self {
-        Self { store, growing, spent: false, overflown: false, passes_on: false }
+        Self { store, growing, spent: false, overflown: false, passes_on: false, lease: None }
     }
 
     /// A follower of this fill, for the exchange with the permit.
@@ -154,6 +157,7 @@ impl FillPermit {
     pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
         if !self.passes_on {
             self.passes_on = true;
+            self.lease = None;
             if let Some(until_ms) = until_ms {
                 self.store.remember_pass(&self.growing.key.key(), until_ms);
             }
@@ -184,7 +188,7 @@ impl FillPermit {
         if ids.is_none() || tags.is_overflown() {
             self.overflown = true;
         }
-        if self.store.namespaces.has_disk_tree(namespace) {
+        if self.store.namespaces.has_disk_tree(namespace) || self.store.sharing.is_open() {
             let _ = self.growing.packed_tags.set(pack_tags(tags).into());
         }
         if self.growing.tags.set(ids.unwrap_or_default()).is_err() {
@@ -236,12 +240,18 @@ impl FillPermit {
             "a stored body has its declared length"
         );
         let object = self.keep_as(head, self.growing.body())?;
-        let tags = self.growing.packed_tags.get().cloned().unwrap_or_default();
-        self.store.spill(&object, self.growing.generation, tags);
+        let tags = self.growing.packed_tags.get();
+        self.store.spill(&object, self.growing.generation, tags.cloned().unwrap_or_default());
+        // Without its tags, purges would miss it.
+        if let Some(tags) = tags {
+            let lease = self.lease.take();
+            offer(&self.store, &object, self.growing.generation, tags.clone(), lease);
+        }
         Some(object)
     }
 
-    /// Inserts an object from disk, unless a purge has hit it since the permit was granted.
+    /// Inserts an object from disk or of another node, unless a purge has hit it since the permit
+    /// was granted.
     pub(crate) fn restore_content(
         mut self,
         record: &Record<'_>,
@@ -265,7 +275,6 @@ impl FillPermit {
                 body: vec![body],
             }));
             self.store.put_fill(&object, &self.growing);
-            self.store.counters.recalled.fetch_add(1, Ordering::Relaxed);
         } else {
             self.release_tags();
         }
@@ -376,9 +385,10 @@ impl FillPermit {
         debug_assert!(self.growing.head().is_none(), "a fill moves before it begins");
         let store = Arc::clone(&self.store);
         let _floor_waits = lock(&store.moves);
-        let permit = self.store.regrant(key, self.growing.generation, rival);
+        let mut permit = self.store.regrant(key, self.growing.generation, rival);
         // A purge of the URL marks fills, not tags. From here on a purge marks both.
-        if let Some(permit) = &permit {
+        if let Some(permit) = &mut permit {
+            permit.lease = self.lease.take();
             self.growing.asked().into_iter().for_each(|at| permit.note_asked(at));
             if self.growing.is_doomed() {
                 permit.growing.doom();

@@ -3,43 +3,133 @@
 use crate::disk::journal::Echo;
 use crate::disk::{DiskPurge, DiskPurgeTarget, repeat_in_namespace};
 use crate::key::NamespaceId;
+use crate::shared::StreamPlace;
 use crate::store::Store;
 use crate::tags::{TagPurge, TagScope};
 
-impl Store {
-    /// Has other nodes carry out a purge, if there are any; here all stays. What is purged here as
-    /// well is told under the lock that orders purges.
-    pub fn tell_nodes(
-        &self,
-        namespace: NamespaceId,
-        session: &[u8],
-        target: DiskPurgeTarget<'_>,
-        how: TagPurge,
-    ) {
-        if self.outbox.is_open()
-            && let Some(namespace) = self.namespaces.name(namespace)
-        {
-            self.outbox.push(&DiskPurge { namespace, session, target, how, sequence: 0 });
-        }
-    }
+/// A store, as one node of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Nodes<'a>(&'a Store);
 
-    /// Repeats a purge of another node. It is not sent again. Returns whether this node has the
-    /// namespace.
-    pub fn repeat_from_cluster(&self, order: &DiskPurge<'_>) -> bool {
-        match order.target {
-            DiskPurgeTarget::Everything => {
-                self.drop_everything();
-                true
-            }
-            _ => repeat_in_namespace(self, order),
-        }
+impl Store {
+    /// What it has to do with other nodes.
+    #[must_use]
+    pub const fn nodes(&self) -> Nodes<'_> {
+        Nodes(self)
     }
 
     /// Purges all objects of this node, in memory and on disk: purges of others are unknown.
     pub fn drop_everything(&self) {
         let (scope, target) = (TagScope::Public, DiskPurgeTarget::Everything);
         for namespace in self.namespaces.all() {
-            self.carry_out(namespace, scope, target, TagPurge::Dead, Echo::Again);
+            self.carry_out(namespace, scope, target, TagPurge::Dead, Echo::OfNode);
+        }
+    }
+}
+
+impl Nodes<'_> {
+    /// Has other nodes carry out a purge, if there are any; what is here stays, but what they share
+    /// is not taken.
+    pub fn tell(
+        self,
+        namespace: NamespaceId,
+        session: &[u8],
+        target: DiskPurgeTarget<'_>,
+        how: TagPurge,
+    ) {
+        if self.0.outbox.is_open() {
+            let what = (target, how);
+            self.0.tags.purge_by(|sequence| {
+                self.note(namespace, session, what, Echo::First, sequence);
+                0
+            });
+        }
+    }
+
+    /// Notes a purge for other nodes, and for what they share. The caller holds the lock that
+    /// numbers purges.
+    pub(crate) fn note(
+        self,
+        namespace: NamespaceId,
+        session: &[u8],
+        (target, how): (DiskPurgeTarget<'_>, TagPurge),
+        echo: Echo,
+        sequence: u64,
+    ) {
+        let Store { outbox, sharing, namespaces, .. } = self.0;
+        if !outbox.is_open() {
+            return;
+        }
+        let Some(namespace) = namespaces.name(namespace) else { return };
+        debug_assert!(sequence > 0, "purges are numbered from one");
+        let order = DiskPurge { namespace, session, target, how, sequence };
+        match echo {
+            Echo::First if sharing.is_open() => {
+                // Its entry does not come back before it is noted.
+                sharing.note_purge(&order, || Some(outbox.push(&order)));
+            }
+            Echo::First => {
+                let _number = outbox.push(&order);
+            }
+            Echo::Again => self.note_again(&order),
+            Echo::OfNode if sharing.is_open() => sharing.note_purge(&order, || None),
+            Echo::OfNode => {}
+        }
+    }
+
+    /// Notes a purge of another process with the same disk, for what nodes share. That process
+    /// tells others; when they hear of it is not known here, so that it counts until the next purge
+    /// of this node has come back.
+    pub(crate) fn note_again(self, order: &DiskPurge<'_>) {
+        if self.0.sharing.is_open() {
+            self.0.sharing.note_purge(order, || Some(self.0.outbox.counts().last + 1));
+        }
+    }
+
+    /// The purges of an entry of the stream are carried out. One of another node came when the last
+    /// purge had the number `before`; purges of this node up to `confirmed` have come back.
+    pub fn note_entry(self, place: StreamPlace, before: Option<u64>, confirmed: u64) {
+        let Store { sharing, tags, .. } = self.0;
+        if !sharing.is_open() {
+            return;
+        }
+        if before == Some(tags.generation()) {
+            // Fills from before it have a smaller number than those that come.
+            tags.purge_by(|_| 0);
+        }
+        let now = tags.generation();
+        debug_assert!(before.is_none_or(|before| before < now), "numbers only grow");
+        sharing.note_entry(place, (before, now), confirmed);
+    }
+
+    /// A purge without effect here, as this process or its namespace came later: objects of other
+    /// nodes are judged by it.
+    pub fn note_past_purge(self, order: &DiskPurge<'_>) {
+        let Store { sharing, tags, .. } = self.0;
+        if sharing.is_open() {
+            tags.purge_by(|sequence| {
+                sharing.note_purge(&DiskPurge { sequence, ..*order }, || None);
+                0
+            });
+        }
+    }
+
+    /// Repeats a purge of another node. It is not sent again. Returns whether this node has the
+    /// namespace.
+    pub fn repeat(self, order: &DiskPurge<'_>) -> bool {
+        match order.target {
+            DiskPurgeTarget::Everything => {
+                self.0.drop_everything();
+                true
+            }
+            _ => {
+                let is_here = repeat_in_namespace(self.0, order, Echo::OfNode);
+                if !is_here {
+                    // The namespace may come, and others share its objects.
+                    self.note_past_purge(order);
+                }
+                is_here
+            }
         }
     }
 }
@@ -67,11 +157,11 @@ mod tests {
         let (session, target) = (&b""[..], DiskPurgeTarget::Tag(b"tag"));
         let order =
             |namespace| DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence: 1 };
-        assert!(store.repeat_from_cluster(&order(b"page:a")));
-        assert!(!store.repeat_from_cluster(&order(b"page:b")), "this node has no such part");
+        assert!(store.nodes().repeat(&order(b"page:a")));
+        assert!(!store.nodes().repeat(&order(b"page:b")), "this node has no such part");
         store.drop_everything();
         assert_eq!(waiting(), 5);
-        store.tell_nodes(site, b"", DiskPurgeTarget::Private, TagPurge::Dead);
+        store.nodes().tell(site, b"", DiskPurgeTarget::Private, TagPurge::Dead);
         assert_eq!(waiting(), 6);
     }
 }

@@ -17,6 +17,7 @@ use crate::outbox::PurgeOutbox;
 use crate::permit::FillPermit;
 use crate::sessions::SessionCounts;
 use crate::shard::Shard;
+use crate::shared::{Sharing, offer};
 use crate::stats::{Counters, StoreStats};
 use crate::store_index::{SHARDS, StoreIndex};
 use crate::tags::{TagCount, TagTable, TagVerdict, lock};
@@ -91,6 +92,7 @@ pub struct Store {
     pub(crate) moves: Mutex<()>,
     pub(crate) disk: DiskTier,
     pub(crate) outbox: PurgeOutbox,
+    pub(crate) sharing: Sharing,
     /// How many objects have left the index.
     pub(crate) retired: AtomicU64,
     pub(crate) counters: Counters,
@@ -115,6 +117,7 @@ impl Store {
             moves: Mutex::default(),
             disk: DiskTier::default(),
             outbox: PurgeOutbox::default(),
+            sharing: Sharing::default(),
             retired: AtomicU64::new(0),
             counters: Counters::default(),
             rings: Mutex::default(),
@@ -155,6 +158,12 @@ impl Store {
     #[must_use]
     pub const fn outbox(&self) -> &PurgeOutbox {
         &self.outbox
+    }
+
+    /// What nodes of a cluster share.
+    #[must_use]
+    pub const fn sharing(&self) -> &Sharing {
+        &self.sharing
     }
 
     /// Creates the table of hits of one worker.
@@ -392,7 +401,7 @@ impl Store {
     /// Stores the `Vary` of a URL; `base` is its key without the values. The names are in lower
     /// case. False if they exceed the limit; then the response must not be stored.
     #[must_use]
-    pub fn remember_vary(&self, base: &CacheKey<'_>, names: &[&[u8]]) -> bool {
+    pub fn remember_vary(self: &Arc<Self>, base: &CacheKey<'_>, names: &[&[u8]]) -> bool {
         let size: usize = names.iter().map(|name| name.len() + 1).sum();
         if names.len() > VARY_NAMES_MAX || size > VARY_SIZE_MAX || base.text.len() > KEY_SIZE_MAX {
             return false;
@@ -402,6 +411,7 @@ impl Store {
         let marker = Arc::new(Object::vary_marker(*base, &joined, generation));
         self.put(&marker, base.url_hash);
         self.spill(&marker, generation, Box::default());
+        offer(self, &marker, generation, Box::default(), None);
         true
     }
 

@@ -15,6 +15,15 @@ pub struct EntryId {
 impl EntryId {
     /// Before every entry.
     pub const ZERO: Self = Self { ms: 0, number: 0 };
+
+    /// The least id behind it.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self.number.checked_add(1) {
+            Some(number) => Self { number, ..self },
+            None => Self { ms: self.ms.saturating_add(1), number: 0 },
+        }
+    }
 }
 
 impl fmt::Display for EntryId {

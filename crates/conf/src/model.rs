@@ -60,7 +60,7 @@ pub use cache::{
 pub use charset::{
     CharsetCodes, CharsetMap, Charsets, MapDirection, Utf8Step, Utf8Text, utf8_step,
 };
-pub use cluster::{ClusterAddress, ClusterConf, Secret};
+pub use cluster::{ClusterAddress, ClusterConf, Secret, SharedObjects};
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use console::ConsoleGuard;
 pub use derived::{Definition, Geo, MapConf, MapKey, SplitClients};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bolide_conf::model::{ClusterAddress, ClusterConf};
+use bolide_conf::model::{ClusterAddress, ClusterConf, SharedObjects};
 
 use crate::support::{messages, outcome};
 
@@ -32,6 +32,22 @@ fn a_block_has_all_it_says() {
         (Duration::from_millis(300), 300)
     );
     assert_eq!((made.purge_keep_count, made.purge_queue), (7, 9));
+}
+
+#[test]
+fn objects_are_shared_only_where_it_is_written() {
+    let made = read("cluster valkey://a { }");
+    assert_eq!(made.objects, SharedObjects::Off);
+    let [wait, lease] = [made.objects_timeout, made.objects_lease_time];
+    assert_eq!((wait, lease), (Duration::from_millis(2), Duration::from_secs(5)));
+    assert_eq!(made.objects_max_size, 1 << 20);
+    let made = read(
+        "cluster valkey://a { objects public; objects_timeout 7ms; objects_lease_time 9s; \
+         objects_max_size 3k; }",
+    );
+    assert_eq!((made.objects, made.objects_max_size), (SharedObjects::Public, 3 << 10));
+    let [wait, lease] = [made.objects_timeout, made.objects_lease_time];
+    assert_eq!((wait, lease), (Duration::from_millis(7), Duration::from_secs(9)));
 }
 
 #[test]
@@ -81,6 +97,11 @@ fn what_is_wrong_is_refused() {
             "[emerg] \"reply_timeout\", \"purge_keep_time\"",
         ),
         ("cluster valkey://a { purge_queue 0; }", "[emerg] \"reply_timeout\", \"purge_keep_time\""),
+        ("cluster valkey://a { objects private; }", "[emerg] private objects are not shared"),
+        ("cluster valkey://a { objects on; }", "[emerg] \"objects\" is \"off\" or \"public\""),
+        ("cluster valkey://a { objects_timeout 0; }", "[emerg] \"objects_timeout\" and"),
+        ("cluster valkey://a { objects_lease_time 0; }", "[emerg] \"objects_timeout\" and"),
+        ("cluster valkey://a { objects_max_size 17m; }", "[emerg] \"objects_timeout\" and"),
         ("cluster valkey://a { listen 80; }", "[emerg] \"listen\" directive is not"),
         ("server { cluster valkey://a { } }", "[emerg] \"cluster\" directive is not allowed here"),
         ("namespace a;", "[emerg] \"namespace\" directive is not allowed here"),

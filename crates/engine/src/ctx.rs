@@ -59,7 +59,7 @@ pub enum Wake {
     Filled,
     /// Something has become of a fragment that it waits for.
     Fragment,
-    /// What the disk had for `Effect::Recall`.
+    /// What the disk had for `Effect::Recall`, or other nodes for `Effect::AskNodes`.
     Recalled(Box<Recalled>),
     /// What came of `Effect::ChangeFiles`.
     FilesChanged(Box<FileOutcome>),
@@ -204,6 +204,8 @@ pub enum StepEffect {
     Refresh(Box<bolide_upstream::OriginRequest>, Box<Fill>),
     /// Look on disk for what this permit is about; wake with `Recalled`.
     Recall(Box<bolide_cache::FillPermit>),
+    /// Ask other nodes for what this permit is about; wake with `Recalled`, later or at once.
+    AskNodes(Box<bolide_cache::FillPermit>),
     /// Wake these with `Filled`, on whichever worker they are.
     News(bolide_cache::Wakes),
     /// Compress a kept answer for later: coding and level.

@@ -18,6 +18,6 @@ pub use exposition::{MetricFamily, MetricKind, MetricUnit};
 pub use gather::metrics_text;
 pub use process::{
     AcmeFigures, ClusterFigures, OrderFigures, PoolFigures, ProcessFigures, ReloadFigures,
-    SharedFigures,
+    SharedFigures, SharedObjectFigures,
 };
 pub use service::{EventCount, ServiceCounts};

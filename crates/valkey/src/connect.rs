@@ -55,6 +55,15 @@ impl Connector {
         Err(last)
     }
 
+    /// One more connection to the server of another one.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be reached, or it refuses.
+    pub async fn another(&self, like: &Line) -> Result<Line, ValkeyFault> {
+        self.line(like.place()).await
+    }
+
     async fn open_at(&self, place: &ValkeyPlace) -> Result<(Line, Line), ValkeyFault> {
         let mut place = match &self.settings.master {
             Some(name) => self.ask_sentinel(place, name).await?,

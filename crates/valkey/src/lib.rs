@@ -8,11 +8,13 @@
 mod connect;
 mod line;
 mod metered;
+mod objects;
 mod replies;
 mod settings;
 
 pub use connect::Connector;
 pub use line::{Line, StreamEntry, StreamState};
+pub use objects::{ObjectAsk, ObjectFound, ObjectOffer};
 pub use settings::{ValkeyPlace, ValkeySettings};
 
 use std::fmt;
@@ -32,6 +34,8 @@ pub enum ValkeyFaultKind {
     /// The server cannot be reached, is late, or says what it should not: another connection may
     /// be better.
     Broken,
+    /// It has not answered in time.
+    Late,
     /// A reply is too large.
     TooLarge,
     /// The server has no memory left for what it was sent.

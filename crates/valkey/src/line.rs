@@ -57,9 +57,12 @@ pub struct StreamState {
 
 /// Keys of a cluster. What is in braces decides on the slot: all of them have one.
 #[derive(Debug)]
-struct Keys {
+pub(crate) struct Keys {
     purges: String,
     nodes: String,
+    /// What keys of objects and leases begin with.
+    pub(crate) objects: String,
+    pub(crate) leases: String,
 }
 
 /// A connection to the server that keeps the stream.
@@ -68,8 +71,8 @@ pub struct Line {
     connection: MultiplexedConnection,
     driver: Arc<Driver>,
     place: Arc<ValkeyPlace>,
-    keys: Arc<Keys>,
-    timeout: Duration,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) timeout: Duration,
 }
 
 impl Line {
@@ -83,6 +86,8 @@ impl Line {
         let keys = Keys {
             purges: format!("bolide:{{{namespace}}}:purges"),
             nodes: format!("bolide:{{{namespace}}}:nodes"),
+            objects: format!("bolide:{{{namespace}}}:object:"),
+            leases: format!("bolide:{{{namespace}}}:lease:"),
         };
         Self {
             connection,
@@ -111,12 +116,14 @@ impl Line {
         }
     }
 
-    async fn ask(&self, command: &Cmd, timeout: Duration) -> Result<Value, ValkeyFault> {
+    pub(crate) async fn ask(&self, command: &Cmd, timeout: Duration) -> Result<Value, ValkeyFault> {
         let mut connection = self.connection.clone();
         let asked = command.query_async::<Value>(&mut connection);
         let asked = tokio::time::timeout(timeout, asked).await;
-        let asked =
-            asked.map_err(|_| ValkeyFault::broken(format!("{}: no answer in time", self.place)))?;
+        let asked = asked.map_err(|_| ValkeyFault {
+            kind: ValkeyFaultKind::Late,
+            text: format!("{}: no answer in time", self.place),
+        })?;
         asked.map_err(|error| match self.driver.overrun.has_happened() {
             true => ValkeyFault {
                 kind: ValkeyFaultKind::TooLarge,
@@ -135,7 +142,7 @@ impl Line {
         read(value).ok_or_else(|| self.strange())
     }
 
-    fn strange(&self) -> ValkeyFault {
+    pub(crate) fn strange(&self) -> ValkeyFault {
         ValkeyFault::broken(format!("{}: a reply is of another kind than it should be", self.place))
     }
 

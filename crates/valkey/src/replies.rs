@@ -4,6 +4,7 @@ use bolide_cluster::EntryId;
 use redis::Value;
 
 use crate::line::{StreamEntry, StreamState};
+use crate::objects::ObjectFound;
 use crate::settings::ValkeyPlace;
 
 /// The field of an entry that has its bytes.
@@ -84,6 +85,20 @@ pub(crate) fn number(value: &Value) -> Option<u64> {
     }
 }
 
+/// What the script that asks for an object returns.
+pub(crate) fn object(value: Value) -> Option<ObjectFound> {
+    let Value::Array(parts) = value else { return None };
+    let mut parts = parts.into_iter();
+    let found = match (number(&parts.next()?)?, parts.next()) {
+        (1, Some(Value::BulkString(bytes))) => ObjectFound::Bytes(bytes),
+        (2, None) => ObjectFound::Held,
+        (3, None) => ObjectFound::Leased,
+        (4, None) => ObjectFound::Alone,
+        _ => return None,
+    };
+    parts.next().is_none().then_some(found)
+}
+
 /// `TIME`, in milliseconds.
 pub(crate) fn time(value: &Value) -> Option<u64> {
     let [seconds, micros] = items(value)? else { return None };
@@ -112,7 +127,7 @@ mod tests {
     use bolide_cluster::EntryId;
     use redis::Value;
 
-    use super::{entries, id, place, state, time};
+    use super::{ObjectFound, entries, id, object, place, state, time};
 
     fn bulk(text: &str) -> Value {
         Value::BulkString(text.as_bytes().to_vec())
@@ -141,6 +156,25 @@ mod tests {
             Value::Array(vec![Value::Array(vec![bulk("1-0")])]),
         ] {
             assert_eq!(entries(wrong), None);
+        }
+    }
+
+    #[test]
+    fn answers_about_objects_are_read_strictly() {
+        let found = Value::Array(vec![Value::Int(1), bulk("x")]);
+        assert_eq!(object(found), Some(ObjectFound::Bytes(b"x".to_vec())));
+        assert_eq!(object(Value::Array(vec![Value::Int(2)])), Some(ObjectFound::Held));
+        for wrong in [
+            Value::Nil,
+            Value::Array(vec![]),
+            Value::Array(vec![Value::Int(1)]),
+            Value::Array(vec![Value::Int(1), Value::Int(1)]),
+            Value::Array(vec![Value::Int(2), bulk("x")]),
+            Value::Array(vec![Value::Int(1), bulk("x"), bulk("y")]),
+            Value::Array(vec![Value::Int(5)]),
+            Value::Array(vec![Value::Int(-1)]),
+        ] {
+            assert_eq!(object(wrong), None);
         }
     }
 

@@ -75,6 +75,7 @@ impl<I: Io> Requests<I> {
                 self.origins.begin_refresh(key, request, fill, &mut self.env, &mut self.exchanges);
             }
             StepEffect::Recall(permit) => return Some(self.env.recall(*permit)),
+            StepEffect::AskNodes(permit) => self.env.ask_nodes(*permit, key),
             StepEffect::News(wakes) => self.env.news.post(wakes),
             StepEffect::CompressObject(object, coding, level) => {
                 self.background.compress_object(object, VariantKey { coding, level });

@@ -50,6 +50,13 @@ pub enum Mail {
         /// What was done, or why not.
         outcome: Box<ConsoleOutcome>,
     },
+    /// What other nodes have for the exchange with this key.
+    Shared {
+        /// The exchange that waits for it.
+        exchange: u64,
+        /// It, or the permit to fetch it.
+        answer: Box<bolide_cache::SharedAnswer>,
+    },
     /// A place at an origin of the group with this number may be free for one of ours.
     Turn {
         /// Names the group in all configurations.
@@ -96,6 +103,7 @@ impl Mail {
             | Self::Finished(_)
             | Self::Tell(_)
             | Self::Commanded { .. }
+            | Self::Shared { .. }
             | Self::News { .. } => usize::MAX,
         }
     }

@@ -1,14 +1,17 @@
-//! Looks for kept answers on disk: what a turn reads of the files of a cache.
+//! Looks for kept answers on disk, and asks other nodes: what a turn reads of the files of a cache,
+//! and the mail that other nodes are asked by.
 
-use bolide_base::{ChainStamp, FileRef};
+use bolide_base::{ChainStamp, FileRef, SlabKey};
 use bolide_cache::disk::{DiskQuery, READ_MAX, Recall, Unfit};
-use bolide_cache::{FillPermit, Lookup, ObjectKind, TagVerdict};
+use bolide_cache::{FillPermit, Lookup, ObjectKind, SharedAnswer, TagVerdict};
 use bolide_engine::{Recalled, Wake};
 use bolide_io::{Io, OpenRequest, SymlinkRule};
 use bytes::Bytes;
 
 use crate::disk_lookup::read_head;
 use crate::env::WorkerEnv;
+use crate::exchange_table::ActiveExchange;
+use crate::mail::Mail;
 
 const ENOENT: i32 = 2;
 const ENOTDIR: i32 = 20;
@@ -86,6 +89,28 @@ impl<I: Io> WorkerEnv<I> {
             Lookup::Miss(permit)
         };
         Wake::Recalled(Box::new(Recalled::Found(found)))
+    }
+
+    /// Has other nodes asked for what a permit is about; the answer comes by mail.
+    pub(crate) fn ask_nodes(&self, permit: FillPermit, key: SlabKey<ActiveExchange>) {
+        debug_assert!(permit.key().session().is_none(), "private objects are not asked for");
+        let (post, exchange) = (self.news.posts[usize::from(self.number)].clone(), key.to_bits());
+        permit.ask_nodes(move |answer| {
+            // A mailbox takes every answer, however full it is.
+            let _ = post.send(Mail::Shared { exchange, answer: Box::new(answer) });
+        });
+    }
+
+    /// What other nodes have for an exchange of this worker.
+    pub(crate) fn hear_nodes(&mut self, key: SlabKey<ActiveExchange>, answer: SharedAnswer) {
+        let recalled = match answer {
+            SharedAnswer::Kept(wakes) => {
+                self.news.post(wakes);
+                Recalled::Kept
+            }
+            SharedAnswer::Absent(permit) => Recalled::Alone(*permit),
+        };
+        self.news.tell(key, Wake::Recalled(Box::new(recalled)));
     }
 
     fn turn_away(&mut self, permit: FillPermit, disk_query: &DiskQuery, unfit: Unfit) -> Wake {

@@ -321,6 +321,9 @@ impl<I: Io> Worker<I> {
                     let wake = bolide_engine::Wake::Commanded(outcome);
                     self.requests.env.news.tell(SlabKey::from_bits(exchange), wake);
                 }
+                Mail::Shared { exchange, answer } => {
+                    self.requests.env.hear_nodes(SlabKey::from_bits(exchange), *answer);
+                }
                 Mail::Turn { group } => {
                     self.requests.origins.links.pools.handle_notice(group);
                     self.requests.origins.stepped = true;

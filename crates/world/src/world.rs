@@ -297,6 +297,9 @@ impl FuzzWorld {
                 let absent = Recalled::Found(bolide_cache::Lookup::Miss(*permit));
                 self.wake(Wake::Recalled(Box::new(absent)));
             }
+            StepEffect::AskNodes(permit) => {
+                self.wake(Wake::Recalled(Box::new(Recalled::Alone(*permit))));
+            }
             // There is one exchange, which waits for no other; nothing is done behind its back.
             StepEffect::News(_) | StepEffect::StoreFile(_) | StepEffect::Command(_) => {}
             StepEffect::AuthSubrequest | StepEffect::Mirror(_) => unreachable!("there are none"),

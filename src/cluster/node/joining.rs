@@ -1,15 +1,22 @@
 //! How a node finds its place in the stream, and what it does when it cannot have heard of all.
 
+use std::collections::HashMap;
 use std::pin::pin;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
 use std::task::Poll;
 
-use bolide_cluster::{EntryId, Loss, Peer};
+use bolide_cluster::{EntryId, Loss, Peer, PurgeRecord};
 use bolide_conf::model::LogLevel;
-use bolide_valkey::{Line, ValkeyFault, ValkeyFaultKind};
+use bolide_valkey::{Line, StreamEntry, ValkeyFault, ValkeyFaultKind};
 
-use super::{Node, Topic, lock};
+use super::{Node, Topic, lock, place};
 use crate::cluster::ClusterMail;
+use crate::cluster::objects::Carrier;
 use crate::cluster::session::{Session, facts, gone};
+
+/// LIMIT: entries of the past that are read at once.
+const PAST_MAX: usize = 256;
 
 impl Node {
     /// Connects, and finds out what this node has missed.
@@ -18,19 +25,44 @@ impl Node {
         let line = lines.1.clone();
         self.server_ms = line.time().await?;
         let stored = match self.machine.position() {
-            None => line.node(&self.setup.node).await?.and_then(|text| Peer::read(&text)),
+            None => self.find_stored(&line).await?,
             Some(_) => None,
         };
-        let stored = stored.map(|peer| peer.position);
         if std::mem::take(&mut self.has_oversize) {
             self.skip_oversize(&line, stored).await?;
         } else {
             self.find_place(&line, stored).await?;
         }
+        if std::mem::take(&mut self.has_past) {
+            let read = self.read_past(&line).await;
+            if !matches!(read, Ok(true)) {
+                // What is missing is not known.
+                let known = self.machine.position().unwrap_or_default();
+                self.store.sharing().reset(place(known), self.store.generation());
+            }
+            read?;
+        }
+        let objects = match self.store.sharing().is_open() {
+            true => Some(self.connector.another(&line).await?),
+            false => None,
+        };
         self.sessions += 1;
         let place = line.place().to_string();
         let mut session = Session::new(self.sessions, lines, self.mail.clone());
         session.read_from(self.machine.position().unwrap_or_default());
+        if let Some(objects) = objects {
+            session.carry(Carrier {
+                line: objects,
+                store: self.store.clone(),
+                setup: self.setup.clone(),
+                life: self.machine.life(),
+                leases: self.leases.clone(),
+                late: AtomicU32::new(0),
+                full_until: Mutex::default(),
+                mail: self.mail.clone(),
+                number: self.sessions,
+            });
+        }
         self.session = Some(session);
         (self.is_full, self.is_acknowledging, self.acknowledge_again) = (false, false, false);
         let text = format!("cluster: connected to {place}");
@@ -41,6 +73,93 @@ impl Node {
         drop(status);
         self.publish();
         Ok(())
+    }
+
+    /// Where this node stood when its last process ended. Shared objects need evidence that no
+    /// purge of that process is missing in the stream: it said farewell, or there was none; else
+    /// objects count from now on.
+    async fn find_stored(&mut self, line: &Line) -> Result<Option<EntryId>, ValkeyFault> {
+        let peer = line.node(&self.setup.node).await?.and_then(|text| Peer::read(&text));
+        let is_whole = peer.is_none_or(Peer::is_farewell);
+        self.fence = match is_whole {
+            true => peer.map_or(EntryId::ZERO, |peer| peer.fence),
+            // Whatever comes from now on.
+            false => line.state().await?.map_or(EntryId::ZERO, |state| state.last.next()),
+        };
+        if self.store.sharing().is_open() {
+            self.begin_sharing();
+            self.has_past = is_whole;
+            if !is_whole {
+                // So that something comes.
+                let _id = self.greet(line).await?;
+            }
+        }
+        Ok(peer.map(|peer| peer.position))
+    }
+
+    fn begin_sharing(&self) {
+        // What waits may be from before objects were shared.
+        let counts = self.store.outbox().counts();
+        let barrier = if counts.waiting > 0 { counts.last } else { 0 };
+        self.store.sharing().begin(place(self.fence), barrier);
+    }
+
+    /// Reads the purges that are kept and were carried out before this process, or dropped with
+    /// all that they could hit: objects of other nodes may be from that time. Returns whether all
+    /// up to the position of this node were there.
+    async fn read_past(&self, line: &Line) -> Result<bool, ValkeyFault> {
+        let Some(until) = self.machine.position() else { return Ok(false) };
+        let first = line.state().await?.and_then(|state| state.first);
+        let Some(first) = first else { return Ok(false) };
+        self.begin_sharing();
+        let mut heard = HashMap::new();
+        let mut last = None;
+        loop {
+            let entries = line.read(last.unwrap_or(first), PAST_MAX).await?;
+            let known = usize::from(last.is_some());
+            let is_whole = last.is_none_or(|last| entries.first().is_some_and(|it| it.id == last));
+            let new = entries.get(known..).unwrap_or_default();
+            let new = new.iter().take_while(|entry| entry.id <= until);
+            let before = last;
+            for entry in new {
+                self.note_past(entry, &mut heard);
+                last = Some(entry.id);
+            }
+            if !is_whole || last == before {
+                return Ok(last == Some(until));
+            }
+        }
+    }
+
+    fn note_past(&self, entry: &StreamEntry, heard: &mut HashMap<u64, u64>) {
+        let before = self.store.generation();
+        let record = entry.bytes.as_deref().and_then(|bytes| PurgeRecord::read(bytes).ok());
+        let is_elsewhere =
+            record.is_some_and(|record| record.cluster != self.setup.conf.namespace.as_bytes());
+        let purges = record.filter(|_| !is_elsewhere).and_then(|it| Some((it.life, it.purges()?)));
+        let mut is_whole = is_elsewhere || purges.is_some();
+        if let Some((life, purges)) = purges
+            && let [first, ..] = &*purges
+        {
+            let known = heard.insert(life, purges.last().unwrap_or(first).sequence);
+            is_whole = known.is_none_or(|known| first.sequence <= known + 1);
+            purges.iter().for_each(|order| self.store.nodes().note_past_purge(order));
+        }
+        self.store.nodes().note_entry(place(entry.id), Some(before), 0);
+        if !is_whole {
+            self.store.sharing().reset(place(entry.id), self.store.generation());
+        }
+    }
+
+    /// Leaves word that all purges of this process are in the stream.
+    pub(super) async fn say_farewell(&mut self) {
+        let is_all_sent = !self.machine.is_sending() && self.store.outbox().counts().waiting == 0;
+        let place = self.machine.position().filter(|_| is_all_sent && self.owes.is_none());
+        if let (Some(session), Some(position)) = (&self.session, place) {
+            let (life, seen_ms, fence) = (self.machine.life(), self.server_ms, self.fence);
+            let line = Peer { life, position, seen_ms, fence }.farewell().line();
+            let _unheard = session.line().set_node(&self.setup.node, &line).await;
+        }
     }
 
     /// Connects, unless the thread is told to end.
@@ -103,6 +222,8 @@ impl Node {
     pub(super) fn lose(&mut self, loss: Loss) {
         self.store.drop_everything();
         self.write_purges();
+        let known = self.machine.position().unwrap_or_default();
+        self.store.sharing().reset(place(known), self.store.generation());
         if loss.concerns_others() {
             self.store.outbox().push_everything();
             self.owes = Some(self.store.outbox().counts().last);

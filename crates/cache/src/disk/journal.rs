@@ -56,8 +56,10 @@ pub enum JournalEntry<'a> {
 pub enum Echo {
     /// It is new.
     First,
-    /// It repeats a purge of another process.
+    /// It repeats a purge of another process, from a journal.
     Again,
+    /// It repeats a purge of another node of a cluster.
+    OfNode,
 }
 
 /// Appends an entry. A purge that exceeds the limit becomes a purge of everything.
@@ -67,7 +69,11 @@ pub fn push(out: &mut Vec<u8>, entry: &JournalEntry<'_>, unix_ms: u64) {
         JournalEntry::Purge(order, echo) => {
             let (kind, text) = order.target.parts();
             let how = u8::from(order.how == TagPurge::Stale);
-            let echo = u8::from(*echo == Echo::Again);
+            let echo = match echo {
+                Echo::First => 0,
+                Echo::Again => 1,
+                Echo::OfNode => 2,
+            };
             (kind, how, echo, order.sequence, [order.namespace, order.session, text])
         }
     };
@@ -121,7 +127,11 @@ fn entry(bytes: &[u8]) -> Option<(JournalEntry<'_>, usize)> {
     let (session, text) = rest.split_at_checked(session_len)?;
     let target = DiskPurgeTarget::of_parts(kind, text)?;
     let how = if how == 0 { TagPurge::Dead } else { TagPurge::Stale };
-    let echo = if echo == 0 { Echo::First } else { Echo::Again };
+    let echo = match echo {
+        0 => Echo::First,
+        2 => Echo::OfNode,
+        _ => Echo::Again,
+    };
     let order = DiskPurge { namespace, session, target, how, sequence };
     Some((JournalEntry::Purge(order, echo), size))
 }

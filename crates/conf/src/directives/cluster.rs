@@ -1,19 +1,21 @@
-//! What several servers share by Valkey, or Redis from 6.2 on: purges reach all of them.
+//! What several servers share by Valkey, or Redis from 6.2 on: purges reach all of them, and pages
+//! are fetched once where they are to be shared.
 //!
 //! Every purge that one server carries out, by a field of a response, a request, a command or the
 //! console, is an entry of a stream in Valkey, and the others carry it out in the order of the
-//! stream, each once. No request waits for Valkey. While it cannot be reached, each server goes
-//! on alone; afterwards it carries out what it missed. If purges may have been lost, because a
-//! server was away for longer than they are kept or because the stream is damaged, the server
-//! drops what it has cached, and logs why. See [scaling.md](../scaling.md).
+//! stream, each once. No request waits for Valkey, but for a miss with `objects`. While it cannot
+//! be reached, each server goes on alone; afterwards it carries out what it missed. If purges may
+//! have been lost, because a server was away for longer than they are kept or because the stream
+//! is damaged, the server drops what it has cached, and logs why. See
+//! [scaling.md](../scaling.md).
 
 use std::time::Duration;
 
 use crate::ast::Node;
 use crate::directive::{
-    Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, number, seconds, value,
+    Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, number, offset, seconds, value,
 };
-use crate::model::{ClusterAddress, ClusterConf, Secret};
+use crate::model::{ClusterAddress, ClusterConf, Secret, SharedObjects};
 use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, show};
 
 const C: Contexts = Contexts::CLUSTER;
@@ -22,6 +24,8 @@ const SERVER_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 /// LIMIT: bytes of a name.
 const NAME_MAX: usize = 64;
+/// LIMIT: bytes of a body that is shared; replies of Valkey are bounded as well.
+const OBJECT_SIZE_MAX: u64 = 16 << 20;
 /// LIMIT: addresses.
 const HOSTS_MAX: usize = 16;
 
@@ -116,6 +120,44 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
          all of them one purge of everything on all servers.",
         "purge_queue 10000;",
     ),
+    value("objects", C, Args::ONE, |r, node| {
+        this(r).objects = match node.arg(0) {
+            b"off" => SharedObjects::Off,
+            b"public" => SharedObjects::Public,
+            b"private" | b"all" => {
+                let text = "private objects are not shared: write \"objects public\"";
+                return Err(ReadFault::Text(text.to_owned()));
+            }
+            other => {
+                let text = format!("\"objects\" is \"off\" or \"public\", not \"{}\"", show(other));
+                return Err(ReadFault::Text(text));
+            }
+        };
+        Ok(())
+    })
+    .doc(
+        "Whether servers share the public objects that they cache: a page that is missed is looked \
+         for in Valkey before the application is asked, and what one server fetches is there for \
+         the others. While one server fetches a page, the others wait for it, for up to \
+         `objects_lease_time`. Private objects are never shared.",
+        "objects public;",
+    )
+    .takes("off | public")
+    .default("off"),
+    millis("objects_timeout", C, |r| &mut this(r).objects_timeout).doc(
+        "How long a miss waits for Valkey. After three answers in a row that were late it is not \
+         asked until it answers in time again.",
+        "objects_timeout 2ms;",
+    ),
+    millis("objects_lease_time", C, |r| &mut this(r).objects_lease_time).doc(
+        "How long one server may take to fetch a page for all of them. Others wait for as long at \
+         most, then they ask the application themselves.",
+        "objects_lease_time 5s;",
+    ),
+    offset("objects_max_size", C, |r| &mut this(r).objects_max_size).doc(
+        "The largest body that is shared; larger ones stay on the server that has fetched them.",
+        "objects_max_size 1m;",
+    ),
 ];
 
 /// A block without a line.
@@ -132,6 +174,10 @@ pub(super) fn empty() -> ClusterConf {
         purge_keep_time: Duration::from_hours(1),
         purge_keep_count: 100_000,
         purge_queue: 10_000,
+        objects: SharedObjects::Off,
+        objects_timeout: Duration::from_millis(2),
+        objects_lease_time: Duration::from_secs(5),
+        objects_max_size: 1 << 20,
     }
 }
 
@@ -161,6 +207,14 @@ fn cluster(r: &mut ConfReader, node: &Node) -> ReadResult {
         let text = "\"reply_timeout\", \"purge_keep_time\", \"purge_keep_count\" and \
                     \"purge_queue\" must be greater than zero";
         return Err(ReadFault::Text(text.to_owned()));
+    }
+    let sizes = made.objects_max_size == 0 || made.objects_max_size > OBJECT_SIZE_MAX;
+    if sizes || made.objects_timeout.is_zero() || made.objects_lease_time.is_zero() {
+        let text = format!(
+            "\"objects_timeout\" and \"objects_lease_time\" must be greater than zero, and \
+             \"objects_max_size\" from 1 to {OBJECT_SIZE_MAX}"
+        );
+        return Err(ReadFault::Text(text));
     }
     Ok(())
 }

@@ -29,6 +29,23 @@ pub struct ClusterConf {
     pub purge_keep_count: u32,
     /// `purge_queue`
     pub purge_queue: u32,
+    /// `objects`
+    pub objects: SharedObjects,
+    /// `objects_timeout`
+    pub objects_timeout: Duration,
+    /// `objects_lease_time`
+    pub objects_lease_time: Duration,
+    /// `objects_max_size`
+    pub objects_max_size: u64,
+}
+
+/// Which objects are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedObjects {
+    /// None.
+    Off,
+    /// Those that are for all visitors.
+    Public,
 }
 
 /// Where Valkey is.

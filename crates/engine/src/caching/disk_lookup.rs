@@ -1,8 +1,10 @@
-//! What memory does not have may be on disk: the worker looks there before an origin is asked.
+//! What memory does not have may be on disk, or other nodes may share it: the worker looks there
+//! before an origin is asked.
 //!
 //! Easiest to break: the permit that is lent for a look comes back and goes on, or was used up.
 
 use bolide_cache::{AbandonReason, FillPermit, Lookup, SessionKey};
+use bolide_http::Method;
 
 use super::lookup::follow_private;
 use super::transaction::CacheState;
@@ -16,6 +18,8 @@ use crate::site::Site;
 
 /// LIMIT: looks at the disk that one request may cost.
 const RECALLS_MAX: u8 = 6;
+/// LIMIT: questions to other nodes that one request may cost.
+const SHARES_MAX: u8 = 4;
 
 impl CacheTransaction {
     /// Has the disk asked for what a permit is about; gives the permit back if that is no use.
@@ -48,10 +52,15 @@ impl CacheTransaction {
         let Some(caching) = &site.location(request.location).caching else {
             return NextStep::Fail(500);
         };
+        self.is_asking_nodes = false;
         let next = match recalled {
             Recalled::Kept => self.look_again(request, answer, caching, site, ctx),
             Recalled::Found(found) => {
                 self.take_recalled(request, answer, found, caching, site, ctx)
+            }
+            Recalled::Alone(permit) => {
+                (self.recalls, self.shares) = (RECALLS_MAX, SHARES_MAX);
+                self.take_found(request, answer, Lookup::Miss(permit), caching, site, ctx)
             }
         };
         next.unwrap_or(NextStep::Step(RequestStep::Origin))
@@ -82,6 +91,25 @@ impl CacheTransaction {
             }
         }
     }
+}
+
+/// Has other nodes asked for what a permit is about; gives the permit back if that is no use.
+pub(super) fn ask_nodes(
+    request: &Request,
+    cache: &mut CacheTransaction,
+    caching: &Caching,
+    permit: FillPermit,
+    ctx: &mut StepCtx<'_>,
+) -> Result<NextStep, FillPermit> {
+    let is_filled = request.head().method != Method::Head || request.asks_for_whole(caching);
+    if cache.shares >= SHARES_MAX || !is_filled || !permit.may_be_shared() {
+        return Err(permit);
+    }
+    cache.shares += 1;
+    cache.is_asking_nodes = true;
+    debug_assert!(matches!(cache.state, CacheState::Passed), "a request has one permit");
+    ctx.effects.push(StepEffect::AskNodes(Box::new(permit)));
+    Ok(NextStep::Coalesce)
 }
 
 /// Has the disk asked for an object of the session.

@@ -21,7 +21,7 @@ use crate::answer::Answer;
 use crate::answer::AnswerBody;
 use crate::caching::CacheTransaction;
 use crate::caching::cdn_cache_control::read_controls;
-use crate::caching::disk_lookup::recall_private;
+use crate::caching::disk_lookup::{ask_nodes, recall_private};
 use crate::caching::fill::{Fill, Judge, PASS_MS, RequestSnapshot};
 use crate::caching::identity::write_arrival;
 use crate::caching::identity::{
@@ -390,10 +390,13 @@ impl CacheTransaction {
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
         let found = match found {
-            Lookup::Miss(permit) => match self.recall(permit, ctx) {
-                Ok(next) => return Some(next),
-                Err(permit) => Lookup::Miss(permit),
-            },
+            Lookup::Miss(permit) => {
+                let looked = self.recall(permit, ctx);
+                match looked.or_else(|permit| ask_nodes(request, self, caching, permit, ctx)) {
+                    Ok(next) => return Some(next),
+                    Err(permit) => Lookup::Miss(permit),
+                }
+            }
             found => found,
         };
         if !caching.is_page() {
@@ -484,6 +487,10 @@ impl CacheTransaction {
         let Some(caching) = &site.location(request.location).caching else {
             return NextStep::Fail(500);
         };
+        // Word of a fill that it waited for before.
+        if self.is_asking_nodes {
+            return NextStep::Coalesce;
+        }
         let waiter = waiter(ctx);
         loop {
             let CacheState::Waiting(follower) = &mut self.state else {

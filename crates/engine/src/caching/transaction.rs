@@ -149,6 +149,10 @@ pub(crate) struct CacheTransaction {
     pub(super) until: Option<Instant>,
     /// Looks at the disk.
     pub(super) recalls: u8,
+    /// Questions to other nodes.
+    pub(super) shares: u8,
+    /// Whether one of them is open.
+    pub(super) is_asking_nodes: bool,
     /// The disk has nothing of the session either.
     pub(super) is_private_absent: bool,
     /// What becomes of the answer that comes.
@@ -179,7 +183,8 @@ impl CacheTransaction {
         self.space = None;
         self.forget();
         self.environment = Environment::default();
-        (self.rounds, self.recalls, self.is_private_absent) = (0, 0, false);
+        (self.rounds, self.recalls, self.shares) = (0, 0, 0);
+        (self.is_private_absent, self.is_asking_nodes) = (false, false);
     }
 
     /// Gives up an unused right to ask.
@@ -228,11 +233,13 @@ impl CacheTransaction {
     }
 }
 
-/// What came of a look at the disk.
+/// What came of a look at the disk, or of a question to other nodes.
 #[derive(Debug)]
 pub enum Recalled {
     /// It is in memory now, or something is: look up again.
     Kept,
     /// Found there, or missed there as well.
     Found(Lookup),
+    /// Other nodes have nothing for this permit.
+    Alone(FillPermit),
 }

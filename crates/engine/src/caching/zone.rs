@@ -202,6 +202,10 @@ impl CacheTransaction {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        // The end of a wait for a fill before.
+        if self.is_asking_nodes {
+            return NextStep::Coalesce;
+        }
         self.state = CacheState::Passed;
         let caching = site.location(request.location).caching.as_ref();
         if let Some(caching) = caching.filter(|caching| !caching.is_page())

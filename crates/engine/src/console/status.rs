@@ -11,7 +11,9 @@ use super::doctor::{DoctorRecord, diagnose};
 use crate::counters::{ConnProtocol, RequestTallies, TallyCount, WorkerCount};
 use crate::explain::ring::decision_reasons;
 use crate::explain::{Json, machine};
-use crate::metrics::process::{OrderFigures, PoolFigures, ProcessFigures};
+use crate::metrics::process::{
+    ClusterFigures, OrderFigures, PoolFigures, ProcessFigures, SharedObjectFigures,
+};
 use crate::metrics::rows::{BOUNDS_NANOS, CLASSES, PROTOCOLS, RequestSums, RowSum, server_label};
 use crate::metrics::slow::{SLOW_MAX, SlowRequest};
 use crate::site::SiteRef;
@@ -50,6 +52,7 @@ pub fn status(site: &SiteRef, tallies: &RequestTallies, now: Now, workers: Statu
     all.push(("certificates", certificates(site, &figures, now)));
     all.push(("orders", Json::list(figures.orders.iter().take(PARTS_MAX), order)));
     all.push(("cache", cache(site, tallies)));
+    all.push(("cluster", figures.cluster.as_ref().map_or(Json::Null, cluster)));
     all.push(("doctor", doctor(site)));
     all.push(("upstreams", upstreams(site, now)));
     all.push(("php", Json::list(&figures.pools, pool)));
@@ -84,6 +87,27 @@ fn process(figures: &ProcessFigures, now: Now) -> Vec<(&'static str, Json)> {
         ("cpu_ms", maybe(figures.cpu_seconds.map(millis))),
         ("stalls", number(figures.stalls)),
     ]
+}
+
+fn cluster(of: &ClusterFigures) -> Json {
+    let objects = |of: SharedObjectFigures| {
+        Json::Object(vec![
+            ("answering", Json::Bool(of.is_answering)),
+            ("asked", number(of.asked)),
+            ("taken", number(of.taken)),
+            ("unfit", number(of.unfit)),
+            ("offered", number(of.offered)),
+            ("late", number(of.late)),
+        ])
+    };
+    Json::Object(vec![
+        ("connected", Json::Bool(of.is_connected)),
+        ("sent", number(of.sent)),
+        ("waiting", number(of.waiting)),
+        ("received", number(of.received)),
+        ("losses", number(of.losses)),
+        ("objects", of.objects.map_or(Json::Null, objects)),
+    ])
 }
 
 fn reloads(figures: &ProcessFigures) -> Json {

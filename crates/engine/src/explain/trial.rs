@@ -205,6 +205,10 @@ impl ExplainTrial {
                         self.next = Some(Wake::Probed);
                     }
                     StepEffect::Recall(permit) => return TrialProgress::Recall(*permit),
+                    // A trial asks no other nodes.
+                    StepEffect::AskNodes(permit) => {
+                        self.next = Some(Wake::Recalled(Box::new(Recalled::Alone(*permit))));
+                    }
                     StepEffect::Compress(job) => {
                         let output = job.run();
                         files.finish_job(&job, output);

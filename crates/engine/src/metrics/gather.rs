@@ -115,6 +115,12 @@ impl Gatherer<'_> {
         one(&all::CLUSTER_CONNECTED, |of| u64::from(of.is_connected));
         one(&all::CLUSTER_WAITING, |of| of.waiting);
         one(&all::CLUSTER_LOSSES, |of| of.losses);
+        let mut family = self.out.begin(&all::CLUSTER_OBJECTS);
+        if let Some(of) = cluster.as_ref().and_then(|cluster| cluster.objects) {
+            family.add([b"asked"], of.asked).add([b"taken"], of.taken);
+            family.add([b"unfit"], of.unfit).add([b"offered"], of.offered);
+            family.add([b"late"], of.late);
+        }
         let mut family = self.out.begin(&all::CLUSTER_PURGES);
         if let Some(cluster) = &cluster {
             family.add([b"sent"], cluster.sent).add([b"received"], cluster.received);

@@ -74,6 +74,25 @@ pub struct ClusterFigures {
     pub waiting: u64,
     /// How often everything was dropped, as purges may have been missed.
     pub losses: u64,
+    /// Objects; none if they are not shared.
+    pub objects: Option<SharedObjectFigures>,
+}
+
+/// Objects that nodes of a cluster share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedObjectFigures {
+    /// Whether Valkey is asked.
+    pub is_answering: bool,
+    /// Misses that Valkey was asked about.
+    pub asked: u64,
+    /// Objects of other nodes that were taken.
+    pub taken: u64,
+    /// Objects that were not.
+    pub unfit: u64,
+    /// Objects of this node that Valkey took.
+    pub offered: u64,
+    /// Questions that had no answer in time.
+    pub late: u64,
 }
 
 /// What became of orders to reload.

@@ -1,0 +1,175 @@
+//! The commands of shared objects: each is one script, so that it is one step for all nodes.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::line::Line;
+use crate::{ValkeyFault, replies};
+
+/// How long it is known that a fill came to nothing, so that those who wait for it go on.
+const NOTHING_MS: u64 = 1000;
+
+/// Finds an object that is not the one with this mark, or takes the lease of its key. Keys: the
+/// object, its lease, the lease of its page. Arguments: token, time of the lease, mark, size limit.
+const ASK: &str = "\
+local n = redis.pcall('STRLEN', KEYS[1])
+if type(n) == 'number' and n > 0 and n <= tonumber(ARGV[4]) then
+  local found = redis.call('GET', KEYS[1])
+  if #ARGV[3] == 0 or string.sub(found, 1, #ARGV[3]) ~= ARGV[3] then return {1, found} end
+end
+for i = 2, #KEYS do
+  local lease = redis.pcall('GET', KEYS[i])
+  if type(lease) == 'table' then return {4} end
+  if lease == '-' and i == 2 then return {4} end
+  if lease and lease ~= '-' then return {2} end
+end
+if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return {3} end
+return {4}";
+
+/// Stores an object: with a token only while the lease has it, which ends then; without one only
+/// while no node has the lease. Keys: the object, the lease. Arguments: bytes, time, token.
+const OFFER: &str = "\
+local lease = redis.pcall('GET', KEYS[2])
+if ARGV[3] ~= '' then
+  if lease ~= ARGV[3] then return 0 end
+elseif type(lease) == 'string' and lease ~= '-' then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if ARGV[3] ~= '' then redis.call('DEL', KEYS[2]) end
+return 1";
+
+/// Ends a lease without an object. Key: the lease. Arguments: token, time.
+const RELEASE: &str = "\
+if redis.pcall('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], '-', 'PX', ARGV[2]) end
+return 1";
+
+/// A question for an object.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectAsk<'a> {
+    /// What names the object.
+    pub key: u128,
+    /// What names the page that it is a variant of.
+    pub base: Option<u128>,
+    /// The lease is this node's by this text, which no other lease has.
+    pub token: &'a [u8],
+    /// How long the lease lasts.
+    pub lease: Duration,
+    /// The first bytes of an object that is of no use.
+    pub mark: &'a [u8],
+    /// LIMIT: bytes of an object.
+    pub size_max: u64,
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectFound {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Another node fetches it.
+    Held,
+    /// This node has the lease now.
+    Leased,
+    /// Another node has fetched it, and it is none to be shared.
+    Alone,
+}
+
+/// An object for other nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectOffer<'a> {
+    /// What names it.
+    pub key: u128,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// For how many milliseconds it is kept.
+    pub keep_ms: u64,
+    /// The key and the token of the lease, if this node has it.
+    pub lease: Option<(u128, &'a [u8])>,
+}
+
+impl Line {
+    /// Whether the server answers, within this time.
+    ///
+    /// # Errors
+    ///
+    /// It does not.
+    pub async fn look(&self, timeout: Duration) -> Result<(), ValkeyFault> {
+        let mut command = redis::cmd("EXISTS");
+        command.arg(&self.keys.objects);
+        self.ask(&command, timeout).await.map(drop)
+    }
+
+    fn object_key(&self, key: u128) -> String {
+        format!("{}{key:032x}", self.keys.objects)
+    }
+
+    fn lease_key(&self, key: u128) -> String {
+        format!("{}{key:032x}", self.keys.leases)
+    }
+
+    /// Asks for an object, for so long.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply; the lease may be this node's.
+    pub async fn ask_object(
+        &self,
+        asked: ObjectAsk<'_>,
+        timeout: Duration,
+    ) -> Result<ObjectFound, ValkeyFault> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(ASK).arg(if asked.base.is_some() { 3 } else { 2 });
+        command.arg(self.object_key(asked.key)).arg(self.lease_key(asked.key));
+        if let Some(base) = asked.base {
+            command.arg(self.lease_key(base));
+        }
+        command.arg(asked.token).arg(asked.lease.as_millis() as u64);
+        command.arg(asked.mark).arg(asked.size_max);
+        let reply = self.ask(&command, timeout).await?;
+        replies::object(reply).ok_or_else(|| self.strange())
+    }
+
+    /// Stores an object. Returns whether it was taken.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply; the object may be there.
+    pub async fn offer_object(&self, offer: ObjectOffer<'_>) -> Result<bool, ValkeyFault> {
+        let mut command = redis::cmd("EVAL");
+        let (lease, token) = offer.lease.unwrap_or((offer.key, b""));
+        command.arg(OFFER).arg(2).arg(self.object_key(offer.key)).arg(self.lease_key(lease));
+        command.arg(offer.bytes).arg(offer.keep_ms).arg(token);
+        self.ask_number(&command).await.map(|taken| taken == 1)
+    }
+
+    /// Stores what a page varies by, whichever node has its lease.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn offer_vary(&self, offer: ObjectOffer<'_>) -> Result<(), ValkeyFault> {
+        let mut command = redis::cmd("SET");
+        command.arg(self.object_key(offer.key)).arg(offer.bytes).arg("PX").arg(offer.keep_ms);
+        match self.ask(&command, self.timeout).await? {
+            Value::Okay => Ok(()),
+            _ => Err(self.strange()),
+        }
+    }
+
+    /// Ends a lease without an object: those who wait for it go on.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn release(&self, key: u128, token: &[u8]) -> Result<(), ValkeyFault> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(RELEASE).arg(1).arg(self.lease_key(key)).arg(token).arg(NOTHING_MS);
+        self.ask_number(&command).await.map(drop)
+    }
+
+    async fn ask_number(&self, command: &redis::Cmd) -> Result<u64, ValkeyFault> {
+        let reply = self.ask(command, self.timeout).await?;
+        replies::number(&reply).ok_or_else(|| self.strange())
+    }
+}

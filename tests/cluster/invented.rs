@@ -1,0 +1,180 @@
+//! A Valkey that is none: it says what a test wants to be said.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use bolide_testkit::server::Home;
+use bolide_testkit::{TestApp, TestServer, wait_until};
+
+use super::{Keeps, PAGE, conf};
+use crate::BOLIDE;
+use crate::explain::ask;
+
+/// What it knows.
+#[derive(Default)]
+struct State {
+    /// Entries of the stream; their ids are their numbers.
+    entries: Vec<Vec<u8>>,
+    /// How often each command was sent.
+    sent: BTreeMap<String, usize>,
+    /// What it says to scripts, in order; then an error.
+    script: Vec<Vec<u8>>,
+}
+
+/// A server that answers at once, whatever it is to wait for.
+#[derive(Clone)]
+struct Invented {
+    state: Arc<Mutex<State>>,
+    port: u16,
+}
+
+fn bulk(bytes: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+}
+
+fn array(items: &[Vec<u8>]) -> Vec<u8> {
+    [format!("*{}\r\n", items.len()).as_bytes(), &items.concat()].concat()
+}
+
+impl State {
+    fn entry(&self, number: usize) -> Vec<u8> {
+        let id = bulk(format!("{number}-0").as_bytes());
+        array(&[id, array(&[bulk(b"purges"), bulk(&self.entries[number - 1])])])
+    }
+
+    fn answer(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
+        let name = String::from_utf8_lossy(&words[0]).to_uppercase();
+        *self.sent.entry(name.clone()).or_default() += 1;
+        let count = self.entries.len();
+        match &*name {
+            "EXISTS" => format!(":{}\r\n", usize::from(count > 0)).into_bytes(),
+            "TIME" => array(&[bulk(b"1"), bulk(b"0")]),
+            "XADD" => {
+                self.entries.push(words.last().cloned().unwrap_or_default());
+                bulk(format!("{}-0", self.entries.len()).as_bytes())
+            }
+            "XINFO" => array(&[
+                bulk(b"last-generated-id"),
+                bulk(format!("{count}-0").as_bytes()),
+                bulk(b"first-entry"),
+                self.entry(1),
+                bulk(b"last-entry"),
+                self.entry(count),
+            ]),
+            "XRANGE" => {
+                let from = String::from_utf8_lossy(&words[2]);
+                let from: usize = from.split('-').next().unwrap().parse().unwrap();
+                let all: Vec<_> = (from.max(1)..=count).map(|number| self.entry(number)).collect();
+                array(&all)
+            }
+            "XREAD" => b"*-1\r\n".to_vec(),
+            "HGET" => b"$-1\r\n".to_vec(),
+            "EVAL" if !self.script.is_empty() => self.script.remove(0),
+            "EVAL" => b"-ERR no scripts here\r\n".to_vec(),
+            _ => b":1\r\n".to_vec(),
+        }
+    }
+}
+
+fn number(peer: &mut impl BufRead) -> Option<usize> {
+    let mut line = String::new();
+    peer.read_line(&mut line).ok()?;
+    line.get(1..)?.trim().parse().ok()
+}
+
+fn serve(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
+    let mut writer = stream.try_clone().ok()?;
+    let mut peer = BufReader::new(stream);
+    loop {
+        let mut words = Vec::new();
+        for _ in 0..number(&mut peer)? {
+            let mut word = vec![0; number(&mut peer)? + 2];
+            peer.read_exact(&mut word).ok()?;
+            word.truncate(word.len() - 2);
+            words.push(word);
+        }
+        let answer = state.lock().unwrap().answer(&words);
+        writer.write_all(&answer).ok()?;
+    }
+}
+
+impl Invented {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Self { state, port }
+    }
+
+    fn sent(&self, command: &str) -> usize {
+        self.state.lock().unwrap().sent.get(command).copied().unwrap_or_default()
+    }
+
+    /// A node that is connected to it.
+    fn node(&self, app: &TestApp, more: &str) -> TestServer {
+        let cluster = format!("cluster valkey://127.0.0.1:{} {{ node one; {more} }}", self.port);
+        let node = TestServer::start(Home::new(BOLIDE), &conf(app, Keeps::InMemory, &cluster));
+        wait_until("the node to be connected", || status(&node).contains("\"caught_up\":true"));
+        node
+    }
+}
+
+fn status(node: &TestServer) -> String {
+    ask(node, &["cluster", "status", "--json"]).text()
+}
+
+#[test]
+fn a_valkey_that_does_not_wait_is_not_asked_all_the_time() {
+    let (valkey, app) = (Invented::start(), TestApp::start());
+    let _node = valkey.node(&app, "");
+    let before = valkey.sent("XREAD");
+    bolide_testkit::pause(2000);
+    let sent = valkey.sent("XREAD") - before;
+    // It rests for a tenth of a second after each; a slow machine asks less.
+    assert!((1..=21).contains(&sent), "{sent}");
+}
+
+#[test]
+fn whatever_is_said_about_objects_pages_are_served() {
+    let (valkey, app) = (Invented::start(), TestApp::start());
+    let node = valkey.node(&app, "objects public; objects_timeout 20s; objects_lease_time 1s;");
+    let said: [&[u8]; 10] = [
+        b"$-1\r\n",
+        b"*0\r\n",
+        b":7\r\n",
+        b"*1\r\n:9\r\n",
+        b"*2\r\n:1\r\n$3\r\nabc\r\n",
+        b"*2\r\n:1\r\n*0\r\n",
+        b"*2\r\n:2\r\n:2\r\n",
+        b"-MOVED 1 127.0.0.1:1\r\n",
+        b"+OK\r\n",
+        b"-OOM no memory\r\n",
+    ];
+    for (number, said) in said.iter().enumerate() {
+        wait_until("Valkey is asked", || status(&node).contains("\"answering\":true"));
+        let path = format!("/{number}");
+        app.say(&path, PAGE);
+        valkey.state.lock().unwrap().script = vec![said.to_vec()];
+        let get = || node.connect().get(&path, "Connection: close\r\n").text();
+        assert_eq!((get(), get()), ("run 1".to_owned(), "run 1".to_owned()), "{number}");
+    }
+    // One that always has an object that is of no use is not asked for ever.
+    wait_until("Valkey is asked", || status(&node).contains("\"answering\":true"));
+    let useless: Vec<_> =
+        (0..2000).map(|n| array(&[b":1\r\n".to_vec(), bulk(format!("{n}").as_bytes())])).collect();
+    valkey.state.lock().unwrap().script = useless;
+    app.say("/last", PAGE);
+    let reply = node.connect().get("/last", "Connection: close\r\n");
+    assert_eq!(reply.text(), "run 1");
+    let log = node.error_log();
+    assert!(log.matches("objects are not shared").count() <= 1, "one line a minute: {log}");
+}
