@@ -86,6 +86,10 @@ for text in (
     "gzip_types;",
     "gzip_types text/html;",
     "gzip_types text/css text/css;",
+    # The longest type that nginx has room for in its table, and one that is too long for it.
+    f"addition_types {'a' * 46};",
+    f"addition_types {'a' * 47};",
+    f"gzip_types {'a' * 47};",
     "gzip_buffers 1;",
     "gzip_http_version 2;",
     "gzip_disable (;",
