@@ -22,7 +22,6 @@ use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
-use crate::filter::headers::push_absolute;
 use crate::htaccess::effects::{closes_directories, index_fallback, index_names};
 use crate::log_lines;
 use crate::phase::access::found;
@@ -447,7 +446,7 @@ impl FileSearch {
             {
                 return NextStep::Step(RequestStep::Listing);
             }
-            FileLookup::Directory => return answer.directory_redirect(request, site, ctx),
+            FileLookup::Directory => return answer.directory_redirect(request),
             FileLookup::Other => return self.not_regular(request, site, ctx),
             FileLookup::Failed(OpenFailure::NotFound) if location.coded => {
                 Err(OpenFailure::NotFound)
@@ -513,12 +512,7 @@ impl FileSearch {
 
 impl Answer {
     /// Sends the client to the same path with a slash behind it.
-    pub(crate) fn directory_redirect(
-        &mut self,
-        request: &Request,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> NextStep {
+    pub(crate) fn directory_redirect(&mut self, request: &Request) -> NextStep {
         let mut target = std::mem::take(&mut self.scratch);
         target.clear();
         push_uri(&mut target, &request.uri, UriPart::Path);
@@ -529,24 +523,9 @@ impl Answer {
             target.push(b'?');
             target.extend_from_slice(args);
         }
-        self.write_redirect(request, &target, site, ctx);
+        self.write_redirect(&target);
         self.scratch = target;
         NextStep::Redirect(301)
-    }
-
-    /// Writes the address of a redirect to `path`.
-    pub(crate) fn write_redirect(
-        &mut self,
-        request: &Request,
-        path: &[u8],
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) {
-        let mut address = std::mem::take(&mut self.location);
-        address.clear();
-        push_absolute(&VariableScope::new(request, self, site, ctx), path, &mut address);
-        self.location_origin = address.len() - path.len();
-        self.location = address;
     }
 }
 
