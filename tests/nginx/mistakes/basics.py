@@ -86,10 +86,6 @@ for text in (
     "gzip_types;",
     "gzip_types text/html;",
     "gzip_types text/css text/css;",
-    # The longest type that nginx has room for in its table, and one that is too long for it.
-    f"addition_types {'a' * 46};",
-    f"addition_types {'a' * 47};",
-    f"gzip_types {'a' * 47};",
     "gzip_buffers 1;",
     "gzip_http_version 2;",
     "gzip_disable (;",
@@ -431,3 +427,7 @@ for text in (
     "server { listen 127.0.0.1:@P0@; charset koi8-r; source_charset $arg_s; }",
 ):
     http(text)
+# The longest type that nginx has room for in its table, and one that is too long for it.
+for name in ("addition_types", "gzip_types"):
+    for size in (46, 47):
+        location(f"{name} {'a' * size};")
