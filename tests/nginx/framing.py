@@ -1,7 +1,8 @@
 """Owns: what directives of HTTP/2, HTTP/3 and TLS change on the wire below the answers.
 
-Settings, sizes of frames and records, windows, transport parameters, proofs of addresses. A case is
-a line of words, `h2 data /path 1000`; `ask` does it and says what was seen as lines.
+Chunks of HTTP/1.1, settings, sizes of frames and records, windows, transport parameters, proofs of
+addresses. A case is a line of words, `h2 data /path 1000`; `ask` does it and says what was seen as
+lines.
 """
 
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import unquote
 
 from . import quic, records
+from .answers import exchange
 from .frames import (
     ACK,
     DATA,
@@ -65,6 +67,18 @@ def h2_settings(port: int, name: str | None = None) -> list[str]:
         f"streams {pairs.get(MAX_CONCURRENT_STREAMS)}",
         f"window {pairs.get(INITIAL_WINDOW_SIZE)}",
     ]
+
+
+def h1_chunks(port: int, path: str) -> list[str]:
+    """The lines that frame the chunks of an answer over HTTP/1.1."""
+    request = f"GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n".encode()
+    got, _ = exchange(port, request, None, True)
+    rest, lines = got.partition(b"\r\n\r\n")[2], []
+    while rest:
+        line, _, rest = rest.partition(b"\r\n")
+        lines.append(f"size {line.decode('latin-1')}")
+        rest = rest[int(line, 16) + 2 :]
+    return lines
 
 
 def h2_data(port: int, path: str, frame: str | None = None) -> list[str]:
@@ -484,6 +498,7 @@ def quic_token(port: int, name: str) -> list[str]:
 
 KINDS: dict[str, Callable[..., list[str]]] = {
     "h2 settings": h2_settings,
+    "h1 chunks": h1_chunks,
     "h2 data": h2_data,
     "h2 upload": h2_upload,
     "h2 many": h2_many,

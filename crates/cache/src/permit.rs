@@ -240,11 +240,11 @@ impl FillPermit {
             "a stored body has its declared length"
         );
         let object = self.keep_as(head, self.growing.body())?;
-        let tags = self.growing.packed_tags.get();
-        self.store.spill(&object, self.growing.generation, tags.cloned().unwrap_or_default());
-        // Without its tags, purges would miss it.
-        if let Some(tags) = tags {
+        // Without its tags, purges would miss its file, and what other nodes have of it. What was
+        // written of the object that was validated stays: it has the tags, and is validated again.
+        if let Some(tags) = self.growing.packed_tags.get() {
             let lease = self.lease.take();
+            self.store.spill(&object, self.growing.generation, tags.clone());
             offer(&self.store, &object, self.growing.generation, tags.clone(), lease);
         }
         Some(object)
@@ -320,6 +320,9 @@ impl FillPermit {
             let Some(ids) = self.store.inherit_tags(&self.growing.key.key(), &old) else {
                 return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
             };
+            if ids.is_empty() {
+                let _ = self.growing.packed_tags.set(pack_tags(tags).into());
+            }
             if self.growing.tags.set(ids).is_err() {
                 return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
             }

@@ -177,6 +177,28 @@ fn what_was_filled_is_there_after_a_restart() {
     drop(missed(process.look(&mut disk, &public.public())));
 }
 
+/// The origin names no tags where nothing changed: those of the page hold on, on the disk too.
+#[test]
+fn a_tag_purge_hits_the_file_of_what_was_validated() {
+    let mut disk = Disk::default();
+    let mut process = start(&mut disk);
+    let page = keys(process.site, "/a");
+    fill(missed(process.look(&mut disk, &page.public())), &["t"], "of a");
+    process.write(&mut disk);
+    process.store.purge_tag(process.site, TagScope::Public, b"t", TagPurge::Stale);
+    let Lookup::Stale(_, Some(permit)) = process.look(&mut disk, &page.public()) else { panic!() };
+    let times = Times { expires_ms: 1000, ..Times::default() };
+    let head = ObjectHead { status: 200, times, etag: b"\"v\"".to_vec(), ..ObjectHead::default() };
+    assert!(permit.freshen(head, &Tags::default()).object.is_some());
+    process.write(&mut disk);
+    let mut next = start(&mut disk);
+    assert!(body(&next.look(&mut disk, &page.public())).is_some());
+    drop(next);
+    let mut next = start(&mut disk);
+    next.store.purge_tag(next.site, TagScope::Public, b"t", TagPurge::Dead);
+    drop(missed(next.look(&mut disk, &page.public())));
+}
+
 #[test]
 fn what_a_url_varies_by_is_there_after_a_restart() {
     let mut disk = Disk::default();
@@ -299,6 +321,7 @@ enum Op {
     Ask(u8),
     Begin(u8),
     Commit,
+    Validate,
     Write,
     Tag(u8, bool),
     Url(u8),
@@ -314,6 +337,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (0..4_u8).prop_map(Op::Ask),
         4 => (0..4_u8).prop_map(Op::Begin),
         4 => Just(Op::Commit),
+        2 => Just(Op::Validate),
         4 => Just(Op::Write),
         3 => (0..4_u8, any::<bool>()).prop_map(|(tag, soft)| Op::Tag(tag, soft)),
         1 => (0..4_u8).prop_map(Op::Url),
@@ -331,6 +355,8 @@ struct Model {
     clock: u64,
     purged: [u64; 4],
     softened: [u64; 4],
+    /// When fills began that validated what is served, by page and by its own beginning.
+    validated: HashMap<(u8, u64), u64>,
 }
 
 proptest! {
@@ -355,6 +381,7 @@ proptest! {
                         prop_assert_eq!(of, page.to_string());
                         prop_assert!(begun > model.purged[usize::from(page)], "purged");
                         if let Lookup::Hit(_) = found {
+                            let begun = *model.validated.get(&(page, begun)).unwrap_or(&begun);
                             prop_assert!(begun > model.softened[usize::from(page)], "softened");
                         }
                     }
@@ -378,6 +405,19 @@ proptest! {
                     let pad = "x".repeat(chance.below(200) as usize);
                     let _ = permit.append(Bytes::from(format!("{page}@{begun}{pad}")));
                     let _ = permit.commit();
+                }
+                // The origin says 304, and names no tags.
+                Op::Validate if !fills.is_empty() => {
+                    let (page, begun, permit) = fills.swap_remove(0);
+                    let times = Times { expires_ms: 9, stale_seconds: 9, ..Times::default() };
+                    let mut head = ObjectHead { status: 200, times, ..ObjectHead::default() };
+                    head.etag = b"\"v\"".to_vec();
+                    let committed = permit.freshen(head, &Tags::default());
+                    if let Some(text) = committed.object.and_then(|object| object.body()) {
+                        let text = String::from_utf8(text.to_vec()).unwrap();
+                        let of = text.split_once('@').unwrap().1.trim_end_matches('x');
+                        model.validated.insert((page, of.parse().unwrap()), begun);
+                    }
                 }
                 Op::Write => process.write(&mut disk),
                 Op::Tag(page, soft) => {
@@ -427,7 +467,7 @@ proptest! {
                         }
                     }
                 }
-                Op::Begin(_) | Op::Commit => {}
+                Op::Begin(_) | Op::Commit | Op::Validate => {}
             }
         }
     }

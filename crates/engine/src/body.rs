@@ -150,6 +150,11 @@ impl RequestUpload {
         self.early.push(bytes);
     }
 
+    /// How long the pieces are that came before it is known what becomes of the body.
+    pub(crate) fn early_lengths(&self) -> impl Iterator<Item = u64> {
+        self.early.iter().map(|bytes| bytes.len() as u64)
+    }
+
     /// Notes that nothing more comes.
     pub(crate) const fn finish(&mut self) {
         self.is_complete = true;

@@ -38,7 +38,9 @@ impl ServerNames {
 
     /// Adds a claim of `server`; the first server to claim a name keeps it.
     pub(crate) fn claim(&mut self, claim: NameClaim, server: u32) {
-        self.sole &= server == self.default && !matches!(claim, NameClaim::Regex(_));
+        // As in nginx, the names of the only server are looked at for what they capture.
+        let captures = matches!(&claim, NameClaim::Regex(pattern) if pattern.has_groups());
+        self.sole &= server == self.default && !captures;
         match claim {
             NameClaim::Exact(name) => self.keys.exact(name, server),
             NameClaim::Suffix(name) => self.keys.suffix(name, server),

@@ -131,7 +131,9 @@ impl RouteLevel {
             && let Some(&location) = self.slashless.get(path)
             && prefix.is_none_or(|prefix| prefix.key.len() < path.len())
         {
-            return Search::Slash(location);
+            // As in nginx, of two locations of that name the exact one says how.
+            let whole = [path, b"/"].concat();
+            return Search::Slash(self.exact.get(&*whole).copied().unwrap_or(location));
         }
         if let Some(prefix) = prefix {
             regexes = !prefix.final_;

@@ -35,6 +35,11 @@ impl CapturePattern {
         &self.regex
     }
 
+    /// Whether a match leaves groups.
+    pub const fn has_groups(&self) -> bool {
+        self.groups
+    }
+
     /// The expression as written.
     pub fn source(&self) -> &[u8] {
         self.regex.source()

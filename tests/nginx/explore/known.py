@@ -47,7 +47,7 @@ def without_allow(wanted: str, found: str) -> str:
         return found
     pairs = zip(columns, others, strict=True)
     return "|".join(
-        other if re.fullmatch(r"GET, HEAD[A-Z, ]*", own) and other in ("", "-") else own
+        other if re.fullmatch(r"(GET, HEAD[A-Z, ]*)?", own) and other in ("", "-") else own
         for own, other in pairs
     )
 
@@ -60,6 +60,7 @@ UNTOLD = (
     "upstream sent duplicate header line",  # ... about origins
     " to override while reading",  # X-Accel and its errors
     "realpath() ",  # Variables
+    "quic no hs keys",  # Whether a packet comes before its keys is chance.
     # Whether a kept connection ends before or behind the next request on it is chance.
     "upstream prematurely closed connection",
     "upstream closed kept connection",

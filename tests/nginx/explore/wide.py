@@ -82,9 +82,11 @@ def one_each(texts: Sequence[str]) -> list[str]:
 
 
 def hosted(node: Node) -> Node:
-    """A block without what differs over HTTP/3: Host, and how long a head is."""
+    """A block without what differs over HTTP/3: Host, and how long a head or a body is."""
     inner = None if node.block is None else [hosted(one) for one in node.block]
     words = re.sub(r"\$(\{?)http_host\b", r"$\1host", node.words)
+    # Variables: frames belong to the body's bytes in nginx.
+    words = re.sub(r"\$(\{?)body_bytes_sent\b", r"$\1scheme", words)
     return Node(re.sub(r"\$(\{?)request_length\b", r"$\1scheme", words), inner)
 
 
@@ -181,6 +183,8 @@ def curl_lines(program: Program, got: bytes) -> list[str]:
     lines = []
     for field in fields:
         name, _, value = field.partition(": ")
+        # Over HTTP/3 nginx takes the line of the static table for it, which is lower case.
+        value = value.replace("Accept-Encoding", "accept-encoding") if name == "vary" else value
         lines.append(f"{name.title()}: {value}")
     text = b"HTTP/1.1 " + status.encode("latin-1").partition(b" ")[2]
     text += b"\r\n" + "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body

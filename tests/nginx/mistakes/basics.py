@@ -427,3 +427,7 @@ for text in (
     "server { listen 127.0.0.1:@P0@; charset koi8-r; source_charset $arg_s; }",
 ):
     http(text)
+# The longest type that nginx has room for in its table, and one that is too long for it.
+for name in ("addition_types", "gzip_types"):
+    for size in (46, 47):
+        location(f"{name} {'a' * size};")

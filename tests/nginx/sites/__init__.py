@@ -10,6 +10,7 @@ TABLES = (
     "limiting",
     "logs",
     "moments",
+    "caught",
     "post_action",
     "rewriting",
     "bodies",

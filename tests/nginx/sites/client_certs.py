@@ -158,3 +158,26 @@ def fill(home: Path) -> None:
     """Makes authorities, certificates and keys in a directory `clients`."""
     script = Path(__file__).parents[1] / "client_certs.sh"
     subprocess.run(["sh", script, home / "clients"], check=True)
+
+
+for names in ("a.test", "a.test ~test", "a.test ~(test)", "~^(?<who>.)\\.test$ b.test", "_"):
+    http(
+        f"client certificates and other hosts: {names}",
+        f"""
+        log_format f '$request_uri|$status|$host|$http_host|$http_a|$http_b|$request_port|'
+            '$is_request_port|$request_length|$server_name';
+        server {{
+            listen 127.0.0.1:@P0@ ssl; server_name {names}; root @DIR@/www;
+            access_log @LOGS@/access.log f; ssl_certificate @CERT@; ssl_certificate_key @KEY@;
+            ssl_verify_client optional; ssl_client_certificate @DIR@/clients/root.crt;
+            location / {{ return 200 "$host $http_a $http_b $request_port"; }}
+        }}
+    """,
+        [
+            f"GET {target} | A: a | Host: {host} | B: b"
+            for host in ("a.test", "b.test:99", "next")
+            for target in ("/x?y", "http://b.test:80/x", "http://a.test/x")
+        ],
+        tls="a.test",
+        log=True,
+    )

@@ -15,11 +15,33 @@ from ..site import Case, http
 CERTIFIED = "ssl_certificate @CERT@; ssl_certificate_key @KEY@;"
 
 
+CHUNKS = (("5", "hello"), ("001e", "x" * 30), ("12C", "y" * 300))
+
+
+def in_chunk(size: str, text: str) -> str:
+    """An answer in one chunk, as the origin is told to give it."""
+    head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return f"{head}{size}\r\n{text}\r\n0\r\n\r\n".encode().hex()
+
+
 def site(name: str, conf: str, port: int, cases: Sequence[Case]) -> None:
     """Adds a site that is asked in framing.py's words."""
     http(name, f"{CERTIFIED} {conf}", cases, ask=ask, port=port)
 
 
+site(
+    "HTTP/1: sizes of chunks",
+    """
+    server {
+        listen 127.0.0.1:@P0@; root @DIR@/www; ssi on;
+        location /p/ { proxy_pass http://@ORIGIN@; }
+        location /s/ { sub_filter hello HELLO; sub_filter_types *; alias @DIR@/www/; }
+    }
+""",
+    0,
+    ["h1 chunks /page.html", "h1 chunks /s/hello.txt", "h1 chunks /none"]
+    + [f"h1 chunks /p/raw/{in_chunk(size, text)}" for size, text in CHUNKS],
+)
 site(
     "HTTP/2: sizes of frames",
     """
@@ -232,6 +254,12 @@ site(
     MALFORMED % "",
     1,
     [f"h3 section {section}" for section in ("0000ff24", "000080", "020080", "ffff7f0080")],
+)
+site(
+    "HTTP/3: sections that wait for the table",
+    MALFORMED % "client_header_timeout 1s;",
+    1,
+    ["h3 section 020080", "h3 section 030080"],
 )
 site(
     "HTTP/3: long strings",

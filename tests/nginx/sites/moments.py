@@ -276,3 +276,270 @@ http(
     open=True,
     log=True,
 )
+http(
+    "moments: queries of nothing",
+    """
+    log_format f '$request_uri|$status|$uri|$args|$is_args|$query_string';
+    access_log @LOGS@/access.log f;
+    server {
+        listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www;
+        location /drop { rewrite ^ /at? last; }
+        location /empty { rewrite ^ /at?$arg_none? last; }
+        location /keep { rewrite ^ /at last; }
+        location /add { rewrite ^ /at?b=c last; }
+        location /set { set $args ""; rewrite ^ /at? last; }
+        location /break { rewrite ^ /hello.txt? break; }
+        location /away { rewrite ^ /at? redirect; }
+        location /tried { try_files /none /at?; }
+        location /jump { error_page 404 = /at?; return 404; }
+        location /at { return 200 "$uri|$args|$is_args"; }
+    }
+""",
+    [
+        f"GET /{path}{query}"
+        for path in (
+            "drop",
+            "empty",
+            "keep",
+            "add",
+            "set",
+            "break",
+            "away",
+            "tried",
+            "jump",
+        )
+        for query in ("", "?", "?a=b")
+    ],
+    log=True,
+)
+server(
+    "moments: what a 416 says of its origin",
+    """
+    location /s/ { proxy_force_ranges on; proxy_pass http://@ORIGIN@; proxy_pass_header Server; }
+    location /d/ { proxy_force_ranges on; proxy_pass http://@ORIGIN@; proxy_pass_header Date; }
+    location /n/ { proxy_force_ranges on; proxy_pass http://@ORIGIN@; }
+    location /c/ {
+        proxy_force_ranges on; proxy_pass http://@ORIGIN@; proxy_pass_header Server;
+        proxy_pass_header Date; add_header X "$sent_http_server-$sent_http_date";
+    }
+    location /o/ {
+        proxy_force_ranges on; proxy_pass http://@ORIGIN@; proxy_pass_header Server;
+        error_page 416 = /n/;
+    }
+""",
+    [
+        f"GET /{at}/raw/"
+        + f"HTTP/1.1 200 OK\r\n{fields}Content-Length: 5\r\n\r\n01234".encode().hex()
+        + f" | Range: bytes={ranges}"
+        for at in "sdnco"
+        for fields in (
+            "",
+            "Server: theirs\r\n",
+            "Date: Tue, 14 Nov 2023 22:13:20 GMT\r\n",
+            "Server: theirs\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\n",
+        )
+        for ranges in ("9-", "0-1")
+    ],
+    open=True,
+)
+http(
+    "moments: dates that are made of other fields",
+    """
+    log_format f '$request_uri|$sent_http_last_modified'; access_log @LOGS@/access.log f;
+    server {
+        listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www;
+        location / { add_header Last-Modified "$sent_http_etag$sent_http_content_type" always; }
+        location /p/ {
+            proxy_pass http://@ORIGIN@; add_header Last-Modified "$sent_http_content_type-" always;
+        }
+        location /t { add_header Last-Modified "$sent_http_content_type"; return 200 t; }
+        location /u { add_header Last-Modified "$http_date_is"; try_files /hello.txt =404; }
+    }
+""",
+    [
+        f"GET /{path}{more}"
+        for path in ("hello.txt", "p/x", "t", "u", "none")
+        for more in (
+            "",
+            " | If-Modified-Since: Mon, 13 Nov 2023 22:13:20 GMT",
+            " | If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT",
+            " | Range: bytes=0-1",
+            " | Range: bytes=0-1 | If-Range: Tue, 14 Nov 2023 22:13:20 GMT",
+            " | Range: bytes=0-1 | If-Range: Sun, 06 Nov 1994 08:49:37 GMT"
+            " | Date-Is: Sun, 06 Nov 1994 08:49:37 GMT",
+        )
+    ],
+    open=True,
+    log=True,
+)
+http(
+    "moments: groups in lines about subrequests",
+    """
+    map $uri $groups { default "$1-$2"; }
+    log_format f '$request_uri|$uri|$status|$groups'; log_subrequest on; access_log off;
+    server {
+        listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www;
+        location ~ ^/a(.*)$ { auth_request /q/x; try_files /hello.txt =404; }
+        location ~ ^/(q)/(.*)$ { access_log @LOGS@/access.log f; return 204; }
+        location ~ ^/b(.*)$ { auth_request /r/x; try_files /hello.txt =404; }
+        location ~ ^/(r)/(.*)$ { access_log @LOGS@/access.log f; return 403; }
+    }
+""",
+    ["GET /ab", "GET /bc"],
+    log=True,
+)
+http(
+    "moments: roots that move",
+    """
+    log_format f '$request_uri|$status|$realpath_root|$document_root';
+    access_log @LOGS@/access.log f;
+    server {
+        listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www;
+        location /set { root @DIR@/www/$arg_a; set $args ""; }
+        location /var { root @DIR@/$x; set $x www; }
+        location /if { if ($arg_a) { root @DIR@/www/dir; } }
+        location /rewritten { root @DIR@/www/$arg_a; rewrite ^ /rewritten?a=dir break; }
+    }
+""",
+    [f"PUT /{path}?a={a}" for path in ("set", "var", "if", "rewritten") for a in ("", "dir", "1")],
+    log=True,
+)
+server(
+    "moments: ranges that an origin offered before it handed on",
+    """
+    location /f/ { proxy_force_ranges on; proxy_pass http://@ORIGIN@; }
+    location /n/ { proxy_pass http://@ORIGIN@; }
+    location /to/ { proxy_pass http://@ORIGIN@; }
+    location /forced/ { proxy_force_ranges on; proxy_pass http://@ORIGIN@; }
+    location /text { return 200 text; }
+""",
+    [
+        f"GET /{at}/raw/"
+        + f"HTTP/1.1 200 OK\r\nAccept-Ranges: {said}\r\nX-Accel-Redirect: {to}\r\n"
+        "Content-Length: 0\r\n\r\n".encode().hex()
+        for at in "fn"
+        for said in ("bytes", "none")
+        for to in ("/to/x", "/forced/x", "/hello.txt", "/text", "/none")
+    ],
+    open=True,
+)
+http(
+    "moments: lines that could not be read",
+    """
+    server {
+        listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www; ssi on; ssi_types *;
+        location /added { add_header X a; }
+    }
+""",
+    [
+        b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET x HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /% HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /a%00b HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /../x HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/2.5\r\n\r\n",
+        b"get / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /none HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"TRACE / HTTP/1.1\r\nHost: a\r\n\r\n",
+    ],
+)
+http(
+    "moments: types of answers that have no head",
+    """
+    log_format f '$request_uri|$sent_http_content_type'; access_log @LOGS@/access.log f;
+    server {
+        listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www; charset utf-8;
+        location / { add_header X "<$sent_http_content_type>" always; }
+        location /t { return 200 text; }
+        location /p/ { proxy_pass http://@ORIGIN@; }
+    }
+""",
+    [
+        (f"{target}{version}", f"GET {target}{version}\r\n{host}".encode())
+        for target in ("/hello.txt", "/none", "/t", "/p/")
+        for version, host in (
+            ("", ""),
+            (" HTTP/1.0", "\r\n"),
+            (" HTTP/1.1", "Host: a\r\n\r\n"),
+        )
+    ],
+    open=True,
+    log=True,
+)
+server(
+    "moments: bodies that wait for an answer to another question",
+    """
+    client_max_body_size 8;
+    location /q { return 204; } location /no { return 403; }
+    location /file { auth_request /hello.txt; try_files /hello.txt =404; }
+    location /none { auth_request /q; }
+    location /denied { auth_request /no; }
+    location /origin { auth_request /q; proxy_pass http://@ORIGIN@; }
+    location /caught { auth_request /q; proxy_pass http://@ORIGIN@; error_page 413 @large; }
+    location /dir/ { auth_request /q; }
+    location @large { return 200 large; }
+""",
+    [
+        f"{method} /{path} HTTP/1.1\r\nHost: a\r\n{rest}".encode()
+        for path in ("file", "none", "denied", "origin", "caught", "dir/")
+        for method in ("GET", "POST")
+        for rest in (
+            "Transfer-Encoding: chunked\r\n\r\n9\r\n123456789\r\n0\r\n\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n8\r\n12345678\r\n0\r\n\r\n",
+            "Content-Length: 9\r\n\r\n123456789",
+        )
+    ],
+    open=True,
+    errors=True,
+)
+server(
+    "moments: what fields say before they leave",
+    """
+    add_header X "<$sent_http_content_type><$sent_http_accept_ranges><$sent_http_vary>" always;
+    charset utf-8;
+    location /o/ { override_charset on; proxy_pass http://@ORIGIN@; }
+    location /n/ { charset off; proxy_pass http://@ORIGIN@; }
+    location /p/ { proxy_pass http://@ORIGIN@; }
+    location /f/ { proxy_force_ranges on; proxy_pass http://@ORIGIN@; }
+    location /s/ { source_charset utf-8; proxy_pass http://@ORIGIN@; }
+    location /v/ { set $x koi8-r; charset $x; proxy_pass http://@ORIGIN@; }
+    location /g/ { gzip on; gzip_vary on; gzip_min_length 1; proxy_pass http://@ORIGIN@; }
+    location /typed { types { "text/html; charset=x" txt; } try_files /hello.txt =404; }
+    location /moved { return 301 /x; }
+""",
+    ["GET /hello.txt", "GET /typed", "GET /none", "GET /moved", "GET /dir"]
+    + [
+        f"GET /{at}/raw/"
+        + f"HTTP/1.1 200 OK\r\n{fields}Content-Length: 5\r\n\r\n01234".encode().hex()
+        + more
+        for at in "onpfsvg"
+        for fields in (
+            "Content-Type: text/html\r\n",
+            "Content-Type: text/html; charset=utf-8\r\nAccept-Ranges: bytes\r\n",
+            "Content-Type: text/css;a=b; charset=koi8-r\r\nVary: X\r\n",
+            "Content-Type: text/html\r\nX-Accel-Charset: utf-8\r\nVary: Accept-Encoding\r\n",
+            "Content-Type: a/b\r\nAccept-Ranges: none\r\n",
+        )
+        for more in ("", " | Accept-Encoding: gzip")
+    ],
+    lengths="coded",
+    open=True,
+)
+server(
+    "moments: who leads to the slash",
+    """
+    location = /l/ { absolute_redirect off; add_header X exact always; }
+    location /l/ { add_header X prefix always; proxy_pass http://@ORIGIN@; }
+    location = /e/ { add_header X exact always; proxy_pass http://@ORIGIN@; }
+    location /e/ { absolute_redirect off; add_header X prefix always; }
+    location = /a/ { add_header X exact always; proxy_pass http://@ORIGIN@; }
+    location /r {
+        location = /r/ { absolute_redirect off; add_header X exact always; }
+        location ^~ /r/ { add_header X prefix always; proxy_pass http://@ORIGIN@; }
+    }
+""",
+    [f"GET /{at}{rest}" for at in "lear" for rest in ("", "?x", "/", "/x")],
+    open=True,
+)

@@ -28,7 +28,7 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 impl Request {
-    /// Whether what is asked for the store is a GET though the client sent a HEAD.
+    /// Whether what an upstream server is asked is a GET though the client sent a HEAD.
     pub(crate) fn asks_for_whole(&self, caching: &Caching) -> bool {
         caching.converts_head && self.head().method == Method::Head
     }

@@ -19,7 +19,6 @@ use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::file_change::{
     DavDepth, FileChange, FileChangeKind, FileOutcome, FilePlacement, FileTransfer,
 };
-use crate::filter::headers::push_absolute;
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -233,7 +232,13 @@ impl<'a> DavRequest<'a> {
         answer.location.clear();
         let method = dav_method(request, site.location(request.location));
         if outcome.status == 201 && matches!(method, Some(DavMethod::Put | DavMethod::Mkcol)) {
-            answer.write_created(request, site, ctx);
+            let mut path = Vec::new();
+            bolide_http::escape::push_uri(
+                &mut path,
+                &request.uri,
+                bolide_http::escape::UriPart::Path,
+            );
+            answer.write_redirect(&path);
         }
         NextStep::Page(outcome.status)
     }
@@ -268,18 +273,6 @@ impl<'a> DavRequest<'a> {
 
     fn say(&self, text: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
         self.request.log_error(site, ctx, |out| out.extend_from_slice(text));
-    }
-}
-
-impl Answer {
-    /// Writes the address of what the request has made.
-    fn write_created(&mut self, request: &Request, site: &Site, ctx: &StepCtx<'_>) {
-        let mut path = Vec::new();
-        bolide_http::escape::push_uri(&mut path, &request.uri, bolide_http::escape::UriPart::Path);
-        let mut address = std::mem::take(&mut self.location);
-        push_absolute(&VariableScope::new(request, self, site, ctx), &path, &mut address);
-        self.location_origin = address.len() - path.len();
-        self.location = address;
     }
 }
 

@@ -22,7 +22,6 @@ use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
-use crate::filter::headers::push_absolute;
 use crate::htaccess::effects::{closes_directories, index_fallback, index_names};
 use crate::htaccess::unindexed::listed;
 use crate::log_lines;
@@ -451,7 +450,7 @@ impl FileSearch {
             {
                 return listed(request, location);
             }
-            FileLookup::Directory => return answer.directory_redirect(request, site, ctx),
+            FileLookup::Directory => return answer.directory_redirect(request),
             FileLookup::Other => return self.not_regular(request, site, ctx),
             FileLookup::Failed(OpenFailure::NotFound) if location.coded => {
                 Err(OpenFailure::NotFound)
@@ -517,12 +516,7 @@ impl FileSearch {
 
 impl Answer {
     /// Sends the client to the same path with a slash behind it.
-    pub(crate) fn directory_redirect(
-        &mut self,
-        request: &Request,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> NextStep {
+    pub(crate) fn directory_redirect(&mut self, request: &Request) -> NextStep {
         let mut target = std::mem::take(&mut self.scratch);
         target.clear();
         push_uri(&mut target, &request.uri, UriPart::Path);
@@ -533,24 +527,9 @@ impl Answer {
             target.push(b'?');
             target.extend_from_slice(args);
         }
-        self.write_redirect(request, &target, site, ctx);
+        self.write_redirect(&target);
         self.scratch = target;
         NextStep::Redirect(301)
-    }
-
-    /// Writes the address of a redirect to `path`.
-    pub(crate) fn write_redirect(
-        &mut self,
-        request: &Request,
-        path: &[u8],
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) {
-        let mut address = std::mem::take(&mut self.location);
-        address.clear();
-        push_absolute(&VariableScope::new(request, self, site, ctx), path, &mut address);
-        self.location_origin = address.len() - path.len();
-        self.location = address;
     }
 }
 

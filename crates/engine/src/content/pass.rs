@@ -265,10 +265,9 @@ impl Answer {
         if request.upload.is_streamed() && !request.upload.is_complete() {
             ctx.effects.push(StepEffect::WantBody(bolide_base::limits::BODY_WINDOW));
         }
-        let as_get = location
-            .caching
-            .as_ref()
-            .is_some_and(|caching| is_to_keep && request.asks_for_whole(caching));
+        // As in nginx, whether the answer will be kept or not.
+        let as_get =
+            location.caching.as_ref().is_some_and(|caching| request.asks_for_whole(caching));
         let from = bind_to(request, self, &settings.origin, site, ctx);
         let scope = VariableScope::new(request, self, site, ctx);
         let message: UpstreamMessage = match pass.conf.protocol {

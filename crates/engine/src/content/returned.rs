@@ -22,6 +22,10 @@ impl Answer {
     ) -> NextStep {
         if returned.status < 400 || matches!(&returned.body, ReturnBody::Text(_)) {
             request.tell_to_go_on(ctx);
+            // As in nginx, who answers in its place finds no body any more.
+            if !site.location(request.location).settings.error_pages.is_empty() {
+                request.drop_body(ctx);
+            }
         }
         match &returned.body {
             _ if returned.status == 444 => NextStep::CloseWithoutResponse(444),
@@ -59,7 +63,7 @@ impl Answer {
                 let mut target = std::mem::take(&mut self.scratch);
                 target.clear();
                 VariableScope::new(request, self, site, ctx).expand(template, &mut target);
-                self.write_redirect(request, &target, site, ctx);
+                self.write_redirect(&target);
                 self.is_to_nowhere = target.is_empty();
                 self.scratch = target;
                 NextStep::Redirect(returned.status)

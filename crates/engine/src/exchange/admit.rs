@@ -40,6 +40,7 @@ pub(super) fn admit(
     {
         request.server = site.server_of_host(request.listen, &name, request.captures.get_mut());
         request.location = site.server(request.server).root;
+        forget_misdirected(request);
         return Err(OTHER_NAME);
     }
     if let Some(tls) = asked
@@ -112,6 +113,16 @@ pub(super) enum UnreadPart {
     Behind(Name),
 }
 
+/// What nginx would not have read behind a target that is none: where it cannot be one by its first
+/// byte, not even its line.
+pub(super) fn unread_of_target(request: &Request) -> UnreadPart {
+    let head = request.head();
+    match head.target == b"*" && head.version < HttpVersion::Http2 {
+        true => UnreadPart::Line,
+        false => UnreadPart::Fields,
+    }
+}
+
 /// Forgets what nginx would not have read of a head that is refused: no variable tells of it, and
 /// no error page goes by it.
 #[cold]
@@ -146,15 +157,51 @@ pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
     }
     let mut read = FieldMap::new();
     if let UnreadPart::Behind(last) = unread {
-        for field in head.fields.iter() {
-            read.push_parsed(field.name, field.text, field.value);
-            if field.name == last {
-                break;
-            }
+        read_until(&head.fields, last, &mut read);
+        if version < HttpVersion::Http2 {
+            head.wire_size = read_size(&head.line, &read);
         }
     }
     debug_assert!(read.len() <= head.fields.len(), "no more is read than was sent");
     head.fields.copy_from(&read);
+}
+
+/// Forgets what nginx would not have read of a request over HTTP/1 that names another host than its
+/// handshake, and the host itself. The target stays.
+#[cold]
+fn forget_misdirected(request: &mut Request) {
+    if request.head().version >= HttpVersion::Http2 {
+        return;
+    }
+    let head = request.head();
+    let mut words = head.line.splitn(3, |byte| *byte == b' ').skip(1);
+    let is_absolute = words.next().is_some_and(|target| !target.starts_with(b"/"));
+    let mut read = FieldMap::new();
+    if !is_absolute {
+        read_until(&head.fields, Name::Host, &mut read);
+    }
+    request.host.clear();
+    request.port = None;
+    let Some(head) = request.head_mut() else { return };
+    head.fields.copy_from(&read);
+    head.wire_size = read_size(&head.line, &read);
+}
+
+/// Copies fields up to the first one of this name.
+fn read_until(fields: &FieldMap, last: Name, out: &mut FieldMap) {
+    for field in fields.iter() {
+        out.push_parsed(field.name, field.text, field.value);
+        if field.name == last {
+            break;
+        }
+    }
+}
+
+/// How long a first line and fields are that have one blank behind each colon.
+fn read_size(line: &[u8], fields: &FieldMap) -> u32 {
+    let size = |field: bolide_http::fields::Field<'_>| field.text.len() + 2 + field.value.len() + 2;
+    let len = line.len() + 2 + fields.iter().map(size).sum::<usize>();
+    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// Forgets what nginx would not have read of a request with an invalid host, and returns the reason
@@ -170,7 +217,7 @@ pub(super) fn refuse_host(
     let is_http1 = request.head().version < HttpVersion::Http2;
     match settle_target(request, server, site) {
         Err(error) if is_http1 => {
-            forget_unread(request, UnreadPart::Fields);
+            forget_unread(request, unread_of_target(request));
             error.reason()
         }
         _ => {
@@ -208,7 +255,7 @@ pub(super) fn refused(
     }
     match settle_target(request, first, site) {
         Err(error) => {
-            forget_unread(request, UnreadPart::Fields);
+            forget_unread(request, unread_of_target(request));
             RequestRefusal { status: 400, reason: error.reason() }
         }
         Ok(()) => refusal,

@@ -98,7 +98,11 @@ impl SubrequestChild<'_> {
         let fields = head.fields.all(Name::WwwAuthenticate);
         let challenges = fields.map(<[u8]>::to_vec).collect();
         let status = head.status;
-        let known = self.request.captures.take();
+        // Its own line of the log comes behind this.
+        let known = match site.location(self.request.location).settings.log_subrequest {
+            true => self.request.captures.borrow().clone(),
+            false => self.request.captures.take(),
+        };
         let (told, held) = (self.request.limited.details(), self.request.limited.held.clone());
         Some(Box::new(AuthVerdict { status, challenges, values, known, told, held }))
     }

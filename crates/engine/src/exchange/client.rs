@@ -26,6 +26,16 @@ impl Request {
         }
     }
 
+    /// Throws the body away ahead of an answer, which another one may take the place of.
+    #[cold]
+    pub(crate) fn drop_body(&mut self, ctx: &mut StepCtx<'_>) {
+        if self.head().body != RequestBody::None && !self.upload.is_wanted() {
+            self.upload.refuse(ctx.effects);
+            // As in nginx, what is not read does not count.
+            self.body_received = 0;
+        }
+    }
+
     /// What still comes of the request body is of no use, unless an origin reads it.
     #[inline]
     pub(super) fn discard_rest(&mut self, answer: &Answer, ctx: &mut StepCtx<'_>) {
@@ -72,7 +82,10 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return state };
         let len = bytes.len();
         self.request.upload.keep(bytes);
-        if self.request.is_body_too_large(&self.answer, len, &site, ctx) {
+        // As in nginx, how large it may be is asked when it is read.
+        if self.request.upload.is_wanted()
+            && self.request.is_body_too_large(&self.answer, len, &site, ctx)
+        {
             return self.run(NextStep::Page(413), ctx);
         }
         state
@@ -126,18 +139,7 @@ impl Request {
         if answer.is_tunnel() || !is_too_large(self, site.location(self.location), received) {
             return false;
         }
-        self.log_error(site, ctx, |out| {
-            out.extend_from_slice(b"client intended to send too large chunked body: ");
-            // As in nginx, which counts chunks: what had come, and what comes.
-            if self.head().version < HttpVersion::Http2 {
-                bolide_http::digits::push_decimal(out, received - len as u64);
-                out.push(b'+');
-                bolide_http::digits::push_decimal(out, len as u64);
-            } else {
-                bolide_http::digits::push_decimal(out, received);
-            }
-            out.extend_from_slice(b" bytes");
-        });
+        log_too_large(self, received, len as u64, site, ctx);
         true
     }
 }
@@ -323,6 +325,37 @@ fn refuse_length(
     exchange.run(NextStep::Fail(refusal.status), ctx)
 }
 
+/// Tells that `received` bytes of the body are too many, `len` of them just now.
+fn log_too_large(request: &Request, received: u64, len: u64, site: &Site, ctx: &mut StepCtx<'_>) {
+    debug_assert!(len <= received, "what came just now has come");
+    request.log_error(site, ctx, |out| {
+        out.extend_from_slice(b"client intended to send too large chunked body: ");
+        // As in nginx, which counts chunks: what had come, and what comes.
+        if request.head().version < HttpVersion::Http2 {
+            bolide_http::digits::push_decimal(out, received - len);
+            out.push(b'+');
+            bolide_http::digits::push_decimal(out, len);
+        } else {
+            bolide_http::digits::push_decimal(out, received);
+        }
+        out.extend_from_slice(b" bytes");
+    });
+}
+
+/// How much of a body of unknown length had come with the piece that was too much, and the piece's
+/// length.
+fn excess(request: &Request, site: &Site) -> Option<(u64, u64)> {
+    if request.head().body != RequestBody::Unknown {
+        return None;
+    }
+    let location = site.location(request.location);
+    let mut received = 0;
+    request.upload.early_lengths().find_map(|len| {
+        received += len;
+        is_too_large(request, location, received).then_some((received, len))
+    })
+}
+
 /// Logs what is wrong with the length of a body; nginx tells how much of it came.
 fn log_length(request: &Request, refusal: RequestRefusal, site: &Site, ctx: &mut StepCtx<'_>) {
     let mut reading = String::new();
@@ -338,9 +371,18 @@ fn log_length(request: &Request, refusal: RequestRefusal, site: &Site, ctx: &mut
 impl Request {
     /// Fails a request whose body is to be read and was refused before.
     pub(crate) fn refuse_early(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<NextStep> {
-        let refusal = self.upload.take_refusal()?;
-        log_length(self, refusal, site, ctx);
+        let status = match self.upload.take_refusal() {
+            Some(refusal) => {
+                log_length(self, refusal, site, ctx);
+                refusal.status
+            }
+            None => {
+                let (received, len) = excess(self, site)?;
+                log_too_large(self, received, len, site, ctx);
+                413
+            }
+        };
         self.upload.refuse(ctx.effects);
-        Some(NextStep::Fail(refusal.status))
+        Some(NextStep::Fail(status))
     }
 }

@@ -111,8 +111,7 @@ impl Answer {
         let place = FieldPlace { location, date: ctx.clock.http(), carried: &self.carried };
         headers::push_draft(&mut fields, status, draft, place);
         if draft.location.is_none() && (!self.location.is_empty() || self.is_to_nowhere) {
-            // A redirect, or an error page that stands in for one.
-            fields.push(Name::Location, &self.location);
+            self.push_location(&mut fields, request, site, ctx);
         }
         if !self.challenge.is_empty() {
             fields.push(Name::WwwAuthenticate, &self.challenge);

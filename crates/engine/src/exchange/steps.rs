@@ -23,7 +23,7 @@ use crate::site::Site;
 use crate::tracing;
 use crate::vars::VariableScope;
 
-use super::admit::{self, UnreadPart};
+use super::admit;
 use super::body_size::{is_too_large, refuse_body};
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
@@ -111,6 +111,10 @@ impl Exchange {
                 rewrite(&mut self.request, &mut self.answer, &mut self.search, cursor, site, ctx)
             }
             RequestStep::Access => {
+                // What was rewritten may have moved the root.
+                if self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
+                    return NextStep::Probe(step);
+                }
                 self.access.admit(&mut self.request, &mut self.answer, &mut self.search, site, ctx)
             }
             RequestStep::Htaccess => {
@@ -191,7 +195,7 @@ impl Exchange {
                 }
                 match self.request.check_location(&self.answer, site, ctx) {
                     Some(next) => next,
-                    None => self.answer.directory_redirect(&self.request, site, ctx),
+                    None => self.answer.directory_redirect(&self.request),
                 }
             }
             LocationMatch::Location(_) | LocationMatch::Nothing => self.enter(site, ctx),
@@ -332,7 +336,7 @@ fn choose_server(
     request.server = site.server_of_host(request.listen, &request.host, captures);
     let first = first.unwrap_or(request.server);
     if let Err(error) = admit::settle_target(request, first, site) {
-        admit::forget_unread(request, UnreadPart::Fields);
+        admit::forget_unread(request, admit::unread_of_target(request));
         return Err(bad(error.reason()));
     }
     admit::admit(request, site, ctx.conn)

@@ -52,8 +52,9 @@ pub(crate) fn push_draft(
     place: FieldPlace<'_>,
 ) {
     debug_assert!(fields.is_empty(), "these fields come first");
-    fields.push(Name::Server, place.location.signature.text().as_bytes());
-    fields.push(Name::Date, place.date);
+    let signature = place.location.signature.text().as_bytes();
+    push_own(fields, Name::Server, signature, place.carried);
+    push_own(fields, Name::Date, place.date, place.carried);
     let content_type = place.carried.get(Name::ContentType).unwrap_or(draft.content_type);
     if !content_type.is_empty() && status != 204 {
         fields.push(Name::ContentType, content_type);
@@ -67,7 +68,8 @@ pub(crate) fn push_draft(
     if draft.varies && place.location.settings.gzip.vary {
         fields.push(Name::Vary, b"Accept-Encoding");
     }
-    for field in place.carried.iter().filter(|field| field.name != Name::ContentType) {
+    let is_written = |name| matches!(name, Name::ContentType | Name::Server | Name::Date);
+    for field in place.carried.iter().filter(|field| !is_written(field.name)) {
         fields.push_parsed(field.name, field.text, field.value);
     }
     if let Some(etag) = draft.etag {
@@ -78,6 +80,16 @@ pub(crate) fn push_draft(
     }
     if draft.ranges {
         fields.push(Name::AcceptRanges, b"bytes");
+    }
+}
+
+/// Writes `Server` or `Date`: ours, unless an origin's outlived its answer, which may be none.
+#[inline]
+pub(super) fn push_own(fields: &mut FieldMap, name: Name, own: &[u8], carried: &FieldMap) {
+    match carried.get(name) {
+        None => fields.push(name, own),
+        Some(b"") => {}
+        Some(value) => fields.push(name, value),
     }
 }
 
@@ -180,7 +192,9 @@ pub(crate) fn range_date(
     ctx: &StepCtx<'_>,
 ) -> RangeDate {
     // PERF: hardly a location has it.
-    match site.location(request.location).sets_last_modified {
+    let is_asked_for = site.location(request.location).sets_last_modified
+        && request.head().fields.get(Name::IfRange).is_some();
+    match is_asked_for {
         true => added_date(&VariableScope::new(request, answer, site, ctx)),
         false => RangeDate::Own,
     }
@@ -193,7 +207,10 @@ fn added_date(scope: &VariableScope<'_>) -> RangeDate {
         return RangeDate::Own;
     };
     let mut text = Vec::new();
+    // What it says of the answer's fields is known when these are written.
+    let known = scope.request.first_values.borrow().mark();
     scope.expand(&last.conf.value, &mut text);
+    scope.request.first_values.borrow_mut().forget_since(known);
     RangeDate::Added(bolide_http::date::parse(&text))
 }
 
@@ -286,6 +303,36 @@ pub(crate) fn push_absolute(scope: &VariableScope<'_>, path: &[u8], out: &mut Ve
         push_decimal(out, u64::from(port));
     }
     out.extend_from_slice(path);
+}
+
+impl Answer {
+    /// Notes the address of a redirect: a path becomes an absolute one when the head is written.
+    pub(crate) fn write_redirect(&mut self, path: &[u8]) {
+        self.location.clear();
+        self.location.extend_from_slice(path);
+        self.location_origin = 0;
+    }
+
+    /// Writes where a redirect leads, or an answer that an error page made of one. As in nginx, who
+    /// gives the answer says what address a path of ours has.
+    pub(crate) fn push_location(
+        &mut self,
+        fields: &mut FieldMap,
+        request: &Request,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) {
+        if self.location.first() == Some(&b'/') {
+            let mut address = std::mem::take(&mut self.scratch);
+            address.clear();
+            let scope = VariableScope::new(request, self, site, ctx);
+            push_absolute(&scope, &self.location, &mut address);
+            debug_assert!(address.ends_with(&self.location), "an address ends with its path");
+            self.location_origin = address.len() - self.location.len();
+            self.scratch = std::mem::replace(&mut self.location, address);
+        }
+        fields.push(Name::Location, &self.location);
+    }
 }
 
 fn push_local_host(local: ClientAddress, out: &mut Vec<u8>) {

@@ -84,7 +84,7 @@ pub(crate) fn rewritten<'a>(
 }
 
 /// As in nginx, a 416 in place of an origin's answer has the fields of that which are not about its
-/// content, and that are not ours already.
+/// content. An empty `Server` or `Date` is none, where the origin's may pass and it has none.
 pub(crate) fn fields_of_unsatisfied(head: &OriginHead, location: &CompiledLocation) -> FieldMap {
     let mut fields = FieldMap::new();
     let whole = Delivery::whole(head.status);
@@ -95,16 +95,38 @@ pub(crate) fn fields_of_unsatisfied(head: &OriginHead, location: &CompiledLocati
         Name::AcceptRanges,
         Name::Etag,
         Name::LastModified,
-        Name::Server,
-        Name::Date,
     ] {
         fields.remove(name);
+    }
+    for (name, is_ours) in [
+        (Name::Server, location.adds(Name::Server, &head.fields)),
+        (Name::Date, location.dates(&head.fields)),
+    ] {
+        if is_ours {
+            fields.remove(name);
+        } else if fields.get(name).is_none() {
+            fields.push(name, b"");
+        }
     }
     debug_assert!(
         fields.get(Name::ContentLength).is_none(),
         "framing fields of the origin never become fields of ours"
     );
     fields
+}
+
+/// Whether a field of the origin stays when `X-Accel-Redirect` replaces its answer. As in nginx,
+/// who has ranges by force says so itself.
+pub(super) fn outlives_redirect(name: Name, location: &CompiledLocation) -> bool {
+    match name {
+        Name::ContentType
+        | Name::SetCookie
+        | Name::ContentDisposition
+        | Name::CacheControl
+        | Name::Expires => true,
+        Name::AcceptRanges => !location.settings.origin.force_ranges,
+        _ => false,
+    }
 }
 
 /// RFC 9110 §8.8.1: a coded form is equivalent to the original, not the same bytes.

@@ -20,7 +20,8 @@ impl Answer {
     pub(crate) fn announce_end(&mut self, request: &Request, site: &Site) {
         let location = site.location(request.location);
         let head = &mut self.head;
-        head.unchunked = !location.settings.chunked_transfer_encoding;
+        // As in nginx, a line that could not be read is not one of HTTP/1.1.
+        head.unchunked = !location.settings.chunked_transfer_encoding || request.is_unread;
         head.chunk_size = location.settings.http2_chunk_size;
         if head.body == BodyLen::Unknown && request.head().method != Method::Head {
             // What nothing else ends, the end of the connection does.

@@ -5,7 +5,7 @@
 
 use bolide_base::SpoolLimits;
 use bolide_http::conditional::Validator;
-use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
+use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name, OriginHead, Scheme};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Flush, Inflow};
@@ -26,7 +26,9 @@ use crate::filter::charset::{
 };
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
-use crate::filter::passed_fields::{fields_of_unsatisfied, is_buffered, push_passed, rewritten};
+use crate::filter::passed_fields::{
+    fields_of_unsatisfied, is_buffered, outlives_redirect, push_passed, rewritten,
+};
 use crate::filter::slice::{FirstSlice, first_slice};
 use crate::log_lines;
 use crate::media_types::MediaType;
@@ -85,7 +87,8 @@ impl Answer {
         {
             self.drop_fetch(ctx);
             let rewritten = rewritten(request, self, head, site, ctx);
-            self.carry(&rewritten.as_deref().unwrap_or(head).fields, outlives_redirect);
+            let fields = &rewritten.as_deref().unwrap_or(head).fields;
+            self.carry(fields, |name| outlives_redirect(name, location));
             return accel_redirect(request, self, target, site, ctx);
         }
         self.send_origin(request, cache, status, head, site, ctx)
@@ -221,6 +224,9 @@ impl Answer {
         }
         self.head.body = length.map_or(BodyLen::Unknown, BodyLen::Exact);
         let passed = PassedHead { head, choice, delivery: &delivery };
+        if let Some(asked) = &mut self.origin {
+            asked.set_answering();
+        }
         self.fill_from_origin(request, passed, site, ctx);
         if location.caching.is_some() {
             say_asked(request, self, cache, location, ctx);
@@ -269,10 +275,11 @@ impl Answer {
         let mut fields = std::mem::take(&mut self.head.fields);
         fields.clear();
         if location.adds(Name::Server, &head.fields) {
-            fields.push(Name::Server, location.signature.text().as_bytes());
+            let signature = location.signature.text().as_bytes();
+            headers::push_own(&mut fields, Name::Server, signature, &self.carried);
         }
         if location.dates(&head.fields) {
-            fields.push(Name::Date, ctx.clock.http());
+            headers::push_own(&mut fields, Name::Date, ctx.clock.http(), &self.carried);
         }
         if let Some(value) = head.fields.get(Name::ContentType)
             && !value.is_empty()
@@ -301,9 +308,13 @@ impl Answer {
         if delivery.is_not_modified {
             remove_content_fields(&mut fields);
         }
-        if delivery.status == 204 && head.status_or_implied() != 204 {
-            // An error page made it one.
+        let is_made = head.status_or_implied() != 204;
+        if delivery.status == 204 && (is_made || request.head().version >= HttpVersion::Http2) {
+            // As in nginx, what a 204 of an origin says of its type passes over HTTP/1 only.
             fields.remove(Name::ContentType);
+        }
+        if delivery.status == 204 && is_made {
+            // An error page made it one.
             fields.remove(Name::LastModified);
         }
         fields
@@ -326,8 +337,7 @@ impl Answer {
             push_carried(&mut fields, &self.carried);
         }
         if !self.location.is_empty() || self.is_to_nowhere {
-            // It is an error page that stands in for a redirect.
-            fields.push(Name::Location, &self.location);
+            self.push_location(&mut fields, request, site, ctx);
         }
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
@@ -347,19 +357,6 @@ pub(crate) fn advertises_ranges(head: &OriginHead, location: &CompiledLocation) 
         || head.fields.get(Name::AcceptRanges).is_some()
 }
 
-/// Fields of the origin that stay when `X-Accel-Redirect` replaces its answer, as in nginx.
-const fn outlives_redirect(name: Name) -> bool {
-    matches!(
-        name,
-        Name::ContentType
-            | Name::SetCookie
-            | Name::ContentDisposition
-            | Name::CacheControl
-            | Name::Expires
-            | Name::AcceptRanges
-    )
-}
-
 /// Whether a path could lead out of where it points: `..` as a segment, NUL, nothing at all.
 pub(crate) fn is_unsafe(path: &[u8]) -> bool {
     path.is_empty()
@@ -376,7 +373,11 @@ fn number(text: &[u8]) -> Option<u64> {
 fn push_carried(fields: &mut FieldMap, carried: &FieldMap) {
     let own = std::mem::take(fields);
     let has_type = own.get(Name::ContentType).is_some();
-    let counts = |name: Name| name != Name::ContentType || !has_type;
+    let counts = |name: Name| match name {
+        Name::ContentType => !has_type,
+        Name::Server | Name::Date => false,
+        _ => true,
+    };
     for field in carried.iter().filter(|field| counts(field.name)).chain(own.iter()) {
         fields.push_parsed(field.name, field.text, field.value);
     }
@@ -468,9 +469,6 @@ fn answer_with_inflow(
     let origin = &location.settings.origin;
     debug_assert_ne!(delivery.bytes, DeliveredBytes::Parts, "what comes by and by has one range");
     let buffers = is_buffered(head, origin);
-    if let Some(asked) = &mut answer.origin {
-        asked.set_answering();
-    }
     let limits = match buffers {
         true => SpoolLimits {
             memory: origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1,

@@ -229,7 +229,7 @@ fn redirect_by(
             out.push(b'"');
         });
     }
-    answer.write_redirect(request, &text, site, ctx);
+    answer.write_redirect(&text);
     answer.scratch = text;
 }
 
@@ -259,7 +259,8 @@ fn change_uri(
             }
             Some(&path[path_len..])
         }
-        None if rule.keeps_args => None,
+        // As in nginx, nothing is not made an empty query.
+        None if rule.keeps_args || request.args.is_none() => None,
         None => Some(&b""[..]),
     };
     if let Some(args) = args {

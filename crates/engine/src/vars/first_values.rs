@@ -45,6 +45,17 @@ impl FirstValues {
         self.known.push((var.clone(), place));
     }
 
+    /// How much is known.
+    pub(crate) const fn mark(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Forgets what was read since `mark`.
+    pub(crate) fn forget_since(&mut self, mark: usize) {
+        debug_assert!(mark <= self.known.len(), "values are forgotten behind a mark only");
+        self.known.truncate(mark);
+    }
+
     /// From now on lines of logs are written.
     pub(crate) const fn close(&mut self) {
         self.is_closed = true;
@@ -90,6 +101,17 @@ mod tests {
         first.keep(&Var::RequestCompletion, Some(b"OK"));
         assert_eq!(first.find(&Var::RequestCompletion), None);
         first.clear();
+        assert_eq!(first.find(&Var::RequestBody), None);
+    }
+
+    #[test]
+    fn what_was_read_behind_a_mark_can_be_forgotten() {
+        let mut first = FirstValues::default();
+        first.keep(&Var::GzipRatio, Some(b"1.0"));
+        let mark = first.mark();
+        first.keep(&Var::RequestBody, Some(b"two"));
+        first.forget_since(mark);
+        assert_eq!(first.find(&Var::GzipRatio), Some(Some(&b"1.0"[..])));
         assert_eq!(first.find(&Var::RequestBody), None);
     }
 }

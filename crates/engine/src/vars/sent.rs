@@ -2,12 +2,14 @@
 //!
 //! A field of the server's own, `Server` or `Date`, is as in nginx no field of the answer.
 
+use bolide_conf::model::CharsetOf;
 use bolide_conf::vars::FieldName;
 use bolide_http::status::is_bodiless;
 use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};
 
-use super::{VariableScope, VariableValue, joined, joined_from, number, text};
+use super::{VariableScope, VariableValue, joined, joined_from, maybe, number, text};
 use crate::answer::Answer;
+use crate::filter::charset::charset_of;
 use crate::persistence::{is_distrusted, stays};
 use crate::request::Request;
 
@@ -34,10 +36,17 @@ impl VariableScope<'_> {
             },
             // As in nginx, whether a file has ranges is decided behind what the configuration adds.
             Name::AcceptRanges
-                if (self.sent.is_some() || is_headless(self.request))
-                    && !self.answer.is_from_origin() =>
+                if self.sent.is_some()
+                    || is_headless(self.request)
+                    || self.request.role.is_inside() =>
             {
-                VariableValue::No
+                copied_ranges(self).map_or(VariableValue::No, |fields| joined(fields, name, out))
+            }
+            // As in nginx, HTTP/2 and HTTP/3 know of it for what has content.
+            Name::LastModified if is_dateless(self) => VariableValue::No,
+            // As in nginx, the charset that is ours joins the type when the head leaves.
+            Name::ContentType if self.sent.is_some() || is_headless(self.request) => {
+                maybe(out, fields.get(Name::ContentType).map(|value| without_charset(self, value)))
             }
             Name::Location if !self.answer.location.is_empty() => {
                 // As in nginx, a path of ours becomes an address when the head leaves.
@@ -55,11 +64,12 @@ impl VariableScope<'_> {
                 )
             }
             // The first one is ours, unless an origin's took its place.
-            Name::Server | Name::Date if !self.passes(name.name) => joined_from(
-                fields.iter().filter(|field| field.name == name.name).skip(1),
-                name,
-                out,
-            ),
+            Name::Server | Name::Date
+                if !self.passes(name.name) && self.answer.carried.get(name.name).is_none() =>
+            {
+                let own = fields.iter().filter(|field| field.name == name.name);
+                joined_from(own.skip(1), name, out)
+            }
             _ => joined(fields, name, out),
         }
     }
@@ -95,13 +105,57 @@ impl VariableScope<'_> {
     }
 }
 
+/// The fields of the origin whose answer is passed on.
+fn asked_fields(answer: &Answer) -> Option<&FieldMap> {
+    let asked = answer.origin.as_deref().filter(|asked| asked.is_answering())?;
+    Some(&asked.fields)
+}
+
+/// What the answer says of ranges if that is what its origin says.
+fn copied_ranges<'a>(scope: &VariableScope<'a>) -> Option<&'a FieldMap> {
+    let location = scope.location();
+    let copies = location.caching.is_none()
+        && !location.settings.origin.force_ranges
+        && !location.hides(Name::AcceptRanges);
+    asked_fields(scope.answer).filter(|_| copies)
+}
+
+/// Whether the date of the answer has been forgotten with its head.
+fn is_dateless(scope: &VariableScope<'_>) -> bool {
+    scope.answer.is_responded
+        && scope.request.head().version >= HttpVersion::Http2
+        && !matches!(scope.answer.head.status, 200 | 206 | 304)
+}
+
+/// A content type without the charset that was put to it here.
+fn without_charset<'a>(scope: &VariableScope<'_>, value: &'a [u8]) -> &'a [u8] {
+    let told = asked_fields(scope.answer).and_then(|fields| fields.get(Name::ContentType));
+    match charset_of(value) {
+        Some((bare_len, name)) if told != Some(value) && gives_charset(scope, name) => {
+            &value[..bare_len]
+        }
+        _ => value,
+    }
+}
+
+/// Whether `name` is the charset of the location, or one that only an origin can have meant.
+fn gives_charset(scope: &VariableScope<'_>, name: &[u8]) -> bool {
+    match &scope.location().settings.charset.charset {
+        CharsetOf::Off => scope.answer.is_from_origin(),
+        CharsetOf::Name(template) => {
+            let mut text = Vec::new();
+            scope.expand(template, &mut text);
+            text == name || scope.answer.is_from_origin()
+        }
+    }
+}
+
 /// Whether `Vary: Accept-Encoding` among the fields of an answer is not its origin's.
 fn adds_vary(answer: &Answer, fields: &FieldMap) -> bool {
     let count = |fields: &FieldMap| {
         fields.all(Name::Vary).filter(|value| **value == *b"Accept-Encoding").count()
     };
-    let asked = answer.origin.as_deref().filter(|asked| asked.is_answering());
-    count(fields) > asked.map_or(0, |asked| count(&asked.fields))
+    count(fields) > asked_fields(answer).map_or(0, count)
 }
 
 /// Whether an answer is one of HTTP/0.9, which has no head.
