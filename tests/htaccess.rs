@@ -357,14 +357,70 @@ fn what_try_files_finds_is_asked_about_as_well() {
     let server = tree(
         "apache_htaccess on; location / { try_files $uri.html $uri/start.txt $uri =404; }",
         &[
-            (".htaccess", "<Files no.html>\nRequire all denied\n</Files>\n"),
+            (
+                ".htaccess",
+                "<Files no.html>\nRequire all denied\n</Files>\nRewriteEngine on\n\
+                 RewriteRule ^gone\\.html$ - [R=410]\nRewriteRule ^never\\.html$ - [F]\n",
+            ),
             ("no.html", "secret"),
+            ("gone.html", "secret"),
+            ("never.html", "secret"),
             ("yes.html", "yes"),
             ("closed/.htaccess", "Require all denied\n"),
             ("closed/start.txt", "secret"),
         ],
     );
     check(&server, &[("/no", 403), ("/yes", 200), ("/closed", 403), ("/none", 404)]);
+    check(&server, &[("/gone.html", 410), ("/gone", 410), ("/never.html", 403), ("/never", 403)]);
+}
+
+/// A directory that may be passed but not be read is there all the same, with what it says.
+#[test]
+fn a_directory_that_cannot_be_listed_still_says_who_may_come_in() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let server = tree(
+        "apache_htaccess on; autoindex on;",
+        &[
+            (".htaccess", "Options +Indexes\n"),
+            ("big/a.txt", "a"),
+            ("big/admin/.htaccess", "Require all denied\n"),
+            ("big/admin/a.txt", "secret"),
+        ],
+    );
+    let closed = fs::Permissions::from_mode(0o711);
+    fs::set_permissions(server.www("big"), closed).unwrap();
+    let status = |path: &str| server.get(path).status;
+    for _ in 0..3 {
+        let mut client = server.connect();
+        let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        // Both are answered in one turn.
+        client.send(ask("/big/") + &ask("/big/admin/a.txt"));
+        let answers = [client.answer().status, client.answer().status];
+        assert_eq!(answers[1], 403);
+        assert!(matches!(answers[0], 200 | 403), "as root reads everything: {}", answers[0]);
+    }
+    assert_eq!(status("/big/admin/a.txt"), 403);
+}
+
+/// What an index is told may be of the query; then it is not kept for others.
+#[test]
+fn a_type_that_a_query_gave_an_index_is_not_kept() {
+    let server = tree(
+        "apache_htaccess on; index index.html;",
+        &[
+            (
+                ".htaccess",
+                "RewriteEngine on\nRewriteCond %{QUERY_STRING} raw\n\
+                 RewriteRule ^$ - [T=text/plain]\n",
+            ),
+            ("index.html", "page"),
+        ],
+    );
+    let kind = |path: &str| server.get(path).header("Content-Type").map(str::to_owned);
+    for _ in 0..3 {
+        assert_eq!(kind("/?raw").as_deref(), Some("text/plain"));
+        assert_eq!(kind("/").as_deref(), Some("text/html"));
+    }
 }
 
 #[test]

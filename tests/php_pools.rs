@@ -506,7 +506,7 @@ fn one_hostile_tenant_costs_the_others_no_request() {
     assert!(masters(&server).is_empty());
     let at_rest = totals(&server);
     // The hostile one asks for more than it may, all the time.
-    let args = ["-D", "20", "-c", "64", "-m", "1"].map(str::to_owned).to_vec();
+    let args = ["-D", "10", "-c", "64", "-m", "1"].map(str::to_owned).to_vec();
     let attack = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/s0/burn.php"), args);
     let mut answered = 0;
     let mut under_load = String::new();

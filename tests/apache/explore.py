@@ -64,7 +64,7 @@ class Pair:
             if method == "POST" and (ours[0] == 405 or (theirs[0], ours[0]) == (404, 403)):
                 continue
             # docs/differences-from-apache.md: all that counts then is that nobody comes in here alone.
-            if nested and not (theirs[0] >= 400 and ours[0] < 400):
+            if nested and (ours[0] >= 400 or (theirs[0], theirs[2]) == (ours[0], ours[2])):
                 continue
             # Nor does it matter which cookies of a pass stay that refuses.
             if theirs[0] == ours[0] >= 400:

@@ -18,6 +18,7 @@ pub enum OpenFailure {
 }
 
 const ENOENT: i32 = 2;
+const EAGAIN: i32 = 11;
 const EACCES: i32 = 13;
 const ENOTDIR: i32 = 20;
 const ENFILE: i32 = 23;
@@ -38,6 +39,12 @@ impl OpenFailure {
             ELOOP | EMLINK => Self::Loop,
             other => Self::Other(other),
         }
+    }
+
+    /// Whether nothing can lie there, nor below.
+    #[must_use]
+    pub const fn is_absence(self) -> bool {
+        matches!(self, Self::NotFound | Self::NotADirectory | Self::NameTooLong)
     }
 
     /// The error number, for log lines as `open() "/a" failed (2: No such file or directory)`.
@@ -66,17 +73,19 @@ impl OpenFailure {
             Self::Other(EMFILE) => "Too many open files",
             Self::Other(5) => "Input/output error",
             Self::Other(6) => "No such device or address",
+            Self::Other(EAGAIN) => "Resource temporarily unavailable",
             Self::Other(12) => "Cannot allocate memory",
             Self::Other(_) => "Error",
         }
     }
 
-    /// The status for the client: 404, 403 or 500.
+    /// The status for the client: 404, 403, 500, or 503 where too many wait.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {
             Self::NotFound | Self::NotADirectory | Self::NameTooLong => 404,
             Self::PermissionDenied | Self::Loop => 403,
+            Self::Other(EAGAIN) => 503,
             Self::Other(_) => 500,
         }
     }
@@ -94,7 +103,8 @@ mod tests {
 
     #[test]
     fn error_numbers_keep_their_number_and_get_nginxs_status() {
-        let cases = [(2, 404), (20, 404), (36, 404), (13, 403), (40, 403), (24, 500), (5, 500)];
+        let cases =
+            [(2, 404), (20, 404), (36, 404), (13, 403), (40, 403), (24, 500), (5, 500), (11, 503)];
         for (errno, status) in cases {
             let failure = OpenFailure::from_errno(errno);
             assert_eq!((failure.errno(), failure.status()), (errno, status));

@@ -155,7 +155,7 @@ impl FileEntry {
 struct Turn {
     at: Instant,
     missing: HashMap<Rc<[u8]>, (SymlinkPolicy, OpenFailure), Seeded>,
-    listings: HashMap<Rc<[u8]>, Rc<[DirEntry]>, Seeded>,
+    listings: HashMap<Rc<[u8]>, Result<Rc<[DirEntry]>, OpenFailure>, Seeded>,
 }
 
 impl Turn {
@@ -355,9 +355,9 @@ impl FileTable {
         }
     }
 
-    /// The names in a directory, if they were read in this turn.
+    /// What is in a directory, or why that is not known, if it was read in this turn.
     #[must_use]
-    pub fn listing(&self, path: &[u8], now: Now) -> Option<Rc<[DirEntry]>> {
+    pub fn listing(&self, path: &[u8], now: Now) -> Option<Result<Rc<[DirEntry]>, OpenFailure>> {
         (self.turn.at == now.mono).then(|| self.turn.listings.get(path).cloned()).flatten()
     }
 
@@ -412,10 +412,20 @@ impl FileTable {
             Probed::Open(meta, file) => self.insert_file(probe, meta, FileBody::Disk(file), now),
             Probed::Seen(meta) => self.insert_seen(probe, meta, now),
             Probed::Listing(meta, names) => {
-                self.turn.listings.insert(probe.path.clone(), names.into());
+                self.turn.listings.insert(probe.path.clone(), Ok(names.into()));
                 self.insert_seen(probe, meta, now)
             }
-            Probed::Failed(failure) => self.insert_failure(probe, failure, now),
+            // A directory that cannot be listed is there all the same.
+            Probed::Failed(failure) if probe.want == Want::List && !failure.is_absence() => {
+                self.turn.listings.insert(probe.path.clone(), Err(failure));
+                Known::Missing(failure)
+            }
+            Probed::Failed(failure) => {
+                if probe.want == Want::List {
+                    self.turn.listings.insert(probe.path.clone(), Err(failure));
+                }
+                self.insert_failure(probe, failure, now)
+            }
         }
     }
 

@@ -84,14 +84,14 @@ pub struct Entries(Listing);
 
 #[derive(Debug)]
 enum Listing {
-    Open(std::fs::ReadDir),
+    Open(std::fs::ReadDir, Option<FileFailure>),
     Shown(std::fs::ReadDir),
     Known(std::vec::IntoIter<(Vec<u8>, Stat)>, Option<FileFailure>),
 }
 
 impl Entries {
     pub(crate) const fn open(directory: std::fs::ReadDir) -> Self {
-        Self(Listing::Open(directory))
+        Self(Listing::Open(directory, None))
     }
 
     pub(crate) const fn shown(directory: std::fs::ReadDir) -> Self {
@@ -109,14 +109,14 @@ impl Entries {
     ///
     /// # Errors
     ///
-    /// The rest of the directory, or an entry, cannot be read.
+    /// The rest of the directory cannot be read; or, behind all others, an entry could not.
     pub fn take(
         &mut self,
         max: usize,
         out: &mut Vec<(Vec<u8>, Stat)>,
     ) -> Result<bool, FileFailure> {
         match &mut self.0 {
-            Listing::Open(directory) => sys::take_entries(directory, max, out),
+            Listing::Open(directory, unread) => sys::take_entries(directory, max, out, unread),
             Listing::Shown(directory) => sys::take_shown(directory, max, out),
             Listing::Known(all, failure) => {
                 out.extend(all.by_ref().take(max));

@@ -1,6 +1,7 @@
 //! What a background thread does for exchanges and for the store, and who waits for it.
 //!
-//! Owns the tickets. What is short, or finds the thread's queue full, is computed in the turn.
+//! Owns the tickets. What is short is computed in the turn; so is what finds the thread's queue
+//! full, or it is refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::file_work::FileWork;
 use crate::look::DirectoryScan;
 use crate::mail::{Mail, Post};
 
-/// Jobs that may wait; a worker that finds the queue full computes in its turn.
+/// LIMIT: jobs that may wait; a worker that finds the queue full computes in its turn, or refuses.
 const JOBS_MAX: usize = 256;
 /// Entries of a directory before others have their turn.
 const ENTRIES: usize = 4096;

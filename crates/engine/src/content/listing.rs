@@ -2,7 +2,7 @@
 
 use bolide_conf::model::{AutoindexFormat, CharsetOf, LogLevel};
 use bolide_files::listing::{Columns, Format, Sizes, Style, callback, content_type, write};
-use bolide_files::{DirEntry, Known, Want};
+use bolide_files::{DirEntry, Want};
 use bolide_http::Method;
 use bytes::Bytes;
 
@@ -47,7 +47,7 @@ impl FileSearch {
             return NextStep::Fail(403);
         }
         self.end_without_slash();
-        if let Some(entries) = ctx.files.listing(&self.path, ctx.now) {
+        if let Some(Ok(entries)) = ctx.files.listing(&self.path, ctx.now) {
             return answer.send_listing(request, &entries, location, site, ctx);
         }
         self.probe_listing(request, RequestStep::Listing, site, ctx)
@@ -71,7 +71,7 @@ impl FileSearch {
     ) -> NextStep {
         let policy = &site.location(request.location).policy;
         if self.waited_for_listing
-            && let Known::Missing(failure) = ctx.files.lookup(&self.path, ctx.now, policy)
+            && let Some(Err(failure)) = ctx.files.listing(&self.path, ctx.now)
         {
             return self.listing_failed(request, failure, site, ctx);
         }

@@ -21,7 +21,7 @@ impl FileSearch {
         debug_assert!(request.uri.ends_with(b"/"), "a directory's path ends with a slash");
         self.map_path(request, answer, site, ctx);
         self.end_without_slash();
-        if let Some(entries) = ctx.files.listing(&self.path, ctx.now) {
+        if let Some(Ok(entries)) = ctx.files.listing(&self.path, ctx.now) {
             let is_meant = |entry: &&bolide_files::DirEntry| {
                 entry.kind == FileKind::File && entry.name.first() != Some(&b'.')
             };

@@ -307,7 +307,7 @@ impl HtaccessRequest<'_> {
             files: Some(ctx.files),
             target,
             method: ruling.method(self.request),
-            is_inside: ruling.is_index || self.request.role.is_inside(),
+            is_inside: ruling.is_looked_for() || self.request.role.is_inside(),
             user,
             groups,
             places: &site.location(self.request.location).settings.apache_directories,
@@ -432,7 +432,7 @@ impl HtaccessRequest<'_> {
             root: &target.root,
             prefix: &target.prefix,
             origin: &origin,
-            is_inside: ruling.is_index || self.request.role.is_inside(),
+            is_inside: ruling.is_looked_for() || self.request.role.is_inside(),
             now: ctx.now.unix_seconds(),
         };
         let user = ruling.user.clone();

@@ -133,7 +133,10 @@ impl FileSearch {
                     target.kind = TargetKind::File;
                     break;
                 }
-                Ok(TargetKind::Missing) | Err(_) => break,
+                Ok(TargetKind::Missing) => break,
+                Err(failure) if failure.is_absence() => break,
+                // What lies there may say who may come in.
+                Err(failure) => return Err(NextStep::Fail(failure.status())),
             }
         }
         target.file = whole[..end].to_vec();

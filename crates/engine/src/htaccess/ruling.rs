@@ -141,6 +141,8 @@ impl HtaccessRuling {
             && self.cookies.is_empty()
             && self.replaced.is_empty()
             && self.user.is_none()
+            // It may be of the query.
+            && self.media_type.is_none()
     }
 
     /// `try_files` found another path: the next round evaluates its `.htaccess` files as well.

@@ -18,6 +18,9 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
+/// LIMIT: names of an index that files are asked about, each at the cost of an evaluation.
+const NAMES_MAX: usize = 32;
+
 /// What comes where a directory is to be listed: as in Apache, a handler of files finds nothing.
 pub(crate) fn listed(request: &Request, location: &CompiledLocation) -> NextStep {
     match has_handler(request, location) {
@@ -43,6 +46,12 @@ pub(crate) fn judge_missing_index(
         return NextStep::Step(RequestStep::Listing);
     }
     let names = candidates(request, answer, location, site, ctx);
+    if names.len() > NAMES_MAX {
+        request.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"too many names of an index to ask about each");
+        });
+        return NextStep::Fail(500);
+    }
     let mut refusal = None;
     for uri in names {
         let reliance = Reliance::default();
@@ -53,8 +62,8 @@ pub(crate) fn judge_missing_index(
             Err(NextStep::CheckPassword(_)) => {
                 return NextStep::CheckPassword(RequestStep::NoIndex);
             }
-            // Who is sent elsewhere is sent there at once.
-            Err(next @ NextStep::Redirect(_)) => return next,
+            // Who is sent elsewhere is sent there at once; what took too much is not tried again.
+            Err(next @ (NextStep::Redirect(_) | NextStep::Fail(500))) => return next,
             Err(next) => refusal = Some(next),
         }
     }

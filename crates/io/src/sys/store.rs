@@ -142,14 +142,18 @@ pub(crate) fn take_entries(
     directory: &mut std::fs::ReadDir,
     max: usize,
     out: &mut Vec<(Vec<u8>, Stat)>,
+    unread: &mut Option<FileFailure>,
 ) -> Done<bool> {
     for _ in 0..max {
-        let Some(entry) = directory.next() else { return Ok(false) };
+        let Some(entry) = directory.next() else { return unread.take().map_or(Ok(false), Err) };
         let entry = entry.map_err(|error| failed("readdir", &error))?;
         let own = match entry.metadata() {
             Ok(own) => own,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(failed("readdir", &error)),
+            Err(error) => {
+                *unread = Some(failed("stat", &error));
+                continue;
+            }
         };
         let stat = Stat {
             size: own.size(),
