@@ -53,8 +53,14 @@ pub(crate) fn push_draft(
 ) {
     debug_assert!(fields.is_empty(), "these fields come first");
     let signature = place.location.signature.text().as_bytes();
-    push_own(fields, Name::Server, signature, place.carried);
-    push_own(fields, Name::Date, place.date, place.carried);
+    // PERF: most answers carry nothing of another.
+    if place.carried.is_empty() {
+        fields.push(Name::Server, signature);
+        fields.push(Name::Date, place.date);
+    } else {
+        push_own(fields, Name::Server, signature, place.carried);
+        push_own(fields, Name::Date, place.date, place.carried);
+    }
     let content_type = place.carried.get(Name::ContentType).unwrap_or(draft.content_type);
     if !content_type.is_empty() && status != 204 {
         fields.push(Name::ContentType, content_type);
@@ -84,7 +90,6 @@ pub(crate) fn push_draft(
 }
 
 /// Writes `Server` or `Date`: ours, unless an origin's outlived its answer, which may be none.
-#[inline]
 pub(super) fn push_own(fields: &mut FieldMap, name: Name, own: &[u8], carried: &FieldMap) {
     match carried.get(name) {
         None => fields.push(name, own),

@@ -16,6 +16,7 @@ use crate::site::Site;
 impl FileSearch {
     /// Finds out where the root of the location leads, if a variable may want to know; true when
     /// that has to be waited for.
+    #[inline]
     pub(crate) fn resolve_root(
         &mut self,
         request: &mut Request,
@@ -23,9 +24,16 @@ impl FileSearch {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> bool {
-        if !site.looks().real_root {
-            return false;
-        }
+        site.looks().real_root && self.find_root(request, answer, site, ctx)
+    }
+
+    fn find_root(
+        &mut self,
+        request: &mut Request,
+        answer: &Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> bool {
         let mut asked = std::mem::take(&mut self.path);
         asked.clear();
         let scope = VariableScope::new(request, answer, site, ctx);
