@@ -197,9 +197,7 @@ pub(crate) fn range_date(
     ctx: &StepCtx<'_>,
 ) -> RangeDate {
     // PERF: hardly a location has it.
-    let is_asked_for = site.location(request.location).sets_last_modified
-        && request.head().fields.get(Name::IfRange).is_some();
-    match is_asked_for {
+    match site.location(request.location).sets_last_modified {
         true => added_date(&VariableScope::new(request, answer, site, ctx)),
         false => RangeDate::Own,
     }
@@ -207,6 +205,9 @@ pub(crate) fn range_date(
 
 #[cold]
 fn added_date(scope: &VariableScope<'_>) -> RangeDate {
+    if scope.request.head().fields.get(Name::IfRange).is_none() {
+        return RangeDate::Own;
+    }
     let mut headers = scope.location().headers.iter();
     let Some(last) = headers.rfind(|header| header.name == Name::LastModified) else {
         return RangeDate::Own;
