@@ -6,12 +6,14 @@
 //! Easiest to break: a configuration that changes the block ends one thread and starts another,
 //! while purges go on being kept in the store's outbox.
 
+mod mark;
 mod node;
 mod objects;
 mod report;
 mod session;
 mod setup;
 
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -24,6 +26,7 @@ use tokio::sync::mpsc;
 
 use crate::account::PurgeAccount;
 use crate::control_log::ControlLog;
+use mark::LifeMark;
 pub(crate) use report::{ClusterPeer, ClusterPurge, ClusterStatus};
 use setup::ClusterSetup;
 
@@ -42,6 +45,7 @@ struct Shared {
     status: Mutex<ClusterStatus>,
     /// The status is another one.
     changed: Condvar,
+    mark: Mutex<LifeMark>,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +103,12 @@ impl ClusterThread {
     /// Logs to another file from now on: the old one may have been moved away.
     pub(crate) fn log_to(&self, log: ControlLog) {
         lock(&self.0.state).log = Some(Arc::new(log));
+    }
+
+    /// The process begins, with nothing purged yet. `dir` is where it leaves word of its end.
+    pub(crate) fn begin(&self, dir: &Path) {
+        let has_cluster = lock(&self.0.state).next.is_some();
+        *lock(&self.0.mark) = LifeMark::begin(dir, has_cluster);
     }
 
     /// Puts the draft in force. The first thread has a moment to hear of purges that were missed,

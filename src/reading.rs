@@ -13,7 +13,7 @@ use crate::php;
 use crate::source::DiskSource;
 use crate::unread_files;
 
-/// Where issuers' state is, unless `-p` or `state_path` says otherwise.
+/// Where state is, unless `-p` or `state_path` says otherwise.
 const STATE_DIR: &str = "/var/lib/bolide";
 
 /// A valid configuration.
@@ -110,10 +110,18 @@ pub(crate) fn of_text(name: &Path, text: &str) -> Result<Reading, Vec<String>> {
     Ok(sort(bolide_conf::parse(&DiskSource, name, &options))?)
 }
 
+/// What a package installs: the directory of the configuration is not the server's to write to.
+fn is_installed(prefix: &Path) -> bool {
+    prefix == Path::new(PREFIX)
+}
+
+/// Where state is that outlives a process.
+pub(crate) fn state_dir(prefix: &Path) -> PathBuf {
+    if is_installed(prefix) { PathBuf::from(STATE_DIR) } else { prefix.to_path_buf() }
+}
+
 fn options(prefix: PathBuf) -> bolide_conf::LoadOptions {
-    // What a package installs: the directory of the configuration is not the server's to write to.
-    let is_installed = prefix == Path::new(PREFIX);
-    let state_dir = if is_installed { PathBuf::from(STATE_DIR) } else { PathBuf::new() };
+    let state_dir = if is_installed(&prefix) { PathBuf::from(STATE_DIR) } else { PathBuf::new() };
     bolide_conf::LoadOptions {
         prefix,
         state_dir,

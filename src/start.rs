@@ -1,6 +1,9 @@
 //! From a configuration to a running server, in nginx's order: logs, addresses, background, pid
 //! file, workers. An error up to there exits with 1.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -125,6 +128,10 @@ fn run(
     } else {
         Some(PidFile::write(&config.main.pid).map_err(told)?)
     };
+    if let Some(http) = &config.http {
+        let prefix = Path::new(OsStr::from_bytes(&http.bases.prefix));
+        shared.cluster.begin(&reading::state_dir(prefix));
+    }
     set_limits(&config, &log).map_err(told)?;
     let certificate_ends = draft.certificate_ends.clone();
     let certificates = draft.certificates.clone();

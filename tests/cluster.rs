@@ -4,6 +4,7 @@
 mod amiss;
 mod histories;
 mod invented;
+mod lives;
 mod objects;
 mod ways;
 

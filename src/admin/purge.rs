@@ -38,10 +38,11 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
             if prefix.is_empty() {
                 return Err("an empty prefix matches everything: use --all".to_owned());
             }
-            hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
-            // Other nodes have other pages, and a prefix of a path is none of a key.
+            // Other nodes have other pages, and a prefix of a path is none of a key. They are told
+            // first: what visitors have this node take of theirs during the walk is judged by it.
             store.nodes().tell(space.id, b"", DiskPurgeTarget::All, how);
             store.nodes().tell(space.id, b"", DiskPurgeTarget::Private, how);
+            hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
         }
     }
     for url in words.all("url") {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_cache::{Store, StreamPlace};
-use bolide_cluster::{ClusterMachine, EntryId, EntryOutcome, Peer};
+use bolide_cluster::{ClusterMachine, EntryId, EntryOutcome, LastLife, Peer};
 use bolide_conf::model::LogLevel;
 use bolide_io::epoll::Epoll;
 use bolide_valkey::{Connector, StreamEntry, ValkeyFault, ValkeyFaultKind};
@@ -93,6 +93,8 @@ struct Node {
     /// ends before, its successor finds out again what is to be told.
     owes: Option<u64>,
     told: Vec<(Topic, Instant)>,
+    /// What this machine knows of the process before.
+    last: LastLife,
     /// Purges of earlier processes of this node may be missing before this entry.
     fence: EntryId,
     /// The purges of the past are to be read, for shared objects.
@@ -130,6 +132,7 @@ pub(super) fn run(
     let (cluster, node) = (setup.conf.namespace.as_bytes(), setup.node.as_bytes());
     let machine = ClusterMachine::new(cluster, node, bolide_tls::random_seed());
     let overflows = store.outbox().counts().overflows;
+    let last = lock(&shared.mark).take_last();
     let node = Node {
         shared,
         connector,
@@ -150,6 +153,7 @@ pub(super) fn run(
         overflows,
         owes: None,
         told: Vec::new(),
+        last,
         fence: EntryId::ZERO,
         has_past: false,
         leases: Arc::default(),
@@ -300,13 +304,7 @@ impl Node {
                 lock(&self.shared.status).is_caught_up = true;
                 self.shared.changed.notify_all();
             }
-            Report::Astray(facts) => {
-                if let Err(loss) = self.machine.check(&facts) {
-                    self.lose(loss);
-                }
-                let position = self.machine.position().unwrap_or_default();
-                self.session.iter_mut().for_each(|session| session.read_from(position));
-            }
+            Report::Astray(facts) => self.go_astray(&facts),
             Report::Added(Ok(id)) => {
                 self.machine.handle_added(id);
                 self.send();
@@ -412,7 +410,7 @@ impl Node {
         }
         self.is_acknowledging = true;
         let (life, seen_ms, fence) = (self.machine.life(), self.server_ms, self.fence);
-        let peer = Peer { life, position, seen_ms, fence };
+        let peer = Peer { life, position, seen_ms, fence, has_ended: false };
         session.acknowledge(self.setup.node.clone(), peer.line());
     }
 

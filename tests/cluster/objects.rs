@@ -8,21 +8,21 @@ use crate::BOLIDE;
 use crate::explain::ask;
 
 /// Timings decide nothing here: the machine may be slow.
-const SHARE: &str = "objects public; objects_timeout 20s;";
+pub(super) const SHARE: &str = "objects public; objects_timeout 20s;";
 const PUBLIC: &str = "X-LiteSpeed-Cache-Control: public,max-age=3600";
 
 /// What is done to the record of a key.
 type Change<'a> = &'a dyn Fn(&str);
 
 /// Nodes with one application and one Valkey.
-struct Fleet {
-    valkey: Valkey,
-    app: TestApp,
-    nodes: Vec<TestServer>,
+pub(super) struct Fleet {
+    pub(super) valkey: Valkey,
+    pub(super) app: TestApp,
+    pub(super) nodes: Vec<TestServer>,
 }
 
 impl Fleet {
-    fn start(count: usize, more: &str) -> Self {
+    pub(super) fn start(count: usize, more: &str) -> Self {
         let (valkey, app) = (Valkey::default(), TestApp::start());
         let mut fleet = Self { valkey, app, nodes: Vec::new() };
         (0..count).for_each(|_| fleet.add(more));
@@ -43,11 +43,11 @@ impl Fleet {
         });
     }
 
-    fn status(&self, node: usize) -> String {
+    pub(super) fn status(&self, node: usize) -> String {
         ask(&self.nodes[node], &["cluster", "status", "--json"]).text()
     }
 
-    fn page(&self, node: usize, path: &str) -> String {
+    pub(super) fn page(&self, node: usize, path: &str) -> String {
         self.page_with(node, path, "")
     }
 
@@ -70,7 +70,7 @@ impl Fleet {
     }
 
     /// Has a node fetch a page and offer it; its key in Valkey.
-    fn fill(&self, node: usize, path: &str, head: &str) -> String {
+    pub(super) fn fill(&self, node: usize, path: &str, head: &str) -> String {
         self.app.say(path, head);
         let before = self.keys();
         let _body = self.page(node, path);

@@ -3,7 +3,7 @@
 //! Owns what is charged to each. A namespace keeps its number and is never removed.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use crate::disk::DiskTree;
@@ -23,6 +23,8 @@ struct Account {
     tally: [AtomicU64; 4],
     /// The name of the namespace.
     name: OnceLock<Box<[u8]>>,
+    /// Its name says nothing to other nodes.
+    is_of_this_node: AtomicBool,
     /// The disk tree of its objects, if they survive the process.
     tree: RwLock<Option<Arc<DiskTree>>>,
 }
@@ -93,6 +95,20 @@ impl Namespaces {
     pub(crate) fn has_disk_tree(&self, namespace: NamespaceId) -> bool {
         let account = self.account(namespace);
         account.is_some_and(|account| account.tree.read().is_ok_and(|tree| tree.is_some()))
+    }
+
+    /// Its objects are not shared from now on: another node may have another site under its name.
+    pub fn keep_here(&self, namespace: NamespaceId) {
+        assert!(self.name(namespace).is_some(), "a namespace has a name");
+        if let Some(account) = self.make(namespace) {
+            account.is_of_this_node.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether nodes may share its objects.
+    pub(crate) fn may_share(&self, namespace: NamespaceId) -> bool {
+        let account = self.account(namespace);
+        account.is_some_and(|account| !account.is_of_this_node.load(Ordering::Relaxed))
     }
 
     /// Limits the bytes of one namespace (`max_size`); 0 means only the limit of the store.

@@ -102,8 +102,8 @@ impl Nodes<'_> {
         sharing.note_entry(place, (before, now), confirmed);
     }
 
-    /// A purge without effect here, as this process or its namespace came later: objects of other
-    /// nodes are judged by it.
+    /// A purge that objects of other nodes are judged by, whatever effect it has here: this process
+    /// or a namespace may have come later.
     pub fn note_past_purge(self, order: &DiskPurge<'_>) {
         let Store { sharing, tags, .. } = self.0;
         if sharing.is_open() {
@@ -120,6 +120,8 @@ impl Nodes<'_> {
         match order.target {
             DiskPurgeTarget::Everything => {
                 self.0.drop_everything();
+                // Namespaces may come, and others share their objects.
+                self.note_past_purge(order);
                 true
             }
             _ => {

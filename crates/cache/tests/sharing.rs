@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use bolide_base::prng::Prng;
 use bolide_cache::disk::journal::{self, JournalEntry};
+use bolide_cache::disk::{DiskPurge, DiskPurgeTarget};
 use bolide_cache::{
     FillPermit, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey, SharedAnswer, SharedOffer,
     SharedOrder, SharedQuestion, SharedUnfit, Store, StoreLimits, StreamPlace, TagPurge, TagScope,
@@ -20,15 +21,36 @@ use bytes::Bytes;
 const NODES: usize = 3;
 const PAGES: usize = 3;
 const CLUSTER: &[u8] = b"shop";
+/// Purges of a node that wait at most.
+const WAITING_MAX: usize = 3;
 
 /// An entry of the stream: a purge hits pages as they were at a time.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Entry {
-    node: usize,
+    /// Its place; a place that was lost does not come again.
+    id: u64,
     life: u64,
-    last: u64,
+    numbers: (u64, u64),
     bytes: Vec<u8>,
     hits: Vec<(usize, u64)>,
+}
+
+/// What a node left of itself beside the stream.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    life: u64,
+    position: u64,
+    fence: StreamPlace,
+    has_ended: bool,
+}
+
+/// What a process knows of the one before it on its machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Last {
+    #[default]
+    None,
+    Ended(u64),
+    Unknown,
 }
 
 /// A question on its way, with what the store had for it.
@@ -36,14 +58,20 @@ type Question = (SharedQuestion, Option<Bytes>, Receiver<SharedAnswer>, usize);
 
 struct Node {
     store: Arc<Store>,
-    site: NamespaceId,
     life: u64,
+    last: Last,
+    is_connected: bool,
     /// Purges of earlier processes may be missing before this place.
     fence: StreamPlace,
-    /// Entries that it has carried out.
-    heard: usize,
+    /// The last entry that it has carried out, and the numbers of each process up to there.
+    position: Option<u64>,
+    heard: HashMap<u64, u64>,
     confirmed: u64,
-    /// What its purges hit, by their numbers.
+    /// What is on the way to the stream.
+    flight: Option<Entry>,
+    /// It leaves no line before this purge has come back.
+    owes: u64,
+    /// What its purges hit elsewhere, by their numbers.
     own: HashMap<u64, Vec<(usize, u64)>>,
     /// Fills: the page, and when its content was made.
     fills: Vec<(FillPermit, usize, u64)>,
@@ -62,8 +90,13 @@ fn process() -> (Arc<Store>, NamespaceId) {
     (store, site)
 }
 
-fn place(index: usize) -> StreamPlace {
-    StreamPlace { ms: index as u64, number: 0 }
+fn place(id: u64) -> StreamPlace {
+    StreamPlace { ms: id, number: 0 }
+}
+
+/// All pages, at a time.
+fn all(time: u64) -> Vec<(usize, u64)> {
+    (0..PAGES).map(|page| (page, time)).collect()
 }
 
 fn key(site: NamespaceId, page: usize) -> KeyBuilder {
@@ -81,11 +114,32 @@ fn begin(permit: &mut FillPermit, page: usize) {
 }
 
 impl Node {
-    fn new(life: u64, heard: usize, told: [u64; PAGES]) -> Self {
-        let (store, site) = process();
-        let (confirmed, own, fence) = (0, HashMap::new(), StreamPlace::default());
-        let (fills, offers, questions) = (Vec::new(), Vec::new(), Vec::new());
-        Self { store, site, life, fence, heard, confirmed, own, fills, offers, questions, told }
+    fn new(life: u64, last: Last, told: [u64; PAGES]) -> Self {
+        let store = Store::new(StoreLimits { front_entries: 16, ..StoreLimits::default() }, 1);
+        store.outbox().open(WAITING_MAX);
+        store.sharing().open(1000);
+        Self {
+            store,
+            life,
+            last,
+            is_connected: false,
+            fence: StreamPlace::default(),
+            position: None,
+            heard: HashMap::new(),
+            confirmed: 0,
+            flight: None,
+            owes: 0,
+            own: HashMap::new(),
+            fills: Vec::new(),
+            offers: Vec::new(),
+            questions: Vec::new(),
+            told,
+        }
+    }
+
+    /// A configuration comes to have it when it is first asked for.
+    fn site(&self) -> NamespaceId {
+        self.store.namespace(b"page:shop")
     }
 
     fn tell(&mut self, hits: &[(usize, u64)]) {
@@ -94,8 +148,19 @@ impl Node {
         }
     }
 
+    /// Whether all its purges are in the stream.
+    fn is_all_sent(&self) -> bool {
+        self.confirmed == self.store.outbox().counts().last
+    }
+
+    fn begin_sharing(&self) {
+        let counts = self.store.outbox().counts();
+        let barrier = if counts.waiting > 0 { counts.last } else { 0 };
+        self.store.sharing().begin(self.fence, barrier);
+    }
+
     fn check(&self, page: usize, seed: u64) -> Option<u64> {
-        let Lookup::Hit(object) = self.store.lookup(&key(self.site, page).public(), 0) else {
+        let Lookup::Hit(object) = self.store.lookup(&key(self.site(), page).public(), 0) else {
             return None;
         };
         let made = String::from_utf8(object.body().unwrap().to_vec()).unwrap();
@@ -131,7 +196,11 @@ struct World {
     seed: u64,
     time: u64,
     lives: u64,
+    /// The id of the last entry that there ever was.
+    last_id: u64,
     stream: Vec<Entry>,
+    lines: [Option<Line>; NODES],
+    marks: [Last; NODES],
     kept: HashMap<u128, Bytes>,
     nodes: Vec<Node>,
     /// Objects of other nodes that were served.
@@ -140,18 +209,43 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let nodes: Vec<_> = (0..NODES as u64).map(|life| Node::new(life, 1, [0; PAGES])).collect();
-        for node in &nodes {
-            node.store.sharing().begin(StreamPlace::default(), 0);
-            node.store.sharing().reset(place(1), node.store.generation());
-        }
-        let stream = vec![Entry { node: NODES, ..Entry::default() }];
-        let (time, lives, kept, taken) = (1, NODES as u64, HashMap::new(), 0);
-        Self { chance: Prng::new(seed), seed, time, lives, stream, kept, nodes, taken }
+        let nodes = (0..NODES as u64).map(|life| Node::new(life, Last::None, [0; PAGES]));
+        let mut world = Self {
+            chance: Prng::new(seed),
+            seed,
+            time: 1,
+            lives: NODES as u64,
+            last_id: 0,
+            stream: Vec::new(),
+            lines: [None; NODES],
+            marks: [Last::Unknown; NODES],
+            kept: HashMap::new(),
+            nodes: nodes.collect(),
+            taken: 0,
+        };
+        world.add(Entry { life: u64::MAX, ..Entry::default() });
+        (0..NODES).for_each(|at| world.connect(at));
+        world
     }
 
     fn below(&mut self, n: usize) -> usize {
         self.chance.below(n as u64) as usize
+    }
+
+    fn add(&mut self, entry: Entry) -> u64 {
+        self.last_id += 1;
+        self.stream.push(Entry { id: self.last_id, ..entry });
+        self.last_id
+    }
+
+    /// The least place behind all that the stream has.
+    fn end(&self) -> StreamPlace {
+        StreamPlace { number: 1, ..place(self.stream.last().unwrap().id) }
+    }
+
+    fn hello(&mut self, at: usize) {
+        let life = self.nodes[at].life;
+        let _id = self.add(Entry { life, ..Entry::default() });
     }
 
     /// A request for a page.
@@ -160,7 +254,7 @@ impl World {
         if node.check(page, self.seed).is_some() {
             return;
         }
-        let Lookup::Miss(permit) = node.store.lookup(&key(node.site, page).public(), 0) else {
+        let Lookup::Miss(permit) = node.store.lookup(&key(node.site(), page).public(), 0) else {
             return;
         };
         if !permit.may_be_shared() {
@@ -224,108 +318,229 @@ impl World {
 
     fn purge(&mut self, at: usize, page: usize) {
         self.time += 1;
-        let what = self.below(9);
+        let what = self.below(11);
         let (time, node) = (self.time, &mut self.nodes[at]);
         let (tag, url) = (format!("tag-{page}"), format!("/{page}"));
         let one = vec![(page, time)];
-        let all: Vec<_> = (0..PAGES).map(|page| (page, time)).collect();
-        let (dead, public) = (TagPurge::Dead, TagScope::Public);
+        let (dead, public, site) = (TagPurge::Dead, TagScope::Public, node.site());
+        let overflows = node.store.outbox().counts().overflows;
         let hits = match what {
             0 | 1 => {
-                node.store.purge_tag(node.site, public, tag.as_bytes(), dead);
+                node.store.purge_tag(site, public, tag.as_bytes(), dead);
                 one
             }
             2 | 3 => {
-                node.store.purge_url(&key(node.site, page).public(), dead);
+                node.store.purge_url(&key(site, page).public(), dead);
                 one
             }
             4..=6 => {
-                node.store.purge_urls_from(node.site, url.as_bytes(), dead);
+                node.store.purge_urls_from(site, url.as_bytes(), dead);
                 one
             }
             7 => {
-                node.store.purge_tag(node.site, public, b"tag*", dead);
-                all
+                node.store.purge_tag(site, public, b"tag*", dead);
+                all(time)
+            }
+            8 => {
+                // Others drop more than this node.
+                node.store.nodes().tell(site, b"", DiskPurgeTarget::All, dead);
+                node.own.insert(node.store.outbox().counts().last, all(time));
+                node.store.strike_url(&key(site, page).public(), dead);
+                one
             }
             _ => {
-                node.store.purge_all(node.site, dead);
-                all
+                node.store.purge_all(site, dead);
+                all(time)
             }
         };
         node.tell(&hits);
-        node.own.insert(node.store.outbox().counts().last, hits);
+        let counts = node.store.outbox().counts();
+        // More waited than may, so that others hear of a purge of everything.
+        let told = if counts.overflows > overflows { all(time) } else { hits };
+        node.own.insert(counts.last, told);
     }
 
     fn send(&mut self, at: usize) {
         let node = &mut self.nodes[at];
+        if !node.is_connected || node.flight.is_some() {
+            return;
+        }
         let Some(batch) = node.store.outbox().take(1 << 20) else { return };
         let hits = (batch.first..=batch.last).filter_map(|number| node.own.get(&number)).flatten();
         let hits = hits.copied().collect();
-        let (life, last, bytes) = (node.life, batch.last, batch.bytes);
-        self.stream.push(Entry { node: at, life, last, bytes, hits });
+        let (life, numbers) = (node.life, (batch.first, batch.last));
+        let entry = Entry { id: 0, life, numbers, bytes: batch.bytes, hits };
+        let id = self.add(entry.clone());
+        self.nodes[at].flight = Some(Entry { id, ..entry });
+    }
+
+    /// What was on the way may be lost.
+    fn send_again(&mut self, at: usize) {
+        if let Some(flight) = self.nodes[at].flight.take() {
+            let id = self.add(flight.clone());
+            self.nodes[at].flight = Some(Entry { id, ..flight });
+        }
     }
 
     fn receive(&mut self, at: usize) {
+        if !self.nodes[at].is_connected {
+            return;
+        }
+        let position = self.nodes[at].position.unwrap();
+        let Some(index) = self.stream.iter().position(|entry| entry.id == position) else {
+            return self.roll_back(at);
+        };
+        let Some(entry) = self.stream.get(index + 1).cloned() else {
+            let is_lost = |flight: &Entry| self.stream.iter().all(|entry| entry.id != flight.id);
+            if self.nodes[at].flight.as_ref().is_some_and(is_lost) {
+                self.send_again(at);
+            }
+            return;
+        };
         let node = &mut self.nodes[at];
-        let Some(entry) = self.stream.get(node.heard) else { return };
-        node.heard += 1;
+        node.position = Some(entry.id);
         let before = node.store.generation();
-        let is_own = entry.node == at && entry.life == node.life && entry.last > node.confirmed;
-        if entry.node == at && entry.life == node.life {
-            node.confirmed = node.confirmed.max(entry.last);
-        } else {
+        let (first, last) = entry.numbers;
+        let (mut is_own, mut is_gap) = (false, false);
+        if entry.life == node.life {
+            is_own = last > node.confirmed;
+            node.confirmed = node.confirmed.max(last);
+            node.flight.take_if(|flight| flight.numbers.1 <= last);
+        } else if last > 0 {
+            let known = node.heard.insert(entry.life, last);
+            is_gap = known.is_some_and(|known| first > known + 1);
             journal::read(&entry.bytes, |purge| {
                 if let JournalEntry::Purge(order, _) = purge {
-                    assert!(node.store.nodes().repeat(&order));
+                    node.store.nodes().repeat(&order);
                 }
             });
             node.tell(&entry.hits);
         }
         let before = (!is_own).then_some(before);
-        node.store.nodes().note_entry(place(node.heard), before, node.confirmed);
+        node.store.nodes().note_entry(place(entry.id), before, node.confirmed);
+        if is_gap {
+            self.drop_all(at, entry.id);
+        }
+        self.leave_line(at, false);
     }
 
-    /// It has missed what came up to now, and drops all.
-    fn lose(&mut self, at: usize) {
+    fn leave_line(&mut self, at: usize, has_ended: bool) {
+        let is_late = self.below(4) == 0;
+        let node = &self.nodes[at];
+        if has_ended || !is_late && node.owes <= node.confirmed {
+            let (life, position, fence) = (node.life, node.position.unwrap(), node.fence);
+            self.lines[at] = Some(Line { life, position, fence, has_ended });
+        }
+    }
+
+    /// It has missed what came up to an entry.
+    fn drop_all(&mut self, at: usize, newest: u64) {
         let node = &mut self.nodes[at];
-        for entry in &self.stream[node.heard..] {
-            for &(page, time) in &entry.hits {
-                node.told[page] = node.told[page].max(time);
-            }
-            if entry.node == at && entry.life == node.life {
-                node.confirmed = node.confirmed.max(entry.last);
-            }
+        let position = node.position.unwrap_or_default();
+        for entry in self.stream.iter().filter(|entry| entry.id > position && entry.id <= newest) {
+            node.tell(&entry.hits);
         }
-        node.heard = self.stream.len();
+        node.position = Some(newest);
+        node.heard.clear();
         node.store.drop_everything();
-        node.store.sharing().reset(place(node.heard), node.store.generation());
+        node.store.sharing().reset(place(newest), node.store.generation());
+        self.send_again(at);
     }
 
-    /// Its process is killed and another one begins; purges that were not sent are lost.
-    fn kill(&mut self, at: usize) {
-        self.lives += 1;
-        let old = &self.nodes[at];
-        // Its farewell says that all its purges are in the stream, before its place.
-        let is_whole = old.store.outbox().counts().last == old.confirmed;
-        let mut node = Node::new(self.lives, old.heard, old.told);
-        node.fence = old.fence;
-        if is_whole {
-            node.store.sharing().begin(node.fence, 0);
-            for (index, entry) in self.stream[..node.heard].iter().enumerate() {
-                let before = node.store.generation();
-                journal::read(&entry.bytes, |purge| {
-                    if let JournalEntry::Purge(order, _) = purge {
-                        node.store.nodes().note_past_purge(&order);
-                    }
-                });
-                node.store.nodes().note_entry(place(index + 1), Some(before), 0);
-            }
-        } else {
-            self.stream.push(Entry { node: at, life: self.lives, ..Entry::default() });
-            node.fence = place(self.stream.len());
-            node.store.sharing().begin(node.fence, 0);
+    fn lose(&mut self, at: usize) {
+        if self.nodes[at].is_connected {
+            self.drop_all(at, self.stream.last().unwrap().id);
         }
-        self.nodes[at] = node;
+    }
+
+    /// The stream has lost what a node has heard, its own purges maybe.
+    fn roll_back(&mut self, at: usize) {
+        let (end, newest) = (self.end(), self.stream.last().unwrap().id);
+        self.nodes[at].fence = self.nodes[at].fence.max(end);
+        self.nodes[at].begin_sharing();
+        self.drop_all(at, newest);
+        self.time += 1;
+        let node = &mut self.nodes[at];
+        node.store.outbox().push_everything();
+        node.owes = node.store.outbox().counts().last;
+        node.own.insert(node.owes, all(self.time));
+        self.hello(at);
+    }
+
+    /// A process finds its place. It knows of all purges of earlier ones if the last one said so
+    /// itself, or there was none.
+    fn connect(&mut self, at: usize) {
+        if std::mem::replace(&mut self.nodes[at].is_connected, true) {
+            return;
+        }
+        let (line, end) = (self.lines[at], self.end());
+        let whole = match (self.nodes[at].last, line) {
+            (Last::None, None) => Some(StreamPlace::default()),
+            (Last::Ended(life), Some(line)) if line.has_ended && line.life == life => {
+                Some(line.fence)
+            }
+            _ => None,
+        };
+        self.nodes[at].fence = whole.unwrap_or(end);
+        self.nodes[at].begin_sharing();
+        if whole.is_none() {
+            self.hello(at);
+        }
+        self.nodes[at].position = line.map(|line| line.position);
+        let position = self.nodes[at].position;
+        match position {
+            None => self.drop_all(at, self.stream.last().unwrap().id),
+            Some(id) if self.stream.iter().all(|entry| entry.id != id) => self.roll_back(at),
+            Some(_) => {}
+        }
+        if whole.is_some() {
+            self.read_past(at);
+        }
+        self.nodes[at].store.sharing().set_answering(true);
+    }
+
+    fn read_past(&self, at: usize) {
+        let node = &self.nodes[at];
+        node.begin_sharing();
+        let mut heard = HashMap::new();
+        for entry in self.stream.iter().filter(|entry| Some(entry.id) <= node.position) {
+            let before = node.store.generation();
+            let (first, last) = entry.numbers;
+            let known = if last > 0 { heard.insert(entry.life, last) } else { None };
+            journal::read(&entry.bytes, |purge| {
+                if let JournalEntry::Purge(order, _) = purge {
+                    node.store.nodes().note_past_purge(&order);
+                }
+            });
+            node.store.nodes().note_entry(place(entry.id), Some(before), 0);
+            if known.is_some_and(|known| first > known + 1) {
+                node.store.sharing().reset(place(entry.id), node.store.generation());
+            }
+        }
+    }
+
+    /// Its process ends or is killed, and another one begins, which may be alone for a while;
+    /// purges that were not sent are lost.
+    fn replace(&mut self, at: usize) {
+        self.lives += 1;
+        let (is_clean, is_alone) = (self.below(3) > 0, self.below(3) == 0);
+        let (is_forgotten, is_heard) = (self.below(16) == 0, self.below(8) > 0);
+        let node = &self.nodes[at];
+        if is_clean && node.is_connected && node.is_all_sent() {
+            let life = node.life;
+            self.leave_line(at, true);
+            if is_heard {
+                self.marks[at] = Last::Ended(life);
+            }
+        }
+        if is_forgotten {
+            self.lines[at] = None;
+        }
+        let last = std::mem::replace(&mut self.marks[at], Last::Unknown);
+        self.nodes[at] = Node::new(self.lives, last, self.nodes[at].told);
+        if !is_alone {
+            self.connect(at);
+        }
     }
 
     fn step(&mut self) {
@@ -335,12 +550,34 @@ impl World {
             0..=23 => self.look(at, page),
             24..=39 => self.answer(at),
             40..=54 => self.commit(at),
-            55..=67 => self.offer(at),
-            68..=71 => self.purge(at, page),
-            72..=78 => self.send(at),
-            79..=98 => self.receive(at),
-            _ if self.below(4) == 0 => self.lose(at),
-            _ => self.kill(at),
+            55..=66 => self.offer(at),
+            67..=70 => self.purge(at, page),
+            71..=77 => self.send(at),
+            78..=96 => self.receive(at),
+            97 => self.connect(at),
+            _ => match self.below(10) {
+                0 => self.lose(at),
+                1 => {
+                    // A replica without the last entries takes over.
+                    let lost = self.below(3) + 1;
+                    self.stream.truncate(self.stream.len().saturating_sub(lost).max(1));
+                }
+                2..=4 => self.replace(at),
+                _ => self.receive(at),
+            },
+        }
+    }
+
+    /// All hear of all.
+    fn settle(&mut self) {
+        for _ in 0..2 {
+            for at in 0..NODES {
+                self.connect(at);
+                self.send(at);
+                while self.nodes[at].position != self.stream.last().map(|entry| entry.id) {
+                    self.receive(at);
+                }
+            }
         }
     }
 }
@@ -349,22 +586,20 @@ impl World {
 fn what_was_purged_is_served_by_no_node_that_was_told() {
     let one = std::env::var("BOLIDE_SHARING_SEED").ok().and_then(|text| text.parse().ok());
     let mut taken = 0;
-    for seed in one.map_or(1..=400, |seed: u64| seed..=seed) {
+    for seed in one.map_or(1..=2000, |seed: u64| seed..=seed) {
         let mut world = World::new(seed);
-        for _ in 0..300 {
+        for _ in 0..400 {
             world.step();
         }
+        world.settle();
         for at in 0..NODES {
-            while world.nodes[at].heard < world.stream.len() {
-                world.receive(at);
-            }
             for page in 0..PAGES {
                 let _made = world.nodes[at].check(page, seed);
             }
         }
         taken += world.taken;
     }
-    assert!(one.is_some() || taken > 400, "objects are shared at all: {taken}");
+    assert!(one.is_some() || taken > 1000, "objects are shared at all: {taken}");
 }
 
 /// A store that has asked and the store's side of it.
@@ -439,21 +674,38 @@ fn bytes_that_are_not_whole_ours_or_of_the_page_are_of_no_use() {
 #[test]
 fn a_purge_of_a_namespace_that_comes_later_counts() {
     let good = bytes_of("7");
-    let store = Store::new(StoreLimits::default(), 1);
-    store.outbox().open(10);
-    store.sharing().open(1000);
-    store.sharing().set_answering(true);
+    for (namespace, target, hits) in [
+        (&b"page:shop"[..], DiskPurgeTarget::Tag(b"tag-0"), true),
+        (b"page:shop", DiskPurgeTarget::Tag(b"tag-1"), false),
+        (b"", DiskPurgeTarget::Everything, true),
+    ] {
+        let store = Store::new(StoreLimits::default(), 1);
+        store.outbox().open(10);
+        store.sharing().open(1000);
+        store.sharing().set_answering(true);
+        store.sharing().reset(place(1), store.generation());
+        let (session, how, before) = (&b""[..], TagPurge::Dead, store.generation());
+        let order = DiskPurge { namespace, session, target, how, sequence: 1 };
+        let is_here = store.nodes().repeat(&order);
+        assert_eq!(is_here, target == DiskPurgeTarget::Everything);
+        store.nodes().note_entry(place(2), Some(before), 0);
+        let site = store.namespace(b"page:shop");
+        let (question, _answer) = ask(&store, site);
+        assert_eq!(question.take(&good, CLUSTER, 0).is_err(), hits, "{target:?}");
+    }
+}
+
+#[test]
+fn a_namespace_whose_name_says_nothing_to_others_is_not_shared() {
+    let (store, site) = process();
     store.sharing().reset(place(1), store.generation());
-    let (namespace, session, target) =
-        (&b"page:shop"[..], &b""[..], bolide_cache::disk::DiskPurgeTarget::Tag(b"tag-0"));
-    let how = TagPurge::Dead;
-    let before = store.generation();
-    let order = bolide_cache::disk::DiskPurge { namespace, session, target, how, sequence: 1 };
-    assert!(!store.nodes().repeat(&order));
-    store.nodes().note_entry(place(2), Some(before), 0);
-    let site = store.namespace(b"page:shop");
-    let (question, _answer) = ask(&store, site);
-    assert!(question.take(&good, CLUSTER, 0).is_err());
+    store.namespaces().keep_here(site);
+    let Lookup::Miss(mut permit) = store.lookup(&key(site, 0).public(), 0) else { panic!() };
+    assert!(!permit.may_be_shared());
+    begin(&mut permit, 0);
+    let _ = permit.append(Bytes::from_static(b"1"));
+    assert!(permit.commit().object.is_some());
+    assert!(next(&store).is_none());
 }
 
 #[test]

@@ -15,6 +15,6 @@ mod position;
 mod record;
 
 pub use machine::{ClusterMachine, EntryOutcome, Loss};
-pub use peer::Peer;
+pub use peer::{LastLife, Peer};
 pub use position::{EntryId, StreamFacts};
 pub use record::{PurgeRecord, RecordFault};

@@ -35,6 +35,12 @@ impl Loss {
         matches!(self, Self::RolledBack)
     }
 
+    /// Whether purges that had come back, own ones included, may not be in the stream any more.
+    #[must_use]
+    pub const fn is_of_stream(self) -> bool {
+        matches!(self, Self::RolledBack | Self::Trimmed)
+    }
+
     /// Words for a log.
     #[must_use]
     pub const fn text(self) -> &'static str {

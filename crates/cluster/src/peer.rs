@@ -3,10 +3,9 @@
 use crate::position::EntryId;
 
 /// The first word of a line; a line of another version is not read.
-const VERSION: &str = "2";
-
-/// No process has this number.
-const FAREWELL: u64 = 0;
+const VERSION: &str = "3";
+/// The last word of the line of a process that ended, and of one that may run.
+const STATES: [&str; 2] = ["ended", "runs"];
 
 /// A node as it described itself last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,26 +18,47 @@ pub struct Peer {
     pub seen_ms: u64,
     /// Purges of earlier processes of the node may be missing before this entry.
     pub fence: EntryId,
+    /// Its process ended, with all its purges in the stream.
+    pub has_ended: bool,
+}
+
+/// What this machine knows of the process of the node before this one, whether or not that process
+/// ever reached the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LastLife {
+    /// There was none.
+    None,
+    /// It was this one, and it ended with all its purges in the stream.
+    Ended(u64),
+    /// Nothing is known of it, or it was killed.
+    #[default]
+    Unknown,
+}
+
+impl LastLife {
+    /// Before which entry purges of earlier processes may be missing in the stream, if no purge of
+    /// the last one is; `line` is what the node has left of itself there. None if that cannot be
+    /// told: an old line may be of a process before the last one.
+    #[must_use]
+    pub fn fence(self, line: Option<&str>) -> Option<EntryId> {
+        match (self, line) {
+            (Self::None, None) => Some(EntryId::ZERO),
+            (Self::Ended(life), Some(line)) => Peer::read(line)
+                .filter(|peer| peer.has_ended && peer.life == life)
+                .map(|peer| peer.fence),
+            (Self::None | Self::Ended(_) | Self::Unknown, _) => None,
+        }
+    }
 }
 
 impl Peer {
-    /// The line of a node whose process ended, with all its purges in the stream.
-    #[must_use]
-    pub const fn farewell(self) -> Self {
-        Self { life: FAREWELL, ..self }
-    }
-
-    /// Whether its process ended, with all its purges in the stream.
-    #[must_use]
-    pub const fn is_farewell(self) -> bool {
-        self.life == FAREWELL
-    }
-
     /// The line.
     #[must_use]
     pub fn line(&self) -> String {
-        let Self { life, position, seen_ms, fence } = self;
-        format!("{VERSION} {life:016x} {position} {seen_ms} {fence}")
+        let Self { life, position, seen_ms, fence, has_ended } = *self;
+        let [ended, runs] = STATES;
+        let state = if has_ended { ended } else { runs };
+        format!("{VERSION} {life:016x} {position} {seen_ms} {fence} {state}")
     }
 
     /// Reads a line.
@@ -50,35 +70,56 @@ impl Peer {
         let position = words.next()?.parse().ok()?;
         let seen_ms = words.next()?.parse().ok()?;
         let fence = words.next()?.parse().ok()?;
-        (is_ours && words.next().is_none()).then_some(Self { life, position, seen_ms, fence })
+        let state = words.next()?;
+        let has_ended = state == STATES[0];
+        let is_whole = STATES.contains(&state) && words.next().is_none();
+        let peer = Self { life, position, seen_ms, fence, has_ended };
+        (is_ours && is_whole).then_some(peer)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryId, Peer};
+    use super::{EntryId, LastLife, Peer};
+
+    fn peer(life: u64, has_ended: bool) -> Peer {
+        let (position, fence) = (EntryId { ms: 5, number: 6 }, EntryId { ms: 1, number: 0 });
+        Peer { life, position, seen_ms: 8, fence, has_ended }
+    }
 
     #[test]
     fn a_line_is_read_as_it_was_written_and_no_other() {
-        let (position, fence) = (EntryId { ms: 5, number: 6 }, EntryId { ms: 1, number: 0 });
-        let peer = Peer { life: 77, position, seen_ms: 8, fence };
-        let line = peer.line();
-        assert_eq!(Peer::read(&line), Some(peer));
-        assert!(
-            !peer.is_farewell()
-                && Peer::read(&peer.farewell().line()).is_some_and(Peer::is_farewell)
-        );
+        for has_ended in [true, false] {
+            let peer = peer(77, has_ended);
+            assert_eq!(Peer::read(&peer.line()), Some(peer));
+        }
         for text in [
             "",
-            "2",
-            "1 4d 5-6 8 1-0",
-            "2 4d 5-6 8",
-            "2 4d 5-6 8 9",
-            "2 4d 5-6 8 1-0 9",
-            "2 xx 5-6 8 1-0",
-            "2 4d 56 8 1-0",
+            "3",
+            "2 4d 5-6 8 1-0 runs",
+            "3 4d 5-6 8 1-0",
+            "3 4d 5-6 8 1-0 9",
+            "3 4d 5-6 8 1-0 runs 9",
+            "3 xx 5-6 8 1-0 ended",
+            "3 4d 56 8 1-0 ended",
         ] {
             assert_eq!(Peer::read(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn only_the_farewell_of_the_very_last_process_is_evidence() {
+        let ended = peer(77, true);
+        let lines = [
+            None,
+            Some(ended.line()),
+            Some(peer(77, false).line()),
+            Some(peer(78, true).line()),
+            Some("of another version".to_owned()),
+        ];
+        let told = |last: LastLife| lines.each_ref().map(|line| last.fence(line.as_deref()));
+        assert_eq!(told(LastLife::None), [Some(EntryId::ZERO), None, None, None, None]);
+        assert_eq!(told(LastLife::Ended(77)), [None, Some(ended.fence), None, None, None]);
+        assert_eq!(told(LastLife::Unknown), [None; 5]);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
 use std::task::Poll;
 
-use bolide_cluster::{EntryId, Loss, Peer, PurgeRecord};
+use bolide_cluster::{EntryId, Loss, Peer, PurgeRecord, StreamFacts};
 use bolide_conf::model::LogLevel;
 use bolide_valkey::{Line, StreamEntry, ValkeyFault, ValkeyFaultKind};
 
@@ -76,25 +76,24 @@ impl Node {
     }
 
     /// Where this node stood when its last process ended. Shared objects need evidence that no
-    /// purge of that process is missing in the stream: it said farewell, or there was none; else
-    /// objects count from now on.
+    /// purge of earlier processes is missing in the stream; else objects count from now on.
     async fn find_stored(&mut self, line: &Line) -> Result<Option<EntryId>, ValkeyFault> {
-        let peer = line.node(&self.setup.node).await?.and_then(|text| Peer::read(&text));
-        let is_whole = peer.is_none_or(Peer::is_farewell);
-        self.fence = match is_whole {
-            true => peer.map_or(EntryId::ZERO, |peer| peer.fence),
+        let text = line.node(&self.setup.node).await?;
+        let fence = self.last.fence(text.as_deref());
+        self.fence = match fence {
+            Some(fence) => fence,
             // Whatever comes from now on.
-            false => line.state().await?.map_or(EntryId::ZERO, |state| state.last.next()),
+            None => line.state().await?.map_or(EntryId::ZERO, |state| state.last.next()),
         };
         if self.store.sharing().is_open() {
             self.begin_sharing();
-            self.has_past = is_whole;
-            if !is_whole {
+            self.has_past = fence.is_some();
+            if fence.is_none() {
                 // So that something comes.
                 let _id = self.greet(line).await?;
             }
         }
-        Ok(peer.map(|peer| peer.position))
+        Ok(text.and_then(|text| Peer::read(&text)).map(|peer| peer.position))
     }
 
     fn begin_sharing(&self) {
@@ -125,7 +124,11 @@ impl Node {
                 self.note_past(entry, &mut heard);
                 last = Some(entry.id);
             }
-            if !is_whole || last == before {
+            if !is_whole {
+                // Entries were trimmed meanwhile, some of them maybe unread.
+                return Ok(false);
+            }
+            if last == before {
                 return Ok(last == Some(until));
             }
         }
@@ -151,14 +154,22 @@ impl Node {
         }
     }
 
-    /// Leaves word that all purges of this process are in the stream.
+    /// Whether no purge of this process is missing in the stream.
+    fn is_all_sent(&self) -> bool {
+        let counts = self.store.outbox().counts();
+        counts.waiting == 0 && !self.machine.is_sending() && self.owes.is_none()
+    }
+
+    /// Leaves word that all purges of this process are in the stream: there, and here.
     pub(super) async fn say_farewell(&mut self) {
-        let is_all_sent = !self.machine.is_sending() && self.store.outbox().counts().waiting == 0;
-        let place = self.machine.position().filter(|_| is_all_sent && self.owes.is_none());
+        let place = self.machine.position().filter(|_| self.is_all_sent());
         if let (Some(session), Some(position)) = (&self.session, place) {
             let (life, seen_ms, fence) = (self.machine.life(), self.server_ms, self.fence);
-            let line = Peer { life, position, seen_ms, fence }.farewell().line();
-            let _unheard = session.line().set_node(&self.setup.node, &line).await;
+            let peer = Peer { life, position, seen_ms, fence, has_ended: true };
+            let heard = session.line().set_node(&self.setup.node, &peer.line()).await;
+            if heard.is_ok() && self.is_all_sent() {
+                lock(&self.shared.mark).end(life);
+            }
         }
     }
 
@@ -195,8 +206,10 @@ impl Node {
         let position = self.machine.attach(stored);
         let found = line.read(position, 1).await?;
         let has_position = found.first().is_some_and(|entry| entry.id == position);
-        if let Err(loss) = self.machine.check(&facts(&state, has_position)) {
-            self.lose(loss);
+        let is_good = self.check(&facts(&state, has_position));
+        if !is_good {
+            // So that something comes behind the end.
+            let _id = self.greet(line).await?;
         }
         Ok(())
     }
@@ -210,12 +223,41 @@ impl Node {
         self.machine.attach(stored);
         let id = self.greet(line).await?;
         self.machine.skip_to(id);
+        // What was skipped was not looked at: the stream may have lost own purges, too.
+        self.fence = self.fence.max(id);
         self.lose(Loss::TooLarge);
         Ok(())
     }
 
     async fn greet(&self, line: &Line) -> Result<EntryId, ValkeyFault> {
         line.add(&self.machine.hello(), self.setup.conf.purge_keep_count.into()).await
+    }
+
+    /// The entry at the position of this node is not there any more.
+    pub(super) fn go_astray(&mut self, facts: &StreamFacts) {
+        let is_good = self.check(facts);
+        let position = self.machine.position().unwrap_or_default();
+        let (hello, keep) = (self.machine.hello(), self.setup.conf.purge_keep_count);
+        let Some(session) = &mut self.session else { return };
+        session.read_from(position);
+        if !is_good {
+            session.greet(hello, keep.into());
+        }
+    }
+
+    /// Whether the stream still has all that was heard. If it has not, own purges may be missing in
+    /// it as well, and objects be from before them: only places count that come from now on. A fill
+    /// with such a place began after all that this node has purged so far.
+    fn check(&mut self, facts: &StreamFacts) -> bool {
+        let Err(loss) = self.machine.check(facts) else { return true };
+        if loss.is_of_stream() {
+            self.fence = self.fence.max(facts.last.next());
+            if self.store.sharing().is_open() {
+                self.begin_sharing();
+            }
+        }
+        self.lose(loss);
+        !loss.is_of_stream()
     }
 
     /// Purges may have been missed: nothing of what is kept can be trusted.

@@ -259,7 +259,10 @@ impl FillPermit {
     /// Whether other nodes may have an object for it.
     #[must_use]
     pub fn may_be_shared(&self) -> bool {
-        self.store.sharing.is_answering() && self.key().session().is_none()
+        let key = self.key();
+        self.store.sharing.is_answering()
+            && key.session().is_none()
+            && self.store.namespaces.may_share(key.namespace())
     }
 
     /// Asks other nodes. The reply comes from another thread, or at once.
@@ -286,6 +289,7 @@ pub(crate) fn offer(
     let sharing = &store.sharing;
     let is_meant = sharing.is_answering()
         && object.session().is_none()
+        && store.namespaces.may_share(object.namespace())
         && object.body_len() <= sharing.size_max.load(Ordering::Relaxed)
         && object.outside().is_none();
     let Some(namespace) = store.namespaces.name(object.namespace()).filter(|_| is_meant) else {

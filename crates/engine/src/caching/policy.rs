@@ -329,7 +329,12 @@ impl CacheNamespaces {
             // Without a name, it is unknown whether two are the same site.
             let is_other = server.primary_name.is_empty() && pages.contains(&id);
             pages.push(match is_other {
-                true => store.namespace(format!("page:#{at}").as_bytes()),
+                true => {
+                    let own = store.namespace(format!("page:#{at}").as_bytes());
+                    // A node with another list of servers has another site at this position.
+                    store.namespaces().keep_here(own);
+                    own
+                }
                 false => id,
             });
         }
