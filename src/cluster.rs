@@ -61,6 +61,8 @@ struct Running {
     setup: Arc<ClusterSetup>,
     store: Arc<Store>,
     mail: mpsc::Sender<ClusterMail>,
+    /// The place of the last order in the mail, which is kept free for it.
+    last: mpsc::OwnedPermit<ClusterMail>,
     thread: JoinHandle<()>,
 }
 
@@ -135,7 +137,7 @@ impl ClusterThread {
         let before = lock(&self.0.state).running.take();
         let is_first = before.is_none();
         let before = before.map(|running| {
-            let _ended = running.mail.try_send(ClusterMail::Replace);
+            running.last.send(ClusterMail::Replace);
             running.thread
         });
         let Some((setup, store)) = wanted else {
@@ -149,7 +151,11 @@ impl ClusterThread {
         store.outbox().open(setup.conf.purge_queue as usize);
         match setup.conf.objects {
             SharedObjects::Off => store.sharing().close(),
-            SharedObjects::Public => store.sharing().open(setup.conf.objects_max_size),
+            SharedObjects::Public => {
+                let conf = &setup.conf;
+                store.sharing().set_patience(conf.objects_timeout + conf.objects_lease_time);
+                store.sharing().open(conf.objects_max_size);
+            }
         }
         let timeout = setup.conf.reply_timeout;
         self.start(setup, store, account.cloned(), before);
@@ -169,6 +175,8 @@ impl ClusterThread {
         before: Option<JoinHandle<()>>,
     ) {
         let (mail, orders) = mpsc::channel(MAIL_MAX);
+        // A channel without mail has room.
+        let Ok(last) = mail.clone().try_reserve_owned() else { return };
         *lock(&self.0.status) = ClusterStatus::new(&setup);
         let (shared, own) = (self.0.clone(), mail.clone());
         let (of_thread, store) = (setup.clone(), store.clone());
@@ -181,7 +189,7 @@ impl ClusterThread {
         let mut state = lock(&self.0.state);
         match std::thread::Builder::new().name("cluster".to_owned()).spawn(body) {
             Ok(thread) => {
-                state.running = Some(Running { setup, store: own_store, mail, thread });
+                state.running = Some(Running { setup, store: own_store, mail, last, thread });
             }
             Err(error) => {
                 let text = format!("cluster: cannot start a thread: {error}");
@@ -193,7 +201,7 @@ impl ClusterThread {
     /// Sends what waits, for the last time.
     pub(crate) fn end(&self) {
         let Some(running) = lock(&self.0.state).running.take() else { return };
-        let _ended = running.mail.try_send(ClusterMail::End);
+        running.last.send(ClusterMail::End);
         let step = Duration::from_millis(5);
         for _ in 0..PATIENCE.as_millis() / step.as_millis() {
             if running.thread.is_finished() {

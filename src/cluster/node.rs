@@ -67,7 +67,7 @@ struct Node {
     shared: Arc<Shared>,
     setup: Arc<ClusterSetup>,
     store: Arc<Store>,
-    connector: Connector,
+    connector: Arc<Connector>,
     machine: ClusterMachine,
     door: Epoll,
     mail: mpsc::Sender<ClusterMail>,
@@ -126,7 +126,7 @@ pub(super) fn run(
         Err(error) => return fail(&shared, &format!("cluster: {error}")),
     };
     let connector = match Connector::new(setup.settings.clone()) {
-        Ok(connector) => connector,
+        Ok(connector) => Arc::new(connector),
         Err(why) => return fail(&shared, &format!("cluster: {why}")),
     };
     let (cluster, node) = (setup.conf.namespace.as_bytes(), setup.node.as_bytes());

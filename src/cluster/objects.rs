@@ -1,21 +1,24 @@
 //! Carries questions about shared objects, and offers of them, between the store and Valkey.
 //!
-//! Owns whether Valkey is asked at all: after some late answers in a row it is not, until it
-//! answers in time again. What is read is judged by the store.
+//! Owns whether Valkey is asked at all: after some faults in a row it is not, until it answers in
+//! time again. What is read is judged by the store. A fault of this connection is none of purges.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bolide_base::limits::{
-    SHARED_FULL_MS, SHARED_HEED_MS, SHARED_KEEP_MAX_MS, SHARED_LATE_MAX, SHARED_LOOK_MS,
-    SHARED_ORDERS_MAX, SHARED_REST_MS, SHARED_VARY_KEEP_MS,
+    SHARED_DESK_MS, SHARED_FAULTS_MAX, SHARED_FULL_MS, SHARED_HEED_MS, SHARED_HEED_STEP_MS,
+    SHARED_HELD_MAX, SHARED_KEEP_MAX_MS, SHARED_LOOK_MS, SHARED_ORDERS_MAX, SHARED_REST_MS,
+    SHARED_VARY_KEEP_MS,
 };
 use bolide_cache::disk::format::HEAD_MAX;
 use bolide_cache::{
     SharedOffer, SharedOrder, SharedQuestion, SharedUnfit, Sharing, SharingCount, Store,
 };
-use bolide_valkey::{Line, ObjectAsk, ObjectFound, ObjectOffer, ValkeyFault, ValkeyFaultKind};
+use bolide_valkey::{
+    Connector, Line, ObjectAsk, ObjectFound, ObjectOffer, ValkeyFault, ValkeyFaultKind,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -24,20 +27,38 @@ use super::ClusterMail;
 use super::session::Report;
 use super::setup::ClusterSetup;
 
-/// What carries objects on one connection.
+/// What carries objects, on a connection of its own: whatever happens to that, purges go on.
 pub(super) struct Carrier {
-    pub(super) line: Line,
+    pub(super) connector: Arc<Connector>,
+    /// A connection to the server that has the keys.
+    pub(super) like: Line,
     pub(super) store: Arc<Store>,
     pub(super) setup: Arc<ClusterSetup>,
     /// The process and the number of the last lease: no other lease has the same.
     pub(super) life: u64,
     pub(super) leases: Arc<AtomicU64>,
-    /// Late answers in a row.
-    pub(super) late: AtomicU32,
-    /// Until when nothing is offered.
-    pub(super) full_until: std::sync::Mutex<Option<Instant>>,
     pub(super) mail: mpsc::Sender<ClusterMail>,
     pub(super) number: u64,
+}
+
+/// What carries objects on one connection.
+struct Porter {
+    line: Line,
+    store: Arc<Store>,
+    setup: Arc<ClusterSetup>,
+    life: u64,
+    leases: Arc<AtomicU64>,
+    /// Faults in a row.
+    faults: AtomicU32,
+    /// Questions under way, and those of them that wait for another node.
+    asks: AtomicUsize,
+    held: AtomicUsize,
+    /// Offers under way.
+    offers: AtomicUsize,
+    /// Until when nothing is offered.
+    full_until: std::sync::Mutex<Option<Instant>>,
+    mail: mpsc::Sender<ClusterMail>,
+    number: u64,
 }
 
 /// While it is there, Valkey may be asked.
@@ -49,24 +70,89 @@ impl Drop for Answering {
     }
 }
 
+/// One of a number that is limited, as long as it is there.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn among(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let more = |count: usize| (count < most).then_some(count + 1);
+        let counted = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        counted.is_ok().then_some(Self(count))
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What comes of a look for an object.
+enum Looked {
+    /// The question has its answer.
+    Answered,
+    /// It is looked for again at once: other bytes may be there.
+    Again(SharedQuestion),
+    /// It is looked for again later.
+    Later(SharedQuestion),
+}
+
 impl Carrier {
+    /// Carries as long as the purges have their connection.
+    pub(super) async fn carry(self) -> Option<Report> {
+        let _closed_at_the_end = Answering(self.store.clone());
+        loop {
+            match self.connector.another(&self.like).await {
+                Ok(line) => {
+                    let porter = Arc::new(self.porter(line));
+                    porter.carry().await;
+                    self.store.sharing().set_answering(false);
+                }
+                Err(fault) => tell(&self.mail, self.number, fault),
+            }
+            sleep(Duration::from_millis(SHARED_REST_MS)).await;
+        }
+    }
+
+    fn porter(&self, line: Line) -> Porter {
+        Porter {
+            line,
+            store: self.store.clone(),
+            setup: self.setup.clone(),
+            life: self.life,
+            leases: self.leases.clone(),
+            faults: AtomicU32::new(0),
+            asks: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            offers: AtomicUsize::new(0),
+            full_until: std::sync::Mutex::default(),
+            mail: self.mail.clone(),
+            number: self.number,
+        }
+    }
+}
+
+/// Tells the node. Where much waits to be told, one fault more or less says no more.
+fn tell(mail: &mpsc::Sender<ClusterMail>, number: u64, fault: ValkeyFault) {
+    let _untold = mail.try_send(ClusterMail::Session(number, Report::Objects(fault)));
+}
+
+impl Porter {
     fn sharing(&self) -> &Sharing {
         self.store.sharing()
     }
 
-    /// Carries until the connection ends, or is of no use.
-    pub(super) async fn carry(self) -> Option<Report> {
-        let carrier = Arc::new(self);
-        let _closed_at_the_end = Answering(carrier.store.clone());
+    /// Carries until the connection is of no use.
+    async fn carry(self: &Arc<Self>) {
         let mut tasks = JoinSet::new();
         loop {
-            carrier.late.store(0, Ordering::Relaxed);
-            carrier.sharing().set_answering(true);
-            carrier.carry_while_it_answers(&mut tasks).await;
+            self.faults.store(0, Ordering::Relaxed);
+            self.sharing().set_answering(true);
+            self.carry_while_it_answers(&mut tasks).await;
             // What it is asked and offered goes back meanwhile.
-            while let Err(fault) = carrier.look().await {
+            while let Err(fault) = self.look().await {
                 if fault.kind != ValkeyFaultKind::Late {
-                    return Some(Report::Broken(fault));
+                    return tell(&self.mail, self.number, fault);
                 }
             }
         }
@@ -75,27 +161,23 @@ impl Carrier {
     async fn carry_while_it_answers(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
         loop {
             while tasks.try_join_next().is_some() {}
-            if tasks.len() >= SHARED_ORDERS_MAX {
-                let _one_is_done = tasks.join_next().await;
-                continue;
-            }
             let order = std::future::poll_fn(|context| self.sharing().poll_order(context)).await;
             let Some(order) = order else { return };
-            let carrier = self.clone();
+            let porter = self.clone();
+            // Offers are bounded by themselves, and ends of leases by the questions before them:
+            // other nodes wait for them, so that they do not wait themselves.
             match order {
-                SharedOrder::Ask(question) => {
-                    tasks.spawn(async move { carrier.ask(question).await });
-                }
-                SharedOrder::Offer(offer) => {
-                    tasks.spawn(async move { carrier.offer(offer).await });
-                }
-                SharedOrder::Release(key, token) => {
-                    tasks.spawn(async move {
-                        if let Err(fault) = carrier.line.release(key, &token).await {
-                            carrier.fail(fault).await;
-                        }
-                    });
-                }
+                SharedOrder::Ask(question) => drop(tasks.spawn(async move {
+                    porter.ask(question).await;
+                })),
+                SharedOrder::Offer(offer) => drop(tasks.spawn(async move {
+                    porter.offer(offer).await;
+                })),
+                SharedOrder::Release(key, token) => drop(tasks.spawn(async move {
+                    if let Err(fault) = porter.line.release(key, &token).await {
+                        porter.fail(fault);
+                    }
+                })),
             }
         }
     }
@@ -106,75 +188,98 @@ impl Carrier {
         self.line.look(self.setup.conf.objects_timeout).await
     }
 
-    /// Asks for an object until there is an answer, or it has taken too long.
+    /// Asks for an object until there is an answer, or it has taken too long. A question that is
+    /// one too many, or has waited for this thread, is given back.
     async fn ask(&self, mut question: SharedQuestion) {
         let conf = &self.setup.conf;
+        let began = question.asked().unwrap_or_else(|| bolide_io::process::now().mono);
+        let waited = || bolide_io::process::now().mono.since(began);
+        let Some(_one) = Counted::among(&self.asks, SHARED_ORDERS_MAX) else { return };
+        if waited() > conf.objects_timeout.max(Duration::from_millis(SHARED_DESK_MS)) {
+            return self.sharing().count(SharingCount::Late);
+        }
         let number = self.leases.fetch_add(1, Ordering::Relaxed);
         let token = format!("{:016x}-{number:x}", self.life);
-        let start = Instant::now();
         let (mut mark, mut pause, mut rounds) = (Vec::new(), SHARED_LOOK_MS.0, 0);
-        let size_max = conf.objects_max_size + HEAD_MAX as u64 + (1 << 17);
-        while start.elapsed() < conf.objects_lease_time {
+        let mut held = None;
+        while waited() < conf.objects_lease_time && question.is_wanted() {
             let asked = ObjectAsk {
                 key: question.key(),
                 base: question.base(),
                 token: token.as_bytes(),
                 lease: conf.objects_lease_time,
                 mark: &mark,
-                size_max,
+                size_max: conf.objects_max_size + HEAD_MAX as u64 + (1 << 17),
             };
-            match self.line.ask_object(asked, conf.objects_timeout).await {
-                Ok(found) => {
-                    self.late.store(0, Ordering::Relaxed);
-                    match found {
-                        ObjectFound::Bytes(bytes) => {
-                            let bytes = bytes.into();
-                            let now_ms = bolide_io::process::now().unix_millis;
-                            match question.take(&bytes, conf.namespace.as_bytes(), now_ms) {
-                                Ok(()) => return,
-                                Err((open, SharedUnfit::Ahead))
-                                    if start.elapsed().as_millis() < SHARED_HEED_MS.into() =>
-                                {
-                                    question = open;
-                                }
-                                Err((open, _)) => {
-                                    question = open;
-                                    mark = SharedQuestion::mark(&bytes).to_vec();
-                                    rounds += 1;
-                                    if rounds == 1 {
-                                        continue;
-                                    }
-                                }
-                            }
-                        }
-                        ObjectFound::Held => {}
-                        ObjectFound::Leased => {
-                            return question.give_back(Some(token.into_bytes().into()));
-                        }
-                        ObjectFound::Alone => return,
+            let found = match self.line.ask_object(asked, conf.objects_timeout).await {
+                Ok(found) => found,
+                Err(fault) => return self.give_up(question, &token, fault).await,
+            };
+            self.faults.store(0, Ordering::Relaxed);
+            let looked = match found {
+                ObjectFound::Bytes(bytes) => {
+                    let is_patient = waited().as_millis() < SHARED_HEED_MS.into();
+                    self.take(question, bytes, is_patient, (&mut mark, &mut rounds))
+                }
+                ObjectFound::Held => Looked::Later(question),
+                ObjectFound::Leased => {
+                    question.give_back(Some(token.as_bytes().into()));
+                    Looked::Answered
+                }
+                ObjectFound::Alone => Looked::Answered,
+            };
+            question = match looked {
+                Looked::Answered => return,
+                Looked::Again(question) => question,
+                Looked::Later(question) => {
+                    // What many wait for is better asked of the application.
+                    held = held.or_else(|| Counted::among(&self.held, SHARED_HELD_MAX));
+                    if held.is_none() {
+                        return;
                     }
+                    sleep(Duration::from_millis(pause)).await;
+                    pause = (pause * 2).min(SHARED_LOOK_MS.1);
+                    question
                 }
-                Err(fault) => {
-                    let key = question.key();
-                    // The next question is not asked if this one was one too many.
-                    self.weigh(&fault);
-                    drop(question);
-                    self.tell(fault).await;
-                    // The lease may be this node's once Valkey gets to it, and no node fetches.
-                    let _unheard = self.line.release(key, token.as_bytes()).await;
-                    return;
-                }
-            }
-            sleep(Duration::from_millis(pause)).await;
-            pause = (pause * 2).min(SHARED_LOOK_MS.1);
+            };
         }
+    }
+
+    /// Answers with bytes, if they are of use.
+    fn take(
+        &self,
+        question: SharedQuestion,
+        bytes: Vec<u8>,
+        is_patient: bool,
+        (mark, rounds): (&mut Vec<u8>, &mut u32),
+    ) -> Looked {
+        let (now_ms, bytes) = (bolide_io::process::now().unix_millis, bytes.into());
+        match question.take(&bytes, self.setup.conf.namespace.as_bytes(), now_ms) {
+            Ok(()) => Looked::Answered,
+            Err((open, SharedUnfit::Ahead)) if is_patient => Looked::Later(open),
+            Err((open, _)) => {
+                *mark = SharedQuestion::mark(&bytes).to_vec();
+                *rounds += 1;
+                if *rounds == 1 { Looked::Again(open) } else { Looked::Later(open) }
+            }
+        }
+    }
+
+    async fn give_up(&self, question: SharedQuestion, token: &str, fault: ValkeyFault) {
+        let key = question.key();
+        // The next question is not asked if this one was one too many.
+        self.fail(fault);
+        drop(question);
+        // The lease may be this node's once Valkey gets to it, and no node fetches.
+        let _unheard = self.line.release(key, token.as_bytes()).await;
     }
 
     /// Offers an object, once others have heard of the purges before its fill.
     async fn offer(&self, offer: SharedOffer) {
+        let Some(_one) = Counted::among(&self.offers, SHARED_ORDERS_MAX) else { return };
         let start = Instant::now();
         while offer.is_ahead() && start.elapsed().as_millis() < SHARED_HEED_MS.into() {
-            sleep(Duration::from_millis(SHARED_LOOK_MS.0)).await;
+            sleep(Duration::from_millis(SHARED_HEED_STEP_MS)).await;
         }
         let is_full =
             self.full_until.lock().is_ok_and(|until| until.is_some_and(|at| at > Instant::now()));
@@ -201,30 +306,23 @@ impl Carrier {
                 {
                     *until = Some(Instant::now() + Duration::from_millis(SHARED_FULL_MS));
                 }
-                self.fail(fault).await;
+                self.fail(fault);
             }
         }
     }
 
-    /// Valkey was late or refused.
-    async fn fail(&self, fault: ValkeyFault) {
-        self.weigh(&fault);
-        self.tell(fault).await;
-    }
-
-    /// After some faults in a row Valkey is not asked.
-    fn weigh(&self, fault: &ValkeyFault) {
+    /// Valkey was late or refused: after some faults in a row, or without a connection, it is not
+    /// asked. One that has no memory left answers questions.
+    fn fail(&self, fault: ValkeyFault) {
         if fault.kind == ValkeyFaultKind::Late {
             self.sharing().count(SharingCount::Late);
         }
-        let late = self.late.fetch_add(1, Ordering::Relaxed) + 1;
-        if late >= SHARED_LATE_MAX && fault.kind != ValkeyFaultKind::Full {
-            self.sharing().set_answering(false);
+        if fault.kind != ValkeyFaultKind::Full {
+            let faults = self.faults.fetch_add(1, Ordering::Relaxed) + 1;
+            if faults >= SHARED_FAULTS_MAX || !self.line.is_open() {
+                self.sharing().set_answering(false);
+            }
         }
-    }
-
-    async fn tell(&self, fault: ValkeyFault) {
-        let report = Report::Objects(fault);
-        let _ended = self.mail.send(ClusterMail::Session(self.number, report)).await;
+        tell(&self.mail, self.number, fault);
     }
 }

@@ -12,6 +12,9 @@ use super::{Keeps, PAGE, conf};
 use crate::BOLIDE;
 use crate::explain::ask;
 
+/// Bytes of a reply that is large.
+const LARGE: usize = 1 << 20;
+
 /// What it knows.
 #[derive(Default)]
 struct State {
@@ -21,6 +24,10 @@ struct State {
     sent: BTreeMap<String, usize>,
     /// What it says to scripts, in order; then an error.
     script: Vec<Vec<u8>>,
+    /// It says nothing to scripts, nor to what comes after them on their connection.
+    is_silent: bool,
+    /// Connections with scripts end.
+    cuts: bool,
 }
 
 /// A server that answers at once, whatever it is to wait for.
@@ -87,6 +94,7 @@ fn number(peer: &mut impl BufRead) -> Option<usize> {
 fn serve(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
     let mut writer = stream.try_clone().ok()?;
     let mut peer = BufReader::new(stream);
+    let mut held = Vec::new();
     loop {
         let mut words = Vec::new();
         for _ in 0..number(&mut peer)? {
@@ -95,8 +103,17 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
             word.truncate(word.len() - 2);
             words.push(word);
         }
-        let answer = state.lock().unwrap().answer(&words);
-        writer.write_all(&answer).ok()?;
+        let mut state = state.lock().unwrap();
+        let is_script = words[0].eq_ignore_ascii_case(b"EVAL");
+        if is_script && state.cuts {
+            return None;
+        }
+        held.extend(state.answer(&words));
+        let is_held = state.is_silent && (is_script || held.len() > LARGE);
+        drop(state);
+        if !is_held {
+            writer.write_all(&std::mem::take(&mut held)).ok()?;
+        }
     }
 }
 
@@ -177,4 +194,45 @@ fn whatever_is_said_about_objects_pages_are_served() {
     assert_eq!(reply.text(), "run 1");
     let log = node.error_log();
     assert!(log.matches("objects are not shared").count() <= 1, "one line a minute: {log}");
+}
+
+#[test]
+fn nothing_on_the_connection_for_objects_costs_kept_pages_or_the_one_for_purges() {
+    const MISSES: usize = 40;
+    let (valkey, app) = (Invented::start(), TestApp::start());
+    let node = valkey.node(&app, "objects public; objects_timeout 5s;");
+    let get = |path: &str| node.connect().get(path, "Connection: close\r\n").text();
+    let is_asked = || status(&node).contains("\"answering\":true");
+    wait_until("Valkey is asked", is_asked);
+    let pages = ["/kept", "/cut"].map(str::to_owned).into_iter();
+    pages.chain((0..MISSES).map(|it| format!("/{it}"))).for_each(|path| app.say(&path, PAGE));
+    assert_eq!(get("/kept"), "run 1");
+    wait_until("Valkey is asked", is_asked);
+    // Large replies to many questions come at once, and late.
+    {
+        let mut state = valkey.state.lock().unwrap();
+        state.script = vec![bulk(&vec![b'a'; LARGE]); MISSES];
+        state.is_silent = true;
+    }
+    let before = valkey.sent("EVAL");
+    std::thread::scope(|scope| {
+        let get = &get;
+        let gets: Vec<_> =
+            (0..MISSES).map(|number| scope.spawn(move || get(&format!("/{number}")))).collect();
+        wait_until("all are asked", || valkey.sent("EVAL") >= before + MISSES);
+        gets.into_iter().for_each(|get| assert_eq!(get.join().unwrap(), "run 1"));
+    });
+    assert!(!is_asked());
+    valkey.state.lock().unwrap().is_silent = false;
+    wait_until("Valkey is asked again", is_asked);
+    assert_eq!((get("/kept"), app.count("/kept")), ("run 1".to_owned(), 1));
+    // A connection that ends is made again, by itself.
+    valkey.state.lock().unwrap().cuts = true;
+    assert_eq!(get("/cut"), "run 1");
+    valkey.state.lock().unwrap().cuts = false;
+    wait_until("Valkey is asked again", is_asked);
+    assert_eq!((get("/kept"), app.count("/kept")), ("run 1".to_owned(), 1));
+    let (log, status) = (node.error_log(), status(&node));
+    assert!(!log.contains("goes on alone") && log.contains("objects are not shared"), "{log}");
+    assert!(status.contains("\"caught_up\":true") && status.contains("\"losses\":1,"), "{status}");
 }

@@ -33,8 +33,8 @@ impl Fleet {
     fn add(&mut self, more: &str) {
         let name = format!("node-{}", self.nodes.len());
         let conf = conf(&self.app, Keeps::InMemory, &block(&self.valkey, &name, more));
-        let conf =
-            conf.replace("page_cache auto;", "page_cache auto; page_cache_key $request_uri;");
+        let page = "page_cache auto; page_cache_key $request_uri; page_cache_respect_request on;";
+        let conf = conf.replace("page_cache auto;", page);
         self.nodes.push(TestServer::start(Home::new(BOLIDE), &conf));
         let node = self.nodes.len() - 1;
         wait_until("the node to be connected", || {
@@ -278,6 +278,45 @@ fn a_valkey_that_hangs_costs_a_few_misses_their_wait_and_then_nothing() {
         bolide_testkit::pause(100);
         fleet.page(1, &path) == "run 1" && fleet.app.count(&path) == 1
     });
+}
+
+#[test]
+fn a_valkey_that_hangs_while_others_are_waited_for_holds_nobody_up() {
+    let more = "objects public; objects_timeout 100ms; objects_lease_time 1h; reply_timeout 1m;";
+    let fleet = Fleet::start(2, more);
+    fleet.app.say("/a", PAGE);
+    fleet.app.hold("/a");
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| fleet.page(0, "/a"));
+        wait_until("the fill to begin", || fleet.app.count("/a") == 1);
+        let second = scope.spawn(|| fleet.page(1, "/a"));
+        wait_until("the other one to ask", || fleet.status(1).contains("\"asked\":1,"));
+        fleet.valkey.signal("STOP");
+        wait_until("it to go on without", || fleet.app.count("/a") == 2);
+        fleet.app.release();
+        assert!(first.join().unwrap().starts_with("run "));
+        assert!(second.join().unwrap().starts_with("run "));
+    });
+    fleet.valkey.signal("CONT");
+}
+
+const ANEW: &str = "Cache-Control: no-cache\r\n";
+
+#[test]
+fn who_wants_a_page_anew_or_says_who_it_is_waits_for_nobody() {
+    let fleet = Fleet::start(2, "objects public; objects_timeout 20s; objects_lease_time 1h;");
+    let _key = fleet.fill(0, "/a", PAGE);
+    for (number, fields) in
+        ["Authorization: Basic YTpi\r\n", ANEW, "Cache-Control: max-age=0\r\n"].iter().enumerate()
+    {
+        let path = format!("/{number}");
+        fleet.app.say(&path, PAGE);
+        let _body = fleet.page_with(1, &path, fields);
+        assert_eq!(fleet.app.count(&path), 1);
+    }
+    let status = fleet.status(1);
+    assert!(status.contains("\"asked\":0,"), "{status}");
+    assert_eq!(fleet.page(1, "/a"), "run 1", "it is shared with others");
 }
 
 #[test]

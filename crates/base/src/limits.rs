@@ -57,28 +57,38 @@ pub const MATCH_STEPS_MAX: u32 = 1_000_000;
 pub const VARIABLE_DEPTH_MAX: u8 = 100;
 /// Internal redirects of one request, as nginx's ten cycles.
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
-/// Answers in a row about shared objects that may be late; one more, and Valkey is not asked until
-/// it answers in time again.
-pub const SHARED_LATE_MAX: u32 = 3;
+/// Faults in a row, late answers among them, after which Valkey is not asked for shared objects
+/// until it answers in time again.
+pub const SHARED_FAULTS_MAX: u32 = 3;
 /// Milliseconds between two looks whether it does.
 pub const SHARED_REST_MS: u64 = 1000;
 /// Milliseconds for which nothing is offered to a Valkey that has no memory left.
 pub const SHARED_FULL_MS: u64 = 10_000;
-/// Questions and offers about shared objects that wait for the cluster's thread, and those that it
-/// deals with at once.
+/// Questions about shared objects that wait for the cluster's thread, and those that it deals with
+/// at once; as many offers, and as many ends of leases that wait, come besides.
 pub const SHARED_ORDERS_MAX: usize = 1024;
-/// Bytes of shared objects that are offered and wait.
-pub const SHARED_OFFERED_MAX: u64 = 16 * 1024 * 1024;
+/// Questions among them that wait for what another node fetches.
+pub const SHARED_HELD_MAX: usize = 256;
+/// Milliseconds that a question may wait for the cluster's thread to get to it, or as long as
+/// Valkey may take if that is longer.
+pub const SHARED_DESK_MS: u64 = 100;
+/// Bytes of shared objects that are offered, from the end of their fill until Valkey has them, with
+/// the copies that sending takes. A larger one is offered alone.
+pub const SHARED_OFFERED_MAX: u64 = 64 * 1024 * 1024;
+/// Copies of the body of an object that sending takes: the record, the command, and its bytes.
+pub const SHARED_COPIES: u64 = 3;
 /// Milliseconds that an object stays in Valkey at most.
 pub const SHARED_KEEP_MAX_MS: u64 = 7 * 24 * 3600 * 1000;
 /// Milliseconds that it stays there what a page varies by.
 pub const SHARED_VARY_KEEP_MS: u64 = 24 * 3600 * 1000;
 /// Milliseconds between two looks for what another node fetches: at first, doubled each time, at
 /// most.
-pub const SHARED_LOOK_MS: (u64, u64) = (2, 25);
+pub const SHARED_LOOK_MS: (u64, u64) = (25, 200);
 /// Milliseconds that an object waits until others have heard of the purges before its fill, or that
 /// a question waits until this node has.
 pub const SHARED_HEED_MS: u64 = 100;
+/// Milliseconds between two looks whether they have.
+pub const SHARED_HEED_STEP_MS: u64 = 5;
 /// Milliseconds that connections without a request yet survive the order to drain.
 pub const DRAIN_GRACE_MS: u64 = 2000;
 /// Bytes of the head of a response of Magento, whose tags may be 1 MiB.

@@ -240,6 +240,9 @@ impl DiskQuery {
             return Recall::Unfit(permit, Unfit::Dead);
         }
         self.tree.note_used(self.hash, now);
+        if record.kind != ObjectKind::Vary {
+            permit.store.counters.recalled.fetch_add(1, Ordering::Relaxed);
+        }
         Recall::Restored(permit.restore(&record, verdict, body))
     }
 
@@ -486,13 +489,12 @@ impl Store {
 
 impl FillPermit {
     /// Restores the content of a file instead of fetching. Followers look up again.
-    fn restore(self, record: &Record<'_>, verdict: TagVerdict, body: Bytes) -> Wakes {
+    pub(crate) fn restore(self, record: &Record<'_>, verdict: TagVerdict, body: Bytes) -> Wakes {
         if record.kind == ObjectKind::Vary {
             let names: Vec<&[u8]> = record.head.split(|byte| *byte == b',').collect();
             self.store.restore_vary(&self.key(), &names);
             return self.abandon(crate::AbandonReason::Gone);
         }
-        self.store.counters.recalled.fetch_add(1, Ordering::Relaxed);
         self.restore_content(record, verdict, body, &unpack_tags(record.tags))
     }
 }

@@ -87,8 +87,8 @@ pub use outbox::{OutboxBatch, OutboxCounts, PurgeOutbox};
 pub use peek::Tagged;
 pub use permit::{AbandonReason, Committed, FillPermit, Moved};
 pub use shared::{
-    SharedAnswer, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit, Sharing,
-    SharingCount, SharingCounts, StreamPlace,
+    SharedAnswer, SharedAsk, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit,
+    Sharing, SharingCount, SharingCounts, StreamPlace,
 };
 pub use sharing::Nodes;
 pub use stats::{NamespaceStats, StoreStats};

@@ -173,7 +173,15 @@ impl FillPermit {
         if self.growing.head().is_none() {
             self.take_tags(tags);
         }
+        self.heed_size(head.length.unwrap_or(0));
         self.growing.begin(head)
+    }
+
+    /// Other nodes do not wait for what is too large for them.
+    fn heed_size(&mut self, bytes: u64) {
+        if self.lease.is_some() && !self.store.sharing.has_size(bytes) {
+            self.lease = None;
+        }
     }
 
     fn take_tags(&mut self, tags: &Tags) {
@@ -207,7 +215,9 @@ impl FillPermit {
     pub fn append(&mut self, bytes: Bytes) -> Wakes {
         debug_assert!(!self.spent, "an ended permit fills nothing");
         self.store.filling.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        self.growing.append(bytes)
+        let wakes = self.growing.append(bytes);
+        self.heed_size(self.growing.size());
+        wakes
     }
 
     /// The response is complete: stores it, unless a purge has hit it since the permit was granted.

@@ -17,12 +17,13 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use log::PurgeLog;
 pub use log::StreamPlace;
 pub(crate) use orders::offer;
 pub use orders::{
-    SharedAnswer, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit,
+    SharedAnswer, SharedAsk, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit,
 };
 
 use bolide_base::limits::{SHARED_OFFERED_MAX, SHARED_ORDERS_MAX};
@@ -39,6 +40,10 @@ pub struct Sharing {
     answers: AtomicBool,
     /// LIMIT: bytes of a body that is offered.
     size_max: AtomicU64,
+    /// For how many milliseconds a question is waited for.
+    patience_ms: AtomicU64,
+    /// Bytes of all offers, those that the thread has among them.
+    offered: AtomicU64,
     log: Mutex<PurgeLog>,
     desk: Mutex<Desk>,
     figures: Figures,
@@ -47,8 +52,8 @@ pub struct Sharing {
 #[derive(Debug, Default)]
 struct Desk {
     orders: VecDeque<SharedOrder>,
-    /// Bytes of the offers among them.
-    bytes: u64,
+    /// How many of each kind are among them.
+    waiting: [usize; SharedOrder::KINDS],
     waker: Option<Waker>,
 }
 
@@ -66,13 +71,13 @@ struct Figures {
 pub struct SharingCounts {
     /// Misses that were asked for.
     pub asked: u64,
-    /// Objects of other nodes that were taken.
+    /// Pages of other nodes that were taken.
     pub taken: u64,
     /// Objects that were not: purged, too old, foreign or damaged.
     pub unfit: u64,
     /// Objects that the store of the cluster has taken from this node.
     pub offered: u64,
-    /// Questions without an answer in time.
+    /// Commands or questions without an answer in time.
     pub late: u64,
 }
 
@@ -86,6 +91,11 @@ pub enum SharingCount {
 }
 
 impl Sharing {
+    /// How long a question is waited for at most, whatever becomes of it.
+    pub fn set_patience(&self, patience: Duration) {
+        self.patience_ms.store(patience.as_millis() as u64, Ordering::Relaxed);
+    }
+
     /// Objects are shared from now on; those with more bytes are not.
     pub fn open(&self, size_max: u64) {
         self.size_max.store(size_max, Ordering::Relaxed);
@@ -119,7 +129,7 @@ impl Sharing {
         }
         let (left, waker) = {
             let mut desk = lock(&self.desk);
-            desk.bytes = 0;
+            desk.waiting = Default::default();
             (std::mem::take(&mut desk.orders), desk.waker.take())
         };
         // Each gives its permit back.
@@ -129,13 +139,13 @@ impl Sharing {
 
     /// Leaves an order to the thread. One that has no room is dropped, which answers it.
     fn push(&self, order: SharedOrder) {
-        let bytes = order.bytes();
+        let kind = order.kind();
         let (refused, waker) = {
             let mut desk = lock(&self.desk);
-            let has_room =
-                desk.orders.len() < SHARED_ORDERS_MAX && desk.bytes + bytes <= SHARED_OFFERED_MAX;
+            // Many of one kind keep none of another out.
+            let has_room = desk.waiting[kind] < SHARED_ORDERS_MAX;
             if has_room && self.is_answering() {
-                desk.bytes += bytes;
+                desk.waiting[kind] += 1;
                 desk.orders.push_back(order);
                 (None, desk.waker.take())
             } else {
@@ -146,12 +156,26 @@ impl Sharing {
         drop(refused);
     }
 
+    /// Whether a body may be offered by its size.
+    pub(crate) fn has_size(&self, bytes: u64) -> bool {
+        bytes <= self.size_max.load(Ordering::Relaxed)
+    }
+
+    /// Takes room for an offer of so many bytes, which is given back when it has ended.
+    fn take_room(&self, bytes: u64) -> bool {
+        let take = |all: u64| {
+            let sum = all.saturating_add(bytes);
+            (all == 0 || sum <= SHARED_OFFERED_MAX).then_some(sum)
+        };
+        self.offered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
     /// The next order; none if the store of the cluster does not answer.
     pub fn poll_order(&self, context: &Context<'_>) -> Poll<Option<SharedOrder>> {
         let mut desk = lock(&self.desk);
         match desk.orders.pop_front() {
             Some(order) => {
-                desk.bytes -= order.bytes();
+                desk.waiting[order.kind()] -= 1;
                 Poll::Ready(Some(order))
             }
             None if !self.is_answering() => Poll::Ready(None),
@@ -215,3 +239,6 @@ impl Sharing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,9 +99,30 @@ fn what_is_wrong_is_refused() {
         ("cluster valkey://a { purge_queue 0; }", "[emerg] \"reply_timeout\", \"purge_keep_time\""),
         ("cluster valkey://a { objects private; }", "[emerg] private objects are not shared"),
         ("cluster valkey://a { objects on; }", "[emerg] \"objects\" is \"off\" or \"public\""),
-        ("cluster valkey://a { objects_timeout 0; }", "[emerg] \"objects_timeout\" and"),
-        ("cluster valkey://a { objects_lease_time 0; }", "[emerg] \"objects_timeout\" and"),
-        ("cluster valkey://a { objects_max_size 17m; }", "[emerg] \"objects_timeout\" and"),
+        (
+            "cluster valkey://a { objects public; objects_timeout 0; }",
+            "[emerg] \"objects_timeout\" and",
+        ),
+        (
+            "cluster valkey://a { objects_lease_time 0; objects public; }",
+            "[emerg] \"objects_timeout\" and",
+        ),
+        (
+            "cluster valkey://a { objects public; objects_lease_time 61m; }",
+            "[emerg] \"objects_timeout\" and",
+        ),
+        (
+            "cluster valkey://a { objects public; objects_max_size 17m; }",
+            "[emerg] \"objects_timeout\" and",
+        ),
+        (
+            "cluster valkey://a { objects_max_size 1m; }",
+            "[emerg] \"objects_max_size\" requires \"objects public\"",
+        ),
+        (
+            "cluster valkey://a { objects_timeout 1ms; objects off; }",
+            "[emerg] \"objects_timeout\" requires \"objects public\"",
+        ),
         ("cluster valkey://a { listen 80; }", "[emerg] \"listen\" directive is not"),
         ("server { cluster valkey://a { } }", "[emerg] \"cluster\" directive is not allowed here"),
         ("namespace a;", "[emerg] \"namespace\" directive is not allowed here"),

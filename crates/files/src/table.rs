@@ -150,12 +150,15 @@ impl FileEntry {
     }
 }
 
+/// What is in a directory, or why that is not known.
+pub type Listed = Result<Rc<[DirEntry]>, OpenFailure>;
+
 /// Results that hold only until the end of the turn.
 #[derive(Debug)]
 struct Turn {
     at: Instant,
     missing: HashMap<Rc<[u8]>, (SymlinkPolicy, OpenFailure), Seeded>,
-    listings: HashMap<Rc<[u8]>, Result<Rc<[DirEntry]>, OpenFailure>, Seeded>,
+    listings: HashMap<Rc<[u8]>, Listed, Seeded>,
 }
 
 impl Turn {
@@ -357,7 +360,7 @@ impl FileTable {
 
     /// What is in a directory, or why that is not known, if it was read in this turn.
     #[must_use]
-    pub fn listing(&self, path: &[u8], now: Now) -> Option<Result<Rc<[DirEntry]>, OpenFailure>> {
+    pub fn listing(&self, path: &[u8], now: Now) -> Option<Listed> {
         (self.turn.at == now.mono).then(|| self.turn.listings.get(path).cloned()).flatten()
     }
 

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bolide_base::FileRef;
 use bolide_cache::{Store, StoreLimits};
@@ -29,6 +30,8 @@ use crate::upkeep;
 
 /// Where the configuration stands in the invented file system.
 const CONF: &str = "/conf/nginx.conf";
+/// How long other nodes are waited for.
+const NODES_PATIENCE: Duration = Duration::from_millis(700);
 /// Where both logs go.
 const LOG: &str = "/logs/log";
 
@@ -232,6 +235,12 @@ impl SimSockets {
         let log = FileRef::new(anchor.copy()?);
         let keys = Arc::new(bolide_quic::SharedKeys::from_secret([7; 32]));
         let store = Store::new(limits, 7);
+        if seed.is_multiple_of(3) {
+            // Other nodes are asked, and nothing ever answers.
+            store.sharing().set_patience(NODES_PATIENCE);
+            store.sharing().open(1 << 20);
+            store.sharing().set_answering(true);
+        }
         let zones = bolide_engine::Zones::default();
         let (open, bound) = (BTreeMap::new(), BTreeMap::new());
         let logs = BTreeMap::new();

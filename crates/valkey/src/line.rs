@@ -98,6 +98,12 @@ impl Line {
         }
     }
 
+    /// Whether the connection is there.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.driver.task.is_finished()
+    }
+
     /// Where it leads.
     #[must_use]
     pub fn place(&self) -> &ValkeyPlace {

@@ -1,4 +1,6 @@
-//! A connection that bounds what the other side sends before it is asked again.
+//! A connection that bounds the bytes of one reply, however many replies are on their way.
+//!
+//! Owns where a reply ends. What a reply means, and whether it is well formed, is the client's.
 
 use std::io;
 use std::pin::Pin;
@@ -8,10 +10,10 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// LIMIT: bytes of the replies to what was sent last.
-const REPLY_MAX: usize = 32 << 20;
+/// LIMIT: bytes of one reply.
+const REPLY_MAX: u64 = 32 << 20;
 
-/// Whether more came than may.
+/// Whether a reply was larger than it may be.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overrun(Arc<AtomicBool>);
 
@@ -26,16 +28,97 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
+/// Where the bytes that come next belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// To the first byte of a value.
+    Kind,
+    /// To a line of this kind, which has this number so far.
+    Line { kind: u8, number: u64, is_none: bool },
+    /// To a string with so many bytes left, its line end included.
+    Text(u64),
+}
+
+/// Counts the bytes of the reply that is coming, as RESP2 frames it.
+#[derive(Debug)]
+struct ReplyMeter {
+    part: Part,
+    /// Values that are missing of the reply.
+    missing: u64,
+    /// Bytes of it so far.
+    bytes: u64,
+}
+
+impl ReplyMeter {
+    const fn new() -> Self {
+        Self { part: Part::Kind, missing: 1, bytes: 0 }
+    }
+
+    /// Whether the bytes that came leave each reply as small as it has to be.
+    fn take(&mut self, mut bytes: &[u8]) -> bool {
+        while let Some((first, rest)) = bytes.split_first() {
+            match self.part {
+                Part::Kind => {
+                    self.part = Part::Line { kind: *first, number: 0, is_none: false };
+                    (self.bytes, bytes) = (self.bytes + 1, rest);
+                }
+                Part::Line { kind, number, is_none } => {
+                    (self.bytes, bytes) = (self.bytes + 1, rest);
+                    match first {
+                        b'\n' => self.end_line(kind, if is_none { None } else { Some(number) }),
+                        b'-' => self.part = Part::Line { kind, number, is_none: true },
+                        b'0'..=b'9' => {
+                            let number = number.saturating_mul(10);
+                            let number = number.saturating_add(u64::from(first - b'0'));
+                            self.part = Part::Line { kind, number, is_none };
+                        }
+                        _ => {}
+                    }
+                }
+                Part::Text(left) => {
+                    let taken = left.min(bytes.len() as u64);
+                    (self.bytes, bytes) = (self.bytes + taken, &bytes[taken as usize..]);
+                    self.part = Part::Text(left - taken);
+                    if taken == left {
+                        self.end_value(0);
+                    }
+                }
+            }
+            if self.bytes > REPLY_MAX {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn end_line(&mut self, kind: u8, number: Option<u64>) {
+        match (kind, number) {
+            (b'$', Some(length)) => self.part = Part::Text(length.saturating_add(2)),
+            (b'*', Some(count)) => self.end_value(count),
+            _ => self.end_value(0),
+        }
+    }
+
+    /// A value is whole but for these values in it.
+    const fn end_value(&mut self, inner: u64) {
+        self.part = Part::Kind;
+        self.missing = self.missing.saturating_sub(1).saturating_add(inner);
+        if self.missing == 0 {
+            *self = Self::new();
+        }
+    }
+}
+
 pub(crate) struct Metered {
     stream: Box<dyn Stream>,
-    received: usize,
+    reply: ReplyMeter,
     overrun: Overrun,
 }
 
 impl Metered {
     pub(crate) fn new(stream: Box<dyn Stream>) -> (Self, Overrun) {
         let overrun = Overrun::default();
-        (Self { stream, received: 0, overrun: overrun.clone() }, overrun)
+        (Self { stream, reply: ReplyMeter::new(), overrun: overrun.clone() }, overrun)
     }
 }
 
@@ -47,8 +130,7 @@ impl AsyncRead for Metered {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.received += buffer.filled().len() - before;
-        if self.received > REPLY_MAX {
+        if !self.reply.take(&buffer.filled()[before..]) {
             self.overrun.0.store(true, Ordering::Relaxed);
             return Poll::Ready(Err(io::Error::other("the reply is too large")));
         }
@@ -62,7 +144,6 @@ impl AsyncWrite for Metered {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.received = 0;
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -72,5 +153,48 @@ impl AsyncWrite for Metered {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, REPLY_MAX, ReplyMeter};
+
+    const REPLIES: &[u8] =
+        b"+OK\r\n:-7\r\n$-1\r\n*-1\r\n$3\r\na\n1\r\n*0\r\n*2\r\n*2\r\n:1\r\n$0\r\n\r\n\
+        $2\r\n*9\r\n-ERR 12 - 3\r\n$0\r\n\r\n";
+
+    #[test]
+    fn each_reply_is_counted_by_itself_however_it_is_cut() {
+        for size in 1..REPLIES.len() {
+            let mut meter = ReplyMeter::new();
+            assert!(REPLIES.chunks(size).all(|bytes| meter.take(bytes)));
+            assert_eq!((meter.part, meter.missing, meter.bytes), (Part::Kind, 1, 0), "{size}");
+        }
+        // The reply within which the bytes end has what came of it so far.
+        let mut meter = ReplyMeter::new();
+        assert!(meter.take(b"+OK\r\n*2\r\n:1\r\n"));
+        assert_eq!((meter.missing, meter.bytes), (1, 8));
+    }
+
+    #[test]
+    fn many_replies_may_come_and_none_that_is_too_large() {
+        let piece = vec![b'a'; 1 << 20];
+        let mut meter = ReplyMeter::new();
+        for _ in 0..100 {
+            assert!(meter.take(b"$1048576\r\n") && meter.take(&piece) && meter.take(b"\r\n"));
+        }
+        // As one string, as many in an array, and as a line that does not end.
+        for (head, each) in
+            [(&b"$99999999\r\n"[..], &b""[..]), (b"*99\r\n", b"$1048574\r\n"), (b"+", b"")]
+        {
+            let (mut meter, mut count) = (ReplyMeter::new(), 0);
+            assert!(meter.take(head));
+            while meter.take(each) && meter.take(&piece) {
+                count += 1;
+                assert!(count <= REPLY_MAX >> 20, "it has an end");
+            }
+            assert!(count >= (REPLY_MAX >> 20) - 1, "{count}");
+        }
     }
 }

@@ -75,7 +75,12 @@ impl<I: Io> Requests<I> {
                 self.origins.begin_refresh(key, request, fill, &mut self.env, &mut self.exchanges);
             }
             StepEffect::Recall(permit) => return Some(self.env.recall(*permit)),
-            StepEffect::AskNodes(permit) => self.env.ask_nodes(*permit, key),
+            StepEffect::AskNodes(permit) => {
+                let asked = self.env.ask_nodes(*permit, key);
+                if let Some(live) = self.exchanges.live.get_mut(key) {
+                    live.asked = Some(asked);
+                }
+            }
             StepEffect::News(wakes) => self.env.news.post(wakes),
             StepEffect::CompressObject(object, coding, level) => {
                 self.background.compress_object(object, VariantKey { coding, level });

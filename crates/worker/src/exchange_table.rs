@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use bolide_base::{Instant, Slab, SlabKey};
+use bolide_cache::SharedAsk;
 use bolide_engine::{ConnProtocol, Exchange, StepEffect};
 use bolide_wire::{StreamId, StreamOwner};
 
@@ -56,8 +57,21 @@ pub(crate) struct ActiveExchange {
     /// Whether a look is due at how long that was ago.
     pub(crate) watched: bool,
     pub(crate) upload: UploadState,
+    /// The question to other nodes that it waits for.
+    pub(crate) asked: Option<NodesQuestion>,
     /// The fragments that it waits for.
     pub(crate) children: Vec<SlabKey<Self>>,
+}
+
+/// A question to other nodes of an exchange that waits. It is taken back when the exchange ends, so
+/// that others do not wait for what is not fetched.
+#[derive(Debug)]
+pub(crate) struct NodesQuestion(pub(crate) SharedAsk);
+
+impl Drop for NodesQuestion {
+    fn drop(&mut self) {
+        drop(self.0.take_back());
+    }
 }
 
 impl ActiveExchange {
@@ -81,6 +95,7 @@ impl ActiveExchange {
             moved: now,
             watched: false,
             upload: UploadState::Over,
+            asked: None,
             children: Vec::new(),
         }
     }

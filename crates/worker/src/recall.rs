@@ -1,6 +1,9 @@
 //! Looks for kept answers on disk, and asks other nodes: what a turn reads of the files of a cache,
 //! and the mail that other nodes are asked by.
 
+use std::time::Duration;
+
+use bolide_base::limits::SHARED_DESK_MS;
 use bolide_base::{ChainStamp, FileRef, SlabKey};
 use bolide_cache::disk::{DiskQuery, READ_MAX, Recall, Unfit};
 use bolide_cache::{FillPermit, Lookup, ObjectKind, SharedAnswer, TagVerdict};
@@ -10,8 +13,10 @@ use bytes::Bytes;
 
 use crate::disk_lookup::read_head;
 use crate::env::WorkerEnv;
-use crate::exchange_table::ActiveExchange;
+use crate::exchange_table::{ActiveExchange, NodesQuestion};
 use crate::mail::Mail;
+use crate::token::PollToken;
+use crate::worker::Worker;
 
 const ENOENT: i32 = 2;
 const ENOTDIR: i32 = 20;
@@ -92,17 +97,25 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     /// Has other nodes asked for what a permit is about; the answer comes by mail.
-    pub(crate) fn ask_nodes(&self, permit: FillPermit, key: SlabKey<ActiveExchange>) {
+    pub(crate) fn ask_nodes(
+        &mut self,
+        permit: FillPermit,
+        key: SlabKey<ActiveExchange>,
+    ) -> NodesQuestion {
         debug_assert!(permit.key().session().is_none(), "private objects are not asked for");
         let (post, exchange) = (self.news.posts[usize::from(self.number)].clone(), key.to_bits());
-        permit.ask_nodes(move |answer| {
+        let mut asked = permit.ask_nodes(move |answer| {
             // A mailbox takes every answer, however full it is.
             let _ = post.send(Mail::Shared { exchange, answer: Box::new(answer) });
         });
+        // Whatever the thread that asks does, this one goes on.
+        let until = asked.note_asked(self.now.mono);
+        self.wheel.arm_once(until, PollToken::Asked(key).pack());
+        NodesQuestion(asked)
     }
 
     /// What other nodes have for an exchange of this worker.
-    pub(crate) fn hear_nodes(&mut self, key: SlabKey<ActiveExchange>, answer: SharedAnswer) {
+    fn hear_nodes(&mut self, key: SlabKey<ActiveExchange>, answer: SharedAnswer) {
         let recalled = match answer {
             SharedAnswer::Kept(wakes) => {
                 self.news.post(wakes);
@@ -120,6 +133,42 @@ impl<I: Io> WorkerEnv<I> {
             disk_query.note_gone();
         }
         absent(permit)
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// What other nodes have for an exchange of this worker.
+    pub(crate) fn hear_nodes(&mut self, key: SlabKey<ActiveExchange>, answer: SharedAnswer) {
+        if let Some(live) = self.requests.exchanges.live.get_mut(key) {
+            debug_assert!(live.asked.is_some(), "an answer has a question");
+            live.asked = None;
+        }
+        self.requests.env.hear_nodes(key, answer);
+    }
+
+    /// Goes on without other nodes, if they were waited for long enough.
+    pub(crate) fn stop_asking(&mut self, key: SlabKey<ActiveExchange>) {
+        let now = self.requests.env.now.mono;
+        let Some(live) = self.requests.exchanges.live.get_mut(key) else { return };
+        // The end of the wait for an answer that has come is none of the next one.
+        let Some(asked) = live.asked.as_ref().filter(|asked| asked.0.until() <= now) else {
+            return;
+        };
+        match asked.0.take_back() {
+            Some(permit) => {
+                debug_assert!(
+                    permit.key().session().is_none(),
+                    "private objects are not asked for"
+                );
+                live.asked = None;
+                self.requests.step(key, Wake::Recalled(Box::new(Recalled::Alone(*permit))));
+            }
+            // It is being judged, or the answer is in the mail.
+            None => {
+                let again = now.after(Duration::from_millis(SHARED_DESK_MS));
+                self.requests.env.wheel.arm_once(again, PollToken::Asked(key).pack());
+            }
+        }
     }
 }
 

@@ -39,6 +39,7 @@ impl<I: Io> Worker<I> {
             Some(PollToken::Tcp(key)) => self.expire_tcp(key, at),
             Some(PollToken::Quic(key)) => self.expire_quic(key, at),
             Some(PollToken::Exchange(key)) => self.expire_exchange_of(key),
+            Some(PollToken::Asked(key)) => self.stop_asking(key),
             Some(PollToken::Fetch(slot)) => {
                 let (origins, env, exchanges) = self.requests.upstream();
                 origins.expire_fetch(slot, at, env, exchanges);

@@ -24,6 +24,8 @@ pub(crate) enum PollToken {
     Quic(SlabKey<QuicConn>),
     /// An exchange that asked to be woken.
     Exchange(SlabKey<ActiveExchange>),
+    /// An exchange that has asked other nodes.
+    Asked(SlabKey<ActiveExchange>),
     /// A connection to an origin.
     Link(SlabKey<UpstreamLink>),
     /// Whatever request to an origin lives in this slot.
@@ -82,6 +84,7 @@ impl PollToken {
             Self::NamesDue(place) => (17, place as u64),
             Self::Changes => (18, 0),
             Self::ServersDue => (19, 0),
+            Self::Asked(key) => (20, key.to_bits()),
         };
         debug_assert!(bits <= BITS, "generations of slabs leave the top byte free");
         kind << KIND_SHIFT | bits & BITS
@@ -97,7 +100,8 @@ impl PollToken {
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::Origins,
             Self::Names(_) | Self::NamesDue(_) | Self::ServersDue => Doing::Origins,
             Self::Changes => Doing::Beginning,
-            Self::Exchange(_) | Self::Body(_) | Self::Stall(_) | Self::Overtime => Doing::Reading,
+            Self::Exchange(_) | Self::Asked(_) => Doing::Reading,
+            Self::Body(_) | Self::Stall(_) | Self::Overtime => Doing::Reading,
         }
     }
 
@@ -106,7 +110,8 @@ impl PollToken {
         match self {
             Self::Tcp(_) | Self::LateTcp(_) => Doing::ConnDeadline,
             Self::Quic(_) | Self::Ping(_) | Self::LateQuic(_) => Doing::QuicDeadline,
-            Self::Exchange(_) | Self::Body(_) | Self::Stall(_) => Doing::RequestDeadline,
+            Self::Exchange(_) | Self::Asked(_) => Doing::RequestDeadline,
+            Self::Body(_) | Self::Stall(_) => Doing::RequestDeadline,
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::OriginDeadline,
             Self::Names(_) | Self::NamesDue(_) | Self::ServersDue => Doing::OriginDeadline,
             Self::Mail | Self::Listener(_) | Self::Udp(_) => Doing::OtherDeadline,
@@ -137,6 +142,7 @@ impl PollToken {
             17 => Self::NamesDue(bits as u32),
             18 => Self::Changes,
             19 => Self::ServersDue,
+            20 => Self::Asked(SlabKey::from_bits(bits)),
             _ => return None,
         })
     }
@@ -168,6 +174,7 @@ mod tests {
             PollToken::LateQuic(SlabKey::from_bits(14)),
             PollToken::NamesDue(15),
             PollToken::ServersDue,
+            PollToken::Asked(SlabKey::from_bits(16)),
             PollToken::Changes,
         ] {
             assert_eq!(PollToken::unpack(token.pack()), Some(token));

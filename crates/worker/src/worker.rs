@@ -237,6 +237,7 @@ impl<I: Io> Worker<I> {
             Some(
                 PollToken::Quic(_)
                 | PollToken::Exchange(_)
+                | PollToken::Asked(_)
                 | PollToken::Body(_)
                 | PollToken::Fetch(_)
                 | PollToken::NamesDue(_)
@@ -322,7 +323,7 @@ impl<I: Io> Worker<I> {
                     self.requests.env.news.tell(SlabKey::from_bits(exchange), wake);
                 }
                 Mail::Shared { exchange, answer } => {
-                    self.requests.env.hear_nodes(SlabKey::from_bits(exchange), *answer);
+                    self.hear_nodes(SlabKey::from_bits(exchange), *answer);
                 }
                 Mail::Turn { group } => {
                     self.requests.origins.links.pools.handle_notice(group);

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicU32;
 use std::task::Poll;
 
 use bolide_cluster::{EntryId, Loss, Peer, PurgeRecord, StreamFacts};
@@ -42,23 +40,18 @@ impl Node {
             }
             read?;
         }
-        let objects = match self.store.sharing().is_open() {
-            true => Some(self.connector.another(&line).await?),
-            false => None,
-        };
         self.sessions += 1;
         let place = line.place().to_string();
         let mut session = Session::new(self.sessions, lines, self.mail.clone());
         session.read_from(self.machine.position().unwrap_or_default());
-        if let Some(objects) = objects {
+        if self.store.sharing().is_open() {
             session.carry(Carrier {
-                line: objects,
+                connector: self.connector.clone(),
+                like: line,
                 store: self.store.clone(),
                 setup: self.setup.clone(),
                 life: self.machine.life(),
                 leases: self.leases.clone(),
-                late: AtomicU32::new(0),
-                full_until: Mutex::default(),
                 mail: self.mail.clone(),
                 number: self.sessions,
             });

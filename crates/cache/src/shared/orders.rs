@@ -1,15 +1,15 @@
 //! Questions, offers and leases on their way to the thread of the cluster.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use bolide_base::Instant;
+use bolide_base::limits::SHARED_COPIES;
 use bytes::Bytes;
 
 use super::record::{self, SharedRecord};
-use super::{Sharing, StreamPlace};
-use crate::AbandonReason;
-use crate::disk::format::unpack_tags;
 use crate::disk::{DiskWrite, file_hash};
 use crate::growing::Wakes;
 use crate::object::{Object, ObjectKind};
@@ -29,10 +29,15 @@ pub enum SharedOrder {
 }
 
 impl SharedOrder {
-    pub(super) fn bytes(&self) -> u64 {
+    /// How many kinds there are.
+    pub(super) const KINDS: usize = 3;
+
+    /// The number of its kind.
+    pub(super) const fn kind(&self) -> usize {
         match self {
-            Self::Offer(offer) => offer.charge,
-            Self::Ask(_) | Self::Release(..) => 0,
+            Self::Ask(_) => 0,
+            Self::Offer(_) => 1,
+            Self::Release(..) => 2,
         }
     }
 }
@@ -57,10 +62,59 @@ pub enum SharedUnfit {
 
 type Reply = Box<dyn FnOnce(SharedAnswer) + Send>;
 
+/// What a question is about, for both of its sides.
+struct Slot {
+    /// There until the question is answered or taken back, and not while it is being answered.
+    parts: Mutex<Option<Box<(FillPermit, Reply)>>>,
+    /// When it was asked, in nanoseconds; zero before that is noted.
+    asked: AtomicU64,
+}
+
+impl Slot {
+    fn take(&self) -> Option<Box<(FillPermit, Reply)>> {
+        super::lock(&self.parts).take()
+    }
+}
+
+/// The side of who has asked.
+pub struct SharedAsk {
+    slot: Arc<Slot>,
+    patience: Duration,
+    /// When it is waited for no longer.
+    until: Instant,
+}
+
+impl fmt::Debug for SharedAsk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedAsk").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+impl SharedAsk {
+    /// Notes when it was asked; until when it is waited for.
+    pub fn note_asked(&mut self, now: Instant) -> Instant {
+        self.slot.asked.store(now.as_nanos().max(1), Ordering::Relaxed);
+        self.until = now.after(self.patience);
+        self.until
+    }
+
+    /// When it is waited for no longer.
+    #[must_use]
+    pub const fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Takes the question back; none if it is answered, or just being answered.
+    #[must_use]
+    pub fn take_back(&self) -> Option<Box<FillPermit>> {
+        self.slot.take().map(|parts| Box::new(parts.0))
+    }
+}
+
 /// A miss that other nodes may have an object for.
 pub struct SharedQuestion {
-    /// There until the question is answered.
-    parts: Option<Box<(FillPermit, Reply)>>,
+    slot: Arc<Slot>,
+    store: Arc<Store>,
     namespace: Box<[u8]>,
     key: u128,
     base: Option<u128>,
@@ -94,9 +148,16 @@ impl Drop for SharedLease {
 pub struct SharedOffer {
     store: Arc<Store>,
     write: DiskWrite,
-    /// Its bytes when it was offered, which compressed forms raise.
+    /// The room that it has.
     charge: u64,
     lease: Option<SharedLease>,
+}
+
+impl Drop for SharedOffer {
+    fn drop(&mut self) {
+        let all = self.store.sharing.offered.fetch_sub(self.charge, Ordering::Relaxed);
+        debug_assert!(all >= self.charge, "an offer has its room");
+    }
 }
 
 impl SharedQuestion {
@@ -112,6 +173,19 @@ impl SharedQuestion {
         self.base
     }
 
+    /// When it was asked, once that is noted.
+    #[must_use]
+    pub fn asked(&self) -> Option<Instant> {
+        let nanos = self.slot.asked.load(Ordering::Relaxed);
+        (nanos > 0).then(|| Instant::from_nanos(nanos))
+    }
+
+    /// Whether an answer is still wanted.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        super::lock(&self.slot.parts).is_some()
+    }
+
     /// Answers with bytes of the store of the cluster, if they are this object, fresh, and no purge
     /// that this node knows has hit it. Otherwise the question is still open.
     ///
@@ -119,36 +193,31 @@ impl SharedQuestion {
     ///
     /// The question, and why the bytes are of no use.
     pub fn take(
-        mut self,
+        self,
         bytes: &Bytes,
         cluster: &[u8],
         now_ms: u64,
     ) -> Result<(), (Self, SharedUnfit)> {
-        let Some(parts) = self.parts.take() else { return Ok(()) };
-        let (permit, reply) = *parts;
-        let store = Arc::clone(&permit.store);
-        let figures = &store.sharing.figures;
-        let read = match self.judge(&permit, bytes, cluster, now_ms) {
+        let Some(parts) = self.slot.take() else { return Ok(()) };
+        debug_assert!(parts.0.key().session().is_none(), "private objects are not asked for");
+        let figures = &self.store.sharing.figures;
+        let read = match self.judge(&parts.0, bytes, cluster, now_ms) {
             Ok(read) => read,
             Err(unfit) => {
-                figures.unfit.fetch_add(1, Ordering::Relaxed);
-                self.parts = Some(Box::new((permit, reply)));
+                // One that is ahead is looked at again.
+                if unfit == SharedUnfit::Useless {
+                    figures.unfit.fetch_add(1, Ordering::Relaxed);
+                }
+                *super::lock(&self.slot.parts) = Some(parts);
                 return Err((self, unfit));
             }
         };
-        figures.taken.fetch_add(1, Ordering::Relaxed);
-        let wakes = match read.record.kind {
-            ObjectKind::Vary => {
-                let names: Vec<&[u8]> = read.record.head.split(|byte| *byte == b',').collect();
-                permit.store.restore_vary(&permit.key(), &names);
-                permit.abandon(AbandonReason::Gone)
-            }
-            _ => {
-                let tags = unpack_tags(read.record.tags);
-                permit.restore_content(&read.record, TagVerdict::Good, read.body(bytes), &tags)
-            }
-        };
-        reply(SharedAnswer::Kept(wakes));
+        // What a page varies by is no page.
+        if read.record.kind != ObjectKind::Vary {
+            figures.taken.fetch_add(1, Ordering::Relaxed);
+        }
+        let (permit, reply) = *parts;
+        reply(SharedAnswer::Kept(permit.restore(&read.record, TagVerdict::Good, read.body(bytes))));
         Ok(())
     }
 
@@ -184,17 +253,21 @@ impl SharedQuestion {
     }
 
     /// Nothing is there. With a token this node fetches it for all.
-    pub fn give_back(mut self, token: Option<Box<[u8]>>) {
-        if let (Some(parts), Some(token)) = (&mut self.parts, token) {
-            let (store, key) = (Arc::clone(&parts.0.store), self.key);
-            parts.0.lease = Some(SharedLease { store, key, token });
+    pub fn give_back(self, token: Option<Box<[u8]>>) {
+        let Some(token) = token else { return };
+        let (store, key) = (Arc::clone(&self.store), self.key);
+        let lease = SharedLease { store, key, token };
+        match &mut *super::lock(&self.slot.parts) {
+            Some(parts) => parts.0.lease = Some(lease),
+            // It was taken back: no other node waits for its fill.
+            None => drop(lease),
         }
     }
 }
 
 impl Drop for SharedQuestion {
     fn drop(&mut self) {
-        if let Some(parts) = self.parts.take() {
+        if let Some(parts) = self.slot.take() {
             let (permit, reply) = *parts;
             reply(SharedAnswer::Absent(Box::new(permit)));
         }
@@ -247,14 +320,6 @@ impl SharedOffer {
     }
 }
 
-impl Sharing {
-    /// The place of the last entry; for tests and reports.
-    #[must_use]
-    pub fn place(&self) -> Option<StreamPlace> {
-        super::lock(&self.log).last()
-    }
-}
-
 impl FillPermit {
     /// Whether other nodes may have an object for it.
     #[must_use]
@@ -265,16 +330,24 @@ impl FillPermit {
             && self.store.namespaces.may_share(key.namespace())
     }
 
-    /// Asks other nodes. The reply comes from another thread, or at once.
-    pub fn ask_nodes(self, reply: impl FnOnce(SharedAnswer) + Send + 'static) {
+    /// Asks other nodes. The reply comes from another thread, or at once, unless the question is
+    /// taken back.
+    pub fn ask_nodes(self, reply: impl FnOnce(SharedAnswer) + Send + 'static) -> SharedAsk {
         let (store, key) = (Arc::clone(&self.store), self.key());
         let name = store.namespaces.name(key.namespace()).unwrap_or_default();
         let of = |vary: &[u8]| file_hash(name, key.url(), vary, b"");
         let base = (!key.vary().is_empty()).then(|| of(b""));
         let (hash, namespace) = (of(key.vary()), Box::from(name));
-        let parts = Some(Box::new((self, Box::new(reply) as Reply)));
-        store.sharing.figures.asked.fetch_add(1, Ordering::Relaxed);
-        store.sharing.push(SharedOrder::Ask(SharedQuestion { parts, namespace, key: hash, base }));
+        let parts = Mutex::new(Some(Box::new((self, Box::new(reply) as Reply))));
+        let slot = Arc::new(Slot { parts, asked: AtomicU64::new(0) });
+        let sharing = &store.sharing;
+        let patience = Duration::from_millis(sharing.patience_ms.load(Ordering::Relaxed));
+        let asked = SharedAsk { slot: slot.clone(), patience, until: Instant::default() };
+        sharing.figures.asked.fetch_add(1, Ordering::Relaxed);
+        let own = Arc::clone(&store);
+        let question = SharedQuestion { slot, store: own, namespace, key: hash, base };
+        sharing.push(SharedOrder::Ask(question));
+        asked
     }
 }
 
@@ -290,14 +363,19 @@ pub(crate) fn offer(
     let is_meant = sharing.is_answering()
         && object.session().is_none()
         && store.namespaces.may_share(object.namespace())
-        && object.body_len() <= sharing.size_max.load(Ordering::Relaxed)
+        && sharing.has_size(object.body_len())
         && object.outside().is_none();
     let Some(namespace) = store.namespaces.name(object.namespace()).filter(|_| is_meant) else {
         return;
     };
     debug_assert!(sequence <= store.generation(), "a fill began after purges that there were");
     let (object, namespace) = (Arc::clone(object), namespace.into());
-    let (store, charge) = (Arc::clone(store), object.charge());
+    let charge = object.charge().saturating_add(SHARED_COPIES.saturating_mul(object.body_len()));
+    if !sharing.take_room(charge) {
+        return;
+    }
+    let store = Arc::clone(store);
     let write = DiskWrite { object, sequence, tags, namespace };
-    sharing.push(SharedOrder::Offer(SharedOffer { store, write, charge, lease }));
+    let offer = SharedOffer { store: Arc::clone(&store), write, charge, lease };
+    store.sharing.push(SharedOrder::Offer(offer));
 }

@@ -26,6 +26,8 @@ const SENTINEL_PORT: u16 = 26379;
 const NAME_MAX: usize = 64;
 /// LIMIT: bytes of a body that is shared; replies of Valkey are bounded as well.
 const OBJECT_SIZE_MAX: u64 = 16 << 20;
+/// LIMIT: how long a node may have a lease, and others wait for it or for Valkey.
+const LEASE_MAX: Duration = Duration::from_hours(1);
 /// LIMIT: addresses.
 const HOSTS_MAX: usize = 16;
 
@@ -145,17 +147,20 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .takes("off | public")
     .default("off"),
     millis("objects_timeout", C, |r| &mut this(r).objects_timeout).doc(
-        "How long a miss waits for Valkey. After three answers in a row that were late it is not \
-         asked until it answers in time again.",
+        "How long a miss waits for each answer of Valkey, an hour at most. After three faults in a \
+         row, such as answers that were late, it is not asked until it answers in time again. \
+         Requires `objects public`.",
         "objects_timeout 2ms;",
     ),
     millis("objects_lease_time", C, |r| &mut this(r).objects_lease_time).doc(
-        "How long one server may take to fetch a page for all of them. Others wait for as long at \
-         most, then they ask the application themselves.",
+        "How long one server may take to fetch a page for all of them, an hour at most. Others \
+         wait for as long at most, then they ask the application themselves. Requires `objects \
+         public`.",
         "objects_lease_time 5s;",
     ),
     offset("objects_max_size", C, |r| &mut this(r).objects_max_size).doc(
-        "The largest body that is shared; larger ones stay on the server that has fetched them.",
+        "The largest body that is shared, 16 MiB at most; larger ones stay on the server that has \
+         fetched them. Requires `objects public`.",
         "objects_max_size 1m;",
     ),
 ];
@@ -193,6 +198,7 @@ fn cluster(r: &mut ConfReader, node: &Node) -> ReadResult {
     r.http.cluster = Some(ClusterConf { address, ..empty() });
     let scope = r.inner_scope(C);
     let _ = r.read_leaf(node, scope);
+    refuse_idle(r, node);
     let made = this(r);
     if made.password.is_some() && made.password_file.is_some() {
         let text = "\"password\" and \"password_file\" exclude each other";
@@ -209,14 +215,27 @@ fn cluster(r: &mut ConfReader, node: &Node) -> ReadResult {
         return Err(ReadFault::Text(text.to_owned()));
     }
     let sizes = made.objects_max_size == 0 || made.objects_max_size > OBJECT_SIZE_MAX;
-    if sizes || made.objects_timeout.is_zero() || made.objects_lease_time.is_zero() {
+    let [wait, lease] = [made.objects_timeout, made.objects_lease_time];
+    if sizes || wait.is_zero() || lease.is_zero() || wait.max(lease) > LEASE_MAX {
         let text = format!(
-            "\"objects_timeout\" and \"objects_lease_time\" must be greater than zero, and \
-             \"objects_max_size\" from 1 to {OBJECT_SIZE_MAX}"
+            "\"objects_timeout\" and \"objects_lease_time\" must be greater than zero and at most \
+             an hour, and \"objects_max_size\" from 1 to {OBJECT_SIZE_MAX}"
         );
         return Err(ReadFault::Text(text));
     }
     Ok(())
+}
+
+/// Refuses what is said of shared objects where none are shared.
+fn refuse_idle(r: &mut ConfReader, node: &Node) {
+    if this(r).objects != SharedObjects::Off {
+        return;
+    }
+    let inner = node.block.as_ref().map_or(&[][..], |block| &block.nodes);
+    for idle in inner.iter().filter(|inner| inner.name().starts_with(b"objects_")) {
+        let text = format!("\"{}\" requires \"objects public\"", show(idle.name()));
+        r.judge(idle, Err(ReadFault::Text(text)));
+    }
 }
 
 /// A name in keys, logs and lists.

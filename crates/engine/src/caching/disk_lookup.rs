@@ -7,6 +7,7 @@ use bolide_cache::{AbandonReason, FillPermit, Lookup, SessionKey};
 use bolide_http::Method;
 
 use super::lookup::follow_private;
+use super::request_cache_control::takes_shared;
 use super::transaction::CacheState;
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
@@ -97,12 +98,13 @@ impl CacheTransaction {
 pub(super) fn ask_nodes(
     request: &Request,
     cache: &mut CacheTransaction,
-    caching: &Caching,
+    (caching, site): (&Caching, &Site),
     permit: FillPermit,
     ctx: &mut StepCtx<'_>,
 ) -> Result<NextStep, FillPermit> {
     let is_filled = request.head().method != Method::Head || request.asks_for_whole(caching);
-    if cache.shares >= SHARES_MAX || !is_filled || !permit.may_be_shared() {
+    let may_ask = cache.shares < SHARES_MAX && is_filled && permit.may_be_shared();
+    if !may_ask || !takes_shared(request, caching, site) {
         return Err(permit);
     }
     cache.shares += 1;

@@ -392,7 +392,9 @@ impl CacheTransaction {
         let found = match found {
             Lookup::Miss(permit) => {
                 let looked = self.recall(permit, ctx);
-                match looked.or_else(|permit| ask_nodes(request, self, caching, permit, ctx)) {
+                match looked
+                    .or_else(|permit| ask_nodes(request, self, (caching, site), permit, ctx))
+                {
                     Ok(next) => return Some(next),
                     Err(permit) => Lookup::Miss(permit),
                 }

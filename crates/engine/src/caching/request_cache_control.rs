@@ -89,6 +89,16 @@ impl CacheTransaction {
     }
 }
 
+/// Whether what another node has fetched may be the answer, or what comes for it may be theirs.
+pub(super) fn takes_shared(request: &Request, caching: &Caching, site: &Site) -> bool {
+    if !caching.is_page() {
+        return true;
+    }
+    let control = RequestControl::of(&request.head().fields);
+    let is_anew = control.no_cache || control.only_if_cached || control.max_age == Some(0);
+    !(request.is_proved(site) || caching.policy.honour_request && is_anew)
+}
+
 fn give_back(permit: FillPermit, ctx: &mut StepCtx<'_>) {
     ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
 }

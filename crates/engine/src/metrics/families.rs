@@ -62,9 +62,9 @@ table! {
     CLUSTER_LOSSES: Counter None "bolide_cluster_losses" []
         "How often all that is cached was dropped, as purges may have been missed.";
     CLUSTER_OBJECTS: Counter None "bolide_cluster_objects" ["event"]
-        "Misses that Valkey was asked about (asked), objects of other nodes that were taken \
-         (taken) or not (unfit), objects of this node that Valkey took (offered), and questions \
-         without an answer in time (late).";
+        "Misses that Valkey was asked about (asked), pages of other nodes that were taken (taken), \
+         objects that were of no use (unfit), objects of this node that Valkey took (offered), and \
+         commands or questions without an answer in time (late).";
     CLUSTER_PURGES: Counter None "bolide_cluster_purges" ["direction"]
         "Purges of this process that other nodes can hear of (sent), and those of others that it \
          carried out (received).";

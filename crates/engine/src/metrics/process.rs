@@ -85,13 +85,13 @@ pub struct SharedObjectFigures {
     pub is_answering: bool,
     /// Misses that Valkey was asked about.
     pub asked: u64,
-    /// Objects of other nodes that were taken.
+    /// Pages of other nodes that were taken.
     pub taken: u64,
-    /// Objects that were not.
+    /// Objects that were of no use.
     pub unfit: u64,
     /// Objects of this node that Valkey took.
     pub offered: u64,
-    /// Questions that had no answer in time.
+    /// Commands or questions that had no answer in time.
     pub late: u64,
 }
 
