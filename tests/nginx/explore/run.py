@@ -137,7 +137,7 @@ def harmless(request: Request) -> None:
 
 def whole(request: Request) -> None:
     """Takes out of a request what is not asked again for parts (Answers in other answers)."""
-    gone = ("If-", "Range", "Content-Length: 0")
+    gone: tuple[str, ...] = ("If-", "Range", "Content-Length: 0")
     if request.body == b"0\r\n\r\n":
         gone, request.body = (*gone, "Transfer-Encoding"), b""
     request.fields = [field for field in request.fields if not field.startswith(gone)]
