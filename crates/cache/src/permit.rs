@@ -255,7 +255,7 @@ impl FillPermit {
         if let Some(tags) = self.growing.packed_tags.get() {
             let lease = self.lease.take();
             self.store.spill(&object, self.growing.generation, tags.clone());
-            offer(&self.store, &object, self.growing.generation, tags.clone(), lease);
+            offer(&self.store, &object, self.growing.generation, tags, lease);
         }
         Some(object)
     }

@@ -411,7 +411,7 @@ impl Store {
         let marker = Arc::new(Object::vary_marker(*base, &joined, generation));
         self.put(&marker, base.url_hash);
         self.spill(&marker, generation, Box::default());
-        offer(self, &marker, generation, Box::default(), None);
+        offer(self, &marker, generation, &[], None);
         true
     }
 

@@ -66,6 +66,7 @@ impl Background {
                     return Some(Wake::Probed);
                 }
                 waiting.push_back((key, probe));
+                debug_assert!(waiting.len() <= WAITING_MAX, "no more exchanges wait than may");
                 None
             }
             Err(found) => {

@@ -356,7 +356,7 @@ pub(crate) fn offer(
     store: &Arc<Store>,
     object: &Arc<Object>,
     sequence: u64,
-    tags: Box<[u8]>,
+    tags: &[u8],
     lease: Option<SharedLease>,
 ) {
     let sharing = &store.sharing;
@@ -375,7 +375,7 @@ pub(crate) fn offer(
         return;
     }
     let store = Arc::clone(store);
-    let write = DiskWrite { object, sequence, tags, namespace };
+    let write = DiskWrite { object, sequence, tags: tags.into(), namespace };
     let offer = SharedOffer { store: Arc::clone(&store), write, charge, lease };
     store.sharing.push(SharedOrder::Offer(offer));
 }
