@@ -72,6 +72,28 @@ pub(crate) const fn for_inlines<'a>(facts: &Facts<'a>) -> Facts<'a> {
     Facts { arrival: b"", ..*facts }
 }
 
+/// Stands in keys where an inline has its page: what came for a fragment with others is the answer
+/// of its address for includes alone.
+pub(crate) const COMBINED: &[u8] = b"";
+
+/// Makes `keys` that by which includes of a site find what names these tags, whatever its address.
+pub(crate) fn shared_key(
+    keys: &mut KeyBuilder,
+    space: NamespaceId,
+    (facts, cookies): (&Facts<'_>, &Cookies<'_>),
+    caching: &Caching,
+    (tags, varies): (&[u8], bool),
+) {
+    let (mut url, facts) = (Vec::new(), for_inlines(facts));
+    rules::url_of(&mut url, &facts, b"/", &caching.policy);
+    match varies {
+        true => page_key(keys, (space, &url), &facts, caching, cookies, None),
+        false => unvaried_key(keys, (space, &url), &facts),
+    }
+    // No address begins like that.
+    push_piece(keys, KeyPiece::Inline(&[b"\0", tags].concat()));
+}
+
 /// Adds one more piece to a key.
 pub(crate) fn push_piece(keys: &mut KeyBuilder, piece: KeyPiece<'_>) {
     keys.push_vary_writing(|out| piece.push(out));
