@@ -276,7 +276,7 @@ impl Fill {
             StoreVerdict::Keep(_) => None,
             StoreVerdict::Refuse(refusal) => Some(refusal),
         };
-        let Some(mut permit) = self.permit.take() else { return Wakes::default() };
+        let Some(permit) = self.permit.take() else { return Wakes::default() };
         if status != 304 && self.is_stood_in(StaleCause::Status(status), now_ms) {
             return permit.abandon(self.rest(now_ms));
         }
@@ -325,8 +325,7 @@ impl Fill {
         }
         let settled = Settled { cookies: &cookies, scope, session: &session, now_ms };
         let (key, mut wakes) = self.settle_key(permit, &decision, &settled, caching);
-        let Some(moved) = key else { return wakes };
-        permit = moved;
+        let Some(mut permit) = key else { return wakes };
         self.may_be_empty = !self.is_page || status != 200;
         let length = told.filter(|_| self.cutting.is_none());
         let (kept, mut tags) = kept_head(status, &head.fields, &decision, caching, now_ms, length);
