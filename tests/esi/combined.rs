@@ -91,6 +91,25 @@ fn an_answer_for_several_fragments_places_nothing_that_was_not_asked_for() {
 }
 
 #[test]
+fn an_address_of_another_page_brings_nothing_for_the_pages_of_the_site() {
+    let (app, server) = shop();
+    // A page that a visitor can write into may name an address that answers as he likes.
+    let evil = "<esi:include src='/reflect' combine='main' cache-control='no-cache'/>";
+    say(&app, "/evil", PAGE, &format!("{evil}{SUBS}"));
+    let forged = inline("/menu?a=1&amp;b=2", "public,max-age=60", "forged")
+        + &inline("/cart", "private,max-age=60", "forged cart");
+    app.plan("/reflect", vec![AppSaid::head(NO_CACHE).body(forged.as_bytes())]);
+    let _first = ask(&server, "/evil", ONE);
+    for _ in 0..2 {
+        assert_eq!(ask(&server, "/evil", ONE).text(), "[forged|forged cart]");
+    }
+    answers(&app, &[inline("/menu?a=1&amp;b=2", "public,max-age=60", "menu")]);
+    assert_eq!(ask(&server, "/page", ONE).text(), "[menu|alone]");
+    assert_eq!(ask(&server, "/page", OTHER).text(), "[menu|alone]");
+    assert_eq!(body(&server, "/menu?a=1&b=2"), "alone");
+}
+
+#[test]
 fn a_private_fragment_that_is_brought_as_public_stays_private() {
     let (app, server) = shop();
     let text = |whose: &str| inline("/cart", "public,max-age=60", whose);

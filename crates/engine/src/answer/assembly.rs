@@ -59,6 +59,8 @@ pub(crate) struct WantedFragment<'a> {
     /// The address of its to ask.
     pub(crate) src: &'a Bytes,
     pub(crate) source: FragmentSource,
+    /// The address that is asked for it and others together, if the page names one.
+    pub(crate) combined_by: Option<&'a Bytes>,
 }
 
 /// A page on its way.
@@ -67,6 +69,8 @@ pub(crate) struct PageAssembly {
     script: ScriptState,
     fragments: VecDeque<Fragment>,
     combination: Option<Box<Combination>>,
+    /// The address of the first include that asks for others (`combine='main'`).
+    combined_by: Option<Bytes>,
     /// Whether the first of them is what is sent now.
     in_fragment: bool,
     /// Includes that came up.
@@ -91,6 +95,7 @@ impl PageAssembly {
             script,
             fragments: VecDeque::new(),
             combination: None,
+            combined_by: None,
             in_fragment: false,
             count: 0,
             vars: Vec::new(),
@@ -179,6 +184,9 @@ impl PageAssembly {
         {
             let number = self.count;
             self.count += 1;
+            if include.combine == Combine::Main {
+                self.combined_by.get_or_insert_with(|| include.src.clone());
+            }
             let standing = match (include.same_as, include.combine) {
                 (Some(first), _) => FragmentStanding::Same(first),
                 // It has nothing of its own to give.
@@ -222,7 +230,8 @@ impl PageAssembly {
             (FragmentStanding::Alternative, Some(alt)) => (alt, FragmentSource::Anywhere),
             _ => (&include.src, self.source_of(fragment)),
         };
-        Some(WantedFragment { include, src, source })
+        let combined_by = self.combined_by.as_ref().filter(|_| include.combine == Combine::Sub);
+        Some(WantedFragment { include, src, source, combined_by })
     }
 
     /// Notes that the include that was next is asked for by the exchange `child`.

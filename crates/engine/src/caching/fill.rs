@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use bolide_base::Now;
 use bolide_cache::rules::{
-    self, AnswerFacts, AnswerSource, Environment, Facts, KeyPiece, PurgeOrder, PurgeTarget,
-    StoreDecision, StoreRefusal, StoreVerdict,
+    self, AnswerFacts, AnswerSource, Environment, Facts, PurgeOrder, PurgeTarget, StoreDecision,
+    StoreRefusal, StoreVerdict,
 };
 use bolide_cache::{
     AbandonReason, FillPermit, KeyBuilder, NamespaceId, Object, ObjectHead, SessionKey, Store,
@@ -33,7 +33,7 @@ use bolide_upstream::OriginNews;
 use self::inlines::InlineCutting;
 use crate::caching::StoreIntent;
 use crate::caching::identity::{
-    COMBINED, for_inlines, key_of, page_key, push_named, push_piece, push_session, shared_key,
+    for_inlines, key_of, page_key, push_combined, push_named, push_session, shared_key,
     unvaried_key, zone_key,
 };
 use crate::caching::no_vary_search;
@@ -443,16 +443,20 @@ impl Fill {
         caching: &Caching,
         no_vary: bool,
     ) {
-        if let KeptAs::Shared { tags, .. } = &self.kept_as {
-            let by = (&**tags, !no_vary);
-            return shared_key(keys, self.namespace, (facts, cookies), caching, by);
-        }
+        let by = match &self.kept_as {
+            KeptAs::Shared { tags, .. } => {
+                let by = (&**tags, !no_vary);
+                return shared_key(keys, self.namespace, (facts, cookies), caching, by);
+            }
+            KeptAs::Combined { by } => by,
+            KeptAs::Itself => return debug_assert!(false, "it has the key of its address"),
+        };
         let (place, facts) = ((self.namespace, &*self.url), for_inlines(facts));
         match no_vary {
             true => unvaried_key(keys, place, &facts),
             false => page_key(keys, place, &facts, caching, cookies, None),
         }
-        push_piece(keys, KeyPiece::Inline(COMBINED));
+        push_combined(keys, by);
     }
 
     /// Carries out what the answer says about others; `session` is whose it is from now on.

@@ -72,9 +72,13 @@ pub(crate) const fn for_inlines<'a>(facts: &Facts<'a>) -> Facts<'a> {
     Facts { arrival: b"", ..*facts }
 }
 
-/// Stands in keys where an inline has its page: what came for a fragment with others is the answer
-/// of its address for includes alone.
-pub(crate) const COMBINED: &[u8] = b"";
+/// Adds what an inline has for its page: what the answer of `by` brought for a fragment is for
+/// includes of that fragment alone, in pages that have `by` asked, too. So who can have a page name
+/// an address of his choice reaches no other page.
+pub(crate) fn push_combined(keys: &mut KeyBuilder, by: &[u8]) {
+    // No address begins like that.
+    push_piece(keys, KeyPiece::Inline(&[b"\x01", by].concat()));
+}
 
 /// Makes `keys` that by which includes of a site find what names these tags, whatever its address.
 pub(crate) fn shared_key(

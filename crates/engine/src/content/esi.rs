@@ -11,7 +11,6 @@ use std::sync::Arc;
 use bolide_base::Spool;
 use bolide_cache::Object;
 use bolide_cache::rules::Environment;
-use bolide_esi::Combine;
 use bolide_http::lscache::LsCacheControl;
 use bolide_http::{BodyLen, HttpVersion, Method, Name, OriginHead, RequestBody, RequestHead};
 use bolide_upstream::OriginNews;
@@ -69,7 +68,7 @@ fn found_family(request: &mut Request, answer: &Answer) {
         own: Rc::new(FragmentAncestry { target: head.target.clone(), depth: 0, parent: None }),
         control: LsCacheControl::default(),
         source: FragmentSource::Anywhere,
-        is_sub: false,
+        combined_by: None,
         shared: None,
         includer: Vec::new(),
         real: request.real,
@@ -119,14 +118,15 @@ impl Answer {
             let wanted = assembly.next_wanted()?;
             let (include, source) = (wanted.include, wanted.source);
             let mut control = include.control;
-            let is_sub = include.combine == Combine::Sub;
             let shared = include.tags.clone().filter(|tags| control.shared && !tags.is_empty());
             let lineage = request.lineage()?;
             let port = conn.local.port();
             let is_own = |authority: &[u8]| {
                 is_same_site(authority, &request.host, [request.port.unwrap_or(0), port])
             };
-            let target = bolide_esi::source::resolve(wanted.src, &lineage.own.target, is_own).ok();
+            let resolve = |src| bolide_esi::source::resolve(src, &lineage.own.target, is_own).ok();
+            let target = resolve(wanted.src);
+            let combined_by = wanted.combined_by.and_then(|src| resolve(src)).map(Rc::from);
             let family = &lineage.family;
             let may_be = lineage.own.depth < DEPTH_MAX
                 && family.count.get() < FRAGMENTS_MAX
@@ -150,7 +150,7 @@ impl Answer {
                 own,
                 control,
                 source,
-                is_sub,
+                combined_by,
                 shared,
                 includer: cache.url().to_vec(),
                 real: lineage.real,

@@ -74,17 +74,17 @@ pub(crate) enum KeptAs {
     /// The answer of its address.
     #[default]
     Itself,
-    /// What includes of its address get.
-    Combined,
-    /// What includes with these tags get, if it is private and has them all; it came with others,
-    /// or not.
-    Shared { tags: Bytes, is_given: bool },
+    /// What includes of its address get where the same address brings them.
+    Combined { by: Rc<[u8]> },
+    /// What includes with these tags get, if it is private and has them all; if it came with
+    /// others, by the answer of this address.
+    Shared { tags: Bytes, given_by: Option<Rc<[u8]>> },
 }
 
 impl KeptAs {
     /// Decides for an answer with these fields, which is for `scope`.
     pub(crate) fn settle(&mut self, fields: &FieldMap, scope: CacheScope) {
-        let Self::Shared { tags, is_given } = self else { return };
+        let Self::Shared { tags, given_by } = self else { return };
         let lines = || fields.all_text(b"X-LiteSpeed-Tag");
         let has = |wanted: &[u8]| {
             let mut all = lines().flat_map(|line| lscache::tags(line, CacheScope::Private));
@@ -92,7 +92,7 @@ impl KeptAs {
         };
         let has_all = lscache::tags(tags, CacheScope::Private).all(|tag| has(tag.text));
         if scope == CacheScope::Public || !has_all {
-            *self = if *is_given { Self::Combined } else { Self::Itself };
+            *self = given_by.take().map_or(Self::Itself, |by| Self::Combined { by });
         }
     }
 }
@@ -105,8 +105,8 @@ pub struct Lineage {
     /// What the include says about looking it up.
     pub(crate) control: LsCacheControl,
     pub(crate) source: FragmentSource,
-    /// Whether it may be one that came with others.
-    pub(crate) is_sub: bool,
+    /// The address that brings it and others together, if its page has one (`combine`).
+    pub(crate) combined_by: Option<Rc<[u8]>>,
     /// The tags that it is found by, whatever its address, among those of its session.
     pub(crate) shared: Option<Bytes>,
     /// The URL part of the key of the text that includes it; empty if that has none.
@@ -129,10 +129,11 @@ impl Lineage {
     /// What its answer is kept as.
     pub(crate) fn kept_as(&self) -> KeptAs {
         let is_given = matches!(self.source, FragmentSource::Given(_));
-        match &self.shared {
-            Some(tags) => KeptAs::Shared { tags: tags.clone(), is_given },
-            None if is_given => KeptAs::Combined,
-            None => KeptAs::Itself,
+        let given_by = self.combined_by.clone().filter(|_| is_given);
+        match (&self.shared, given_by) {
+            (Some(tags), given_by) => KeptAs::Shared { tags: tags.clone(), given_by },
+            (None, Some(by)) => KeptAs::Combined { by },
+            (None, None) => KeptAs::Itself,
         }
     }
 

@@ -8,7 +8,7 @@ use bolide_cache::{KeyBuilder, Object, SessionKey};
 use bolide_http::cookies::Cookies;
 
 use crate::caching::identity::{
-    COMBINED, for_inlines, page_key, push_piece, shared_key, unvaried_key,
+    for_inlines, page_key, push_combined, push_piece, shared_key, unvaried_key,
 };
 use crate::caching::{CacheTransaction, Caching};
 use crate::ctx::StepCtx;
@@ -27,8 +27,8 @@ impl CacheTransaction {
     ) -> Option<Arc<Object>> {
         let lineage = request.role.fragment()?;
         let of_page = Some(lineage.includer()).filter(|page| !page.is_empty());
-        let of_site = lineage.is_sub.then_some(COMBINED);
-        if of_page.or(of_site).is_none() || !caching.is_page() {
+        let combined_by = lineage.combined_by.as_deref();
+        if of_page.or(combined_by).is_none() || !caching.is_page() {
             return None;
         }
         let own = self.keys.public();
@@ -46,8 +46,12 @@ impl CacheTransaction {
                 false => unvaried_key(&mut keys, place, &facts),
             }
             let mark = keys.mark();
-            for by in of_page.into_iter().chain(of_site) {
-                push_piece(&mut keys, KeyPiece::Inline(by));
+            let of_page = of_page.map(|page| (page, false));
+            for (by, is_combined) in of_page.into_iter().chain(combined_by.map(|by| (by, true))) {
+                match is_combined {
+                    true => push_combined(&mut keys, by),
+                    false => push_piece(&mut keys, KeyPiece::Inline(by)),
+                }
                 let private = session.map(|session| keys.private(session));
                 for key in private.into_iter().chain(gate.public.then(|| keys.public())) {
                     if let Some(found) = front.find_fresh(&key, ctx.now.unix_millis) {
