@@ -198,6 +198,7 @@ impl<'a> ControlThread<'a> {
         self.shared.tls.issued.settle(log(), self.account.as_ref());
         self.shared.geo.settle(log(), self.account.as_ref());
         self.shared.otel.settle(log(), self.account.as_ref());
+        self.shared.exchange.settle(log(), self.account.as_ref());
     }
 
     /// Shares purges as the configuration in force says. Trees of the cache are open: what was
@@ -303,6 +304,7 @@ impl<'a> ControlThread<'a> {
     /// The last action of the process.
     fn wind_up(&mut self) {
         self.shared.cluster.end();
+        self.shared.exchange.end();
         self.shared.otel.end();
         self.pools.shutdown();
         // Before the last line: its reader may start the next server.
@@ -460,6 +462,7 @@ impl<'a> ControlThread<'a> {
         self.shared.geo.log_to(ControlLog::new(&self.config, &logs));
         self.shared.otel.log_to(ControlLog::new(&self.config, &logs));
         self.shared.cluster.log_to(ControlLog::new(&self.config, &logs));
+        self.shared.exchange.log_to(ControlLog::new(&self.config, &logs));
         self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }

@@ -4,8 +4,11 @@
 mod amiss;
 mod histories;
 mod invented;
+mod limits;
 mod lives;
 mod objects;
+mod quic;
+mod secrets;
 mod ways;
 
 use bolide_testkit::server::{Home, TYPES, prelude};

@@ -32,21 +32,26 @@ pub(crate) fn id(value: &Value) -> Option<EntryId> {
 
 /// Entries; those without our field, and those with a value that is no text, have no bytes.
 pub(crate) fn entries(value: Value) -> Option<Vec<StreamEntry>> {
+    entries_of(value, FIELD)
+}
+
+/// Entries that have their bytes in this field.
+pub(crate) fn entries_of(value: Value, field: &str) -> Option<Vec<StreamEntry>> {
     let items = match value {
         Value::Array(items) => items,
         Value::Nil => Vec::new(),
         _ => return None,
     };
-    items.into_iter().map(entry).collect()
+    items.into_iter().map(|value| entry(value, field)).collect()
 }
 
-fn entry(value: Value) -> Option<StreamEntry> {
+fn entry(value: Value, field: &str) -> Option<StreamEntry> {
     let Value::Array(parts) = value else { return None };
     let [at, fields] = <[Value; 2]>::try_from(parts).ok()?;
     let id = id(&at)?;
     let bytes = match fields {
         Value::Array(fields) => <[Value; 2]>::try_from(fields).ok().and_then(|[name, bytes]| {
-            let is_ours = text(&name) == Some(FIELD);
+            let is_ours = text(&name) == Some(field);
             match bytes {
                 Value::BulkString(bytes) if is_ours => Some(bytes),
                 _ => None,
