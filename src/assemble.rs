@@ -50,7 +50,11 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
     }
     let quic_keys = Arc::new(upgrade::quic_keys(open, config, workers).map_err(|text| vec![text])?);
     let zones = bolide_engine::Zones::default();
-    let parts = ExchangeParts { rings: tls.ticket_rings().clone(), zones: zones.clone() };
+    let parts = ExchangeParts {
+        rings: tls.ticket_rings().clone(),
+        issued: tls.issued.clone(),
+        zones: zones.clone(),
+    };
     let exchange = ExchangeThread::new(parts);
     Ok(SharedParts {
         tls,

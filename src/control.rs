@@ -195,10 +195,11 @@ impl<'a> ControlThread<'a> {
     fn settle_threads(&self) {
         let log = || ControlLog::new(&self.config, self.log.open());
         self.shared.tls.stapling.settle(log(), self.account.as_ref());
+        // Before anything is ordered: others may order the same.
+        self.shared.exchange.settle(log(), self.account.as_ref());
         self.shared.tls.issued.settle(log(), self.account.as_ref());
         self.shared.geo.settle(log(), self.account.as_ref());
         self.shared.otel.settle(log(), self.account.as_ref());
-        self.shared.exchange.settle(log(), self.account.as_ref());
     }
 
     /// Shares purges as the configuration in force says. Trees of the cache are open: what was

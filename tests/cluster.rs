@@ -2,6 +2,7 @@
 //! hangs meanwhile.
 
 mod amiss;
+mod certificates;
 mod histories;
 mod invented;
 mod limits;

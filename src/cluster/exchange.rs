@@ -6,6 +6,7 @@
 //! has. Easiest to break: what a thread has put there goes with it, and its successor waits for
 //! that.
 
+mod certificates;
 mod keys;
 mod limits;
 mod setup;
@@ -24,8 +25,10 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::account::{PurgeAccount, give_up_rights};
+use crate::acme::{FleetState, IssuedCertificates};
 use crate::control_log::ControlLog;
 use crate::tls_setup::TicketRings;
+use certificates::CertificateShare;
 use keys::TicketKeys;
 use limits::LimitShare;
 use setup::ExchangeSetup;
@@ -42,6 +45,8 @@ const LASTING: Duration = Duration::from_secs(5);
 pub(crate) struct ExchangeParts {
     /// Where ticket keys go.
     pub(crate) rings: TicketRings,
+    /// Certificates of issuers.
+    pub(crate) issued: IssuedCertificates,
     /// Zones, of which some are shared.
     pub(crate) zones: Zones,
 }
@@ -132,6 +137,10 @@ impl ExchangeThread {
             running.thread
         });
         let Some(setup) = next else { return };
+        if setup.vault.is_some() {
+            // Nothing is ordered until it is known whether others do.
+            self.parts.issued.fleet().turn(FleetState::Joining);
+        }
         let end = Arc::new(EndMark::default());
         let exchange = Exchange {
             setup: setup.clone(),
@@ -171,6 +180,9 @@ struct Exchange {
 
 impl Exchange {
     fn run(self, account: Option<PurgeAccount>) {
+        if self.setup.vault.is_some() {
+            self.parts.issued.fleet().turn(FleetState::Joining);
+        }
         let made = give_up_rights(account).and_then(|()| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| error.to_string())?;
@@ -182,6 +194,7 @@ impl Exchange {
         }
         // What is not kept up to date is not used.
         self.parts.rings.all().iter().for_each(|(_, ring)| ring.replace(Vec::new()));
+        self.parts.issued.fleet().turn(FleetState::Off);
     }
 
     async fn live(&self, connector: &Connector) {
@@ -196,6 +209,7 @@ impl Exchange {
             match connector.open().await {
                 Ok(lines) => self.work(lines, keys.as_ref()).await,
                 Err(fault) => {
+                    self.parts.issued.fleet().turn(FleetState::Alone);
                     let text = format!(
                         "cluster: nothing but what is known here is used of what servers share: \
                          {fault}"
@@ -222,8 +236,18 @@ impl Exchange {
             }
         });
         if let Some(keys) = keys.cloned() {
-            let line = line.clone();
-            tasks.spawn(async move { keys.share(&line).await });
+            let own = line.clone();
+            tasks.spawn(async move { keys.share(&own).await });
+        }
+        if let Some(vault) = &self.setup.vault {
+            let share = CertificateShare {
+                line: line.clone(),
+                vault: vault.clone(),
+                issued: self.parts.issued.clone(),
+                life: bolide_tls::random_seed(),
+                teller: self.teller.clone(),
+            };
+            tasks.spawn(share.share());
         }
         if self.setup.shares_limits {
             let share = LimitShare {

@@ -7,6 +7,20 @@ use crate::line::{StreamEntry, StreamState};
 use crate::objects::ObjectFound;
 use crate::settings::ValkeyPlace;
 
+/// Fields of a table and their values.
+pub(crate) fn byte_pairs(value: Value) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    let Value::Array(parts) = value else { return None };
+    let mut parts = parts.into_iter();
+    let mut pairs = Vec::new();
+    while let Some(field) = parts.next() {
+        match (field, parts.next()?) {
+            (Value::BulkString(field), Value::BulkString(bytes)) => pairs.push((field, bytes)),
+            _ => return None,
+        }
+    }
+    Some(pairs)
+}
+
 /// The field of an entry that has its bytes.
 pub(crate) const FIELD: &str = "purges";
 

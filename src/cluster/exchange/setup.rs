@@ -1,5 +1,7 @@
 //! What the second thread shares, with what its files say.
 
+use std::fs::OpenOptions;
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +10,6 @@ use bolide_cluster::{Vault, VaultSecret, read_vault_key};
 use bolide_conf::SourcePlace;
 use bolide_conf::model::{ClusterConf, Config, Http};
 use bolide_valkey::ValkeySettings;
-use std::io::Read as _;
 use zeroize::Zeroizing;
 
 use crate::cluster::setup::ClusterSetup;
@@ -67,7 +68,8 @@ fn key(path: &Path, place: &SourcePlace) -> Result<VaultSecret, String> {
         let why = crate::sockets::describe(&error);
         format!("open() \"{shown}\" failed ({why}) in {place}")
     };
-    let file = std::fs::File::open(path).map_err(failed)?;
+    // One descriptor for both: what is read is what was looked at.
+    let file = OpenOptions::new().read(true).open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode();
     if mode & OTHERS != 0 {
         let mode = mode & 0o777;

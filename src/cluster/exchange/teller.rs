@@ -19,6 +19,8 @@ pub(super) enum Topic {
     Fault,
     /// A record that is foreign or damaged.
     Record,
+    /// Certificates are not shared.
+    Certificates,
     /// Limits are not shared.
     Limits,
     /// A report of limits that is foreign or damaged.
