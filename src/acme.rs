@@ -8,15 +8,17 @@
 //! middle of an order loses nothing; and a draft may be dropped.
 
 mod demanded;
+mod fleet;
 mod plan;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bolide_acme::{
-    AcmeHost, AcmeInbox, AcmeLogLevel, AcmeOrder, AcmeOrderReport, AcmePlan, AcmeService,
-    Challenge, OrderId, kept,
+    AcmeAuthority, AcmeHost, AcmeInbox, AcmeLogLevel, AcmeOrder, AcmeOrderReport, AcmePlan,
+    AcmeService, Challenge, OrderClaim, OrderId, kept,
 };
 use bolide_base::Now;
 use bolide_conf::model::{Config, IssuedId, LogLevel};
@@ -28,16 +30,17 @@ use crate::account::{PurgeAccount, give_up_rights};
 use crate::control_log::ControlLog;
 pub(crate) use demanded::IssuedPlace;
 use demanded::{DemandedCertificates, NamesOnDemand};
+pub(crate) use fleet::{AcmeFleet, FleetCertificate, FleetState};
 use plan::PlannedPlace;
 
 /// LIMIT: names in a line of the log about certificates that are not there yet.
 const NAMES_SHOWN: usize = 10;
 
 /// Certificates by order, the challenges of now, and the thread that orders.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct IssuedCertificates {
     desk: Arc<AcmeDesk>,
-    service: Mutex<Option<AcmeService>>,
+    service: Arc<Mutex<Option<AcmeService>>>,
 }
 
 /// What both the control thread and the thread that orders use.
@@ -48,6 +51,8 @@ struct AcmeDesk {
     inbox: AcmeInbox,
     certified: CertifiedNames,
     state: Mutex<AcmeState>,
+    /// What is shared with other servers.
+    fleet: AcmeFleet,
 }
 
 #[derive(Debug, Default)]
@@ -209,10 +214,46 @@ impl IssuedCertificates {
                 }
             }
         }
+        let is_remote = |order: &&AcmeOrder| {
+            let first = order.issuers.first().and_then(|at| plan.issuers.get(*at));
+            first.is_some_and(|issuer| issuer.authority == AcmeAuthority::Remote)
+        };
+        self.desk.fleet.want(plan.orders.iter().filter(is_remote).map(|order| order.id.clone()));
         if let Some(service) = &*service {
             service.settle(plan);
         }
         self.desk.tell_missing(&log);
+    }
+
+    /// What is shared with other servers.
+    pub(crate) fn fleet(&self) -> &AcmeFleet {
+        &self.desk.fleet
+    }
+
+    /// Another server has this certificate. Returns whether it is taken over.
+    ///
+    /// # Errors
+    ///
+    /// As text: it is of no use here.
+    pub(crate) fn take_over(
+        &self,
+        order: &OrderId,
+        certificate: &FleetCertificate,
+    ) -> Result<bool, String> {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken =
+            service.as_ref().map(|it| it.take_over(order, &certificate.chain, &certificate.key));
+        taken.unwrap_or(Ok(false))
+    }
+
+    /// A challenge of another server.
+    pub(crate) fn present_for_others(&self, challenge: &Challenge) {
+        self.desk.show(challenge);
+    }
+
+    /// A challenge of another server is over.
+    pub(crate) fn withdraw_for_others(&self, challenge: &Challenge) {
+        self.desk.hide(challenge);
     }
 
     /// The orders in force.
@@ -298,8 +339,8 @@ impl AcmeDesk {
     }
 }
 
-impl AcmeHost for AcmeDesk {
-    fn present(&self, challenge: &Challenge) {
+impl AcmeDesk {
+    fn show(&self, challenge: &Challenge) {
         match challenge {
             Challenge::Http01 { name, token, key_authorization } => {
                 self.http.present(name, token, key_authorization);
@@ -313,11 +354,35 @@ impl AcmeHost for AcmeDesk {
         }
     }
 
-    fn withdraw(&self, challenge: &Challenge) {
+    fn hide(&self, challenge: &Challenge) {
         match challenge {
             Challenge::Http01 { name, token, .. } => self.http.withdraw(name, token),
             Challenge::TlsAlpn01 { name, .. } => self.tls.withdraw(name),
         }
+    }
+}
+
+impl AcmeHost for AcmeDesk {
+    fn present(&self, challenge: &Challenge) {
+        self.show(challenge);
+        self.fleet.present(challenge);
+    }
+
+    fn withdraw(&self, challenge: &Challenge) {
+        self.hide(challenge);
+        self.fleet.withdraw(challenge);
+    }
+
+    fn claim(&self, order: &OrderId) -> OrderClaim {
+        self.fleet.claim(order)
+    }
+
+    fn unclaim(&self, order: &OrderId) {
+        self.fleet.unclaim(order);
+    }
+
+    fn spreading(&self) -> Duration {
+        self.fleet.spreading()
     }
 
     fn install(&self, order: &OrderId, chain: &[u8], key: &[u8]) -> Result<(), String> {
@@ -327,6 +392,7 @@ impl AcmeHost for AcmeDesk {
         // Of an order that the configuration no longer has, nothing is used.
         if let Some(known) = state.slots.get_mut(order) {
             (known.end, known.is_borrowed) = (end, false);
+            self.fleet.note(order, end, chain, key);
             let is_in_use = |now: LoadedCertificate| now.leaf() == made.leaf();
             self.certified.add(known.names.iter().map(String::as_str));
             if !known.slot.certificate().is_some_and(is_in_use) {

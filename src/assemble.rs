@@ -12,7 +12,7 @@ use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
 use crate::adopted_sockets;
-use crate::cluster::ClusterThread;
+use crate::cluster::{ClusterThread, ExchangeParts, ExchangeThread};
 use crate::geo_databases::GeoDatabases;
 use crate::otel::OtelExport;
 use crate::sockets::OpenSocket;
@@ -26,6 +26,7 @@ pub(crate) struct SharedParts {
     pub(crate) geo: GeoDatabases,
     pub(crate) otel: OtelExport,
     pub(crate) cluster: ClusterThread,
+    pub(crate) exchange: ExchangeThread,
     pub(crate) quic_keys: Arc<bolide_quic::SharedKeys>,
     /// The store, from the first configuration on that caches; its limits stay in force.
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
@@ -48,14 +49,22 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
         figures = figures.counting();
     }
     let quic_keys = Arc::new(upgrade::quic_keys(open, config, workers).map_err(|text| vec![text])?);
+    let zones = bolide_engine::Zones::default();
+    let parts = ExchangeParts {
+        rings: tls.ticket_rings().clone(),
+        issued: tls.issued.clone(),
+        zones: zones.clone(),
+    };
+    let exchange = ExchangeThread::new(parts);
     Ok(SharedParts {
         tls,
+        exchange,
         geo: GeoDatabases::default(),
         otel: OtelExport::default(),
         cluster: ClusterThread::default(),
         quic_keys,
         store: OnceLock::new(),
-        zones: bolide_engine::Zones::default(),
+        zones,
         figures,
     })
 }
@@ -108,8 +117,10 @@ pub(crate) fn draft(
     let spans = shared.otel.load(config, worker_count(config)).map_err(|text| vec![text])?;
     let site = Arc::new(site.with_spans(spans));
     shared.cluster.load(config).map_err(|text| vec![text])?;
+    let shares_more = shared.exchange.load(config).map_err(|text| vec![text])?;
     let mut warnings = Vec::new();
-    if config.http.as_ref().is_some_and(|http| http.cluster.is_some()) && site.store().is_none() {
+    let has_cluster = config.http.as_ref().is_some_and(|http| http.cluster.is_some());
+    if has_cluster && !shares_more && site.store().is_none() {
         warnings.push("\"cluster\" has nothing to share: nothing is cached".to_owned());
     }
     let mut listens = Vec::new();

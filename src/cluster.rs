@@ -6,6 +6,7 @@
 //! Easiest to break: a configuration that changes the block ends one thread and starts another,
 //! while purges go on being kept in the store's outbox.
 
+mod exchange;
 mod mark;
 mod node;
 mod objects;
@@ -26,6 +27,7 @@ use tokio::sync::mpsc;
 
 use crate::account::PurgeAccount;
 use crate::control_log::ControlLog;
+pub(crate) use exchange::{ExchangeParts, ExchangeThread, common_secret};
 use mark::LifeMark;
 pub(crate) use report::{ClusterPeer, ClusterPurge, ClusterStatus};
 use setup::ClusterSetup;

@@ -195,6 +195,8 @@ impl<'a> ControlThread<'a> {
     fn settle_threads(&self) {
         let log = || ControlLog::new(&self.config, self.log.open());
         self.shared.tls.stapling.settle(log(), self.account.as_ref());
+        // Before anything is ordered: others may order the same.
+        self.shared.exchange.settle(log(), self.account.as_ref());
         self.shared.tls.issued.settle(log(), self.account.as_ref());
         self.shared.geo.settle(log(), self.account.as_ref());
         self.shared.otel.settle(log(), self.account.as_ref());
@@ -303,6 +305,7 @@ impl<'a> ControlThread<'a> {
     /// The last action of the process.
     fn wind_up(&mut self) {
         self.shared.cluster.end();
+        self.shared.exchange.end();
         self.shared.otel.end();
         self.pools.shutdown();
         // Before the last line: its reader may start the next server.
@@ -460,6 +463,7 @@ impl<'a> ControlThread<'a> {
         self.shared.geo.log_to(ControlLog::new(&self.config, &logs));
         self.shared.otel.log_to(ControlLog::new(&self.config, &logs));
         self.shared.cluster.log_to(ControlLog::new(&self.config, &logs));
+        self.shared.exchange.log_to(ControlLog::new(&self.config, &logs));
         self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }

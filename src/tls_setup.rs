@@ -30,6 +30,7 @@ use sessions::KeptSessions;
 
 pub(crate) use certificates::{CertificateReader, ReadCertificates};
 pub(crate) use expiry::CertificateEnds;
+pub(crate) use sessions::TicketRings;
 
 /// The shared state of all generations of certificates.
 #[derive(Debug)]
@@ -49,6 +50,11 @@ impl TlsState {
         bolide_tls::warm_up()?;
         let (kept, stapling) = (KeptSessions::default(), Stapling::default());
         Ok(Self { kept, stapling, issued: IssuedCertificates::default() })
+    }
+
+    /// Where ticket keys of a cluster go.
+    pub(crate) fn ticket_rings(&self) -> &TicketRings {
+        &self.kept.rings
     }
 }
 

@@ -30,7 +30,8 @@ pub(crate) fn has_predecessor() -> bool {
     std::env::var_os(SOCKETS).is_some()
 }
 
-/// The keys of connection ids for `workers` workers: a predecessor's if there is one, else fresh.
+/// The keys of connection ids for `workers` workers: a predecessor's if there is one, else those of
+/// `quic_host_key`, else those of the cluster's servers, else fresh ones.
 ///
 /// # Errors
 ///
@@ -41,7 +42,10 @@ pub(crate) fn quic_keys(
     config: &Config,
     workers: u16,
 ) -> Result<bolide_quic::SharedKeys, String> {
-    let own = host_secret(config)?;
+    let own = match host_secret(config)? {
+        Some(own) => Some(own),
+        None => crate::cluster::common_secret(config, b"quic host key")?,
+    };
     let fresh = || match own {
         Some(secret) => Ok(bolide_quic::SharedKeys::from_secret(secret)),
         None => bolide_quic::SharedKeys::generate(),

@@ -22,7 +22,7 @@ fn scene(change: impl FnOnce(&mut PebbleOptions)) -> (Home, Pebble) {
 }
 
 /// The block of an issuer.
-fn issuer(pebble: &Pebble, rest: &str) -> String {
+pub(crate) fn issuer(pebble: &Pebble, rest: &str) -> String {
     let (uri, trusted) = (pebble.directory(), pebble.trusted());
     format!(
         "acme_issuer ca {{ uri {uri}; ssl_trusted_certificate {}; state_path @DIR@/state; \
@@ -45,7 +45,7 @@ fn conf(issuer: &str, names: &str, inside: &str) -> String {
 }
 
 /// The root of the issuer in a file, for clients.
-fn root(server: &TestServer, pebble: &Pebble) -> PathBuf {
+pub(crate) fn root(server: &TestServer, pebble: &Pebble) -> PathBuf {
     server.home().write("root.pem", &pebble.root(0))
 }
 
@@ -59,7 +59,7 @@ fn ask(server: &TestServer, proto: Proto, name: &str, root: &Path) -> CurlReply 
 }
 
 /// Waits until `name` has a certificate of the issuer.
-fn wait_served(server: &TestServer, name: &str, root: &Path) {
+pub(crate) fn wait_served(server: &TestServer, name: &str, root: &Path) {
     wait_until("the certificate", || ask(server, Proto::H1, name, root).text() == "ok");
 }
 
@@ -73,7 +73,7 @@ fn handshake(server: &TestServer, name: &str, rest: &str) -> String {
 }
 
 /// The serial number of the certificate for `name`; empty if a handshake is refused.
-fn serial(server: &TestServer, name: &str) -> String {
+pub(crate) fn serial(server: &TestServer, name: &str) -> String {
     let script = format!(
         "openssl s_client -connect {} -servername {name} </dev/null 2>/dev/null \
          | openssl x509 -noout -serial 2>/dev/null || true",

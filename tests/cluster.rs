@@ -2,10 +2,14 @@
 //! hangs meanwhile.
 
 mod amiss;
+mod certificates;
 mod histories;
 mod invented;
+mod limits;
 mod lives;
 mod objects;
+mod quic;
+mod secrets;
 mod ways;
 
 use bolide_testkit::server::{Home, TYPES, prelude};

@@ -11,7 +11,7 @@ const ASK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/framing.py");
 const CERTIFIED: &str = "ssl_certificate @CERT@; ssl_certificate_key @KEY@;";
 
 /// The server's behaviour on `port` in each case, one line each.
-fn seen(port: u16, cases: &[&str]) -> Vec<String> {
+pub(crate) fn seen(port: u16, cases: &[&str]) -> Vec<String> {
     let port = port.to_string();
     let args = std::iter::once(port.as_str()).chain(cases.iter().copied());
     python(ASK, args).succeeded().text().lines().map(str::to_owned).collect()

@@ -28,7 +28,7 @@ fn fill(dir: &Path, name: &str, len: usize, seed: u8) {
 
 /// The server's view of a session: `.` for a new one, `r` for a resumed one. `more` tells
 /// `s_client` where to save or load it.
-fn ask(server: &TestServer, version: &str, more: &str) -> String {
+pub(crate) fn ask(server: &TestServer, version: &str, more: &str) -> String {
     // With the response the client reads the ticket, which in 1.3 comes after the handshake.
     let script = format!(
         "(printf 'GET / HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n'; \
@@ -41,7 +41,7 @@ fn ask(server: &TestServer, version: &str, more: &str) -> String {
     text[at + 7..at + 8].to_owned()
 }
 
-const VERSIONS: [&str; 2] = ["tls1_2", "tls1_3"];
+pub(crate) const VERSIONS: [&str; 2] = ["tls1_2", "tls1_3"];
 
 #[test]
 fn two_servers_with_one_key_take_up_one_anothers_sessions() {

@@ -58,7 +58,9 @@ impl ClusterSetup {
             Some(path) => format!("\"trusted_certificate\" \"{}\": {why}", path.display()),
             None => format!("the authorities of the system for \"cluster\": {why}"),
         })?;
-        Ok(Self { conf: conf.clone(), settings, node })
+        // Those are another thread's.
+        let conf = ClusterConf { secrets_keys: Vec::new(), ..conf.clone() };
+        Ok(Self { conf, settings, node })
     }
 
     /// The address as people write it.

@@ -1,11 +1,11 @@
 //! Session resumption: ticket keys and session stores. Both outlive a reload; keys from files
 //! outlive the process, and several servers may share them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_conf::model::{ServerConf, SessionCache};
-use bolide_tls::{AcceptorOptions, Sessions, Tickets};
+use bolide_tls::{AcceptorOptions, CommonTickets, Sessions, Tickets};
 
 /// Seconds that generated keys encrypt for, unless sessions live longer.
 const PERIOD: u32 = 6 * 60 * 60;
@@ -16,9 +16,28 @@ const SESSION_SIZE: u64 = 256;
 /// LIMIT: sessions of one cache.
 const SESSIONS_MAX: u64 = 1 << 20;
 
+/// Where keys go that the servers of a cluster have in common, by the seconds that a key encrypts
+/// for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TicketRings(Arc<Mutex<BTreeMap<u32, CommonTickets>>>);
+
+impl TicketRings {
+    fn ring(&self, period: u32) -> CommonTickets {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(period).or_default().clone()
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<(u32, CommonTickets)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(period, ring)| (*period, ring.clone())).collect()
+    }
+}
+
 /// Keys and places that generations share.
 #[derive(Debug, Default)]
 pub(super) struct KeptSessions {
+    pub(super) rings: TicketRings,
     /// By the seconds that a key encrypts for.
     tickets: Mutex<HashMap<u32, Arc<Tickets>>>,
     /// By the name of the shared memory and the number of sessions.
@@ -37,7 +56,7 @@ impl KeptSessions {
         if let Some(known) = all.get(&period) {
             return Ok(known.clone());
         }
-        let fresh = Arc::new(Tickets::rotating(period)?);
+        let fresh = Arc::new(Tickets::rotating(period, self.rings.ring(period))?);
         all.insert(period, fresh.clone());
         Ok(fresh)
     }

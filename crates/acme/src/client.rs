@@ -383,6 +383,11 @@ impl AcmeAttempt {
             open.insert(url);
         }
         self.transport.step("presented").await;
+        // Issuers may ask any of the servers that have the name.
+        let spreading = self.host.spreading();
+        if !spreading.is_zero() && !matches!(self.issuer.challenge, ChallengeKind::Dns01(_)) {
+            tokio::time::sleep(spreading).await;
+        }
         self.ready(order, open, &kind).await
     }
 

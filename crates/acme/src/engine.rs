@@ -20,10 +20,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::accounts::{AccountFile, account_stem};
 use crate::attempt::{AttemptParts, Done, Unreported};
 use crate::certificate::{BUNDLE_MAX, ChainFacts};
-use crate::host::AcmeLogLevel;
+use crate::host::{AcmeLogLevel, OrderClaim};
 use crate::local;
 use crate::pending::PendingOrder;
-use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
+use crate::plan::{AcmeAuthority, AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
 use crate::questions::ToldByIssuers;
 use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
 use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
@@ -34,6 +34,8 @@ use rollovers::EndedRollovers;
 /// Seconds until what could not be begun is tried again: another process orders, or a directory
 /// cannot be written.
 const HOLD: u64 = 10;
+/// The same until it is known whether another server orders.
+const CLAIM_HOLD: u64 = 1;
 /// From one pass to the next at least: each looks at the files of all orders, and any client may
 /// ring the bell with a name.
 const PASS_MIN: Duration = Duration::from_millis(100);
@@ -159,6 +161,7 @@ impl Engine {
                 self.unlock(&running.locks);
                 self.schedule.ended(&id, AttemptEnd::Dropped, now);
                 self.keep(&id, Some(&running.issuer));
+                self.shared.host.unclaim(&id);
             }
         }
         self.ask_no_more();
@@ -277,6 +280,7 @@ impl Engine {
             }
             self.keep(&id, Some(&running.issuer));
             self.unlock(&running.locks);
+            self.shared.host.unclaim(&id);
         }
     }
 
@@ -327,6 +331,9 @@ impl Engine {
                 continue;
             }
             let issuer = self.plan.issuers.iter().find(|issuer| issuer.name == name).cloned();
+            if issuer.as_ref().is_some_and(|issuer| !self.claim(&id, issuer, now)) {
+                continue;
+            }
             if issuer.is_none() && self.schedule.orders.get(&id).is_some_and(|slot| slot.is_unclear)
             {
                 // An attempt at an issuer that the configuration no longer has.
@@ -361,9 +368,26 @@ impl Engine {
     }
 
     fn hold(&mut self, id: &OrderId, now: AcmeNow) {
+        self.hold_for(HOLD, id, now);
+    }
+
+    fn hold_for(&mut self, seconds: u64, id: &OrderId, now: AcmeNow) {
         if let Some(slot) = self.schedule.orders.get_mut(id) {
-            slot.hold = now.unix.saturating_add(HOLD);
+            slot.hold = now.unix.saturating_add(seconds);
         }
+    }
+
+    /// Whether an order may be begun here; else it is looked at again later.
+    fn claim(&mut self, id: &OrderId, issuer: &AcmeIssuer, now: AcmeNow) -> bool {
+        if issuer.authority != AcmeAuthority::Remote {
+            return true;
+        }
+        match self.shared.host.claim(id) {
+            OrderClaim::Mine => return true,
+            OrderClaim::Asked => self.hold_for(CLAIM_HOLD, id, now),
+            OrderClaim::Elsewhere => self.hold(id, now),
+        }
+        false
     }
 
     /// Whether files say what this process knows; else it knows it now.

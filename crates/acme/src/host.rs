@@ -1,5 +1,7 @@
 //! What the server around this crate does for it.
 
+use std::time::Duration;
+
 use crate::plan::{AcmeOrder, OrderId};
 
 /// The answer to a validation of an issuer.
@@ -37,6 +39,17 @@ pub enum AcmeLogLevel {
     Info,
 }
 
+/// Whose an order is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderClaim {
+    /// It may be begun.
+    Mine,
+    /// It is not known yet.
+    Asked,
+    /// Another server has begun it.
+    Elsewhere,
+}
+
 /// The server: it presents challenges, uses certificates and writes the log. Called from the
 /// thread of this crate; no call may wait.
 pub trait AcmeHost: Send + Sync {
@@ -59,6 +72,20 @@ pub trait AcmeHost: Send + Sync {
 
     /// Such a name is refused from now on.
     fn forgotten(&self, _demand: &OrderId, _order: &AcmeOrder) {}
+
+    /// Whether an order may be begun here, where several servers order the same. It is asked
+    /// before each attempt, and waits for nothing.
+    fn claim(&self, _order: &OrderId) -> OrderClaim {
+        OrderClaim::Mine
+    }
+
+    /// The attempt that was claimed has ended.
+    fn unclaim(&self, _order: &OrderId) {}
+
+    /// How long it takes until other servers answer challenges that were presented here.
+    fn spreading(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Writes a line to the error log.
     fn log(&self, level: AcmeLogLevel, text: &str);

@@ -30,7 +30,7 @@ mod tls;
 pub mod transport;
 
 pub use demand::DemandRate;
-pub use host::{AcmeHost, AcmeLogLevel, Challenge};
+pub use host::{AcmeHost, AcmeLogLevel, Challenge, OrderClaim};
 pub use inbox::AcmeInbox;
 pub use plan::{
     AccountKey, AcmeAuthority, AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey,

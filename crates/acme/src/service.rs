@@ -363,6 +363,33 @@ impl AcmeService {
         self.shared.settle(plan);
     }
 
+    /// Another server has this certificate for an order: it is kept, and soon in use, if it is
+    /// good for longer than the one that is there. Returns whether it is.
+    ///
+    /// # Errors
+    ///
+    /// It does not fit the order, or cannot be kept.
+    pub fn take_over(&self, order: &OrderId, chain: &[u8], key: &str) -> Result<bool, String> {
+        let plan = locked(&self.shared.wanted).plan.clone();
+        let Some(order) = plan.orders.iter().find(|known| known.id == *order) else {
+            return Ok(false);
+        };
+        let first = order.issuers.first().and_then(|at| plan.issuers.get(*at));
+        let Some(issuer) = first else { return Ok(false) };
+        let facts = certificate::check(chain, key, order.key, &order.names)?;
+        certificate::check_time(facts.validity, (self.shared.setting.clock)().unix)?;
+        let store = self.shared.store(issuer);
+        let until = |facts: &ChainFacts| facts.validity.until;
+        let known = read_kept(&store, order).ok().flatten().map(|(_, known)| until(&known));
+        if known >= Some(until(&facts)) {
+            return Ok(false);
+        }
+        let name = format!("{}.pem", file_stem(&order.id.0));
+        store.write(&name, &certificate::bundle(chain, key))?;
+        self.shared.bell.notify_one();
+        Ok(true)
+    }
+
     /// One report for each order of the plan in force, in its order.
     #[must_use]
     pub fn report(&self) -> Vec<AcmeOrderReport> {
@@ -378,5 +405,91 @@ impl Drop for AcmeService {
             // Its panic was told where it happened.
             let _told = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::{AcmeService, AcmeSetting, kept};
+    use crate::client::IssuedCertificate;
+    use crate::host::{AcmeHost, AcmeLogLevel, Challenge};
+    use crate::local;
+    use crate::plan::{
+        AccountKey, AcmeAuthority, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind,
+        OrderId,
+    };
+    use crate::state::AcmeStore;
+
+    struct Quiet;
+
+    impl AcmeHost for Quiet {
+        fn present(&self, _: &Challenge) {}
+        fn withdraw(&self, _: &Challenge) {}
+        fn install(&self, _: &OrderId, _: &[u8], _: &[u8]) -> Result<(), String> {
+            Ok(())
+        }
+        fn log(&self, _: AcmeLogLevel, _: &str) {}
+    }
+
+    fn issuer(state_path: std::path::PathBuf) -> AcmeIssuer {
+        AcmeIssuer {
+            name: "ca".to_owned(),
+            authority: AcmeAuthority::Remote,
+            uri: "https://ca.test/".to_owned(),
+            account_key: AccountKey::Generated(CertificateKey::EcdsaP256),
+            contacts: Vec::new(),
+            challenge: ChallengeKind::Http01,
+            external_account: None,
+            preferred_chain: None,
+            profile: None,
+            trusted: None,
+            verify: true,
+            state_path: Some(state_path),
+            accepts_terms: true,
+        }
+    }
+
+    #[test]
+    fn a_certificate_of_another_server_is_taken_over_if_it_fits_and_lasts_longer() {
+        let order = |name: &str| AcmeOrder {
+            id: OrderId("a".to_owned()),
+            issuers: vec![0],
+            names: vec![name.to_owned()],
+            key: CertificateKey::EcdsaP256,
+        };
+        let issuer = issuer(bolide_testkit::site::temp_dir().join("state"));
+        let plan =
+            AcmePlan { issuers: vec![issuer], orders: vec![order("a.test")], demands: Vec::new() };
+        let (service, _run) = AcmeService::detached(Arc::new(Quiet), AcmeSetting::default());
+        service.settle(plan.clone());
+        let now = (AcmeSetting::default().clock)().unix;
+        let made = |name: &str, days: u64, now: u64| {
+            let life = Duration::from_secs(days * 24 * 3600);
+            local::issue(&AcmeStore::new(None), &order(name), life, now).unwrap().issued
+        };
+        let take = |one: &IssuedCertificate| {
+            service.take_over(&plan.orders[0].id, one.chain.as_bytes(), &one.key)
+        };
+        let (short, long) = (made("a.test", 5, now), made("a.test", 9, now));
+        assert_eq!(take(&short), Ok(true));
+        assert_eq!(take(&short), Ok(false), "it is there");
+        assert_eq!(take(&long), Ok(true));
+        assert_eq!(take(&short), Ok(false), "an old one is not put back");
+        let lines = |pem: &str| pem.replace('\r', "").trim().to_owned();
+        let is_long = |kept: super::KeptCertificate| {
+            lines(&String::from_utf8_lossy(&kept.key)) == lines(&long.key)
+        };
+        assert!(kept(&plan, &plan.orders[0]).is_some_and(is_long));
+        let other = made("b.test", 20, now);
+        assert!(take(&other).is_err(), "of another name");
+        let mixed = service.take_over(&plan.orders[0].id, long.chain.as_bytes(), &other.key);
+        assert!(mixed.is_err(), "of another key");
+        assert!(take(&made("a.test", 5, now - 50 * 24 * 3600)).is_err(), "it has expired");
+        let unknown = OrderId("unknown".to_owned());
+        let taken = service.take_over(&unknown, other.chain.as_bytes(), &other.key);
+        assert_eq!(taken, Ok(false));
     }
 }

@@ -157,7 +157,16 @@ impl AcmeStore {
     /// What tells one content of a file from the next; none if there is no file.
     #[must_use]
     pub fn stamp(&self, name: &str) -> Option<FileStamp> {
-        let Self::Directory(dir) = self else { return None };
+        let dir = match self {
+            Self::Directory(dir) => dir,
+            Self::Memory(files) => {
+                let held = held(files);
+                let content = held.get(name)?;
+                let digest = digest_hex(content);
+                let start = u64::from_str_radix(&digest[..16], 16).ok()?;
+                return Some((start, 0, content.len() as u64));
+            }
+        };
         let about = about(&dir.join(name)).ok().flatten()?;
         let time = i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec());
         Some((about.ino(), time, about.len()))

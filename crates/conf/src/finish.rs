@@ -55,6 +55,7 @@ impl ConfReader {
         }
         settle_resolvers(&mut self.http);
         self.check_groups(ended);
+        self.check_shared_limits();
         self.check_origins();
         crate::directives::check_traces(self);
         self.check_locations();
@@ -97,6 +98,18 @@ impl ConfReader {
     /// Records a message about the whole block.
     pub(crate) fn say(&mut self, level: LogLevel, message: String, place: Option<SourcePlace>) {
         self.note(self.http.closed, Diagnostic::new(level, message, place));
+    }
+
+    /// Refuses zones that are to be shared where there is no cluster.
+    fn check_shared_limits(&mut self) {
+        if self.http.cluster.is_some() {
+            return;
+        }
+        for (name, place) in std::mem::take(&mut self.http.shared_limits) {
+            let message =
+                format!("zone \"{name}\" is \"shared\", but there is no \"cluster\" block");
+            self.say(LogLevel::Emerg, message, Some(place));
+        }
     }
 
     /// Reports the errors of groups, and refuses zones without a size.

@@ -51,6 +51,37 @@ fn objects_are_shared_only_where_it_is_written() {
 }
 
 #[test]
+fn keys_of_secrets_are_files_with_their_lines() {
+    let made = read("cluster valkey://a {\nsecrets_key one;\nsecrets_key two; }");
+    let shown = |at: usize| {
+        let (path, place) = &made.secrets_keys[at];
+        (path.file_name().map(|name| name.to_string_lossy().into_owned()), place.line)
+    };
+    assert_eq!(made.secrets_keys.len(), 2);
+    assert_eq!(shown(0), (Some("one".to_owned()), 2));
+    assert_eq!(shown(1), (Some("two".to_owned()), 3));
+    assert!(read("cluster valkey://a { }").secrets_keys.is_empty());
+}
+
+#[test]
+fn zones_are_shared_only_where_there_is_a_cluster() {
+    let zones = "limit_req_zone $arg_a zone=a:1m shared rate=1r/s;\n\
+                 limit_conn_zone $arg_a zone=b:1m shared; limit_conn_zone $arg_a zone=c:1m;";
+    let text = format!("events {{}} http {{ {zones} cluster valkey://a {{ }} }}");
+    let http = outcome(&text).config.expect("configuration").http.expect("http");
+    let shared: Vec<bool> = http.limit_zones.iter().map(|zone| zone.shared).collect();
+    assert_eq!(shared, [true, true, false]);
+    let told = told(zones);
+    let wanted = |name: &str| {
+        format!("[emerg] zone \"{name}\" is \"shared\", but there is no \"cluster\" block")
+    };
+    for name in ["a", "b"] {
+        assert!(told.iter().any(|text| text.starts_with(&wanted(name))), "{told:?}");
+    }
+    assert!(!told.iter().any(|text| text.contains("\"c\"")), "{told:?}");
+}
+
+#[test]
 fn addresses_are_servers_sentinels_or_sockets() {
     let shown = |text: &str| match read(&format!("cluster {text} {{ }}")).address {
         ClusterAddress::Unix(path) => format!("unix {}", path.is_absolute()),

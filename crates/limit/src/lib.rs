@@ -6,10 +6,15 @@
 //! key, and a zone has as many pages as nginx's would have. Easiest to break: what is pinned is not
 //! evicted, and every pin is undone by [`Zone::charge`] or [`Zone::unpin`].
 
+mod elsewhere;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bolide_conf::model::{LimitKind, LimitZone};
+
+use elsewhere::Elsewhere;
+pub use elsewhere::{HeldThere, UnsentRequests};
 
 /// No neighbour.
 const NONE: u32 = u32::MAX;
@@ -64,6 +69,7 @@ pub struct Zone {
     size: u64,
     key_text: Box<[u8]>,
     counts_requests: bool,
+    is_shared: bool,
     records: Mutex<Records>,
 }
 
@@ -160,6 +166,8 @@ struct Records {
     room: u64,
     /// Bytes of a record without its key.
     record_size: u64,
+    /// What other servers count by the same keys, if they do.
+    elsewhere: Option<Box<Elsewhere>>,
 }
 
 impl Records {
@@ -172,6 +180,7 @@ impl Records {
             oldest: NONE,
             room: room(size),
             record_size,
+            elsewhere: None,
         }
     }
 
@@ -273,12 +282,17 @@ impl Zone {
     pub fn new(conf: &LimitZone) -> Self {
         let counts_requests = matches!(conf.kind, LimitKind::Requests { .. });
         let record = if counts_requests { REQUESTS_RECORD } else { CONNECTIONS_RECORD };
+        let mut records = Records::new(conf.size, record);
+        if conf.shared {
+            records.elsewhere = Some(Box::new(Elsewhere::new(conf.size, record)));
+        }
         Self {
             name: conf.name.clone(),
             size: conf.size,
             key_text: conf.key_text.clone(),
             counts_requests,
-            records: Mutex::new(Records::new(conf.size, record)),
+            is_shared: conf.shared,
+            records: Mutex::new(records),
         }
     }
 
@@ -302,7 +316,7 @@ impl Zone {
                 records.link(at);
                 records.all[at as usize].with_one_more(rate, now_ms)
             }
-            None => 0,
+            None => records.owed_elsewhere(key, rate, now_ms),
         };
         if excess > burst {
             return LimitVerdict::Busy(excess);
@@ -310,10 +324,14 @@ impl Zone {
         let Some(at) = known.or_else(|| make(&mut records, key, rate, now_ms)) else {
             return LimitVerdict::Full;
         };
+        if known.is_none() {
+            records.move_in(at);
+        }
         let record = &mut records.all[at as usize];
         match place {
             LimitPlace::Last => {
                 record.charge(excess, now_ms);
+                records.note_charged(at);
                 LimitVerdict::Counted(excess)
             }
             LimitPlace::Inner => {
@@ -330,7 +348,9 @@ impl Zone {
         debug_assert!(record.count > 0, "only what is pinned is charged");
         record.charge(record.with_one_more(rate, now_ms), now_ms);
         record.count -= 1;
-        record.excess
+        let excess = record.excess;
+        records.note_charged(pinned);
+        excess
     }
 
     /// Lets go of a record without counting the request.
@@ -345,12 +365,14 @@ impl Zone {
     pub fn enter(self: &Arc<Self>, key: &[u8], most: u32) -> LimitEntry {
         let mut records = self.lock();
         let known = records.index.get(key).copied();
-        let Some(record) = known.or_else(|| records.insert(key)) else { return LimitEntry::Full };
-        let count = &mut records.all[record as usize].count;
-        if *count >= most {
+        let there = records.held_elsewhere(key);
+        let here = known.map_or(0, |record| records.all[record as usize].count);
+        // `most` is never 0, so nothing is made for a key without a request.
+        if here.saturating_add(there) >= most {
             return LimitEntry::Busy;
         }
-        *count += 1;
+        let Some(record) = known.or_else(|| records.insert(key)) else { return LimitEntry::Full };
+        records.all[record as usize].count += 1;
         LimitEntry::Entered(Ticket { zone: self.clone(), record })
     }
 
@@ -373,8 +395,8 @@ fn make(records: &mut Records, key: &[u8], rate: u64, now_ms: u64) -> Option<u32
 
 /// The zones of a process: a configuration takes over those of the one before it that have the
 /// same name, use and size.
-#[derive(Debug, Default)]
-pub struct Zones(Mutex<Vec<Weak<Zone>>>);
+#[derive(Clone, Debug, Default)]
+pub struct Zones(Arc<Mutex<Vec<Weak<Zone>>>>);
 
 impl Zones {
     /// How many keys have requests in work in zones of connections.
@@ -383,6 +405,13 @@ impl Zones {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let zones = all.iter().filter_map(Weak::upgrade).filter(|zone| !zone.counts_requests);
         zones.map(|zone| zone.lock().index.len()).sum()
+    }
+
+    /// Those that the servers of a cluster share.
+    #[must_use]
+    pub fn shared(&self) -> Vec<Arc<Zone>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).filter(|zone| zone.is_shared).collect()
     }
 
     /// The zone that `conf` means.
@@ -396,15 +425,17 @@ impl Zones {
         all.retain(|zone| zone.strong_count() > 0);
         let mut known = all.iter().rev().filter_map(Weak::upgrade);
         let same = known.find(|zone| {
-            (&zone.name, zone.size, zone.counts_requests)
-                == (&fresh.name, fresh.size, fresh.counts_requests)
+            (&zone.name, zone.size, zone.counts_requests, zone.is_shared)
+                == (&fresh.name, fresh.size, fresh.counts_requests, fresh.is_shared)
         });
         let Some(zone) = same else {
             let zone = Arc::new(fresh);
             all.push(Arc::downgrade(&zone));
+            zone.set_rate(conf);
             return Ok(zone);
         };
         if zone.key_text == fresh.key_text {
+            zone.set_rate(conf);
             return Ok(zone);
         }
         let directive = if fresh.counts_requests { "limit_req" } else { "limit_conn_zone" };

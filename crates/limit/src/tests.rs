@@ -15,6 +15,7 @@ fn conf(key: &str, size: u64, kind: LimitKind) -> LimitZone {
         key: bolide_conf::Template::text(b"k"),
         key_text,
         kind,
+        shared: false,
     }
 }
 

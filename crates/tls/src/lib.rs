@@ -55,5 +55,5 @@ pub use selfsigned::self_signed;
 pub use session::{TlsError, TlsReceived, TlsSession, opens_handshake};
 pub use sessions::Sessions;
 pub use slot::CertSlot;
-pub use tickets::Tickets;
+pub use tickets::{CommonTicketKey, CommonTickets, Tickets};
 pub use warm::{random_seed, secret_of, warm_up};

@@ -6,6 +6,8 @@
 //! or grows without bound. What entries mean is `bolide_cluster`'s.
 
 mod connect;
+mod kept;
+mod limits;
 mod line;
 mod metered;
 mod objects;

@@ -63,6 +63,9 @@ pub(crate) struct Keys {
     /// What keys of objects and leases begin with.
     pub(crate) objects: String,
     pub(crate) leases: String,
+    /// What keys of sealed values begin with.
+    pub(crate) secrets: String,
+    pub(crate) limits: String,
 }
 
 /// A connection to the server that keeps the stream.
@@ -88,6 +91,8 @@ impl Line {
             nodes: format!("bolide:{{{namespace}}}:nodes"),
             objects: format!("bolide:{{{namespace}}}:object:"),
             leases: format!("bolide:{{{namespace}}}:lease:"),
+            secrets: format!("bolide:{{{namespace}}}:secret:"),
+            limits: format!("bolide:{{{namespace}}}:limits"),
         };
         Self {
             connection,
@@ -139,7 +144,7 @@ impl Line {
         })
     }
 
-    async fn ask_for<T>(
+    pub(crate) async fn ask_for<T>(
         &self,
         command: &Cmd,
         read: impl FnOnce(Value) -> Option<T>,

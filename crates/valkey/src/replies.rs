@@ -7,6 +7,20 @@ use crate::line::{StreamEntry, StreamState};
 use crate::objects::ObjectFound;
 use crate::settings::ValkeyPlace;
 
+/// Fields of a table and their values.
+pub(crate) fn byte_pairs(value: Value) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    let Value::Array(parts) = value else { return None };
+    let mut parts = parts.into_iter();
+    let mut pairs = Vec::new();
+    while let Some(field) = parts.next() {
+        match (field, parts.next()?) {
+            (Value::BulkString(field), Value::BulkString(bytes)) => pairs.push((field, bytes)),
+            _ => return None,
+        }
+    }
+    Some(pairs)
+}
+
 /// The field of an entry that has its bytes.
 pub(crate) const FIELD: &str = "purges";
 
@@ -32,21 +46,26 @@ pub(crate) fn id(value: &Value) -> Option<EntryId> {
 
 /// Entries; those without our field, and those with a value that is no text, have no bytes.
 pub(crate) fn entries(value: Value) -> Option<Vec<StreamEntry>> {
+    entries_of(value, FIELD)
+}
+
+/// Entries that have their bytes in this field.
+pub(crate) fn entries_of(value: Value, field: &str) -> Option<Vec<StreamEntry>> {
     let items = match value {
         Value::Array(items) => items,
         Value::Nil => Vec::new(),
         _ => return None,
     };
-    items.into_iter().map(entry).collect()
+    items.into_iter().map(|value| entry(value, field)).collect()
 }
 
-fn entry(value: Value) -> Option<StreamEntry> {
+fn entry(value: Value, field: &str) -> Option<StreamEntry> {
     let Value::Array(parts) = value else { return None };
     let [at, fields] = <[Value; 2]>::try_from(parts).ok()?;
     let id = id(&at)?;
     let bytes = match fields {
         Value::Array(fields) => <[Value; 2]>::try_from(fields).ok().and_then(|[name, bytes]| {
-            let is_ours = text(&name) == Some(FIELD);
+            let is_ours = text(&name) == Some(field);
             match bytes {
                 Value::BulkString(bytes) if is_ours => Some(bytes),
                 _ => None,

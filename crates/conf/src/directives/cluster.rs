@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::ast::Node;
 use crate::directive::{
-    Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, number, offset, seconds, value,
+    Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, number, offset, own, seconds, value,
 };
 use crate::model::{ClusterAddress, ClusterConf, Secret, SharedObjects};
 use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, show};
@@ -163,6 +163,24 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
          fetched them. Requires `objects public`.",
         "objects_max_size 1m;",
     ),
+    own("secrets_key", C, Args::ONE, |r, node| {
+        let path = r.beside_conf(node.arg(0));
+        let place = r.place(node);
+        this(r).secrets_keys.push((path, place));
+        Ok(())
+    })
+    .doc(
+        "A file with the key of what is secret and shared: 64 hexadecimal digits, such as \
+         `openssl rand -hex 32` prints, that only its owner may read. With it, servers resume each \
+         other's TLS sessions, as one of them makes the keys of tickets for all; they are sealed \
+         with the key before they are in Valkey. QUIC tokens and stateless resets follow from it, \
+         where there is no `quic_host_key`. Certificates of `acme_issuer` are ordered by one \
+         server and used by all, and each answers the issuer's challenges. Of several keys the \
+         first one seals, and all open.",
+        "secrets_key cluster.key;",
+    )
+    .takes("FILE")
+    .without("nothing secret is shared"),
 ];
 
 /// A block without a line.
@@ -183,6 +201,7 @@ pub(super) fn empty() -> ClusterConf {
         objects_timeout: Duration::from_millis(2),
         objects_lease_time: Duration::from_secs(5),
         objects_max_size: 1 << 20,
+        secrets_keys: Vec::new(),
     }
 }
 

@@ -21,12 +21,13 @@ const SIZE_MIN: u64 = 8 * 4096;
 const NO_DELAY: u64 = u64::MAX;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
-    own("limit_req_zone", Contexts::HTTP, Args::between(3, 3), requests_zone)
+    own("limit_req_zone", Contexts::HTTP, Args::between(3, 4), requests_zone)
         .doc(
-            "A zone that counts requests by a key, and their rate.",
+            "A zone that counts requests by a key, and their rate. With `shared` the servers of a \
+             `cluster` count together, with a delay: see [scaling.md](../scaling.md).",
             "limit_req_zone $binary_remote_addr zone=logins:1m rate=5r/m;",
         )
-        .takes("TEXT zone=NAME:SIZE rate=NUMBERr/s|r/m")
+        .takes("TEXT zone=NAME:SIZE rate=NUMBERr/s|r/m [shared]")
         .without("none"),
     list("limit_req", HSL, Args::between(1, 3), limit_req)
         .doc(
@@ -54,12 +55,13 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .default("error"),
     flag("limit_req_dry_run", HSL, |r| &mut limits(r).requests_terms.dry_run)
         .doc("Whether requests above the rate are only logged.", "limit_req_dry_run on;"),
-    own("limit_conn_zone", Contexts::HTTP, Args::TWO, conns_zone)
+    own("limit_conn_zone", Contexts::HTTP, Args::between(2, 3), conns_zone)
         .doc(
-            "A zone that counts active requests by a key.",
+            "A zone that counts active requests by a key. With `shared` the servers of a `cluster` \
+             count together, with a delay: see [scaling.md](../scaling.md).",
             "limit_conn_zone $binary_remote_addr zone=clients:1m;",
         )
-        .takes("TEXT zone=NAME:SIZE")
+        .takes("TEXT zone=NAME:SIZE [shared]")
         .without("none"),
     list("limit_conn", HSL, Args::TWO, limit_conn)
         .doc("The most active requests with the same key.", "limit_conn sites 100;")
@@ -122,7 +124,13 @@ fn used(r: &mut ConfReader, name: &[u8], used_by: SharedZoneUse) -> Result<Limit
 }
 
 /// Makes the zone of `zone=NAME:SIZE`.
-fn declare(r: &mut ConfReader, node: &Node, zone: (&[u8], u64), kind: LimitKind) -> ReadResult {
+fn declare(
+    r: &mut ConfReader,
+    node: &Node,
+    zone: (&[u8], u64),
+    kind: LimitKind,
+    shared: bool,
+) -> ReadResult {
     let ((name, size), directive) = (zone, show(node.name()));
     if name.is_empty() {
         return Err(ReadFault::Text(format!("\"{directive}\" must have \"zone\" parameter")));
@@ -141,7 +149,12 @@ fn declare(r: &mut ConfReader, node: &Node, zone: (&[u8], u64), kind: LimitKind)
         let text = format!("{directive} \"{name}\" is already bound to key \"{key}\"");
         return Err(ReadFault::Text(text));
     }
-    *slot = Some(LimitZone { name: name.into(), size, key, key_text: key_text.into(), kind });
+    *slot =
+        Some(LimitZone { name: name.into(), size, key, key_text: key_text.into(), kind, shared });
+    if shared {
+        let place = r.place(node);
+        r.http.shared_limits.push((show(name).into_owned(), place));
+    }
     Ok(())
 }
 
@@ -159,6 +172,7 @@ fn zone<'w>(word: &[u8], rest: &'w [u8]) -> Result<(&'w [u8], u64), ReadFault> {
 
 fn requests_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (mut named, mut rate): ((&[u8], u64), u64) = ((b"", 0), 1000);
+    let mut shared = false;
     for word in node.args().skip(1) {
         if let Some(rest) = word.strip_prefix(b"zone=") {
             named = zone(word, rest)?;
@@ -171,17 +185,24 @@ fn requests_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
             let number = count(digits)
                 .ok_or_else(|| ReadFault::Text(format!("invalid rate \"{}\"", show(word))))?;
             rate = thousandths(number) / seconds;
+        } else if word == b"shared" {
+            shared = true;
         } else {
             return Err(invalid_parameter(word));
         }
     }
-    declare(r, node, named, LimitKind::Requests { rate })
+    declare(r, node, named, LimitKind::Requests { rate }, shared)
 }
 
 fn conns_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(1);
     let rest = word.strip_prefix(b"zone=").ok_or_else(|| invalid_parameter(word))?;
-    declare(r, node, zone(word, rest)?, LimitKind::Connections)
+    let shared = match node.args().nth(2) {
+        Some(b"shared") => true,
+        Some(other) => return Err(invalid_parameter(other)),
+        None => false,
+    };
+    declare(r, node, zone(word, rest)?, LimitKind::Connections, shared)
 }
 
 /// A number other than 0.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::SourcePlace;
+
 /// A `cluster` block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterConf {
@@ -37,6 +39,8 @@ pub struct ClusterConf {
     pub objects_lease_time: Duration,
     /// `objects_max_size`
     pub objects_max_size: u64,
+    /// `secrets_key`: files, the first one seals; and where they are named.
+    pub secrets_keys: Vec<(PathBuf, SourcePlace)>,
 }
 
 /// Which objects are shared.

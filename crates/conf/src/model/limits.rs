@@ -28,6 +28,8 @@ pub struct LimitZone {
     pub key_text: Box<[u8]>,
     /// How it is counted.
     pub kind: LimitKind,
+    /// Whether the servers of a cluster count together.
+    pub shared: bool,
 }
 
 /// The unit that a zone counts.

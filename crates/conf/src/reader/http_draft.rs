@@ -60,6 +60,8 @@ pub(crate) struct HttpDraft {
     pub(crate) cache_zones: Vec<(Box<[u8]>, Option<CacheZone>)>,
     /// Limit zones by name; `None` where only the name is known yet.
     pub(crate) limit_zones: Vec<(Box<[u8]>, Option<LimitZone>)>,
+    /// Those that a cluster shares, and where that is written.
+    pub(crate) shared_limits: Vec<(String, SourcePlace)>,
     pub(crate) page_store: PageStore,
     /// Directories for temporary files that were named.
     pub(crate) temp_paths: Vec<PathBuf>,

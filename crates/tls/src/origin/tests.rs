@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::{OriginOptions, OriginSession, OriginTls};
 use crate::{
-    Acceptor, AcceptorOptions, ClientAuth, ClientAuthFiles, LoadedCertificate, ServerCerts,
-    Tickets, TlsSession, Versions, fuzz, names, self_signed,
+    Acceptor, AcceptorOptions, ClientAuth, ClientAuthFiles, CommonTickets, LoadedCertificate,
+    ServerCerts, Tickets, TlsSession, Versions, fuzz, names, self_signed,
 };
 
 fn options() -> OriginOptions {
@@ -28,7 +28,7 @@ fn server(versions: Versions) -> (Acceptor, String) {
     let set = certs
         .add(vec![LoadedCertificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap()]);
     certs.set_default(set);
-    let tickets = Some(Arc::new(Tickets::rotating(300).unwrap()));
+    let tickets = Some(Arc::new(Tickets::rotating(300, CommonTickets::default()).unwrap()));
     let options = AcceptorOptions { versions, tickets, ..AcceptorOptions::default() };
     (Acceptor::new(&Arc::new(certs), &options).unwrap(), chain)
 }

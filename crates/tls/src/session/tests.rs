@@ -15,8 +15,8 @@ use rustls::{
 
 use crate::records::Lane;
 use crate::{
-    Acceptor, AcceptorOptions, CipherOrder, LoadedCertificate, ServerCerts, Tickets, TlsSession,
-    Versions, fuzz, names, self_signed,
+    Acceptor, AcceptorOptions, CipherOrder, CommonTickets, LoadedCertificate, ServerCerts, Tickets,
+    TlsSession, Versions, fuzz, names, self_signed,
 };
 
 mod records;
@@ -329,7 +329,7 @@ fn alpn_prefers_the_servers_order_and_refuses_strangers() {
 
 #[test]
 fn a_session_is_resumed_by_another_acceptor_that_shares_the_tickets() {
-    let tickets = Some(Arc::new(Tickets::rotating(60).unwrap()));
+    let tickets = Some(Arc::new(Tickets::rotating(60, CommonTickets::default()).unwrap()));
     let certificate = certificate("default.example");
     let acceptor_like = |options: &AcceptorOptions| {
         let mut certs = ServerCerts::new();
@@ -350,7 +350,7 @@ fn a_session_is_resumed_by_another_acceptor_that_shares_the_tickets() {
         assert!(second.server.is_resumed());
         assert_eq!(second.server.server_name(), Some("a.example"));
         let stranger = AcceptorOptions {
-            tickets: Some(Arc::new(Tickets::rotating(60).unwrap())),
+            tickets: Some(Arc::new(Tickets::rotating(60, CommonTickets::default()).unwrap())),
             ..AcceptorOptions::default()
         };
         let third = meet(&acceptor_like(&stranger), &visitor, "a.example").unwrap();

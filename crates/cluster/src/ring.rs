@@ -1,0 +1,216 @@
+//! Keys that take turns on all servers of a cluster: one for each span of time.
+//!
+//! The number of a span names its key, so servers need no agreement but on who makes it first,
+//! which Valkey decides. The key of the next span is made a whole span before its time: when the
+//! first server uses it, the others have it. What time it is each server knows by itself, so that
+//! who may write to Valkey cannot have an old key used again.
+
+use std::fmt;
+
+use crate::vault::VaultSecret;
+
+/// How long a key has to be known before it is used, so that other servers know it as well.
+pub const RING_GRACE_MS: u64 = 3000;
+/// LIMIT: keys of one span: more than one is there when Valkey has lost the first.
+const PER_SPAN: usize = 4;
+
+/// Keys by span.
+#[derive(Debug)]
+pub struct KeyRing {
+    /// Seconds of a span.
+    span: u64,
+    known: Vec<RingKey>,
+}
+
+struct RingKey {
+    number: u64,
+    secret: VaultSecret,
+    /// When Valkey was heard to have it; none if it has not yet.
+    heard_ms: Option<u64>,
+}
+
+impl fmt::Debug for RingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingKey").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// A key, and when it is for what, in seconds since 1970.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TimedKey {
+    /// The key.
+    pub secret: VaultSecret,
+    /// When it is used to make something: from, until.
+    pub makes: Option<(u64, u64)>,
+    /// Until when what was made with it counts.
+    pub until: u64,
+}
+
+impl fmt::Debug for TimedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimedKey").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+impl KeyRing {
+    /// What is made with a key counts for up to `span` seconds.
+    #[must_use]
+    pub fn new(span: u64) -> Self {
+        Self { span: span.max(1), known: Vec::new() }
+    }
+
+    /// The spans whose keys are of use at a time, and whether one that is missing is made.
+    #[must_use]
+    pub fn wanted(&self, now: u64) -> Vec<(u64, bool)> {
+        let number = now / self.span;
+        // What was made in the span before still counts.
+        let before = number.checked_sub(1).map(|before| (before, false));
+        before.into_iter().chain([(number, true), (number + 1, true)]).collect()
+    }
+
+    /// For how many milliseconds Valkey is to keep a key: it is made up to a span before its own,
+    /// and counts until the end of the one behind it.
+    #[must_use]
+    pub const fn keep_ms(&self) -> u64 {
+        self.span.saturating_mul(3000)
+    }
+
+    /// What is offered as the key of a span that has none in Valkey: the one that was there, or
+    /// a new one.
+    pub fn offer(
+        &mut self,
+        number: u64,
+        fresh: impl FnOnce() -> Result<VaultSecret, String>,
+    ) -> Result<VaultSecret, String> {
+        if let Some(known) = self.known.iter().rev().find(|key| key.number == number) {
+            return Ok(known.secret.clone());
+        }
+        let secret = fresh()?;
+        self.known.push(RingKey { number, secret: secret.clone(), heard_ms: None });
+        Ok(secret)
+    }
+
+    /// Valkey has this key for a span, by the clock of this process.
+    pub fn hear(&mut self, number: u64, secret: VaultSecret, now_ms: u64) {
+        // What was offered and did not become the key was never used.
+        self.known
+            .retain(|key| key.number != number || key.heard_ms.is_some() || key.secret == secret);
+        let same = |key: &RingKey| key.number == number && key.secret == secret;
+        match self.known.iter_mut().find(|key| same(key)) {
+            Some(known) => {
+                known.heard_ms.get_or_insert(now_ms);
+            }
+            None => self.known.push(RingKey { number, secret, heard_ms: Some(now_ms) }),
+        }
+        let of_span = |key: &RingKey| key.number == number;
+        if self.known.iter().filter(|key| of_span(key)).count() > PER_SPAN
+            && let Some(oldest) = self.known.iter().position(of_span)
+        {
+            self.known.remove(oldest);
+        }
+    }
+
+    /// The keys that count, by the clock of the machine and that of the process. Of those of one
+    /// span, the one that was heard of last makes; it does once others have had time to hear of it.
+    pub fn keys(&mut self, now: u64, now_ms: u64) -> Vec<TimedKey> {
+        let number = now / self.span;
+        self.known.retain(|key| key.number + 1 >= number && key.number <= number + 1);
+        let mut keys: Vec<TimedKey> = Vec::new();
+        for key in &self.known {
+            let Some(heard) = key.heard_ms else { continue };
+            let from = key.number.saturating_mul(self.span);
+            let (end, until) =
+                (from.saturating_add(self.span), from.saturating_add(self.span.saturating_mul(2)));
+            let is_ripe = now_ms.saturating_sub(heard) >= RING_GRACE_MS;
+            if is_ripe {
+                keys.iter_mut()
+                    .filter(|other| other.until == until)
+                    .for_each(|other| other.makes = None);
+            }
+            let makes = is_ripe.then_some((from, end));
+            keys.push(TimedKey { secret: key.secret.clone(), makes, until });
+        }
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{KeyRing, RING_GRACE_MS};
+    use crate::vault::VaultSecret;
+
+    fn secret(seed: u8) -> VaultSecret {
+        VaultSecret::new([seed; 32])
+    }
+
+    /// The seed of the key that makes something at a time.
+    fn maker(ring: &mut KeyRing, now: u64, now_ms: u64) -> Option<u8> {
+        let makes = |at: (u64, u64)| (at.0..at.1).contains(&now);
+        let keys = ring.keys(now, now_ms);
+        let mut found = keys.iter().filter(|key| key.makes.is_some_and(makes));
+        let first = found.next().map(|key| key.secret[0]);
+        assert!(found.next().is_none(), "one key makes");
+        first
+    }
+
+    #[test]
+    fn a_key_is_known_before_it_is_used_and_counts_a_span_longer() {
+        let mut ring = KeyRing::new(100);
+        assert_eq!(ring.wanted(250), [(1, false), (2, true), (3, true)]);
+        assert_eq!(ring.wanted(50), [(0, true), (1, true)]);
+        ring.hear(2, secret(2), 0);
+        ring.hear(3, secret(3), 0);
+        assert_eq!(maker(&mut ring, 250, RING_GRACE_MS - 1), None, "others may not know it");
+        assert_eq!(maker(&mut ring, 250, RING_GRACE_MS), Some(2));
+        assert_eq!(maker(&mut ring, 300, RING_GRACE_MS), Some(3));
+        let until = |ring: &mut KeyRing, now| {
+            ring.keys(now, 0).iter().map(|key| (key.secret[0], key.until)).collect::<Vec<_>>()
+        };
+        assert_eq!(until(&mut ring, 399), [(2, 400), (3, 500)]);
+        assert_eq!(until(&mut ring, 400), [(3, 500)]);
+        let shown = format!("{ring:?} {:?}", ring.keys(400, 0));
+        assert!(!shown.contains("secret") && !shown.contains("3, 3"), "{shown}");
+    }
+
+    #[test]
+    fn what_was_offered_is_used_only_if_it_became_the_key() {
+        let mut ring = KeyRing::new(100);
+        assert_eq!(ring.offer(2, || Ok(secret(1))).unwrap(), secret(1));
+        assert_eq!(ring.offer(2, || Err("once".to_owned())).unwrap(), secret(1));
+        assert!(ring.keys(250, 10_000).is_empty());
+        ring.hear(2, secret(9), 0);
+        assert_eq!(maker(&mut ring, 250, RING_GRACE_MS), Some(9));
+        assert_eq!(ring.keys(250, 0).len(), 1);
+    }
+
+    #[test]
+    fn a_key_that_valkey_lost_opens_and_another_one_makes() {
+        let mut ring = KeyRing::new(100);
+        ring.hear(2, secret(1), 0);
+        assert_eq!(maker(&mut ring, 250, 9000), Some(1));
+        assert_eq!(ring.offer(2, || Err("known".to_owned())).unwrap(), secret(1));
+        ring.hear(2, secret(7), 9000);
+        assert_eq!(maker(&mut ring, 250, 9000), Some(1), "the new one is not ripe");
+        assert_eq!(maker(&mut ring, 250, 9000 + RING_GRACE_MS), Some(7));
+        assert_eq!(ring.keys(250, 20_000).len(), 2);
+    }
+
+    proptest! {
+        /// Whatever Valkey says in whatever order, keys are few, of these spans, and one makes.
+        #[test]
+        fn keys_are_of_now(
+            heard in prop::collection::vec((0_u64..9, 0_u8..20, 0_u64..9000), 0..60)
+        ) {
+            let mut ring = KeyRing::new(100);
+            for (number, seed, at) in heard {
+                ring.hear(number, secret(seed), at);
+                let _one = maker(&mut ring, 450, at);
+                let keys = ring.keys(450, at);
+                prop_assert!(keys.len() <= 12);
+                prop_assert!(keys.iter().all(|key| key.until > 450 && key.until <= 700));
+            }
+        }
+    }
+}

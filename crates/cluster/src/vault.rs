@@ -1,0 +1,255 @@
+//! What seals secrets before they are given to Valkey: a key from a file, which Valkey never has.
+//!
+//! A record is bound to the cluster's name and to its own: one that is put in another's place, or
+//! comes from another cluster, another version or another key, opens nothing.
+
+use std::fmt;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Salt};
+use aws_lc_rs::rand;
+use zeroize::Zeroizing;
+
+/// What every version of a record begins with, and the version.
+const MAGIC: &[u8; 8] = b"bolideK1";
+/// Bytes of what names the key that seals.
+const KEY_ID: usize = 8;
+/// Bytes before what is sealed.
+const HEAD: usize = MAGIC.len() + KEY_ID + NONCE_LEN;
+/// Bytes of a key.
+pub const VAULT_KEY_LEN: usize = 32;
+
+/// A secret that is wiped when it is dropped.
+pub type VaultSecret = Zeroizing<[u8; VAULT_KEY_LEN]>;
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VaultFault {
+    /// They are no record of this version.
+    Foreign,
+    /// No key of this server has sealed them.
+    OtherKey,
+    /// They were changed, or belong elsewhere.
+    Damaged,
+}
+
+impl VaultFault {
+    /// For a log.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Foreign => "it is no record of this version",
+            Self::OtherKey => "it is sealed with a key that this server has not",
+            Self::Damaged => "it is damaged, or from another place",
+        }
+    }
+}
+
+/// The keys of a cluster's secrets.
+pub struct Vault {
+    cluster: Box<[u8]>,
+    keys: Vec<VaultKey>,
+}
+
+struct VaultKey {
+    id: [u8; KEY_ID],
+    key: LessSafeKey,
+    root: VaultSecret,
+}
+
+/// The length of a derived key in bytes.
+struct Bytes(usize);
+
+impl KeyType for Bytes {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+/// Fills `out` with what follows from a secret for one purpose.
+fn derive(root: &VaultSecret, purpose: &[u8], cluster: &[u8], out: &mut [u8]) {
+    let root = Salt::new(HKDF_SHA256, b"bolide cluster").extract(&root[..]);
+    let info = [purpose, b"\0", cluster];
+    root.expand(&info, Bytes(out.len()))
+        .and_then(|okm| okm.fill(out))
+        .expect("HKDF yields up to 8160 bytes");
+}
+
+/// A secret by chance.
+///
+/// # Errors
+///
+/// The system's randomness fails.
+pub fn fresh_secret() -> Result<VaultSecret, String> {
+    let mut secret = VaultSecret::default();
+    rand::fill(&mut secret[..]).map_err(|_| "the system's randomness failed".to_owned())?;
+    Ok(secret)
+}
+
+impl Vault {
+    /// The first key seals, all open. `None` without a key.
+    #[must_use]
+    pub fn new(cluster: &[u8], roots: Vec<VaultSecret>) -> Option<Self> {
+        let made = |root: VaultSecret| {
+            let (mut id, mut key) = ([0; KEY_ID], VaultSecret::default());
+            derive(&root, b"id", cluster, &mut id);
+            derive(&root, b"seal", cluster, &mut key[..]);
+            let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key[..]).ok()?);
+            Some(VaultKey { id, key, root })
+        };
+        let keys = roots.into_iter().map(made).collect::<Option<Vec<_>>>()?;
+        (!keys.is_empty()).then(|| Self { cluster: cluster.into(), keys })
+    }
+
+    /// What follows from the first key for one purpose, on all servers of the cluster.
+    #[must_use]
+    pub fn derived(&self, purpose: &[u8]) -> VaultSecret {
+        let mut out = VaultSecret::default();
+        // There is a key.
+        if let Some(first) = self.keys.first() {
+            derive(&first.root, purpose, &self.cluster, &mut out[..]);
+        }
+        out
+    }
+
+    /// What a record of that name is bound to.
+    fn bound(&self, key: &VaultKey, name: &str) -> Vec<u8> {
+        let mut bound = MAGIC.to_vec();
+        bound.extend_from_slice(&key.id);
+        for part in [&*self.cluster, name.as_bytes()] {
+            bound.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            bound.extend_from_slice(part);
+        }
+        bound
+    }
+
+    /// The record of a secret. `None` if the system's randomness fails.
+    #[must_use]
+    pub fn seal(&self, name: &str, plain: &[u8]) -> Option<Vec<u8>> {
+        let key = self.keys.first()?;
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce).ok()?;
+        let mut sealed = Zeroizing::new(plain.to_vec());
+        let (bound, at) = (Aad::from(self.bound(key, name)), Nonce::assume_unique_for_key(nonce));
+        let tag = key.key.seal_in_place_separate_tag(at, bound, &mut sealed).ok()?;
+        let mut record = Vec::with_capacity(HEAD + sealed.len() + tag.as_ref().len());
+        for part in [&MAGIC[..], &key.id, &nonce, &sealed, tag.as_ref()] {
+            record.extend_from_slice(part);
+        }
+        Some(record)
+    }
+
+    /// What a record of that name has.
+    ///
+    /// # Errors
+    ///
+    /// It is none of this cluster, of that name, or of a key that is known.
+    pub fn open(&self, name: &str, record: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultFault> {
+        let rest = record.strip_prefix(&MAGIC[..]).ok_or(VaultFault::Foreign)?;
+        let (id, rest) = rest.split_first_chunk::<KEY_ID>().ok_or(VaultFault::Damaged)?;
+        let (nonce, sealed) = rest.split_first_chunk().ok_or(VaultFault::Damaged)?;
+        let key = self.keys.iter().find(|key| key.id == *id).ok_or(VaultFault::OtherKey)?;
+        let mut plain = Zeroizing::new(sealed.to_vec());
+        let (bound, at) = (Aad::from(self.bound(key, name)), Nonce::assume_unique_for_key(*nonce));
+        let opened = key.key.open_in_place(at, bound, &mut plain);
+        let length = opened.map_err(|_| VaultFault::Damaged)?.len();
+        plain.truncate(length);
+        Ok(plain)
+    }
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Vault")
+    }
+}
+
+impl PartialEq for Vault {
+    fn eq(&self, other: &Self) -> bool {
+        let roots =
+            |vault: &Self| vault.keys.iter().map(|key| key.root.clone()).collect::<Vec<_>>();
+        self.cluster == other.cluster && roots(self) == roots(other)
+    }
+}
+
+impl Eq for Vault {}
+
+/// The key in the text of a file: 64 hexadecimal digits in its first line.
+#[must_use]
+pub fn read_vault_key(text: &[u8]) -> Option<VaultSecret> {
+    let line = text.split(|byte| *byte == b'\n').next()?.trim_ascii();
+    let mut key = VaultSecret::default();
+    if line.len() != 2 * VAULT_KEY_LEN {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    for (out, pair) in key.iter_mut().zip(line.as_chunks::<2>().0) {
+        *out = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Vault, VaultFault, VaultSecret, read_vault_key};
+
+    fn vault(cluster: &[u8], seeds: &[u8]) -> Vault {
+        let roots = seeds.iter().map(|seed| VaultSecret::new([*seed; 32])).collect();
+        Vault::new(cluster, roots).unwrap()
+    }
+
+    #[test]
+    fn the_first_key_seals_and_all_open() {
+        let (old, both, new) = (vault(b"a", &[1]), vault(b"a", &[2, 1]), vault(b"a", &[2]));
+        let record = old.seal("x", b"plain").unwrap();
+        assert_eq!(both.open("x", &record).unwrap().as_slice(), b"plain");
+        assert_eq!(new.open("x", &record), Err(VaultFault::OtherKey));
+        let record = both.seal("x", b"plain").unwrap();
+        assert_eq!(new.open("x", &record).unwrap().as_slice(), b"plain");
+        assert!(Vault::new(b"a", Vec::new()).is_none());
+    }
+
+    #[test]
+    fn a_record_is_of_one_cluster_and_one_name() {
+        let (one, other) = (vault(b"a", &[1]), vault(b"b", &[1]));
+        let record = one.seal("x", b"plain").unwrap();
+        assert_eq!(one.open("y", &record), Err(VaultFault::Damaged));
+        assert_eq!(other.open("x", &record), Err(VaultFault::OtherKey));
+        assert_ne!(one.seal("x", b"plain").unwrap(), record, "no two are the same");
+        assert!(!record.windows(5).any(|part| part == b"plain"));
+        assert_ne!(one.derived(b"p"), other.derived(b"p"));
+        assert_ne!(one.derived(b"p"), one.derived(b"q"));
+        assert_eq!(one.derived(b"p"), vault(b"a", &[1, 2]).derived(b"p"));
+    }
+
+    #[test]
+    fn a_key_is_64_digits() {
+        let text = "0123456789abcdefABCDEF".repeat(3);
+        let key = read_vault_key(format!("{}\nmore", &text[..64]).as_bytes()).unwrap();
+        assert_eq!(key[..4], [0x01, 0x23, 0x45, 0x67]);
+        for bad in [&text[..63], &text[..65], &text.replace('0', "g")[..64], ""] {
+            assert!(read_vault_key(bad.as_bytes()).is_none(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_record_opens_nothing(plain: Vec<u8>, at: usize, bit in 0..8_u8, cut: usize) {
+            let vault = vault(b"a", &[1]);
+            let mut record = vault.seal("x", &plain).unwrap();
+            let opened = vault.open("x", &record).unwrap();
+            prop_assert_eq!(&opened[..], &plain[..]);
+            prop_assert!(vault.open("x", &record[..cut % record.len()]).is_err());
+            let at = at % record.len();
+            record[at] ^= 1 << bit;
+            prop_assert!(vault.open("x", &record).is_err());
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_no_record(bytes: Vec<u8>) {
+            prop_assert!(vault(b"a", &[1]).open("x", &bytes).is_err());
+        }
+    }
+}

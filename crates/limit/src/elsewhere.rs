@@ -1,0 +1,194 @@
+//! What other servers of a cluster count by the same keys.
+//!
+//! A server tells others how many requests it has counted, and charges those that it is told of as
+//! if they had come here. So all of them come to owe the same, and what they let pass together
+//! follows the rate; what they let pass before they hear of each other is paid off later.
+//! INVARIANT: what comes from elsewhere makes a zone stricter only, and displaces nothing of its
+//! own: a key that has not been here is in a table beside it, as large as the zone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bolide_conf::model::{LimitKind, LimitZone};
+
+use crate::{LimitRecord, Records, Zone, make};
+
+/// LIMIT: keys whose requests wait to be told.
+const UNSENT_MAX: usize = 65_536;
+/// LIMIT: for how many seconds of its rate a key may be charged from elsewhere, whatever others
+/// say.
+const CHARGED_MAX: u64 = 3600;
+
+/// Requests that were counted here since others were told, by key.
+pub type UnsentRequests = HashMap<Arc<[u8]>, u64>;
+/// Requests in work on other servers, by key.
+pub type HeldThere = HashMap<Box<[u8]>, u32>;
+
+/// What others count.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    /// Keys that have not been here.
+    owed: Records,
+    /// In thousandths per second.
+    rate: u64,
+    held: HeldThere,
+    unsent: UnsentRequests,
+    /// Whether what is unsent is taken.
+    is_told: bool,
+}
+
+impl Elsewhere {
+    pub(crate) fn new(size: u64, record_size: u64) -> Self {
+        Self {
+            owed: Records::new(size, record_size),
+            rate: 0,
+            held: HeldThere::new(),
+            unsent: UnsentRequests::new(),
+            is_told: false,
+        }
+    }
+}
+
+impl LimitRecord {
+    /// Charges requests from elsewhere. They may owe what the rate pays off in [`CHARGED_MAX`].
+    fn charge_more(&mut self, requests: u64, rate: u64, now_ms: u64) {
+        let Some(others) = requests.checked_sub(1) else { return };
+        let first = self.with_one_more(rate, now_ms);
+        let own = first.saturating_sub(1000);
+        let most = rate.saturating_mul(CHARGED_MAX).max(own);
+        self.charge(first.saturating_add(others.saturating_mul(1000)).min(most), now_ms);
+    }
+}
+
+impl Records {
+    /// The excess of a key that has not been here, with one request more.
+    pub(crate) fn owed_elsewhere(&self, key: &[u8], rate: u64, now_ms: u64) -> u64 {
+        let Some(elsewhere) = &self.elsewhere else { return 0 };
+        let at = elsewhere.owed.index.get(key);
+        at.map_or(0, |at| elsewhere.owed.all[*at as usize].with_one_more(rate, now_ms))
+    }
+
+    /// A new record takes over what its key owes elsewhere.
+    pub(crate) fn move_in(&mut self, at: u32) {
+        let Some(elsewhere) = &mut self.elsewhere else { return };
+        let record = &mut self.all[at as usize];
+        if let Some(there) = elsewhere.owed.index.get(&record.key).copied() {
+            let known = &elsewhere.owed.all[there as usize];
+            (record.last_ms, record.excess) = (known.last_ms, known.excess);
+            elsewhere.owed.remove(there);
+        }
+    }
+
+    /// A request was counted, which others are to be told.
+    pub(crate) fn note_charged(&mut self, at: u32) {
+        let Some(elsewhere) = &mut self.elsewhere else { return };
+        if !elsewhere.is_told {
+            return;
+        }
+        let key = &self.all[at as usize].key;
+        let unsent = &mut elsewhere.unsent;
+        if let Some(count) = unsent.get_mut(key) {
+            *count += 1;
+        } else if unsent.len() < UNSENT_MAX {
+            unsent.insert(key.clone(), 1);
+        }
+    }
+
+    /// How many requests of a key are in work elsewhere.
+    pub(crate) fn held_elsewhere(&self, key: &[u8]) -> u32 {
+        let elsewhere = self.elsewhere.as_ref();
+        elsewhere.and_then(|elsewhere| elsewhere.held.get(key)).copied().unwrap_or(0)
+    }
+}
+
+/// What the thread of a cluster does with zones that are shared; with others it does nothing.
+impl Zone {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The key as written: zones that count by different ones have nothing in common.
+    #[must_use]
+    pub fn key_text(&self) -> &[u8] {
+        &self.key_text
+    }
+
+    /// Whether it counts requests over time, and not those in work.
+    #[must_use]
+    pub const fn counts_requests(&self) -> bool {
+        self.counts_requests
+    }
+
+    pub(crate) fn set_rate(&self, conf: &LimitZone) {
+        if let (LimitKind::Requests { rate }, Some(elsewhere)) =
+            (conf.kind, &mut self.lock().elsewhere)
+        {
+            elsewhere.rate = rate;
+        }
+    }
+
+    /// Others are told of requests from now on, or no longer. Those that others have in work are
+    /// forgotten; what keys owe is paid off.
+    pub fn share(&self, is_told: bool) {
+        let mut records = self.lock();
+        let Some(elsewhere) = &mut records.elsewhere else { return };
+        elsewhere.is_told = is_told;
+        let before = (std::mem::take(&mut elsewhere.unsent), std::mem::take(&mut elsewhere.held));
+        drop(records);
+        drop(before);
+    }
+
+    /// Takes what others have not been told yet.
+    #[must_use]
+    pub fn take_unsent(&self) -> UnsentRequests {
+        let mut records = self.lock();
+        records.elsewhere.as_mut().map(|it| std::mem::take(&mut it.unsent)).unwrap_or_default()
+    }
+
+    /// Others have counted requests of a key.
+    pub fn charge_elsewhere(&self, key: &[u8], requests: u64, now_ms: u64) {
+        let mut records = self.lock();
+        let known = records.index.get(key).copied();
+        let records = &mut *records;
+        let Some(elsewhere) = &mut records.elsewhere else { return };
+        let rate = elsewhere.rate;
+        let record = match known {
+            Some(at) => records.all.get_mut(at as usize),
+            None => {
+                let owed = &mut elsewhere.owed;
+                let at = owed.index.get(key).copied();
+                if let Some(at) = at {
+                    owed.unlink(at);
+                    owed.link(at);
+                }
+                let at = at.or_else(|| make(owed, key, rate, now_ms));
+                at.and_then(|at| owed.all.get_mut(at as usize))
+            }
+        };
+        if let Some(record) = record {
+            record.charge_more(requests, rate, now_ms);
+        }
+    }
+
+    /// The requests in work here, of up to `most` keys.
+    #[must_use]
+    pub fn held(&self, most: usize) -> Vec<(Arc<[u8]>, u32)> {
+        let records = self.lock();
+        let of = |(key, at): (&Arc<[u8]>, &u32)| (key.clone(), records.all[*at as usize].count);
+        records.index.iter().map(of).filter(|(_, count)| *count > 0).take(most).collect()
+    }
+
+    /// The requests in work on all other servers.
+    pub fn set_held_elsewhere(&self, held: HeldThere) {
+        let mut records = self.lock();
+        let Some(elsewhere) = &mut records.elsewhere else { return };
+        let before = std::mem::replace(&mut elsewhere.held, held);
+        drop(records);
+        drop(before);
+    }
+}
+
+#[cfg(test)]
+mod tests;

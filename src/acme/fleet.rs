@@ -1,0 +1,241 @@
+//! What the servers of a cluster have in common of certificates: who orders, the challenges of now,
+//! and the certificates that came.
+//!
+//! ```text
+//!   acme thread ──claim, present, install──▶ this ◀──looks, answers── exchange thread ◀──▶ Valkey
+//! ```
+//! Nothing here waits. Without a `secrets_key`, or without Valkey, each server orders for itself.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bolide_acme::{Challenge, OrderClaim, OrderId};
+use tokio::sync::Notify;
+use zeroize::Zeroizing;
+
+/// How long a challenge takes to be at all servers: they look twice a second.
+const SPREADING: Duration = Duration::from_secs(2);
+
+/// Whether there are others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FleetState {
+    /// Nothing is shared.
+    #[default]
+    Off,
+    /// It is being found out.
+    Joining,
+    /// They are heard.
+    Joined,
+    /// They cannot be heard.
+    Alone,
+}
+
+/// A certificate with its key, in PEM form.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct FleetCertificate {
+    /// Its end, in seconds since 1970.
+    pub(crate) end: u64,
+    pub(crate) chain: Vec<u8>,
+    pub(crate) key: Zeroizing<String>,
+}
+
+impl std::fmt::Debug for FleetCertificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FleetCertificate").field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+/// What was found out of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claimed {
+    Asked,
+    Mine,
+    Elsewhere,
+}
+
+#[derive(Debug, Default)]
+struct Fleet {
+    state: FleetState,
+    claims: HashMap<OrderId, Claimed>,
+    /// Orders whose attempts have ended.
+    ended: BTreeSet<OrderId>,
+    challenges: Vec<Challenge>,
+    wanted: BTreeSet<OrderId>,
+    certificates: BTreeMap<OrderId, FleetCertificate>,
+}
+
+/// What both threads look at.
+#[derive(Debug, Default)]
+pub(crate) struct AcmeFleet {
+    fleet: Mutex<Fleet>,
+    /// Something is to be told others.
+    pub(crate) bell: Notify,
+}
+
+impl AcmeFleet {
+    fn fleet(&self) -> MutexGuard<'_, Fleet> {
+        self.fleet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For the thread that orders: whether it may.
+    pub(crate) fn claim(&self, order: &OrderId) -> OrderClaim {
+        let mut fleet = self.fleet();
+        match fleet.state {
+            FleetState::Off | FleetState::Alone => return OrderClaim::Mine,
+            FleetState::Joining => return OrderClaim::Asked,
+            FleetState::Joined if !fleet.wanted.contains(order) => return OrderClaim::Mine,
+            FleetState::Joined => {}
+        }
+        match fleet.claims.get(order).copied() {
+            Some(Claimed::Mine) => OrderClaim::Mine,
+            Some(Claimed::Asked) => OrderClaim::Asked,
+            Some(Claimed::Elsewhere) => {
+                fleet.claims.remove(order);
+                OrderClaim::Elsewhere
+            }
+            None => {
+                fleet.claims.insert(order.clone(), Claimed::Asked);
+                self.bell.notify_one();
+                OrderClaim::Asked
+            }
+        }
+    }
+
+    pub(crate) fn unclaim(&self, order: &OrderId) {
+        let mut fleet = self.fleet();
+        if fleet.claims.remove(order).is_some() {
+            fleet.ended.insert(order.clone());
+            self.bell.notify_one();
+        }
+    }
+
+    pub(crate) fn present(&self, challenge: &Challenge) {
+        self.fleet().challenges.push(challenge.clone());
+        self.bell.notify_one();
+    }
+
+    pub(crate) fn withdraw(&self, challenge: &Challenge) {
+        self.fleet().challenges.retain(|other| other != challenge);
+        self.bell.notify_one();
+    }
+
+    pub(crate) fn spreading(&self) -> Duration {
+        match self.fleet().state {
+            FleetState::Joined => SPREADING,
+            FleetState::Off | FleetState::Joining | FleetState::Alone => Duration::ZERO,
+        }
+    }
+
+    /// These orders are shared, and no others.
+    pub(crate) fn want(&self, orders: impl Iterator<Item = OrderId>) {
+        let mut fleet = self.fleet();
+        let fleet = &mut *fleet;
+        fleet.wanted = orders.collect();
+        let gone = fleet.claims.extract_if(|order, _| !fleet.wanted.contains(order));
+        fleet.ended.extend(gone.map(|(order, _)| order));
+        fleet.certificates.retain(|order, _| fleet.wanted.contains(order));
+    }
+
+    /// This certificate is in use here.
+    pub(crate) fn note(&self, order: &OrderId, end: Option<i64>, chain: &[u8], key: &[u8]) {
+        let mut fleet = self.fleet();
+        let end = end.and_then(|end| u64::try_from(end).ok());
+        let (Some(end), Ok(key)) = (end, std::str::from_utf8(key)) else { return };
+        if fleet.wanted.contains(order) {
+            let key = Zeroizing::new(key.to_owned());
+            let made = FleetCertificate { end, chain: chain.to_vec(), key };
+            fleet.certificates.insert(order.clone(), made);
+            self.bell.notify_one();
+        }
+    }
+
+    /// For the thread that shares: whether others are heard. Claims end with that.
+    pub(crate) fn turn(&self, state: FleetState) {
+        let mut fleet = self.fleet();
+        if fleet.state != state {
+            fleet.state = state;
+            fleet.claims.retain(|_, claimed| *claimed == Claimed::Mine);
+        }
+    }
+
+    /// The orders that it is asked for.
+    pub(crate) fn asked(&self) -> Vec<OrderId> {
+        let fleet = self.fleet();
+        let asked = fleet.claims.iter().filter(|(_, claimed)| **claimed == Claimed::Asked);
+        asked.map(|(order, _)| order.clone()).collect()
+    }
+
+    /// What came of a claim.
+    pub(crate) fn answer(&self, order: &OrderId, is_mine: bool) {
+        let mut fleet = self.fleet();
+        if let Some(claimed) = fleet.claims.get_mut(order) {
+            *claimed = if is_mine { Claimed::Mine } else { Claimed::Elsewhere };
+        }
+    }
+
+    /// The orders whose claims are to end.
+    pub(crate) fn take_ended(&self) -> BTreeSet<OrderId> {
+        std::mem::take(&mut self.fleet().ended)
+    }
+
+    /// The challenges of this server.
+    pub(crate) fn challenges(&self) -> Vec<Challenge> {
+        self.fleet().challenges.clone()
+    }
+
+    /// The orders that are shared, with the certificates that are in use here.
+    pub(crate) fn orders(&self) -> Vec<(OrderId, Option<FleetCertificate>)> {
+        let fleet = self.fleet();
+        let of = |order: &OrderId| (order.clone(), fleet.certificates.get(order).cloned());
+        fleet.wanted.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AcmeFleet, FleetState, OrderClaim, OrderId};
+
+    fn order(name: &str) -> OrderId {
+        OrderId(name.to_owned())
+    }
+
+    #[test]
+    fn an_order_is_one_servers_where_there_are_several() {
+        let (fleet, a) = (AcmeFleet::default(), order("a"));
+        fleet.want([a.clone()].into_iter());
+        assert_eq!(fleet.claim(&a), OrderClaim::Mine, "nothing is shared");
+        fleet.turn(FleetState::Joining);
+        assert_eq!(fleet.claim(&a), OrderClaim::Asked);
+        assert!(fleet.asked().is_empty(), "nobody is there to be asked");
+        fleet.turn(FleetState::Joined);
+        assert_eq!(fleet.claim(&order("on demand")), OrderClaim::Mine);
+        assert_eq!(fleet.claim(&a), OrderClaim::Asked);
+        assert_eq!(fleet.asked(), std::slice::from_ref(&a));
+        fleet.answer(&a, false);
+        assert_eq!(fleet.claim(&a), OrderClaim::Elsewhere);
+        assert_eq!(fleet.claim(&a), OrderClaim::Asked, "it is asked again");
+        fleet.answer(&a, true);
+        assert_eq!((fleet.claim(&a), fleet.claim(&a)), (OrderClaim::Mine, OrderClaim::Mine));
+        assert!(fleet.asked().is_empty() && fleet.take_ended().is_empty());
+        fleet.unclaim(&a);
+        assert_eq!(fleet.take_ended().len(), 1);
+        assert_eq!(fleet.claim(&a), OrderClaim::Asked);
+        fleet.turn(FleetState::Alone);
+        assert_eq!(fleet.claim(&a), OrderClaim::Mine, "without Valkey it orders for itself");
+    }
+
+    #[test]
+    fn certificates_of_orders_that_are_shared_are_told() {
+        let (fleet, a, b) = (AcmeFleet::default(), order("a"), order("b"));
+        fleet.want([a.clone()].into_iter());
+        fleet.note(&a, Some(9), b"chain", b"key");
+        fleet.note(&b, Some(9), b"chain", b"key");
+        let orders = fleet.orders();
+        assert_eq!(orders.len(), 1);
+        assert_eq!(orders[0].1.as_ref().map(|one| one.end), Some(9));
+        assert!(!format!("{orders:?}").contains("key"));
+        fleet.want([b].into_iter());
+        assert_eq!(fleet.orders()[0].1, None);
+    }
+}

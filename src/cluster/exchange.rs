@@ -1,0 +1,272 @@
+//! The second thread of a cluster: what servers share beside purges and pages, such as the keys of
+//! TLS tickets.
+//!
+//! It has connections of its own, so that whatever comes of it, purges go on. Workers never wait
+//! for it: it puts what it hears where they look. Without Valkey each server goes on with what it
+//! has. Easiest to break: what a thread has put there goes with it, and its successor waits for
+//! that.
+
+mod certificates;
+mod keys;
+mod limits;
+mod setup;
+mod teller;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bolide_conf::model::{Config, LogLevel};
+use bolide_engine::Zones;
+use bolide_valkey::{Connector, Line};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::account::{PurgeAccount, give_up_rights};
+use crate::acme::{FleetState, IssuedCertificates};
+use crate::control_log::ControlLog;
+use crate::tls_setup::TicketRings;
+use certificates::CertificateShare;
+use keys::TicketKeys;
+use limits::LimitShare;
+use setup::ExchangeSetup;
+pub(crate) use setup::common_secret;
+use teller::{Teller, Topic};
+
+/// How long it is rested before it is tried to connect again: at first, doubled each time, at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// How long a connection lasts that is a good one.
+const LASTING: Duration = Duration::from_secs(5);
+
+/// The parts of the server that get what is shared.
+#[derive(Clone, Debug)]
+pub(crate) struct ExchangeParts {
+    /// Where ticket keys go.
+    pub(crate) rings: TicketRings,
+    /// Certificates of issuers.
+    pub(crate) issued: IssuedCertificates,
+    /// Zones, of which some are shared.
+    pub(crate) zones: Zones,
+}
+
+/// The thread, if there is something to share.
+#[derive(Debug)]
+pub(crate) struct ExchangeThread {
+    parts: ExchangeParts,
+    teller: Arc<Teller>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Of the draft configuration.
+    next: Option<Arc<ExchangeSetup>>,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    setup: Arc<ExchangeSetup>,
+    end: Arc<EndMark>,
+    thread: JoinHandle<()>,
+}
+
+/// Tells a thread to end.
+#[derive(Debug, Default)]
+struct EndMark {
+    is_told: AtomicBool,
+    bell: Notify,
+}
+
+impl EndMark {
+    fn tell(&self) {
+        self.is_told.store(true, Ordering::Release);
+        self.bell.notify_one();
+    }
+
+    fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Acquire)
+    }
+}
+
+impl ExchangeThread {
+    pub(crate) fn new(parts: ExchangeParts) -> Self {
+        Self { parts, teller: Arc::default(), state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what a draft shares here, and its files. Returns whether it shares anything.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or others may read it.
+    pub(crate) fn load(&self, config: &Config) -> Result<bool, String> {
+        let next = config.http.as_ref().map(ExchangeSetup::read).transpose()?.flatten();
+        let shares = next.is_some();
+        self.state().next = next.map(Arc::new);
+        Ok(shares)
+    }
+
+    /// Logs to another file from now on: the old one may have been moved away.
+    pub(crate) fn log_to(&self, log: ControlLog) {
+        self.teller.log_to(log);
+    }
+
+    /// Puts the draft in force.
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
+        self.log_to(log);
+        let mut state = self.state();
+        let next = state.next.take();
+        let is_same = match (&next, &state.running) {
+            (Some(next), Some(running)) => {
+                *running.setup == **next && !running.thread.is_finished()
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        if is_same {
+            return;
+        }
+        let before = state.running.take().map(|running| {
+            running.end.tell();
+            running.thread
+        });
+        let Some(setup) = next else { return };
+        if setup.vault.is_some() {
+            // Nothing is ordered until it is known whether others do.
+            self.parts.issued.fleet().turn(FleetState::Joining);
+        }
+        let end = Arc::new(EndMark::default());
+        let exchange = Exchange {
+            setup: setup.clone(),
+            parts: self.parts.clone(),
+            teller: self.teller.clone(),
+            end: end.clone(),
+        };
+        let account = account.cloned();
+        let body = move || {
+            let _panicked = before.map(JoinHandle::join);
+            exchange.run(account);
+        };
+        match std::thread::Builder::new().name("exchange".to_owned()).spawn(body) {
+            Ok(thread) => state.running = Some(Running { setup, end, thread }),
+            Err(error) => {
+                let text = format!("cluster: cannot start a thread: {error}");
+                self.teller.say(LogLevel::Alert, &text);
+            }
+        }
+    }
+
+    /// The process ends.
+    pub(crate) fn end(&self) {
+        if let Some(running) = self.state().running.take() {
+            running.end.tell();
+        }
+    }
+}
+
+/// The thread at work.
+struct Exchange {
+    setup: Arc<ExchangeSetup>,
+    parts: ExchangeParts,
+    teller: Arc<Teller>,
+    end: Arc<EndMark>,
+}
+
+impl Exchange {
+    fn run(self, account: Option<PurgeAccount>) {
+        if self.setup.vault.is_some() {
+            self.parts.issued.fleet().turn(FleetState::Joining);
+        }
+        let made = give_up_rights(account).and_then(|()| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| error.to_string())?;
+            Ok((runtime, Connector::new(self.setup.settings.clone())?))
+        });
+        match made {
+            Ok((runtime, connector)) => runtime.block_on(self.live(&connector)),
+            Err(why) => self.teller.say(LogLevel::Emerg, &format!("cluster: {why}")),
+        }
+        // What is not kept up to date is not used.
+        self.parts.rings.all().iter().for_each(|(_, ring)| ring.replace(Vec::new()));
+        self.parts.issued.fleet().turn(FleetState::Off);
+    }
+
+    async fn live(&self, connector: &Connector) {
+        let mut failures = 0;
+        // Outlives connections: keys that are known are not asked for in vain.
+        let keys = self.setup.vault.as_ref().map(|vault| {
+            let (rings, teller) = (self.parts.rings.clone(), self.teller.clone());
+            Arc::new(TicketKeys::new(vault.clone(), rings, teller))
+        });
+        while !self.end.is_told() {
+            let start = tokio::time::Instant::now();
+            match connector.open().await {
+                Ok(lines) => self.work(lines, keys.as_ref()).await,
+                Err(fault) => {
+                    self.parts.issued.fleet().turn(FleetState::Alone);
+                    let text = format!(
+                        "cluster: nothing but what is known here is used of what servers share: \
+                         {fault}"
+                    );
+                    self.teller.tell(Topic::Unreachable, LogLevel::Error, &text);
+                }
+            }
+            if start.elapsed() >= LASTING {
+                failures = 0;
+            }
+            let pause = RETRY.0.saturating_mul(1 << failures.min(8)).min(RETRY.1);
+            failures += 1;
+            let _told = tokio::time::timeout(pause, self.end.bell.notified()).await;
+        }
+    }
+
+    /// Shares on one connection, until it ends or this is told to.
+    async fn work(&self, (other, line): (Line, Line), keys: Option<&Arc<TicketKeys>>) {
+        let mut tasks = JoinSet::new();
+        let end = self.end.clone();
+        tasks.spawn(async move {
+            while !end.is_told() {
+                end.bell.notified().await;
+            }
+        });
+        if let Some(keys) = keys.cloned() {
+            let own = line.clone();
+            tasks.spawn(async move { keys.share(&own).await });
+        }
+        if let Some(vault) = &self.setup.vault {
+            let share = CertificateShare {
+                line: line.clone(),
+                vault: vault.clone(),
+                issued: self.parts.issued.clone(),
+                life: bolide_tls::random_seed(),
+                teller: self.teller.clone(),
+            };
+            tasks.spawn(share.share());
+        }
+        if self.setup.shares_limits {
+            let share = LimitShare {
+                line: other.clone(),
+                zones: self.parts.zones.clone(),
+                vault: self.setup.vault.clone(),
+                cluster: self.setup.settings.namespace.as_bytes().into(),
+                node: self.setup.node.as_bytes().into(),
+                life: bolide_tls::random_seed(),
+                teller: self.teller.clone(),
+            };
+            tasks.spawn(share.share());
+        }
+        tasks.spawn(async move {
+            while line.is_open() && other.is_open() {
+                sleep(Duration::from_secs(1)).await;
+            }
+        });
+        // The first one that ends, ends all.
+        let _first = tasks.join_next().await;
+    }
+}

@@ -1,0 +1,107 @@
+//! The keys of TLS tickets: a server that misses one makes it, and all take it over.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bolide_cluster::{KeyRing, TimedKey, Vault, VaultSecret, fresh_secret};
+use bolide_conf::model::LogLevel;
+use bolide_tls::{CommonTicketKey, CommonTickets};
+use bolide_valkey::{Line, ValkeyFault};
+use tokio::time::sleep;
+
+use super::teller::{Teller, Topic};
+use crate::tls_setup::TicketRings;
+
+/// How often keys are looked for. It is less than the time after which a new one is used.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The keys of tickets, by the seconds that each encrypts for.
+pub(super) struct TicketKeys {
+    vault: Arc<Vault>,
+    rings: TicketRings,
+    teller: Arc<Teller>,
+    known: Mutex<HashMap<u32, KeyRing>>,
+}
+
+impl TicketKeys {
+    pub(super) fn new(vault: Arc<Vault>, rings: TicketRings, teller: Arc<Teller>) -> Self {
+        Self { vault, rings, teller, known: Mutex::default() }
+    }
+
+    /// Shares on one connection, as long as it is there.
+    pub(super) async fn share(&self, line: &Line) {
+        while line.is_open() {
+            for (period, ring) in self.rings.all() {
+                if let Err(fault) = self.turn(line, period, &ring).await {
+                    let text = format!("cluster: ticket keys are not shared: {fault}");
+                    self.teller.tell(Topic::Fault, LogLevel::Error, &text);
+                }
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    fn with_ring<T>(&self, period: u32, what: impl FnOnce(&mut KeyRing) -> T) -> T {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        what(known.entry(period).or_insert_with(|| KeyRing::new(period.into())))
+    }
+
+    /// Looks for the keys of now, and offers those that are missing.
+    async fn turn(
+        &self,
+        line: &Line,
+        period: u32,
+        ring: &CommonTickets,
+    ) -> Result<(), ValkeyFault> {
+        let seconds = || bolide_io::process::now().unix_millis / 1000;
+        for (number, is_made) in self.with_ring(period, |known| known.wanted(seconds())) {
+            let name = format!("tickets:{period}:{number}");
+            match line.secret(&name).await? {
+                Some(record) => self.hear(period, number, &name, &record),
+                None if is_made => {
+                    let offered = self.with_ring(period, |known| {
+                        let secret = known.offer(number, fresh_secret)?;
+                        Ok::<_, String>((self.vault.seal(&name, &secret[..]), known.keep_ms()))
+                    });
+                    if let Ok((Some(record), keep_ms)) = offered {
+                        line.keep_first(&name, &record, keep_ms).await?;
+                    }
+                }
+                None => {}
+            }
+        }
+        let now = bolide_io::process::now();
+        let keys = self.with_ring(period, |known| {
+            known.keys(now.unix_millis / 1000, now.mono.as_nanos() / 1_000_000)
+        });
+        if keys.iter().any(|key| key.makes.is_some()) {
+            let text = "cluster: the keys of TLS tickets are those of all servers";
+            self.teller.once(text);
+        }
+        ring.replace(keys.iter().filter_map(common).collect());
+        Ok(())
+    }
+
+    fn hear(&self, period: u32, number: u64, name: &str, record: &[u8]) {
+        let opened = self.vault.open(name, record).map_err(|fault| fault.text());
+        let secret = opened.and_then(|plain| match <[u8; 32]>::try_from(&plain[..]) {
+            Ok(secret) => Ok(VaultSecret::new(secret)),
+            Err(_) => Err("it has no key"),
+        });
+        match secret {
+            Ok(secret) => {
+                let now_ms = bolide_io::process::now().mono.as_nanos() / 1_000_000;
+                self.with_ring(period, |known| known.hear(number, secret, now_ms));
+            }
+            Err(why) => {
+                let text = format!("cluster: the record \"{name}\" in Valkey is not used: {why}");
+                self.teller.tell(Topic::Record, LogLevel::Error, &text);
+            }
+        }
+    }
+}
+
+fn common(key: &TimedKey) -> Option<CommonTicketKey> {
+    CommonTicketKey::new(&key.secret, key.makes, key.until)
+}

@@ -1,0 +1,89 @@
+//! What the second thread shares, with what its files say.
+
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use bolide_cluster::{Vault, VaultSecret, read_vault_key};
+use bolide_conf::SourcePlace;
+use bolide_conf::model::{ClusterConf, Config, Http};
+use bolide_valkey::ValkeySettings;
+use zeroize::Zeroizing;
+
+use crate::cluster::setup::ClusterSetup;
+
+/// LIMIT: bytes of a key file.
+const KEY_FILE_MAX: u64 = 4096;
+/// The rights of others than the owner of a file.
+const OTHERS: u32 = 0o077;
+
+/// What the thread needs; two that are equal need no other thread.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ExchangeSetup {
+    pub(super) settings: ValkeySettings,
+    pub(super) node: String,
+    pub(super) vault: Option<Arc<Vault>>,
+    pub(super) shares_limits: bool,
+}
+
+impl ExchangeSetup {
+    /// `None` if nothing is shared by this thread.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or others may read it.
+    pub(super) fn read(http: &Http) -> Result<Option<Self>, String> {
+        let Some(conf) = &http.cluster else { return Ok(None) };
+        let vault = vault(conf)?.map(Arc::new);
+        let shares_limits = http.limit_zones.iter().any(|zone| zone.shared);
+        if vault.is_none() && !shares_limits {
+            return Ok(None);
+        }
+        let ClusterSetup { settings, node, .. } = ClusterSetup::read(conf)?;
+        Ok(Some(Self { settings, node, vault, shares_limits }))
+    }
+}
+
+/// A secret for one purpose that the servers of a cluster with a `secrets_key` have in common.
+///
+/// # Errors
+///
+/// A file cannot be read, or others may read it.
+pub(crate) fn common_secret(config: &Config, purpose: &[u8]) -> Result<Option<[u8; 32]>, String> {
+    let conf = config.http.as_ref().and_then(|http| http.cluster.as_ref());
+    let vault = conf.map(vault).transpose()?.flatten();
+    Ok(vault.map(|vault| *vault.derived(purpose)))
+}
+
+fn vault(conf: &ClusterConf) -> Result<Option<Vault>, String> {
+    let keys = conf.secrets_keys.iter().map(|(path, place)| key(path, place));
+    Ok(Vault::new(conf.namespace.as_bytes(), keys.collect::<Result<Vec<_>, _>>()?))
+}
+
+fn key(path: &Path, place: &SourcePlace) -> Result<VaultSecret, String> {
+    let shown = path.display();
+    let failed = |error: std::io::Error| {
+        let why = crate::sockets::describe(&error);
+        format!("open() \"{shown}\" failed ({why}) in {place}")
+    };
+    // One descriptor for both: what is read is what was looked at.
+    let file = OpenOptions::new().read(true).open(path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.mode();
+    if mode & OTHERS != 0 {
+        let mode = mode & 0o777;
+        return Err(format!(
+            "\"secrets_key\" \"{shown}\" is open to others than its owner (mode {mode:04o}): make \
+             it 0600 in {place}"
+        ));
+    }
+    let mut text = Zeroizing::new(Vec::new());
+    file.take(KEY_FILE_MAX).read_to_end(&mut text).map_err(failed)?;
+    read_vault_key(&text).ok_or_else(|| {
+        format!(
+            "\"secrets_key\" \"{shown}\" has no key: its first line is to have 64 hexadecimal \
+             digits in {place}"
+        )
+    })
+}

@@ -1,0 +1,257 @@
+//! Limits that nodes share by a real Valkey: together they let pass about what one of them would.
+//!
+//! Nothing here rests on how long a report takes: a node has heard all that another one counted
+//! before a key of its own, once it refuses that key.
+
+use std::time::Instant;
+
+use bolide_testkit::server::{Home, TYPES, prelude};
+use bolide_testkit::{TestApp, TestServer, Valkey, wait_until};
+
+use super::secrets::write_key;
+use crate::BOLIDE;
+
+/// Requests that one node lets pass at once: the first one, and the burst.
+const AT_ONCE: usize = 20;
+
+/// A node that counts by the argument `a`, and requests in work by `c`; by `p` to find out what it
+/// has heard.
+fn node(valkey: &Valkey, name: &str, more: &str, app: &TestApp) -> TestServer {
+    let (prelude, port, address) = (prelude(2), valkey.port(), app.address());
+    let conf = format!(
+        "{prelude}http {{ {TYPES} cluster valkey://127.0.0.1:{port} {{ node {name}; {more} }}
+         limit_req_zone $arg_a zone=a:1m rate=1r/m shared;
+         limit_req_zone $arg_p zone=p:1m rate=1r/m shared;
+         limit_req_zone $arg_a zone=own:1m rate=1r/m;
+         limit_conn_zone $arg_c zone=c:1m shared;
+         server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www;
+         location /own/ {{ alias @DIR@/www/; limit_req zone=own burst=19 nodelay; }}
+         location /a/ {{ alias @DIR@/www/; limit_req zone=a burst=19 nodelay; }}
+         location /p/ {{ alias @DIR@/www/; limit_req zone=p; }}
+         location /c/ {{ limit_conn c 3; fastcgi_param REQUEST_URI $document_uri;
+             fastcgi_pass {address}; }} }} }}\n"
+    );
+    TestServer::start(Home::new(BOLIDE), &conf)
+}
+
+struct Pair {
+    valkey: Valkey,
+    nodes: [TestServer; 2],
+    app: TestApp,
+    marks: usize,
+}
+
+impl Pair {
+    fn start(more: &str) -> Self {
+        let (valkey, app) = (Valkey::default(), TestApp::start());
+        let nodes = ["one", "two"].map(|name| node(&valkey, name, more, &app));
+        let pair = Self { valkey, nodes, app, marks: 0 };
+        pair.nodes.iter().for_each(|node| pair.wait_shared(node));
+        pair
+    }
+
+    fn wait_shared(&self, node: &TestServer) {
+        wait_until("limits to be shared", || {
+            node.error_log().contains("limits are counted with all servers")
+        });
+    }
+
+    fn status(&self, node: usize, path: &str) -> u16 {
+        self.nodes[node].get(path).status
+    }
+
+    /// How many of so many requests at once a node lets pass.
+    fn passed(&self, node: usize, path: &str, count: usize) -> usize {
+        let mut client = self.nodes[node].connect();
+        (0..count).filter(|_| client.get(path, "").status == 200).count()
+    }
+
+    /// Waits until a node has heard all that the other one has counted so far.
+    fn wait_heard(&mut self, from: usize, to: usize) {
+        // A key that the other node has not heard of passes here as well, so the next one is used.
+        let what = format!("node {to} to hear what node {from} has counted");
+        wait_until(&what, || {
+            self.marks += 1;
+            let path = format!("/p/hello.txt?p=mark-{}", self.marks);
+            assert_eq!(self.status(from, &path), 200);
+            bolide_testkit::pause(300);
+            self.status(to, &path) == 503
+        });
+    }
+}
+
+/// What the rate of one a minute lets pass meanwhile, as long as a slow machine may take.
+fn meanwhile(start: Instant) -> usize {
+    1 + start.elapsed().as_secs() as usize / 60
+}
+
+#[test]
+fn two_nodes_let_pass_what_one_would() {
+    let mut pair = Pair::start("");
+    let start = Instant::now();
+    assert_eq!(pair.passed(0, "/a/hello.txt?a=1", 30), AT_ONCE);
+    pair.wait_heard(0, 1);
+    let second = pair.passed(1, "/a/hello.txt?a=1", 30);
+    assert!(second <= meanwhile(start), "{second} more: {}", pair.nodes[1].error_log());
+    assert_eq!(pair.passed(1, "/a/hello.txt?a=2", 30), AT_ONCE, "another key is another one");
+    // The same without "shared": each lets pass as much.
+    for node in [0, 1] {
+        assert_eq!(pair.passed(node, "/own/hello.txt?a=1", 30), AT_ONCE);
+    }
+    // As a balancer would: five here, five there, each hearing of what the other one let pass.
+    let (start, mut all) = (Instant::now(), 0);
+    for round in 0..12 {
+        let (at, other) = (round % 2, 1 - round % 2);
+        all += pair.passed(at, "/a/hello.txt?a=3", 5);
+        pair.wait_heard(at, other);
+    }
+    assert!((AT_ONCE..=AT_ONCE + meanwhile(start)).contains(&all), "{all} of 60");
+}
+
+/// The budget of error: nodes that hear nothing of each other let pass as much as each does alone,
+/// and not more; and what they let pass is paid off once they hear of it.
+#[test]
+fn what_passes_before_nodes_hear_of_each_other_is_paid_off() {
+    let mut pair = Pair::start("");
+    let start = Instant::now();
+    let at_once: Vec<usize> = std::thread::scope(|scope| {
+        let pair = &pair;
+        let ask = |node| scope.spawn(move || pair.passed(node, "/a/hello.txt?a=1", 40));
+        [ask(0), ask(1)].map(|asked| asked.join().unwrap()).into()
+    });
+    let all: usize = at_once.iter().sum();
+    assert!(at_once.iter().all(|passed| *passed <= AT_ONCE + meanwhile(start)), "{at_once:?}");
+    assert!((AT_ONCE..=2 * AT_ONCE + 2 * meanwhile(start)).contains(&all), "{at_once:?}");
+    pair.wait_heard(0, 1);
+    pair.wait_heard(1, 0);
+    for node in [0, 1] {
+        let more = pair.passed(node, "/a/hello.txt?a=1", 10);
+        assert!(more <= meanwhile(start), "node {node}: {more}");
+    }
+}
+
+#[test]
+fn nodes_without_valkey_limit_as_each_does_alone() {
+    let mut pair = Pair::start("");
+    assert_eq!(pair.passed(0, "/a/hello.txt?a=1", 30), AT_ONCE);
+    pair.wait_heard(0, 1);
+    pair.valkey.kill();
+    for node in [0, 1] {
+        assert_eq!(pair.passed(node, "/a/hello.txt?a=2", 30), AT_ONCE, "alone, and no more");
+    }
+    assert!(pair.passed(1, "/a/hello.txt?a=1", 30) < AT_ONCE, "what it heard it still knows");
+    pair.valkey.start_again();
+    // What was counted meanwhile is not told later.
+    let told = "limits are not shared";
+    let lone = "nothing but what is known here is used";
+    wait_until("a node to notice", || {
+        let log = pair.nodes[0].error_log();
+        log.contains(told) || log.contains(lone)
+    });
+    pair.wait_heard(0, 1);
+    assert_eq!(pair.passed(0, "/a/hello.txt?a=4", 30), AT_ONCE);
+    pair.wait_heard(0, 1);
+    assert!(pair.passed(1, "/a/hello.txt?a=4", 30) < AT_ONCE, "they share again");
+}
+
+#[test]
+fn requests_in_work_count_on_all_nodes() {
+    let mut pair = Pair::start("");
+    pair.app.say("/c/slow", "");
+    pair.app.hold("/c/slow");
+    let mut held: Vec<_> = (0..2).map(|_| pair.nodes[0].connect()).collect();
+    for client in &mut held {
+        client.send("GET /c/slow?c=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    let refused = |pair: &Pair| pair.status(1, "/c/quick?c=1") == 503;
+    let mut last = pair.nodes[1].connect();
+    last.send("GET /c/slow?c=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    wait_until("three to be in work", || pair.app.count("/c/slow") == 3);
+    wait_until("three in all to be as many as there may be", || refused(&pair));
+    assert_ne!(pair.status(1, "/c/quick?c=2"), 503, "another key is another one");
+    pair.nodes[0].signal("KILL");
+    pair.nodes[0].wait_exit();
+    wait_until("what was in work on a node that died to be forgotten", || !refused(&pair));
+    drop(last);
+}
+
+/// Whatever is in the stream, nodes let pass what each does alone, and go on.
+#[test]
+fn reports_that_are_none_are_not_heard() {
+    let mut pair = Pair::start("");
+    for report in
+        ["x", "", "bolideL1", "bolideL1\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}\u{8}", "bolideL9"]
+    {
+        let add = ["xadd", "bolide:{bolide}:limits", "*", "counts", report];
+        let _id = pair.valkey.cli(&add).succeeded();
+    }
+    let _id = pair.valkey.cli(&["xadd", "bolide:{bolide}:limits", "*", "other", "x"]).succeeded();
+    let copy = "local all = redis.call('XREVRANGE', KEYS[1], '+', '-') \
+                for _, it in ipairs(all) do if #it[2][2] > 40 then \
+                redis.call('XADD', KEYS[1], '*', 'counts', string.sub(it[2][2], 1, -2)) end end";
+    pair.wait_heard(0, 1);
+    let _cut = pair.valkey.cli(&["eval", copy, "1", "bolide:{bolide}:limits"]).succeeded();
+    for node in 0..2 {
+        wait_until("a line in the log", || {
+            pair.nodes[node].error_log().contains("a report of limits in Valkey is not used")
+        });
+    }
+    assert_eq!(pair.passed(0, "/a/hello.txt?a=1", 30), AT_ONCE);
+    pair.wait_heard(0, 1);
+    assert!(pair.passed(1, "/a/hello.txt?a=1", 30) < AT_ONCE);
+    let log = pair.nodes[1].error_log();
+    assert_eq!(log.matches("a report of limits").count(), 1, "one line a minute: {log}");
+    // Another kind of value in the place of the stream.
+    let _gone = pair.valkey.cli(&["del", "bolide:{bolide}:limits"]).succeeded();
+    let _other = pair.valkey.cli(&["set", "bolide:{bolide}:limits", "x"]).succeeded();
+    wait_until("a line in the log", || pair.nodes[0].error_log().contains("limits are not shared"));
+    for node in [0, 1] {
+        assert_eq!(pair.passed(node, "/a/hello.txt?a=9", 30), AT_ONCE);
+    }
+    let _gone = pair.valkey.cli(&["del", "bolide:{bolide}:limits"]).succeeded();
+    pair.wait_heard(0, 1);
+}
+
+#[test]
+fn reports_are_sealed_where_there_is_a_key() {
+    let keys = Home::new(BOLIDE);
+    let key = write_key(keys.dir(), "key", 'a');
+    let mut pair = Pair::start(&format!("secrets_key {key};"));
+    assert_eq!(pair.passed(0, "/a/hello.txt?a=visitor", 30), AT_ONCE);
+    pair.wait_heard(0, 1);
+    assert!(pair.passed(1, "/a/hello.txt?a=visitor", 30) < AT_ONCE);
+    let listed = pair.valkey.cli(&["xrange", "bolide:{bolide}:limits", "-", "+"]).text();
+    assert!(listed.contains("bolideK1") && !listed.contains("visitor"), "{listed}");
+    // A node without the key neither says nor hears anything.
+    let other = node(&pair.valkey, "three", "", &pair.app);
+    pair.wait_shared(&other);
+    assert_eq!(other.get("/a/hello.txt?a=visitor").status, 200);
+    wait_until("a line in the log", || {
+        pair.nodes[0].error_log().contains("a report of limits in Valkey is not used")
+    });
+}
+
+#[test]
+fn a_zone_is_shared_only_with_a_cluster() {
+    let home = Home::new(BOLIDE);
+    let told = |http: &str| {
+        let conf = format!("events {{}} http {{\n{http}\n server {{ listen 127.0.0.1:1; }} }}");
+        let path = home.write("l.conf", &conf);
+        home.run(&["-t", "-c", path.to_str().unwrap()]).stderr
+    };
+    let alone = "is \"shared\", but there is no \"cluster\" block in ";
+    for zone in [
+        "limit_req_zone $arg_a zone=a:1m rate=1r/m shared;",
+        "limit_conn_zone $arg_a zone=a:1m shared;",
+    ] {
+        let text = told(zone);
+        assert!(
+            text.contains(&format!("zone \"a\" {alone}")) && text.contains("l.conf:2"),
+            "{text}"
+        );
+        let text = told(&format!("{zone} cluster unix:/none {{ }}"));
+        assert!(!text.contains("emerg"), "{text}");
+    }
+    let text = told("limit_conn_zone $arg_a zone=a:1m common; cluster unix:/none { }");
+    assert!(text.contains("invalid parameter \"common\""), "{text}");
+}

@@ -1,0 +1,254 @@
+//! Secrets that nodes share by a real Valkey, which sees none of them: a TLS session of one node is
+//! resumed by the others.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use bolide_testkit::server::{Home, prelude};
+use bolide_testkit::{TestServer, Valkey, wait_until};
+
+use crate::BOLIDE;
+use crate::tls_keys::{VERSIONS, ask};
+
+const SHARED: &str = "the keys of TLS tickets are those of all servers";
+/// Of the ring of a `ssl_session_timeout` that is no longer than this.
+const PERIOD: u64 = 6 * 60 * 60;
+
+/// Writes a key that only its owner may read.
+pub(super) fn write_key(dir: &Path, name: &str, digit: char) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, format!("{}\n", digit.to_string().repeat(64))).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+/// A node with the certificate of `cert`, so that a client cannot tell it from the others.
+fn start(cert: &Path, valkey: &Valkey, keys: &str) -> TestServer {
+    let (prelude, dir, port) = (prelude(2), cert.display(), valkey.port());
+    let conf = format!(
+        "{prelude}http {{ cluster valkey://127.0.0.1:{port} {{ node one; {keys} }}
+         ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/cert.key;
+         server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; server_name localhost;
+         location / {{ return 200 \"reused $ssl_session_reused\\n\"; }} }} }}"
+    );
+    TestServer::start(Home::new(BOLIDE), &conf)
+}
+
+/// One that uses the keys of all.
+fn joined(cert: &Path, valkey: &Valkey, keys: &str) -> TestServer {
+    let server = start(cert, valkey, keys);
+    wait_shared(&server);
+    server
+}
+
+fn wait_shared(server: &TestServer) {
+    wait_shared_by(server, 1);
+}
+
+/// Waits until so many processes of a server have used the keys of all.
+fn wait_shared_by(server: &TestServer, processes: usize) {
+    wait_until("the keys to be shared", || server.error_log().matches(SHARED).count() == processes);
+}
+
+/// The words for a client to keep a session, and to come with it.
+fn session(dir: &Path, name: &str) -> (String, String) {
+    let kept = dir.join(name);
+    (format!("-sess_out {}", kept.display()), format!("-sess_in {}", kept.display()))
+}
+
+fn secrets(valkey: &Valkey) -> Vec<String> {
+    let listed = valkey.cli(&["--scan", "--pattern", "bolide:{bolide}:secret:*"]).text();
+    listed.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_session_of_one_node_is_resumed_by_another() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let dir = home.dir();
+    let key = format!("secrets_key {};", write_key(dir, "key", 'a'));
+    let (one, mut two) = (joined(dir, &valkey, &key), joined(dir, &valkey, &key));
+    let other = format!("secrets_key {};", write_key(dir, "other", 'b'));
+    let (stranger, alone) = (start(dir, &valkey, &other), start(dir, &valkey, ""));
+    wait_until("the stranger to say why it goes on alone", || {
+        stranger.error_log().contains("is not used: it is sealed with a key that this server has")
+    });
+    for (lives, version) in VERSIONS.into_iter().enumerate() {
+        let (save, load) = session(dir, version);
+        assert_eq!(ask(&one, version, &save), ".");
+        assert_eq!(ask(&two, version, &load), "r", "{version}: the other node knows it");
+        for outsider in [&stranger, &alone] {
+            assert_eq!(ask(outsider, version, &load), ".", "{version}: no key, no session");
+        }
+        assert_eq!(ask(&stranger, version, &save), ".");
+        assert_eq!(ask(&stranger, version, &load), "r", "{version}: its own it resumes");
+        assert_eq!(ask(&one, version, &load), ".", "{version}: not those of strangers");
+        assert_eq!(ask(&two, version, &save), ".");
+        two.restart("TERM");
+        wait_shared_by(&two, lives + 2);
+        assert_eq!(ask(&two, version, &load), "r", "{version}: the keys are taken over again");
+    }
+    let keys = secrets(&valkey);
+    // The key of this span of time and the next, of which the first node has made both.
+    assert!(keys.len() == 2 || keys.len() == 3, "{keys:?}");
+    let (log, digits) = (stranger.error_log(), "b".repeat(16));
+    assert_eq!(log.matches("is not used").count(), 1, "one line a minute: {log}");
+    assert!(!log.contains(&digits), "{log}");
+}
+
+#[test]
+fn nodes_without_valkey_go_on_with_what_they_know() {
+    let (home, mut valkey) = (Home::new(BOLIDE), Valkey::default());
+    let dir = home.dir();
+    let key = format!("secrets_key {};", write_key(dir, "key", 'a'));
+    let (one, mut two) = (joined(dir, &valkey, &key), joined(dir, &valkey, &key));
+    valkey.kill();
+    let told = "nothing but what is known here is used of what servers share";
+    wait_until("a node to notice", || one.error_log().contains(told));
+    let (save, load) = session(dir, "kept");
+    for version in VERSIONS {
+        assert_eq!(ask(&one, version, &save), ".");
+        assert_eq!(ask(&two, version, &load), "r", "{version}: both know the keys of now");
+    }
+    two.restart("TERM");
+    assert_eq!(ask(&two, "tls1_3", &load), ".", "a new process knows none");
+    assert_eq!(ask(&two, "tls1_3", &save), ".");
+    assert_eq!(ask(&two, "tls1_3", &load), "r", "and has its own");
+    valkey.start_again();
+    wait_until("the keys to be taken over", || {
+        let _full = ask(&one, "tls1_3", &save);
+        ask(&two, "tls1_3", &load) == "r"
+    });
+}
+
+#[test]
+fn a_valkey_that_hangs_delays_no_handshake() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let key = format!("secrets_key {};", write_key(home.dir(), "key", 'a'));
+    let one = joined(home.dir(), &valkey, &key);
+    valkey.signal("STOP");
+    let two = start(home.dir(), &valkey, &key);
+    let (save, load) = session(home.dir(), "kept");
+    for server in [&one, &two] {
+        assert_eq!(ask(server, "tls1_3", &save), ".");
+        assert_eq!(ask(server, "tls1_3", &load), "r");
+    }
+    valkey.signal("CONT");
+    wait_shared(&two);
+}
+
+/// Whatever is in the place of a key that is of another place, another kind, cut or changed is not
+/// used, and the node goes on with its own.
+#[test]
+fn what_is_not_the_key_of_its_place_is_not_used() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let dir = home.dir();
+    let key = format!("secrets_key {};", write_key(dir, "key", 'a'));
+    let one = joined(dir, &valkey, &key);
+    let (save, load) = session(dir, "kept");
+    assert_eq!(ask(&one, "tls1_3", &save), ".");
+    let now = unix_seconds() / PERIOD;
+    let name = |number: u64| format!("bolide:{{bolide}}:secret:tickets:{PERIOD}:{number}");
+    let swap = format!(
+        "local a, b = redis.call('GET', '{0}'), redis.call('GET', '{1}') \
+         redis.call('SET', '{0}', b) redis.call('SET', '{1}', a)",
+        name(now),
+        name(now + 1)
+    );
+    let change = |code: &str| {
+        format!(
+            "for _, key in ipairs({{'{}', '{}'}}) do local it = redis.call('GET', key) {code} end",
+            name(now),
+            name(now + 1)
+        )
+    };
+    let spoil: [(&str, String, &str); 5] = [
+        ("swapped", swap, "from another place"),
+        ("cut", change("redis.call('SET', key, string.sub(it, 1, -2))"), "it is damaged"),
+        (
+            "another version",
+            change("redis.call('SET', key, 'bolideK2' .. string.sub(it, 9))"),
+            "no record of this version",
+        ),
+        ("empty", change("redis.call('SET', key, '')"), "no record of this version"),
+        (
+            "another kind",
+            change("redis.call('DEL', key) redis.call('LPUSH', key, it)"),
+            "ticket keys are not shared",
+        ),
+    ];
+    let names = [name(now), name(now + 1)];
+    let good: Vec<_> = names.iter().map(|name| valkey.cli(&["dump", name]).text()).collect();
+    assert!(good.iter().all(|dump| dump.len() > 32));
+    for (what, script, told) in &spoil {
+        let _kept = valkey.cli(&["eval", &keep(&names), "0"]).succeeded();
+        let _done = valkey.cli(&["eval", script, "0"]).succeeded();
+        let two = start(dir, &valkey, &key);
+        wait_until(&format!("{what}: a line in the log"), || two.error_log().contains(told));
+        let (own_save, own_load) = session(dir, "own");
+        assert_eq!(ask(&two, "tls1_3", &load), ".", "{what}");
+        assert_eq!(ask(&two, "tls1_3", &own_save), ".", "{what}");
+        assert_eq!(ask(&two, "tls1_3", &own_load), "r", "{what}: it has its own keys");
+        assert_eq!(ask(&one, "tls1_3", &own_load), ".", "{what}");
+        assert!(!two.error_log().contains(SHARED), "{what}: {}", two.error_log());
+        let _back = valkey.cli(&["eval", &put_back(&names), "0"]).succeeded();
+    }
+    // The node that has the keys keeps them, whatever is there.
+    assert_eq!(ask(&one, "tls1_3", &load), "r", "{}", one.error_log());
+}
+
+/// Copies records aside.
+fn keep(names: &[String]) -> String {
+    let copy = |name: &String| {
+        format!("redis.call('SET', 'kept{{bolide}}' .. '{name}', redis.call('GET', '{name}'))")
+    };
+    names.iter().map(copy).collect::<Vec<_>>().join(" ")
+}
+
+fn put_back(names: &[String]) -> String {
+    let copy = |name: &String| {
+        format!(
+            "redis.call('DEL', '{name}') \
+             redis.call('SET', '{name}', redis.call('GET', 'kept{{bolide}}' .. '{name}'))"
+        )
+    };
+    names.iter().map(copy).collect::<Vec<_>>().join(" ")
+}
+
+fn unix_seconds() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap().as_secs()
+}
+
+#[test]
+fn a_key_file_that_others_may_read_is_refused_with_its_line() {
+    let home = Home::new(BOLIDE);
+    let dir = home.dir();
+    let open = write_key(dir, "open", 'a');
+    let _short = write_key(dir, "good", 'a');
+    std::fs::write(dir.join("short"), "abc\n").unwrap();
+    std::fs::set_permissions(dir.join("short"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let told = |name: &str| {
+        let conf = format!(
+            "events {{}} http {{ cluster valkey://127.0.0.1:1 {{\nnode one;\n\
+             secrets_key {}; }} server {{ listen 127.0.0.1:@HTTP@; }} }}",
+            dir.join(name).display()
+        );
+        let path = home.write("k.conf", &conf);
+        let run = home.run(&["-t", "-c", path.to_str().unwrap()]);
+        (run.code, run.stderr)
+    };
+    for (mode, shown) in [(0o644, "0644"), (0o640, "0640"), (0o604, "0604"), (0o620, "0620")] {
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
+        let (code, text) = told("open");
+        let wanted = format!("open\" is open to others than its owner (mode {shown})");
+        assert!(code != 0 && text.contains(&wanted) && text.contains("k.conf:3"), "{text}");
+    }
+    for (name, wanted) in [
+        ("short", "short\" has no key: its first line is to have 64 hexadecimal digits in "),
+        ("none", "none\" failed (2: No such file or directory) in "),
+    ] {
+        let (code, text) = told(name);
+        assert!(code != 0 && text.contains(wanted) && text.contains("k.conf:3"), "{text}");
+    }
+    assert_eq!(told("good").0, 0, "{}", told("good").1);
+}
