@@ -228,6 +228,7 @@ impl Answer {
         asked.head_at = ctx.now.mono;
         asked.is_running = true;
         asked.is_answering = false;
+        asked.is_whole = location.caching.is_some() && cache.is_whole;
         asked.early_size = 0;
         asked.scheme = match pass.conf.protocol {
             Protocol::FastCgi => "fastcgi",
