@@ -173,8 +173,7 @@ instructions() {
         return 1
     fi
     server=
-    # The first thread starts the others. It also gathers the cryptographic library's first entropy,
-    # by measuring how unsteadily the machine runs: 417 million instructions, give or take 300,000.
+    # The first thread reads the configuration and starts the others; it serves nobody.
     rm -f "$out-01"
     count=$(awk 'FNR == 1 { sum += most; most = 0 }
         /^(summary|totals):/ { if ($2 > most) most = $2 }

@@ -141,6 +141,8 @@ fn under_requests<T>(host: &Host, body: impl FnOnce() -> T) -> (T, Got) {
                             Ok(name) => *got.by.entry(name).or_default() += 1,
                             Err(why) => got.failed.push(why),
                         }
+                        // There are always some under way, and others' tests have the machine, too.
+                        std::thread::sleep(std::time::Duration::from_millis(2));
                     }
                     got
                 })

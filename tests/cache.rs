@@ -287,7 +287,7 @@ fn an_application_learns_of_the_cache_from_the_server_alone() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let told = ask(&server, "/env.php", "X-LSCACHE: 1\r\nESI-Referer: /\r\nX-Other: 1\r\n").text();
-    assert!(told.contains("\"X-LSCACHE\":\"on,crawler,esi\""), "{told}");
+    assert!(told.contains("\"X-LSCACHE\":\"on,crawler,esi,combine\""), "{told}");
     assert!(!told.contains("HTTP_X_LSCACHE") && !told.contains("ESI_REFERER"), "{told}");
     assert!(told.contains("HTTP_X_OTHER"));
 }

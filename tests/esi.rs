@@ -1,6 +1,8 @@
 //! ESI pages in all HTTP versions: the subrequests, the response to the client, and failing
 //! fragments.
 
+mod combined;
+
 use std::thread;
 
 use bolide_testkit::app::AppSaid;
@@ -178,7 +180,7 @@ fn the_application_learns_whose_fragment_it_is_from_the_server_alone() {
         for gone in ["Range", "If-None-Match", "Accept-Encoding", "ESI-Referer"] {
             assert_eq!(asked.field(gone), None, "{uri} {gone}");
         }
-        assert_eq!(asked.param("X-LSCACHE"), Some("on,crawler,esi"));
+        assert_eq!(asked.param("X-LSCACHE"), Some("on,crawler,esi,combine"));
         assert_eq!(asked.param("REMOTE_ADDR"), page.param("REMOTE_ADDR"));
         assert_eq!(asked.param("CONTENT_LENGTH").unwrap_or_default(), "");
     }

@@ -10,13 +10,14 @@ use bolide_testkit::{Proto, Response, TestPhp, TestServer, wait_until};
 
 use crate::{http, report, site};
 
-const ON: &str = "apache_htaccess on; index index.html index.php;";
+pub(crate) const ON: &str = "apache_htaccess on; index index.html index.php;";
 
 /// The `fastcgi_param` lines that Bolide ships.
-const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
+pub(crate) const PARAMS: &str =
+    concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
 
 /// A site with these files.
-fn tree(directives: &str, files: &[(&str, &str)]) -> TestServer {
+pub(crate) fn tree(directives: &str, files: &[(&str, &str)]) -> TestServer {
     let server = site(directives);
     put_all(&server, files);
     server
@@ -28,7 +29,7 @@ fn put_all(server: &TestServer, files: &[(&str, &str)]) {
     }
 }
 
-fn put(path: PathBuf, text: &str) {
+pub(crate) fn put(path: PathBuf, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     // As editors do: no request sees half of it.
     let fresh = path.with_extension("fresh");

@@ -298,7 +298,7 @@ fn the_rest_of_the_block_has_its_effect() {
     // Variables for the cache are no variables for the application.
     assert_eq!(shop.told("/mine", "Cache_Control"), "");
     assert_eq!(shop.told("/mine", "REDIRECT_Cache_Control"), "");
-    assert_eq!(shop.told("/mine", "X-LSCACHE"), "on,crawler,esi");
+    assert_eq!(shop.told("/mine", "X-LSCACHE"), "on,crawler,esi,combine");
 }
 
 #[test]

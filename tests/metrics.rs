@@ -165,7 +165,8 @@ fn states_of_connections_and_handshakes_are_told() {
         let all = told(&server);
         let good = "bolide_tls_handshakes_total{transport=\"tcp\",version=\"TLSv1.3\",\
                     resumed=\"no\"}";
-        let failed = "bolide_tls_handshake_failures_total{transport=\"tcp\"}";
+        let failed = "bolide_tls_handshake_failures_total{transport=\"tcp\",\
+                      cause=\"abandoned\"}";
         (value(&all, good), value(&all, failed)) == (1.0, 1.0)
     });
 }

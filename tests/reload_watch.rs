@@ -203,3 +203,48 @@ fn broken_handshakes_count_and_certificates_come_back_as_they_were() {
     let fresh = run("openssl", ["x509", "-in", cert.to_str().unwrap(), "-noout", "-subject"]);
     assert!(fresh.succeeded().text().contains("other.test"));
 }
+
+#[test]
+fn garbage_and_clients_that_leave_take_nothing_back() {
+    let server = TestServer::conf(BOLIDE, &conf("3s", &answers(200, "first")));
+    let home = server.home().dir();
+    let kept = home.join("cert.pem");
+    let _made = certs::make(home, "other", certs::CertKey::Ecdsa, &["other.test"]);
+    let other = home.join("other.pem");
+    for _ in 0..12 {
+        let good = server.curl(Proto::H1).trusting(&kept).attempt(&server.url(Proto::H1, "/n"));
+        assert_eq!(good.text(), "first");
+    }
+    server.rewrite(&conf("3s", &answers(200, "second")));
+    let _told = ask(&server, &["reload"]).succeeded();
+    // A record of a handshake with nonsense, and the beginning of one.
+    let (nonsense, half) = (b"\x16\x03\x01\x00\x04abcd", b"\x16\x03\x01\x00\x10ab");
+    for sent in [&nonsense[..], half].iter().cycle().take(60) {
+        let mut client = bolide_testkit::H1TestClient::connect(server.https());
+        client.send(sent);
+        drop(client);
+    }
+    wait_until("the end of the watch", || {
+        server.error_log().contains("configuration 2 stays in force")
+    });
+    let failures = |transport: &str, cause: &str| {
+        let name = "bolide_tls_handshake_failures_total";
+        let line = format!("{name}{{transport=\"{transport}\",cause=\"{cause}\"}} ");
+        let all = ask(&server, &["metrics"]).succeeded().text();
+        let of_it = all.lines().find_map(|row| row.strip_prefix(&line)).map(str::to_owned);
+        of_it.and_then(|count| count.parse::<u64>().ok()).unwrap_or_default()
+    };
+    wait_until("sixty to be counted", || failures("tcp", "abandoned") == 60);
+    assert_eq!(failures("tcp", "refused"), 0);
+    // This client does not know the authority, and says so by an alert; curl leaves without one.
+    let at = server.https().to_string();
+    let words = ["s_client", "-verify_return_error", "-CAfile", other.to_str().unwrap()];
+    let refusing = run("openssl", words.into_iter().chain(["-connect", &at]));
+    assert_eq!(refusing.code, 1, "{refusing}");
+    wait_until("the refusal to be counted", || failures("tcp", "refused") == 1);
+    let leaving = server.curl(Proto::H3).trusting(&other);
+    assert_eq!(leaving.attempt(&server.url(Proto::H3, "/n")).exit, 60);
+    wait_until("the other to be counted", || failures("quic", "abandoned") == 1);
+    assert_eq!(failures("quic", "refused"), 0);
+    assert_eq!(server.get("/n").text(), "second");
+}

@@ -364,3 +364,15 @@ fn names_of_clients_are_ordered_where_each_is_asked_about() {
         assert_eq!(fault(inside), text, "{inside}");
     }
 }
+
+#[test]
+fn the_url_that_is_asked_about_names_has_a_host_and_a_port_that_exist() {
+    for url in ["http://:1/", "http://a:0/", "https://a:99999", "http://a:x/", "http://u@a/"] {
+        let inside = format!("acme_issuer b {{ uri https://b; on_demand_ask {url}; }}");
+        assert_eq!(fault(&inside), format!("invalid URL \"{url}\" in \"on_demand_ask\""));
+    }
+    for url in ["http://[::1]:9/a?b=c:d", "https://a", "http://[::1]", "http://a:65535?b"] {
+        let inside = format!("acme_issuer b {{ uri https://b; on_demand_ask {url}; }}");
+        assert_eq!(http(&inside).acme.issuers.len(), 1, "{url}");
+    }
+}

@@ -5,9 +5,11 @@
 
 mod allowed;
 mod assembly;
+mod combined;
 mod compound;
 mod filtered;
 mod filters;
+mod fragment;
 mod growth;
 mod headed;
 mod inflow;
@@ -31,6 +33,7 @@ pub use assembly::Pulled;
 
 pub(crate) use allowed::Allowed;
 pub(crate) use assembly::PageAssembly;
+pub use combined::CombinedHead;
 pub(crate) use compound::{Compound, CompoundReader, PartOrder, PartsFilter};
 pub(crate) use filtered::FilteredBody;
 pub(crate) use filters::{BodyFilter, BodyFilters, ByteFilter, CompressFilter, blur};

@@ -92,10 +92,14 @@ pub enum WorkerCount {
     QuicFull,
     /// The same that took a session up again.
     QuicResumed,
-    /// Handshakes over TCP that failed.
-    TlsFailed,
-    /// Handshakes over QUIC that failed.
-    QuicFailed,
+    /// Handshakes over TCP that the server or the client refused.
+    TlsRefused,
+    /// Those that were garbage, or that the client left without a word.
+    TlsAbandoned,
+    /// Handshakes over QUIC that the server or the client refused.
+    QuicRefused,
+    /// Those that were garbage, or that the client left without a word.
+    QuicAbandoned,
     /// Datagrams that came.
     DatagramsIn,
     /// Their bytes.

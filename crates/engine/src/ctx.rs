@@ -214,6 +214,8 @@ pub enum StepEffect {
     StoreFile(Box<StoreOrder>),
     /// Ask an origin; what it does comes as `Wake::Origin`.
     Fetch(Box<bolide_upstream::OriginRequest>),
+    /// What comes as `Wake::Origin` though no origin is asked.
+    Given(Vec<bolide_upstream::OriginNews>),
     /// More of the request body that goes to the origin. Its room is given back when it left.
     FetchBody(Bytes),
     /// The request body that goes to the origin is complete.

@@ -11,6 +11,7 @@ mod follow;
 mod levels;
 pub(crate) mod memory;
 mod password;
+mod questions;
 pub(crate) mod ruling;
 mod target;
 pub(crate) mod unindexed;

@@ -55,8 +55,8 @@ impl Browser {
 /// Whether an HTTP/1 client wants its connection kept.
 pub(crate) fn stays(head: &RequestHead) -> bool {
     let asks = |option: &[u8]| {
-        head.fields.iter().filter(|field| field.name == Name::Connection).any(|field| {
-            let mut options = field.value.split(|&byte| byte == b',');
+        head.fields.all(Name::Connection).any(|value| {
+            let mut options = value.split(|&byte| byte == b',');
             options.any(|item| item.trim_ascii().eq_ignore_ascii_case(option))
         })
     };

@@ -22,7 +22,7 @@ http {
 const DIRECTORIES: [&str; 3] = ["/srv/www", "/srv/www/a", "/srv/www/a/b"];
 const FIRST_WATCH: u32 = 3;
 
-const LINES: [&str; 26] = [
+const LINES: [&str; 38] = [
     "Require all denied",
     "Require all granted",
     "Require env OK",
@@ -49,7 +49,32 @@ const LINES: [&str; 26] = [
     "Redirect /a/f.txt /index.html",
     "RequestHeader set X-Ok yes",
     "Nonsense",
+    "RewriteEngine on\nRewriteCond %{HTTP_USER_AGENT} Mobile|Silk/ [NC]\n\
+     RewriteRule .* - [E=M:1]\nHeader set X-Mobile 1 env=M",
+    "RewriteEngine on\nRewriteCond %{HTTP_USER_AGENT} !mobile$\nRewriteRule f - [F]",
+    "RewriteEngine on\nRewriteCond %{HTTP_COOKIE} in=([0-9])\nRewriteRule .* - [E=C:%1]\n\
+     Header set X-Cookie %{C}e",
+    "RewriteEngine on\nRewriteCond %{HTTP_COOKIE} in= [OR]\nRewriteCond %{QUERY_STRING} ^q$\n\
+     RewriteRule ^(.*)$ /index.html?was=$1 [L,QSA]",
+    "RewriteEngine on\nRewriteCond %{HTTP_COOKIE} in=1\nRewriteCond %{HTTP_USER_AGENT} .\n\
+     RewriteRule !^index /a/f.txt [L]",
+    "RewriteEngine on\nRewriteRule .* - [E=AUTH:%{HTTP:Authorization}]\n\
+     RewriteRule ^index\\.html$ - [L]\nRewriteCond %{REQUEST_FILENAME} !-f\n\
+     RewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule . /index.html [L]",
+    "Header set X-Way \"expr=%{REQUEST_URI} %{QUERY_STRING}\" env=REDIRECT_STATUS",
+    "Header set X-Was %{REDIRECT_URL}e env=REDIRECT_STATUS\n\
+     Header set X-Asked %{REDIRECT_QUERY_STRING}e env=REDIRECT_QUERY_STRING",
+    "RewriteEngine on\nRewriteRule b$ ?made [S=1]",
+    "RewriteEngine on\nRewriteRule ^(.*f\\.txt)$ /moved [R]\n\
+     RewriteRule ^http://a\\.test/ /index.html [L]",
+    "SetEnvIf Cookie in=1 OK\nHeader set X-In 1 env=OK",
+    "<If \"%{HTTP_USER_AGENT} =~ /Mobile/ && %{QUERY_STRING} != 'q'\">\nHeader set X-If m\n</If>",
 ];
+
+/// What clients ask for, say of themselves, and bring with them.
+const HOSTS: [&str; 2] = ["a.test", "b.test"];
+const AGENTS: [Option<&str>; 4] = [None, Some("Silk/1 (Mobile)"), Some("mobile"), Some("x")];
+const COOKIES: [Option<&str>; 4] = [None, Some("in=1"), Some("a=b; in=2"), Some("a=b")];
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -57,17 +82,35 @@ enum Op {
     NoRules(usize),
     Write(usize, &'static str, u8),
     Remove(usize, &'static str),
-    Ask { directory: usize, name: &'static str, query: bool, is_ok: bool, method: Method },
+    Ask { target: String, host: &'static str, method: Method, fields: Fields },
     Pass(u64),
+}
+
+type Fields = Vec<(&'static str, &'static str)>;
+
+fn fields() -> impl Strategy<Value = Fields> {
+    let named = |name: &'static str, value: Option<&'static str>| value.map(|value| (name, value));
+    let all = (any::<bool>(), select(AGENTS.to_vec()), select(COOKIES.to_vec()));
+    all.prop_map(move |(is_ok, agent, cookie)| {
+        let ok = is_ok.then_some(("X-Ok", "yes"));
+        let all = [ok, named("User-Agent", agent), named("Cookie", cookie)];
+        all.into_iter().flatten().collect()
+    })
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let directory = || 0..DIRECTORIES.len();
-    let name = || select(vec!["f.txt", "g.css", "index.html"]);
-    let asked = select(vec!["f.txt", "g.css", "index.html", "", "none"]);
+    let name = || select(vec!["f.txt", "g.css", "index.html", "none"]);
+    let asked =
+        select(vec!["f.txt", "g.css", "index.html", "", "b", "none", "none/x/y", "no%3Fne"]);
     let method = select(vec![Method::Get, Method::Get, Method::Get, Method::Head, Method::Post]);
-    let ask = (directory(), asked, any::<bool>(), any::<bool>(), method).prop_map(
-        |(directory, name, query, is_ok, method)| Op::Ask { directory, name, query, is_ok, method },
+    let host = select(HOSTS.to_vec());
+    let ask = (directory(), asked, any::<bool>(), host, (method, fields())).prop_map(
+        |(directory, name, query, host, (method, fields))| {
+            let below = &DIRECTORIES[directory]["/srv/www".len()..];
+            let target = format!("{below}/{name}{}", if query { "?q" } else { "" });
+            Op::Ask { target, host, method, fields }
+        },
     );
     let lines = prop::collection::vec(select(LINES.to_vec()), 1..4);
     let op = prop_oneof![
@@ -132,13 +175,9 @@ fn apply(world: &mut FuzzWorld, op: &Op) -> Option<WorldReply> {
             tell(world, *directory, name);
         }
         Op::Pass(millis) => world.pass(Duration::from_millis(*millis)),
-        Op::Ask { directory, name, query, is_ok, method } => {
+        Op::Ask { target, host, method, fields } => {
             world.pass(Duration::from_micros(10));
-            let below = &DIRECTORIES[*directory]["/srv/www".len()..];
-            let query = if *query { "?q" } else { "" };
-            let fields: &[_] = if *is_ok { &[("X-Ok", "yes")] } else { &[] };
-            let target = format!("{below}/{name}{query}");
-            return Some(world.ask(request(*method, "a.test", &target, fields)));
+            return Some(world.ask(request(*method, host, target, fields)));
         }
     }
     None
@@ -158,6 +197,12 @@ proptest! {
             }
         }
     }
+}
+
+/// The value of a field of an answer.
+fn said(reply: &WorldReply, name: &str) -> String {
+    let found = reply.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.clone()).unwrap_or_default()
 }
 
 /// Whether the second of two requests was answered by what was kept for the first.
@@ -186,13 +231,80 @@ fn what_depends_on_the_path_alone_is_kept() {
 }
 
 #[test]
-fn what_depends_on_more_is_not_kept() {
+fn what_depends_on_replies_is_kept_for_those_who_give_them() {
     for rules in [
         "Require ip 192.0.2.0/24",
         "RewriteEngine on\nRewriteCond %{HTTP_HOST} ^www\nRewriteRule . http://x/",
         "RewriteEngine on\nRewriteCond %{QUERY_STRING} ^b$\nRewriteRule . - [F]",
-        "RewriteEngine on\nRewriteRule .* - [E=A:%{HTTP:Authorization}]",
         "SetEnvIf User-Agent Bad BAD",
+    ] {
+        assert!(is_kept(rules, "/a/f.txt", &[("User-Agent", "y")]), "{rules}");
+    }
+    let mut world = world();
+    let rules = "RewriteEngine on\nRewriteCond %{HTTP_USER_AGENT} Mobile|Silk/ [NC]\n\
+                 RewriteRule . - [E=M:1]\nHeader set X-Mobile 1 env=M\n\
+                 RewriteCond %{HTTP_COOKIE} in=\nRewriteRule . - [F]";
+    world.door.put("/srv/www/a/.htaccess", rules.as_bytes());
+    let mut ask = |agent: &str, cookie: &str| {
+        let fields = [("User-Agent", agent), ("Cookie", cookie)];
+        let before = world.rulings_recalled();
+        let reply = world.ask(request(Method::Get, "a.test", "/a/f.txt", &fields));
+        let is_mobile = !said(&reply, "x-mobile").is_empty();
+        (reply.status, is_mobile, world.rulings_recalled() - before)
+    };
+    assert_eq!(ask("one", "a=1"), (200, false, 0));
+    // No visitor is like another, and what is asked of them has the same replies.
+    assert_eq!(ask("another", "a=2; b=3"), (200, false, 1));
+    assert_eq!(ask("a mobile", "a=3"), (200, true, 0));
+    assert_eq!(ask("silk/2", "a=4"), (200, true, 1));
+    assert_eq!(ask("silk/2", "a=4; in=5"), (403, false, 0));
+    assert_eq!(ask("third", "a=5"), (200, false, 1));
+}
+
+#[test]
+fn rounds_of_a_front_controller_are_kept() {
+    let mut world = world();
+    let front = "RewriteEngine on\nRewriteRule ^index\\.html$ - [L]\n\
+                 RewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\n\
+                 RewriteRule . /index.html [L]\n\
+                 Header set X-Was %{REDIRECT_URL}e env=REDIRECT_URL\n\
+                 Header set X-Asked %{REDIRECT_QUERY_STRING}e env=REDIRECT_QUERY_STRING";
+    world.door.put("/srv/www/.htaccess", front.as_bytes());
+    let mut ask = |target: &str| {
+        let before = world.rulings_recalled();
+        let reply = world.ask(request(Method::Get, "a.test", target, &[]));
+        assert_eq!((reply.status, &reply.body[..]), (200, &b"1"[..]), "{target}");
+        let (was, asked) = (said(&reply, "x-was"), said(&reply, "x-asked"));
+        (was, asked, world.rulings_recalled() - before)
+    };
+    for target in ["/2026/one", "/2026/two", "/three"] {
+        for _ in 0..3 {
+            ask(target);
+        }
+        assert_eq!(ask(target), (target.to_owned(), String::new(), 2), "both rounds");
+    }
+    let with_query = ask("/three?a=b");
+    assert_eq!(with_query, ("/three".to_owned(), "a=b".to_owned(), 0));
+    assert_eq!(ask("/three?a=b"), ("/three".to_owned(), "a=b".to_owned(), 2));
+    assert_eq!(ask("/2026/two"), ("/2026/two".to_owned(), String::new(), 2));
+}
+
+#[test]
+fn a_missing_path_that_comes_is_there_at_once() {
+    let mut world = world();
+    let front = "RewriteEngine on\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule . /index.html";
+    world.door.put("/srv/www/.htaccess", front.as_bytes());
+    for _ in 0..4 {
+        assert_eq!(world.get("a.test", "/a/new.txt").body, b"1");
+    }
+    world.door.put("/srv/www/a/new.txt", b"came");
+    tell(&mut world, 1, "new.txt");
+    assert_eq!(world.get("a.test", "/a/new.txt").body, b"came");
+}
+
+#[test]
+fn what_depends_on_more_is_not_kept() {
+    for rules in [
         "RequestHeader set X-A 1",
         "RewriteEngine on\nRewriteCond %{TIME_YEAR} <1980\nRewriteRule . - [F]",
     ] {

@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use bolide_htaccess::{
-    Admission, Applied, EnvTable, Evaluation, HeaderTimes, MapFunction, PathTest, RequestVariable,
-    RewritePlace, Rewritten, Stop, Surroundings, parse,
+    Admission, Applied, Effort, EnvTable, Evaluation, HeaderTimes, MapFunction, PathTest,
+    RequestVariable, RewritePlace, Rewritten, Stop, Surroundings, parse,
 };
 
 /// A request that knows a few things.
@@ -115,7 +115,8 @@ pub fn file(data: &[u8]) {
         ..PlainWorld::default()
     };
     let (mut env, mut varies) = (EnvTable::default(), Vec::new());
-    let mut by = Evaluation::new(&mut world, &mut env, &mut varies);
+    let effort = Effort::default();
+    let mut by = Evaluation::new(&mut world, &mut env, &mut varies, &effort);
     let levels = [(&b"/srv/www/"[..], &file)];
     let Ok(applied) = Applied::new(levels.into_iter(), b"page.php", &mut by) else { return };
     let first = applied.admission(b"GET", &mut by);

@@ -331,12 +331,16 @@ impl<'a> Applied<'a> {
     /// # Errors
     ///
     /// An expression gave up.
-    pub fn redirect(&self, path: &[u8], args: Option<&[u8]>) -> Result<Option<RedirectTo>, Stop> {
-        let effort = Effort::default();
+    pub fn redirect(
+        &self,
+        path: &[u8],
+        args: Option<&[u8]>,
+        effort: &Effort,
+    ) -> Result<Option<RedirectTo>, Stop> {
         // Those of deeper places come first.
         for settings in self.all().rev() {
             for line in &settings.redirects {
-                if let Some(to) = line.of(path, args, &effort)? {
+                if let Some(to) = line.of(path, args, effort)? {
                     return Ok(Some(to));
                 }
             }

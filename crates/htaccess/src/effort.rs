@@ -16,9 +16,9 @@ const PART: u32 = 64;
 /// match.
 const LONG_MATCHES_MAX: u32 = 64;
 
-/// What is left to one evaluation.
+/// What is left to one evaluation, or to several that share it.
 #[derive(Debug)]
-pub(crate) struct Effort {
+pub struct Effort {
     steps: Cell<u32>,
     long_matches: Cell<u32>,
     /// Why no text that is made counts any more.
@@ -37,7 +37,7 @@ impl Default for Effort {
 
 impl Effort {
     /// Takes steps for so many bytes.
-    pub(crate) fn spend(&self, bytes: usize) {
+    pub fn spend(&self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.steps.set(self.steps.get().saturating_sub(bytes));
     }

@@ -344,7 +344,7 @@ impl Edit {
                 }
                 fields.remove_text(name);
                 for line in lines {
-                    fields.push_text(name, &replaced(pattern, &line, &with, *all, &by.effort)?);
+                    fields.push_text(name, &replaced(pattern, &line, &with, *all, by.effort)?);
                 }
             }
         }
@@ -370,7 +370,7 @@ fn echo(pattern: &Pattern, fields: &mut FieldMap, by: &Evaluation<'_>) -> Result
     let mut all = Vec::new();
     by.world.each_header(&mut |name, value| all.push((name.to_vec(), value.to_vec())));
     for (name, value) in all {
-        if pattern.is_match(&name, &by.effort)? {
+        if pattern.is_match(&name, by.effort)? {
             fields.push_text(&name, &value);
         }
     }

@@ -40,6 +40,7 @@ mod world;
 
 pub use applied::{Admission, Applied, AuthSetup, HiddenNames, SectionChoices};
 pub use cache::{CacheOrders, CachePrefix, CacheScopes};
+pub use effort::Effort;
 pub use expires::{ExpiresAfter, ExpiresFrom};
 pub use fault::HtaccessFault;
 pub use headers::HeaderTimes;
@@ -50,13 +51,13 @@ pub use options::DirOptions;
 pub use output::{CodingsForbidden, OutputFilter};
 pub use overrides::AllowedOverrides;
 pub use parse::{FILE_MAX, parse};
-pub use pattern::fits;
+pub use pattern::{Pattern, fits};
 pub use place::ServerPlace;
 pub use redirect::{ErrorAnswer, RedirectTo};
 pub use rewrite::{PassOutcome, RewritePlace, Rewritten};
 pub use settings::{EtagParts, HtaccessFile, PathInfoRule, PhpSetting};
 pub use variable::{RequestVariable, TimePart};
-pub use world::{EnvTable, Evaluation, PathTest, Stop, Surroundings};
+pub use world::{Asked, EnvTable, Evaluation, PathTest, Stop, Surroundings};
 
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ const QUICK_STEPS_MAX: u32 = 2_000;
 
 /// A compiled expression.
 #[derive(Clone)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     source: Box<[u8]>,
     letters: Letters,
     /// What it comes to, where no expression is needed for it.
@@ -98,7 +98,7 @@ impl Pattern {
     /// # Errors
     ///
     /// It took too many steps, or nothing is left of `effort`.
-    pub(crate) fn is_match(&self, text: &[u8], effort: &Effort) -> Result<bool, Stop> {
+    pub fn is_match(&self, text: &[u8], effort: &Effort) -> Result<bool, Stop> {
         effort.spend_part()?;
         if let Some(found) = self.shape.as_ref().and_then(|shape| shape.find(text)) {
             return Ok(found.is_some());

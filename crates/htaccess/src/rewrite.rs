@@ -8,6 +8,8 @@ mod parse;
 mod run;
 mod template;
 
+use std::sync::Arc;
+
 use crate::expr::Expr;
 use crate::expr::TextOrder;
 use crate::pattern::Pattern;
@@ -82,12 +84,14 @@ pub(crate) struct RewriteCondition {
     pub(crate) any_case: bool,
     /// `[NV]`
     pub(crate) unvaried: bool,
+    /// Whether its rule, or another condition of it, may read what it captured.
+    pub(crate) is_read: bool,
 }
 
 /// What a condition asks.
 #[derive(Clone, Debug)]
 pub(crate) enum CondTest {
-    Matches(Pattern),
+    Matches(Arc<Pattern>),
     Compares(TextOrder, RuleText),
     Counts(TextOrder, i64),
     File(PathTest),

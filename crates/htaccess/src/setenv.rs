@@ -130,7 +130,7 @@ impl EnvCondition {
         let holds = match &self.test {
             EnvTest::Holds(expr) => expr.holds_with(by, &mut groups)?,
             EnvTest::Matches(attribute, pattern) => {
-                pattern.find(&attribute.value(by)?, &mut groups, &by.effort)?
+                pattern.find(&attribute.value(by)?, &mut groups, by.effort)?
             }
         };
         if !holds {
@@ -139,7 +139,7 @@ impl EnvCondition {
         for (name, value) in &self.orders {
             match value {
                 Some(value) if self.has_groups => {
-                    by.env.set(name, &with_groups(value, &groups, &by.effort));
+                    by.env.set(name, &with_groups(value, &groups, by.effort));
                 }
                 Some(value) => by.env.set(name, value),
                 None => by.env.unset(name),
@@ -163,7 +163,7 @@ impl Attribute {
                 let mut all = Vec::new();
                 by.world.each_header(&mut |name, value| all.push((name.to_vec(), value.to_vec())));
                 for (name, value) in all {
-                    if pattern.is_match(&name, &by.effort)? {
+                    if pattern.is_match(&name, by.effort)? {
                         out = value;
                         break;
                     }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use crate::fuzz::PlainWorld;
 use crate::{
-    Admission, Applied, DirOptions, EnvTable, Evaluation, HeaderTimes, HtaccessFile, PassOutcome,
-    RewritePlace, Rewritten, Stop, parse,
+    Admission, Applied, DirOptions, Effort, EnvTable, Evaluation, HeaderTimes, HtaccessFile,
+    PassOutcome, RewritePlace, Rewritten, Stop, parse,
 };
 
 const WORDPRESS: &str = "# BEGIN WordPress
@@ -64,7 +64,8 @@ impl Tree {
     ) -> Result<T, Stop> {
         let levels = self.levels.iter().map(|(dir, file)| (&dir[..], file));
         let Self { world, env, varies, .. } = self;
-        let mut by = Evaluation::new(world, env, varies);
+        let effort = Effort::default();
+        let mut by = Evaluation::new(world, env, varies, &effort);
         let applied = Applied::new(levels, name.as_bytes(), &mut by)?;
         applied.set_conditional_env(&mut by)?;
         Ok(ask(&applied, &mut by))
@@ -616,7 +617,7 @@ fn the_rest_is_taken_from_the_deepest_place() {
         assert!(applied.refuses_php());
         assert_eq!(applied.nature(b"a.webp").media_type, Some(&b"image/webp"[..]));
         let to = |path: &[u8]| {
-            let found = applied.redirect(path, Some(b"a=b")).unwrap();
+            let found = applied.redirect(path, Some(b"a=b"), &Effort::default()).unwrap();
             found.map(|to| (to.status, to.to.map(|to| String::from_utf8(to).unwrap())))
         };
         assert_eq!(to(b"/old/x y"), Some((301, Some("/new/x%20y?a=b".to_owned()))));

@@ -2,7 +2,7 @@
 //! subrequest or a certificate, which are not to be had here.
 
 use crate::fault::{Told, shown};
-use crate::world::Evaluation;
+use crate::world::{Asked, Evaluation};
 
 /// What a request is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +171,15 @@ impl Variable {
             }
             Self::Env(name) => out.extend_from_slice(evaluation.env.of(name).unwrap_or_default()),
             Self::Fixed(text) => out.extend_from_slice(text.as_bytes()),
+        }
+    }
+
+    /// The text of the request that it is; none where the request is not asked for it.
+    pub(crate) fn asked(&self) -> Option<Asked<'_>> {
+        match self {
+            Self::Request(which) => Some(Asked::Variable(*which)),
+            Self::Header(name) => Some(Asked::Field(name)),
+            Self::Env(_) | Self::Fixed(_) => None,
         }
     }
 

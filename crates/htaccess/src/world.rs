@@ -4,9 +4,11 @@
 //! caller cannot answer yet stops the evaluation, which is made again from its beginning.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::cache::{CacheOrders, CacheVariable};
 use crate::effort::Effort;
+use crate::pattern::Pattern;
 use crate::variable::RequestVariable;
 
 /// Why an evaluation ends without a result.
@@ -49,12 +51,41 @@ pub enum PathTest {
     Anything,
 }
 
+/// A text of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// A variable.
+    Variable(RequestVariable),
+    /// A header, by its name in lower case.
+    Field(&'a [u8]),
+}
+
 /// The request, as an evaluation sees it.
 pub trait Surroundings {
     /// Appends a variable's value.
     fn variable(&self, which: RequestVariable, out: &mut Vec<u8>);
     /// Appends a request header's value; false if there is none.
     fn header(&self, name: &[u8], out: &mut Vec<u8>) -> bool;
+    /// Whether `pattern` matches a text, which is empty where there is none. The
+    /// result depends on no more of the text.
+    ///
+    /// # Errors
+    ///
+    /// The match gave up.
+    fn matches(
+        &self,
+        asked: Asked<'_>,
+        pattern: &Arc<Pattern>,
+        effort: &Effort,
+    ) -> Result<bool, Stop> {
+        let mut text = Vec::new();
+        match asked {
+            Asked::Variable(which) => self.variable(which, &mut text),
+            Asked::Field(name) => _ = self.header(name, &mut text),
+        }
+        effort.spend(text.len());
+        pattern.is_match(&text, effort)
+    }
     /// Shows all request headers.
     fn each_header(&self, visit: &mut dyn FnMut(&[u8], &[u8]));
     /// Answers a question about a path.
@@ -177,7 +208,7 @@ pub struct Evaluation<'a> {
     /// The query as rules made it.
     pub(crate) args: Option<Vec<u8>>,
     /// What it may still do.
-    pub(crate) effort: Effort,
+    pub(crate) effort: &'a Effort,
 }
 
 impl std::fmt::Debug for Evaluation<'_> {
@@ -187,13 +218,14 @@ impl std::fmt::Debug for Evaluation<'_> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// One that begins.
+    /// One that begins; others may share `effort`.
     pub fn new(
         world: &'a mut dyn Surroundings,
         env: &'a mut EnvTable,
         varies: &'a mut Vec<Box<[u8]>>,
+        effort: &'a Effort,
     ) -> Self {
-        Self { world, env, varies, filename: None, args: None, effort: Effort::default() }
+        Self { world, env, varies, filename: None, args: None, effort }
     }
 
     /// What rules made of a variable so far.

@@ -5,7 +5,7 @@
 //! As in nginx, a response without `Last-Modified` evaluates no preconditions, and an
 //! `If-Unmodified-Since` that is not a date fails.
 
-use crate::{FieldMap, Name, date};
+use crate::{FieldMap, Name, NameSet, date};
 
 /// How `If-Modified-Since` is compared (`if_modified_since`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,23 +57,29 @@ pub struct Conditions<'a> {
 }
 
 impl<'a> Conditions<'a> {
-    /// The first field of each kind, found in one pass.
+    /// The first field of each kind.
     #[must_use]
+    #[inline]
     pub fn of(fields: &'a FieldMap) -> Self {
-        let mut found = Self::default();
-        for field in fields.iter() {
-            let place = match field.name {
-                Name::IfMatch => &mut found.if_match,
-                Name::IfNoneMatch => &mut found.if_none_match,
-                Name::IfModifiedSince => &mut found.if_modified_since,
-                Name::IfUnmodifiedSince => &mut found.if_unmodified_since,
-                Name::IfRange => &mut found.if_range,
-                Name::Range => &mut found.range,
-                _ => continue,
-            };
-            place.get_or_insert(field.value);
+        const NAMES: NameSet = NameSet::of(&[
+            Name::IfMatch,
+            Name::IfNoneMatch,
+            Name::IfModifiedSince,
+            Name::IfUnmodifiedSince,
+            Name::IfRange,
+            Name::Range,
+        ]);
+        if fields.lacks(NAMES) {
+            return Self::default();
         }
-        found
+        Self {
+            if_match: fields.get(Name::IfMatch),
+            if_none_match: fields.get(Name::IfNoneMatch),
+            if_modified_since: fields.get(Name::IfModifiedSince),
+            if_unmodified_since: fields.get(Name::IfUnmodifiedSince),
+            if_range: fields.get(Name::IfRange),
+            range: fields.get(Name::Range),
+        }
     }
 
     /// Evaluates the preconditions of a request whose response would be a 200 with `validator`.

@@ -13,14 +13,25 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// PERF: in this order a comparison of all members is one of twelve bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
 struct Entry {
-    name: Name,
-    removed: bool,
-    /// Zero for known names, whose text is static.
-    text_len: u16,
     start: u32,
     value_len: u32,
+    /// Zero for known names, whose text is static.
+    text_len: u16,
+    name: Name,
+    removed: bool,
+}
+
+impl Entry {
+    #[inline]
+    const fn members(&self) -> (u64, u32) {
+        let Self { start, value_len, text_len, name, removed } = *self;
+        let place = start as u64 | (value_len as u64) << 32;
+        (place, text_len as u32 | (name as u32) << 16 | (removed as u32) << 24)
+    }
 }
 
 /// Header fields. Pushing copies into an arena; clearing keeps its memory.
@@ -28,19 +39,46 @@ struct Entry {
 pub struct FieldMap {
     arena: Vec<u8>,
     entries: Vec<Entry>,
+    // PERF: most lookups are for fields that are not there; the list need not be walked for them.
+    /// The bits of all names that were pushed since the list was empty. Some names share a bit.
+    pushed: u64,
+}
+
+/// The bit of a name in `FieldMap::pushed`.
+#[inline]
+const fn bit(name: Name) -> u64 {
+    1 << (name as u8 % 64)
+}
+
+/// Names that [`FieldMap::lacks`] asks for at once.
+#[derive(Clone, Copy, Debug)]
+pub struct NameSet(u64);
+
+impl NameSet {
+    /// The set of these names.
+    #[must_use]
+    pub const fn of(names: &[Name]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < names.len() {
+            bits |= bit(names[at]);
+            at += 1;
+        }
+        Self(bits)
+    }
 }
 
 impl FieldMap {
     /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
-        Self { arena: Vec::new(), entries: Vec::new() }
+        Self { arena: Vec::new(), entries: Vec::new(), pushed: 0 }
     }
 
     /// Empties the list and keeps its memory.
     pub fn clear(&mut self) {
         self.arena.clear();
         self.entries.clear();
+        self.pushed = 0;
     }
 
     /// Becomes a copy of `other` and keeps its own memory.
@@ -48,12 +86,20 @@ impl FieldMap {
         self.clear();
         self.arena.extend_from_slice(&other.arena);
         self.entries.extend_from_slice(&other.entries);
+        self.pushed = other.pushed;
     }
 
     /// Whether `other` was built by the same pushes and removals; cheaper than comparing fields.
     #[must_use]
     pub fn is_identical(&self, other: &Self) -> bool {
-        self.arena == other.arena && self.entries == other.entries
+        // All entries are compared, for they rarely differ where the bytes are the same.
+        let differ = |sum, (one, two): (&Entry, &Entry)| {
+            let ((a, b), (c, d)) = (one.members(), two.members());
+            sum | (a ^ c) | u64::from(b ^ d)
+        };
+        self.entries.len() == other.entries.len()
+            && self.arena == other.arena
+            && self.entries.iter().zip(&other.entries).fold(0, differ) == 0
     }
 
     /// Appends a field by known name.
@@ -63,7 +109,7 @@ impl FieldMap {
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(value);
         let value_len = value.len() as u32;
-        self.entries.push(Entry { name, removed: false, text_len: 0, start, value_len });
+        self.append(Entry { name, removed: false, text_len: 0, start, value_len });
     }
 
     /// Appends a field whose name is text; a known name is recognised and gets its canonical
@@ -82,7 +128,7 @@ impl FieldMap {
         self.arena.extend_from_slice(text);
         self.arena.extend_from_slice(value);
         let (text_len, value_len) = (text.len() as u16, value.len() as u32);
-        self.entries.push(Entry { name, removed: false, text_len, start, value_len });
+        self.append(Entry { name, removed: false, text_len, start, value_len });
     }
 
     /// Appends a field whose value is written in place; `write` may only append.
@@ -90,7 +136,7 @@ impl FieldMap {
         let start = self.arena.len() as u32;
         write(&mut self.arena);
         let value_len = self.arena.len() as u32 - start;
-        self.entries.push(Entry { name, removed: false, text_len: 0, start, value_len });
+        self.append(Entry { name, removed: false, text_len: 0, start, value_len });
     }
 
     /// The same for a name that is not known.
@@ -101,17 +147,37 @@ impl FieldMap {
         let value_at = self.arena.len();
         write(&mut self.arena);
         let (text_len, value_len) = (text.len() as u16, (self.arena.len() - value_at) as u32);
-        self.entries.push(Entry { name: Name::Other, removed: false, text_len, start, value_len });
+        self.append(Entry { name: Name::Other, removed: false, text_len, start, value_len });
+    }
+
+    #[inline]
+    fn append(&mut self, entry: Entry) {
+        self.pushed |= bit(entry.name);
+        self.entries.push(entry);
+    }
+
+    /// Whether certainly no field has one of these names. False says nothing.
+    #[must_use]
+    #[inline]
+    pub const fn lacks(&self, names: NameSet) -> bool {
+        self.pushed & names.0 == 0
+    }
+
+    /// The entries among which those of `name` are, if there are any.
+    #[inline]
+    fn among(&self, name: Name) -> &[Entry] {
+        if self.pushed & bit(name) == 0 { &[] } else { &self.entries }
     }
 
     /// The first value of a known name.
     #[must_use]
     #[inline]
     pub fn get(&self, name: Name) -> Option<&[u8]> {
-        self.entries
-            .iter()
-            .find(|entry| entry.name == name && !entry.removed)
-            .map(|entry| self.value(entry))
+        if self.pushed & bit(name) == 0 {
+            return None;
+        }
+        let found = self.entries.iter().find(|entry| entry.name == name && !entry.removed)?;
+        Some(self.value(found))
     }
 
     /// The first value of a name given as text, in any case.
@@ -122,7 +188,8 @@ impl FieldMap {
 
     /// All values of a known name, in order.
     pub fn all(&self, name: Name) -> impl DoubleEndedIterator<Item = &[u8]> {
-        self.iter().filter(move |field| field.name == name).map(|field| field.value)
+        let of_it = move |entry: &&Entry| entry.name == name && !entry.removed;
+        self.among(name).iter().filter(of_it).map(|entry| self.value(entry))
     }
 
     /// All values of a name given as text, in order.
@@ -131,7 +198,10 @@ impl FieldMap {
         text: &'b [u8],
     ) -> impl Iterator<Item = &'a [u8]> + use<'a, 'b> {
         let name = Name::parse(text);
-        self.iter()
+        self.among(name)
+            .iter()
+            .filter(|entry| !entry.removed)
+            .map(|entry| self.field(entry))
             .filter(move |field| {
                 field.name == name && (name != Name::Other || field.text.eq_ignore_ascii_case(text))
             })
@@ -140,6 +210,9 @@ impl FieldMap {
 
     /// Removes every field of a known name.
     pub fn remove(&mut self, name: Name) {
+        if self.pushed & bit(name) == 0 {
+            return;
+        }
         for entry in &mut self.entries {
             entry.removed |= entry.name == name;
         }
@@ -151,7 +224,7 @@ impl FieldMap {
         if name != Name::Other {
             return self.remove(name);
         }
-        let Self { arena, entries } = self;
+        let Self { arena, entries, .. } = self;
         for entry in entries.iter_mut().filter(|entry| entry.name == Name::Other) {
             let start = entry.start as usize;
             let spelled = &arena[start..start + usize::from(entry.text_len)];
@@ -162,7 +235,7 @@ impl FieldMap {
     /// Removes every field whose name begins with `prefix`, in any case, and that `spares` does not
     /// name.
     pub fn remove_prefix(&mut self, prefix: &[u8], spares: impl Fn(Name) -> bool) {
-        let Self { arena, entries } = self;
+        let Self { arena, entries, .. } = self;
         for entry in entries.iter_mut().filter(|entry| !entry.removed && !spares(entry.name)) {
             let spelled = match entry.name {
                 Name::Other => &arena[entry.start as usize..][..usize::from(entry.text_len)],
@@ -194,7 +267,7 @@ impl FieldMap {
     /// Overwrites the first value of a known name with one of the same length; false if the field
     /// is absent or its length differs.
     pub fn overwrite(&mut self, name: Name, value: &[u8]) -> bool {
-        let Self { arena, entries } = self;
+        let Self { arena, entries, .. } = self;
         let mut all = entries.iter().filter(|entry| entry.name == name && !entry.removed);
         let Some(entry) = all.next().filter(|entry| entry.value_len as usize == value.len()) else {
             return false;
@@ -252,8 +325,96 @@ impl FieldMap {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
+
     use super::FieldMap;
     use crate::Name;
+
+    /// A change of a list of fields.
+    #[derive(Clone, Debug)]
+    enum Change {
+        Push(String, String),
+        Replace(String, String),
+        Remove(String),
+        Clear,
+    }
+
+    fn changes() -> impl Strategy<Value = Vec<Change>> {
+        // All known names, so that those which share a bit come together, and two others.
+        let known = any::<prop::sample::Index>().prop_map(|at| at.get(crate::names::ALL).text());
+        let name = prop_oneof![4 => known, 1 => prop::sample::select(vec!["X-One", "x-TWO"])];
+        let name = name.prop_map(str::to_owned);
+        let value = "[ab]{0,2}";
+        let one = prop_oneof![
+            8 => (name.clone(), value).prop_map(|(name, value)| Change::Push(name, value)),
+            2 => (name.clone(), value).prop_map(|(name, value)| Change::Replace(name, value)),
+            2 => name.prop_map(Change::Remove),
+            1 => prop::strategy::Just(Change::Clear),
+        ];
+        prop::collection::vec(one, 0..24)
+    }
+
+    fn apply(fields: &mut FieldMap, plain: &mut Vec<(String, String)>, change: &Change) {
+        match change {
+            Change::Push(name, value) => {
+                fields.push_text(name.as_bytes(), value.as_bytes());
+                plain.push((name.clone(), value.clone()));
+            }
+            Change::Replace(name, value) => {
+                fields.replace(Name::parse(name.as_bytes()), name.as_bytes(), value.as_bytes());
+                let first = plain.iter().position(|(other, _)| other == name);
+                let new = (name.clone(), value.clone());
+                match first {
+                    Some(at) => plain[at] = new,
+                    None => plain.push(new),
+                }
+                let mut seen = false;
+                plain.retain(|(other, _)| other != name || !std::mem::replace(&mut seen, true));
+            }
+            Change::Remove(name) => {
+                fields.remove_text(name.as_bytes());
+                plain.retain(|(other, _)| other != name);
+            }
+            Change::Clear => {
+                fields.clear();
+                plain.clear();
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_of_fields_is_a_list(all in changes(), others in changes()) {
+            let (mut fields, mut plain) = (FieldMap::new(), Vec::new());
+            let mut same = FieldMap::new();
+            for change in &all {
+                apply(&mut fields, &mut plain, change);
+                apply(&mut same, &mut Vec::new(), change);
+            }
+            let (mut other, mut other_plain) = (FieldMap::new(), Vec::new());
+            others.iter().for_each(|change| apply(&mut other, &mut other_plain, change));
+            assert!(fields.is_identical(&same));
+            assert!(plain == other_plain || !fields.is_identical(&other));
+            other.copy_from(&fields);
+            assert!(other.is_identical(&fields));
+            for fields in [&fields, &other] {
+                assert_eq!(fields.len(), plain.len());
+                let known = crate::names::ALL.iter().map(|name| name.text());
+                for name in known.chain(["x-one", "X-Two"]) {
+                    let is_it = |(other, _): &&(String, String)| other.eq_ignore_ascii_case(name);
+                    let meant = plain.iter().filter(is_it).map(|(_, value)| value.as_bytes());
+                    let meant: Vec<_> = meant.collect();
+                    assert_eq!(fields.all_text(name.as_bytes()).collect::<Vec<_>>(), meant);
+                    let known = Name::parse(name.as_bytes());
+                    assert!(meant.is_empty() || !fields.lacks(super::NameSet::of(&[known])));
+                    if known != Name::Other {
+                        assert_eq!(fields.all(known).collect::<Vec<_>>(), meant);
+                        assert_eq!(fields.get(known), meant.first().copied());
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_replaced_field_keeps_its_place_and_is_there_once() {

@@ -34,7 +34,7 @@ pub mod upstream_message;
 pub mod uri;
 pub mod vary;
 
-pub use fields::FieldMap;
+pub use fields::{FieldMap, NameSet};
 pub use hop_by_hop::Hops;
 pub use message::{
     BodyLen, CHUNK_SIZE, HttpVersion, OriginHead, RequestBody, RequestHead, ResponseHead, Scheme,

@@ -12,7 +12,7 @@ macro_rules! names {
         }
 
         const TEXTS: &[&str] = &[$($text),+];
-        const ALL: &[Name] = &[$(Name::$variant),+];
+        pub(crate) const ALL: &[Name] = &[$(Name::$variant),+];
     };
 }
 

@@ -73,6 +73,22 @@ pub enum Lost {
     Local,
 }
 
+impl Lost {
+    /// Whether an alert of TLS ended it that speaks of what was offered (RFC 9001 §4.8), and not
+    /// one for messages that make no sense: `unexpected_message`, `bad_record_mac`, `decode_error`.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        const ALERTS: std::ops::RangeInclusive<u64> = 0x100..=0x1ff;
+        const GARBAGE: [u64; 3] = [0x10a, 0x114, 0x132];
+        match self {
+            Self::Aborted(code) | Self::Failed(code, _) => {
+                ALERTS.contains(code) && !GARBAGE.contains(code)
+            }
+            Self::TimedOut | Self::Reset | Self::Closed(_) | Self::Local => false,
+        }
+    }
+}
+
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -522,3 +522,17 @@ proptest! {
         fuzz::endpoint(&mut fresh, &stream);
     }
 }
+
+#[test]
+fn an_alert_about_an_offer_is_a_refusal_and_one_about_garbage_is_none() {
+    use crate::Lost;
+    // unknown_ca and no_application_protocol, of either side.
+    for lost in [Lost::Aborted(0x130), Lost::Failed(0x178, String::new())] {
+        assert!(lost.is_refusal(), "{lost}");
+    }
+    // decode_error, no alert at all, APPLICATION_ERROR (a browser that took another connection).
+    for lost in [Lost::Failed(0x132, String::new()), Lost::Aborted(0), Lost::Aborted(0xc)] {
+        assert!(!lost.is_refusal(), "{lost}");
+    }
+    assert!(!Lost::TimedOut.is_refusal() && !Lost::Closed(0x130).is_refusal());
+}

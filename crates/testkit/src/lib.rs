@@ -24,8 +24,10 @@ pub mod php;
 pub mod ports;
 pub mod server;
 pub mod site;
+pub mod tcp_link;
 pub mod tools;
 pub mod valkey;
+pub mod wall_clock;
 pub mod wordpress;
 
 pub use app::{AppRequest, AppSaid, TestApp};
@@ -37,8 +39,10 @@ pub use origin::TestUpstream;
 pub use pebble::{Pebble, PebbleOptions};
 pub use php::TestPhp;
 pub use server::{Exit, TestServer};
+pub use tcp_link::{TcpLink, Way};
 pub use tools::{Companion, ToolRun, run, tool};
 pub use valkey::Valkey;
+pub use wall_clock::WallClock;
 pub use wordpress::WordPress;
 
 /// Polls `ready` every 10 ms until it is true, and fails with `what` after a minute.

@@ -1,5 +1,6 @@
 //! A Valkey with files and ports of its own.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +15,7 @@ pub struct Valkey {
     dir: PathBuf,
     ports: TestPorts,
     options: Vec<String>,
+    launcher: Vec<String>,
 }
 
 impl Default for Valkey {
@@ -29,8 +31,16 @@ impl Valkey {
     /// # Panics It is missing or does not answer within a minute.
     #[must_use]
     pub fn start(options: &[&str]) -> Self {
-        let (dir, ports) = (site::temp_dir(), TestPorts::claim());
-        let mut valkey = Self { child: None, dir, ports, options: Vec::new() };
+        Self::launched_by(&[], options)
+    }
+
+    /// The same, started by these words in the same process, such as `env NAME=VALUE`.
+    ///
+    /// # Panics It is missing or does not answer within a minute.
+    #[must_use]
+    pub fn launched_by(words: &[String], options: &[&str]) -> Self {
+        let (dir, ports, launcher) = (site::temp_dir(), TestPorts::claim(), words.to_vec());
+        let mut valkey = Self { child: None, dir, ports, options: Vec::new(), launcher };
         valkey.options = options.iter().map(|text| valkey.expand(text)).collect();
         valkey.start_again();
         valkey
@@ -51,8 +61,10 @@ impl Valkey {
     /// # Panics It does not answer within a minute.
     pub fn start_again(&mut self) {
         let log = fs::File::options().create(true).append(true).open(self.dir.join("log")).unwrap();
-        let mut command = Command::new(tool("valkey-server"));
-        command.args(["--port", &self.port().to_string(), "--bind", "127.0.0.1"]);
+        let program = tool("valkey-server");
+        let mut words = self.launcher.iter().map(OsStr::new).chain([program.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).args(["--port", &self.port().to_string(), "--bind", "127.0.0.1"]);
         command.args(["--dir", self.dir.to_str().unwrap(), "--appendonly", "yes"]);
         command.args(["--appendfsync", "always", "--save", "", "--daemonize", "no"]);
         command.args(["--unixsocket", self.socket().to_str().unwrap(), "--unixsocketperm", "777"]);

@@ -372,6 +372,23 @@ impl TlsSession {
         self.failed.as_ref().map_or(Ok(()), |error| Err(TlsError((**error).clone())))
     }
 
+    /// Whether the handshake failed by what one side offered and the other did not accept. Garbage
+    /// is no refusal, and neither is a client that leaves without a word.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.failed.as_deref().is_some_and(|error| {
+            !matches!(
+                error,
+                Error::InvalidMessage(_)
+                    | Error::InappropriateMessage { .. }
+                    | Error::InappropriateHandshakeMessage { .. }
+                    | Error::PeerMisbehaved(_)
+                    | Error::PeerSentOversizedRecord
+                    | Error::DecryptError
+            )
+        })
+    }
+
     /// Whether data cannot be encrypted yet.
     #[must_use]
     pub const fn is_handshaking(&self) -> bool {

@@ -6,11 +6,12 @@ use bolide_engine::{SpoolPlace, StepEffect, Wake};
 use bolide_files::VariantKey;
 use bolide_http::BodyLen;
 use bolide_io::{Io, Reset};
-use bolide_upstream::OriginRequest;
+use bolide_upstream::{OriginNews, OriginRequest};
 use bytes::Bytes;
 
 use crate::console_desk::{ConsoleOrder, ConsoleReply};
-use crate::exchange_table::{ActiveExchange, Owner};
+use crate::env::WorkerEnv;
+use crate::exchange_table::{ActiveExchange, Exchanges, Owner};
 use crate::framing::{ConnFraming, Cut, ResetCause, StreamAct};
 use crate::requests::Requests;
 use crate::throttle::{AnswerPace, PacedFraming};
@@ -86,6 +87,9 @@ impl<I: Io> Requests<I> {
                 self.background.compress_object(object, VariantKey { coding, level });
             }
             StepEffect::Fetch(request) => self.begin_fetch(key, request),
+            StepEffect::Given(news) => {
+                give_answer(key, news, &mut self.env, &mut self.exchanges);
+            }
             StepEffect::FetchBody(bytes) => self.feed_fetch(key, bytes),
             StepEffect::FetchBodyEnd => self.finish_fetch_body(key),
             // Before each read it is asked whether there is room.
@@ -266,5 +270,26 @@ impl<I: Io> Requests<I> {
         {
             self.env.log_conn(LogLevel::Crit, &subject, &text);
         }
+    }
+}
+
+/// An exchange gets an answer that no upstream server gave; its fill hears of it as of any.
+fn give_answer<I: Io>(
+    key: SlabKey<ActiveExchange>,
+    given: Vec<OriginNews>,
+    env: &mut WorkerEnv<I>,
+    exchanges: &mut Exchanges,
+) {
+    let Some(live) = exchanges.live.get_mut(key) else { return };
+    let mut fill = live.fill.take();
+    for news in given {
+        if let Some(fill) = &mut fill {
+            let wakes = fill.hear(&news, env.now);
+            if matches!(news, OriginNews::Head(_)) {
+                live.exchange.note_kept(fill);
+            }
+            env.news.post(wakes);
+        }
+        env.news.tell(key, Wake::Origin(news));
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct QuicConn {
     pub(crate) dirty: bool,
     /// The transport is over; only the end of its exchanges is left.
     pub(crate) lost: bool,
+    /// Whether its handshake ended with an alert of either side.
+    pub(crate) refused: bool,
     /// Streams whose bytes were left in the transport until the framing wants them.
     pub(crate) waiting: Vec<u64>,
     pub(crate) armed: Armed,

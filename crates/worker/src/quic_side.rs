@@ -230,6 +230,7 @@ impl QuicSide {
             started: false,
             dirty: false,
             lost: false,
+            refused: false,
             waiting: Vec::new(),
             armed: Default::default(),
             lateness: Default::default(),
@@ -329,7 +330,11 @@ impl QuicSide {
             );
             env.tally.remove(TallyCount::Active, ConnProtocol::H3);
             if conn.info.tls.is_none() {
-                env.tally.count(WorkerCount::QuicFailed, 1);
+                let count = match conn.refused {
+                    true => WorkerCount::QuicRefused,
+                    false => WorkerCount::QuicAbandoned,
+                };
+                env.tally.count(count, 1);
             }
             let udp = &mut self.udp[conn.slot];
             udp.set_key(conn.id, None);

@@ -189,7 +189,11 @@ impl<I: Io> Requests<I> {
         let cookies = if waits { fragment.cookies_set() } else { Vec::new() };
         let whole = fragment.whole_object().filter(|_| is_good);
         let open = whole.as_ref().and_then(|_| fragment.open_shortcut());
+        let combined = fragment.combined_head();
         let parent = self.exchanges.live.get_mut(page)?;
+        if let Some(head) = combined {
+            parent.exchange.as_parent().note_combined(child.to_bits(), head);
+        }
         if let Some(object) = whole {
             let body_bytes = object.body_len();
             let shortcut = open

@@ -218,8 +218,15 @@ impl TcpConn {
         if let Some((count, of)) = self.counted {
             tally.remove(count, of);
         }
-        if self.session.is_some() && self.info.tls.is_none() && !self.fresh {
-            tally.count(WorkerCount::TlsFailed, 1);
+        if let Some(session) = &self.session
+            && self.info.tls.is_none()
+            && !self.fresh
+        {
+            let count = match session.is_refused() {
+                true => WorkerCount::TlsRefused,
+                false => WorkerCount::TlsAbandoned,
+            };
+            tally.count(count, 1);
         }
     }
 

@@ -102,6 +102,7 @@ impl<I: Io> Worker<I> {
             QuicEvent::Confirmed | QuicEvent::UniAvailable => Ok(()),
             QuicEvent::Lost(lost) => {
                 conn.lost = true;
+                conn.refused = lost.is_refusal();
                 let subject = conn.subject();
                 if let bolide_quic::Lost::Failed(..) = lost {
                     let _ = env.complain(&subject);

@@ -306,6 +306,7 @@ impl FuzzWorld {
             StepEffect::Refresh(..) | StepEffect::CutVideo(_) => unreachable!("no background"),
             StepEffect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
             StepEffect::Fetch(request) => self.origin.ask(*request),
+            StepEffect::Given(_) => unreachable!("fragments are not exchanges here"),
             StepEffect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
             StepEffect::FetchBodyEnd => self.origin.end_body(),
             StepEffect::FetchMore(more) => self.origin.allow(more),

@@ -4,6 +4,7 @@
 //! file older than the purge was checked.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::bans::{BanKind, BanPattern, BanSubject};
 use crate::disk::format::{Record, iter_tags};
@@ -127,7 +128,7 @@ struct Beginning {
 #[derive(Debug)]
 struct DiskBan {
     namespace: Box<[u8]>,
-    pattern: BanPattern,
+    pattern: Arc<BanPattern>,
     mark: Mark,
 }
 
@@ -221,7 +222,7 @@ impl Purges {
             return known.mark.strike(order.how, order.sequence);
         }
         let pattern = BanPattern::new(kind, text).filter(|_| self.bans.len() < BEGINNINGS_MAX);
-        let Some(pattern) = pattern else { return self.raise(order.sequence) };
+        let Some(pattern) = pattern.map(Arc::new) else { return self.raise(order.sequence) };
         debug_assert!(self.bans.len() < BEGINNINGS_MAX, "bans are bounded");
         let mut mark = Mark::default();
         mark.strike(order.how, order.sequence);
@@ -250,6 +251,27 @@ impl Purges {
 
     /// The effect of the purges on a file.
     pub(crate) fn verdict(&self, record: &Record<'_>) -> TagVerdict {
+        let hits = self.bans_about(record).filter(|known| known.pattern.hits(record));
+        hits.fold(self.verdict_but_bans(record), |verdict, known| {
+            worse(verdict, known.mark.verdict(record.sequence))
+        })
+    }
+
+    /// The patterns of bans that came behind a file: what they match takes a while to tell.
+    pub(crate) fn newer_bans(&self, record: &Record<'_>) -> Vec<Arc<BanPattern>> {
+        self.bans_about(record).map(|known| known.pattern.clone()).collect()
+    }
+
+    fn bans_about(&self, record: &Record<'_>) -> impl Iterator<Item = &DiskBan> {
+        self.bans.iter().filter(|known| {
+            record.kind == ObjectKind::Content
+                && *known.namespace == *record.namespace
+                && known.mark.verdict(record.sequence) != TagVerdict::Good
+        })
+    }
+
+    /// The effect of all other purges on a file.
+    pub(crate) fn verdict_but_bans(&self, record: &Record<'_>) -> TagVerdict {
         if record.sequence < self.floor {
             return TagVerdict::Dead;
         }
@@ -282,13 +304,6 @@ impl Purges {
                     is_ours(if is_public { public } else { own }) && tag.starts_with(&known.text)
                 })
         };
-        let bans = self.bans.iter().filter(|known| *known.namespace == *record.namespace);
-        for known in bans.filter(|known| known.mark.verdict(record.sequence) != TagVerdict::Good) {
-            let is_hit = record.kind == ObjectKind::Content && known.pattern.hits(record);
-            if is_hit {
-                verdict = worse(verdict, known.mark.verdict(record.sequence));
-            }
-        }
         self.beginnings
             .iter()
             .filter(hits)

@@ -8,7 +8,9 @@
 //! entries behind it are here as well. What the log cannot tell is a miss.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use crate::bans::BanPattern;
 use crate::disk::DiskPurge;
 use crate::disk::format::Record;
 use crate::disk::purges::Purges;
@@ -181,14 +183,21 @@ impl PurgeLog {
         self.rows.back().map(|row| row.place)
     }
 
-    /// Whether no purge has hit an object since its place; false if that is not known.
-    pub(super) fn spares(&self, place: StreamPlace, record: &Record<'_>) -> bool {
-        let Ok(at) = self.rows.binary_search_by_key(&place, |row| row.place) else { return false };
+    /// The bans that may have hit an object since its place, if no other purge has; none if one
+    /// has, or that is not known. Whether they match is told without the log: a purge that comes
+    /// meanwhile reaches the permit that the object is for.
+    pub(super) fn spares(
+        &self,
+        place: StreamPlace,
+        record: &Record<'_>,
+    ) -> Option<Vec<Arc<BanPattern>>> {
+        let at = self.rows.binary_search_by_key(&place, |row| row.place).ok()?;
         let first = self.rows.iter().skip(at + 1).map(|row| row.first).min().unwrap_or(u64::MAX);
         let first = first.min(self.oldest_pending());
         debug_assert!(first > 0, "purges are numbered from one");
         let record = Record { sequence: first.saturating_sub(1), ..*record };
-        self.purges.verdict(&record) == TagVerdict::Good
+        let is_good = self.purges.verdict_but_bans(&record) == TagVerdict::Good;
+        is_good.then(|| self.purges.newer_bans(&record))
     }
 }
 

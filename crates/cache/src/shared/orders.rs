@@ -238,12 +238,20 @@ impl SharedQuestion {
         if !is_asked || !is_fresh || record.is_stale {
             return Err(SharedUnfit::Useless);
         }
-        let log = super::lock(&permit.store.sharing.log);
-        match log.spares(read.place, record) {
-            true => Ok(read),
-            false if log.last().is_some_and(|last| last < read.place) => Err(SharedUnfit::Ahead),
-            false => Err(SharedUnfit::Useless),
+        let bans = {
+            let log = super::lock(&permit.store.sharing.log);
+            log.spares(read.place, record).ok_or_else(|| {
+                match log.last().is_some_and(|last| last < read.place) {
+                    true => SharedUnfit::Ahead,
+                    false => SharedUnfit::Useless,
+                }
+            })?
+        };
+        // Purges note themselves in the log, and do not wait for expressions.
+        if bans.iter().any(|ban| ban.hits(record)) {
+            return Err(SharedUnfit::Useless);
         }
+        Ok(read)
     }
 
     /// What tells these bytes from others under the same key, so that they are not sent again.

@@ -292,12 +292,30 @@ fn local(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
+/// Whether a URL without its scheme begins with a host and, at most, a port (RFC 3986 §3.2).
+fn has_authority(rest: &str) -> bool {
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let is_host = match host.strip_prefix('[') {
+        Some(rest) => {
+            rest.strip_suffix(']').is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok())
+        }
+        None => !host.is_empty() && !host.contains(['@', ':', '[', ']', '\\']),
+    };
+    let is_port = |port: &str| {
+        port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|n| n > 0)
+    };
+    is_host && port.is_none_or(is_port)
+}
+
 fn ask(r: &mut ConfReader, node: &Node) -> ReadResult {
     let text = show(node.arg(0)).into_owned();
     let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
-    let has_host = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', ':']));
-    if !is_plain || !has_host {
+    if !is_plain || !rest.is_some_and(has_authority) {
         return Err(ReadFault::Text(format!("invalid URL \"{text}\" in \"on_demand_ask\"")));
     }
     this(r).on_demand_ask = Some(text);

@@ -4,7 +4,8 @@
 //!            an include comes up           its turn           End
 //!   (text) ───────────────────▶ New ─▶ Asked ─▶ Answering ─────────▶ (text)
 //!                                │       └─ failed: New with `alt`, else Nothing
-//!                                └─ refused: Nothing
+//!                                ├─ refused: Nothing
+//!                                └─ not kept, and asked for with others: Missing ─▶ New
 //! ```
 //! Owns which fragments are asked for when, and their order. Who asks and who pulls from them is
 //! the worker. Easiest to break: a fragment that failed before its first byte gives nothing; one
@@ -16,13 +17,16 @@ use std::sync::Arc;
 use bolide_base::SendChain;
 use bolide_cache::Object;
 use bolide_esi::splice::{Joint, SplicePart};
-use bolide_esi::{EsiInclude, OnError};
+use bolide_esi::{Combine, EsiInclude, OnError};
 use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
+use super::combined::{Combination, CombinedHead};
+use super::fragment::{Fragment, FragmentStanding};
 use super::script::{ScriptNext, ScriptState};
 use super::{BodyPiece, Inflow};
 use crate::answer::growth::Growth;
+use crate::subrequest::FragmentSource;
 
 /// LIMIT: fragments of one page that are asked for at once.
 pub(crate) const AT_ONCE: usize = 8;
@@ -48,38 +52,15 @@ pub enum Pulled {
     Broken,
 }
 
-/// How a fragment stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// Not asked for; the second one means its `alt`.
-    New,
-    Alternative,
-    /// Asked for, by the exchange of this name; its head has not come.
-    Asked(u64),
-    /// Its head has come and is good.
-    Answering(u64),
-    /// The same as the include of this number.
-    Same(u32),
-    /// It is a kept answer.
-    Here,
-    /// Gives nothing.
-    Nothing,
-}
-
-/// An include that came up and is not over.
+/// A fragment that is to be asked for.
 #[derive(Debug)]
-struct Fragment {
-    include: EsiInclude,
-    /// Among the includes of the page.
-    number: u32,
-    standing: Standing,
-    /// Whether bytes of it were taken.
-    has_begun: bool,
-    /// Whether `alt` was tried.
-    is_second: bool,
-    /// The kept answer that it is, and what of it has left: bytes, or parts.
-    object: Option<Arc<Object>>,
-    at: u64,
+pub(crate) struct WantedFragment<'a> {
+    pub(crate) include: &'a EsiInclude,
+    /// The address of its to ask.
+    pub(crate) src: &'a Bytes,
+    pub(crate) source: FragmentSource,
+    /// The address that is asked for it and others together, if the page names one.
+    pub(crate) combined_by: Option<&'a Bytes>,
 }
 
 /// A page on its way.
@@ -87,6 +68,9 @@ struct Fragment {
 pub(crate) struct PageAssembly {
     script: ScriptState,
     fragments: VecDeque<Fragment>,
+    combination: Option<Box<Combination>>,
+    /// The address of the first include that asks for others (`combine='main'`).
+    combined_by: Option<Bytes>,
     /// Whether the first of them is what is sent now.
     in_fragment: bool,
     /// Includes that came up.
@@ -110,6 +94,8 @@ impl PageAssembly {
         Self {
             script,
             fragments: VecDeque::new(),
+            combination: None,
+            combined_by: None,
             in_fragment: false,
             count: 0,
             vars: Vec::new(),
@@ -128,6 +114,7 @@ impl PageAssembly {
     pub(crate) fn kept(object: Arc<Object>) -> Self {
         let mut assembly = Self::new(ScriptState::kept(object));
         assembly.look_ahead();
+        assembly.combination = Combination::of(&mut assembly.fragments);
         assembly
     }
 
@@ -197,9 +184,14 @@ impl PageAssembly {
         {
             let number = self.count;
             self.count += 1;
-            let standing = match include.same_as {
-                Some(first) => Standing::Same(first),
-                None => Standing::New,
+            if include.combine == Combine::Main {
+                self.combined_by.get_or_insert_with(|| include.src.clone());
+            }
+            let standing = match (include.same_as, include.combine) {
+                (Some(first), _) => FragmentStanding::Same(first),
+                // It has nothing of its own to give.
+                (None, Combine::Main) => FragmentStanding::Nothing,
+                (None, _) => FragmentStanding::New,
             };
             self.fragments.push_back(Fragment {
                 include,
@@ -220,30 +212,33 @@ impl PageAssembly {
 
     fn wanted(&self) -> Option<usize> {
         let is_wanted = |fragment: &Fragment| {
-            matches!(fragment.standing, Standing::New | Standing::Alternative)
+            matches!(fragment.standing, FragmentStanding::New | FragmentStanding::Alternative)
         };
         let at = self.fragments.iter().position(is_wanted)?;
         let is_busy = |fragment: &&Fragment| {
-            matches!(fragment.standing, Standing::Asked(_) | Standing::Answering(_))
+            matches!(fragment.standing, FragmentStanding::Asked(_) | FragmentStanding::Answering(_))
         };
-        (self.fragments.iter().filter(is_busy).count() < AT_ONCE).then_some(at)
+        // What leaves next waits for nothing that leaves later.
+        (at == 0 || self.fragments.iter().filter(is_busy).count() < AT_ONCE).then_some(at)
     }
 
-    /// The include that is to be asked for next, and the address of its to ask.
-    pub(crate) fn next_wanted(&self) -> Option<(&EsiInclude, &Bytes)> {
+    /// The include that is to be asked for next.
+    pub(crate) fn next_wanted(&self) -> Option<WantedFragment<'_>> {
         let fragment = self.fragments.get(self.wanted()?)?;
         let include = &fragment.include;
-        match (fragment.standing, &include.alt) {
-            (Standing::Alternative, Some(alt)) => Some((include, alt)),
-            _ => Some((include, &include.src)),
-        }
+        let (src, source) = match (fragment.standing, &include.alt) {
+            (FragmentStanding::Alternative, Some(alt)) => (alt, FragmentSource::Anywhere),
+            _ => (&include.src, self.source_of(fragment)),
+        };
+        let combined_by = self.combined_by.as_ref().filter(|_| include.combine == Combine::Sub);
+        Some(WantedFragment { include, src, source, combined_by })
     }
 
     /// Notes that the include that was next is asked for by the exchange `child`.
     pub(crate) fn bind(&mut self, child: u64) {
         debug_assert!(self.find(child).is_none(), "an exchange is asked for one fragment");
         if let Some(at) = self.wanted() {
-            self.fragments[at].standing = Standing::Asked(child);
+            self.fragments[at].standing = FragmentStanding::Asked(child);
         }
     }
 
@@ -251,6 +246,7 @@ impl PageAssembly {
     pub(crate) fn refuse(&mut self) {
         if let Some(at) = self.wanted() {
             self.give_up(at);
+            self.settle_combination();
         }
     }
 
@@ -263,8 +259,8 @@ impl PageAssembly {
     /// fragments in it.
     pub(crate) fn awaits_head(&self) -> bool {
         let awaits = |fragment: &Fragment| {
-            use Standing::{Alternative, Asked, New};
-            matches!(fragment.standing, New | Alternative | Asked(_))
+            use FragmentStanding::{Alternative, Asked, Held, New};
+            matches!(fragment.standing, New | Alternative | Asked(_) | Held)
         };
         let grows = self.fragments.len() < AT_ONCE && self.script.grows_below(HEAD_WAIT_MAX);
         !self.is_broken && (grows || self.fragments.iter().take(AT_ONCE).any(awaits))
@@ -285,13 +281,14 @@ impl PageAssembly {
     /// Puts kept answers where `find` knows some for the numbers of includes.
     pub(crate) fn place(&mut self, mut find: impl FnMut(u32) -> Option<Arc<Object>>) {
         for fragment in &mut self.fragments {
-            if fragment.standing == Standing::New
+            if fragment.standing == FragmentStanding::New
                 && let Some(object) = find(fragment.number)
             {
-                fragment.standing = Standing::Here;
+                fragment.standing = FragmentStanding::Here;
                 fragment.object = Some(object);
             }
         }
+        self.settle_combination();
     }
 
     /// The head of a fragment came with these cookies, and it is good.
@@ -299,7 +296,16 @@ impl PageAssembly {
         self.cookies.extend(cookies);
         self.cookies.truncate(COOKIES_MAX);
         if let Some(fragment) = self.find(child) {
-            fragment.standing = Standing::Answering(child);
+            fragment.standing = FragmentStanding::Answering(child);
+        }
+        self.settle_combination();
+    }
+
+    /// The head of the answer for several fragments came, if that is what `child` asked for.
+    pub(crate) fn note_combined(&mut self, child: u64, head: CombinedHead) {
+        let is_main = self.is_main_of(child);
+        if let Some(combination) = self.combination.as_mut().filter(|_| is_main) {
+            combination.begin(head);
         }
     }
 
@@ -307,9 +313,41 @@ impl PageAssembly {
     pub(crate) fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
         self.cookies.extend(cookies);
         self.cookies.truncate(COOKIES_MAX);
+        if self.is_main_of(child) {
+            // What is kept is no answer to this request.
+            return self.lose(child);
+        }
         let Some(fragment) = self.find(child) else { return };
-        fragment.standing = Standing::Here;
+        fragment.standing = FragmentStanding::Here;
         fragment.object = Some(object);
+        self.settle_combination();
+    }
+
+    fn source_of(&self, fragment: &Fragment) -> FragmentSource {
+        let of = |all: &Combination| all.source_of(fragment, &self.fragments);
+        self.combination.as_deref().map_or(FragmentSource::Anywhere, of)
+    }
+
+    fn settle_combination(&mut self) {
+        if let Some(combination) = &mut self.combination {
+            combination.settle(&mut self.fragments);
+        }
+    }
+
+    /// Whether the include of this number is the one whose address is asked for others.
+    fn is_main(&self, number: u32) -> bool {
+        self.combination.as_ref().is_some_and(|combination| combination.is_main(number))
+    }
+
+    fn end_combined(&mut self, is_whole: bool) {
+        if let Some(combination) = &mut self.combination {
+            combination.end(is_whole, &mut self.fragments);
+        }
+    }
+
+    fn is_main_of(&mut self, child: u64) -> bool {
+        let number = self.find(child).map(|fragment| fragment.number);
+        number.is_some_and(|number| self.is_main(number))
     }
 
     /// A fragment will not come, or not to its end.
@@ -320,7 +358,16 @@ impl PageAssembly {
         if fragment.has_begun && fragment.include.onerror != OnError::Continue {
             self.is_broken = true;
         }
-        self.give_up(at);
+        if self.is_main(fragment.number) {
+            self.fragments[at].standing = FragmentStanding::Nothing;
+            return self.end_combined(false);
+        }
+        if self.combination.as_ref().is_some_and(|all| all.looks_for(&self.fragments[at])) {
+            self.fragments[at].standing = FragmentStanding::Missing;
+        } else {
+            self.give_up(at);
+        }
+        self.settle_combination();
     }
 
     /// Tries `alt`, or nothing.
@@ -329,11 +376,12 @@ impl PageAssembly {
         let has_other =
             fragment.include.alt.is_some() && !fragment.is_second && !fragment.has_begun;
         debug_assert!(
-            !matches!(fragment.standing, Standing::Here | Standing::Nothing),
+            !matches!(fragment.standing, FragmentStanding::Here | FragmentStanding::Nothing),
             "what is there is not given up"
         );
         fragment.is_second = true;
-        fragment.standing = if has_other { Standing::Alternative } else { Standing::Nothing };
+        fragment.standing =
+            if has_other { FragmentStanding::Alternative } else { FragmentStanding::Nothing };
     }
 
     fn find(&mut self, child: u64) -> Option<&mut Fragment> {
@@ -344,7 +392,12 @@ impl PageAssembly {
     /// more of it is wanted.
     pub(crate) fn take(&mut self, bytes: &[u8], pulled: Pulled) -> bool {
         let Some(fragment) = self.fragments.front_mut() else { return false };
-        let Standing::Answering(child) = fragment.standing else { return false };
+        let FragmentStanding::Answering(child) = fragment.standing else { return false };
+        let number = fragment.number;
+        if self.is_main(number) {
+            return self.take_of_main(child, bytes, pulled);
+        }
+        let Some(fragment) = self.fragments.front_mut() else { return false };
         fragment.has_begun |= !bytes.is_empty();
         if fragment.include.as_var {
             // Until it is over, nothing of it has left.
@@ -365,6 +418,20 @@ impl PageAssembly {
                 self.lose(child);
             }
             Pulled::All => self.end_fragment(),
+        }
+        true
+    }
+
+    /// Takes what came of the answer for several fragments, of which nothing leaves as it is.
+    fn take_of_main(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
+        let fits = self.combination.as_mut().is_some_and(|all| all.take(bytes));
+        if !fits || pulled == Pulled::Broken {
+            self.lose(child);
+            return false;
+        }
+        if pulled == Pulled::All {
+            self.end_combined(true);
+            self.drop_first();
         }
         true
     }
@@ -425,7 +492,7 @@ impl PageAssembly {
         };
         self.is_waiting = matches!(piece, BodyPiece::Pending);
         debug_assert!(
-            self.fragments.iter().filter(|one| one.is_asked()).count() <= AT_ONCE,
+            self.fragments.iter().filter(|one| one.is_asked()).count() <= AT_ONCE + 1,
             "no more fragments are under way than may be at once"
         );
         piece
@@ -478,14 +545,18 @@ impl PageAssembly {
             return None;
         };
         match fragment.standing {
-            Standing::New | Standing::Alternative | Standing::Asked(_) => Some(BodyPiece::Pending),
-            Standing::Answering(child) => Some(BodyPiece::Fragment(child)),
-            Standing::Here => self.pull_object(max, out),
-            Standing::Nothing => {
+            FragmentStanding::New
+            | FragmentStanding::Alternative
+            | FragmentStanding::Asked(_)
+            | FragmentStanding::Held
+            | FragmentStanding::Missing => Some(BodyPiece::Pending),
+            FragmentStanding::Answering(child) => Some(BodyPiece::Fragment(child)),
+            FragmentStanding::Here => self.pull_object(max, out),
+            FragmentStanding::Nothing => {
                 self.drop_first();
                 None
             }
-            Standing::Same(first) => {
+            FragmentStanding::Same(first) => {
                 let var = self.vars.iter().find(|var| var.0 == first).map(|var| var.1.clone());
                 self.ready = self.framed(&var.unwrap_or_default());
                 self.drop_first();
@@ -536,15 +607,5 @@ impl PageAssembly {
         self.fragments.pop_front();
         self.in_fragment = false;
         self.look_ahead();
-    }
-}
-
-impl Fragment {
-    const fn is_asked(&self) -> bool {
-        matches!(self.standing, Standing::Asked(_) | Standing::Answering(_))
-    }
-
-    fn is_by(&self, child: u64) -> bool {
-        matches!(self.standing, Standing::Asked(by) | Standing::Answering(by) if by == child)
     }
 }

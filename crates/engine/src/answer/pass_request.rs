@@ -30,6 +30,21 @@ pub(crate) struct PassRequest {
 }
 
 impl PassRequest {
+    /// An origin is asked.
+    pub(crate) fn begin(&mut self, scheme: &'static str, now: bolide_base::Now) {
+        if !self.attempts.is_empty() {
+            self.later.push(self.attempts.len());
+        }
+        self.fields.clear();
+        self.trailers.clear();
+        debug_assert!(!self.is_running, "a request has one fetch at a time");
+        self.head_at = now.mono;
+        self.is_running = true;
+        (self.is_answering, self.is_whole) = (false, false);
+        self.early_size = 0;
+        self.scheme = scheme;
+    }
+
     /// Whether a fetch is under way.
     pub(crate) const fn is_running(&self) -> bool {
         self.is_running

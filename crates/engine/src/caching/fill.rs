@@ -33,14 +33,15 @@ use bolide_upstream::OriginNews;
 use self::inlines::InlineCutting;
 use crate::caching::StoreIntent;
 use crate::caching::identity::{
-    key_of, page_key, push_named, push_session, unvaried_key, zone_key,
+    for_inlines, key_of, page_key, push_combined, push_named, push_session, shared_key,
+    unvaried_key, zone_key,
 };
 use crate::caching::no_vary_search;
 use crate::caching::{Caching, STALE_FOR_EVER, StaleCause};
 use crate::filter::passed_fields::is_buffered;
 use crate::route::LocationIndex;
 use crate::site::SiteRef;
-use crate::subrequest::SliceRange;
+use crate::subrequest::{KeptAs, SliceRange};
 
 pub(in crate::caching) use fate::PASS_MS;
 pub(crate) use judge::Judge;
@@ -101,6 +102,8 @@ pub struct Fill {
     pub(crate) judge: Option<Box<Judge>>,
     /// Whether the permit is for a key of its own, where no exchange waits.
     pub(crate) is_past: bool,
+    /// What the answer of a fragment is kept as.
+    pub(crate) kept_as: KeptAs,
     /// The bytes that the upstream server was asked for, if it was asked for a slice.
     pub(crate) slice: Option<SliceRange>,
     /// Whether the application drives the cache.
@@ -305,6 +308,7 @@ impl Fill {
             self.keeping = StoreIntent::Unkept;
             return permit.abandon(AbandonReason::Gone);
         }
+        self.kept_as.settle(&head.fields, scope);
         stretch(&mut decision, answer.fields, caching);
         self.ttl = Some(decision.ttl);
         if let (CacheScope::Public, Some(said)) = (scope, &decision.search)
@@ -391,6 +395,9 @@ impl Fill {
         let mut keys = KeyBuilder::default();
         let value = decision.vary_value.as_deref();
         match (caching.is_page(), decision.no_vary) {
+            (true, no_vary) if !matches!(self.kept_as, KeptAs::Itself) => {
+                self.key_for_includes(&mut keys, &facts, cookies, caching, no_vary);
+            }
             (true, true) => unvaried_key(&mut keys, place, &facts),
             (true, false) => page_key(&mut keys, place, &facts, caching, cookies, value),
             (false, _) => zone_key(&mut keys, place, facts.arrival),
@@ -427,6 +434,30 @@ impl Fill {
             false => permit.move_over(&key),
         };
         (moved.permit, moved.wakes)
+    }
+
+    fn key_for_includes(
+        &self,
+        keys: &mut KeyBuilder,
+        facts: &Facts<'_>,
+        cookies: &Cookies<'_>,
+        caching: &Caching,
+        no_vary: bool,
+    ) {
+        let by = match &self.kept_as {
+            KeptAs::Shared { tags, .. } => {
+                let by = (&**tags, !no_vary);
+                return shared_key(keys, self.namespace, (facts, cookies), caching, by);
+            }
+            KeptAs::Combined { by } => by,
+            KeptAs::Itself => return debug_assert!(false, "it has the key of its address"),
+        };
+        let (place, facts) = ((self.namespace, &*self.url), for_inlines(facts));
+        match no_vary {
+            true => unvaried_key(keys, place, &facts),
+            false => page_key(keys, place, &facts, caching, cookies, None),
+        }
+        push_combined(keys, by);
     }
 
     /// Carries out what the answer says about others; `session` is whose it is from now on.

@@ -72,6 +72,32 @@ pub(crate) const fn for_inlines<'a>(facts: &Facts<'a>) -> Facts<'a> {
     Facts { arrival: b"", ..*facts }
 }
 
+/// Adds what an inline has for its page: what the answer of `by` brought for a fragment is for
+/// includes of that fragment alone, in pages that have `by` asked, too. So who can have a page name
+/// an address of his choice reaches no other page.
+pub(crate) fn push_combined(keys: &mut KeyBuilder, by: &[u8]) {
+    // No address begins like that.
+    push_piece(keys, KeyPiece::Inline(&[b"\x01", by].concat()));
+}
+
+/// Makes `keys` that by which includes of a site find what names these tags, whatever its address.
+pub(crate) fn shared_key(
+    keys: &mut KeyBuilder,
+    space: NamespaceId,
+    (facts, cookies): (&Facts<'_>, &Cookies<'_>),
+    caching: &Caching,
+    (tags, varies): (&[u8], bool),
+) {
+    let (mut url, facts) = (Vec::new(), for_inlines(facts));
+    rules::url_of(&mut url, &facts, b"/", &caching.policy);
+    match varies {
+        true => page_key(keys, (space, &url), &facts, caching, cookies, None),
+        false => unvaried_key(keys, (space, &url), &facts),
+    }
+    // No address begins like that.
+    push_piece(keys, KeyPiece::Inline(&[b"\0", tags].concat()));
+}
+
 /// Adds one more piece to a key.
 pub(crate) fn push_piece(keys: &mut KeyBuilder, piece: KeyPiece<'_>) {
     keys.push_vary_writing(|out| piece.push(out));

@@ -3,11 +3,12 @@
 //! Owns the decision between serving, waiting and asking; what an upstream server's answer becomes
 //! is the business of `fill`.
 
+mod brought;
 mod narrow;
 
 use std::sync::Arc;
 
-use bolide_cache::rules::{self, CacheGate, Facts, KeyPiece};
+use bolide_cache::rules::{self, Facts, KeyPiece};
 use bolide_cache::{
     AbandonReason, FillPermit, Follow, KeyBuilder, Lookup, NamespaceId, Object, ObjectKind,
     SessionKey, Waited, Waiter,
@@ -24,9 +25,8 @@ use crate::caching::cdn_cache_control::read_controls;
 use crate::caching::disk_lookup::{ask_nodes, recall_private};
 use crate::caching::fill::{Fill, Judge, PASS_MS, RequestSnapshot};
 use crate::caching::identity::write_arrival;
-use crate::caching::identity::{
-    for_inlines, key_of, page_key, push_named, push_piece, unvaried_key, zone_key,
-};
+use crate::caching::identity::{key_of, page_key, push_named, push_piece, unvaried_key, zone_key};
+use crate::caching::lookup::brought::find_shared;
 use crate::caching::request_cache_control::set_apart;
 use crate::caching::request_cache_control::wants_far_part;
 use crate::caching::transaction::{CacheState, StoreIntent, UpstreamCacheStatus};
@@ -38,6 +38,7 @@ use crate::explain::Why;
 use crate::request::Request;
 use crate::route::LocationIndex;
 use crate::site::Site;
+use crate::subrequest::KeptAs;
 use crate::vars::VariableScope;
 
 /// LIMIT: fills that one exchange waits for before it asks for itself.
@@ -255,7 +256,9 @@ impl CacheTransaction {
         }
         if gate.private
             && open.private
-            && let Some(object) = self.find_private(request, site, ctx)
+            && let Some(object) = self
+                .find_private(request, site, ctx)
+                .or_else(|| find_shared(self, request, caching, site, ctx))
         {
             return Some(self.serve_kept(
                 request,
@@ -343,44 +346,6 @@ impl CacheTransaction {
         });
         self.unvaried = keys;
         found
-    }
-
-    /// What the text that includes this fragment brought along for it.
-    fn find_inline(
-        &self,
-        request: &Request,
-        gate: CacheGate,
-        caching: &Caching,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<Arc<Object>> {
-        let lineage = request.role.fragment()?;
-        if lineage.includer().is_empty() || !caching.is_page() {
-            return None;
-        }
-        let own = self.keys.public();
-        let place = (own.namespace(), own.url());
-        let facts = for_inlines(&self.facts(request, site, ctx));
-        let session = SessionKey::new(&self.session).filter(|_| gate.private);
-        let mut keys = KeyBuilder::default();
-        let front = ctx.cache.as_deref_mut()?;
-        for varies in [true, false] {
-            match varies {
-                true => {
-                    let cookies = Cookies::of(facts.fields);
-                    page_key(&mut keys, place, &facts, caching, &cookies, None);
-                }
-                false => unvaried_key(&mut keys, place, &facts),
-            }
-            push_piece(&mut keys, KeyPiece::Inline(lineage.includer()));
-            let private = session.map(|session| keys.private(session));
-            for key in private.into_iter().chain(gate.public.then(|| keys.public())) {
-                if let Some(found) = front.find_fresh(&key, ctx.now.unix_millis) {
-                    return Some(found);
-                }
-            }
-        }
-        None
     }
 
     pub(super) fn take_found(
@@ -589,6 +554,7 @@ impl CacheTransaction {
             arrival: self.arrival.clone(),
             environment: self.environment.clone(),
         };
+        let kept_as = request.role.fragment().map_or(KeptAs::Itself, |lineage| lineage.kept_as());
         let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
         let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
         let judge =
@@ -606,6 +572,7 @@ impl CacheTransaction {
             revalidates,
             judge: judge.map(Box::new),
             is_past: false,
+            kept_as,
             slice: request.asked_slice(),
             is_page: caching.is_page(),
             may_be_empty: true,

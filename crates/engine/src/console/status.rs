@@ -233,7 +233,7 @@ fn handshakes(tallies: &RequestTallies) -> Json {
         ("tls13", sum(&[Of::Tls13Full, Of::Tls13Resumed])),
         ("quic", sum(&[Of::QuicFull, Of::QuicResumed])),
         ("resumed", sum(&[Of::Tls12Resumed, Of::Tls13Resumed, Of::QuicResumed])),
-        ("failed", sum(&[Of::TlsFailed, Of::QuicFailed])),
+        ("failed", sum(&[Of::TlsRefused, Of::TlsAbandoned, Of::QuicRefused, Of::QuicAbandoned])),
     ])
 }
 

@@ -8,17 +8,24 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bolide_base::Spool;
 use bolide_cache::Object;
 use bolide_cache::rules::Environment;
 use bolide_http::lscache::LsCacheControl;
-use bolide_http::{BodyLen, HttpVersion, Name, RequestHead};
+use bolide_http::{BodyLen, HttpVersion, Method, Name, OriginHead, RequestBody, RequestHead};
+use bolide_upstream::OriginNews;
+use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, ByteSpan, BytesFrom, PageAssembly, Pulled};
 use crate::caching::CacheTransaction;
-use crate::ctx::ConnInfo;
+use crate::ctx::{ConnInfo, StepCtx, StepEffect};
+use crate::exchange::NextStep;
+use crate::filter::headers::HeadDraft;
 use crate::request::Request;
+use crate::site::Site;
 use crate::subrequest::{FragmentAncestry, FragmentFamily, Lineage, is_same_site};
+use crate::subrequest::{FragmentSource, GivenFragment};
 
 /// LIMIT: fragments in one another.
 const DEPTH_MAX: u8 = 5;
@@ -60,6 +67,9 @@ fn found_family(request: &mut Request, answer: &Answer) {
         family: Rc::new(family),
         own: Rc::new(FragmentAncestry { target: head.target.clone(), depth: 0, parent: None }),
         control: LsCacheControl::default(),
+        source: FragmentSource::Anywhere,
+        combined_by: None,
+        shared: None,
         includer: Vec::new(),
         real: request.real,
     };
@@ -80,6 +90,9 @@ impl Request {
         self.limited.tell(lineage.family.told);
         self.listen = lineage.family.listen;
         self.real = lineage.real;
+        if let Some(form) = lineage.form() {
+            self.upload.share(Spool::of(form.clone()));
+        }
     }
 }
 
@@ -102,14 +115,18 @@ impl Answer {
             if !assembly.wants_fragments() {
                 return None;
             }
-            let (include, src) = assembly.next_wanted()?;
-            let control = include.control;
+            let wanted = assembly.next_wanted()?;
+            let (include, source) = (wanted.include, wanted.source);
+            let mut control = include.control;
+            let shared = include.tags.clone().filter(|tags| control.shared && !tags.is_empty());
             let lineage = request.lineage()?;
             let port = conn.local.port();
             let is_own = |authority: &[u8]| {
                 is_same_site(authority, &request.host, [request.port.unwrap_or(0), port])
             };
-            let target = bolide_esi::source::resolve(src, &lineage.own.target, is_own).ok();
+            let resolve = |src| bolide_esi::source::resolve(src, &lineage.own.target, is_own).ok();
+            let target = resolve(wanted.src);
+            let combined_by = wanted.combined_by.and_then(|src| resolve(src)).map(Rc::from);
             let family = &lineage.family;
             let may_be = lineage.own.depth < DEPTH_MAX
                 && family.count.get() < FRAGMENTS_MAX
@@ -121,12 +138,20 @@ impl Answer {
             };
             family.count.set(family.count.get() + 1);
             inherit(head, request.head(), &target);
+            if let FragmentSource::Combined(form) = &source {
+                // It is not the visitor who sends this form.
+                control.no_autoflush = true;
+                post(head, form.len());
+            }
             let (depth, parent) = (lineage.own.depth + 1, Some(lineage.own.clone()));
             let own = Rc::new(FragmentAncestry { target, depth, parent });
             return Some(Box::new(Lineage {
                 family: family.clone(),
                 own,
                 control,
+                source,
+                combined_by,
+                shared,
                 includer: cache.url().to_vec(),
                 real: lineage.real,
             }));
@@ -182,6 +207,62 @@ fn inherit(head: &mut RequestHead, page: &RequestHead, target: &[u8]) {
     }
     head.wire_size = page.wire_size;
     head.early = page.early;
+}
+
+/// Makes a request one that sends a form of so many bytes.
+fn post(head: &mut RequestHead, len: usize) {
+    head.method = Method::Post;
+    head.method_text.clear();
+    head.method_text.extend_from_slice(b"POST");
+    head.body = RequestBody::Length(len as u64);
+    head.fields.push(Name::ContentType, b"application/x-www-form-urlencoded");
+    head.fields.push(Name::ContentLength, len.to_string().as_bytes());
+}
+
+/// What a fragment gets that no origin is asked for: what came for it with others, or word that it
+/// is not kept.
+pub(crate) fn answer_without_origin(
+    answer: &mut Answer,
+    request: &Request,
+    cache: &mut CacheTransaction,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    match &request.role.fragment()?.source {
+        FragmentSource::Anywhere | FragmentSource::Combined(_) => None,
+        FragmentSource::Kept => {
+            cache.let_go();
+            let html = site.location(request.location).kinds.html();
+            answer.fill_typed(request, html, 504, &HeadDraft::default(), site, ctx);
+            answer.give_text(request, Bytes::new());
+            Some(NextStep::Respond)
+        }
+        FragmentSource::Given(given) => {
+            if let Some(fill) = cache.take_fill(request, answer, site, ctx) {
+                ctx.effects.push(StepEffect::Fill(fill));
+            }
+            answer.origin.get_or_insert_default().begin("", ctx.now);
+            ctx.effects.push(StepEffect::Given(given.news()));
+            Some(NextStep::Fetch)
+        }
+    }
+}
+
+impl GivenFragment {
+    /// What an origin would have said.
+    fn news(&self) -> Vec<OriginNews> {
+        let mut head = OriginHead { status: 200, ..OriginHead::default() };
+        if !self.content_type.is_empty() {
+            head.fields.push(Name::ContentType, &self.content_type);
+        }
+        head.fields.push_text(b"X-LiteSpeed-Cache-Control", &self.control);
+        if !self.tags.is_empty() {
+            head.fields.push_text(b"X-LiteSpeed-Tag", &self.tags);
+        }
+        let body = (!self.body.is_empty()).then(|| OriginNews::Body(self.body.clone()));
+        let head = OriginNews::Head(head.into());
+        [Some(head), body, Some(OriginNews::End)].into_iter().flatten().collect()
+    }
 }
 
 /// Answers as a fragment with a kept answer, of which the page needs no more than the body and

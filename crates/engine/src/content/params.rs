@@ -107,9 +107,9 @@ fn tell_of_cache(page: &PageCache, environment: &Environment, out: &mut Params) 
         return;
     }
     let words: &[u8] = match (page.crawler, page.esi) {
-        (true, true) => b"on,crawler,esi",
+        (true, true) => b"on,crawler,esi,combine",
         (true, false) => b"on,crawler",
-        (false, true) => b"on,esi",
+        (false, true) => b"on,esi,combine",
         (false, false) => b"on",
     };
     out.push(b"X-LSCACHE", words);

@@ -23,6 +23,7 @@ use crate::caching::CacheTransaction;
 use crate::caching::StaleCause;
 use crate::caching::magento;
 use crate::content::bind::bind_to;
+use crate::content::esi::answer_without_origin;
 use crate::content::file::FileLookup;
 use crate::content::search::FileSearch;
 use crate::content::target::{self, NoTarget};
@@ -199,6 +200,9 @@ impl Answer {
     ) -> NextStep {
         let location = site.location(request.location);
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
+        if let Some(next) = answer_without_origin(self, request, cache, site, ctx) {
+            return next;
+        }
         let old = cache.to_revalidate().cloned();
         let question = match self.origin_request(
             request,
@@ -218,25 +222,16 @@ impl Answer {
         if location.caching.is_none() {
             self.object = None;
         }
-        let asked = self.origin.get_or_insert_default();
-        if !asked.attempts.is_empty() {
-            asked.later.push(asked.attempts.len());
-        }
-        asked.fields.clear();
-        asked.trailers.clear();
-        debug_assert!(!asked.is_running, "a request has one fetch at a time");
-        asked.head_at = ctx.now.mono;
-        asked.is_running = true;
-        asked.is_answering = false;
-        asked.is_whole = location.caching.is_some() && cache.is_whole;
-        asked.early_size = 0;
-        asked.scheme = match pass.conf.protocol {
+        let scheme = match pass.conf.protocol {
             Protocol::FastCgi => "fastcgi",
             Protocol::Lsapi => "lsapi",
             Protocol::Http if question.secure.is_some() => "https",
             Protocol::Http => "http",
             Protocol::Memcached => "memcached",
         };
+        let asked = self.origin.get_or_insert_default();
+        asked.begin(scheme, ctx.now);
+        asked.is_whole = location.caching.is_some() && cache.is_whole;
         if let Some(fill) = fill {
             ctx.effects.push(StepEffect::Fill(fill));
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bolide_cache::Object;
 use bolide_http::Name;
 
-use crate::answer::{Answer, AnswerBody, BytesFrom};
+use crate::answer::{Answer, AnswerBody, BytesFrom, CombinedHead};
 use crate::caching::CacheTransaction;
 use crate::caching::shortcut::OpenShortcut;
 use crate::content::parts::PartHead;
@@ -49,6 +49,17 @@ impl SubrequestChild<'_> {
         let head = &self.answer.head;
         let is_plain = head.fields.get(Name::ContentEncoding).is_none();
         (200..300).contains(&head.status) && head.status != 206 && is_plain
+    }
+
+    /// What a page has to know of the answer for several of its fragments, if this is one.
+    #[must_use]
+    pub fn combined_head(&self) -> Option<CombinedHead> {
+        self.request.role.fragment()?.form()?;
+        let fields = &self.answer.head.fields;
+        Some(CombinedHead {
+            content_type: fields.get(Name::ContentType).unwrap_or_default().to_vec(),
+            sets_cookies: fields.get(Name::SetCookie).is_some(),
+        })
     }
 
     /// The cookies that this answer sets.

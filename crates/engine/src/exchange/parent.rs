@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bolide_cache::Object;
 use bolide_http::RequestHead;
 
-use crate::answer::{Answer, Pulled};
+use crate::answer::{Answer, CombinedHead, Pulled};
 use crate::caching::CacheTransaction;
 use crate::caching::shortcut::{OpenShortcut, Shortcut};
 use crate::content::parts::{PartHead, inherit, next_part};
@@ -114,6 +114,13 @@ impl SubrequestParent<'_> {
     pub fn accept_fragment(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
         if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.accept(child, cookies);
+        }
+    }
+
+    /// What `child` asked for is an answer for several fragments.
+    pub fn note_combined(&mut self, child: u64, head: CombinedHead) {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
+            assembly.note_combined(child, head);
         }
     }
 

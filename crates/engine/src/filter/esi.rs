@@ -55,6 +55,10 @@ impl CacheTransaction {
         let Some(caching) = location.caching.as_ref().filter(|_| assembles(location)) else {
             return false;
         };
+        // The page that asked reads what it brings for others.
+        if request.role.fragment().is_some_and(|lineage| lineage.form().is_some()) {
+            return false;
+        }
         let now_ms = ctx.now.unix_millis;
         let told = AnswerFacts {
             status: head.status,

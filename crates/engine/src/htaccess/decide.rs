@@ -6,17 +6,16 @@
 use std::rc::Rc;
 
 use bolide_conf::model::LogLevel;
-use bolide_htaccess::{
-    Admission, Applied, DirOptions, Evaluation, PassOutcome, PathInfoRule, RewritePlace, Stop,
-};
+use bolide_htaccess::{Admission, Applied, Effort, EnvTable, Evaluation, PathInfoRule, Stop};
 use bolide_http::escape::{UriPart, push_uri};
 
 use super::depart::take_back;
-use super::memory::{Reliance, RoundEntry};
+use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
+use super::memory::{KeptWay, Reliance, RoundEntry, RoundOutcome, RoundStart};
 use super::password::challenge;
 use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, method_name};
-use super::target::{HtaccessTarget, TargetKind};
-use super::world::{RequestWorld, push_origin};
+use super::target::{HtaccessTarget, InsideTarget, TargetKind};
+use super::world::RequestWorld;
 use crate::answer::Answer;
 use crate::content::confine;
 use crate::content::search::FileSearch;
@@ -74,9 +73,11 @@ impl Judge {
 pub(super) type Decided<T> = Result<T, NextStep>;
 
 /// Where a request goes that may come in.
-enum Onward {
+pub(super) enum Onward {
     /// To what the location has.
     Content,
+    /// To another path inside the server.
+    Inside(Rc<InsideTarget>),
     /// Elsewhere.
     Elsewhere(NextStep),
 }
@@ -89,6 +90,10 @@ pub(super) struct HtaccessRequest<'a> {
     pub(super) access: &'a mut AccessChecks,
     /// What the decision relies on.
     pub(super) reliance: Reliance,
+    /// What all evaluations of this step may do together.
+    pub(super) effort: &'a Effort,
+    /// What applications are told, as far as it may differ between requests for one URL.
+    pub(super) told: EnvTable,
 }
 
 /// Obeys the `.htaccess` files on the way to a request's file.
@@ -103,23 +108,40 @@ pub(crate) fn obey(
     let location = site.location(request.location);
     debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
     let entry = RoundEntry::of(request);
-    if let Some(entry) = entry
-        && ctx.rulings.recall(entry, request, site, ctx.files, ctx.now)
-    {
-        return beyond_htaccess(location);
+    if let Some(entry) = &entry {
+        let mut links = Vec::new();
+        let kept = ctx.rulings.recall(
+            entry,
+            request,
+            || RequestWorld::outside(request, ctx.conn, ctx.now, &mut links),
+            site,
+            ctx.files,
+            ctx.now,
+        );
+        if let Some(kept) = kept {
+            return match kept.give(request) {
+                KeptWay::Content => beyond_htaccess(location),
+                KeptWay::Inside(target) => enter_inside(request, &target, site, ctx),
+            };
+        }
     }
-    let reliance = Reliance::default();
-    let mut asking = HtaccessRequest { request, answer, search, access, reliance };
-    let next = asking.obey_anew(site, ctx);
-    if let Some(entry) = entry {
-        let HtaccessRequest { request, reliance, .. } = asking;
-        ctx.rulings.keep(entry, &reliance, request, site, ctx.files, ctx.now);
+    let start = entry.map(|entry| RoundStart::new(entry, request));
+    let (reliance, effort) = (Reliance::default(), Effort::default());
+    let (effort, told) = (&effort, EnvTable::default());
+    let mut asking = HtaccessRequest { request, answer, search, access, reliance, effort, told };
+    let (next, way) = asking.obey_anew(site, ctx);
+    if let Some((start, way)) = start.zip(way) {
+        let HtaccessRequest { request, reliance, told, .. } = asking;
+        let outcome = RoundOutcome { way, told };
+        ctx.rulings.keep(start, reliance, outcome, request, site, (ctx.files, ctx.now));
     }
     next
 }
 
 impl HtaccessRequest<'_> {
-    fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    /// The next step, and where it leads if others may be led there, too.
+    #[cold]
+    fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> (NextStep, Option<KeptWay>) {
         let location = site.location(self.request.location);
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
@@ -130,28 +152,29 @@ impl HtaccessRequest<'_> {
                 own.begin_round();
                 self.request.htaccess = Some(ruling);
             }
-            self.reliance.depends();
-            return beyond_htaccess(location);
+            return (beyond_htaccess(location), None);
         }
         // Nothing says what may be written where a copy goes.
         let copies = matches!(method_name(self.request), b"COPY" | b"MOVE");
         let is_hidden = |part: &[u8]| part.starts_with(b".ht");
         if copies || self.request.uri.split(|byte| *byte == b'/').any(is_hidden) {
-            self.reliance.depends();
-            return denied(self.request, site, ctx);
+            return (denied(self.request, site, ctx), None);
         }
         let mut held = self.request.htaccess.take().unwrap_or_default();
         let ruling = Rc::make_mut(&mut held);
         take_back(self.request, ruling);
         ruling.begin_round();
         let decided = self.decide(ruling, site, ctx);
-        if ruling.is_found || !matches!(decided, Ok(Onward::Content)) {
-            self.reliance.depends();
-        }
-        let next = match decided {
-            Ok(Onward::Content) if ruling.is_found => found(location),
-            Ok(Onward::Content) => beyond_htaccess(location),
-            Ok(Onward::Elsewhere(next)) | Err(next) => next,
+        let (next, way) = match decided {
+            Ok(Onward::Content) if ruling.is_found => (found(location), None),
+            Ok(Onward::Content) => (beyond_htaccess(location), Some(KeptWay::Content)),
+            Ok(Onward::Inside(target)) => {
+                ruling.opens_round = true;
+                let next = enter_inside(self.request, &target, site, ctx);
+                let is_entered = matches!(next, NextStep::Step(_)) && !ruling.is_found;
+                (next, is_entered.then_some(KeptWay::Inside(target)))
+            }
+            Ok(Onward::Elsewhere(next)) | Err(next) => (next, None),
         };
         if matches!(next, NextStep::Fail(_)) {
             self.request.arrival.refuse();
@@ -172,7 +195,7 @@ impl HtaccessRequest<'_> {
         if ruling.places.is_some() || ruling.is_carried() {
             self.request.htaccess = Some(held);
         }
-        next
+        (next, way)
     }
 
     fn decide(
@@ -284,9 +307,9 @@ impl HtaccessRequest<'_> {
         }
     }
 
-    /// Evaluates something; where the disk has to be asked first, that is the next step.
+    /// Evaluates something of what applies, as [`Self::evaluate`] does.
     #[expect(clippy::too_many_arguments, reason = "one place where the request is lent")]
-    pub(super) fn ask<T>(
+    fn ask<T>(
         &self,
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
@@ -295,6 +318,30 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
         evaluate: impl FnOnce(&Applied<'_>, &mut Evaluation<'_>) -> Result<T, Stop>,
+    ) -> Decided<T> {
+        let places = ruling.places.clone();
+        self.evaluate(ruling, target, (user, groups), site, ctx, |by| {
+            let applied = match places.as_deref() {
+                Some(places) if places.choices.is_none() => {
+                    let levels = places.levels.iter().map(HtaccessLevel::parts);
+                    Applied::new(levels, &places.name, by)?
+                }
+                Some(places) => places.applied(),
+                None => Applied::default(),
+            };
+            evaluate(&applied, by)
+        })
+    }
+
+    /// Evaluates something; where the disk has to be asked first, that is the next step.
+    pub(super) fn evaluate<T>(
+        &self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        (user, groups): (Option<&[u8]>, Option<&[u8]>),
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+        evaluate: impl FnOnce(&mut Evaluation<'_>) -> Result<T, Stop>,
     ) -> Decided<T> {
         let mut env = std::mem::take(&mut ruling.env);
         let mut varies = std::mem::take(&mut ruling.varies);
@@ -316,16 +363,8 @@ impl HtaccessRequest<'_> {
             links: &mut links,
             wanted: None,
         };
-        let mut by = Evaluation::new(&mut world, &mut env, &mut varies);
-        let result = match ruling.places.as_deref() {
-            Some(places) if places.choices.is_none() => {
-                let levels = places.levels.iter().map(HtaccessLevel::parts);
-                Applied::new(levels, &places.name, &mut by)
-            }
-            Some(places) => Ok(places.applied()),
-            None => Ok(Applied::default()),
-        };
-        let result = result.and_then(|applied| evaluate(&applied, &mut by));
+        let mut by = Evaluation::new(&mut world, &mut env, &mut varies, self.effort);
+        let result = evaluate(&mut by);
         let wanted = world.wanted.take();
         ruling.env = env;
         ruling.varies = varies;
@@ -344,46 +383,17 @@ impl HtaccessRequest<'_> {
         let Some(held) = ruling.places.clone() else { return Ok(Onward::Content) };
         let applied = held.applied();
         let location = site.location(self.request.location);
-        let by_location = DirOptions::new(location.settings.autoindex.on);
-        let options = applied.options(by_location);
-        // What a section permits that Apache does not heed is not permitted.
-        let heeded = applied.heeded(!ruling.is_later()).map(|it| it.options(by_location));
+        let options = DirOptionsGiven::new(&applied, ruling, location);
         if ruling.followed.as_ref() != Some(&target.file) {
-            self.judge_links(target, options, site, ctx)?;
-            if let Some(options) = heeded {
+            for options in options.all() {
                 self.judge_links(target, options, site, ctx)?;
             }
             ruling.followed = Some(target.file.clone());
         }
         // Where this step has to wait behind the rules, they are applied to the same request again.
         let before = (self.request.args.clone(), ruling.is_final);
-        // As in Apache, `END` does not hold for an index that is looked for.
-        let has_ended = ruling.is_final && !ruling.is_looked_for();
-        if applied.rewrites(&target.file) && !has_ended {
-            if !options.follows_own() || heeded.is_some_and(|options| !options.follows_own()) {
-                self.request.log_error(site, ctx, |out| {
-                    out.extend_from_slice(
-                        b"Options FollowSymLinks and SymLinksIfOwnerMatch are both off, so the \
-                          RewriteRule directive is also forbidden",
-                    );
-                });
-                return Err(NextStep::Fail(403));
-            }
-            let outcome = self.rewrite_once(ruling, target, site, ctx);
-            if matches!(outcome, Err(NextStep::Fail(500))) {
-                self.begin_error(ruling);
-            }
-            let outcome = outcome?;
-            if outcome.is_changed || !outcome.cookies.is_empty() {
-                self.reliance.depends();
-            }
-            if let Some(next) = self.follow_pass(ruling, target, &applied, outcome, site, ctx) {
-                return Ok(Onward::Elsewhere(next));
-            }
-        }
-        let args = self.request.args.clone();
-        if let Some(next) = self.redirected(&applied, args.as_deref(), site, ctx) {
-            return next.map(Onward::Elsewhere);
+        if let Some(onward) = self.send_on(ruling, target, &applied, RuleScope::All, site, ctx)? {
+            return Ok(onward);
         }
         if target.kind == TargetKind::File && !target.path_info.is_empty() {
             let is_script = location.pass.is_some();
@@ -413,32 +423,6 @@ impl HtaccessRequest<'_> {
             return Err(next);
         }
         Ok(Onward::Content)
-    }
-
-    pub(super) fn rewrite_once(
-        &self,
-        ruling: &mut HtaccessRuling,
-        target: &HtaccessTarget,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Decided<PassOutcome> {
-        let mut origin = Vec::new();
-        push_origin(self.request, ctx.conn, &mut origin);
-        let place = RewritePlace {
-            file: &target.file,
-            path_info: &target.path_info,
-            args: self.request.args.as_deref(),
-            target: &self.request.head().target,
-            root: &target.root,
-            prefix: &target.prefix,
-            origin: &origin,
-            is_inside: ruling.is_looked_for() || self.request.role.is_inside(),
-            now: ctx.now.unix_seconds(),
-        };
-        let user = ruling.user.clone();
-        self.ask(ruling, target, user.as_deref(), None, site, ctx, |applied, by| {
-            applied.rewrite(&place, by)
-        })
     }
 }
 

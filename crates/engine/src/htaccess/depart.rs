@@ -44,23 +44,23 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
-        self.judge_body(ruling, site, ctx)?;
+        let Some(places) = ruling.places.clone() else { return Ok(()) };
+        let applied = places.applied();
+        self.judge_body(ruling, applied.body_max(), site, ctx)?;
         let location = site.location(self.request.location);
         let told = ruling.told_variables();
         let user = ruling.user.clone();
-        let Some(places) = ruling.places.clone() else { return Ok(()) };
-        let applied = places.applied();
         let edits = applied.edits_request();
         let mut fields = FieldMap::default();
         if edits {
             fields.copy_from(&self.request.head().fields);
         }
         let times = HeaderTimes { received: received(self.request), duration: 0 };
-        self.ask(ruling, target, user.as_deref(), None, site, ctx, |applied, by| {
+        self.evaluate(ruling, target, (user.as_deref(), None), site, ctx, |by| {
             applied.set_env(by);
             if edits { applied.edit_request(&mut fields, times, by) } else { Ok(()) }
         })?;
-        if edits || !told.is_empty() {
+        if edits {
             self.reliance.depends();
         }
         if edits && let Some(own) = self.request.head_mut().map(|head| &mut head.fields) {
@@ -70,6 +70,7 @@ impl HtaccessRequest<'_> {
         for (name, value) in told.iter() {
             self.request.arrival.note_variable(name, value);
         }
+        self.told = told;
         let holds_one =
             places.choices.as_ref().is_some_and(|choices| choices.conditions.contains(&true));
         if !ruling.replaced.is_empty() || holds_one {
@@ -103,10 +104,10 @@ impl HtaccessRequest<'_> {
     fn judge_body(
         &mut self,
         ruling: &mut HtaccessRuling,
+        max: u64,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
-        let max = ruling.places.as_ref().map_or(0, |places| places.applied().body_max());
         debug_assert_eq!(ruling.body_max, 0, "a round judges a body once");
         let told = match self.request.head().body {
             RequestBody::Length(len) => len,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bolide_files::DirEntry;
 use bolide_htaccess::{
-    Applied, CodingsForbidden, DirOptions, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom,
+    Applied, CodingsForbidden, DirOptions, Effort, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom,
     FileNature, HeaderTimes, OutputFilter,
 };
 use bolide_http::negotiate::{Coding, Codings};
@@ -152,7 +152,7 @@ pub(crate) fn error_answer(
         };
         let own = Rc::make_mut(&mut ruling);
         own.next_env = round_of_error(own, request, status);
-        own.is_index = false;
+        (own.is_index, own.opens_round) = (false, false);
         own.stands_for = Some(Rc::new(first));
         own.before = own.places.clone();
         request.htaccess = Some(ruling);
@@ -360,7 +360,8 @@ fn edit(
             links: &mut Vec::new(),
             wanted: None,
         };
-        let mut by = Evaluation::new(&mut world, &mut env, &mut varies);
+        let effort = Effort::default();
+        let mut by = Evaluation::new(&mut world, &mut env, &mut varies, &effort);
         let received = received(scope.request);
         let elapsed = scope.now.unix_seconds().saturating_mul(1_000_000).saturating_sub(received);
         let times = HeaderTimes { received, duration: elapsed };

@@ -1,21 +1,165 @@
 //! What rules, redirects and fallbacks of `.htaccess` files come to: where the request goes.
 
+use std::rc::Rc;
+
 use bolide_conf::model::LogLevel;
-use bolide_htaccess::{Applied, PassOutcome, Rewritten};
+use bolide_htaccess::{Applied, DirOptions, PassOutcome, RequestVariable, RewritePlace, Rewritten};
 use bolide_http::escape::{UriPart, push_uri};
 
-use super::decide::{Decided, HtaccessRequest, stopped};
+use super::decide::{Decided, HtaccessRequest, Onward, stopped};
+use super::questions::{AskedText, Question, Reply};
 use super::ruling::{HtaccessRuling, next_round};
-use super::target::HtaccessTarget;
+use super::target::{HtaccessTarget, InsideTarget};
 use super::world::push_origin;
 use crate::caching::InternalRedirect;
 use crate::ctx::StepCtx;
 use crate::exchange::NextStep;
 use crate::log_lines;
 use crate::pages::is_redirect;
-use crate::site::Site;
+use crate::request::Request;
+use crate::site::{CompiledLocation, Site};
+
+/// Which of the things that rules come to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleScope {
+    All,
+    /// For a path that is looked for: what it is rewritten to does not count.
+    Answers,
+}
+
+/// What is permitted, and what is without the sections that Apache does not heed: what these permit
+/// is not permitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DirOptionsGiven {
+    all: DirOptions,
+    heeded: Option<DirOptions>,
+}
+
+impl DirOptionsGiven {
+    pub(super) fn new(
+        applied: &Applied<'_>,
+        ruling: &HtaccessRuling,
+        location: &CompiledLocation,
+    ) -> Self {
+        let by_location = DirOptions::new(location.settings.autoindex.on);
+        let heeded = applied.heeded(!ruling.is_later()).map(|it| it.options(by_location));
+        Self { all: applied.options(by_location), heeded }
+    }
+
+    pub(super) fn all(self) -> impl Iterator<Item = DirOptions> {
+        std::iter::once(self.all).chain(self.heeded)
+    }
+}
+
+/// Another round begins inside the server.
+pub(super) fn enter_inside(
+    request: &mut Request,
+    target: &InsideTarget,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    debug_assert_eq!(target.path.first(), Some(&b'/'), "a round begins with a path");
+    let next = request.redirect_inside(&target.path, site, ctx);
+    if matches!(next, NextStep::Step(_)) {
+        // A `?` of the path is part of a name here.
+        request.uri.clone_from(&target.path);
+        request.note_dots();
+        match &target.args {
+            Some(args) => request.set_args(args),
+            None => request.drop_args(),
+        }
+        request.arrival.turn(InternalRedirect::Htaccess);
+    }
+    next
+}
 
 impl HtaccessRequest<'_> {
+    /// Where rules and `Redirect` send the request, if they do.
+    pub(super) fn send_on(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        applied: &Applied<'_>,
+        scope: RuleScope,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<Option<Onward>> {
+        // As in Apache, `END` does not hold for an index that is looked for.
+        let has_ended = ruling.is_final && !ruling.is_looked_for();
+        if applied.rewrites(&target.file) && !has_ended {
+            let location = site.location(self.request.location);
+            let options = DirOptionsGiven::new(applied, ruling, location);
+            if !options.all().all(DirOptions::follows_own) {
+                self.request.log_error(site, ctx, |out| {
+                    out.extend_from_slice(
+                        b"Options FollowSymLinks and SymLinksIfOwnerMatch are both off, so the \
+                          RewriteRule directive is also forbidden",
+                    );
+                });
+                return Err(NextStep::Fail(403));
+            }
+            let outcome = self.rewrite_once(ruling, target, applied, site, ctx);
+            if matches!(outcome, Err(NextStep::Fail(500))) {
+                self.begin_error(ruling);
+            }
+            let outcome = outcome?;
+            let is_answer =
+                matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..));
+            self.note_outcome(&outcome);
+            if (scope == RuleScope::All || is_answer)
+                && let Some(onward) = self.follow_pass(ruling, target, applied, outcome, site, ctx)
+            {
+                return Ok(Some(onward));
+            }
+        }
+        let args = self.request.args.clone();
+        match self.redirected(applied, args.as_deref(), site, ctx) {
+            Some(next) => next.map(|next| Some(Onward::Elsewhere(next))),
+            None => Ok(None),
+        }
+    }
+
+    /// Notes what a pass relied on that no rule asked for.
+    fn note_outcome(&self, outcome: &PassOutcome) {
+        let is_path = matches!(outcome.result, Rewritten::Inside { .. });
+        if outcome.is_particular || outcome.is_changed && !is_path {
+            self.reliance.depends();
+        }
+        if is_path {
+            // It is part of what the next round is told.
+            let args = self.request.args.as_deref();
+            let of = AskedText::Variable(RequestVariable::QueryString);
+            let text = Some(args.unwrap_or_default().into());
+            self.reliance.asked(|| Question::Text(of), || Reply::Text(text));
+        }
+    }
+
+    fn rewrite_once(
+        &self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        applied: &Applied<'_>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<PassOutcome> {
+        let mut origin = Vec::new();
+        push_origin(self.request, ctx.conn, &mut origin);
+        let place = RewritePlace {
+            file: &target.file,
+            path_info: &target.path_info,
+            args: self.request.args.as_deref(),
+            target: &self.request.head().target,
+            root: &target.root,
+            prefix: &target.prefix,
+            origin: &origin,
+            is_inside: ruling.is_looked_for() || self.request.role.is_inside(),
+            now: ctx.now.unix_seconds(),
+        };
+        let user = ruling.user.clone();
+        let whose = (user.as_deref(), None);
+        self.evaluate(ruling, target, whose, site, ctx, |by| applied.rewrite(&place, by))
+    }
+
     /// Does what a pass came to; none where the request goes on. As in Apache, `Redirect` has its
     /// say about the path as it was, before the request is rewritten inside the server.
     pub(super) fn follow_pass(
@@ -26,7 +170,7 @@ impl HtaccessRequest<'_> {
         mut outcome: PassOutcome,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
+    ) -> Option<Onward> {
         for cookie in outcome.cookies.drain(..) {
             if !ruling.cookies.contains(&cookie) {
                 ruling.cookies.push(cookie);
@@ -35,7 +179,7 @@ impl HtaccessRequest<'_> {
         if let Rewritten::Inside { args, .. } | Rewritten::Proxied { args, .. } = &outcome.result
             && let Some(next) = self.redirected(applied, args.as_deref(), site, ctx)
         {
-            return Some(next.unwrap_or_else(|next| next));
+            return Some(Onward::Elsewhere(next.unwrap_or_else(|next| next)));
         }
         let outcome = match target.lacks_slash() && applied.closes_directories() {
             true => Self::before_slash(outcome),
@@ -61,7 +205,7 @@ impl HtaccessRequest<'_> {
         ctx: &mut StepCtx<'_>,
     ) -> Option<Decided<NextStep>> {
         let args = args.filter(|args| !args.is_empty());
-        let to = match applied.redirect(&self.request.uri, args) {
+        let to = match applied.redirect(&self.request.uri, args, self.effort) {
             Ok(to) => to?,
             Err(stop) => return Some(Err(stopped(self.request, stop, None, site, ctx))),
         };
@@ -93,7 +237,7 @@ impl HtaccessRequest<'_> {
         outcome: PassOutcome,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
+    ) -> Option<Onward> {
         // As in Apache, what is said of an index does not hold for what it is rewritten to.
         ruling.is_final |= outcome.ends && !ruling.is_looked_for();
         if matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..)) {
@@ -101,41 +245,32 @@ impl HtaccessRequest<'_> {
         }
         ruling.media_type = outcome.media_type.or(ruling.media_type.take());
         ruling.handler = outcome.handler.map(|handler| handler.to_ascii_lowercase());
-        match outcome.result {
-            Rewritten::Nothing => None,
+        let next = match outcome.result {
+            Rewritten::Nothing => return None,
             Rewritten::Query(args) => {
+                // What is kept leaves the query alone.
+                self.reliance.depends();
                 match args {
                     Some(args) => self.request.set_args(&args),
                     None => self.request.drop_args(),
                 }
                 self.request.arrival.turn(InternalRedirect::Htaccess);
-                None
+                return None;
             }
             Rewritten::Proxied { origin, path, args } => {
-                Some(self.pass_on(&origin, path, args.as_deref(), site, ctx))
+                self.pass_on(&origin, path, args.as_deref(), site, ctx)
             }
-            Rewritten::Status(status) => Some(NextStep::Fail(status)),
+            Rewritten::Status(status) => NextStep::Fail(status),
             Rewritten::Redirect(status, address) => {
                 (self.answer.location, self.answer.location_origin) = (address, 0);
-                Some(NextStep::Redirect(if is_redirect(status) { status } else { 302 }))
+                NextStep::Redirect(if is_redirect(status) { status } else { 302 })
             }
             Rewritten::Inside { path, args } => {
-                debug_assert_eq!(path.first(), Some(&b'/'), "a round begins with a path");
                 ruling.next_env = next_round(&ruling.env, self.request, args.as_deref(), 200);
-                let next = self.request.redirect_inside(&path, site, ctx);
-                if matches!(next, NextStep::Step(_)) {
-                    // A `?` of the path is part of a name here.
-                    self.request.uri = path;
-                    self.request.note_dots();
-                    match args {
-                        Some(args) => self.request.set_args(&args),
-                        None => self.request.drop_args(),
-                    }
-                    self.request.arrival.turn(InternalRedirect::Htaccess);
-                }
-                Some(next)
+                return Some(Onward::Inside(Rc::new(InsideTarget { path, args })));
             }
-        }
+        };
+        Some(Onward::Elsewhere(next))
     }
 
     /// Has the file answered whose path goes on behind it; no rule sees its path.

@@ -23,7 +23,7 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 /// What is known of absent files holds until they come.
-fn policy() -> ProbePolicy {
+fn absence_policy() -> ProbePolicy {
     ProbePolicy { failures: Remember::Failures, ..ProbePolicy::default() }
 }
 
@@ -110,19 +110,34 @@ impl FileSearch {
         let bare = whole.strip_suffix(b"/").unwrap_or(whole);
         let want = if is_script { Want::Stat } else { Want::OPEN };
         let root_len = target.root.len();
-        let mut end = match look(bare, want, &policy, ctx, reliance)? {
-            // A file with a slash behind it is not there.
-            Ok(TargetKind::File) if bare.len() < whole.len() => {
-                target.kind = TargetKind::File;
-                bare.len()
-            }
-            Ok(kind) => {
-                target.file = if kind == TargetKind::Directory { whole } else { bare }.to_vec();
-                target.kind = kind;
-                return Ok(());
-            }
-            Err(_) => root_len,
+        let standing = match ctx.files.lookup(bare, ctx.now, &policy) {
+            Known::Stale | Known::Unknown => standing(bare, root_len, ctx),
+            _ => PathStanding::Unknown,
         };
+        let (is_missing, policy) = match standing {
+            PathStanding::Missing => (true, policy),
+            PathStanding::InDirectory => (false, absence_policy()),
+            PathStanding::Unknown => (false, policy),
+        };
+        let mut end = match is_missing {
+            true => root_len,
+            false => match look(bare, want, &policy, ctx, &Reliance::default())? {
+                Err(_) => root_len,
+                Ok(kind) => {
+                    reliance.relies_on(ctx.files, bare, &policy);
+                    target.kind = kind;
+                    // A file with a slash behind it is not there.
+                    if kind == TargetKind::File && bare.len() < whole.len() {
+                        bare.len()
+                    } else {
+                        let is_directory = kind == TargetKind::Directory;
+                        target.file = if is_directory { whole } else { bare }.to_vec();
+                        return Ok(());
+                    }
+                }
+            },
+        };
+        let policy = absence_policy();
         while end < bare.len() {
             let from = end + 1;
             let next = bare[from..].iter().position(|byte| *byte == b'/');
@@ -221,7 +236,7 @@ impl FileSearch {
         ctx: &mut StepCtx<'_>,
         reliance: &Reliance,
     ) -> Result<Option<Rc<HtaccessFile>>, NextStep> {
-        let policy = policy();
+        let policy = absence_policy();
         let known = ctx.files.lookup(&self.path, ctx.now, &policy);
         reliance.relies_on(ctx.files, &self.path, &policy);
         let failure = match known {
@@ -315,6 +330,35 @@ fn leave_file(
         }
     }
     Ok(())
+}
+
+/// What the table knows of the way to a path.
+enum PathStanding {
+    /// The first element that is not there is watched for: nothing below it needs a look.
+    Missing,
+    /// All directories are known: that it is not there can be known, too.
+    InDirectory,
+    Unknown,
+}
+
+/// The standing of `path`, of which nothing is known, below its first `root` bytes.
+fn standing(path: &[u8], root: usize, ctx: &mut StepCtx<'_>) -> PathStanding {
+    let policy = absence_policy();
+    let mut end = root;
+    while end < path.len() {
+        let from = end + 1;
+        let len = path[from..].iter().position(|byte| *byte == b'/');
+        end = len.map_or(path.len(), |len| from + len);
+        match ctx.files.lookup(&path[..end], ctx.now, &policy) {
+            Known::Directory(_) => {}
+            Known::Missing(failure) if failure.is_absence() => return PathStanding::Missing,
+            Known::Stale | Known::Unknown if end == path.len() => {
+                return PathStanding::InDirectory;
+            }
+            _ => return PathStanding::Unknown,
+        }
+    }
+    PathStanding::Unknown
 }
 
 /// What is at `path`, or why that is not known.

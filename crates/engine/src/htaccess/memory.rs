@@ -1,8 +1,9 @@
 //! Rulings that hold for the next request for the same path, and what an evaluation relied on.
 //!
-//! Owns when a ruling may be used again: it was made of the path and of files that the kernel
-//! vouches for, and of nothing else that a request has. Refuses what is older than a look at those
-//! files. Easiest to break: whatever an evaluation asks has to be noted in [`Reliance`].
+//! Owns when a ruling may be used again: it was made of the path, of the ruling of the round
+//! before, of files that the kernel vouches for, and of replies that the next request gives as
+//! well. Refuses what is older than a look at those files. Easiest to break: whatever an evaluation
+//! asks has to be noted in [`Reliance`].
 
 use std::cell::{Cell, RefCell};
 use std::hash::BuildHasher;
@@ -11,16 +12,25 @@ use std::rc::Rc;
 use bolide_base::{Instant, Now};
 use bolide_files::hash::Seeded;
 use bolide_files::{FileTable, LapseMark, ProbePolicy};
+use bolide_htaccess::EnvTable;
 use bolide_http::{Method, RequestBody};
 
+use super::questions::{Kept, Question, Reply, RequestTexts};
 use super::ruling::HtaccessRuling;
+use super::target::InsideTarget;
 use crate::request::Request;
 use crate::site::Site;
 
-/// LIMIT: rulings that a worker keeps. One that comes later takes the place of another.
-const KEPT_MAX: usize = 4096;
-/// LIMIT: fields whose absence a ruling that is kept relies on.
-const ABSENT_MAX: usize = 4;
+/// LIMIT: paths of which a worker keeps rulings. One that comes later takes the place of another.
+const PATHS_MAX: usize = 4096;
+/// LIMIT: rulings of one path, by what requests reply. One more takes the place of all.
+const RULINGS_OF_PATH_MAX: usize = 8;
+/// LIMIT: rulings of all paths; beyond, a path has one.
+const RULINGS_MAX: usize = 8192;
+/// LIMIT: questions whose replies a ruling that is kept relies on.
+const QUESTIONS_MAX: usize = 64;
+/// LIMIT: bytes of the replies that a ruling that is kept relies on.
+const REPLIES_MAX: usize = 1024;
 /// LIMIT: paths on disk that a ruling that is kept relies on.
 const RELIED_MAX: usize = 64;
 /// LIMIT: bytes of a path whose ruling is kept.
@@ -29,12 +39,14 @@ const PATH_MAX: usize = 1024;
 /// What an evaluation relied on, beside the path and what is said of the directories above it.
 #[derive(Debug)]
 pub(super) struct Reliance {
-    /// Whether it relied on nothing else.
+    /// Whether it relied on nothing else than what is here.
     is_general: Cell<bool>,
     /// Until when what is known of files holds.
     until: Cell<Instant>,
-    /// Fields that the request had not.
-    absent: RefCell<Vec<Box<[u8]>>>,
+    /// What it asked of the request.
+    replies: RefCell<Vec<(Question, Reply)>>,
+    /// Bytes of the replies.
+    replied: Cell<usize>,
     /// The paths on disk that were looked at.
     relied: RefCell<Vec<LapseMark>>,
 }
@@ -44,26 +56,37 @@ impl Default for Reliance {
         Self {
             is_general: Cell::new(true),
             until: Cell::new(Instant::from_nanos(u64::MAX)),
-            absent: RefCell::default(),
+            replies: RefCell::default(),
+            replied: Cell::new(0),
             relied: RefCell::default(),
         }
     }
 }
 
 impl Reliance {
-    /// It relied on something that another request has otherwise.
+    /// It relied on something that is not noted here.
     pub(super) fn depends(&self) {
         self.is_general.set(false);
     }
 
-    /// It relied on a field that is not there.
-    pub(super) fn lacks(&self, name: &[u8]) {
-        let mut absent = self.absent.borrow_mut();
-        if absent.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+    /// It asked something of the request.
+    pub(super) fn asked(&self, question: impl FnOnce() -> Question, reply: impl FnOnce() -> Reply) {
+        if !self.is_general.get() {
             return;
         }
-        match absent.len() < ABSENT_MAX {
-            true => absent.push(name.into()),
+        let (question, mut replies) = (question(), self.replies.borrow_mut());
+        if replies.iter().any(|(known, _)| *known == question) {
+            return;
+        }
+        debug_assert!(replies.len() <= QUESTIONS_MAX, "questions of an evaluation are bounded");
+        let reply = reply();
+        let text = match &reply {
+            Reply::Text(text) => text.as_ref().map_or(0, |text| text.len()),
+            Reply::Matches(_) => 0,
+        };
+        self.replied.set(self.replied.get() + text);
+        match replies.len() < QUESTIONS_MAX && self.replied.get() <= REPLIES_MAX {
+            true => replies.push((question, reply)),
             false => self.depends(),
         }
     }
@@ -86,21 +109,33 @@ impl Reliance {
     }
 }
 
-/// A ruling with all that it is for.
+/// Where a ruling leads that is kept.
+#[derive(Clone, Debug)]
+pub(super) enum KeptWay {
+    /// To what the location has.
+    Content,
+    /// To another path inside the server.
+    Inside(Rc<InsideTarget>),
+}
+
+/// What a round came to, beside its ruling.
 #[derive(Debug)]
-struct KeptRuling {
-    site: u64,
-    server: u32,
-    location: u32,
-    entry: RoundEntry,
-    uri: Box<[u8]>,
-    absent: Vec<Box<[u8]>>,
+pub(super) struct RoundOutcome {
+    pub(super) way: KeptWay,
+    /// What applications are told of it that keys need.
+    pub(super) told: EnvTable,
+}
+
+/// A ruling with what holds as long as it does.
+#[derive(Debug)]
+pub(super) struct KeptRuling {
     /// What had lapsed when it was last seen to hold.
     lapses: u64,
     relied: Box<[LapseMark]>,
     until: Instant,
     /// None where no file has a say.
     ruling: Option<Rc<HtaccessRuling>>,
+    outcome: RoundOutcome,
     /// Whether stores have no part in the answer.
     is_unkeyed: bool,
 }
@@ -108,8 +143,20 @@ struct KeptRuling {
 impl KeptRuling {
     /// Whether nothing lapsed that it relies on; what else did is seen once.
     #[inline]
-    fn holds(&mut self, files: &FileTable) -> bool {
-        self.lapses == files.lapses() || self.holds_still(files)
+    fn holds(&mut self, files: &FileTable, now: Now) -> bool {
+        now.mono < self.until && (self.lapses == files.lapses() || self.holds_still(files))
+    }
+
+    /// Gives it to a request; where that leads.
+    pub(super) fn give(&self, request: &mut Request) -> KeptWay {
+        request.htaccess.clone_from(&self.ruling);
+        if self.is_unkeyed {
+            request.arrival.leave_unkeyed();
+        }
+        for (name, value) in self.outcome.told.iter() {
+            request.arrival.note_variable(name, value);
+        }
+        self.outcome.way.clone()
     }
 
     #[cold]
@@ -123,16 +170,26 @@ impl KeptRuling {
 }
 
 /// How a request comes to this step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct RoundEntry {
     is_head: bool,
     /// Whether the path is that of an index.
     is_index: bool,
+    /// What was said in the round before, if that led here. What is kept here is never another one
+    /// at the same place of memory.
+    before: Option<Rc<HtaccessRuling>>,
+}
+
+impl PartialEq for RoundEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.place() == other.place()
+            && (self.is_head, self.is_index) == (other.is_head, other.is_index)
+    }
 }
 
 impl RoundEntry {
     /// None for a request whose ruling is its own: it has a method or a body that may matter, it is
-    /// part of another one, or files had a say before.
+    /// part of another one, or files had a say before that is not kept.
     #[inline]
     pub(super) fn of(request: &Request) -> Option<Self> {
         let is_head = match request.method {
@@ -146,28 +203,63 @@ impl RoundEntry {
         if !is_plain {
             return None;
         }
-        let is_index = match &request.htaccess {
-            None => false,
-            Some(ruling) if ruling.is_only_index() => true,
+        let (is_index, before) = match &request.htaccess {
+            None => (false, None),
+            Some(ruling) if ruling.is_only_index() => (true, None),
+            Some(ruling) if ruling.opens_round => (false, Some(Rc::clone(ruling))),
             Some(_) => return None,
         };
-        Some(Self { is_head, is_index })
+        Some(Self { is_head, is_index, before })
+    }
+
+    /// Where the ruling of the round before is in memory.
+    fn place(&self) -> usize {
+        self.before.as_ref().map_or(0, |before| Rc::as_ptr(before) as usize)
     }
 }
 
-/// The rulings that one worker keeps, each at the place of its path's hash.
+/// A path with what is kept of it.
+#[derive(Debug)]
+struct KeptPath {
+    site: u64,
+    server: u32,
+    location: u32,
+    entry: RoundEntry,
+    uri: Box<[u8]>,
+    kept: Kept<KeptRuling>,
+}
+
+/// A request as it comes to this step.
+#[derive(Debug)]
+pub(super) struct RoundStart {
+    entry: RoundEntry,
+    uri: Vec<u8>,
+    location: u32,
+}
+
+impl RoundStart {
+    pub(super) fn new(entry: RoundEntry, request: &Request) -> Self {
+        Self { entry, uri: request.uri.clone(), location: request.location }
+    }
+}
+
+/// The rulings that one worker keeps, those of a path at the place of its hash.
 #[derive(Debug)]
 pub struct HtaccessMemory {
-    slots: Vec<Option<KeptRuling>>,
+    slots: Vec<Option<KeptPath>>,
+    /// How many rulings there are.
+    len: usize,
     recalled: u64,
     hasher: Seeded,
+    spare: Vec<u8>,
 }
 
 impl HtaccessMemory {
     /// An empty one; `seed` should be secret.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { slots: Vec::new(), recalled: 0, hasher: Seeded::new(seed) }
+        let hasher = Seeded::new(seed);
+        Self { slots: Vec::new(), len: 0, recalled: 0, hasher, spare: Vec::new() }
     }
 
     /// How often a ruling was used again.
@@ -176,80 +268,111 @@ impl HtaccessMemory {
         self.recalled
     }
 
-    fn slot(&self, request: &Request) -> usize {
-        let hash = self.hasher.hash_one(&request.uri[..]) ^ u64::from(request.location) << 3;
-        debug_assert_eq!(self.slots.len(), KEPT_MAX, "there are slots before one is asked for");
-        (hash % KEPT_MAX as u64) as usize
+    fn slot(&self, uri: &[u8], location: u32, entry: &RoundEntry) -> usize {
+        let hash = self.hasher.hash_one(uri) ^ u64::from(location) << 3;
+        // A path that many lead to has a place for each.
+        let hash = hash ^ (entry.place() as u64 >> 4);
+        debug_assert_eq!(self.slots.len(), PATHS_MAX, "there are slots before one is asked for");
+        (hash % PATHS_MAX as u64) as usize
     }
 
-    /// Gives a request the ruling that was made for its path; whether there is one.
-    pub(super) fn recall(
+    /// The ruling that was made for the path of a request and its replies, if there is one.
+    pub(super) fn recall<T: RequestTexts>(
         &mut self,
-        entry: RoundEntry,
-        request: &mut Request,
+        entry: &RoundEntry,
+        request: &Request,
+        texts: impl FnOnce() -> T,
         site: &Site,
         files: &FileTable,
         now: Now,
-    ) -> bool {
+    ) -> Option<&KeptRuling> {
         if self.slots.is_empty() {
-            return false;
+            return None;
         }
-        let slot = self.slot(request);
-        let Some(kept) = &mut self.slots[slot] else { return false };
-        let is_for_it = now.mono < kept.until
-            && kept.location == request.location
-            && kept.entry == entry
-            && *kept.uri == *request.uri
-            && (kept.site, kept.server) == (site.serial(), request.server)
-            && !kept.absent.iter().any(|name| request.head().fields.get_text(name).is_some())
-            && kept.holds(files);
-        if is_for_it {
-            self.recalled += 1;
-            request.htaccess.clone_from(&kept.ruling);
-            if kept.is_unkeyed {
-                request.arrival.leave_unkeyed();
-            }
+        let slot = self.slot(&request.uri, request.location, entry);
+        let path = self.slots[slot].as_mut()?;
+        let is_for_it = path.location == request.location
+            && path.entry == *entry
+            && *path.uri == *request.uri
+            && (path.site, path.server) == (site.serial(), request.server);
+        if !is_for_it {
+            return None;
         }
-        is_for_it
+        let kept = match &mut path.kept {
+            Kept::Ruling(kept) => kept,
+            kept => kept.find(&texts(), &mut self.spare)?,
+        };
+        if !kept.holds(files, now) {
+            return None;
+        }
+        debug_assert!(kept.ruling.as_ref().is_none_or(|it| it.replaced.is_empty()), "no edits");
+        self.recalled += 1;
+        Some(kept)
     }
 
     /// Keeps what a request was told, if it holds for others.
+    #[cold]
     pub(super) fn keep(
         &mut self,
-        entry: RoundEntry,
-        reliance: &Reliance,
+        start: RoundStart,
+        reliance: Reliance,
+        outcome: RoundOutcome,
         request: &Request,
         site: &Site,
-        files: &FileTable,
-        now: Now,
+        (files, now): (&FileTable, Now),
     ) {
-        let location = site.location(request.location);
+        let RoundStart { entry, uri, location: at } = start;
+        let location = site.location(at);
         let root = site.location(site.server(request.server).root);
         let is_fixed = location.fixed_root.is_some()
             && root.fixed_root.is_some()
-            && location.pass.is_none()
             && location.builtin.is_none()
-            && request.uri.len() <= PATH_MAX;
+            && uri.len() <= PATH_MAX;
         if !is_fixed || !reliance.is_general.get() || now.mono >= reliance.until.get() {
             return;
         }
         if self.slots.is_empty() {
-            self.slots.resize_with(KEPT_MAX, || None);
+            self.slots.resize_with(PATHS_MAX, || None);
         }
-        debug_assert!(request.uri.len() <= PATH_MAX, "paths that are kept are bounded");
-        let slot = self.slot(request);
-        self.slots[slot] = Some(KeptRuling {
+        debug_assert!(uri.len() <= PATH_MAX, "paths that are kept are bounded");
+        let slot = self.slot(&uri, at, &entry);
+        let own = KeptPath {
             site: site.serial(),
             server: request.server,
-            location: request.location,
+            location: at,
             entry,
-            uri: request.uri[..].into(),
-            absent: reliance.absent.borrow().clone(),
+            uri: uri.into(),
+            kept: Kept::Nothing,
+        };
+        let ruling = KeptRuling {
             lapses: files.lapses(),
-            relied: reliance.relied.borrow()[..].into(),
+            relied: reliance.relied.into_inner().into(),
             until: reliance.until.get(),
             ruling: request.htaccess.clone(),
+            outcome,
             is_unkeyed: request.arrival.is_unkeyed(),
-        });
+        };
+        let place = &mut self.slots[slot];
+        let before = place.as_ref().map_or(0, |path| path.kept.len());
+        let is_same = place.as_ref().is_some_and(|path| path.is_for(&own));
+        let path = match place {
+            Some(path) if is_same => path,
+            _ => place.insert(own),
+        };
+        let is_full = before >= RULINGS_OF_PATH_MAX || self.len >= RULINGS_MAX;
+        if is_same && is_full {
+            path.kept = Kept::Nothing;
+        }
+        path.kept.insert(reliance.replies.into_inner(), ruling);
+        self.len = self.len - before + path.kept.len();
+        debug_assert!(path.kept.len() <= RULINGS_OF_PATH_MAX, "rulings of a path are bounded");
+    }
+}
+
+impl KeptPath {
+    fn is_for(&self, other: &Self) -> bool {
+        (self.site, self.server, self.location) == (other.site, other.server, other.location)
+            && self.entry == other.entry
+            && self.uri == other.uri
     }
 }

@@ -88,6 +88,8 @@ pub(crate) struct HtaccessRuling {
     pub(crate) is_index: bool,
     /// Whether the next round is about a path that is looked for as an index is.
     pub(crate) leads_to_index: bool,
+    /// Whether it leads to another path inside the server, where the next round follows from it.
+    pub(crate) opens_round: bool,
     /// Whether the path is what `try_files` found.
     pub(crate) is_found: bool,
     /// The media type and the handler that a rule asked for.
@@ -127,7 +129,7 @@ pub(crate) type ReplacedField = (Box<[u8]>, Vec<Box<[u8]>>);
 impl HtaccessRuling {
     /// The next round is about an index: what rules make of its name does not count.
     pub(crate) fn enter_index(&mut self) {
-        self.is_index = true;
+        (self.is_index, self.opens_round) = (true, false);
         self.next_env = self.env.clone();
     }
 
@@ -239,6 +241,7 @@ impl HtaccessRuling {
     /// Forgets what was said about the path before, for another round.
     pub(super) fn begin_round(&mut self) {
         self.places = None;
+        self.opens_round = false;
         self.begin_env();
         // As in Apache, a type that a rule gave a directory is that of its index.
         if !self.is_looked_for() {

@@ -23,6 +23,13 @@ impl HtaccessTarget {
     }
 }
 
+/// A path inside the server that rules lead to.
+#[derive(Debug)]
+pub(super) struct InsideTarget {
+    pub(super) path: Vec<u8>,
+    pub(super) args: Option<Vec<u8>>,
+}
+
 /// What is at the end of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TargetKind {

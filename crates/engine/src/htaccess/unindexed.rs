@@ -3,10 +3,11 @@
 
 use std::rc::Rc;
 
-use bolide_htaccess::{Applied, DirOptions, Rewritten};
+use bolide_htaccess::{Effort, EnvTable};
 
-use super::decide::{Decided, HtaccessRequest};
+use super::decide::{Decided, HtaccessRequest, Onward};
 use super::effects::{has_handler, index_names};
+use super::follow::RuleScope;
 use super::memory::Reliance;
 use super::ruling::HtaccessRuling;
 use crate::answer::Answer;
@@ -18,7 +19,7 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
-/// LIMIT: names of an index that files are asked about, each at the cost of an evaluation.
+/// LIMIT: names of an index that files are asked about; all evaluations share what one may do.
 const NAMES_MAX: usize = 32;
 
 /// What comes where a directory is to be listed: as in Apache, a handler of files finds nothing.
@@ -52,10 +53,11 @@ pub(crate) fn judge_missing_index(
         });
         return NextStep::Fail(500);
     }
-    let mut refusal = None;
+    let (mut refusal, effort) = (None, Effort::default());
     for uri in names {
-        let reliance = Reliance::default();
-        let mut asking = HtaccessRequest { request, answer, search, access, reliance };
+        let (reliance, told) = (Reliance::default(), EnvTable::default());
+        let mut asking =
+            HtaccessRequest { request, answer, search, access, reliance, effort: &effort, told };
         match asking.judge_name(uri, site, ctx) {
             Ok(()) => {}
             Err(NextStep::Probe(_)) => return NextStep::Probe(RequestStep::NoIndex),
@@ -121,25 +123,9 @@ impl HtaccessRequest<'_> {
         self.let_in(ruling, &target, site, ctx)?;
         let held = ruling.places.clone().unwrap_or(held);
         let applied = held.applied();
-        if applied.rewrites(&target.file) {
-            let location = site.location(self.request.location);
-            let by_location = DirOptions::new(location.settings.autoindex.on);
-            let follows = |it: &Applied<'_>| it.options(by_location).follows_own();
-            if !follows(&applied) || applied.heeded(false).is_some_and(|it| !follows(&it)) {
-                return Err(NextStep::Fail(403));
-            }
-            let outcome = self.rewrite_once(ruling, &target, site, ctx)?;
-            // What it is rewritten to does not count.
-            if matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..))
-                && let Some(next) = self.follow_pass(ruling, &target, &applied, outcome, site, ctx)
-            {
-                return Err(next);
-            }
-        }
-        let args = self.request.args.clone();
-        match self.redirected(&applied, args.as_deref(), site, ctx) {
-            Some(next) => Err(next.unwrap_or_else(|next| next)),
-            None => Ok(()),
+        match self.send_on(ruling, &target, &applied, RuleScope::Answers, site, ctx)? {
+            Some(Onward::Elsewhere(next)) => Err(next),
+            Some(Onward::Content | Onward::Inside(_)) | None => Ok(()),
         }
     }
 }

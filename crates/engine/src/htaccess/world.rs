@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bolide_base::Now;
 use bolide_base::prng::Prng;
@@ -11,21 +12,32 @@ use bolide_files::{
     FileKind, FileTable, Known, OpenFailure, Probe, ProbePolicy, SymlinkPolicy, Want,
 };
 use bolide_htaccess::{
-    MAP_FILE_MAX, MapSource, PathTest, RequestVariable, Stop, Surroundings, TextMap, TimePart,
-    choose,
+    Asked, Effort, MAP_FILE_MAX, MapSource, PathTest, Pattern, RequestVariable, Stop, Surroundings,
+    TextMap, TimePart, choose,
 };
 use bolide_http::date::CivilDate;
-use bolide_http::{HttpVersion, Scheme};
+use bolide_http::{HttpVersion, Name, Scheme};
 
 use super::memory::Reliance;
+use super::questions::{AskedText, Question, Reply, RequestTexts};
 use super::ruling::method_name;
-use super::target::HtaccessTarget;
+use super::target::{HtaccessTarget, TargetKind};
 use crate::connection::ConnInfo;
 use crate::request::Request;
 use crate::vars::address;
 
 /// LIMIT: paths of one round of which it is kept whether they are links.
 const LINKS_MAX: usize = 16;
+
+/// What is asked about where nothing is about a path.
+static NO_TARGET: HtaccessTarget = HtaccessTarget {
+    root: Vec::new(),
+    prefix: Vec::new(),
+    document_root: Vec::new(),
+    file: Vec::new(),
+    path_info: Vec::new(),
+    kind: TargetKind::Missing,
+};
 
 /// What is lent to an evaluation.
 pub(super) struct RequestWorld<'a> {
@@ -161,13 +173,94 @@ const fn is_of_path(which: RequestVariable) -> bool {
     )
 }
 
-impl Surroundings for RequestWorld<'_> {
-    fn variable(&self, which: RequestVariable, out: &mut Vec<u8>) {
+/// Whether another request hardly ever has the same value, or what it has depends on more.
+const fn is_momentary(which: RequestVariable) -> bool {
+    matches!(
+        which,
+        RequestVariable::Time(_)
+            | RequestVariable::RemotePort
+            | RequestVariable::RemoteUser
+            | RequestVariable::AuthType
+    )
+}
+
+impl RequestTexts for RequestWorld<'_> {
+    fn text<'s>(
+        &'s self,
+        asked: Asked<'_>,
+        name: Name,
+        spare: &'s mut Vec<u8>,
+    ) -> Option<&'s [u8]> {
+        spare.clear();
+        let text = match asked {
+            Asked::Variable(RequestVariable::QueryString) => return Some(self.request.args()),
+            Asked::Variable(which) => {
+                self.push_variable(which, spare);
+                return Some(spare);
+            }
+            Asked::Field(text) => text,
+        };
+        let head = self.request.head();
+        // Framing took the host out of the fields of newer versions.
+        if name == Name::Host {
+            return Some(&head.authority[..]).filter(|authority| !authority.is_empty());
+        }
+        let fields = head.fields.iter().filter(|field| {
+            field.name == name && (name != Name::Other || field.text.eq_ignore_ascii_case(text))
+        });
+        let mut values = fields.map(|field| field.value);
+        let first = values.next()?;
+        let Some(second) = values.next() else { return Some(first) };
+        let separator: &[u8] = if name == Name::Cookie { b"; " } else { b", " };
+        spare.extend_from_slice(first);
+        for value in std::iter::once(second).chain(values) {
+            spare.extend_from_slice(separator);
+            spare.extend_from_slice(value);
+        }
+        Some(spare)
+    }
+}
+
+impl<'a> RequestWorld<'a> {
+    /// One that is asked about fields and variables of which the path does not decide, and notes
+    /// nothing.
+    pub(super) fn outside(
+        request: &'a Request,
+        conn: &'a ConnInfo,
+        now: Now,
+        links: &'a mut Vec<(Box<[u8]>, bool)>,
+    ) -> Self {
+        let is_index = request.htaccess.as_ref().is_some_and(|ruling| ruling.is_looked_for());
+        Self {
+            request,
+            conn,
+            now,
+            utc_offset: 0,
+            files: None,
+            target: &NO_TARGET,
+            // As in Apache, an index is looked for with `GET`.
+            method: if is_index { b"GET" } else { method_name(request) },
+            is_inside: false,
+            user: None,
+            groups: None,
+            places: &[],
+            prng: None,
+            reliance: None,
+            links,
+            wanted: None,
+        }
+    }
+
+    /// Notes what was asked.
+    fn note(&self, question: impl FnOnce() -> Question, reply: impl FnOnce() -> Reply) {
+        if let Some(reliance) = self.reliance {
+            reliance.asked(question, reply);
+        }
+    }
+
+    fn push_variable(&self, which: RequestVariable, out: &mut Vec<u8>) {
         let (request, conn) = (self.request, self.conn);
         let head = request.head();
-        if !is_of_path(which) {
-            self.depends();
-        }
         let text: &[u8] = match which {
             RequestVariable::RequestFilename => &self.target.file,
             RequestVariable::RequestUri => &request.uri,
@@ -227,30 +320,55 @@ impl Surroundings for RequestWorld<'_> {
         };
         out.extend_from_slice(text);
     }
+}
+
+impl Surroundings for RequestWorld<'_> {
+    fn variable(&self, which: RequestVariable, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.push_variable(which, out);
+        if is_of_path(which) {
+            return;
+        }
+        match is_momentary(which) {
+            true => self.depends(),
+            false => self.note(
+                || Question::Text(AskedText::Variable(which)),
+                || Reply::Text(Some(out[start..].into())),
+            ),
+        }
+    }
 
     fn header(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
-        // Framing took the host out of the fields of newer versions.
-        if name.eq_ignore_ascii_case(b"host") {
-            self.depends();
-            let authority = &self.request.head().authority;
-            out.extend_from_slice(authority);
-            return !authority.is_empty();
-        }
-        let mut values = self.request.head().fields.all_text(name);
-        let Some(first) = values.next() else {
-            if let Some(reliance) = self.reliance {
-                reliance.lacks(name);
-            }
-            return false;
+        let (asked, mut spare) = (Asked::Field(name), Vec::new());
+        let text = self.text(asked, Name::parse(name), &mut spare);
+        self.note(|| Question::Text(AskedText::of(asked)), || Reply::Text(text.map(Box::from)));
+        out.extend_from_slice(text.unwrap_or_default());
+        text.is_some()
+    }
+
+    fn matches(
+        &self,
+        asked: Asked<'_>,
+        pattern: &Arc<Pattern>,
+        effort: &Effort,
+    ) -> Result<bool, Stop> {
+        let mut spare = Vec::new();
+        let name = match asked {
+            Asked::Variable(_) => Name::Other,
+            Asked::Field(name) => Name::parse(name),
         };
-        self.depends();
-        out.extend_from_slice(first);
-        let separator: &[u8] = if name.eq_ignore_ascii_case(b"cookie") { b"; " } else { b", " };
-        for value in values {
-            out.extend_from_slice(separator);
-            out.extend_from_slice(value);
+        let text = self.text(asked, name, &mut spare).unwrap_or_default();
+        effort.spend(text.len());
+        let matches = pattern.is_match(text, effort)?;
+        match asked {
+            Asked::Variable(which) if is_of_path(which) => {}
+            Asked::Variable(which) if is_momentary(which) => self.depends(),
+            Asked::Variable(_) | Asked::Field(_) => self.note(
+                || Question::Matches(AskedText::of(asked), Arc::clone(pattern)),
+                || Reply::Matches(matches),
+            ),
         }
-        true
+        Ok(matches)
     }
 
     fn each_header(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
@@ -337,7 +455,7 @@ impl Surroundings for RequestWorld<'_> {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        self.depends();
+        self.variable(RequestVariable::RemoteAddr, &mut Vec::new());
         self.request.client(self.conn).ip()
     }
 

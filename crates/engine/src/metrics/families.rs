@@ -89,8 +89,9 @@ table! {
         "Bytes of responses, heads included.";
     HANDSHAKES: Counter None "bolide_tls_handshakes" ["transport", "version", "resumed"]
         "TLS handshakes of clients that were completed.";
-    HANDSHAKES_FAILED: Counter None "bolide_tls_handshake_failures" ["transport"]
-        "TLS handshakes of clients that failed.";
+    HANDSHAKES_FAILED: Counter None "bolide_tls_handshake_failures" ["transport", "cause"]
+        "TLS handshakes of clients that failed: refused by either side, or abandoned (garbage, \
+         or left without a word).";
     DATAGRAMS: Counter None "bolide_quic_datagrams" ["direction"]
         "UDP datagrams of QUIC, received or sent.";
     DATAGRAM_BYTES: Counter Bytes "bolide_quic_datagram_bytes" ["direction"]

@@ -197,8 +197,10 @@ impl Gatherer<'_> {
             family.add([transport, version, resumed].map(str::as_bytes), tallies.total(count));
         }
         out.begin(&all::HANDSHAKES_FAILED)
-            .add([b"tcp"], tallies.total(WorkerCount::TlsFailed))
-            .add([b"quic"], tallies.total(WorkerCount::QuicFailed));
+            .add([b"tcp", b"refused"], tallies.total(WorkerCount::TlsRefused))
+            .add([b"tcp", b"abandoned"], tallies.total(WorkerCount::TlsAbandoned))
+            .add([b"quic", b"refused"], tallies.total(WorkerCount::QuicRefused))
+            .add([b"quic", b"abandoned"], tallies.total(WorkerCount::QuicAbandoned));
         out.begin(&all::DATAGRAMS)
             .add([b"received"], tallies.total(WorkerCount::DatagramsIn))
             .add([b"sent"], tallies.total(WorkerCount::DatagramsOut));

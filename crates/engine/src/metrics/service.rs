@@ -38,7 +38,8 @@ impl EventCount {
 /// What the server has counted so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceCounts {
-    /// Handshakes of TLS and QUIC.
+    /// Handshakes of TLS and QUIC, of which those that either side refused failed. What was
+    /// abandoned is not among them: scanners do that, whatever the configuration is.
     pub handshakes: EventCount,
     /// Requests, of which answers of 5xx failed.
     pub requests: EventCount,
@@ -60,7 +61,7 @@ impl ServiceCounts {
             Of::QuicResumed,
         ];
         let sum = |counts: &[Of]| counts.iter().map(|one| tallies.total(*one)).sum::<u64>();
-        let failed = sum(&[Of::TlsFailed, Of::QuicFailed]);
+        let failed = sum(&[Of::TlsRefused, Of::QuicRefused]);
         let handshakes = EventCount { all: sum(&good) + failed, failed };
         let mut counts = Self { handshakes, ..Self::default() };
         let names = figures.names();
@@ -132,7 +133,7 @@ mod tests {
         count(1, row, 404);
         count(1, other, 500);
         tallies.clone().of(0).own().count(WorkerCount::Tls13Full, 3);
-        tallies.clone().of(1).own().count(WorkerCount::QuicFailed, 1);
+        tallies.clone().of(1).own().count(WorkerCount::QuicRefused, 1);
         let since = ServiceCounts::read(&tallies, &figures).since(&earlier);
         assert_eq!(since.requests, EventCount { all: 3, failed: 2 });
         assert_eq!(since.handshakes, EventCount { all: 4, failed: 1 });

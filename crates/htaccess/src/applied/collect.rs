@@ -39,7 +39,7 @@ pub(super) enum ConditionJudge<'b, 'w> {
 impl ConditionJudge<'_, '_> {
     fn fits(&mut self, section: &FileSection, name: &[u8]) -> Result<bool, Stop> {
         let effort = match self {
-            Self::By(by) => &by.effort,
+            Self::By(by) => by.effort,
             Self::ByName(effort) => effort,
             Self::Known { names, .. } => return Ok(names.next().copied().unwrap_or(false)),
         };

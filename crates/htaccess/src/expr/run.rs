@@ -72,7 +72,7 @@ impl Expr {
             }
             Self::Match { word, pattern, negated } => {
                 let text = word.value(by, groups);
-                pattern.find(&text, groups, &by.effort)? != *negated
+                pattern.find(&text, groups, by.effort)? != *negated
             }
             Self::In(word, list) => {
                 let text = word.value(by, groups);
@@ -93,8 +93,8 @@ impl Expr {
                     glob.make_ascii_lowercase();
                 }
                 match kind {
-                    GlobKind::Exact | GlobKind::AnyCase => fits_within(&glob, &text, &by.effort)?,
-                    GlobKind::Path => path_fits(&glob, &text, &by.effort)?,
+                    GlobKind::Exact | GlobKind::AnyCase => fits_within(&glob, &text, by.effort)?,
+                    GlobKind::Path => path_fits(&glob, &text, by.effort)?,
                 }
             }
             Self::Is(test, word) => {

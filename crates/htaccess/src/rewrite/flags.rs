@@ -113,6 +113,15 @@ fn quoted_env(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 }
 
 impl RuleFlags {
+    /// The texts that they make.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &RuleText> {
+        let env = self.env.iter().filter_map(|order| match order {
+            EnvOrder::Set(_, text) => Some(text),
+            EnvOrder::Unset(_) => None,
+        });
+        env.chain(&self.cookies).chain(&self.media_type).chain(&self.handler)
+    }
+
     /// Reads `[…]`.
     pub(crate) fn parse(flags: &[u8]) -> Told<Self> {
         let mut own = Self::default();

@@ -62,6 +62,9 @@ pub struct PassOutcome {
     pub ends: bool,
     /// Whether a rule made an address of it, though it may be the same.
     pub is_changed: bool,
+    /// Whether rules looked at what the place says of the request beside its path and query: its
+    /// origin, its target as sent, the moment.
+    pub is_particular: bool,
     /// The media type that was asked for.
     pub media_type: Option<Vec<u8>>,
     /// The handler that was asked for.

@@ -1,5 +1,7 @@
 //! Reads `RewriteEngine`, `RewriteBase`, `RewriteOptions`, `RewriteCond` and `RewriteRule`.
 
+use std::sync::Arc;
+
 use super::flags::{Passing, RuleAction, RuleFlags, fields};
 use super::template::RuleText;
 use super::{CondTest, Inherits, RewriteCondition, Rewriting, UrlRule};
@@ -99,7 +101,8 @@ pub(crate) fn condition(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
         false => cond_test(test, any_case)?,
     };
     let text = if is_expr { RuleText::parse(b"")? } else { RuleText::parse(text)? };
-    let condition = RewriteCondition { text, test, negated, or_next, any_case, unvaried };
+    let is_read = true;
+    let condition = RewriteCondition { text, test, negated, or_next, any_case, unvaried, is_read };
     own.pending.push(condition);
     Ok(())
 }
@@ -154,7 +157,7 @@ fn cond_test(test: &[u8], any_case: bool) -> Told<CondTest> {
     }
     let letters = if any_case { Letters::Any } else { Letters::Exact };
     Pattern::new(test, letters)
-        .map(CondTest::Matches)
+        .map(|pattern| CondTest::Matches(Arc::new(pattern)))
         .ok_or_else(|| format!("RewriteCond: cannot compile regular expression '{}'", shown(test)))
 }
 
@@ -183,9 +186,26 @@ pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
         b"-" => None,
         text => Some(RuleText::parse(text)?),
     };
-    let conditions = std::mem::take(&mut own.pending);
+    let mut conditions = std::mem::take(&mut own.pending);
+    let reads = |text: &RuleText| text.reads_condition();
+    let is_read = substitution.iter().any(reads)
+        || flags.texts().any(reads)
+        || conditions.iter().any(RewriteCondition::reads_condition);
+    conditions.iter_mut().for_each(|condition| condition.is_read = is_read);
     own.rules.push(UrlRule { line: own.line, conditions, pattern, negated, substitution, flags });
     Ok(())
+}
+
+impl RewriteCondition {
+    /// Whether it may read what another one captured.
+    fn reads_condition(&self) -> bool {
+        self.text.reads_condition()
+            || match &self.test {
+                CondTest::Matches(_) | CondTest::Counts(..) | CondTest::File(_) => false,
+                CondTest::Compares(_, with) => with.reads_condition(),
+                CondTest::Holds(_) => true,
+            }
+    }
 }
 
 /// Two arguments, and a third one that may be missing; none where there are fewer or more.

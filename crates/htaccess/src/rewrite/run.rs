@@ -1,5 +1,7 @@
 //! One pass of rules over a request. Rounds within it are bounded, and so is the text.
 
+use std::sync::Arc;
+
 use super::address::{resolved, scheme_len};
 use super::cookie;
 use super::flags::{EnvOrder, Passing, RuleAction};
@@ -7,8 +9,8 @@ use super::outcome::{PassOutcome, RewritePlace, Rewritten};
 use super::template::{BackrefEscape, Backrefs, QuestionMark};
 use super::{CondTest, EffectiveRewriting, RewriteCondition, RuleList, UrlRule};
 use crate::escape::{is_plain_in_uri, push_hex, push_without_controls};
-use crate::pattern::Groups;
-use crate::world::{Evaluation, Stop};
+use crate::pattern::{Groups, Pattern};
+use crate::world::{Asked, Evaluation, Stop};
 
 /// LIMIT: rules and conditions tried in one pass, rounds of `[N]` included.
 const TRIES_MAX: usize = 200_000;
@@ -169,7 +171,7 @@ impl Pass<'_> {
         self.subject(&mut scratch.subject);
         scratch.of_rule.clear();
         scratch.of_condition.clear();
-        let matched = rule.pattern.find(&scratch.subject, &mut scratch.of_rule, &by.effort)?;
+        let matched = rule.pattern.find(&scratch.subject, &mut scratch.of_rule, by.effort)?;
         if matched == rule.negated {
             return Ok(Applied::No);
         }
@@ -187,10 +189,13 @@ impl Pass<'_> {
                 if mark == QuestionMark::Foreign
                     && !rule.flags.allows_question_mark
                     && !self.allows_question_mark
-                    && self.place.target.windows(3).any(|three| three.eq_ignore_ascii_case(b"%3f"))
                 {
-                    let why = "Unsafe URL with %3f URL rewritten without UnsafeAllow3F";
-                    return Err(Stop::Refused(403, why));
+                    self.outcome.is_particular = true;
+                    let is_mark = |three: &[u8]| three.eq_ignore_ascii_case(b"%3f");
+                    if self.place.target.windows(3).any(is_mark) {
+                        let why = "Unsafe URL with %3f URL rewritten without UnsafeAllow3F";
+                        return Err(Stop::Refused(403, why));
+                    }
                 }
                 Some(made)
             }
@@ -222,6 +227,7 @@ impl Pass<'_> {
         }
         for cookie in &rule.flags.cookies {
             let text = cookie.value(backrefs, by);
+            self.outcome.is_particular = true;
             if let Some(cookie) = cookie::set_cookie(&text, self.place.now)
                 && !self.outcome.cookies.contains(&cookie)
             {
@@ -254,6 +260,7 @@ impl Pass<'_> {
             self.redirect = Some(status);
         }
         if matches!(rule.flags.action, RuleAction::Redirect(_) | RuleAction::Proxy) && !is_address {
+            self.outcome.is_particular = true;
             self.file = [self.place.origin, &self.file].concat();
         }
         let args = self.args.as_ref().map_or(0, Vec::len);
@@ -430,15 +437,29 @@ impl Pass<'_> {
 }
 
 impl RewriteCondition {
+    /// What it comes to where it asks about a text of the request and its groups are not read.
+    fn asked(&self, by: &Evaluation<'_>) -> Option<(Asked<'_>, &Arc<Pattern>)> {
+        let CondTest::Matches(pattern) = &self.test else { return None };
+        let asked = self.text.asked().filter(|_| !self.is_read)?;
+        let is_made = matches!(asked, Asked::Variable(which) if by.made(which).is_some());
+        (!is_made).then_some((asked, pattern))
+    }
+
     fn holds(&self, scratch: &mut Scratch, by: &mut Evaluation<'_>) -> Result<bool, Stop> {
+        if let Some((asked, pattern)) = self.asked(by) {
+            let holds = by.world.matches(asked, pattern, by.effort)?;
+            by.effort.check()?;
+            return Ok(holds != self.negated);
+        }
         let Scratch { text, of_rule, of_condition, spare, .. } = scratch;
         let backrefs = Backrefs { rule: of_rule, condition: of_condition };
         text.clear();
         self.text.push(backrefs, &BackrefEscape::No, by, text);
         by.effort.check()?;
         let holds = match &self.test {
+            CondTest::Matches(pattern) if !self.is_read => pattern.is_match(text, by.effort)?,
             CondTest::Matches(pattern) => {
-                let matched = pattern.find(text, spare, &by.effort)?;
+                let matched = pattern.find(text, spare, by.effort)?;
                 if matched && !self.negated {
                     std::mem::swap(of_condition, spare);
                 }

@@ -4,7 +4,7 @@ use crate::escape::push_hex;
 use crate::fault::Told;
 use crate::pattern::Groups;
 use crate::variable::{Variable, split};
-use crate::world::Evaluation;
+use crate::world::{Asked, Evaluation};
 
 /// How what a back-reference stands for is escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -192,6 +192,23 @@ impl RuleText {
             parts.push(Part::Text(text.into()));
         }
         Ok(Self { parts })
+    }
+
+    /// The text of the request that it is, if it is nothing else.
+    pub(crate) fn asked(&self) -> Option<Asked<'_>> {
+        match &self.parts[..] {
+            [Part::Of(variable)] => variable.asked(),
+            _ => None,
+        }
+    }
+
+    /// Whether it reads what the last condition captured.
+    pub(crate) fn reads_condition(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::OfCondition(_) => true,
+            Part::OfMap { key, default, .. } => key.reads_condition() || default.reads_condition(),
+            Part::Text(_) | Part::OfRule(_) | Part::Of(_) => false,
+        })
     }
 
     /// Headers that it names.

@@ -1,6 +1,7 @@
 //! Places of fills, and which purges objects are judged by.
 
 use super::{ENTRIES_MAX, PurgeLog, StreamPlace};
+use crate::bans::BanKind;
 use crate::disk::format::{Record, pack_tags};
 use crate::disk::{DiskPurge, DiskPurgeTarget};
 use crate::object::{ObjectKind, Times};
@@ -38,7 +39,8 @@ fn spares(log: &PurgeLog, place: StreamPlace, tag: &[u8]) -> bool {
         head: &[0; 8],
         sums: b"",
     };
-    log.spares(place, &record)
+    let bans = log.spares(place, &record);
+    bans.is_some_and(|bans| !bans.iter().any(|ban| ban.hits(&record)))
 }
 
 /// A log that has heard of `x` at 20 and of `y` at 30.
@@ -133,4 +135,19 @@ fn what_is_remembered_is_bounded() {
     assert!(!spares(&log, at(last + 10), b"z"), "they are missing yet");
     log.note_entry(at(last + 20), (None, last + 1), super::PURGES_MAX as u64 + 9);
     assert!(spares(&log, at(last + 20), b"z"));
+}
+
+#[test]
+fn expressions_are_left_to_be_matched_without_the_log() {
+    let mut log = log();
+    let (namespace, session, how) = (&b"a"[..], &b""[..], TagPurge::Dead);
+    let target = DiskPurgeTarget::Matching(BanKind::Tag, b"^z");
+    log.note_purge(&DiskPurge { namespace, session, target, how, sequence: 4 }, None);
+    log.note_entry(at(40), (Some(3), 4), 0);
+    assert!(spares(&log, at(40), b"z1"), "it came before the object");
+    assert!(!spares(&log, at(30), b"z1") && spares(&log, at(30), b"other"));
+    let foreign = DiskPurge { namespace: b"b", session, target, how, sequence: 5 };
+    log.note_purge(&foreign, None);
+    log.note_entry(at(50), (Some(4), 5), 0);
+    assert!(spares(&log, at(40), b"z1"), "it is about another part of the cache");
 }

@@ -1,0 +1,269 @@
+//! Fragments of a kept page that are asked for by one request (`combine`).
+//!
+//! ```text
+//!            all fragments looked for        the answer's end
+//!   Looking ────────────────────────▶ Asking ────────────────▶ Over
+//!      └── none is missing ───────────────────────────────────▶
+//! ```
+//! Owns which of them are missing, and what the answer gives for each. Easiest to break: what the
+//! answer brings for an address that it was not asked for is dropped, and a part is for no wider
+//! an audience than the page says that its fragment is for.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bolide_esi::{Combine, EsiInclude, EsiLimits, Inline};
+use bolide_http::lscache::{CacheScope, LsCacheControl};
+use bytes::Bytes;
+
+use super::fragment::{Fragment, FragmentStanding};
+use crate::subrequest::{FragmentSource, GivenFragment};
+
+/// LIMIT: bytes of an answer that brings several fragments; a larger one is none.
+const COMBINED_MAX: usize = 2 * 1024 * 1024;
+
+/// How it stands with fragments that are asked for together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CombineStage {
+    /// Each is looked for in the cache.
+    Looking,
+    /// Those that are missing are asked for.
+    Asking,
+    /// What came is there.
+    Over,
+}
+
+/// What is known of the answer to the request for several fragments.
+#[derive(Clone, Debug, Default)]
+pub struct CombinedHead {
+    /// Its `Content-Type`.
+    pub content_type: Vec<u8>,
+    /// Whether it sets cookies, so that it may be for one client alone.
+    pub sets_cookies: bool,
+}
+
+/// The fragments of a page that are asked for together.
+#[derive(Debug)]
+pub(super) struct Combination {
+    /// The include whose address is asked.
+    main: u32,
+    stage: CombineStage,
+    head: CombinedHead,
+    text: Vec<u8>,
+    /// What the answer gave, by `src`.
+    given: Vec<(Bytes, Rc<GivenFragment>)>,
+}
+
+impl Combination {
+    /// Those of a kept page, all of whose includes are known; none if it has none.
+    pub(super) fn of(fragments: &mut VecDeque<Fragment>) -> Option<Box<Self>> {
+        let mut rest = fragments.iter_mut();
+        let main = rest.find(|fragment| fragment.include.combine == Combine::Main)?;
+        let combination = Self {
+            main: main.number,
+            stage: CombineStage::Looking,
+            head: CombinedHead::default(),
+            text: Vec::new(),
+            given: Vec::new(),
+        };
+        if !rest.any(|fragment| combination.has(fragment)) {
+            return None;
+        }
+        main.standing = FragmentStanding::Held;
+        Some(Box::new(combination))
+    }
+
+    /// Whether a fragment comes with the answer.
+    fn has(&self, fragment: &Fragment) -> bool {
+        let include = &fragment.include;
+        fragment.number > self.main && include.combine == Combine::Sub && include.same_as.is_none()
+    }
+
+    /// Whether a fragment is looked for, and asked for with others.
+    pub(super) fn looks_for(&self, fragment: &Fragment) -> bool {
+        self.stage == CombineStage::Looking && self.has(fragment)
+    }
+
+    /// Whether the include of this number is the one whose address is asked for others.
+    pub(super) const fn is_main(&self, number: u32) -> bool {
+        self.main == number
+    }
+
+    /// Where a fragment of these that is asked for may come from.
+    pub(super) fn source_of(
+        &self,
+        fragment: &Fragment,
+        fragments: &VecDeque<Fragment>,
+    ) -> FragmentSource {
+        if self.main == fragment.number {
+            return FragmentSource::Combined(form(fragments));
+        }
+        if self.looks_for(fragment) {
+            return FragmentSource::Kept;
+        }
+        let given = self.given.iter().find(|(src, _)| *src == fragment.include.src);
+        match given.filter(|_| self.has(fragment)) {
+            Some((_, given)) => FragmentSource::Given(given.clone()),
+            None => FragmentSource::Anywhere,
+        }
+    }
+
+    /// Goes on when all that is looked for was found, or is known to be missing.
+    pub(super) fn settle(&mut self, fragments: &mut VecDeque<Fragment>) {
+        use FragmentStanding::{Alternative, Asked, Missing, New, Nothing};
+        let is_open = |fragment: &Fragment| {
+            self.has(fragment) && matches!(fragment.standing, New | Alternative | Asked(_))
+        };
+        if self.stage != CombineStage::Looking || fragments.iter().any(is_open) {
+            return;
+        }
+        let lacks_some = fragments.iter().any(|fragment| fragment.standing == Missing);
+        self.stage = if lacks_some { CombineStage::Asking } else { CombineStage::Over };
+        if let Some(main) = fragments.iter_mut().find(|fragment| self.main == fragment.number) {
+            debug_assert!(main.standing == FragmentStanding::Held, "it is asked once");
+            main.standing = if lacks_some { New } else { Nothing };
+        }
+    }
+
+    /// The answer for several begins.
+    pub(super) fn begin(&mut self, head: CombinedHead) {
+        debug_assert!(self.text.is_empty(), "a head comes before its body");
+        self.head = head;
+    }
+
+    /// Takes bytes of the answer for several; false if it is too long.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> bool {
+        self.text.extend_from_slice(bytes);
+        self.text.len() <= COMBINED_MAX
+    }
+
+    /// The answer for several is over: each part goes to those that asked for it, and the rest is
+    /// asked for alone.
+    pub(super) fn end(&mut self, is_whole: bool, fragments: &mut VecDeque<Fragment>) {
+        let text = Bytes::from(std::mem::take(&mut self.text));
+        debug_assert!(self.given.is_empty(), "an answer ends once");
+        self.stage = CombineStage::Over;
+        let inlines = match is_whole {
+            true => bolide_esi::program::parse(text, EsiLimits::default()).inlines,
+            false => Vec::new(),
+        };
+        let is_missing = |one: &&mut Fragment| one.standing == FragmentStanding::Missing;
+        for fragment in fragments.iter_mut().filter(is_missing) {
+            fragment.standing = FragmentStanding::New;
+            let include = &fragment.include;
+            if let Some(inline) = inlines.iter().find(|inline| inline.name == include.src) {
+                let given = given(inline, include, &self.head);
+                self.given.push((include.src.clone(), Rc::new(given)));
+            }
+        }
+    }
+}
+
+/// The form that asks for what is missing.
+fn form(fragments: &VecDeque<Fragment>) -> Bytes {
+    let mut form = Vec::new();
+    let is_missing = |one: &&Fragment| one.standing == FragmentStanding::Missing;
+    for fragment in fragments.iter().filter(is_missing) {
+        debug_assert!(fragment.include.combine == Combine::Sub, "no other may be missing");
+        if !form.is_empty() {
+            form.push(b'&');
+        }
+        form.extend_from_slice(b"esi_include%5B%5D=");
+        push_form_value(&mut form, &fragment.include.src);
+    }
+    form.into()
+}
+
+/// What an inline of the answer is for the include that asked for it.
+fn given(inline: &Inline, include: &EsiInclude, head: &CombinedHead) -> GivenFragment {
+    let mut control = inline.control;
+    // What sets cookies may have been written for this client.
+    if head.sets_cookies && control.scope() == Some(CacheScope::Public) {
+        control.no_cache = true;
+    }
+    let scope = control.scope().map(|scope| match include.control.scope() {
+        Some(CacheScope::Private) => CacheScope::Private,
+        _ => scope,
+    });
+    GivenFragment {
+        control: words(scope, &control),
+        tags: inline.tags.clone().unwrap_or_default(),
+        content_type: head.content_type.clone(),
+        body: inline.body.clone(),
+    }
+}
+
+/// `X-LiteSpeed-Cache-Control` for what is kept for `scope`.
+fn words(scope: Option<CacheScope>, control: &LsCacheControl) -> Vec<u8> {
+    let mut out = match scope {
+        None => "no-cache".to_owned(),
+        Some(CacheScope::Public) => "public".to_owned(),
+        Some(CacheScope::Private) => "private".to_owned(),
+    };
+    if let Some(seconds) = control.lifetime().filter(|_| scope.is_some()) {
+        out.push_str(&format!(",max-age={seconds}"));
+    }
+    if let Some(seconds) = control.max_stale {
+        out.push_str(&format!(",max-stale={seconds}"));
+    }
+    if control.no_vary {
+        out.push_str(",no-vary");
+    }
+    out.push_str(if control.esi == Some(false) { ",esi=off" } else { ",esi=on" });
+    out.into_bytes()
+}
+
+/// Appends a value of `application/x-www-form-urlencoded`.
+fn push_form_value(out: &mut Vec<u8>, value: &[u8]) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in value {
+        if byte.is_ascii_alphanumeric() || b"-._*".contains(&byte) {
+            out.push(byte);
+        } else {
+            out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CombinedHead, given, push_form_value};
+    use bolide_esi::{EsiInclude, Inline};
+    use bolide_http::lscache::LsCacheControl;
+
+    fn control(inline: &str, include: &str, sets_cookies: bool) -> String {
+        let of = |text: &str| LsCacheControl::of(text.as_bytes());
+        let inline = Inline { control: of(inline), ..Inline::default() };
+        let include = EsiInclude { control: of(include), ..EsiInclude::default() };
+        let head = CombinedHead { sets_cookies, ..CombinedHead::default() };
+        String::from_utf8(given(&inline, &include, &head).control).unwrap()
+    }
+
+    #[test]
+    fn a_part_is_for_no_wider_audience_than_its_include_says() {
+        for (inline, include, told) in [
+            ("public,max-age=60", "", "public,max-age=60,esi=on"),
+            ("public,max-age=60,no-vary,esi=off", "public", "public,max-age=60,no-vary,esi=off"),
+            ("public,max-age=60", "private,no-vary", "private,max-age=60,esi=on"),
+            ("public,max-age=60", "shared", "private,max-age=60,esi=on"),
+            ("private,max-age=60,max-stale=5", "public", "private,max-age=60,max-stale=5,esi=on"),
+            ("private", "", "private,esi=on"),
+            ("no-cache", "public", "no-cache,esi=on"),
+            ("", "public", "no-cache,esi=on"),
+        ] {
+            assert_eq!(control(inline, include, false), told, "{inline} {include}");
+        }
+        assert_eq!(control("public,max-age=60", "", true), "no-cache,esi=on");
+        assert_eq!(control("private,max-age=60", "", true), "private,max-age=60,esi=on");
+    }
+
+    #[test]
+    fn values_of_forms_are_escaped() {
+        let mut out = Vec::new();
+        push_form_value(&mut out, b"/?lsesi=a&_control=private,no-vary&x=%20+\xc3");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "%2F%3Flsesi%3Da%26_control%3Dprivate%2Cno-vary%26x%3D%2520%2B%C3"
+        );
+    }
+}
