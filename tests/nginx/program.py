@@ -39,6 +39,8 @@ class Program:
         self.logs = home / f"logs-{name[0]}"
         self.logs.mkdir()
         self.child: subprocess.Popen[bytes] | None = None
+        # Written behind the last socket; none if the configuration does not say where.
+        self.pid_file: Path | None = None
         self.error_log_read = 0
 
     def expand(self, text: str) -> str:
@@ -66,7 +68,8 @@ class Program:
         """Both programs' own names, ports and directories become the same words."""
         text = self.places.normalise(text)
         text = text.replace(str(self.logs), "LOGS").replace(str(self.home), "HOME")
-        text = re.sub(rf"(?<!\w){self.base // 10}(\d)(?![\d_])", r"PORT\1", text)
+        # A text may come before a port; digits of any base are those of another number.
+        text = re.sub(rf"(?<![\da-fA-F_]){self.base // 10}(\d)(?![\d_])", r"PORT\1", text)
         return re.sub(r"\b(nginx|bolide)(/\d+\.\d+\.\d+)?(?=: |[ <\"\n\r]|$)", self.own_name, text)
 
     @staticmethod
@@ -91,6 +94,7 @@ class Program:
             if log.is_file():
                 log.unlink()
         self.error_log_read = 0
+        self.pid_file = self.logs / "pid" if "pid @LOGS@/pid;" in text else None
         conf = self.write(f"{self.name}.conf", text)
         with open(self.logs / "stderr", "wb") as stderr:
             self.child = subprocess.Popen(
@@ -98,12 +102,13 @@ class Program:
             )
 
     def ready(self) -> str:
-        """Waits for the port of a program that was launched; what it said if it does not start."""
+        """Waits for all ports of a program that was launched; what it said if it does not start."""
         deadline = time.monotonic() + GENEROUS
         while True:
             with suppress(OSError):
                 socket.create_connection(("127.0.0.1", self.base), 1).close()
-                return ""
+                if self.pid_file is None or self.pid_file.exists():
+                    return ""
             if self.is_gone() or time.monotonic() > deadline:
                 self.stop()
                 return (self.logs / "stderr").read_text()

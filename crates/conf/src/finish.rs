@@ -326,11 +326,15 @@ impl ConfReader {
         }
     }
 
+    /// Whether the last expression among the names captures: as in nginx, names of an only server
+    /// are looked at then.
     fn has_captures(&self, listen: &Listen) -> bool {
-        let mut names = self.http.servers[listen.default_server.index()].names.iter();
-        names.any(
-            |name| matches!(name, ServerName::Regex(regex) if regex.compiled().captures_len() > 1),
-        )
+        let names = self.http.servers[listen.default_server.index()].names.iter();
+        let last = names.rev().find_map(|name| match name {
+            ServerName::Regex(regex) => Some(regex),
+            _ => None,
+        });
+        last.is_some_and(|regex| regex.compiled().captures_len() > 1)
     }
 
     fn check_names_of(&self, listen: &Listen, said: &mut Vec<(LogLevel, String)>) {

@@ -220,7 +220,6 @@ pub(crate) fn kind(settings: &LocationSettings, media: &Arc<[u8]>) -> MediaType 
         }
     }
     let (gzip, brotli, zstd) = (&settings.gzip, &settings.brotli, &settings.zstd);
-    let has_type = !media.is_empty();
     let filters = &settings.filters;
     let (replaced, included) = (filters.rewrites(&lower), filters.includes(&lower));
     let added = filters.adds(&lower);
@@ -228,9 +227,9 @@ pub(crate) fn kind(settings: &LocationSettings, media: &Arc<[u8]>) -> MediaType 
         media: media.clone(),
         value: value.into_boxed_slice(),
         charset_varies,
-        gzip: has_type && gzip.on && gzip.types.contains(&lower),
-        brotli: has_type && brotli.on && brotli.types.contains(&lower),
-        zstd: has_type && zstd.on && zstd.types.contains(&lower),
+        gzip: gzip.on && gzip.types.contains(&lower),
+        brotli: brotli.on && brotli.types.contains(&lower),
+        zstd: zstd.on && zstd.types.contains(&lower),
         rewritten: replaced || included || added,
         replaced,
         included,

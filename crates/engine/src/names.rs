@@ -15,6 +15,8 @@ pub(crate) struct ServerNames {
     pub(crate) default: u32,
     /// Whether the default server takes everything because there is no other one.
     sole: bool,
+    /// Whether the last expression among the names captures.
+    captures: bool,
 }
 
 /// A `server_name` argument, taken apart.
@@ -38,20 +40,24 @@ impl ServerNames {
 
     /// Adds a claim of `server`; the first server to claim a name keeps it.
     pub(crate) fn claim(&mut self, claim: NameClaim, server: u32) {
-        // As in nginx, the names of the only server are looked at for what they capture.
-        let captures = matches!(&claim, NameClaim::Regex(pattern) if pattern.has_groups());
-        self.sole &= server == self.default && !captures;
+        self.sole &= server == self.default;
         match claim {
             NameClaim::Exact(name) => self.keys.exact(name, server),
             NameClaim::Suffix(name) => self.keys.suffix(name, server),
             NameClaim::Prefix(name) => self.keys.prefix(name, server),
-            NameClaim::Regex(pattern) => self.regexes.push(pattern, server),
+            NameClaim::Regex(pattern) => {
+                self.captures = pattern.has_groups();
+                self.regexes.push(pattern, server);
+            }
         }
     }
 
     /// Makes the search fast; to be called once, when every name is claimed.
     pub(crate) fn seal(mut self, sieves: &mut Sieves) -> Self {
         self.regexes.seal(sieves);
+        // As in nginx, the names of the only server are looked at if the last expression captures.
+        self.sole &= !self.captures;
+        debug_assert!(!self.captures || !self.sole, "what captures is looked at");
         self
     }
 
@@ -91,7 +97,7 @@ mod tests {
     use bolide_conf::regex::{LetterCase, Regex};
 
     use super::{NameClaim, ServerNames};
-    use bolide_patterns::{CapturePattern, Captures};
+    use bolide_patterns::{CapturePattern, Captures, Sieves};
 
     fn boxed(text: &str) -> Box<[u8]> {
         text.as_bytes().into()
@@ -131,5 +137,28 @@ mod tests {
         }
         names.find(b"xx.net", &mut captures);
         assert_eq!(captures.numbered(1), Some(&b"xx"[..]));
+    }
+
+    #[test]
+    fn names_of_an_only_server_are_looked_at_if_the_last_expression_captures() {
+        let mut sieves = Sieves::default();
+        for (texts, is_looked_at) in [
+            (&["(x)"][..], true),
+            (&["(x)", "x"], false),
+            (&["x", "(x)"], true),
+            (&["x"], false),
+            (&[], false),
+        ] {
+            let mut names = ServerNames::new(3);
+            names.claim(NameClaim::Exact(boxed("a.com")), 3);
+            for text in texts {
+                let regex = Regex::new(text.as_bytes(), LetterCase::Sensitive).unwrap();
+                names.claim(NameClaim::Regex(CapturePattern::new(&regex, &[""; 0])), 3);
+            }
+            names.claim(NameClaim::Exact(boxed("b.com")), 3);
+            let names = names.seal(&mut sieves);
+            let found = names.find_named(b"x.net", &mut Captures::default());
+            assert_eq!(found.is_some(), is_looked_at, "{texts:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 """Owns: configurations as trees of directives, so that they can be written out and made smaller."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -23,6 +23,17 @@ class Node:
 def text_of(nodes: "Sequence[Node]", depth: int = 0) -> str:
     """Directives as they are written."""
     return "".join(node.text(depth) for node in nodes)
+
+
+def reworded(nodes: Sequence[Node], change: Callable[[str], str]) -> list[Node]:
+    """The same directives with their words changed."""
+    return [
+        Node(
+            change(node.words),
+            None if node.block is None else reworded(node.block, change),
+        )
+        for node in nodes
+    ]
 
 
 @dataclass
@@ -61,8 +72,8 @@ def _without(
     for node in nodes:
         number = next(numbers)
         inner = None if node.block is None else _without(node.block, gone, hoist, numbers)
-        if number == hoist:
-            kept += inner or []
+        if number == hoist and inner is not None:
+            kept += inner
         elif number not in gone or node.words.startswith("listen "):
             kept.append(Node(node.words, inner))
     return kept

@@ -12,6 +12,7 @@ from random import Random
 
 from ..answers import LAST, TIMEOUT, answers, connect
 from ..program import Program
+from .known import told_origin
 from .requests import Request
 from .tree import Node
 
@@ -113,6 +114,10 @@ def secured(way: str, node: Node, verify: Sequence[Node]) -> Node:
 def asked(way: str, requests: Sequence[Request], rng: Random) -> list[Request]:
     """The requests of a case that is asked in a way."""
     if way == "cache":
+        for one in requests:
+            # What zones keep: what is kept has parts, whatever its origin says.
+            if b"Accept-Ranges" not in told_origin(one):
+                one.fields = [field for field in one.fields if not field.startswith("Range")]
         return [one for one in requests[: len(requests) // 2] for _ in range(2)]
     if way == "tls":
         for one in requests:
@@ -160,7 +165,7 @@ def ask_tls(program: Program, address: str, request: Request) -> tuple[list[str]
 def ask_curl(way: str, program: Program, address: str, request: Request) -> list[str]:
     """What is answered over HTTP/2 or HTTP/3."""
     scheme = "http" if way == "h2" else "https"
-    command = [shutil.which("curl-h3") or "curl", "-s", "-i", "-g", "-k", "--path-as-is"]
+    command = [shutil.which("curl-h3") or "curl", "-s", "-g", "-k", "--path-as-is"]
     command += [CURL[way], "--max-time", str(TIMEOUT), "-X", request.method, "-A", ""]
     command += ["--connect-to", f"::{address}:{program.base}", "-H", "Accept:"]
     for field in request.fields:
@@ -168,17 +173,23 @@ def ask_curl(way: str, program: Program, address: str, request: Request) -> list
     if request.body:
         command += ["-H", "Content-Type:", "--data-binary", request.body.decode("latin-1")]
     url = f"{scheme}://{host_of(request)}:{program.base}{request.target}"
-    done = subprocess.run([*command, url], capture_output=True, timeout=60, check=False)
-    return curl_lines(program, done.stdout) + ([f"curl {done.returncode}"] * bool(done.returncode))
+    # Apart from the body, which may end where its trailers begin.
+    heads = program.logs / "curl-heads"
+    heads.unlink(missing_ok=True)
+    command += ["-D", str(heads), url]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    got = heads.read_bytes() if heads.exists() else b""
+    lines = curl_lines(program, got, done.stdout)
+    return lines + ([f"curl {done.returncode}"] * bool(done.returncode))
 
 
-def curl_lines(program: Program, got: bytes) -> list[str]:
+def curl_lines(program: Program, heads: bytes, body: bytes) -> list[str]:
     """An answer as curl shows it, in lines as other answers have."""
-    if not got:
+    if not heads:
         return []
-    head, _, body = got.partition(b"\r\n\r\n")
+    head, _, trailers = heads.partition(b"\r\n\r\n")
     while head.split(b" ")[1:2] == [b"100"]:
-        head, _, body = body.partition(b"\r\n\r\n")
+        head, _, trailers = trailers.partition(b"\r\n\r\n")
     status, *fields = head.decode("latin-1").split("\r\n")
     lines = []
     for field in fields:
@@ -190,4 +201,6 @@ def curl_lines(program: Program, got: bytes) -> list[str]:
     text += b"\r\n" + "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
     # Field names are lower case on their way to origins in nginx.
     lines = answers(program, text, ["GET"], None)
-    return [line.lower() if line.startswith("body ") else line for line in lines]
+    lines = [line.lower() if line.startswith("body ") else line for line in lines]
+    told = program.normalise(trailers.decode("latin-1")).split("\r\n")
+    return lines + [f"trailer {line}" for line in told if line]

@@ -213,3 +213,163 @@ server(
     ],
     errors="info",
 )
+http(
+    "found: ranges that origins tell zones of",
+    """
+    proxy_cache_path @LOGS@/cache keys_zone=z:1m;
+    add_header X "$upstream_cache_status <$sent_http_accept_ranges>" always;
+    server {
+        listen 127.0.0.1:@P0@; proxy_cache z; proxy_cache_valid any 1m;
+        location / { proxy_pass http://@ORIGIN@/; }
+        location /off/ { proxy_cache off; proxy_pass http://@ORIGIN@/; }
+        location /no/ { proxy_no_cache 1; proxy_pass http://@ORIGIN@/; }
+        location /past/ { proxy_cache_bypass 1; proxy_pass http://@ORIGIN@/; }
+        location /twice/ { proxy_cache_min_uses 2; proxy_pass http://@ORIGIN@/; }
+        location /forced/ { proxy_force_ranges on; proxy_pass http://@ORIGIN@/; }
+        location /hidden/ { proxy_hide_header Accept-Ranges; proxy_pass http://@ORIGIN@/; }
+    }
+""",
+    [
+        (
+            f"{method} {at} {status} {said} {time}",
+            f"{method} /{at}raw/"
+            + (
+                f"HTTP/1.1 {status}\r\nAccept-Ranges: {said}\r\nX-N: {at}\r\n"
+                "Content-Length: 0\r\n\r\n"
+            )
+            .encode()
+            .hex(),
+        )
+        for at in ("", "off/", "no/", "past/", "twice/", "forced/", "hidden/")
+        for method in ("GET", "POST")
+        for status in ("200 OK", "404 Not Found", "301 Moved Permanently")
+        for said in ("bytes", "none")
+        for time in ("first", "second", "third")
+    ],
+    open=True,
+)
+http(
+    "found: zones behind answers that hand on",
+    """
+    proxy_cache_path @LOGS@/cache keys_zone=z:1m;
+    add_header X $upstream_cache_status always;
+    server {
+        listen 127.0.0.1:@P0@; proxy_cache z; proxy_cache_valid any 1m;
+        location /a/ { proxy_pass http://@ORIGIN@/; }
+        location /b/ { proxy_pass http://@ORIGIN@/; proxy_cache_key $uri; }
+        location /c/ {
+            proxy_pass http://@ORIGIN@/; proxy_cache_key $uri;
+            proxy_intercept_errors on; error_page 404 /c/page; error_page 500 /a/page;
+        }
+    }
+""",
+    [
+        (
+            f"{at} {status} to {to} {field} {time}",
+            f"GET /{at}/raw/"
+            + f"HTTP/1.1 {status}\r\nX-N: {at}\r\n{to}\r\nContent-Length: 1\r\n\r\nx".encode().hex()
+            + f" | {field}",
+        )
+        for at, status, to in (
+            [(at, "200 OK", f"X-Accel-Redirect: /{to}/z{at}") for at in "abc" for to in "abc"]
+            + [("c", "404 Not Found", "X: x"), ("c", "500 Error", "X: x")]
+        )
+        for field in (
+            'If-None-Match: "x"',
+            "If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT",
+        )
+        for time in ("first", "second")
+    ],
+    open=True,
+)
+http(
+    "found: names of an only server",
+    "".join(
+        f"server {{ listen 127.0.0.1:@P{port}@; server_name {names}; "
+        'location / { return 200 "$server_name [$who]"; } }\n'
+        for port, names in enumerate(
+            (
+                r"~^(?<who>\w+)\.test$ ~test a.test",
+                r"~test ~^(?<who>\w+)\.test$ a.test",
+            )
+        )
+    )
+    + "server { listen 127.0.0.1:@P2@; location / { proxy_set_header Host $http_x; "
+    "proxy_pass http://127.0.0.1:@P0@; } "
+    "location /1 { proxy_set_header Host $http_x; proxy_pass http://127.0.0.1:@P1@; } }",
+    [
+        f"GET {at} | X: {host}"
+        for at in ("/", "/1")
+        for host in ("x.test", "a.test", "b", "x.y.test")
+    ],
+    port=2,
+)
+server(
+    "found: compression of what has no type",
+    """
+    gzip on; gzip_min_length 1; gzip_types *; default_type "";
+    location /p/ { proxy_pass http://@ORIGIN@/; }
+    location /some/ { gzip_types text/plain; proxy_pass http://@ORIGIN@/; }
+    location /text { return 200 "text that is long enough to be worth it, long enough"; }
+""",
+    ["GET /text | Accept-Encoding: gzip"]
+    + [
+        f"GET /{at}/raw/"
+        + f"HTTP/1.1 200 OK\r\n{said}Content-Length: 99\r\n\r\n{'x' * 99}".encode().hex()
+        + " | Accept-Encoding: gzip"
+        for at in ("p", "some")
+        for said in (
+            "",
+            "Content-Type: \r\n",
+            "Content-Type: ;x\r\n",
+            "Content-Type: x\r\n",
+        )
+    ],
+    open=True,
+    lengths="coded",
+)
+http(
+    "found: connections of subrequests",
+    """
+    log_format f '$uri|$status|$sent_http_connection|$sent_http_keep_alive';
+    server {
+        listen 127.0.0.1:@P0@; root @DIR@/www; access_log @LOGS@/access.log f;
+        log_subrequest on; keepalive_timeout 9s 8s;
+        location /in { auth_request /none; }
+        location /on { auth_request /ok; return 204; }
+        location /ok { return 204; }
+        location /by { mirror /hello.txt; return 204; }
+    }
+""",
+    ["GET /in", "GET /on", "GET /by", "GET /on HTTP/1.0"],
+    log=True,
+)
+http(
+    "found: other servers without a host",
+    """
+    log_format f '$request|$status|$request_length|$host|$http_a|$content_length';
+    server {
+        listen 127.0.0.1:@P0@ ssl; server_name ~(test); access_log @LOGS@/access.log f;
+        ssl_certificate @CERT@; ssl_certificate_key @KEY@;
+        ssl_verify_client optional; ssl_client_certificate @DIR@/clients/root.crt;
+    }
+""",
+    [
+        b"GET /x HTTP/1.0\r\n\r\n",
+        b"GET /x HTTP/1.0\r\nA: a\r\n\r\n",
+        b"GET /x HTTP/1.0\r\nA: a\r\nHost: x\r\nB: b\r\n\r\n",
+        b"GET http://x/ HTTP/1.0\r\nA: a\r\n\r\n",
+        b"PUT http://x/ HTTP/1.0\r\nContent-Length: 1\r\n\r\nx",
+        b"PUT / HTTP/1.0\r\nHost: x\r\nContent-Length: 1\r\n\r\nx",
+    ],
+    tls="a.test",
+    alone=True,
+    log=True,
+)
+server(
+    "found: absolute targets without a version",
+    "location / { return 200 '$uri $host'; }",
+    [f"GET http://a{rest}\r\n".encode() for rest in ("", ":80", ":", "/", ":80/", "/x")],
+    open=True,
+    alone=True,
+)

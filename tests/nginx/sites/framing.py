@@ -331,6 +331,31 @@ site(
     [f"h3 body {path} {sizes}" for path in ("/", "/said") for sizes in ("- 5 6", "11 5 6")],
 )
 site(
+    "bodies that a text came before over HTTP/3",
+    """
+    server {
+        listen 127.0.0.1:@P1@ quic; listen 127.0.0.1:@P1@ ssl;
+        location /text { return 404 text; error_page 404 /p/; }
+        location /moved { return 302 http://r.test/; error_page 302 /p/; }
+        location /here { return 307 /x; error_page 307 @p; }
+        location /denied { deny all; error_page 403 @p; }
+        location /none { error_page 404 405 @p; }
+        location /p/ { proxy_pass http://127.0.0.1:@P2@; }
+        location @p { proxy_pass http://127.0.0.1:@P2@; }
+    }
+    server {
+        listen 127.0.0.1:@P2@;
+        location / { return 200 "$request_method $http_content_length"; }
+    }
+""",
+    1,
+    [
+        f"h3 body /{path} {sizes}"
+        for path in ("text", "moved", "here", "denied", "none")
+        for sizes in ("5 5", "- 5")
+    ],
+)
+site(
     "HTTP/3: the last request",
     MALFORMED % "keepalive_requests 3;",
     1,

@@ -21,6 +21,8 @@ pub(crate) struct PassRequest {
     pub(crate) is_running: bool,
     /// Whether its answer is the client's.
     pub(crate) is_answering: bool,
+    /// Whether what comes is for a cache, too, so that the whole was asked for.
+    pub(crate) is_whole: bool,
     /// Bytes of heads that came before the answer's.
     pub(crate) early_size: usize,
     /// What is spoken.
@@ -38,7 +40,7 @@ impl PassRequest {
         debug_assert!(!self.is_running, "a request has one fetch at a time");
         self.head_at = now.mono;
         self.is_running = true;
-        self.is_answering = false;
+        (self.is_answering, self.is_whole) = (false, false);
         self.early_size = 0;
         self.scheme = scheme;
     }

@@ -25,6 +25,8 @@ pub(crate) struct RequestArrival {
     is_refused: bool,
     /// Whether its answer depends on what no key has.
     is_unkeyed: bool,
+    /// Whether it left the location for which a store was asked.
+    has_left: bool,
 }
 
 impl RequestArrival {
@@ -32,7 +34,8 @@ impl RequestArrival {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.turns.clear();
-        (self.is_turned, self.is_refused, self.is_unkeyed) = (false, false, false);
+        (self.is_turned, self.is_refused) = (false, false);
+        (self.is_unkeyed, self.has_left) = (false, false);
     }
 
     /// It is answered elsewhere, for what was said of it.
@@ -46,6 +49,17 @@ impl RequestArrival {
             InternalRedirect::Accel => self.turns.push(b'x'),
             InternalRedirect::Htaccess => self.turns.push(b'h'),
         }
+    }
+
+    /// A store was asked for it where it was: it is asked again wherever it goes, the same location
+    /// included.
+    pub(crate) const fn leave(&mut self) {
+        self.has_left = true;
+    }
+
+    /// Whether it left since a store was asked, which is about to be asked again.
+    pub(super) const fn take_leave(&mut self) -> bool {
+        std::mem::replace(&mut self.has_left, false)
     }
 
     /// Its path or location depended on more than its address: an `if`, a `rewrite`, a variable.

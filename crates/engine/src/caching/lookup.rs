@@ -95,7 +95,10 @@ impl CacheTransaction {
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
         let caching = request.caching(site)?;
-        if self.looked == Some(request.location) {
+        if let Some(looked) = self.looked
+            && !request.arrival.take_leave()
+            && looked == request.location
+        {
             return None;
         }
         answer.object = None;

@@ -102,7 +102,10 @@ impl Answer {
         debug_assert_eq!(page.status, status, "a page is for its status");
         request.arrival.turn(InternalRedirect::ErrorPage(status));
         // What comes instead would be kept as what was asked for.
-        request.stands_in |= cache.asked().0.is_some();
+        if cache.asked().0.is_some() {
+            request.stands_in = true;
+            request.arrival.leave();
+        }
         self.forced_status = match page.overwrite {
             Overwrite::Keep => shown_status(status),
             Overwrite::Target => 0,
@@ -194,7 +197,10 @@ fn error_document(
     match document {
         ErrorAnswer::Inside(path) => {
             request.arrival.turn(InternalRedirect::ErrorPage(status));
-            request.stands_in |= cache.asked().0.is_some();
+            if cache.asked().0.is_some() {
+                request.stands_in = true;
+                request.arrival.leave();
+            }
             answer.forced_status = shown_status(status);
             if request.method != Method::Head {
                 request.method = Method::Get;

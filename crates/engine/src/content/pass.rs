@@ -229,7 +229,9 @@ impl Answer {
             Protocol::Http => "http",
             Protocol::Memcached => "memcached",
         };
-        self.origin.get_or_insert_default().begin(scheme, ctx.now);
+        let asked = self.origin.get_or_insert_default();
+        asked.begin(scheme, ctx.now);
+        asked.is_whole = location.caching.is_some() && cache.is_whole;
         if let Some(fill) = fill {
             ctx.effects.push(StepEffect::Fill(fill));
         }

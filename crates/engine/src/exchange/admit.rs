@@ -167,7 +167,7 @@ pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
 }
 
 /// Forgets what nginx would not have read of a request over HTTP/1 that names another host than its
-/// handshake, and the host itself. The target stays.
+/// handshake, and the host itself. The target stays. One that names no host has been read.
 #[cold]
 fn forget_misdirected(request: &mut Request) {
     if request.head().version >= HttpVersion::Http2 {
@@ -176,6 +176,9 @@ fn forget_misdirected(request: &mut Request) {
     let head = request.head();
     let mut words = head.line.splitn(3, |byte| *byte == b' ').skip(1);
     let is_absolute = words.next().is_some_and(|target| !target.starts_with(b"/"));
+    if !is_absolute && head.fields.get(Name::Host).is_none() {
+        return;
+    }
     let mut read = FieldMap::new();
     if !is_absolute {
         read_until(&head.fields, Name::Host, &mut read);

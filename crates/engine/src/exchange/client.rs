@@ -26,10 +26,12 @@ impl Request {
         }
     }
 
-    /// Throws the body away ahead of an answer, which another one may take the place of.
+    /// Throws the body away ahead of an answer, which another one may take the place of. As in
+    /// nginx, that one may still read it over HTTP/3.
     #[cold]
     pub(crate) fn drop_body(&mut self, ctx: &mut StepCtx<'_>) {
-        if self.head().body != RequestBody::None && !self.upload.is_wanted() {
+        let is_kept = self.head().version == HttpVersion::Http3;
+        if self.head().body != RequestBody::None && !self.upload.is_wanted() && !is_kept {
             self.upload.refuse(ctx.effects);
             // As in nginx, what is not read does not count.
             self.body_received = 0;

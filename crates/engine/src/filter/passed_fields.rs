@@ -7,6 +7,7 @@ use bolide_http::hop_by_hop::is_hop;
 use bolide_http::{FieldMap, Name, OriginHead};
 
 use crate::answer::Answer;
+use crate::caching::Caching;
 use crate::ctx::StepCtx;
 use crate::delivery::Delivery;
 use crate::filter::compress::CodingChoice;
@@ -113,6 +114,22 @@ pub(crate) fn fields_of_unsatisfied(head: &OriginHead, location: &CompiledLocati
         "framing fields of the origin never become fields of ours"
     );
     fields
+}
+
+/// Whether a 200 says that a cached response has ranges: in nginx's zones, if the upstream server
+/// or the configuration says so.
+pub(crate) fn advertises_ranges(head: &OriginHead, location: &CompiledLocation) -> bool {
+    location.caching.as_ref().is_some_and(Caching::is_page)
+        || location.settings.origin.force_ranges
+        || head.fields.get(Name::AcceptRanges).is_some() && !location.hides(Name::AcceptRanges)
+}
+
+/// Whether an answer is a zone's, or on its way there: as in nginx, what its origin says of ranges
+/// is then for the zone alone.
+pub(crate) fn is_for_zone(answer: &Answer, location: &CompiledLocation) -> bool {
+    let is_whole = answer.origin.as_deref().is_some_and(|asked| asked.is_whole);
+    let has_zone = location.caching.as_ref().is_some_and(|caching| !caching.is_page());
+    has_zone && (answer.cached.is_kept() || is_whole)
 }
 
 /// Whether a field of the origin stays when `X-Accel-Redirect` replaces its answer. As in nginx,

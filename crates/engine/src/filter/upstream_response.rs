@@ -27,7 +27,8 @@ use crate::filter::charset::{
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
 use crate::filter::passed_fields::{
-    fields_of_unsatisfied, is_buffered, outlives_redirect, push_passed, rewritten,
+    advertises_ranges, fields_of_unsatisfied, is_buffered, is_for_zone, outlives_redirect,
+    push_passed, rewritten,
 };
 use crate::filter::slice::{FirstSlice, first_slice};
 use crate::log_lines;
@@ -89,6 +90,9 @@ impl Answer {
             let rewritten = rewritten(request, self, head, site, ctx);
             let fields = &rewritten.as_deref().unwrap_or(head).fields;
             self.carry(fields, |name| outlives_redirect(name, location));
+            if cache.asked().0.is_some() {
+                request.arrival.leave();
+            }
             return accel_redirect(request, self, target, site, ctx);
         }
         self.send_origin(request, cache, status, head, site, ctx)
@@ -294,6 +298,9 @@ impl Answer {
             fields.push(Name::Vary, b"Accept-Encoding");
         }
         push_passed(&mut fields, head, choice, delivery, location);
+        if is_for_zone(self, location) {
+            fields.remove(Name::AcceptRanges);
+        }
         if let Some(coding) = choice.coding {
             fields.push(Name::ContentEncoding, coding.token().as_bytes());
         }
@@ -347,14 +354,6 @@ impl Answer {
         }
         self.head.fields = fields;
     }
-}
-
-/// Whether a 200 says that a cached response has ranges: in nginx's zones, if the upstream server
-/// or the configuration says so.
-pub(crate) fn advertises_ranges(head: &OriginHead, location: &CompiledLocation) -> bool {
-    location.caching.as_ref().is_some_and(Caching::is_page)
-        || location.settings.origin.force_ranges
-        || head.fields.get(Name::AcceptRanges).is_some()
 }
 
 /// Whether a path could lead out of where it points: `..` as a segment, NUL, nothing at all.

@@ -9,7 +9,9 @@ use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};
 
 use super::{VariableScope, VariableValue, joined, joined_from, maybe, number, text};
 use crate::answer::Answer;
+use crate::caching::Caching;
 use crate::filter::charset::charset_of;
+use crate::filter::passed_fields::is_for_zone;
 use crate::persistence::{is_distrusted, stays};
 use crate::request::Request;
 
@@ -97,6 +99,7 @@ impl VariableScope<'_> {
         let has_left = self.answer.is_complete && asked.version < HttpVersion::Http3;
         (stays(asked) || asked.version == HttpVersion::Http3)
             && !has_left
+            && !self.request.role.is_inside()
             && !self.answer.head.close
             && !is_distrusted(settings.keepalive_disable, asked)
             && !settings.keepalive_timeout.is_zero()
@@ -114,7 +117,9 @@ fn asked_fields(answer: &Answer) -> Option<&FieldMap> {
 /// What the answer says of ranges if that is what its origin says.
 fn copied_ranges<'a>(scope: &VariableScope<'a>) -> Option<&'a FieldMap> {
     let location = scope.location();
-    let copies = location.caching.is_none()
+    let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
+    let copies = !is_page
+        && !is_for_zone(scope.answer, location)
         && !location.settings.origin.force_ranges
         && !location.hides(Name::AcceptRanges);
     asked_fields(scope.answer).filter(|_| copies)

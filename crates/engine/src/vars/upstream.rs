@@ -140,7 +140,13 @@ impl VariableScope<'_> {
     pub(super) fn content_length(&self, out: &mut Vec<u8>) -> VariableValue {
         let request = self.request;
         match request.head().body {
-            RequestBody::Length(len) => number(out, len),
+            // What was not read of a head that is refused is not known.
+            RequestBody::Length(len) => {
+                match request.head().fields.get(Name::ContentLength).is_some() {
+                    true => number(out, len),
+                    false => VariableValue::No,
+                }
+            }
             RequestBody::Unknown => match request.upload.spool() {
                 Some(spool) if spool.is_complete() => number(out, spool.received()),
                 _ => VariableValue::No,

@@ -72,8 +72,17 @@ pub(super) fn parse(
         Some(text) => parse_version(text)?,
         None => HttpVersion::Http09,
     };
-    if version.is_none() && head.method != Method::Get {
-        return Err(INVALID_METHOD_09);
+    if version.is_none() {
+        if head.method != Method::Get {
+            return Err(INVALID_METHOD_09);
+        }
+        // As in nginx, a host alone is no target without a version.
+        if authority == TargetAuthority::Target
+            && memchr2(b'/', b'?', after_scheme(target)).is_none()
+        {
+            head.version = HttpVersion::Http10;
+            return Err(INVALID_REQUEST);
+        }
     }
     Ok(authority)
 }
@@ -123,6 +132,11 @@ fn is_spelled_plainly(authority: &[u8]) -> bool {
     };
     let is_name = authority.first() == Some(&b'[') || name.iter().all(is_plain);
     is_name && port.iter().all(u8::is_ascii_digit)
+}
+
+/// What stands behind the scheme of an absolute target.
+fn after_scheme(target: &[u8]) -> &[u8] {
+    strip_scheme(target).unwrap_or_default()
 }
 
 fn strip_scheme(target: &[u8]) -> Option<&[u8]> {

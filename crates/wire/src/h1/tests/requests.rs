@@ -73,6 +73,10 @@ fn old_requests_need_no_host() {
     assert_eq!(empty.map(|refusal| refusal.status), Some(400));
     let (_, head) = Bench::new().request(b"GET /x\r\n");
     assert_eq!((head.version, &head.target[..]), (HttpVersion::Http09, &b"/x"[..]));
+    let (_, head) = Bench::new().request(b"GET http://a/\r\n");
+    assert_eq!((head.version, &head.authority[..]), (HttpVersion::Http09, &b"a"[..]));
+    let bare = refusal_of(&H1Settings::default(), b"GET http://a\r\n");
+    assert_eq!(bare.map(|refusal| refusal.status), Some(400));
 }
 
 #[test]
