@@ -1,6 +1,6 @@
 //! What exchanges want done, done through the door.
 
-use bolide_base::SlabKey;
+use bolide_base::{Instant, SlabKey};
 use bolide_conf::model::LogLevel;
 use bolide_engine::{SpoolPlace, StepEffect, Wake};
 use bolide_files::VariantKey;
@@ -104,20 +104,21 @@ impl<I: Io> Requests<I> {
                     self.clients.interim(live.owner, live.stream, &head, replies);
                 }
             }
-            StepEffect::Deadline(at) => {
-                self.env.wheel.arm_once(at, PollToken::Exchange(key).pack());
-                let owner = self.exchanges.live.get(key).map(|live| live.owner);
-                if let Some(Owner::Quic(conn)) =
-                    owner.and_then(|owner| self.exchanges.root_owner(owner))
-                {
-                    self.clients.quic.ping_while_waiting(conn, &mut self.env);
-                }
-            }
+            StepEffect::Deadline(at) => self.wait_until(key, at),
             StepEffect::CloseSilently => self.close_silently(key),
             StepEffect::Outlive => self.outlive(key),
             StepEffect::Finish => self.retire(key),
         }
         None
+    }
+
+    /// Wakes an exchange at `at`. Until then a client that waits is no idle one.
+    fn wait_until(&mut self, key: SlabKey<ActiveExchange>, at: Instant) {
+        self.env.wheel.arm_once(at, PollToken::Exchange(key).pack());
+        let owner = self.exchanges.live.get(key).map(|live| live.owner);
+        if let Some(Owner::Quic(conn)) = owner.and_then(|owner| self.exchanges.root_owner(owner)) {
+            self.clients.quic.ping_while_waiting(conn, &mut self.env);
+        }
     }
 
     /// Ends the stream of a request that is not answered; its connection where it has only one.
