@@ -9,6 +9,7 @@ use bolide_io::{Io, Reset};
 use bolide_upstream::{OriginNews, OriginRequest};
 use bytes::Bytes;
 
+use crate::clients::Clients;
 use crate::console_desk::{ConsoleOrder, ConsoleReply};
 use crate::env::WorkerEnv;
 use crate::exchange_table::{ActiveExchange, Exchanges, Owner};
@@ -104,21 +105,14 @@ impl<I: Io> Requests<I> {
                     self.clients.interim(live.owner, live.stream, &head, replies);
                 }
             }
-            StepEffect::Deadline(at) => self.wait_until(key, at),
+            StepEffect::Deadline(at) => {
+                wait_until(key, at, &mut self.clients, &mut self.env, &self.exchanges);
+            }
             StepEffect::CloseSilently => self.close_silently(key),
             StepEffect::Outlive => self.outlive(key),
             StepEffect::Finish => self.retire(key),
         }
         None
-    }
-
-    /// Wakes an exchange at `at`. Until then a client that waits is no idle one.
-    fn wait_until(&mut self, key: SlabKey<ActiveExchange>, at: Instant) {
-        self.env.wheel.arm_once(at, PollToken::Exchange(key).pack());
-        let owner = self.exchanges.live.get(key).map(|live| live.owner);
-        if let Some(Owner::Quic(conn)) = owner.and_then(|owner| self.exchanges.root_owner(owner)) {
-            self.clients.quic.ping_while_waiting(conn, &mut self.env);
-        }
     }
 
     /// Ends the stream of a request that is not answered; its connection where it has only one.
@@ -292,5 +286,20 @@ fn give_answer<I: Io>(
             env.news.post(wakes);
         }
         env.news.tell(key, Wake::Origin(news));
+    }
+}
+
+/// Wakes an exchange at `at`. Until then a client that waits is no idle one.
+fn wait_until<I: Io>(
+    key: SlabKey<ActiveExchange>,
+    at: Instant,
+    clients: &mut Clients,
+    env: &mut WorkerEnv<I>,
+    exchanges: &Exchanges,
+) {
+    env.wheel.arm_once(at, PollToken::Exchange(key).pack());
+    let owner = exchanges.live.get(key).map(|live| live.owner);
+    if let Some(Owner::Quic(conn)) = owner.and_then(|owner| exchanges.root_owner(owner)) {
+        clients.quic.ping_while_waiting(conn, env);
     }
 }
