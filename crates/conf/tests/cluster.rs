@@ -81,6 +81,43 @@ fn zones_are_shared_only_where_there_is_a_cluster() {
     assert!(!told.iter().any(|text| text.contains("\"c\"")), "{told:?}");
 }
 
+/// `shared` comes beside what nginx has, in place of nothing.
+#[test]
+fn zones_are_refused_as_without_shared() {
+    let number =
+        |name: &str| format!("[emerg] invalid number of arguments in \"{name}\" directive");
+    let (requests, conns) = (number("limit_req_zone"), number("limit_conn_zone"));
+    let invalid = |word: &str| format!("[emerg] invalid parameter \"{word}\"");
+    for (zone, wanted) in [
+        ("limit_req_zone $arg_a zone=a:1m;", &requests),
+        ("limit_req_zone $arg_a zone=a:1m shared;", &invalid("shared")),
+        ("limit_req_zone $arg_a shared rate=1r/s;", &invalid("shared")),
+        ("limit_req_zone $arg_a zone=a:1m shared shared;", &requests),
+        ("limit_req_zone $arg_a zone=a:1m rate=1r/s on;", &requests),
+        ("limit_req_zone $arg_a zone=a:1m rate=1r/s '1m 30s';", &requests),
+        ("limit_req_zone shared zone=a:1m rate=1r/s 7;", &requests),
+        ("limit_req_zone a a a a;", &requests),
+        ("limit_req_zone a a a shared;", &invalid("a")),
+        ("limit_req_zone $arg_a zone=a:1m rate=1r/s shared shared;", &requests),
+        ("limit_conn_zone $arg_a;", &conns),
+        ("limit_conn_zone $arg_a shared;", &invalid("shared")),
+        ("limit_conn_zone $arg_a shared shared;", &conns),
+        ("limit_conn_zone $arg_a zone=a:1m -1;", &conns),
+        ("limit_conn_zone a a a;", &conns),
+        ("limit_conn_zone a a shared;", &invalid("a")),
+        ("limit_conn_zone $arg_a zone=a:1m shared shared;", &conns),
+    ] {
+        let said = told(&format!("{zone} cluster valkey://a {{ }}"));
+        assert!(said.iter().any(|one| one.starts_with(&**wanted)), "{zone}: {said:?}");
+    }
+    let zones = "limit_req_zone shared shared zone=a:1m rate=1r/s;\n\
+                 limit_conn_zone shared shared zone=b:1m; limit_conn_zone shared zone=c:1m;";
+    let text = format!("events {{}} http {{ {zones} cluster valkey://a {{ }} }}");
+    let http = outcome(&text).config.expect("configuration").http.expect("http");
+    let shared: Vec<bool> = http.limit_zones.iter().map(|zone| zone.shared).collect();
+    assert_eq!(shared, [true, true, false], "wherever it is but as the key");
+}
+
 #[test]
 fn addresses_are_servers_sentinels_or_sockets() {
     let shown = |text: &str| match read(&format!("cluster {text} {{ }}")).address {

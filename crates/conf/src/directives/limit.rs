@@ -17,6 +17,8 @@ use super::cache_zone::share;
 const HSL: Contexts = Contexts::HSL;
 /// The smallest memory that nginx accepts: eight pages.
 const SIZE_MIN: u64 = 8 * 4096;
+/// The parameter of zones that the servers of a cluster share.
+const SHARED: &[u8] = b"shared";
 /// The value of `nodelay`: more than any burst.
 const NO_DELAY: u64 = u64::MAX;
 
@@ -170,9 +172,25 @@ fn zone<'w>(word: &[u8], rest: &'w [u8]) -> Result<(&'w [u8], u64), ReadFault> {
     Ok((&rest[..colon], size))
 }
 
+/// Whether `shared` is there beside the parameters that nginx has, of which there are so many. It
+/// takes the place of none, so that whatever else is said or missing is refused as nginx does.
+fn is_shared(node: &Node, most: usize) -> Result<bool, ReadFault> {
+    if node.args_count() <= most {
+        return Ok(false);
+    }
+    match node.args().skip(1).filter(|word| *word == SHARED).count() {
+        1 => Ok(true),
+        _ => {
+            let name = show(node.name());
+            let text = format!("invalid number of arguments in \"{name}\" directive");
+            Err(ReadFault::Text(text))
+        }
+    }
+}
+
 fn requests_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (mut named, mut rate): ((&[u8], u64), u64) = ((b"", 0), 1000);
-    let mut shared = false;
+    let shared = is_shared(node, 3)?;
     for word in node.args().skip(1) {
         if let Some(rest) = word.strip_prefix(b"zone=") {
             named = zone(word, rest)?;
@@ -185,9 +203,7 @@ fn requests_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
             let number = count(digits)
                 .ok_or_else(|| ReadFault::Text(format!("invalid rate \"{}\"", show(word))))?;
             rate = thousandths(number) / seconds;
-        } else if word == b"shared" {
-            shared = true;
-        } else {
+        } else if !shared || word != SHARED {
             return Err(invalid_parameter(word));
         }
     }
@@ -195,13 +211,9 @@ fn requests_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
 }
 
 fn conns_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
-    let word = node.arg(1);
+    let shared = is_shared(node, 2)?;
+    let word = node.args().skip(1).find(|word| !shared || *word != SHARED).unwrap_or_default();
     let rest = word.strip_prefix(b"zone=").ok_or_else(|| invalid_parameter(word))?;
-    let shared = match node.args().nth(2) {
-        Some(b"shared") => true,
-        Some(other) => return Err(invalid_parameter(other)),
-        None => false,
-    };
     declare(r, node, zone(word, rest)?, LimitKind::Connections, shared)
 }
 
