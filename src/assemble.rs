@@ -179,7 +179,7 @@ fn machine_memory() -> u64 {
     kilobytes.map_or(1 << 30, |kilobytes| kilobytes << 10)
 }
 
-/// Completes a draft.
+/// Completes a draft, which comes into force.
 pub(crate) fn generation(
     number: u64,
     draft: GenerationDraft,
@@ -187,6 +187,8 @@ pub(crate) fn generation(
     shared: &SharedParts,
     previous: Option<&Generation>,
 ) -> Generation {
+    // Before that it might have been refused.
+    draft.site.enforce_zone_rates();
     let config = draft.site.config();
     let connections_max = config.events.worker_connections;
     let upstreams = config.http.as_ref().map_or(&[][..], |http| &http.upstreams);

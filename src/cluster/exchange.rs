@@ -30,7 +30,7 @@ use crate::control_log::ControlLog;
 use crate::tls_setup::TicketRings;
 use certificates::CertificateShare;
 use keys::TicketKeys;
-use limits::LimitShare;
+use limits::{LimitLife, LimitShare, ReportDesk};
 use setup::ExchangeSetup;
 pub(crate) use setup::common_secret;
 use teller::{Teller, Topic};
@@ -56,6 +56,7 @@ pub(crate) struct ExchangeParts {
 pub(crate) struct ExchangeThread {
     parts: ExchangeParts,
     teller: Arc<Teller>,
+    limit_life: Arc<LimitLife>,
     state: Mutex<State>,
 }
 
@@ -93,7 +94,8 @@ impl EndMark {
 
 impl ExchangeThread {
     pub(crate) fn new(parts: ExchangeParts) -> Self {
-        Self { parts, teller: Arc::default(), state: Mutex::default() }
+        let limit_life = Arc::new(LimitLife::new());
+        Self { parts, teller: Arc::default(), limit_life, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -146,6 +148,7 @@ impl ExchangeThread {
             setup: setup.clone(),
             parts: self.parts.clone(),
             teller: self.teller.clone(),
+            limit_life: self.limit_life.clone(),
             end: end.clone(),
         };
         let account = account.cloned();
@@ -175,6 +178,7 @@ struct Exchange {
     setup: Arc<ExchangeSetup>,
     parts: ExchangeParts,
     teller: Arc<Teller>,
+    limit_life: Arc<LimitLife>,
     end: Arc<EndMark>,
 }
 
@@ -250,15 +254,14 @@ impl Exchange {
             tasks.spawn(share.share());
         }
         if self.setup.shares_limits {
-            let share = LimitShare {
-                line: other.clone(),
-                zones: self.parts.zones.clone(),
+            let desk = ReportDesk {
                 vault: self.setup.vault.clone(),
                 cluster: self.setup.settings.namespace.as_bytes().into(),
                 node: self.setup.node.as_bytes().into(),
-                life: bolide_tls::random_seed(),
-                teller: self.teller.clone(),
+                life: self.limit_life.clone(),
             };
+            let (zones, teller) = (self.parts.zones.clone(), self.teller.clone());
+            let share = LimitShare { line: other.clone(), zones, desk, teller };
             tasks.spawn(share.share());
         }
         tasks.spawn(async move {

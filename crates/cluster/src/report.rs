@@ -3,7 +3,7 @@
 use bolide_cache::disk::format::sum;
 
 /// What every version of a report begins with, and the version.
-const MAGIC: [u8; 8] = *b"bolideL1";
+const MAGIC: [u8; 8] = *b"bolideL2";
 /// Magic and checksum.
 const HEAD: usize = 16;
 /// LIMIT: bytes of a key or a name; longer ones are not told.
@@ -40,6 +40,10 @@ pub struct LimitReport<'a> {
     pub node: &'a [u8],
     /// Its process, by chance.
     pub life: u64,
+    /// The number of the report in that life; each is higher than the one before.
+    pub number: u64,
+    /// When it was made, in milliseconds since 1970.
+    pub unix_ms: u64,
     /// Zones.
     pub zones: Vec<ReportZone<'a>>,
 }
@@ -50,7 +54,9 @@ impl<'a> LimitReport<'a> {
     pub fn write(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.resize(HEAD, 0);
-        out.extend_from_slice(&self.life.to_le_bytes());
+        for number in [self.life, self.number, self.unix_ms] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
         push(&mut out, self.cluster);
         push(&mut out, self.node);
         for zone in &self.zones {
@@ -82,13 +88,15 @@ impl<'a> LimitReport<'a> {
         if u64::from_le_bytes(*told) != sum(&copy) {
             return None;
         }
-        let (life, mut rest) = rest.split_first_chunk()?;
+        let mut rest = rest;
+        let (life, number, unix_ms) =
+            (take_long(&mut rest)?, take_long(&mut rest)?, take_long(&mut rest)?);
         let (cluster, node) = (take(&mut rest)?, take(&mut rest)?);
         let mut zones = Vec::new();
         while !rest.is_empty() {
             zones.push(take_zone(&mut rest)?);
         }
-        Some(Self { cluster, node, life: u64::from_le_bytes(*life), zones })
+        Some(Self { cluster, node, life, number, unix_ms, zones })
     }
 }
 
@@ -109,6 +117,12 @@ fn take_number(rest: &mut &[u8]) -> Option<u32> {
     let (number, behind) = rest.split_first_chunk()?;
     *rest = behind;
     Some(u32::from_le_bytes(*number))
+}
+
+fn take_long(rest: &mut &[u8]) -> Option<u64> {
+    let (number, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(u64::from_le_bytes(*number))
 }
 
 fn take_zone<'a>(rest: &mut &'a [u8]) -> Option<ReportZone<'a>> {
@@ -152,9 +166,11 @@ mod tests {
         #[test]
         fn what_was_written_is_read_and_what_was_changed_is_not(
             made in prop::collection::vec((any::<bool>(), any::<Vec<u8>>(), any::<Keys>()), 0..4),
-            life: u64, at: usize, bit in 0..8_u8,
+            stamp: (u64, u64, u64), at: usize, bit in 0..8_u8,
         ) {
-            let report = LimitReport { cluster: b"shop", node: b"one", life, zones: zones(&made) };
+            let (life, number, unix_ms) = stamp;
+            let (cluster, node, zones) = (b"shop", b"one", zones(&made));
+            let report = LimitReport { cluster, node, life, number, unix_ms, zones };
             let mut bytes = report.write();
             prop_assert_eq!(LimitReport::read(&bytes), Some(report));
             let at = at % bytes.len();
@@ -174,7 +190,8 @@ mod tests {
         let long = vec![b'k'; 5000];
         let keys = vec![(&*long, 1), (&b"a"[..], 2)];
         let zone = ReportZone { kind: ReportKind::Held, name: b"z", key_text: b"$k", keys };
-        let report = LimitReport { cluster: b"c", node: b"n", life: 1, zones: vec![zone] };
+        let (cluster, node, zones) = (b"c", b"n", vec![zone]);
+        let report = LimitReport { cluster, node, life: 1, number: 2, unix_ms: 3, zones };
         assert_eq!(LimitReport::read(&report.write()).unwrap().zones[0].keys, [(&b"a"[..], 2)]);
     }
 }

@@ -42,7 +42,7 @@ mod vars;
 
 pub use answer::{BodyPiece, CombinedHead, Pulled};
 pub use body::RequestUpload;
-pub use bolide_limit::{LimitHold, Zone as LimitZone, Zones};
+pub use bolide_limit::{LimitHold, ReportRoom, Zone as LimitZone, Zones};
 pub use bolide_log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
 pub use bolide_password::PasswordCheck;
 pub use caching::fill::Fill;

@@ -21,7 +21,7 @@ use crate::pages::{ErrorPages, Signature};
 use crate::phase::rewrite::Op;
 use crate::route::{LocationIndex, Precontent, RouteLevel};
 use crate::tracing::queue::SpanQueue;
-use bolide_limit::{Zone, Zones};
+use bolide_limit::Zone;
 use bolide_patterns::Captures;
 
 mod compile;
@@ -30,6 +30,7 @@ mod figures;
 mod listening;
 mod passed_fields;
 mod shared;
+mod zones;
 
 pub(crate) use figures::location_label;
 pub use shared::SiteRef;
@@ -288,24 +289,6 @@ impl Site {
             self.kept = Some(CacheNamespaces::new(http, store));
         }
         self
-    }
-
-    /// The same site with the zones of the process, which other configurations may share.
-    ///
-    /// # Errors
-    ///
-    /// In nginx's words, what a zone is used for that the one before it was not.
-    pub fn with_zones(mut self, zones: &Zones) -> Result<Self, String> {
-        if let Some(http) = &self.config.http {
-            self.limit_zones =
-                http.limit_zones.iter().map(|zone| zones.adopt(zone)).collect::<Result<_, _>>()?;
-        }
-        debug_assert_eq!(
-            self.limit_zones.len(),
-            self.http().map_or(0, |http| http.limit_zones.len()),
-            "every zone of the configuration is there"
-        );
-        Ok(self)
     }
 
     /// The zone that a limit counts in.

@@ -6,23 +6,85 @@
 //! INVARIANT: what comes from elsewhere makes a zone stricter only, and displaces nothing of its
 //! own: a key that has not been here is in a table beside it, as large as the zone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bolide_conf::model::{LimitKind, LimitZone};
 
 use crate::{LimitRecord, Records, Zone, make};
 
-/// LIMIT: keys whose requests wait to be told.
+/// LIMIT: keys whose requests wait to be told, and their bytes. Requests of further ones are not.
 const UNSENT_MAX: usize = 65_536;
+const UNSENT_BYTES_MAX: usize = 8 << 20;
+/// LIMIT: bytes of a key that others are told of.
+pub const TOLD_KEY_MAX: usize = 4096;
+/// Bytes of a key in a report, beside its own.
+const KEY_HEAD: usize = 6;
 /// LIMIT: for how many seconds of its rate a key may be charged from elsewhere, whatever others
 /// say.
 const CHARGED_MAX: u64 = 3600;
 
-/// Requests that were counted here since others were told, by key.
-pub type UnsentRequests = HashMap<Arc<[u8]>, u64>;
+/// Keys with numbers of requests, as others are told of them.
+pub type ToldKeys = Vec<(Arc<[u8]>, u64)>;
 /// Requests in work on other servers, by key.
 pub type HeldThere = HashMap<Box<[u8]>, u32>;
+
+/// How much of a zone fits into a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportRoom {
+    /// Keys.
+    pub keys: usize,
+    /// Bytes of keys and numbers.
+    pub bytes: usize,
+}
+
+impl ReportRoom {
+    /// Takes the room of a key, if it is there.
+    pub fn take(&mut self, key: &[u8]) -> bool {
+        let bytes = key.len() + KEY_HEAD;
+        let is_there = self.keys > 0 && bytes <= self.bytes;
+        if is_there {
+            (self.keys, self.bytes) = (self.keys - 1, self.bytes - bytes);
+        }
+        is_there
+    }
+}
+
+/// Requests that were counted here since others were told, the key that waits longest first.
+#[derive(Debug, Default)]
+struct UnsentRequests {
+    counts: HashMap<Arc<[u8]>, u64>,
+    order: VecDeque<Arc<[u8]>>,
+    /// Bytes of the keys.
+    bytes: usize,
+}
+
+impl UnsentRequests {
+    fn note(&mut self, key: &Arc<[u8]>) {
+        if let Some(count) = self.counts.get_mut(key) {
+            *count += 1;
+            return;
+        }
+        let bytes = self.bytes + key.len();
+        let is_room = self.counts.len() < UNSENT_MAX && bytes <= UNSENT_BYTES_MAX;
+        if is_room && key.len() <= TOLD_KEY_MAX {
+            self.bytes = bytes;
+            self.counts.insert(key.clone(), 1);
+            self.order.push_back(key.clone());
+        }
+    }
+
+    fn take(&mut self, room: &mut ReportRoom) -> ToldKeys {
+        let mut taken = ToldKeys::new();
+        while self.order.front().is_some_and(|key| room.take(key)) {
+            let Some(key) = self.order.pop_front() else { break };
+            self.bytes -= key.len();
+            let count = self.counts.remove(&key).unwrap_or(0);
+            taken.push((key, count));
+        }
+        taken
+    }
+}
 
 /// What others count.
 #[derive(Debug)]
@@ -43,7 +105,7 @@ impl Elsewhere {
             owed: Records::new(size, record_size),
             rate: 0,
             held: HeldThere::new(),
-            unsent: UnsentRequests::new(),
+            unsent: UnsentRequests::default(),
             is_told: false,
         }
     }
@@ -85,13 +147,7 @@ impl Records {
         if !elsewhere.is_told {
             return;
         }
-        let key = &self.all[at as usize].key;
-        let unsent = &mut elsewhere.unsent;
-        if let Some(count) = unsent.get_mut(key) {
-            *count += 1;
-        } else if unsent.len() < UNSENT_MAX {
-            unsent.insert(key.clone(), 1);
-        }
+        elsewhere.unsent.note(&self.all[at as usize].key);
     }
 
     /// How many requests of a key are in work elsewhere.
@@ -121,7 +177,8 @@ impl Zone {
         self.counts_requests
     }
 
-    pub(crate) fn set_rate(&self, conf: &LimitZone) {
+    /// What others count is paid off by the rate of `conf` from now on.
+    pub fn set_rate(&self, conf: &LimitZone) {
         if let (LimitKind::Requests { rate }, Some(elsewhere)) =
             (conf.kind, &mut self.lock().elsewhere)
         {
@@ -140,11 +197,11 @@ impl Zone {
         drop(before);
     }
 
-    /// Takes what others have not been told yet.
+    /// Takes what others have not been told yet, as far as there is room for it.
     #[must_use]
-    pub fn take_unsent(&self) -> UnsentRequests {
+    pub fn take_unsent(&self, room: &mut ReportRoom) -> ToldKeys {
         let mut records = self.lock();
-        records.elsewhere.as_mut().map(|it| std::mem::take(&mut it.unsent)).unwrap_or_default()
+        records.elsewhere.as_mut().map(|it| it.unsent.take(room)).unwrap_or_default()
     }
 
     /// Others have counted requests of a key.
@@ -172,12 +229,15 @@ impl Zone {
         }
     }
 
-    /// The requests in work here, of up to `most` keys.
+    /// The requests in work here, of the keys that there is room for.
     #[must_use]
-    pub fn held(&self, most: usize) -> Vec<(Arc<[u8]>, u32)> {
+    pub fn held(&self, room: &mut ReportRoom) -> ToldKeys {
         let records = self.lock();
         let of = |(key, at): (&Arc<[u8]>, &u32)| (key.clone(), records.all[*at as usize].count);
-        records.index.iter().map(of).filter(|(_, count)| *count > 0).take(most).collect()
+        let held = records.index.iter().map(of);
+        let told = held.filter(|(key, count)| *count > 0 && key.len() <= TOLD_KEY_MAX);
+        let told = told.take_while(|(key, _)| room.take(key));
+        told.map(|(key, count)| (key, count.into())).collect()
     }
 
     /// The requests in work on all other servers.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bolide_conf::model::{LimitKind, LimitZone};
 
 use elsewhere::Elsewhere;
-pub use elsewhere::{HeldThere, UnsentRequests};
+pub use elsewhere::{HeldThere, ReportRoom, TOLD_KEY_MAX, ToldKeys};
 
 /// No neighbour.
 const NONE: u32 = u32::MAX;
@@ -414,7 +414,8 @@ impl Zones {
         all.iter().filter_map(Weak::upgrade).filter(|zone| zone.is_shared).collect()
     }
 
-    /// The zone that `conf` means.
+    /// The zone that `conf` means. One that is there keeps its rate until [`Zone::set_rate`]: the
+    /// configuration may yet be refused.
     ///
     /// # Errors
     ///
@@ -435,7 +436,6 @@ impl Zones {
             return Ok(zone);
         };
         if zone.key_text == fresh.key_text {
-            zone.set_rate(conf);
             return Ok(zone);
         }
         let directive = if fresh.counts_requests { "limit_req" } else { "limit_conn_zone" };

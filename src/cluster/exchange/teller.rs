@@ -25,6 +25,8 @@ pub(super) enum Topic {
     Limits,
     /// A report of limits that is foreign or damaged.
     LimitRecord,
+    /// One that was heard before, or is of another time.
+    LimitTime,
 }
 
 /// What writes the lines.

@@ -6,17 +6,24 @@ use std::sync::Arc;
 use bolide_conf::model::{LimitKind, LimitZone};
 use proptest::prelude::*;
 
-use crate::{LimitEntry, LimitPlace, LimitVerdict, Ticket, Zone};
+use super::UNSENT_BYTES_MAX;
+use crate::{
+    LimitEntry, LimitPlace, LimitVerdict, ReportRoom, TOLD_KEY_MAX, Ticket, ToldKeys, Zone, Zones,
+};
 
-fn zone(kind: LimitKind) -> Arc<Zone> {
-    let conf = LimitZone {
+fn conf(kind: LimitKind, size: u64) -> LimitZone {
+    LimitZone {
         name: (*b"one").into(),
-        size: 64 << 10,
+        size,
         key: bolide_conf::Template::text(b"k"),
         key_text: (*b"$a").into(),
         kind,
         shared: true,
-    };
+    }
+}
+
+fn zone(kind: LimitKind) -> Arc<Zone> {
+    let conf = conf(kind, 64 << 10);
     let zone = Zone::new(&conf);
     zone.set_rate(&conf);
     zone.share(true);
@@ -38,11 +45,16 @@ fn enter(zone: &Arc<Zone>, key: &[u8], most: u32) -> Option<Ticket> {
     }
 }
 
+/// All that others have not been told.
+fn unsent(zone: &Zone) -> ToldKeys {
+    zone.take_unsent(&mut ReportRoom { keys: usize::MAX, bytes: usize::MAX })
+}
+
 /// What one zone has counted goes to another.
 fn tell(from: &Zone, to: &Zone, now: u64) -> u64 {
-    let unsent = from.take_unsent();
+    let unsent = unsent(from);
     unsent.iter().for_each(|(key, count)| to.charge_elsewhere(key, *count, now));
-    unsent.values().sum()
+    unsent.iter().map(|(_, count)| count).sum()
 }
 
 #[test]
@@ -100,15 +112,67 @@ fn nothing_is_kept_for_others_unless_they_are_told() {
     let zone = requests(1000);
     zone.share(false);
     assert!(passes(&zone, b"a", (1000, 0), 5));
-    assert!(zone.take_unsent().is_empty());
+    assert!(unsent(&zone).is_empty());
     zone.share(true);
     assert!(passes(&zone, b"b", (1000, 0), 5));
-    assert_eq!(zone.take_unsent().len(), 1);
+    assert_eq!(unsent(&zone).len(), 1);
     let pinned = zone.check_limit(b"c", (1000, 0), LimitPlace::Inner, 5);
     let LimitVerdict::Pinned(pinned) = pinned else { panic!("a first request passes") };
-    assert!(zone.take_unsent().is_empty(), "it is not counted yet");
+    assert!(unsent(&zone).is_empty(), "it is not counted yet");
     zone.charge(pinned, 1000, 5);
-    assert_eq!(zone.take_unsent().len(), 1);
+    assert_eq!(unsent(&zone).len(), 1);
+}
+
+#[test]
+fn what_has_no_room_in_a_report_is_told_later_and_in_turn() {
+    let zone = requests(1000);
+    let keys = [b"a", b"b", b"c", b"d", b"e"];
+    for key in keys.into_iter().chain([b"a", b"e"]) {
+        assert!(passes(&zone, key, (1000, 9000), 5));
+    }
+    let told = |keys, bytes| {
+        let told = zone.take_unsent(&mut ReportRoom { keys, bytes });
+        told.iter().map(|(key, count)| (key[0], *count)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(2, 999), [(b'a', 2), (b'b', 1)]);
+    assert!(passes(&zone, b"a", (1000, 9000), 5));
+    assert_eq!(told(9, 15), [(b'c', 1), (b'd', 1)], "7 bytes each");
+    assert_eq!(told(9, 6), []);
+    assert_eq!(told(9, 99), [(b'e', 2), (b'a', 1)], "a key that comes again waits behind them");
+    let held = self::zone(LimitKind::Connections);
+    let _tickets = keys.map(|key| enter(&held, key, 9));
+    assert_eq!(held.held(&mut ReportRoom { keys: 9, bytes: 15 }).len(), 2);
+    assert_eq!(held.held(&mut ReportRoom { keys: 3, bytes: 99 }).len(), 3);
+}
+
+#[test]
+fn keys_that_wait_to_be_told_take_bounded_memory() {
+    let conf = conf(LimitKind::Requests { rate: 1000 }, 64 << 20);
+    let zone = Zone::new(&conf);
+    zone.share(true);
+    assert!(passes(&zone, &vec![b'k'; TOLD_KEY_MAX + 1], (1000, 0), 5));
+    for key in 0..3000_u32 {
+        let long = [&key.to_be_bytes()[..], &[b'k'; 4000]].concat();
+        assert!(passes(&zone, &long, (1000, 0), 5));
+    }
+    assert_eq!(unsent(&zone).len(), UNSENT_BYTES_MAX / 4004);
+    assert!(passes(&zone, b"a", (1000, 0), 5));
+    assert_eq!(unsent(&zone).len(), 1, "there is room again");
+}
+
+#[test]
+fn a_configuration_that_is_refused_leaves_the_rate_as_it_is() {
+    let (zones, slow) = (Zones::default(), conf(LimitKind::Requests { rate: 17 }, 64 << 10));
+    let zone = zones.adopt(&slow).unwrap();
+    let fast = conf(LimitKind::Requests { rate: 100_000_000 }, 64 << 10);
+    drop(zones.adopt(&fast).unwrap());
+    zone.charge_elsewhere(b"a", 6, 5);
+    zone.charge_elsewhere(b"a", 1, 1005);
+    assert!(!passes(&zone, b"a", (17, 5000), 1005));
+    let again = zones.adopt(&fast).unwrap();
+    again.set_rate(&fast);
+    zone.charge_elsewhere(b"a", 1, 2005);
+    assert!(passes(&zone, b"a", (17, 5000), 2005), "the new rate is in force");
 }
 
 #[test]
@@ -118,7 +182,7 @@ fn requests_in_work_elsewhere_take_their_places() {
     let first = enter(&zone, b"a", 3).expect("the third of three");
     assert!(enter(&zone, b"a", 3).is_none());
     assert!(enter(&zone, b"b", 1).is_some(), "another key");
-    assert_eq!(zone.held(9), [(Arc::from(&b"a"[..]), 1)]);
+    assert_eq!(zone.held(&mut ReportRoom { keys: 9, bytes: 999 }), [(Arc::from(&b"a"[..]), 1)]);
     assert!(enter(&zone, b"a", 2).is_none());
     drop(first);
     assert_eq!(zone.len(), 0);
@@ -174,7 +238,7 @@ proptest! {
                     if passes(&nodes[at], b"a", terms, now) {
                         passed.push(now);
                         own[at].push(now);
-                        let unsent: u64 = nodes[at].take_unsent().values().sum();
+                        let unsent: u64 = unsent(&nodes[at]).iter().map(|(_, count)| count).sum();
                         prop_assert_eq!(unsent, 1);
                         on_the_way.push_back((now + delay, at, unsent));
                     }

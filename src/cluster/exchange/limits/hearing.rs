@@ -1,0 +1,178 @@
+//! What other servers say of limits: each report once and while it is new, and what all of them
+//! have in work.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bolide_base::Now;
+use bolide_cluster::{LimitReport, ReportKind, ReportZone};
+use bolide_engine::LimitZone;
+
+use super::ZoneName;
+use super::telling::kind;
+
+/// LIMIT: how many milliseconds the time in a report may be away from the time of who hears it.
+pub(super) const AGE_MAX_MS: u64 = 60_000;
+/// After how long without a word nothing is in work on a server any more, in milliseconds.
+const SILENCE_MS: u64 = 5000;
+/// LIMIT: processes whose last reports are known; others are not heard until one is forgotten.
+const LIVES_MAX: usize = 1024;
+/// LIMIT: servers and zones whose requests in work are known, and keys of all of them with their
+/// bytes.
+const PEERS_MAX: usize = 1024;
+const PEER_KEYS_MAX: usize = 65_536;
+const PEER_BYTES_MAX: usize = 16 << 20;
+
+/// The last report of each process. It outlives connections, so that none is heard again on the
+/// next one.
+#[derive(Debug, Default)]
+pub(super) struct Lives(HashMap<(Box<[u8]>, u64), LastReport>);
+
+#[derive(Debug)]
+struct LastReport {
+    number: u64,
+    heard_ms: u64,
+}
+
+impl Lives {
+    /// Whether a report is new: it has a time of about now, and comes behind those that were heard
+    /// of its process.
+    fn admits(&mut self, report: &LimitReport<'_>, now: Now) -> bool {
+        if report.unix_ms.abs_diff(now.unix_millis) > AGE_MAX_MS {
+            return false;
+        }
+        let now_ms = mono_ms(now);
+        let from = (report.node.into(), report.life);
+        if let Some(last) = self.0.get_mut(&from) {
+            let is_new = report.number > last.number;
+            if is_new {
+                *last = LastReport { number: report.number, heard_ms: now_ms };
+            }
+            return is_new;
+        }
+        if self.0.len() >= LIVES_MAX {
+            // What they said is too old by now, even if their clocks were ahead.
+            self.0.retain(|_, last| now_ms.saturating_sub(last.heard_ms) <= 2 * AGE_MAX_MS);
+        }
+        let is_room = self.0.len() < LIVES_MAX;
+        if is_room {
+            self.0.insert(from, LastReport { number: report.number, heard_ms: now_ms });
+        }
+        is_room
+    }
+}
+
+/// What a server has in work of one zone.
+#[derive(Debug)]
+struct Held {
+    keys: HashMap<Box<[u8]>, u32>,
+    heard_ms: u64,
+}
+
+impl Held {
+    fn bytes(&self) -> usize {
+        self.keys.keys().map(|key| key.len()).sum()
+    }
+}
+
+/// What is known of others on one connection.
+#[derive(Debug, Default)]
+pub(super) struct LimitHearing {
+    held: HashMap<(Box<[u8]>, u64, ZoneName), Held>,
+    /// Zones whose sums are others now.
+    changed: Vec<ZoneName>,
+}
+
+impl LimitHearing {
+    /// Takes in a report of another process. Whether it is new.
+    pub(super) fn hear(
+        &mut self,
+        report: &LimitReport<'_>,
+        zones: &[Arc<LimitZone>],
+        lives: &mut Lives,
+        now: Now,
+    ) -> bool {
+        if !lives.admits(report, now) {
+            return false;
+        }
+        for told in &report.zones {
+            // An older configuration that still has requests has a zone of its own.
+            let is_told = |zone: &&Arc<LimitZone>| {
+                kind(zone) == told.kind
+                    && (zone.name(), zone.key_text()) == (told.name, told.key_text)
+            };
+            let mut matching = zones.iter().filter(is_told);
+            match told.kind {
+                ReportKind::Counted => matching.for_each(|zone| {
+                    for (key, count) in &told.keys {
+                        zone.charge_elsewhere(key, (*count).into(), mono_ms(now));
+                    }
+                }),
+                ReportKind::Held => {
+                    if let Some(zone) = matching.next() {
+                        self.hold(report, told, ZoneName::of(zone), mono_ms(now));
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn hold(
+        &mut self,
+        report: &LimitReport<'_>,
+        told: &ReportZone<'_>,
+        zone: ZoneName,
+        now_ms: u64,
+    ) {
+        let from = (report.node.into(), report.life, zone.clone());
+        let before = self.held.remove(&from).map(|held| held.keys).unwrap_or_default();
+        let keys = told.keys.iter().map(|(key, count)| ((*key).into(), *count)).collect();
+        let mut held = Held { keys, heard_ms: now_ms };
+        let known = self.held.values().map(|held| held.keys.len()).sum::<usize>();
+        let bytes = self.held.values().map(Held::bytes).sum::<usize>();
+        let is_room = known + held.keys.len() <= PEER_KEYS_MAX
+            && bytes + held.bytes() <= PEER_BYTES_MAX
+            && self.held.len() < PEERS_MAX;
+        if !is_room {
+            held.keys.clear();
+        }
+        if before != held.keys {
+            self.note_changed(zone);
+        }
+        if !held.keys.is_empty() {
+            self.held.insert(from, held);
+        }
+    }
+
+    /// A zone does not know the sums of now.
+    pub(super) fn note_changed(&mut self, zone: ZoneName) {
+        if !self.changed.contains(&zone) {
+            self.changed.push(zone);
+        }
+    }
+
+    /// Forgets servers that are silent, and has zones know the sums.
+    pub(super) fn settle(&mut self, zones: &[Arc<LimitZone>], now: Now) {
+        let is_silent = |held: &Held| mono_ms(now).saturating_sub(held.heard_ms) >= SILENCE_MS;
+        let silent = self.held.iter().filter(|(_, held)| is_silent(held));
+        let silent: Vec<_> = silent.map(|((_, _, zone), _)| zone.clone()).collect();
+        silent.into_iter().for_each(|zone| self.note_changed(zone));
+        self.held.retain(|_, held| !is_silent(held));
+        for name in self.changed.drain(..) {
+            let mut sums: HashMap<Box<[u8]>, u32> = HashMap::new();
+            let of_zone = self.held.iter().filter(|((_, _, zone), _)| *zone == name);
+            for (key, count) in of_zone.flat_map(|(_, held)| &held.keys) {
+                let sum = sums.entry(key.clone()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+            let is_it =
+                |zone: &&Arc<LimitZone>| !zone.counts_requests() && ZoneName::of(zone) == name;
+            zones.iter().filter(is_it).for_each(|zone| zone.set_held_elsewhere(sums.clone()));
+        }
+    }
+}
+
+const fn mono_ms(now: Now) -> u64 {
+    now.mono.as_nanos() / 1_000_000
+}

@@ -1,0 +1,170 @@
+//! Zones of several servers and configurations, and what one server tells another.
+
+use std::sync::Arc;
+
+use bolide_base::{Instant, Now};
+use bolide_cluster::{LimitReport, ReportKind, ReportZone};
+use bolide_conf::model::{LimitKind, LimitZone as ZoneConf};
+use bolide_engine::{LimitZone, Zones};
+
+use super::hearing::{AGE_MAX_MS, LimitHearing, Lives};
+use super::telling::{LimitTelling, REPORT_BYTES, ToldZones};
+
+const KIND: LimitKind = LimitKind::Requests { rate: 17 };
+const START: u64 = 1_000_000_000;
+
+fn conf(name: &str, key: &str, size: u64, kind: LimitKind) -> ZoneConf {
+    ZoneConf {
+        name: name.as_bytes().into(),
+        size,
+        key: bolide_conf::Template::text(b"k"),
+        key_text: key.as_bytes().into(),
+        kind,
+        shared: true,
+    }
+}
+
+fn at(ms: u64) -> Now {
+    Now { mono: Instant::from_nanos(ms * 1_000_000), unix_millis: START + ms }
+}
+
+fn report(
+    (life, number, sent_ms): (u64, u64, u64),
+    kind: ReportKind,
+    keys: &[(&'static [u8], u32)],
+) -> LimitReport<'static> {
+    let zone = ReportZone { kind, name: b"z", key_text: b"$a", keys: keys.to_vec() };
+    let unix_ms = START + sent_ms;
+    LimitReport { cluster: b"c", node: b"two", life, number, unix_ms, zones: vec![zone] }
+}
+
+/// How many requests of `a` pass at once.
+fn passed(zone: &LimitZone, now_ms: u64) -> usize {
+    let terms = (17, 9000);
+    let weigh = || zone.check_limit(b"a", terms, bolide_limit::LimitPlace::Last, now_ms);
+    (0..20).filter(|_| matches!(weigh(), bolide_limit::LimitVerdict::Counted(_))).count()
+}
+
+fn enter(zone: &Arc<LimitZone>, key: &[u8], most: u32) -> Option<bolide_limit::Ticket> {
+    match zone.enter(key, most) {
+        bolide_limit::LimitEntry::Entered(ticket) => Some(ticket),
+        _ => None,
+    }
+}
+
+#[test]
+fn zones_of_two_configurations_are_charged_and_the_older_goes_with_its_own() {
+    let (zones, mut sharing) = (Zones::default(), ToldZones::default());
+    let old = zones.adopt(&conf("z", "$a", 64 << 10, KIND)).unwrap();
+    assert_eq!(sharing.turn(&zones.shared()).len(), 1);
+    let new = zones.adopt(&conf("z", "$a", 128 << 10, KIND)).unwrap();
+    assert_eq!(sharing.turn(&zones.shared()).len(), 1);
+    let counted = report((1, 1, 5), ReportKind::Counted, &[(b"a", 10)]);
+    assert!(LimitHearing::default().hear(&counted, &zones.shared(), &mut Lives::default(), at(5)));
+    assert_eq!((passed(&old, 5), passed(&new, 5)), (0, 0));
+    let gone = Arc::downgrade(&old);
+    drop(old);
+    assert!(gone.upgrade().is_none(), "nothing but its configuration keeps a zone");
+    drop(new);
+    zones.adopt(&conf("z", "$b", 64 << 10, KIND)).expect("a zone that is gone refuses no key");
+}
+
+#[test]
+fn requests_in_work_of_two_configurations_are_told_as_one_sum_and_known_to_both() {
+    let zones = Zones::default();
+    let (mut sharing, mut telling) = (ToldZones::default(), LimitTelling::default());
+    let old = zones.adopt(&conf("z", "$a", 64 << 10, LimitKind::Connections)).unwrap();
+    let _first = enter(&old, b"a", 9).unwrap();
+    let (mut hearing, mut lives) = (LimitHearing::default(), Lives::default());
+    sharing.turn(&zones.shared()).into_iter().for_each(|zone| hearing.note_changed(zone));
+    let held = report((1, 1, 5), ReportKind::Held, &[(b"a", 2)]);
+    assert!(hearing.hear(&held, &zones.shared(), &mut lives, at(5)));
+    hearing.settle(&zones.shared(), at(5));
+    // The other server has the same in work as before, and says so.
+    let new = zones.adopt(&conf("z", "$a", 128 << 10, LimitKind::Connections)).unwrap();
+    sharing.turn(&zones.shared()).into_iter().for_each(|zone| hearing.note_changed(zone));
+    let held = report((1, 2, 1005), ReportKind::Held, &[(b"a", 2)]);
+    assert!(hearing.hear(&held, &zones.shared(), &mut lives, at(1005)));
+    hearing.settle(&zones.shared(), at(1005));
+    assert!(enter(&old, b"a", 3).is_none() && enter(&new, b"a", 2).is_none());
+    let _second = enter(&new, b"a", 3).unwrap();
+    let _third = enter(&new, b"b", 3).unwrap();
+    let parts = telling.tick(&zones.shared(), 5);
+    let told: Vec<_> = parts.iter().flat_map(|part| &part.keys).collect();
+    assert_eq!(told, [&(Arc::from(&b"a"[..]), 2), &(Arc::from(&b"b"[..]), 1)]);
+    assert_eq!(telling.tick(&zones.shared(), 900), [], "nothing is new");
+    assert_eq!(telling.tick(&zones.shared(), 1005).len(), 1, "they are still there");
+    hearing.settle(&zones.shared(), at(6005));
+    assert!(enter(&new, b"a", 2).is_some(), "a silent server has nothing in work");
+}
+
+#[test]
+fn a_report_is_heard_once_and_while_it_is_new() {
+    let zones = Zones::default();
+    let zone = zones.adopt(&conf("z", "$a", 64 << 10, KIND)).unwrap();
+    let mut lives = Lives::default();
+    let mut hear = |stamp, now| {
+        let counted = report(stamp, ReportKind::Counted, &[(b"a", 1)]);
+        // On a connection of its own.
+        LimitHearing::default().hear(&counted, &zones.shared(), &mut lives, at(now))
+    };
+    let day = 86_400_000;
+    assert!(hear((1, 5, day), day));
+    assert!(!hear((1, 5, day), day) && !hear((1, 4, day), day) && !hear((1, 0, day + 9), day));
+    assert!(hear((1, 9, day), day), "numbers may have gaps");
+    assert!(hear((2, 1, day), day), "another process has its own");
+    for age in [AGE_MAX_MS + 1, day] {
+        assert!(!hear((1, 10, day - age), day) && !hear((3, 1, day - age), day), "too old");
+        assert!(!hear((1, 10, day + age), day) && !hear((3, 1, day + age), day), "too new");
+    }
+    assert!(hear((1, 10, day - AGE_MAX_MS), day) && hear((1, 11, day + AGE_MAX_MS), day));
+    assert_eq!(passed(&zone, day), 5, "five were heard");
+    // However many processes there are, those that were heard are not forgotten too early.
+    let admitted = (10..3000).filter(|life| hear((*life, 1, day), day)).count();
+    assert!((1000..1024).contains(&admitted), "{admitted}");
+    assert!(!hear((1, 11, day), day + 1));
+    let later = day + 2 * AGE_MAX_MS + 2;
+    assert!(hear((5000, 1, later), later), "those that are gone make room");
+    assert!(!hear((1, 11, day + AGE_MAX_MS), later), "what they said is too old now");
+}
+
+#[test]
+fn busy_zones_take_turns_and_nothing_is_lost() {
+    let (zones, mut telling) = (Zones::default(), LimitTelling::default());
+    let adopt = |at: u32| zones.adopt(&conf(&format!("z{at}"), "$a", 64 << 20, KIND)).unwrap();
+    let kept: Vec<_> = (0..70).map(adopt).collect();
+    kept.iter().for_each(|zone| zone.share(true));
+    let count = |keys: std::ops::Range<u32>| {
+        for (zone, key) in kept.iter().flat_map(|zone| keys.clone().map(move |key| (zone, key))) {
+            let key = [&key.to_be_bytes()[..], &[b'k'; 3000]].concat();
+            let _counted = zone.check_limit(&key, (17, 0), bolide_limit::LimitPlace::Last, 5);
+        }
+    };
+    count(0..1);
+    let mut all = Vec::new();
+    for tick in 0..3 {
+        let parts = telling.tick(&zones.shared(), 5);
+        assert_eq!(parts.len(), [32, 32, 6][tick]);
+        all.extend(parts.into_iter().map(|part| part.zone));
+    }
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 70, "each has had its turn");
+    // So much that bytes are what bounds it.
+    count(1..91);
+    let (mut told, mut ticks) = (0, 0);
+    loop {
+        let parts = telling.tick(&zones.shared(), 5);
+        let bytes = |keys: &[(Arc<[u8]>, u32)]| keys.iter().map(|(key, _)| key.len()).sum();
+        let sizes: Vec<usize> = parts.iter().map(|part| bytes(&part.keys)).collect();
+        assert!(sizes.iter().all(|size| *size <= REPORT_BYTES));
+        assert!(sizes.iter().sum::<usize>() <= 1 << 20);
+        told += parts.iter().map(|part| part.keys.len()).sum::<usize>();
+        ticks += 1;
+        if parts.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(told, 70 * 90);
+    assert!(ticks > 18, "{ticks}");
+}
