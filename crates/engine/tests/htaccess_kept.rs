@@ -313,6 +313,30 @@ fn what_depends_on_more_is_not_kept() {
     }
 }
 
+#[test]
+fn what_takes_much_memory_is_not_kept() {
+    let text = "x".repeat(64);
+    let rules = |doublings: usize| {
+        let first = format!("RewriteEngine on\nRewriteRule .* - [E=A:{text}]\n");
+        first + &"RewriteRule .* - [E=A:%{ENV:A}%{ENV:A}]\n".repeat(doublings)
+    };
+    assert!(is_kept(&rules(4), "/a/f.txt", &[]));
+    assert!(!is_kept(&rules(10), "/a/f.txt", &[]));
+    // Where they lead, and what they say of the round before, are part of it.
+    let onward = "RewriteRule ^none /a/f.txt?%{ENV:A} [L]\n";
+    assert!(!is_kept(&(rules(10) + onward), "/a/none", &[]));
+    let mut world = world();
+    world.door.put("/srv/www/a/.htaccess", rules(6).as_bytes());
+    for number in 0..6_000 {
+        // What is missing is vouched for when it was looked for twice.
+        for _ in 0..2 {
+            world.get("a.test", &format!("/a/none{number}"));
+        }
+        let (rulings, bytes) = world.rulings_held();
+        assert!(rulings > 0 && bytes <= 16 * 1024 * 1024, "{rulings} take {bytes}");
+    }
+}
+
 /// How many of `targets`, each asked before, are answered by what was kept.
 fn recalled(world: &mut FuzzWorld, targets: &[&str]) -> u64 {
     let before = world.rulings_recalled();

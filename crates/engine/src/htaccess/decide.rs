@@ -94,6 +94,8 @@ pub(super) struct HtaccessRequest<'a> {
     pub(super) effort: &'a Effort,
     /// What applications are told, as far as it may differ between requests for one URL.
     pub(super) told: EnvTable,
+    /// Whether stores have no part in the answer, for what this round said.
+    pub(super) is_unkeyed: bool,
 }
 
 /// Obeys the `.htaccess` files on the way to a request's file.
@@ -128,11 +130,20 @@ pub(crate) fn obey(
     let start = entry.map(|entry| RoundStart::new(entry, request));
     let (reliance, effort) = (Reliance::default(), Effort::default());
     let (effort, told) = (&effort, EnvTable::default());
-    let mut asking = HtaccessRequest { request, answer, search, access, reliance, effort, told };
+    let is_unkeyed = false;
+    let mut asking =
+        HtaccessRequest { request, answer, search, access, reliance, effort, told, is_unkeyed };
     let (next, way) = asking.obey_anew(site, ctx);
     if let Some((start, way)) = start.zip(way) {
-        let HtaccessRequest { request, reliance, told, .. } = asking;
-        let outcome = RoundOutcome { way, told };
+        let HtaccessRequest { request, reliance, told, is_unkeyed, .. } = asking;
+        let outcome = RoundOutcome {
+            way,
+            told,
+            is_unkeyed: {
+                let _ = is_unkeyed;
+                request.arrival.is_unkeyed()
+            },
+        };
         ctx.rulings.keep(start, reliance, outcome, request, site, (ctx.files, ctx.now));
     }
     next
