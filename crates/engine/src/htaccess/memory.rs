@@ -313,10 +313,11 @@ impl HtaccessMemory {
 
     fn slot(&self, uri: &[u8], location: u32, entry: &RoundEntry) -> usize {
         debug_assert_eq!(self.slots.len(), PATHS_MAX, "there are slots before one is asked for");
-        let hash = self.hasher.hash_one(uri) ^ u64::from(location) << 3;
-        // A path that many lead to has a place for each.
-        let hash = hash ^ (entry.place() as u64 >> 4);
-        (hash % PATHS_MAX as u64) as usize
+        let mut hasher = self.hasher.build_hasher();
+        // A path that many lead to has a place for each. Addresses leave the upper bits free.
+        hasher.write_usize(entry.place() ^ (location as usize) << 32);
+        hasher.write(uri);
+        (hasher.finish() % PATHS_MAX as u64) as usize
     }
 
     /// The ruling that was made for the path of a request and its replies, if there is one.

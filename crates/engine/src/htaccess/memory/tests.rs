@@ -1,5 +1,6 @@
 //! What is kept has its bounds, and gives way in its order.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use bolide_base::{Instant, Now};
@@ -125,4 +126,18 @@ fn one_ruling_more_takes_the_place_of_what_holds_no_more_or_of_the_oldest() {
     let expected: Vec<_> = queries.iter().map(|query| query != "q0").collect();
     assert_eq!(there(&mut rig), expected);
     assert_eq!(rig.memory.held(), rig.count());
+}
+
+#[test]
+fn rounds_that_lead_to_one_path_have_places_of_their_own() {
+    let mut rig = Rig::new();
+    rig.keep("/p", "q", 100, (1, 900));
+    let all: Vec<_> = (0..PATHS_MAX).map(|_| Rc::new(HtaccessRuling::default())).collect();
+    let slots = all.iter().map(|before| {
+        let own = path("/index.php", Some(Rc::clone(before)));
+        rig.memory.slot(&own.uri, own.location, &own.entry)
+    });
+    let slots: HashSet<_> = slots.collect();
+    // By chance 63 of 100 places are taken.
+    assert!(slots.len() > PATHS_MAX * 6 / 10, "{}", slots.len());
 }
