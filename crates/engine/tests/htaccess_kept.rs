@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bolide_files::Trail;
 use bolide_http::Method;
-use bolide_world::{FuzzWorld, WorldReply, request};
+use bolide_world::{FuzzWorld, Say, WorldReply, request};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use proptest::sample::select;
 
@@ -334,6 +334,36 @@ fn what_takes_much_memory_is_not_kept() {
         }
         let (rulings, bytes) = world.rulings_held();
         assert!(rulings > 0 && bytes <= 16 * 1024 * 1024, "{rulings} take {bytes}");
+    }
+}
+
+#[test]
+fn a_visitor_does_not_keep_pages_of_others_from_the_cache() {
+    let config = CONFIG.replace(
+        "apache_htaccess on; }",
+        "apache_htaccess on; page_cache auto; page_cache_status_header on;
+         location ~ html$ { fastcgi_pass unix:/run/x.sock; } }",
+    );
+    let mut world = FuzzWorld::keeping(&config);
+    let rules = "FallbackResource /e.html\nDirectoryIndex nothing\n\
+                 <If \"%{QUERY_STRING} =~ /bot/\">\nHeader set X-Bot 1\n</If>";
+    world.door.put("/srv/www/a/.htaccess", rules.as_bytes());
+    world.door.put("/srv/www/e.html", b"");
+    watch(&mut world);
+    let head = ["Content-Type: text/html", "Cache-Control: public, max-age=600"];
+    world.origin.answers = vec![vec![Say::head(200, &head), Say::body("e"), Say::End]];
+    let mut ask = |target: &str| {
+        world.pass(Duration::from_micros(10));
+        let reply = world.ask(request(Method::Get, "a.test", target, &[]));
+        assert_eq!(reply.status, 200, "{target}");
+        reply.field("x-cache").to_owned()
+    };
+    for _ in 0..3 {
+        assert_eq!(ask("/a/?bot"), "MISS", "no key has what the condition asked");
+    }
+    for target in ["/a/y1", "/a/y2", "/a/y3"] {
+        assert_eq!(ask(target), "MISS", "{target}");
+        assert_eq!(ask(target), "HIT", "{target}");
     }
 }
 

@@ -136,14 +136,7 @@ pub(crate) fn obey(
     let (next, way) = asking.obey_anew(site, ctx);
     if let Some((start, way)) = start.zip(way) {
         let HtaccessRequest { request, reliance, told, is_unkeyed, .. } = asking;
-        let outcome = RoundOutcome {
-            way,
-            told,
-            is_unkeyed: {
-                let _ = is_unkeyed;
-                request.arrival.is_unkeyed()
-            },
-        };
+        let outcome = RoundOutcome { way, told, is_unkeyed };
         ctx.rulings.keep(start, reliance, outcome, request, site, (ctx.files, ctx.now));
     }
     next
