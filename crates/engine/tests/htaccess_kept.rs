@@ -338,6 +338,21 @@ fn what_takes_much_memory_is_not_kept() {
 }
 
 #[test]
+fn a_round_is_kept_only_with_the_one_before_it() {
+    let mut world = world();
+    let front = "RewriteEngine on\nRewriteRule ^index - [L]\n\
+                 RewriteCond %{TIME_YEAR} >1980\nRewriteRule . /index.html [L]";
+    world.door.put("/srv/www/.htaccess", front.as_bytes());
+    for target in ["/one", "/two", "/three", "/one"] {
+        assert_eq!(world.get("a.test", target).body, b"1");
+        assert_eq!(world.rulings_held().0, 0, "{target}");
+    }
+    // What is asked for itself is.
+    assert_eq!(world.get("a.test", "/index.html").body, b"1");
+    assert_eq!(world.rulings_held().0, 1);
+}
+
+#[test]
 fn a_visitor_does_not_keep_pages_of_others_from_the_cache() {
     let config = CONFIG.replace(
         "apache_htaccess on; }",

@@ -173,7 +173,6 @@ impl HtaccessRequest<'_> {
             Ok(Onward::Content) if ruling.is_found => (found(location), None),
             Ok(Onward::Content) => (beyond_htaccess(location), Some(KeptWay::Content)),
             Ok(Onward::Inside(target)) => {
-                ruling.opens_round = true;
                 let next = enter_inside(self.request, &target, site, ctx);
                 let is_entered = matches!(next, NextStep::Step(_)) && !ruling.is_found;
                 (next, is_entered.then_some(KeptWay::Inside(target)))
