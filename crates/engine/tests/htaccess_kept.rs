@@ -314,6 +314,14 @@ fn what_depends_on_more_is_not_kept() {
 }
 
 #[test]
+fn what_waits_in_the_round_of_an_index_depends_on_its_links_still() {
+    // The other file is looked for in the round of the index, when its links were judged.
+    let rules = "Options -FollowSymLinks +SymLinksIfOwnerMatch\nRewriteEngine on\n\
+                 RewriteCond %{DOCUMENT_ROOT}/a/b/f.txt !-f\nRewriteRule index - [F]";
+    assert!(!is_kept(rules, "/a/", &[]));
+}
+
+#[test]
 fn what_takes_much_memory_is_not_kept() {
     let text = "x".repeat(64);
     let rules = |doublings: usize| {

@@ -154,6 +154,9 @@ impl HtaccessRuling {
             && self.cookies.is_empty()
             && self.replaced.is_empty()
             && self.user.is_none()
+            // A round that waited skips what it found out before: it is not one that begins.
+            && self.followed.is_none()
+            && self.links.is_empty()
             // It may be of the query.
             && self.media_type.is_none()
     }
