@@ -361,6 +361,47 @@ fn a_round_is_kept_only_with_the_one_before_it() {
 }
 
 #[test]
+fn a_round_that_may_not_go_on_ends_as_a_fresh_one() {
+    let step = |at: usize| {
+        let to = if at == 0 { "/a/".to_owned() } else { format!("/t{}/x", at - 1) };
+        format!("location /t{at}/ {{ apache_htaccess off; try_files $uri {to}; }}")
+    };
+    let steps: String = (0..12).map(step).collect();
+    let config =
+        CONFIG.replace("apache_htaccess on; }", &format!("apache_htaccess on; {steps} }}"));
+    let ask = |targets: &[&str]| {
+        let mut world = FuzzWorld::of(&config);
+        let outer = b"DirectoryIndex /a/b/f.txt\nErrorDocument 500 \"of a\"";
+        let inner = b"RewriteEngine on\nRewriteRule f /index.html [L]\nErrorDocument 500 \"of b\"";
+        world.door.put("/srv/www/a/.htaccess", outer);
+        world.door.put("/srv/www/a/b/.htaccess", inner);
+        world.door.put("/srv/www/a/b/f.txt", b"f");
+        world.door.put("/srv/www/index.html", b"found");
+        watch(&mut world);
+        let replies = targets.iter().map(|target| {
+            world.pass(Duration::from_micros(10));
+            let reply = world.get("a.test", target);
+            (reply.status, reply.text())
+        });
+        let last = replies.last().unwrap();
+        (last, world.rulings_recalled())
+    };
+    let mut ends = Vec::new();
+    // Each has a step less than the one before it that what was kept may lead it.
+    for at in 0..12 {
+        let target = format!("/t{at}/x");
+        let (fresh, _) = ask(&[&target]);
+        let (kept, recalled) = ask(&["/a/", "/a/", &target]);
+        assert!(recalled > 0);
+        assert_eq!(kept, fresh, "{target}");
+        ends.push(fresh.1);
+    }
+    for end in ["found", "of a"] {
+        assert!(ends.iter().any(|found| found.ends_with(end)), "{end}: {ends:?}");
+    }
+}
+
+#[test]
 fn a_visitor_does_not_keep_pages_of_others_from_the_cache() {
     let config = CONFIG.replace(
         "apache_htaccess on; }",

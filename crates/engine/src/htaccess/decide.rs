@@ -120,7 +120,7 @@ pub(crate) fn obey(
             ctx.files,
             ctx.now,
         );
-        if let Some(kept) = kept {
+        if let Some(kept) = kept.filter(|kept| kept.can_lead(request)) {
             return match kept.give(request) {
                 KeptWay::Content => beyond_htaccess(location),
                 KeptWay::Inside(target) => enter_inside(request, &target, site, ctx),
