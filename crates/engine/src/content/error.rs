@@ -36,11 +36,6 @@ impl Request {
         self.redirects_left = self.redirects_left.saturating_sub(1);
         self.redirects_left > 0
     }
-
-    /// Whether the next redirect inside is allowed.
-    pub(crate) const fn has_redirect(&self) -> bool {
-        self.redirects_left > 1
-    }
 }
 
 impl Answer {

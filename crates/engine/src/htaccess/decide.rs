@@ -11,8 +11,9 @@ use bolide_http::escape::{UriPart, push_uri};
 
 use super::depart::take_back;
 use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
-use super::memory::{KeptWay, Reliance, RoundEntry, RoundOutcome, RoundStart};
+use super::memory::{KeptWay, RoundEntry, RoundOutcome, RoundStart};
 use super::password::challenge;
+use super::reliance::Reliance;
 use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, method_name};
 use super::target::{HtaccessTarget, InsideTarget, TargetKind};
 use super::world::RequestWorld;

@@ -1,21 +1,20 @@
-//! Rulings that hold for the next request for the same path, and what an evaluation relied on.
+//! Rulings that hold for the next request for the same path.
 //!
 //! Owns when a ruling may be used again: it was made of the path, of the ruling of the round
 //! before, of files that the kernel vouches for, and of replies that the next request gives as
-//! well. Refuses what is older than a look at those files. Easiest to break: whatever an evaluation
-//! asks has to be noted in [`Reliance`].
+//! well. Refuses what is older than a look at those files, and what has no room.
 
-use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
 
 use bolide_base::{Instant, Now};
 use bolide_files::hash::Seeded;
-use bolide_files::{FileTable, LapseMark, ProbePolicy};
+use bolide_files::{FileTable, LapseMark};
 use bolide_htaccess::EnvTable;
 use bolide_http::{Method, RequestBody};
 
 use super::questions::{Kept, Question, Reply, RequestTexts, bytes_of};
+use super::reliance::Reliance;
 use super::ruling::HtaccessRuling;
 use super::target::InsideTarget;
 use crate::request::Request;
@@ -32,87 +31,8 @@ const RULINGS_MAX: usize = 8192;
 const RULING_BYTES_MAX: usize = 16 * 1024;
 /// LIMIT: bytes of what is kept of all paths; what comes later takes the place of other paths'.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// LIMIT: questions whose replies a ruling that is kept relies on.
-const QUESTIONS_MAX: usize = 64;
-/// LIMIT: bytes of the replies that a ruling that is kept relies on.
-const REPLIES_MAX: usize = 1024;
-/// LIMIT: paths on disk that a ruling that is kept relies on.
-const RELIED_MAX: usize = 64;
 /// LIMIT: bytes of a path whose ruling is kept.
 const PATH_MAX: usize = 1024;
-
-/// What an evaluation relied on, beside the path and what is said of the directories above it.
-#[derive(Debug)]
-pub(super) struct Reliance {
-    /// Whether it relied on nothing else than what is here.
-    is_general: Cell<bool>,
-    /// Until when what is known of files holds.
-    until: Cell<Instant>,
-    /// What it asked of the request.
-    replies: RefCell<Vec<(Question, Reply)>>,
-    /// Bytes of the replies.
-    replied: Cell<usize>,
-    /// The paths on disk that were looked at.
-    relied: RefCell<Vec<LapseMark>>,
-}
-
-impl Default for Reliance {
-    fn default() -> Self {
-        Self {
-            is_general: Cell::new(true),
-            until: Cell::new(Instant::from_nanos(u64::MAX)),
-            replies: RefCell::default(),
-            replied: Cell::new(0),
-            relied: RefCell::default(),
-        }
-    }
-}
-
-impl Reliance {
-    /// It relied on something that is not noted here.
-    pub(super) fn depends(&self) {
-        self.is_general.set(false);
-    }
-
-    /// It asked something of the request.
-    pub(super) fn asked(&self, question: impl FnOnce() -> Question, reply: impl FnOnce() -> Reply) {
-        if !self.is_general.get() {
-            return;
-        }
-        let (question, mut replies) = (question(), self.replies.borrow_mut());
-        if replies.iter().any(|(known, _)| *known == question) {
-            return;
-        }
-        debug_assert!(replies.len() <= QUESTIONS_MAX, "questions of an evaluation are bounded");
-        let reply = reply();
-        let text = match &reply {
-            Reply::Text(text) => text.as_ref().map_or(0, |text| text.len()),
-            Reply::Matches(_) => 0,
-        };
-        self.replied.set(self.replied.get() + text);
-        match replies.len() < QUESTIONS_MAX && self.replied.get() <= REPLIES_MAX {
-            true => replies.push((question, reply)),
-            false => self.depends(),
-        }
-    }
-
-    /// It relied on what `files` knows of `path`.
-    pub(super) fn relies_on(&self, files: &FileTable, path: &[u8], policy: &ProbePolicy) {
-        if !self.is_general.get() {
-            return;
-        }
-        match files.vouched_until(path, policy) {
-            Some(until) => self.until.set(self.until.get().min(until)),
-            None => return self.depends(),
-        }
-        let (mark, mut relied) = (files.mark(path), self.relied.borrow_mut());
-        match relied.len() < RELIED_MAX {
-            _ if relied.contains(&mark) => {}
-            true => relied.push(mark),
-            false => self.depends(),
-        }
-    }
-}
 
 /// Where a ruling leads that is kept.
 #[derive(Clone, Debug)]
@@ -170,7 +90,7 @@ impl KeptRuling {
     /// Whether a request can go where it leads; if not, that is an error, which is judged anew.
     #[inline]
     pub(super) fn can_lead(&self, request: &Request) -> bool {
-        matches!(self.outcome.way, KeptWay::Content) || request.has_redirect()
+        matches!(self.outcome.way, KeptWay::Content) || request.redirects_left > 1
     }
 
     /// Gives it to a request; where that leads.

@@ -8,7 +8,7 @@ use bolide_htaccess::{Effort, EnvTable};
 use super::decide::{Decided, HtaccessRequest, Onward};
 use super::effects::{has_handler, index_names};
 use super::follow::RuleScope;
-use super::memory::Reliance;
+use super::reliance::Reliance;
 use super::ruling::HtaccessRuling;
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
