@@ -12,6 +12,7 @@ mod levels;
 pub(crate) mod memory;
 mod password;
 mod questions;
+mod reliance;
 pub(crate) mod ruling;
 mod target;
 pub(crate) mod unindexed;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bolide_files::Trail;
 use bolide_http::Method;
-use bolide_world::{FuzzWorld, WorldReply, request};
+use bolide_world::{FuzzWorld, Say, WorldReply, request};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use proptest::sample::select;
 
@@ -310,6 +310,124 @@ fn what_depends_on_more_is_not_kept() {
     ] {
         let fields = [("Authorization", "Basic x"), ("User-Agent", "y")];
         assert!(!is_kept(rules, "/a/f.txt", &fields), "{rules}");
+    }
+}
+
+#[test]
+fn what_waits_in_the_round_of_an_index_depends_on_its_links_still() {
+    // The other file is looked for in the round of the index, when its links were judged.
+    let rules = "Options -FollowSymLinks +SymLinksIfOwnerMatch\nRewriteEngine on\n\
+                 RewriteCond %{DOCUMENT_ROOT}/a/b/f.txt !-f\nRewriteRule index - [F]";
+    assert!(!is_kept(rules, "/a/", &[]));
+}
+
+#[test]
+fn what_takes_much_memory_is_not_kept() {
+    let text = "x".repeat(64);
+    let rules = |doublings: usize| {
+        let first = format!("RewriteEngine on\nRewriteRule .* - [E=A:{text}]\n");
+        first + &"RewriteRule .* - [E=A:%{ENV:A}%{ENV:A}]\n".repeat(doublings)
+    };
+    assert!(is_kept(&rules(4), "/a/f.txt", &[]));
+    assert!(!is_kept(&rules(10), "/a/f.txt", &[]));
+    // Where they lead, and what they say of the round before, are part of it.
+    let onward = "RewriteRule ^none /a/f.txt?%{ENV:A} [L]\n";
+    assert!(!is_kept(&(rules(10) + onward), "/a/none", &[]));
+    let mut world = world();
+    world.door.put("/srv/www/a/.htaccess", rules(6).as_bytes());
+    for number in 0..6_000 {
+        // What is missing is vouched for when it was looked for twice.
+        for _ in 0..2 {
+            world.get("a.test", &format!("/a/none{number}"));
+        }
+        let (rulings, bytes) = world.rulings_held();
+        assert!(rulings > 0 && bytes <= 16 * 1024 * 1024, "{rulings} take {bytes}");
+    }
+}
+
+#[test]
+fn a_round_is_kept_only_with_the_one_before_it() {
+    let mut world = world();
+    let front = "RewriteEngine on\nRewriteRule ^index - [L]\n\
+                 RewriteCond %{TIME_YEAR} >1980\nRewriteRule . /index.html [L]";
+    world.door.put("/srv/www/.htaccess", front.as_bytes());
+    for target in ["/one", "/two", "/three", "/one"] {
+        assert_eq!(world.get("a.test", target).body, b"1");
+        assert_eq!(world.rulings_held().0, 0, "{target}");
+    }
+    // What is asked for itself is.
+    assert_eq!(world.get("a.test", "/index.html").body, b"1");
+    assert_eq!(world.rulings_held().0, 1);
+}
+
+#[test]
+fn a_round_that_may_not_go_on_ends_as_a_fresh_one() {
+    let step = |at: usize| {
+        let to = if at == 0 { "/a/".to_owned() } else { format!("/t{}/x", at - 1) };
+        format!("location /t{at}/ {{ apache_htaccess off; try_files $uri {to}; }}")
+    };
+    let steps: String = (0..12).map(step).collect();
+    let config =
+        CONFIG.replace("apache_htaccess on; }", &format!("apache_htaccess on; {steps} }}"));
+    let ask = |targets: &[&str]| {
+        let mut world = FuzzWorld::of(&config);
+        let outer = b"DirectoryIndex /a/b/f.txt\nErrorDocument 500 \"of a\"";
+        let inner = b"RewriteEngine on\nRewriteRule f /index.html [L]\nErrorDocument 500 \"of b\"";
+        world.door.put("/srv/www/a/.htaccess", outer);
+        world.door.put("/srv/www/a/b/.htaccess", inner);
+        world.door.put("/srv/www/a/b/f.txt", b"f");
+        world.door.put("/srv/www/index.html", b"found");
+        watch(&mut world);
+        let replies = targets.iter().map(|target| {
+            world.pass(Duration::from_micros(10));
+            let reply = world.get("a.test", target);
+            (reply.status, reply.text())
+        });
+        let last = replies.last().unwrap();
+        (last, world.rulings_recalled())
+    };
+    let mut ends = Vec::new();
+    // Each has a step less than the one before it that what was kept may lead it.
+    for at in 0..12 {
+        let target = format!("/t{at}/x");
+        let (fresh, _) = ask(&[&target]);
+        let (kept, recalled) = ask(&["/a/", "/a/", &target]);
+        assert!(recalled > 0);
+        assert_eq!(kept, fresh, "{target}");
+        ends.push(fresh.1);
+    }
+    for end in ["found", "of a"] {
+        assert!(ends.iter().any(|found| found.ends_with(end)), "{end}: {ends:?}");
+    }
+}
+
+#[test]
+fn a_visitor_does_not_keep_pages_of_others_from_the_cache() {
+    let config = CONFIG.replace(
+        "apache_htaccess on; }",
+        "apache_htaccess on; page_cache auto; page_cache_status_header on;
+         location ~ html$ { fastcgi_pass unix:/run/x.sock; } }",
+    );
+    let mut world = FuzzWorld::keeping(&config);
+    let rules = "FallbackResource /e.html\nDirectoryIndex nothing\n\
+                 <If \"%{QUERY_STRING} =~ /bot/\">\nHeader set X-Bot 1\n</If>";
+    world.door.put("/srv/www/a/.htaccess", rules.as_bytes());
+    world.door.put("/srv/www/e.html", b"");
+    watch(&mut world);
+    let head = ["Content-Type: text/html", "Cache-Control: public, max-age=600"];
+    world.origin.answers = vec![vec![Say::head(200, &head), Say::body("e"), Say::End]];
+    let mut ask = |target: &str| {
+        world.pass(Duration::from_micros(10));
+        let reply = world.ask(request(Method::Get, "a.test", target, &[]));
+        assert_eq!(reply.status, 200, "{target}");
+        reply.field("x-cache").to_owned()
+    };
+    for _ in 0..3 {
+        assert_eq!(ask("/a/?bot"), "MISS", "no key has what the condition asked");
+    }
+    for target in ["/a/y1", "/a/y2", "/a/y3"] {
+        assert_eq!(ask(target), "MISS", "{target}");
+        assert_eq!(ask(target), "HIT", "{target}");
     }
 }
 

@@ -120,6 +120,13 @@ impl CacheOrders {
         &self.key
     }
 
+    /// About how many bytes of memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = [&self.control, &self.cookies, &self.key, &self.value, &self.earlier];
+        let prefixes = self.prefixes.iter().map(|prefix| prefix.path.len() + size_of_val(prefix));
+        texts.into_iter().map(Vec::capacity).sum::<usize>() + prefixes.sum::<usize>()
+    }
+
     /// Whether the cache has no part in the request.
     #[must_use]
     pub const fn is_off(&self) -> bool {

@@ -181,6 +181,13 @@ impl EnvTable {
         self.all.is_empty() && self.cache.is_empty()
     }
 
+    /// About how many bytes of memory they take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let each = |one: &(Box<[u8]>, Vec<u8>)| one.0.len() + one.1.capacity() + size_of_val(one);
+        self.all.iter().map(each).sum::<usize>() + self.cache.bytes()
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         *self = Self::default();

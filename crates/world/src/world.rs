@@ -187,6 +187,12 @@ impl FuzzWorld {
         self.rulings.recalled()
     }
 
+    /// How many rulings of `.htaccess` files are kept, and about how many bytes they take.
+    #[must_use]
+    pub const fn rulings_held(&self) -> (usize, usize) {
+        self.rulings.held()
+    }
+
     /// Lets time pass.
     pub fn pass(&mut self, time: Duration) {
         self.now.mono = self.now.mono.after(time);

@@ -11,8 +11,9 @@ use bolide_http::escape::{UriPart, push_uri};
 
 use super::depart::take_back;
 use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
-use super::memory::{KeptWay, Reliance, RoundEntry, RoundOutcome, RoundStart};
+use super::memory::{KeptWay, RoundEntry, RoundOutcome, RoundStart};
 use super::password::challenge;
+use super::reliance::Reliance;
 use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, method_name};
 use super::target::{HtaccessTarget, InsideTarget, TargetKind};
 use super::world::RequestWorld;
@@ -94,6 +95,8 @@ pub(super) struct HtaccessRequest<'a> {
     pub(super) effort: &'a Effort,
     /// What applications are told, as far as it may differ between requests for one URL.
     pub(super) told: EnvTable,
+    /// Whether stores have no part in the answer, for what this round said.
+    pub(super) is_unkeyed: bool,
 }
 
 /// Obeys the `.htaccess` files on the way to a request's file.
@@ -118,7 +121,7 @@ pub(crate) fn obey(
             ctx.files,
             ctx.now,
         );
-        if let Some(kept) = kept {
+        if let Some(kept) = kept.filter(|kept| kept.can_lead(request)) {
             return match kept.give(request) {
                 KeptWay::Content => beyond_htaccess(location),
                 KeptWay::Inside(target) => enter_inside(request, &target, site, ctx),
@@ -128,11 +131,13 @@ pub(crate) fn obey(
     let start = entry.map(|entry| RoundStart::new(entry, request));
     let (reliance, effort) = (Reliance::default(), Effort::default());
     let (effort, told) = (&effort, EnvTable::default());
-    let mut asking = HtaccessRequest { request, answer, search, access, reliance, effort, told };
+    let is_unkeyed = false;
+    let mut asking =
+        HtaccessRequest { request, answer, search, access, reliance, effort, told, is_unkeyed };
     let (next, way) = asking.obey_anew(site, ctx);
     if let Some((start, way)) = start.zip(way) {
-        let HtaccessRequest { request, reliance, told, .. } = asking;
-        let outcome = RoundOutcome { way, told };
+        let HtaccessRequest { request, reliance, told, is_unkeyed, .. } = asking;
+        let outcome = RoundOutcome { way, told, is_unkeyed };
         ctx.rulings.keep(start, reliance, outcome, request, site, (ctx.files, ctx.now));
     }
     next
@@ -169,7 +174,6 @@ impl HtaccessRequest<'_> {
             Ok(Onward::Content) if ruling.is_found => (found(location), None),
             Ok(Onward::Content) => (beyond_htaccess(location), Some(KeptWay::Content)),
             Ok(Onward::Inside(target)) => {
-                ruling.opens_round = true;
                 let next = enter_inside(self.request, &target, site, ctx);
                 let is_entered = matches!(next, NextStep::Step(_)) && !ruling.is_found;
                 (next, is_entered.then_some(KeptWay::Inside(target)))

@@ -75,6 +75,7 @@ impl HtaccessRequest<'_> {
             places.choices.as_ref().is_some_and(|choices| choices.conditions.contains(&true));
         if !ruling.replaced.is_empty() || holds_one {
             self.request.arrival.leave_unkeyed();
+            self.is_unkeyed = true;
         }
         let is_script = location.pass.is_some();
         let nature = applied.nature(&places.name);

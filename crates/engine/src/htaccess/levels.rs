@@ -10,7 +10,7 @@ use bolide_htaccess::{
 };
 
 use super::decide::stopped;
-use super::memory::Reliance;
+use super::reliance::Reliance;
 use super::ruling::{HtaccessLevel, LevelSource};
 use super::target::{HtaccessTarget, TargetKind};
 use crate::answer::Answer;

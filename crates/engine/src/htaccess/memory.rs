@@ -1,21 +1,20 @@
-//! Rulings that hold for the next request for the same path, and what an evaluation relied on.
+//! Rulings that hold for the next request for the same path.
 //!
 //! Owns when a ruling may be used again: it was made of the path, of the ruling of the round
 //! before, of files that the kernel vouches for, and of replies that the next request gives as
-//! well. Refuses what is older than a look at those files. Easiest to break: whatever an evaluation
-//! asks has to be noted in [`Reliance`].
+//! well. Refuses what is older than a look at those files, and what has no room.
 
-use std::cell::{Cell, RefCell};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
 
 use bolide_base::{Instant, Now};
 use bolide_files::hash::Seeded;
-use bolide_files::{FileTable, LapseMark, ProbePolicy};
+use bolide_files::{FileTable, LapseMark};
 use bolide_htaccess::EnvTable;
 use bolide_http::{Method, RequestBody};
 
-use super::questions::{Kept, Question, Reply, RequestTexts};
+use super::questions::{Kept, Question, Reply, RequestTexts, bytes_of};
+use super::reliance::Reliance;
 use super::ruling::HtaccessRuling;
 use super::target::InsideTarget;
 use crate::request::Request;
@@ -23,91 +22,17 @@ use crate::site::Site;
 
 /// LIMIT: paths of which a worker keeps rulings. One that comes later takes the place of another.
 const PATHS_MAX: usize = 4096;
-/// LIMIT: rulings of one path, by what requests reply. One more takes the place of all.
+/// LIMIT: rulings of one path, by what requests reply. One more takes the place of those that do
+/// not hold any more, or of the oldest.
 const RULINGS_OF_PATH_MAX: usize = 8;
-/// LIMIT: rulings of all paths; beyond, a path has one.
+/// LIMIT: rulings of all paths; one more takes the place of another path's.
 const RULINGS_MAX: usize = 8192;
-/// LIMIT: questions whose replies a ruling that is kept relies on.
-const QUESTIONS_MAX: usize = 64;
-/// LIMIT: bytes of the replies that a ruling that is kept relies on.
-const REPLIES_MAX: usize = 1024;
-/// LIMIT: paths on disk that a ruling that is kept relies on.
-const RELIED_MAX: usize = 64;
+/// LIMIT: bytes of a ruling that is kept; a larger one is not.
+const RULING_BYTES_MAX: usize = 16 * 1024;
+/// LIMIT: bytes of what is kept of all paths; what comes later takes the place of other paths'.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// LIMIT: bytes of a path whose ruling is kept.
 const PATH_MAX: usize = 1024;
-
-/// What an evaluation relied on, beside the path and what is said of the directories above it.
-#[derive(Debug)]
-pub(super) struct Reliance {
-    /// Whether it relied on nothing else than what is here.
-    is_general: Cell<bool>,
-    /// Until when what is known of files holds.
-    until: Cell<Instant>,
-    /// What it asked of the request.
-    replies: RefCell<Vec<(Question, Reply)>>,
-    /// Bytes of the replies.
-    replied: Cell<usize>,
-    /// The paths on disk that were looked at.
-    relied: RefCell<Vec<LapseMark>>,
-}
-
-impl Default for Reliance {
-    fn default() -> Self {
-        Self {
-            is_general: Cell::new(true),
-            until: Cell::new(Instant::from_nanos(u64::MAX)),
-            replies: RefCell::default(),
-            replied: Cell::new(0),
-            relied: RefCell::default(),
-        }
-    }
-}
-
-impl Reliance {
-    /// It relied on something that is not noted here.
-    pub(super) fn depends(&self) {
-        self.is_general.set(false);
-    }
-
-    /// It asked something of the request.
-    pub(super) fn asked(&self, question: impl FnOnce() -> Question, reply: impl FnOnce() -> Reply) {
-        if !self.is_general.get() {
-            return;
-        }
-        let (question, mut replies) = (question(), self.replies.borrow_mut());
-        if replies.iter().any(|(known, _)| *known == question) {
-            return;
-        }
-        debug_assert!(replies.len() <= QUESTIONS_MAX, "questions of an evaluation are bounded");
-        let reply = reply();
-        let text = match &reply {
-            Reply::Text(text) => text.as_ref().map_or(0, |text| text.len()),
-            Reply::Matches(_) => 0,
-        };
-        self.replied.set(self.replied.get() + text);
-        match replies.len() < QUESTIONS_MAX && self.replied.get() <= REPLIES_MAX {
-            true => replies.push((question, reply)),
-            false => self.depends(),
-        }
-    }
-
-    /// It relied on what `files` knows of `path`.
-    pub(super) fn relies_on(&self, files: &FileTable, path: &[u8], policy: &ProbePolicy) {
-        if !self.is_general.get() {
-            return;
-        }
-        match files.vouched_until(path, policy) {
-            Some(until) => self.until.set(self.until.get().min(until)),
-            None => return self.depends(),
-        }
-        let (mark, mut relied) = (files.mark(path), self.relied.borrow_mut());
-        match relied.len() < RELIED_MAX {
-            _ if relied.contains(&mark) => {}
-            true => relied.push(mark),
-            false => self.depends(),
-        }
-    }
-}
 
 /// Where a ruling leads that is kept.
 #[derive(Clone, Debug)]
@@ -124,6 +49,19 @@ pub(super) struct RoundOutcome {
     pub(super) way: KeptWay,
     /// What applications are told of it that keys need.
     pub(super) told: EnvTable,
+    /// Whether stores have no part in the answer, for what this round said.
+    pub(super) is_unkeyed: bool,
+}
+
+impl RoundOutcome {
+    /// About how many bytes of memory it takes.
+    fn bytes(&self) -> usize {
+        let way = match &self.way {
+            KeptWay::Content => 0,
+            KeptWay::Inside(target) => target.bytes(),
+        };
+        way + self.told.bytes()
+    }
 }
 
 /// A ruling with what holds as long as it does.
@@ -136,8 +74,10 @@ pub(super) struct KeptRuling {
     /// None where no file has a say.
     ruling: Option<Rc<HtaccessRuling>>,
     outcome: RoundOutcome,
-    /// Whether stores have no part in the answer.
-    is_unkeyed: bool,
+    /// About how many bytes of memory it takes, with the questions that lead here.
+    bytes: usize,
+    /// How many were kept before it.
+    serial: u64,
 }
 
 impl KeptRuling {
@@ -147,10 +87,16 @@ impl KeptRuling {
         now.mono < self.until && (self.lapses == files.lapses() || self.holds_still(files))
     }
 
+    /// Whether a request can go where it leads; if not, that is an error, which is judged anew.
+    #[inline]
+    pub(super) fn can_lead(&self, request: &Request) -> bool {
+        matches!(self.outcome.way, KeptWay::Content) || request.redirects_left > 1
+    }
+
     /// Gives it to a request; where that leads.
     pub(super) fn give(&self, request: &mut Request) -> KeptWay {
         request.htaccess.clone_from(&self.ruling);
-        if self.is_unkeyed {
+        if self.outcome.is_unkeyed {
             request.arrival.leave_unkeyed();
         }
         for (name, value) in self.outcome.told.iter() {
@@ -247,8 +193,12 @@ impl RoundStart {
 #[derive(Debug)]
 pub struct HtaccessMemory {
     slots: Vec<Option<KeptPath>>,
-    /// How many rulings there are.
-    len: usize,
+    /// What there is in all slots.
+    held: Tally,
+    /// The slot whose turn it is to be looked at, when others are changed.
+    hand: usize,
+    /// How many rulings were kept so far.
+    kept: u64,
     recalled: u64,
     hasher: Seeded,
     spare: Vec<u8>,
@@ -258,8 +208,15 @@ impl HtaccessMemory {
     /// An empty one; `seed` should be secret.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        let hasher = Seeded::new(seed);
-        Self { slots: Vec::new(), len: 0, recalled: 0, hasher, spare: Vec::new() }
+        Self {
+            slots: Vec::new(),
+            held: Tally { rulings: 0, bytes: 0 },
+            hand: 0,
+            kept: 0,
+            recalled: 0,
+            hasher: Seeded::new(seed),
+            spare: Vec::new(),
+        }
     }
 
     /// How often a ruling was used again.
@@ -268,12 +225,19 @@ impl HtaccessMemory {
         self.recalled
     }
 
+    /// How many rulings are kept now, and about how many bytes of memory they take.
+    #[must_use]
+    pub const fn held(&self) -> (usize, usize) {
+        (self.held.rulings, self.held.bytes)
+    }
+
     fn slot(&self, uri: &[u8], location: u32, entry: &RoundEntry) -> usize {
-        let hash = self.hasher.hash_one(uri) ^ u64::from(location) << 3;
-        // A path that many lead to has a place for each.
-        let hash = hash ^ (entry.place() as u64 >> 4);
         debug_assert_eq!(self.slots.len(), PATHS_MAX, "there are slots before one is asked for");
-        (hash % PATHS_MAX as u64) as usize
+        let mut hasher = self.hasher.build_hasher();
+        // A path that many lead to has a place for each. Addresses leave the upper bits free.
+        hasher.write_usize(entry.place() ^ (location as usize) << 32);
+        hasher.write(uri);
+        (hasher.finish() % PATHS_MAX as u64) as usize
     }
 
     /// The ruling that was made for the path of a request and its replies, if there is one.
@@ -317,7 +281,7 @@ impl HtaccessMemory {
         start: RoundStart,
         reliance: Reliance,
         outcome: RoundOutcome,
-        request: &Request,
+        request: &mut Request,
         site: &Site,
         (files, now): (&FileTable, Now),
     ) {
@@ -331,11 +295,22 @@ impl HtaccessMemory {
         if !is_fixed || !reliance.is_general.get() || now.mono >= reliance.until.get() {
             return;
         }
-        if self.slots.is_empty() {
-            self.slots.resize_with(PATHS_MAX, || None);
+        let ruling = request.htaccess.as_mut();
+        if ruling.as_ref().is_some_and(|ruling| ruling.stands_for.is_some()) {
+            return;
         }
-        debug_assert!(uri.len() <= PATH_MAX, "paths that are kept are bounded");
-        let slot = self.slot(&uri, at, &entry);
+        let (replies, relied) = (reliance.replies.into_inner(), reliance.relied.into_inner());
+        let bytes = ruling.as_ref().map_or(0, |ruling| ruling.bytes())
+            + outcome.bytes()
+            + bytes_of(&replies)
+            + size_of_val(&*relied)
+            + size_of::<KeptRuling>();
+        if bytes > RULING_BYTES_MAX {
+            return;
+        }
+        if let Some(ruling) = ruling.filter(|_| matches!(outcome.way, KeptWay::Inside(_))) {
+            Rc::make_mut(ruling).opens_round = true;
+        }
         let own = KeptPath {
             site: site.serial(),
             server: request.server,
@@ -346,26 +321,92 @@ impl HtaccessMemory {
         };
         let ruling = KeptRuling {
             lapses: files.lapses(),
-            relied: reliance.relied.into_inner().into(),
+            relied: relied.into(),
             until: reliance.until.get(),
             ruling: request.htaccess.clone(),
             outcome,
-            is_unkeyed: request.arrival.is_unkeyed(),
+            bytes,
+            serial: self.kept,
         };
-        let place = &mut self.slots[slot];
-        let before = place.as_ref().map_or(0, |path| path.kept.len());
-        let is_same = place.as_ref().is_some_and(|path| path.is_for(&own));
-        let path = match place {
-            Some(path) if is_same => path,
-            _ => place.insert(own),
-        };
-        let is_full = before >= RULINGS_OF_PATH_MAX || self.len >= RULINGS_MAX;
-        if is_same && is_full {
-            path.kept = Kept::Nothing;
+        self.store(own, replies, ruling, files, now);
+    }
+
+    /// Keeps a ruling, in the place of others where there is no room.
+    fn store(
+        &mut self,
+        own: KeptPath,
+        replies: Vec<(Question, Reply)>,
+        ruling: KeptRuling,
+        files: &FileTable,
+        now: Now,
+    ) {
+        if self.slots.is_empty() {
+            self.slots.resize_with(PATHS_MAX, || None);
         }
-        path.kept.insert(reliance.replies.into_inner(), ruling);
-        self.len = self.len - before + path.kept.len();
-        debug_assert!(path.kept.len() <= RULINGS_OF_PATH_MAX, "rulings of a path are bounded");
+        debug_assert!(own.uri.len() <= PATH_MAX, "paths that are kept are bounded");
+        debug_assert!(ruling.bytes <= RULING_BYTES_MAX, "rulings that are kept are bounded");
+        let slot = self.slot(&own.uri, own.location, &own.entry);
+        // Each takes its turn, so that what does not hold any more is given back.
+        self.turn_hand(|path| path.leave_those_that_hold(files, now));
+        self.change(slot, |place| match place {
+            Some(path) if path.is_for(&own) => path.make_room(files, now),
+            _ => *place = None,
+        });
+        let more = own.tally().and(Tally { rulings: 1, bytes: ruling.bytes });
+        while !self.held.and(more).is_bounded() {
+            debug_assert!(self.held.rulings > 0, "there is room where nothing is kept");
+            self.turn_hand(|path| path.kept = Kept::Nothing);
+        }
+        self.change(slot, |place| {
+            place.get_or_insert(own).kept.insert(replies, ruling);
+        });
+        self.kept += 1;
+        debug_assert!(self.held.is_bounded(), "what is kept is bounded");
+    }
+
+    /// Changes the path whose turn it is.
+    fn turn_hand(&mut self, change: impl FnOnce(&mut KeptPath)) {
+        let slot = self.hand;
+        self.hand = (slot + 1) % PATHS_MAX;
+        self.change(slot, |place| {
+            if let Some(path) = place {
+                change(path);
+            }
+        });
+    }
+
+    /// Changes a slot, and counts again what is there.
+    fn change(&mut self, slot: usize, change: impl FnOnce(&mut Option<KeptPath>)) {
+        let place = &mut self.slots[slot];
+        let before = place.as_ref().map_or_else(Tally::default, KeptPath::tally);
+        change(place);
+        if place.as_ref().is_some_and(|path| matches!(path.kept, Kept::Nothing)) {
+            *place = None;
+        }
+        let after = place.as_ref().map_or_else(Tally::default, KeptPath::tally);
+        debug_assert!(after.rulings <= RULINGS_OF_PATH_MAX, "rulings of a path are bounded");
+        self.held = self.held.and(after).without(before);
+    }
+}
+
+/// What is kept, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    rulings: usize,
+    bytes: usize,
+}
+
+impl Tally {
+    const fn and(self, other: Self) -> Self {
+        Self { rulings: self.rulings + other.rulings, bytes: self.bytes + other.bytes }
+    }
+
+    const fn without(self, other: Self) -> Self {
+        Self { rulings: self.rulings - other.rulings, bytes: self.bytes - other.bytes }
+    }
+
+    const fn is_bounded(self) -> bool {
+        self.rulings <= RULINGS_MAX && self.bytes <= BYTES_MAX
     }
 }
 
@@ -375,4 +416,34 @@ impl KeptPath {
             && self.entry == other.entry
             && self.uri == other.uri
     }
+
+    /// What there is of it. The ruling of the round before is held as long as this is.
+    fn tally(&self) -> Tally {
+        let before = self.entry.before.as_ref().map_or(0, |before| before.bytes());
+        let mut tally = Tally { rulings: 0, bytes: self.uri.len() + before };
+        self.kept.each(&mut |ruling| {
+            tally = tally.and(Tally { rulings: 1, bytes: ruling.bytes });
+        });
+        tally
+    }
+
+    fn leave_those_that_hold(&mut self, files: &FileTable, now: Now) {
+        self.kept.retain(&mut |ruling| ruling.holds(files, now));
+    }
+
+    /// Makes room for one more ruling.
+    fn make_room(&mut self, files: &FileTable, now: Now) {
+        self.leave_those_that_hold(files, now);
+        let (mut len, mut oldest) = (0, u64::MAX);
+        self.kept.each(&mut |ruling| {
+            (len, oldest) = (len + 1, oldest.min(ruling.serial));
+        });
+        if len >= RULINGS_OF_PATH_MAX {
+            self.kept.retain(&mut |ruling| ruling.serial != oldest);
+        }
+        debug_assert!(len <= RULINGS_OF_PATH_MAX, "rulings of a path are bounded");
+    }
 }
+
+#[cfg(test)]
+mod tests;

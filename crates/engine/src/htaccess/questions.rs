@@ -78,6 +78,23 @@ pub(super) enum Reply {
     Matches(bool),
 }
 
+/// About how many bytes of memory questions take with their replies.
+pub(super) fn bytes_of(replies: &[(Question, Reply)]) -> usize {
+    let each = |(question, reply): &(Question, Reply)| {
+        let (Question::Text(of) | Question::Matches(of, _)) = question;
+        let name = match of {
+            AskedText::Variable(_) => 0,
+            AskedText::Field(_, name) => name.len(),
+        };
+        let text = match reply {
+            Reply::Text(text) => text.as_ref().map_or(0, |text| text.len()),
+            Reply::Matches(_) => 0,
+        };
+        name + text + size_of::<(Fork<()>, Reply, Kept<()>)>()
+    };
+    replies.iter().map(each).sum()
+}
+
 /// What is kept by the replies to questions.
 #[derive(Debug)]
 pub(super) enum Kept<T> {
@@ -155,15 +172,30 @@ impl<T> Kept<T> {
             here = &mut fork.branches[at].1;
         }
         *here = Self::Ruling(Box::new(ruling));
-        debug_assert_eq!(here.len(), 1, "what is kept by all replies is one");
     }
 
-    /// How many rulings are kept.
-    pub(super) fn len(&self) -> usize {
+    /// Shows each ruling.
+    pub(super) fn each(&self, visit: &mut dyn FnMut(&T)) {
         match self {
-            Self::Nothing => 0,
-            Self::Ruling(_) => 1,
-            Self::Asks(fork) => fork.branches.iter().map(|(_, kept)| kept.len()).sum(),
+            Self::Nothing => {}
+            Self::Ruling(ruling) => visit(ruling),
+            Self::Asks(fork) => fork.branches.iter().for_each(|(_, kept)| kept.each(visit)),
+        }
+    }
+
+    /// Leaves the rulings that are to stay, and the questions that lead there.
+    pub(super) fn retain(&mut self, stays: &mut dyn FnMut(&mut T) -> bool) {
+        let is_empty = match self {
+            Self::Nothing => return,
+            Self::Ruling(ruling) => !stays(ruling),
+            Self::Asks(fork) => {
+                fork.branches.iter_mut().for_each(|(_, kept)| kept.retain(stays));
+                fork.branches.retain(|(_, kept)| !matches!(kept, Self::Nothing));
+                fork.branches.is_empty()
+            }
+        };
+        if is_empty {
+            *self = Self::Nothing;
         }
     }
 }

@@ -66,6 +66,16 @@ impl HtaccessPlaces {
         let levels = self.levels.iter().map(HtaccessLevel::parts);
         Applied::again(levels, &self.name, self.choices.as_ref())
     }
+
+    /// About how many bytes of memory it takes, without the files, which the table of files has.
+    fn bytes(&self) -> usize {
+        let level = |level: &HtaccessLevel| level.directory.len() + size_of_val(level);
+        let choices = |all: &SectionChoices| all.conditions.len() + all.names.len();
+        self.levels.iter().map(level).sum::<usize>()
+            + self.choices.as_ref().map_or(0, choices)
+            + self.name.capacity()
+            + size_of_val(self)
+    }
 }
 
 /// What `.htaccess` files say about a request. It outlives redirects inside the server: each round
@@ -88,7 +98,8 @@ pub(crate) struct HtaccessRuling {
     pub(crate) is_index: bool,
     /// Whether the next round is about a path that is looked for as an index is.
     pub(crate) leads_to_index: bool,
-    /// Whether it leads to another path inside the server, where the next round follows from it.
+    /// Whether it is kept and leads to another path inside the server, where the next round follows
+    /// from it.
     pub(crate) opens_round: bool,
     /// Whether the path is what `try_files` found.
     pub(crate) is_found: bool,
@@ -143,8 +154,33 @@ impl HtaccessRuling {
             && self.cookies.is_empty()
             && self.replaced.is_empty()
             && self.user.is_none()
+            // A round that waited skips what it found out before: it is not one that begins.
+            && self.followed.is_none()
+            && self.links.is_empty()
             // It may be of the query.
             && self.media_type.is_none()
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let text = |text: &Option<Vec<u8>>| text.as_ref().map_or(0, Vec::capacity);
+        let texts = [&self.media_type, &self.handler, &self.user, &self.followed].map(text);
+        let places = [&self.places, &self.before];
+        let field = |(name, values): &ReplacedField| {
+            name.len() + values.iter().map(|value| value.len() + size_of_val(value)).sum::<usize>()
+        };
+        let parts = [
+            self.env.bytes(),
+            self.next_env.bytes(),
+            self.varies.iter().map(|name| name.len() + size_of_val(name)).sum(),
+            self.cookies.iter().map(|value| value.capacity() + size_of_val(value)).sum(),
+            self.links.iter().map(|link| link.0.len() + size_of_val(link)).sum(),
+            self.replaced.iter().map(|one| field(one) + size_of_val(one)).sum(),
+            places.into_iter().flatten().map(|places| places.bytes()).sum(),
+            texts.iter().sum(),
+            size_of_val(self),
+        ];
+        parts.iter().sum()
     }
 
     /// `try_files` found another path: the next round evaluates its `.htaccess` files as well.

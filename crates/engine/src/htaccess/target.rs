@@ -30,6 +30,14 @@ pub(super) struct InsideTarget {
     pub(super) args: Option<Vec<u8>>,
 }
 
+impl InsideTarget {
+    /// About how many bytes of memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let args = self.args.as_ref().map_or(0, Vec::capacity);
+        self.path.capacity() + args + size_of_val(self)
+    }
+}
+
 /// What is at the end of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TargetKind {

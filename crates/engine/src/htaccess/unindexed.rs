@@ -8,7 +8,7 @@ use bolide_htaccess::{Effort, EnvTable};
 use super::decide::{Decided, HtaccessRequest, Onward};
 use super::effects::{has_handler, index_names};
 use super::follow::RuleScope;
-use super::memory::Reliance;
+use super::reliance::Reliance;
 use super::ruling::HtaccessRuling;
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
@@ -56,8 +56,9 @@ pub(crate) fn judge_missing_index(
     let (mut refusal, effort) = (None, Effort::default());
     for uri in names {
         let (reliance, told) = (Reliance::default(), EnvTable::default());
+        let (effort, is_unkeyed) = (&effort, false);
         let mut asking =
-            HtaccessRequest { request, answer, search, access, reliance, effort: &effort, told };
+            HtaccessRequest { request, answer, search, access, reliance, effort, told, is_unkeyed };
         match asking.judge_name(uri, site, ctx) {
             Ok(()) => {}
             Err(NextStep::Probe(_)) => return NextStep::Probe(RequestStep::NoIndex),

@@ -18,8 +18,8 @@ use bolide_htaccess::{
 use bolide_http::date::CivilDate;
 use bolide_http::{HttpVersion, Name, Scheme};
 
-use super::memory::Reliance;
 use super::questions::{AskedText, Question, Reply, RequestTexts};
+use super::reliance::Reliance;
 use super::ruling::method_name;
 use super::target::{HtaccessTarget, TargetKind};
 use crate::connection::ConnInfo;
