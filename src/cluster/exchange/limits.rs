@@ -1,8 +1,8 @@
 //! Limits that servers share: what was counted here goes to the others, and theirs is charged here.
 //!
-//! A tick tells and hears. What is lost with a connection is not told later: it would be charged as
-//! if it were of now. INVARIANT: zones are held for no longer than a look at them, so that those of a
-//! configuration that is gone go with it.
+//! A tick tells and hears. What is lost with a connection is not told later: it would be charged
+//! as if it were of now. INVARIANT: zones are held for no longer than a look at them, so that those
+//! of a configuration that is gone go with it.
 
 mod hearing;
 mod telling;
