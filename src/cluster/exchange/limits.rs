@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bolide_cluster::{EntryId, LimitReport, ReportKind, ReportZone, Vault};
+use bolide_cluster::{EntryId, LimitReport, ReportKind, ReportZone, Vault, VaultPurpose};
 use bolide_conf::model::LogLevel;
 use bolide_engine::{LimitZone, Zones};
 use bolide_valkey::{Line, ValkeyFault};
@@ -184,7 +184,7 @@ impl LimitShare {
         };
         let plain = report.write();
         match &self.vault {
-            Some(vault) => vault.seal(NAME, &plain).unwrap_or_default(),
+            Some(vault) => vault.seal(VaultPurpose::Limits, NAME, &plain).unwrap_or_default(),
             None => plain,
         }
     }
@@ -223,7 +223,7 @@ impl LimitShare {
     /// Takes one report in. `None` if it is none of this cluster.
     fn take(&self, bytes: &[u8], zones: &[Arc<LimitZone>], others: &mut Others) -> Option<()> {
         let opened = match &self.vault {
-            Some(vault) => Some(vault.open(NAME, bytes).ok()?),
+            Some(vault) => Some(vault.open(VaultPurpose::Limits, NAME, bytes).ok()?),
             None => None,
         };
         let report = LimitReport::read(opened.as_ref().map_or(bytes, |plain| plain))?;
