@@ -171,7 +171,7 @@ fn a_node_orders_for_itself_without_others() {
     wait_until("a line in the log", || one.error_log().contains("in Valkey is not used"));
     wait_served(&one, "a.test", &roots);
     assert_ne!(serial(&one, "a.test"), before, "it has ordered its own");
-    // Nobody else would ever put something good in its place.
+    // No other server would ever put something good in its place.
     let replaced = "which no key of this server opens, is replaced by the certificate in use here";
     wait_until("the record to be replaced", || one.error_log().contains(replaced));
     let text = fleet.conf("two", &issuer, "a.test");
@@ -180,7 +180,7 @@ fn a_node_orders_for_itself_without_others() {
     assert_eq!(serial(&two, "a.test"), serial(&one, "a.test"), "{}", two.error_log());
 }
 
-/// Whoever has the new key alone finds a certificate, as what the old one had sealed is sealed anew.
+/// A node with the new key alone finds the certificate: what the old one sealed is sealed anew.
 #[test]
 fn another_key_takes_the_place_of_an_old_one() {
     let (fleet, first, second) = (Fleet::new(), Home::new(BOLIDE), Home::new(BOLIDE));
@@ -236,7 +236,7 @@ fn a_lease_ends_with_a_claim_that_failed() {
     let rule = ["acl", "setuser", "default", "resetkeys"];
     let rule: Vec<&str> = rule.into_iter().chain(parts.iter().map(String::as_str)).collect();
     assert!(fleet.valkey.cli(&rule).text().contains("OK"));
-    // Nobody is there.
+    // No issuer is there.
     let issuer = "acme_issuer ca { uri https://127.0.0.1:@P5@/dir; ssl_verify off;
                   state_path @DIR@/state; accept_terms_of_service; }";
     let text = fleet.conf("one", issuer, "a.test");

@@ -45,8 +45,8 @@ impl VaultFault {
     }
 }
 
-/// What a record is for. Each purpose has a key of its own, so that what is sealed often (nonces are
-/// by chance) wears out no key but its own.
+/// What a record is for. Each purpose has a key of its own, so that what is sealed often (nonces
+/// are by chance) wears out no key but its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VaultPurpose {
     /// Keys of TLS tickets.

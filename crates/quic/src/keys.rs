@@ -62,7 +62,7 @@ impl SharedKeys {
     }
 
     /// The same keys, but with tokens (Retry, `NEW_TOKEN`) that follow from another secret, which
-    /// other servers may have too. Resets stay this server's: nobody else may end its connections
+    /// other servers may have too. Resets stay this server's: no other one may end its connections
     /// (RFC 9000, section 21.11).
     #[must_use]
     pub fn with_tokens_of(mut self, secret: [u8; 32]) -> Self {
