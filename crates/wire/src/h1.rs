@@ -300,6 +300,8 @@ impl H1Conn {
 
     /// Whether the connection is idle between requests: nothing queued and no head begun.
     #[must_use]
+    #[allow(clippy::inline_always, reason = "measured: 30 instructions of a hit")]
+    #[inline(always)]
     pub const fn is_idle(&self) -> bool {
         matches!((&self.input, self.answer), (Input::Head, Answer::Idle))
             && self.parser.is_empty()

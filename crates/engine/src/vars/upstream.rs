@@ -4,7 +4,7 @@
 use bolide_conf::model::ProxyUrl;
 use bolide_conf::vars::Var;
 use bolide_http::digits::push_decimal;
-use bolide_http::{Name, RequestBody};
+use bolide_http::{HttpVersion, Name, RequestBody};
 use bolide_upstream::Attempt;
 
 use super::{VariableScope, VariableValue, joined, maybe, millis, number, once, push_status, text};
@@ -142,10 +142,9 @@ impl VariableScope<'_> {
         match request.head().body {
             // What was not read of a head that is refused is not known.
             RequestBody::Length(len) => {
-                match request.head().fields.get(Name::ContentLength).is_some() {
-                    true => number(out, len),
-                    false => VariableValue::No,
-                }
+                let is_read = request.head().version >= HttpVersion::Http2
+                    || request.head().fields.get(Name::ContentLength).is_some();
+                if is_read { number(out, len) } else { VariableValue::No }
             }
             RequestBody::Unknown => match request.upload.spool() {
                 Some(spool) if spool.is_complete() => number(out, spool.received()),
