@@ -357,7 +357,7 @@ impl AcmeDesk {
     fn hide(&self, challenge: &Challenge) {
         match challenge {
             Challenge::Http01 { name, token, .. } => self.http.withdraw(name, token),
-            Challenge::TlsAlpn01 { name, .. } => self.tls.withdraw(name),
+            Challenge::TlsAlpn01 { name, digest } => self.tls.withdraw(name, digest),
         }
     }
 }

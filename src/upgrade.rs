@@ -31,7 +31,9 @@ pub(crate) fn has_predecessor() -> bool {
 }
 
 /// The keys of connection ids for `workers` workers: a predecessor's if there is one, else those of
-/// `quic_host_key`, else those of the cluster's servers, else fresh ones.
+/// `quic_host_key`, else fresh ones. Without `quic_host_key`, tokens are those of all servers of a
+/// cluster with a `secrets_key`; resets are not, as every server would reset the live connections
+/// of all others.
 ///
 /// # Errors
 ///
@@ -42,10 +44,23 @@ pub(crate) fn quic_keys(
     config: &Config,
     workers: u16,
 ) -> Result<bolide_quic::SharedKeys, String> {
-    let own = match host_secret(config)? {
-        Some(own) => Some(own),
-        None => crate::cluster::common_secret(config, b"quic host key")?,
+    let own = host_secret(config)?;
+    let common = match own {
+        Some(_) => None,
+        None => crate::cluster::common_secret(config, b"quic tokens")?,
     };
+    let keys = host_keys(open, own, workers)?;
+    Ok(match common {
+        Some(secret) => keys.with_tokens_of(secret),
+        None => keys,
+    })
+}
+
+fn host_keys(
+    open: &mut OpenSocket,
+    own: Option<[u8; 32]>,
+    workers: u16,
+) -> Result<bolide_quic::SharedKeys, String> {
     let fresh = || match own {
         Some(secret) => Ok(bolide_quic::SharedKeys::from_secret(secret)),
         None => bolide_quic::SharedKeys::generate(),

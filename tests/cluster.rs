@@ -6,6 +6,7 @@ mod certificates;
 mod histories;
 mod invented;
 mod limits;
+mod lines;
 mod lives;
 mod objects;
 mod quic;

@@ -116,7 +116,12 @@ impl AcmeFleet {
     }
 
     pub(crate) fn withdraw(&self, challenge: &Challenge) {
-        self.fleet().challenges.retain(|other| other != challenge);
+        let mut fleet = self.fleet();
+        // Another order may have the same: an issuer may let one authorization do for both.
+        if let Some(own) = fleet.challenges.iter().position(|other| other == challenge) {
+            fleet.challenges.remove(own);
+        }
+        drop(fleet);
         self.bell.notify_one();
     }
 
@@ -155,7 +160,10 @@ impl AcmeFleet {
         let mut fleet = self.fleet();
         if fleet.state != state {
             fleet.state = state;
-            fleet.claims.retain(|_, claimed| *claimed == Claimed::Mine);
+            let fleet = &mut *fleet;
+            // One that was asked for may have become this server's without an answer.
+            let gone = fleet.claims.extract_if(|_, claimed| *claimed != Claimed::Mine);
+            fleet.ended.extend(gone.map(|(order, _)| order));
         }
     }
 
@@ -175,8 +183,13 @@ impl AcmeFleet {
     }
 
     /// The orders whose claims are to end.
-    pub(crate) fn take_ended(&self) -> BTreeSet<OrderId> {
-        std::mem::take(&mut self.fleet().ended)
+    pub(crate) fn ended(&self) -> BTreeSet<OrderId> {
+        self.fleet().ended.clone()
+    }
+
+    /// The claim of an order has ended.
+    pub(crate) fn forget_ended(&self, order: &OrderId) {
+        self.fleet().ended.remove(order);
     }
 
     /// The challenges of this server.
@@ -217,12 +230,14 @@ mod tests {
         assert_eq!(fleet.claim(&a), OrderClaim::Asked, "it is asked again");
         fleet.answer(&a, true);
         assert_eq!((fleet.claim(&a), fleet.claim(&a)), (OrderClaim::Mine, OrderClaim::Mine));
-        assert!(fleet.asked().is_empty() && fleet.take_ended().is_empty());
+        assert!(fleet.asked().is_empty() && fleet.ended().is_empty());
         fleet.unclaim(&a);
-        assert_eq!(fleet.take_ended().len(), 1);
+        assert_eq!(fleet.ended().len(), 1);
+        fleet.forget_ended(&a);
         assert_eq!(fleet.claim(&a), OrderClaim::Asked);
         fleet.turn(FleetState::Alone);
         assert_eq!(fleet.claim(&a), OrderClaim::Mine, "without Valkey it orders for itself");
+        assert_eq!(fleet.ended().len(), 1, "it may have been given a lease without an answer");
     }
 
     #[test]

@@ -68,7 +68,10 @@ fn name(acme: &AcmeConf, one: &IssuedConf) -> OrderId {
     if one.is_on_demand() {
         names.push("on demand");
     }
-    OrderId(format!("{issuer} {} {} at {host}", one.key.text(), names.join(" ")))
+    // A certificate of another profile is another one, however long it is good for.
+    let profile = first.and_then(|issuer| issuer.profile.as_ref());
+    let profile = profile.map_or_else(String::new, |(profile, _)| format!(" as {profile}"));
+    OrderId(format!("{issuer} {} {} at {host}{profile}", one.key.text(), names.join(" ")))
 }
 
 /// Host and port of a URL.

@@ -28,7 +28,7 @@ use crate::account::{PurgeAccount, give_up_rights};
 use crate::acme::{FleetState, IssuedCertificates};
 use crate::control_log::ControlLog;
 use crate::tls_setup::TicketRings;
-use certificates::CertificateShare;
+use certificates::{CertificateShare, OrderLeases};
 use keys::TicketKeys;
 use limits::{LimitLife, LimitShare, ReportDesk};
 use setup::ExchangeSetup;
@@ -208,10 +208,11 @@ impl Exchange {
             let (rings, teller) = (self.parts.rings.clone(), self.teller.clone());
             Arc::new(TicketKeys::new(vault.clone(), rings, teller))
         });
+        let leases = Arc::<OrderLeases>::default();
         while !self.end.is_told() {
             let start = tokio::time::Instant::now();
             match connector.open().await {
-                Ok(lines) => self.work(lines, keys.as_ref()).await,
+                Ok(lines) => self.work(lines, keys.as_ref(), &leases).await,
                 Err(fault) => {
                     self.parts.issued.fleet().turn(FleetState::Alone);
                     let text = format!(
@@ -230,8 +231,14 @@ impl Exchange {
         }
     }
 
-    /// Shares on one connection, until it ends or this is told to.
-    async fn work(&self, (other, line): (Line, Line), keys: Option<&Arc<TicketKeys>>) {
+    /// Shares on a pair of connections, until one of them ends or is of no use any more, or this is
+    /// told to.
+    async fn work(
+        &self,
+        (other, line): (Line, Line),
+        keys: Option<&Arc<TicketKeys>>,
+        leases: &Arc<OrderLeases>,
+    ) {
         let mut tasks = JoinSet::new();
         let end = self.end.clone();
         tasks.spawn(async move {
@@ -248,6 +255,7 @@ impl Exchange {
                 line: line.clone(),
                 vault: vault.clone(),
                 issued: self.parts.issued.clone(),
+                leases: leases.clone(),
                 life: bolide_tls::random_seed(),
                 teller: self.teller.clone(),
             };

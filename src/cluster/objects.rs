@@ -319,7 +319,7 @@ impl Porter {
         }
         if fault.kind != ValkeyFaultKind::Full {
             let faults = self.faults.fetch_add(1, Ordering::Relaxed) + 1;
-            if faults >= SHARED_FAULTS_MAX || !self.line.is_open() {
+            if faults >= SHARED_FAULTS_MAX || !self.line.is_connected() {
                 self.sharing().set_answering(false);
             }
         }

@@ -22,18 +22,33 @@ impl Fleet {
         Self { keys: Home::new(BOLIDE), valkey: Valkey::default() }
     }
 
-    fn block(&self, node: &str) -> String {
-        let (port, key) = (self.valkey.port(), write_key(self.keys.dir(), "key", 'a'));
-        format!("cluster valkey://127.0.0.1:{port} {{ node {node}; secrets_key {key}; }}")
+    /// With keys by their digits.
+    fn block(&self, node: &str, keys: &str) -> String {
+        let key = |digit: char| write_key(self.keys.dir(), &digit.to_string(), digit);
+        let keys = keys.chars().map(|digit| format!("secrets_key {};", key(digit)));
+        let (port, keys) = (self.valkey.port(), keys.collect::<String>());
+        format!("cluster valkey://127.0.0.1:{port} {{ node {node}; {keys} }}")
     }
 
     fn conf(&self, node: &str, issuer: &str, name: &str) -> String {
-        let (prelude, cluster) = (prelude(1), self.block(node));
+        self.conf_by("a", node, issuer, name)
+    }
+
+    fn conf_by(&self, keys: &str, node: &str, issuer: &str, name: &str) -> String {
+        let (prelude, cluster) = (prelude(1), self.block(node, keys));
         format!(
             "{prelude}http {{ {cluster} {issuer} server {{ listen 127.0.0.1:@HTTP@;
              listen 127.0.0.1:@HTTPS@ ssl; server_name {name}; acme_certificate ca; {PAIR}
              location / {{ return 200 ok; }} }} }}"
         )
+    }
+
+    /// What names the key that the only certificate is sealed with.
+    fn sealed_by(&self) -> String {
+        let code = "local keys = redis.call('KEYS', '*:secret:certificate:*') \
+                    if #keys ~= 1 then return '' end \
+                    return redis.sha1hex(string.sub(redis.call('GET', keys[1]), 9, 16))";
+        self.valkey.cli(&["eval", code, "0"]).succeeded().text().trim().to_owned()
     }
 
     /// Names of secrets in Valkey with this beginning.
@@ -42,6 +57,12 @@ impl Fleet {
         let listed = self.valkey.cli(&["--scan", "--pattern", &pattern]).text();
         listed.lines().map(str::to_owned).collect()
     }
+}
+
+/// Puts another configuration in force.
+fn reload(node: &TestServer, text: &str) {
+    node.rewrite(text);
+    node.signal("HUP");
 }
 
 fn wait_joined(server: &TestServer) {
@@ -130,7 +151,7 @@ fn a_node_orders_for_itself_without_others() {
     let pebble = Pebble::start(PebbleOptions::validating(first.port(0), first.port(1)));
     let issuer = issuer(&pebble, "");
     let text = fleet.conf("one", &issuer, "a.test");
-    let one = TestServer::start(first, &text);
+    let mut one = TestServer::start(first, &text);
     let roots = root(&one, &pebble);
     wait_served(&one, "a.test", &roots);
     assert!(one.error_log().contains("issued by"), "{}", one.error_log());
@@ -138,12 +159,117 @@ fn a_node_orders_for_itself_without_others() {
     fleet.valkey.start_again();
     wait_joined(&one);
     wait_until("the certificate to be in Valkey", || !fleet.secrets("certificate:").is_empty());
+    // It begins anew without what it had: else it would mend the record.
+    let before = serial(&one, "a.test");
+    one.signal("TERM");
+    let _ended = one.wait_exit();
+    std::fs::remove_dir_all(one.home().dir().join("state")).unwrap();
     let spoil = "for _, key in ipairs(redis.call('KEYS', '*:secret:certificate:*')) do \
                  redis.call('SET', key, redis.call('GET', key) .. 'x') end";
     let _spoilt = fleet.valkey.cli(&["eval", spoil, "0"]).succeeded();
+    one.start_again();
+    wait_until("a line in the log", || one.error_log().contains("in Valkey is not used"));
+    wait_served(&one, "a.test", &roots);
+    assert_ne!(serial(&one, "a.test"), before, "it has ordered its own");
+    // No other server would ever put something good in its place.
+    let replaced = "which no key of this server opens, is replaced by the certificate in use here";
+    wait_until("the record to be replaced", || one.error_log().contains(replaced));
     let text = fleet.conf("two", &issuer, "a.test");
     let two = TestServer::start(second, &text);
-    wait_until("a line in the log", || two.error_log().contains("in Valkey is not used"));
     wait_served(&two, "a.test", &roots);
-    assert_ne!(serial(&two, "a.test"), serial(&one, "a.test"), "it has ordered its own");
+    assert_eq!(serial(&two, "a.test"), serial(&one, "a.test"), "{}", two.error_log());
+}
+
+/// A node with the new key alone finds the certificate: what the old one sealed is sealed anew.
+#[test]
+fn another_key_takes_the_place_of_an_old_one() {
+    let (fleet, first, second) = (Fleet::new(), Home::new(BOLIDE), Home::new(BOLIDE));
+    let pebble = Pebble::start(PebbleOptions::validating(first.port(0), first.port(1)));
+    let issuer = issuer(&pebble, "");
+    let conf = |keys: &str| fleet.conf_by(keys, "one", &issuer, "a.test");
+    let one = TestServer::start(first, &conf("a"));
+    let roots = root(&one, &pebble);
+    wait_served(&one, "a.test", &roots);
+    wait_until("the certificate to be in Valkey", || !fleet.sealed_by().is_empty());
+    let old = fleet.sealed_by();
+    reload(&one, &conf("ab"));
+    reload(&one, &conf("ba"));
+    wait_until("the certificate to be sealed anew", || fleet.sealed_by() != old);
+    let of_b = fleet.sealed_by();
+    let two = TestServer::start(second, &fleet.conf_by("b", "two", &issuer, "a.test"));
+    wait_served(&two, "a.test", &roots);
+    assert_eq!(serial(&two, "a.test"), serial(&one, "a.test"));
+    assert!(!two.error_log().contains("issued by"), "{}", two.error_log());
+    drop(two);
+    // All at once, without the old one: it is replaced by who has the certificate.
+    reload(&one, &conf("c"));
+    wait_until("the record to be replaced", || {
+        one.error_log().contains("which no key of this server opens, is replaced")
+    });
+    assert_ne!(fleet.sealed_by(), of_b);
+}
+
+/// A node that may order and cannot begin leaves the order to the others.
+#[test]
+fn a_node_that_cannot_begin_an_order_keeps_nobody_from_it() {
+    let (fleet, first, second) = (Fleet::new(), Home::new(BOLIDE), Home::new(BOLIDE));
+    let pebble = Pebble::start(PebbleOptions::validating(second.port(0), second.port(1)));
+    let issuer = issuer(&pebble, "");
+    // Where a file is to be that is locked.
+    std::fs::create_dir_all(first.dir().join("state/lock")).unwrap();
+    let text = fleet.conf("one", &issuer, "a.test");
+    let one = TestServer::start(first, &text);
+    wait_until("a line in the log", || one.error_log().contains("state/lock"));
+    let text = fleet.conf("two", &issuer, "a.test");
+    let two = TestServer::start(second, &text);
+    wait_served(&two, "a.test", &root(&two, &pebble));
+    assert!(two.error_log().contains("issued by"), "{}", two.error_log());
+    assert!(!one.error_log().contains("issued by"), "{}", one.error_log());
+}
+
+/// A lease is given back when the server that took it hears no answer to what it asks next.
+#[test]
+fn a_lease_ends_with_a_claim_that_failed() {
+    let (fleet, first) = (Fleet::new(), Home::new(BOLIDE));
+    let parts = ["purges", "secret:order:*", "secret:tickets:*", "secret:challenges"];
+    let parts = parts.map(|part| format!("~*:{part}"));
+    let rule = ["acl", "setuser", "default", "resetkeys"];
+    let rule: Vec<&str> = rule.into_iter().chain(parts.iter().map(String::as_str)).collect();
+    assert!(fleet.valkey.cli(&rule).text().contains("OK"));
+    // No issuer is there.
+    let issuer = "acme_issuer ca { uri https://127.0.0.1:@P5@/dir; ssl_verify off;
+                  state_path @DIR@/state; accept_terms_of_service; }";
+    let text = fleet.conf("one", issuer, "a.test");
+    let own = "ssl_certificate cert.pem; ssl_certificate_key cert.key;";
+    let without = text.replace("acme_certificate ca;", "").replace(PAIR, own);
+    let one = TestServer::start(first, &without);
+    wait_joined(&one);
+    // The order comes to a node that has heard that others are there.
+    reload(&one, &text);
+    wait_until("a claim to fail", || one.error_log().contains("certificates are not shared"));
+    wait_until("the lease to be gone", || fleet.secrets("order:").is_empty());
+    let stats = fleet.valkey.cli(&["info", "stats"]).text();
+    assert!(stats.contains("expired_keys:0\r\n") || stats.contains("expired_keys:0\n"), "{stats}");
+}
+
+/// However long another profile's certificate is good for, it is not the one that is ordered.
+#[test]
+fn a_certificate_of_another_profile_is_another_one() {
+    let (fleet, first, second) = (Fleet::new(), Home::new(BOLIDE), Home::new(BOLIDE));
+    let mut options = PebbleOptions::validating(second.port(0), second.port(1));
+    options.profiles.push(("short".into(), 86_400));
+    let pebble = Pebble::start(options);
+    let long = fleet.conf("one", &issuer(&pebble, "profile default require;"), "a.test");
+    let short = fleet.conf("two", &issuer(&pebble, "profile short require;"), "a.test");
+    let two = TestServer::start(second, &short);
+    let roots = root(&two, &pebble);
+    wait_served(&two, "a.test", &roots);
+    let of_two = serial(&two, "a.test");
+    let one = TestServer::start(first, &long);
+    wait_served(&one, "a.test", &roots);
+    assert_ne!(serial(&one, "a.test"), of_two);
+    wait_until("both to be in Valkey", || fleet.secrets("certificate:").len() == 2);
+    assert_eq!(serial(&two, "a.test"), of_two);
+    let taken = [&one, &two].map(|node| node.error_log().contains("is taken over"));
+    assert_eq!(taken, [false, false]);
 }

@@ -1,5 +1,5 @@
-//! QUIC clients that a balancer moves to another node: tokens and resets of one node are those of
-//! all with the same `secrets_key`, and early data is never taken twice.
+//! QUIC clients that a balancer moves to another node: tokens of one node are those of all with the
+//! same `secrets_key`, resets only with a `quic_host_key`, and early data is never taken twice.
 
 use bolide_testkit::server::{Home, TYPES, prelude};
 use bolide_testkit::tools::python;
@@ -58,15 +58,27 @@ fn a_token_of_one_node_proves_an_address_to_another() {
     }
 }
 
+/// RFC 9000, section 21.11: who has seen the id of a connection could have any node end it that
+/// knows the reset.
 #[test]
-fn a_reset_of_one_node_is_what_another_one_told_its_client() {
+fn no_node_resets_a_connection_of_another_one_with_the_same_secrets_key() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let shared = cluster(&valkey, "shop", &write_key(home.dir(), "key", 'a'));
+    let [one, two, three] = [2, 1, 4].map(|workers| node(&home, workers, &shared, ""));
+    for said in asked(&home, "reset", &[&one, &two, &three]) {
+        assert_ne!(said, "reset");
+    }
+}
+
+#[test]
+fn a_reset_of_one_node_is_what_another_one_with_its_quic_host_key_told_its_client() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let (key, other) = (write_key(home.dir(), "key", 'a'), write_key(home.dir(), "other", 'b'));
-    let shared = cluster(&valkey, "shop", &key);
-    let one = node(&home, 2, &shared, "");
+    let (shared, own) = (cluster(&valkey, "shop", &key), format!("quic_host_key {key};"));
+    let one = node(&home, 2, &shared, &own);
     // Whatever numbers its workers have.
-    let (two, three) = (node(&home, 1, &shared, ""), node(&home, 4, &shared, ""));
-    let stranger = node(&home, 1, &cluster(&valkey, "shop", &other), "");
+    let (two, three) = (node(&home, 1, &shared, &own), node(&home, 4, &shared, &own));
+    let stranger = node(&home, 1, &shared, &format!("quic_host_key {other};"));
     let said = asked(&home, "reset", &[&one, &two, &three, &stranger]);
     assert_eq!(said[..2], ["reset", "reset"]);
     // One that has other keys does not take the id for one of its own.

@@ -4,7 +4,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use bolide_testkit::server::{Home, prelude};
+use bolide_testkit::server::{Home, is_root, prelude};
+use bolide_testkit::tools::run;
 use bolide_testkit::{TestServer, Valkey, wait_until};
 
 use crate::BOLIDE;
@@ -35,7 +36,7 @@ fn start(cert: &Path, valkey: &Valkey, keys: &str) -> TestServer {
 }
 
 /// One that uses the keys of all.
-fn joined(cert: &Path, valkey: &Valkey, keys: &str) -> TestServer {
+pub(super) fn joined(cert: &Path, valkey: &Valkey, keys: &str) -> TestServer {
     let server = start(cert, valkey, keys);
     wait_shared(&server);
     server
@@ -243,7 +244,18 @@ fn a_key_file_that_others_may_read_is_refused_with_its_line() {
         let wanted = format!("open\" is open to others than its owner (mode {shown})");
         assert!(code != 0 && text.contains(&wanted) && text.contains("k.conf:3"), "{text}");
     }
+    if is_root() {
+        let foreign = write_key(dir, "foreign", 'a');
+        std::os::unix::fs::chown(foreign, Some(65_534), None).unwrap();
+        let (code, text) = told("foreign");
+        let wanted = "foreign\" belongs to user 65534: its owner has to be who starts the server";
+        assert!(code != 0 && text.contains(wanted) && text.contains("k.conf:3"), "{text}");
+    }
+    let pipe = dir.join("pipe");
+    let _made = run("mkfifo", ["-m", "600", pipe.to_str().unwrap()]).succeeded();
     for (name, wanted) in [
+        ("pipe", "pipe\" is no regular file in "),
+        ("", "\" is no regular file in "),
         ("short", "short\" has no key: its first line is to have 64 hexadecimal digits in "),
         ("none", "none\" failed (2: No such file or directory) in "),
     ] {

@@ -3,6 +3,7 @@
 //! Easiest to break: a record must say that an attempt began before the issuer hears of it, and
 //! only the process that holds the lock may judge what another one left behind.
 
+mod claims;
 mod demands;
 mod locks;
 mod records;
@@ -20,22 +21,21 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::accounts::{AccountFile, account_stem};
 use crate::attempt::{AttemptParts, Done, Unreported};
 use crate::certificate::{BUNDLE_MAX, ChainFacts};
-use crate::host::{AcmeLogLevel, OrderClaim};
+use crate::host::AcmeLogLevel;
 use crate::local;
 use crate::pending::PendingOrder;
-use crate::plan::{AcmeAuthority, AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
+use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
 use crate::questions::ToldByIssuers;
 use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
 use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
 use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
+use claims::{AskedClaims, OrderLease};
 use demands::Demands;
 use rollovers::EndedRollovers;
 
 /// Seconds until what could not be begun is tried again: another process orders, or a directory
 /// cannot be written.
 const HOLD: u64 = 10;
-/// The same until it is known whether another server orders.
-const CLAIM_HOLD: u64 = 1;
 /// From one pass to the next at least: each looks at the files of all orders, and any client may
 /// ring the bell with a name.
 const PASS_MIN: Duration = Duration::from_millis(100);
@@ -56,6 +56,8 @@ struct RunningAttempt {
     issuer: AcmeIssuer,
     order: AcmeOrder,
     locks: Vec<PathBuf>,
+    /// Whose it is among servers, for as long as it runs.
+    _lease: OrderLease,
 }
 
 pub(crate) struct Engine {
@@ -72,6 +74,7 @@ pub(crate) struct Engine {
     /// Questions under way about renewals, by the issuer's name, with their numbers.
     asking: BTreeMap<String, (u64, AbortHandle)>,
     answers: ToldByIssuers,
+    asked: AskedClaims,
     demands: Demands,
     rolled: EndedRollovers,
 }
@@ -91,6 +94,7 @@ impl Engine {
             locks: BTreeMap::new(),
             asking: BTreeMap::new(),
             answers: ToldByIssuers::default(),
+            asked: AskedClaims::default(),
             demands: Demands::default(),
             rolled: EndedRollovers::default(),
         }
@@ -161,7 +165,6 @@ impl Engine {
                 self.unlock(&running.locks);
                 self.schedule.ended(&id, AttemptEnd::Dropped, now);
                 self.keep(&id, Some(&running.issuer));
-                self.shared.host.unclaim(&id);
             }
         }
         self.ask_no_more();
@@ -280,7 +283,6 @@ impl Engine {
             }
             self.keep(&id, Some(&running.issuer));
             self.unlock(&running.locks);
-            self.shared.host.unclaim(&id);
         }
     }
 
@@ -331,17 +333,19 @@ impl Engine {
                 continue;
             }
             let issuer = self.plan.issuers.iter().find(|issuer| issuer.name == name).cloned();
-            if issuer.as_ref().is_some_and(|issuer| !self.claim(&id, issuer, now)) {
-                continue;
-            }
             if issuer.is_none() && self.schedule.orders.get(&id).is_some_and(|slot| slot.is_unclear)
             {
                 // An attempt at an issuer that the configuration no longer has.
                 self.clear_up(&id, now);
                 continue;
             }
-            let locks = issuer.as_ref().and_then(|issuer| self.lock(&id, issuer));
-            let (Some(issuer), Some(locks)) = (issuer, locks) else {
+            let Some(issuer) = issuer else {
+                self.hold(&id, now);
+                continue;
+            };
+            // Whatever the way out, the order is another server's to begin from there on.
+            let Some(lease) = self.claim(&id, &issuer, now) else { continue };
+            let Some(locks) = self.lock(&id, &issuer) else {
                 self.hold(&id, now);
                 continue;
             };
@@ -363,8 +367,9 @@ impl Engine {
                 self.unlock(&locks);
                 continue;
             }
-            self.spawn(&id, issuer, locks);
+            self.spawn(&id, issuer, locks, lease);
         }
+        self.forget_asked(now);
     }
 
     fn hold(&mut self, id: &OrderId, now: AcmeNow) {
@@ -375,19 +380,6 @@ impl Engine {
         if let Some(slot) = self.schedule.orders.get_mut(id) {
             slot.hold = now.unix.saturating_add(seconds);
         }
-    }
-
-    /// Whether an order may be begun here; else it is looked at again later.
-    fn claim(&mut self, id: &OrderId, issuer: &AcmeIssuer, now: AcmeNow) -> bool {
-        if issuer.authority != AcmeAuthority::Remote {
-            return true;
-        }
-        match self.shared.host.claim(id) {
-            OrderClaim::Mine => return true,
-            OrderClaim::Asked => self.hold_for(CLAIM_HOLD, id, now),
-            OrderClaim::Elsewhere => self.hold(id, now),
-        }
-        false
     }
 
     /// Whether files say what this process knows; else it knows it now.
@@ -447,7 +439,7 @@ impl Engine {
         }
     }
 
-    fn spawn(&mut self, id: &OrderId, issuer: AcmeIssuer, locks: Vec<PathBuf>) {
+    fn spawn(&mut self, id: &OrderId, issuer: AcmeIssuer, locks: Vec<PathBuf>, lease: OrderLease) {
         let Some(files) = self.files.get(id) else { return };
         self.numbers += 1;
         let (number, done, shared) = (self.numbers, self.done.clone(), self.shared.clone());
@@ -472,7 +464,8 @@ impl Engine {
             report.result = Some(parts.run(&report.shared).await);
         });
         let handle = task.abort_handle();
-        self.running.insert(id.clone(), RunningAttempt { number, handle, issuer, order, locks });
+        let running = RunningAttempt { number, handle, issuer, order, locks, _lease: lease };
+        self.running.insert(id.clone(), running);
     }
 
     fn reports(&self) -> Vec<AcmeOrderReport> {

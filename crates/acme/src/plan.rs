@@ -144,6 +144,6 @@ pub struct AcmeOrder {
 }
 
 /// Identifies an order over reloads and restarts: the first issuer's name, the names of the
-/// certificate and the kind of its key.
+/// certificate, the kind of its key and the profile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrderId(pub String);

@@ -26,4 +26,6 @@ pub use position::{EntryId, StreamFacts};
 pub use record::{PurgeRecord, RecordFault};
 pub use report::{LimitReport, ReportKind, ReportZone};
 pub use ring::{KeyRing, RING_GRACE_MS, TimedKey};
-pub use vault::{VAULT_KEY_LEN, Vault, VaultFault, VaultSecret, fresh_secret, read_vault_key};
+pub use vault::{
+    VAULT_KEY_LEN, Vault, VaultFault, VaultPurpose, VaultSecret, fresh_secret, read_vault_key,
+};

@@ -45,6 +45,34 @@ impl VaultFault {
     }
 }
 
+/// What a record is for. Each purpose has a key of its own, so that what is sealed often (nonces
+/// are by chance) wears out no key but its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VaultPurpose {
+    /// Keys of TLS tickets.
+    Tickets,
+    /// Certificates with their keys.
+    Certificates,
+    /// Challenges of issuers.
+    Challenges,
+    /// Reports of limits.
+    Limits,
+}
+
+impl VaultPurpose {
+    const ALL: [Self; 4] = [Self::Tickets, Self::Certificates, Self::Challenges, Self::Limits];
+
+    /// What the key is derived for.
+    const fn label(self) -> &'static [u8] {
+        match self {
+            Self::Tickets => b"seal tickets",
+            Self::Certificates => b"seal certificates",
+            Self::Challenges => b"seal challenges",
+            Self::Limits => b"seal limits",
+        }
+    }
+}
+
 /// The keys of a cluster's secrets.
 pub struct Vault {
     cluster: Box<[u8]>,
@@ -53,8 +81,27 @@ pub struct Vault {
 
 struct VaultKey {
     id: [u8; KEY_ID],
-    key: LessSafeKey,
+    /// By purpose, in the order of [`VaultPurpose::ALL`].
+    seals: Vec<LessSafeKey>,
     root: VaultSecret,
+}
+
+impl VaultKey {
+    fn new(root: VaultSecret, cluster: &[u8]) -> Option<Self> {
+        let mut id = [0; KEY_ID];
+        derive(&root, b"id", cluster, &mut id);
+        let seal = |purpose: VaultPurpose| {
+            let mut key = VaultSecret::default();
+            derive(&root, purpose.label(), cluster, &mut key[..]);
+            UnboundKey::new(&AES_256_GCM, &key[..]).ok().map(LessSafeKey::new)
+        };
+        let seals = VaultPurpose::ALL.into_iter().map(seal).collect::<Option<_>>()?;
+        Some(Self { id, seals, root })
+    }
+
+    fn seal(&self, purpose: VaultPurpose) -> Option<&LessSafeKey> {
+        self.seals.get(purpose as usize)
+    }
 }
 
 /// The length of a derived key in bytes.
@@ -90,14 +137,8 @@ impl Vault {
     /// The first key seals, all open. `None` without a key.
     #[must_use]
     pub fn new(cluster: &[u8], roots: Vec<VaultSecret>) -> Option<Self> {
-        let made = |root: VaultSecret| {
-            let (mut id, mut key) = ([0; KEY_ID], VaultSecret::default());
-            derive(&root, b"id", cluster, &mut id);
-            derive(&root, b"seal", cluster, &mut key[..]);
-            let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key[..]).ok()?);
-            Some(VaultKey { id, key, root })
-        };
-        let keys = roots.into_iter().map(made).collect::<Option<Vec<_>>>()?;
+        let made = roots.into_iter().map(|root| VaultKey::new(root, cluster));
+        let keys = made.collect::<Option<Vec<_>>>()?;
         (!keys.is_empty()).then(|| Self { cluster: cluster.into(), keys })
     }
 
@@ -110,6 +151,13 @@ impl Vault {
             derive(&first.root, purpose, &self.cluster, &mut out[..]);
         }
         out
+    }
+
+    /// Whether a record is sealed by the key that seals now, and by none of those that only open.
+    #[must_use]
+    pub fn is_by_first(&self, record: &[u8]) -> bool {
+        let id = record.strip_prefix(&MAGIC[..]).and_then(|rest| rest.first_chunk::<KEY_ID>());
+        id.is_some() && id == self.keys.first().map(|key| &key.id)
     }
 
     /// What a record of that name is bound to.
@@ -125,13 +173,13 @@ impl Vault {
 
     /// The record of a secret. `None` if the system's randomness fails.
     #[must_use]
-    pub fn seal(&self, name: &str, plain: &[u8]) -> Option<Vec<u8>> {
+    pub fn seal(&self, purpose: VaultPurpose, name: &str, plain: &[u8]) -> Option<Vec<u8>> {
         let key = self.keys.first()?;
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
         let mut sealed = Zeroizing::new(plain.to_vec());
         let (bound, at) = (Aad::from(self.bound(key, name)), Nonce::assume_unique_for_key(nonce));
-        let tag = key.key.seal_in_place_separate_tag(at, bound, &mut sealed).ok()?;
+        let tag = key.seal(purpose)?.seal_in_place_separate_tag(at, bound, &mut sealed).ok()?;
         let mut record = Vec::with_capacity(HEAD + sealed.len() + tag.as_ref().len());
         for part in [&MAGIC[..], &key.id, &nonce, &sealed, tag.as_ref()] {
             record.extend_from_slice(part);
@@ -144,14 +192,20 @@ impl Vault {
     /// # Errors
     ///
     /// It is none of this cluster, of that name, or of a key that is known.
-    pub fn open(&self, name: &str, record: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultFault> {
+    pub fn open(
+        &self,
+        purpose: VaultPurpose,
+        name: &str,
+        record: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, VaultFault> {
         let rest = record.strip_prefix(&MAGIC[..]).ok_or(VaultFault::Foreign)?;
         let (id, rest) = rest.split_first_chunk::<KEY_ID>().ok_or(VaultFault::Damaged)?;
         let (nonce, sealed) = rest.split_first_chunk().ok_or(VaultFault::Damaged)?;
         let key = self.keys.iter().find(|key| key.id == *id).ok_or(VaultFault::OtherKey)?;
         let mut plain = Zeroizing::new(sealed.to_vec());
         let (bound, at) = (Aad::from(self.bound(key, name)), Nonce::assume_unique_for_key(*nonce));
-        let opened = key.key.open_in_place(at, bound, &mut plain);
+        let seal = key.seal(purpose).ok_or(VaultFault::OtherKey)?;
+        let opened = seal.open_in_place(at, bound, &mut plain);
         let length = opened.map_err(|_| VaultFault::Damaged)?.len();
         plain.truncate(length);
         Ok(plain)
@@ -193,7 +247,8 @@ pub fn read_vault_key(text: &[u8]) -> Option<VaultSecret> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Vault, VaultFault, VaultSecret, read_vault_key};
+    use super::VaultPurpose::{Limits, Tickets};
+    use super::{Vault, VaultFault, VaultPurpose, VaultSecret, read_vault_key};
 
     fn vault(cluster: &[u8], seeds: &[u8]) -> Vault {
         let roots = seeds.iter().map(|seed| VaultSecret::new([*seed; 32])).collect();
@@ -203,25 +258,47 @@ mod tests {
     #[test]
     fn the_first_key_seals_and_all_open() {
         let (old, both, new) = (vault(b"a", &[1]), vault(b"a", &[2, 1]), vault(b"a", &[2]));
-        let record = old.seal("x", b"plain").unwrap();
-        assert_eq!(both.open("x", &record).unwrap().as_slice(), b"plain");
-        assert_eq!(new.open("x", &record), Err(VaultFault::OtherKey));
-        let record = both.seal("x", b"plain").unwrap();
-        assert_eq!(new.open("x", &record).unwrap().as_slice(), b"plain");
+        let record = old.seal(Tickets, "x", b"plain").unwrap();
+        assert_eq!(both.open(Tickets, "x", &record).unwrap().as_slice(), b"plain");
+        assert_eq!(new.open(Tickets, "x", &record), Err(VaultFault::OtherKey));
+        let record = both.seal(Tickets, "x", b"plain").unwrap();
+        assert_eq!(new.open(Tickets, "x", &record).unwrap().as_slice(), b"plain");
         assert!(Vault::new(b"a", Vec::new()).is_none());
+        let records = [&old, &both, &new].map(|one| one.seal(Tickets, "x", b"plain").unwrap());
+        let by_first = |one: &Vault| records.each_ref().map(|record| one.is_by_first(record));
+        assert_eq!(by_first(&both), [false, true, true]);
+        assert_eq!(by_first(&old), [true, false, false]);
+        assert!(!both.is_by_first(&records[1][..15]) && !both.is_by_first(b""));
     }
 
     #[test]
     fn a_record_is_of_one_cluster_and_one_name() {
         let (one, other) = (vault(b"a", &[1]), vault(b"b", &[1]));
-        let record = one.seal("x", b"plain").unwrap();
-        assert_eq!(one.open("y", &record), Err(VaultFault::Damaged));
-        assert_eq!(other.open("x", &record), Err(VaultFault::OtherKey));
-        assert_ne!(one.seal("x", b"plain").unwrap(), record, "no two are the same");
+        let record = one.seal(Tickets, "x", b"plain").unwrap();
+        assert_eq!(one.open(Tickets, "y", &record), Err(VaultFault::Damaged));
+        assert_eq!(other.open(Tickets, "x", &record), Err(VaultFault::OtherKey));
+        assert_ne!(one.seal(Tickets, "x", b"plain").unwrap(), record, "no two are the same");
         assert!(!record.windows(5).any(|part| part == b"plain"));
         assert_ne!(one.derived(b"p"), other.derived(b"p"));
         assert_ne!(one.derived(b"p"), one.derived(b"q"));
         assert_eq!(one.derived(b"p"), vault(b"a", &[1, 2]).derived(b"p"));
+    }
+
+    #[test]
+    fn each_purpose_has_a_key_of_its_own() {
+        let vault = vault(b"a", &[1]);
+        for (at, one) in VaultPurpose::ALL.into_iter().enumerate() {
+            assert_eq!(one as usize, at, "the order of the keys");
+            let record = vault.seal(one, "x", b"plain").unwrap();
+            for other in VaultPurpose::ALL {
+                let opened = vault.open(other, "x", &record);
+                assert_eq!(opened.is_ok(), one == other, "{one:?} {other:?}");
+            }
+        }
+        let labels = VaultPurpose::ALL.map(VaultPurpose::label);
+        assert!(labels.iter().all(|label| labels.iter().filter(|one| *one == label).count() == 1));
+        let record = vault.seal(Limits, "x", b"plain").unwrap();
+        assert_eq!(vault.open(Tickets, "x", &record), Err(VaultFault::Damaged));
     }
 
     #[test]
@@ -238,18 +315,18 @@ mod tests {
         #[test]
         fn a_changed_record_opens_nothing(plain: Vec<u8>, at: usize, bit in 0..8_u8, cut: usize) {
             let vault = vault(b"a", &[1]);
-            let mut record = vault.seal("x", &plain).unwrap();
-            let opened = vault.open("x", &record).unwrap();
+            let mut record = vault.seal(Tickets, "x", &plain).unwrap();
+            let opened = vault.open(Tickets, "x", &record).unwrap();
             prop_assert_eq!(&opened[..], &plain[..]);
-            prop_assert!(vault.open("x", &record[..cut % record.len()]).is_err());
+            prop_assert!(vault.open(Tickets, "x", &record[..cut % record.len()]).is_err());
             let at = at % record.len();
             record[at] ^= 1 << bit;
-            prop_assert!(vault.open("x", &record).is_err());
+            prop_assert!(vault.open(Tickets, "x", &record).is_err());
         }
 
         #[test]
         fn arbitrary_bytes_are_no_record(bytes: Vec<u8>) {
-            prop_assert!(vault(b"a", &[1]).open("x", &bytes).is_err());
+            prop_assert!(vault(b"a", &[1]).open(Tickets, "x", &bytes).is_err());
         }
     }
 }

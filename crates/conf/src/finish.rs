@@ -63,6 +63,7 @@ impl ConfReader {
             self.say(level, text, Some(place));
         }
         self.check_certificates();
+        check_secrets(self);
         self.check_charsets(ended);
         self.check_variables();
         if !self.diagnostics.has_failed() {
@@ -372,6 +373,18 @@ impl ConfReader {
                 }
             }
         }
+    }
+}
+
+/// Warns of keys of secrets where there is nothing secret to share.
+fn check_secrets(r: &mut ConfReader) {
+    let keys = r.http.cluster.as_ref().map(|cluster| &cluster.secrets_keys[..]);
+    let Some((_, place)) = keys.and_then(<[_]>::first).cloned() else { return };
+    let has_tls = r.http.listens.iter().any(|listen| listen.tls);
+    if !has_tls && r.http.shared_limits.is_empty() {
+        let text = "\"secrets_key\" has no effect: no server listens with \"ssl\" or \"quic\", \
+                    and no zone is \"shared\"";
+        r.say(LogLevel::Warn, text.to_owned(), Some(place));
     }
 }
 

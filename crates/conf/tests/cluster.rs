@@ -64,6 +64,23 @@ fn keys_of_secrets_are_files_with_their_lines() {
 }
 
 #[test]
+fn a_key_of_secrets_where_nothing_is_secret_is_told() {
+    let cluster = "cluster valkey://a {\nsecrets_key one; }\n";
+    let plain = told(&format!("{cluster} server {{ listen 80; }}"));
+    assert!(plain.iter().any(|line| line.contains("\"secrets_key\" has no effect")), "{plain:?}");
+    for use_of_it in [
+        "server { listen 443 ssl; ssl_certificate a; ssl_certificate_key a; }",
+        "server { listen 443 quic; ssl_certificate a; ssl_certificate_key a; }",
+        "limit_req_zone $uri zone=a:1m rate=1r/s shared; server { listen 80; }",
+    ] {
+        let said = told(&format!("{cluster} {use_of_it}"));
+        assert!(!said.iter().any(|line| line.contains("secrets_key")), "{use_of_it}: {said:?}");
+    }
+    let none = told("cluster valkey://a { } server { listen 80; }");
+    assert!(!none.iter().any(|line| line.contains("secrets_key")), "{none:?}");
+}
+
+#[test]
 fn zones_are_shared_only_where_there_is_a_cluster() {
     let zones = "limit_req_zone $arg_a zone=a:1m shared rate=1r/s;\n\
                  limit_conn_zone $arg_a zone=b:1m shared; limit_conn_zone $arg_a zone=c:1m;";

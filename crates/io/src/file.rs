@@ -205,6 +205,15 @@ pub fn read_small(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> 
     sys::read_small(path, max)
 }
 
+/// Opens whatever has that name for reading; a pipe does not block. The caller looks at what it is.
+///
+/// # Errors
+///
+/// The kernel's error.
+pub fn open_at_once(path: &std::path::Path) -> std::io::Result<std::fs::File> {
+    sys::open_at_once(path)
+}
+
 /// Opens a regular file for reading. A link of that name is refused (ELOOP), and a pipe does not
 /// block: for directories where an account with fewer rights writes.
 ///

@@ -61,6 +61,15 @@ impl SharedKeys {
         }
     }
 
+    /// The same keys, but with tokens (Retry, `NEW_TOKEN`) that follow from another secret, which
+    /// other servers may have too. Resets stay this server's: no other one may end its connections
+    /// (RFC 9000, section 21.11).
+    #[must_use]
+    pub fn with_tokens_of(mut self, secret: [u8; 32]) -> Self {
+        self.token = Self::from_secret(secret).token;
+        self
+    }
+
     /// The same keys for workers with numbers from `first` on, which differ from a predecessor's.
     #[must_use]
     pub fn numbered_from(mut self, first: u8) -> Self {

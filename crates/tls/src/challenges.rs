@@ -16,30 +16,50 @@ use crate::LoadedCertificate;
 /// The application protocol of such handshakes.
 pub const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
 
+/// What proves one name: of each order its digest and certificate, the newest last. Two orders may
+/// have one digest, and each takes away its own.
+type Proofs = Vec<([u8; 32], Arc<CertifiedKey>)>;
+
 /// The certificates by server name. All clones share the table; only handshakes that offer nothing
 /// but [`CHALLENGE_PROTOCOL`] look into it.
 #[derive(Clone, Default)]
-pub struct TlsChallenges(Arc<RwLock<HashMap<String, Arc<CertifiedKey>>>>);
+pub struct TlsChallenges(Arc<RwLock<HashMap<String, Proofs>>>);
 
 impl TlsChallenges {
     /// From now on a handshake for `name` (a DNS name or an IP address) proves that `digest`, the
-    /// SHA-256 of the key authorization, is known here.
+    /// SHA-256 of the key authorization, is known here. Of several digests it is the newest one
+    /// that was not withdrawn, as a handshake has one certificate.
     ///
     /// # Errors
     ///
     /// As text: the name is none, or randomness fails.
     pub fn present(&self, name: &str, digest: &[u8; 32]) -> Result<(), String> {
         let made = certificate(name, digest)?.certified();
-        self.write(|all| all.insert(asked_for(name), made));
+        self.write(|all| all.entry(asked_for(name)).or_default().push((*digest, made)));
         Ok(())
     }
 
-    /// The name is proved, or given up.
-    pub fn withdraw(&self, name: &str) {
-        self.write(|all| all.remove(&asked_for(name)));
+    /// The name is proved by this digest, or given up.
+    pub fn withdraw(&self, name: &str, digest: &[u8; 32]) {
+        let name = asked_for(name);
+        self.write(|all| {
+            let Some(proofs) = all.get_mut(&name) else { return };
+            if let Some(own) = proofs.iter().rposition(|(other, _)| other == digest) {
+                proofs.remove(own);
+            }
+            if proofs.is_empty() {
+                all.remove(&name);
+            }
+        });
     }
 
-    fn write<T>(&self, change: impl FnOnce(&mut HashMap<String, Arc<CertifiedKey>>) -> T) -> T {
+    /// What proves a name now.
+    fn newest(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(name)?.last().map(|(_, made)| made.clone())
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut HashMap<String, Proofs>) -> T) -> T {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -52,8 +72,7 @@ impl TlsChallenges {
             return None;
         }
         let name = hello.server_name().map(str::to_ascii_lowercase);
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        Some(name.and_then(|name| all.get(&name).cloned()))
+        Some(name.and_then(|name| self.newest(&name)))
     }
 }
 
@@ -97,7 +116,30 @@ mod tests {
     use x509_parser::certificate::X509Certificate;
     use x509_parser::prelude::FromDer as _;
 
-    use super::{asked_for, certificate};
+    use super::{TlsChallenges, asked_for, certificate};
+
+    #[test]
+    fn orders_of_one_name_keep_and_withdraw_their_own_proofs() {
+        let all = TlsChallenges::default();
+        let proven = || {
+            let made = all.newest("a.example")?;
+            let (_, leaf) = X509Certificate::from_der(&made.cert[0]).unwrap();
+            let own =
+                leaf.extensions().iter().find(|one| one.oid.to_id_string() == "1.3.6.1.5.5.7.1.31");
+            own.map(|own| own.value[2])
+        };
+        for digest in [1, 2, 2, 3] {
+            all.present("A.example", &[digest; 32]).unwrap();
+            assert_eq!(proven(), Some(digest), "the newest one");
+        }
+        for (withdrawn, left) in [(1, Some(3)), (9, Some(3)), (3, Some(2)), (2, Some(2)), (2, None)]
+        {
+            all.withdraw("a.Example", &[withdrawn; 32]);
+            assert_eq!(proven(), left, "{withdrawn}");
+        }
+        all.withdraw("a.example", &[2; 32]);
+        assert!(all.0.read().unwrap().is_empty());
+    }
 
     #[test]
     fn the_proof_is_the_digest_in_a_critical_extension() {

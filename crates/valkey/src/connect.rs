@@ -182,6 +182,7 @@ fn elsewhere(text: &str, place: &ValkeyPlace) -> Option<ValkeyPlace> {
 pub(crate) fn fault(place: &ValkeyPlace, error: &RedisError) -> ValkeyFault {
     let kind = match error.code() {
         Some("OOM") => ValkeyFaultKind::Full,
+        Some("WRONGTYPE" | "NOPERM") => ValkeyFaultKind::Refused,
         _ => ValkeyFaultKind::Broken,
     };
     // Servers may say anything: one line, not too long.

@@ -13,6 +13,13 @@ if (now or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1";
 
+/// Takes a lease, unless it has another token. Key: the lease. Arguments: the token, the time.
+const TAKE_LEASE: &str = "\
+local now = redis.call('GET', KEYS[1])
+if now and now ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1";
+
 /// Has a lease last longer, if it has this token. Key: the lease. Arguments: the token, the time.
 const RENEW_LEASE: &str = "\
 if redis.pcall('GET', KEYS[1]) == ARGV[1] then
@@ -74,21 +81,16 @@ impl Line {
     }
 
     /// Takes a lease for so many milliseconds, by a token that no other lease has. Returns
-    /// whether it is this server's.
+    /// whether it is this server's; it may be asked again with the same token.
     ///
     /// # Errors
     ///
     /// There is no good reply; the lease may be this server's.
     pub async fn take_lease(&self, name: &str, token: &str, ms: u64) -> Result<bool, ValkeyFault> {
-        let mut command = redis::cmd("SET");
-        command.arg(format!("{}{name}", self.keys.secrets)).arg(token);
-        command.arg("NX").arg("PX").arg(ms.max(1));
-        self.ask_for(&command, |value| match value {
-            Value::Okay => Some(true),
-            Value::Nil => Some(false),
-            _ => None,
-        })
-        .await
+        let mut command = redis::cmd("EVAL");
+        command.arg(TAKE_LEASE).arg(1).arg(format!("{}{name}", self.keys.secrets));
+        command.arg(token).arg(ms.max(1));
+        self.ask_for(&command, |value| replies::number(&value)).await.map(|taken| taken == 1)
     }
 
     /// Has a lease that has this token last for so many milliseconds from now on.

@@ -42,6 +42,8 @@ pub enum ValkeyFaultKind {
     TooLarge,
     /// The server has no memory left for what it was sent.
     Full,
+    /// The server refuses this command; it would do so over another connection as well.
+    Refused,
 }
 
 impl ValkeyFault {

@@ -1,6 +1,7 @@
 //! One connection, and the commands of a cluster.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bolide_cluster::EntryId;
@@ -19,11 +20,13 @@ use crate::{ValkeyFault, ValkeyFaultKind};
 pub(crate) struct Driver {
     task: JoinHandle<()>,
     overrun: Overrun,
+    /// An answer showed that another connection may be better.
+    is_amiss: AtomicBool,
 }
 
 impl Driver {
     pub(crate) const fn new(task: JoinHandle<()>, overrun: Overrun) -> Self {
-        Self { task, overrun }
+        Self { task, overrun, is_amiss: AtomicBool::new(false) }
     }
 }
 
@@ -103,10 +106,22 @@ impl Line {
         }
     }
 
-    /// Whether the connection is there.
+    /// Whether the connection is there and of use: it is not after an answer that did not come in
+    /// the time of replies, or that another server, or this one later, may give otherwise.
     #[must_use]
     pub fn is_open(&self) -> bool {
+        self.is_connected() && !self.driver.is_amiss.load(Ordering::Acquire)
+    }
+
+    /// Whether the connection is there, of use or not.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
         !self.driver.task.is_finished()
+    }
+
+    /// It is not asked again: what it has not answered would pile up.
+    fn give_up(&self) {
+        self.driver.is_amiss.store(true, Ordering::Release);
     }
 
     /// Where it leads.
@@ -131,17 +146,27 @@ impl Line {
         let mut connection = self.connection.clone();
         let asked = command.query_async::<Value>(&mut connection);
         let asked = tokio::time::timeout(timeout, asked).await;
-        let asked = asked.map_err(|_| ValkeyFault {
-            kind: ValkeyFaultKind::Late,
-            text: format!("{}: no answer in time", self.place),
+        let asked = asked.map_err(|_| {
+            // Others wait for less, and know that an answer may come later.
+            if timeout >= self.timeout {
+                self.give_up();
+            }
+            ValkeyFault {
+                kind: ValkeyFaultKind::Late,
+                text: format!("{}: no answer in time", self.place),
+            }
         })?;
-        asked.map_err(|error| match self.driver.overrun.has_happened() {
+        let asked = asked.map_err(|error| match self.driver.overrun.has_happened() {
             true => ValkeyFault {
                 kind: ValkeyFaultKind::TooLarge,
                 text: format!("{}: a reply is too large", self.place),
             },
             false => fault(&self.place, &error),
-        })
+        });
+        if asked.as_ref().is_err_and(|fault| fault.kind == ValkeyFaultKind::Broken) {
+            self.give_up();
+        }
+        asked
     }
 
     pub(crate) async fn ask_for<T>(

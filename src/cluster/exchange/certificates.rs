@@ -5,11 +5,11 @@
 //! servers use the one that is good for longer.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bolide_acme::{Challenge, OrderId};
-use bolide_cluster::Vault;
+use bolide_cluster::{Vault, VaultPurpose};
 use bolide_conf::model::LogLevel;
 use bolide_valkey::{Line, ValkeyFault};
 use tokio::time::timeout;
@@ -31,11 +31,23 @@ const CHALLENGES_MAX: usize = 1000;
 /// The table of challenges.
 const TABLE: &str = "challenges";
 
+/// Tokens of leases that are this server's, or may be. They outlive connections, so that a lease
+/// whose connection broke is taken again, or given back.
+#[derive(Debug, Default)]
+pub(super) struct OrderLeases(Mutex<BTreeMap<OrderId, String>>);
+
+impl OrderLeases {
+    fn with<T>(&self, what: impl FnOnce(&mut BTreeMap<OrderId, String>) -> T) -> T {
+        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Shares certificates on one connection.
 pub(super) struct CertificateShare {
     pub(super) line: Line,
     pub(super) vault: Arc<Vault>,
     pub(super) issued: IssuedCertificates,
+    pub(super) leases: Arc<OrderLeases>,
     /// What begins tokens of this process, by chance.
     pub(super) life: u64,
     pub(super) teller: Arc<Teller>,
@@ -48,8 +60,6 @@ struct Known {
     told: BTreeMap<Vec<u8>, Challenge>,
     /// Challenges of others that are answered here.
     heard: BTreeMap<Vec<u8>, Challenge>,
-    /// Tokens of leases.
-    leases: BTreeMap<OrderId, String>,
     /// Records of certificates that were looked at.
     seen: BTreeMap<OrderId, Vec<u8>>,
     numbers: u64,
@@ -62,7 +72,6 @@ impl Known {
             issued,
             told: BTreeMap::new(),
             heard: BTreeMap::new(),
-            leases: BTreeMap::new(),
             seen: BTreeMap::new(),
             numbers: 0,
             looks: 0,
@@ -106,13 +115,13 @@ impl CertificateShare {
                 self.meet(&order, own.as_ref(), known).await?;
             }
         }
-        for (order, token) in known.leases.iter().filter(|_| is_due) {
-            self.line.renew_lease(&lease_name(order), token, LEASE_MS).await?;
+        for order in self.issued.fleet().ended() {
+            self.give_back(&order).await?;
+            self.issued.fleet().forget_ended(&order);
         }
-        for order in self.issued.fleet().take_ended() {
-            if let Some(token) = known.leases.remove(&order) {
-                self.line.end_lease(&lease_name(&order), &token).await?;
-            }
+        let leases = if is_due { self.leases.with(|all| all.clone()) } else { BTreeMap::new() };
+        for (order, token) in &leases {
+            self.line.renew_lease(&lease_name(order), token, LEASE_MS).await?;
         }
         for order in self.issued.fleet().asked() {
             self.claim(&order, known).await?;
@@ -125,16 +134,29 @@ impl CertificateShare {
     async fn claim(&self, order: &OrderId, known: &mut Known) -> Result<(), ValkeyFault> {
         known.numbers += 1;
         let token = format!("{:016x}-{:x}", self.life, known.numbers);
-        let name = lease_name(order);
-        let mut is_mine = self.line.take_lease(&name, &token, LEASE_MS).await?;
-        let own = self.issued.fleet().orders().into_iter().find(|(other, _)| other == order);
-        if self.meet(order, own.and_then(|(_, own)| own).as_ref(), known).await? && is_mine {
-            self.line.end_lease(&name, &token).await?;
-            is_mine = false;
-        } else if is_mine {
-            known.leases.insert(order.clone(), token);
+        // Before it is asked for: it may be there although no answer comes.
+        let token = self.leases.with(|all| all.entry(order.clone()).or_insert(token).clone());
+        let is_free = self.line.take_lease(&lease_name(order), &token, LEASE_MS).await?;
+        if !is_free {
+            self.leases.with(|all| all.remove(order));
         }
+        let own = self.issued.fleet().orders().into_iter().find(|(other, _)| other == order);
+        let met = self.meet(order, own.and_then(|(_, own)| own).as_ref(), known).await;
+        let is_mine = is_free && matches!(met, Ok(false));
+        if is_free && !is_mine {
+            self.give_back(order).await?;
+        }
+        met?;
         self.issued.fleet().answer(order, is_mine);
+        Ok(())
+    }
+
+    /// Ends the lease of an order; without an answer its token stays known.
+    async fn give_back(&self, order: &OrderId) -> Result<(), ValkeyFault> {
+        if let Some(token) = self.leases.with(|all| all.get(order).cloned()) {
+            self.line.end_lease(&lease_name(order), &token).await?;
+            self.leases.with(|all| all.remove(order));
+        }
         Ok(())
     }
 
@@ -160,26 +182,37 @@ impl CertificateShare {
         let name = certificate_name(order);
         let record = self.line.secret(&name).await?;
         let found = record.as_ref().and_then(|record| self.open(order, record));
-        if record.is_some() && found.is_none() {
-            // It may be of a key that this server is still to get: it stays.
-            self.complain(&name);
-            return Ok(false);
-        }
+        let is_strange = record.is_some() && found.is_none();
         let ends = |one: Option<&FleetCertificate>| one.map_or(0, |one| one.end);
         if ends(found.as_ref()) < ends(own) {
-            let now = bolide_io::process::now().unix_millis;
-            let keep_ms = ends(own).saturating_mul(1000).saturating_sub(now);
-            let sealed = own.and_then(|own| self.vault.seal(&name, &plain(own)));
-            if let Some(sealed) = sealed.filter(|_| keep_ms > 0) {
-                let change = (record.as_deref().unwrap_or_default(), &*sealed);
-                if self.line.replace_secret(&name, change, keep_ms).await? {
-                    known.seen.insert(order.clone(), sealed);
-                }
+            let before = record.as_deref().unwrap_or_default();
+            let is_replaced = match own {
+                Some(own) => self.replace(order, own, before, known).await?,
+                None => false,
+            };
+            if is_strange && !is_replaced {
+                self.complain(&name);
+            } else if is_strange {
+                let text = format!(
+                    "cluster: the record \"{name}\" in Valkey, which no key of this server opens, \
+                     is replaced by the certificate in use here"
+                );
+                self.teller.tell(Topic::Replaced, LogLevel::Warn, &text);
             }
+            return Ok(false);
+        }
+        if is_strange {
+            // There is nothing good here to put in its place.
+            self.complain(&name);
             return Ok(false);
         }
         let (Some(record), Some(found)) = (record, found) else { return Ok(false) };
         let is_longer = found.end > ends(own);
+        if own.is_some() && !is_longer && !self.vault.is_by_first(&record) {
+            // Its key is on its way out. What it has stays what it is.
+            self.replace(order, &found, &record, known).await?;
+            return Ok(false);
+        }
         let taken = if is_longer { self.issued.take_over(order, &found) } else { Ok(false) };
         known.seen.insert(order.clone(), record);
         match taken {
@@ -198,8 +231,30 @@ impl CertificateShare {
         }
     }
 
+    /// Puts a certificate in the place of the record that was seen, if it is still that. Returns
+    /// whether it was.
+    async fn replace(
+        &self,
+        order: &OrderId,
+        by: &FleetCertificate,
+        before: &[u8],
+        known: &mut Known,
+    ) -> Result<bool, ValkeyFault> {
+        let name = certificate_name(order);
+        let now = bolide_io::process::now().unix_millis;
+        let keep_ms = by.end.saturating_mul(1000).saturating_sub(now);
+        let sealed = self.vault.seal(VaultPurpose::Certificates, &name, &plain(by));
+        let Some(sealed) = sealed.filter(|_| keep_ms > 0) else { return Ok(false) };
+        let is_replaced = self.line.replace_secret(&name, (before, &*sealed), keep_ms).await?;
+        if is_replaced {
+            known.seen.insert(order.clone(), sealed);
+        }
+        Ok(is_replaced)
+    }
+
     fn open(&self, order: &OrderId, record: &[u8]) -> Option<FleetCertificate> {
-        let opened = self.vault.open(&certificate_name(order), record).ok()?;
+        let name = certificate_name(order);
+        let opened = self.vault.open(VaultPurpose::Certificates, &name, record).ok()?;
         let (end, rest) = opened.split_first_chunk()?;
         let (chain, key) = take(rest)?;
         let key = Zeroizing::new(std::str::from_utf8(key).ok()?.to_owned());
@@ -228,12 +283,16 @@ impl CertificateShare {
             }
             let until = bolide_io::process::now().unix_seconds() + CHALLENGE_LIFE;
             let name = format!("challenge:{}", String::from_utf8_lossy(&id));
-            if let Some(sealed) = self.vault.seal(&name, &written(&challenge, until)) {
+            if let Some(sealed) = self.sealed_challenge(&name, &challenge, until) {
                 self.line.set_secret_field(TABLE, &id, &sealed).await?;
                 known.told.insert(id, challenge);
             }
         }
         Ok(())
+    }
+
+    fn sealed_challenge(&self, name: &str, challenge: &Challenge, until: u64) -> Option<Vec<u8>> {
+        self.vault.seal(VaultPurpose::Challenges, name, &written(challenge, until))
     }
 
     async fn hear_challenges(&self, known: &mut Known) -> Result<(), ValkeyFault> {
@@ -244,7 +303,7 @@ impl CertificateShare {
                 continue;
             }
             let name = format!("challenge:{}", String::from_utf8_lossy(&id));
-            let opened = self.vault.open(&name, &record).ok();
+            let opened = self.vault.open(VaultPurpose::Challenges, &name, &record).ok();
             match opened.as_ref().and_then(|plain| read(plain)) {
                 Some((until, _)) if until <= seconds => {
                     // The server that had it is gone.

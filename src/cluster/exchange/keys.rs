@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bolide_cluster::{KeyRing, TimedKey, Vault, VaultSecret, fresh_secret};
+use bolide_cluster::{KeyRing, TimedKey, Vault, VaultPurpose, VaultSecret, fresh_secret};
 use bolide_conf::model::LogLevel;
 use bolide_tls::{CommonTicketKey, CommonTickets};
 use bolide_valkey::{Line, ValkeyFault};
@@ -62,7 +62,10 @@ impl TicketKeys {
                 None if is_made => {
                     let offered = self.with_ring(period, |known| {
                         let secret = known.offer(number, fresh_secret)?;
-                        Ok::<_, String>((self.vault.seal(&name, &secret[..]), known.keep_ms()))
+                        Ok::<_, String>((
+                            self.vault.seal(VaultPurpose::Tickets, &name, &secret[..]),
+                            known.keep_ms(),
+                        ))
                     });
                     if let Ok((Some(record), keep_ms)) = offered {
                         line.keep_first(&name, &record, keep_ms).await?;
@@ -84,7 +87,8 @@ impl TicketKeys {
     }
 
     fn hear(&self, period: u32, number: u64, name: &str, record: &[u8]) {
-        let opened = self.vault.open(name, record).map_err(|fault| fault.text());
+        let opened = self.vault.open(VaultPurpose::Tickets, name, record);
+        let opened = opened.map_err(|fault| fault.text());
         let secret = opened.and_then(|plain| match <[u8; 32]>::try_from(&plain[..]) {
             Ok(secret) => Ok(VaultSecret::new(secret)),
             Err(_) => Err("it has no key"),

@@ -12,7 +12,7 @@ mod tests;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bolide_cluster::{EntryId, LimitReport, ReportZone, Vault};
+use bolide_cluster::{EntryId, LimitReport, ReportZone, Vault, VaultPurpose};
 use bolide_conf::model::LogLevel;
 use bolide_engine::{LimitZone, Zones};
 use bolide_valkey::{Line, ValkeyFault};
@@ -203,14 +203,14 @@ impl ReportDesk {
         };
         let plain = report.write();
         match &self.vault {
-            Some(vault) => vault.seal(NAME, &plain),
+            Some(vault) => vault.seal(VaultPurpose::Limits, NAME, &plain),
             None => Some(plain),
         }
     }
 
     /// Takes one report in.
     fn hear(&self, bytes: &[u8], zones: &[Arc<LimitZone>], hearing: &mut LimitHearing) -> Heard {
-        let opened = self.vault.as_ref().map(|vault| vault.open(NAME, bytes));
+        let opened = self.vault.as_ref().map(|vault| vault.open(VaultPurpose::Limits, NAME, bytes));
         let plain = match &opened {
             Some(Ok(plain)) => plain.as_slice(),
             Some(Err(_)) => return Heard::Foreign,

@@ -1,6 +1,5 @@
 //! What the second thread shares, with what its files say.
 
-use std::fs::OpenOptions;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -33,7 +32,7 @@ impl ExchangeSetup {
     ///
     /// # Errors
     ///
-    /// A file cannot be read, or others may read it.
+    /// A file cannot be read, is another's, or others may read it.
     pub(super) fn read(http: &Http) -> Result<Option<Self>, String> {
         let Some(conf) = &http.cluster else { return Ok(None) };
         let vault = vault(conf)?.map(Arc::new);
@@ -69,8 +68,20 @@ fn key(path: &Path, place: &SourcePlace) -> Result<VaultSecret, String> {
         format!("open() \"{shown}\" failed ({why}) in {place}")
     };
     // One descriptor for both: what is read is what was looked at.
-    let file = OpenOptions::new().read(true).open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.mode();
+    let file = bolide_io::file::open_at_once(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    if !about.is_file() {
+        return Err(format!("\"secrets_key\" \"{shown}\" is no regular file in {place}"));
+    }
+    let (own, _) = bolide_io::process::own_ids();
+    if about.uid() != 0 && about.uid() != own {
+        let owner = about.uid();
+        return Err(format!(
+            "\"secrets_key\" \"{shown}\" belongs to user {owner}: its owner has to be who starts \
+             the server (user {own}) or root in {place}"
+        ));
+    }
+    let mode = about.mode();
     if mode & OTHERS != 0 {
         let mode = mode & 0o777;
         return Err(format!(

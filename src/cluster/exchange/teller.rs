@@ -19,6 +19,8 @@ pub(super) enum Topic {
     Fault,
     /// A record that is foreign or damaged.
     Record,
+    /// Such a record was replaced.
+    Replaced,
     /// Certificates are not shared.
     Certificates,
     /// Limits are not shared.

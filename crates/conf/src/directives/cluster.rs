@@ -171,12 +171,13 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     })
     .doc(
         "A file with the key of what is secret and shared: 64 hexadecimal digits, such as \
-         `openssl rand -hex 32` prints, that only its owner may read. With it, servers resume each \
-         other's TLS sessions, as one of them makes the keys of tickets for all; they are sealed \
-         with the key before they are in Valkey. QUIC tokens and stateless resets follow from it, \
-         where there is no `quic_host_key`. Certificates of `acme_issuer` are ordered by one \
-         server and used by all, and each answers the issuer's challenges. Of several keys the \
-         first one seals, and all open.",
+         `openssl rand -hex 32` prints, that belongs to who starts the server or to root, and \
+         that only its owner may read. With it, servers resume each other's TLS sessions, as one \
+         of them makes the keys of tickets for all; they are sealed with the key before they are \
+         in Valkey. QUIC tokens (Retry, NEW_TOKEN) follow from it, where there is no \
+         `quic_host_key`; stateless resets do not. Certificates of `acme_issuer` are ordered by \
+         one server and used by all, and each answers the issuer's challenges. Of several keys \
+         the first one seals, and all open.",
         "secrets_key cluster.key;",
     )
     .takes("FILE")

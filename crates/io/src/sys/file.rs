@@ -307,10 +307,13 @@ pub(crate) fn open_not_linked(path: &std::path::Path) -> Result<std::fs::File> {
     Ok(file)
 }
 
+pub(crate) fn open_at_once(path: &std::path::Path) -> Result<std::fs::File> {
+    std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+}
+
 pub(crate) fn read_small(path: &std::path::Path, max: u64) -> Result<Vec<u8>> {
-    let mut options = std::fs::File::options();
     // A pipe of that name must not block the caller.
-    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let file = open_at_once(path)?;
     let about = file.metadata()?;
     if about.is_dir() {
         return Err(Error::from_raw_os_error(libc::EISDIR));
