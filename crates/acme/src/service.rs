@@ -363,8 +363,8 @@ impl AcmeService {
         self.shared.settle(plan);
     }
 
-    /// Another server has this certificate for an order: it is kept, and soon in use, if it is
-    /// good for longer than the one that is there. Returns whether it is.
+    /// Another server has this certificate for an order: it is kept and in use if it is good for
+    /// longer than the one that is there. Returns whether it is.
     ///
     /// # Errors
     ///
@@ -386,6 +386,8 @@ impl AcmeService {
         }
         let name = format!("{}.pem", file_stem(&order.id.0));
         store.write(&name, &certificate::bundle(chain, key))?;
+        // The thread installs what changes after it has looked first, which may be behind this.
+        self.shared.host.install(&order.id, chain, key.as_bytes())?;
         self.shared.bell.notify_one();
         Ok(true)
     }
