@@ -104,6 +104,8 @@ pub(crate) struct Request {
     pub(crate) arrival: RequestArrival,
     /// It has failed where answers are kept, and another one comes instead.
     pub(crate) stands_in: bool,
+    /// Whether the length of its body was not read before its head was refused.
+    pub(crate) is_length_unread: bool,
     /// One more than the redirects inside the server that are left; the last one fails.
     pub(crate) redirects_left: u8,
     /// Whether `try_files` under a regex alias made the path part of the file name.
@@ -211,6 +213,7 @@ impl Request {
         self.encodes_groups = false;
         self.internal = false;
         (self.in_error_page, self.stands_in) = (false, false);
+        self.is_length_unread = false;
         self.arrival.clear();
         self.redirects_left = bolide_base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;

@@ -4,7 +4,7 @@
 use bolide_conf::model::ProxyUrl;
 use bolide_conf::vars::Var;
 use bolide_http::digits::push_decimal;
-use bolide_http::{HttpVersion, Name, RequestBody};
+use bolide_http::{Name, RequestBody};
 use bolide_upstream::Attempt;
 
 use super::{VariableScope, VariableValue, joined, maybe, millis, number, once, push_status, text};
@@ -140,12 +140,8 @@ impl VariableScope<'_> {
     pub(super) fn content_length(&self, out: &mut Vec<u8>) -> VariableValue {
         let request = self.request;
         match request.head().body {
-            // What was not read of a head that is refused is not known.
-            RequestBody::Length(len) => {
-                let is_read = request.head().version >= HttpVersion::Http2
-                    || request.head().fields.get(Name::ContentLength).is_some();
-                if is_read { number(out, len) } else { VariableValue::No }
-            }
+            RequestBody::Length(_) if request.is_length_unread => VariableValue::No,
+            RequestBody::Length(len) => number(out, len),
             RequestBody::Unknown => match request.upload.spool() {
                 Some(spool) if spool.is_complete() => number(out, spool.received()),
                 _ => VariableValue::No,
