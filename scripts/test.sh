@@ -82,7 +82,7 @@ run cargo test --workspace --locked --no-run
 beside crates check_crates
 # They wait for timeouts and for one another's programs more than they compute. All packages are named, for
 # `-p bolide` alone would have dependencies built again with fewer features.
-RUST_TEST_THREADS=$((3 * $(nproc))) run cargo test --workspace --locked --no-fail-fast \
+RUST_TEST_THREADS=$((2 * $(nproc))) run cargo test --workspace --locked --no-fail-fast \
     --bin bolide --test main --test fuzz_replay 2>&1 | tee "$logs/binary" || failed=1
 joined crates || failed=1
 
