@@ -1,8 +1,9 @@
 //! What other servers of a cluster count by the same keys.
 //!
-//! A server tells others how many requests it has counted, and charges those that it is told of as
-//! if they had come here. So all of them come to owe the same, and what they let pass together
-//! follows the rate; what they let pass before they hear of each other is paid off later.
+//! Each server reports how many requests of a key it has counted, and charges the requests that
+//! other servers report as if they had arrived here. So the excess of a key becomes the same on all
+//! servers, and together they follow the rate; requests that passed before a report arrived are
+//! paid off later.
 //! INVARIANT: what comes from elsewhere makes a zone stricter only, and displaces nothing of its
 //! own: a key that has not been here is in a table beside it, as large as the zone.
 
@@ -16,7 +17,7 @@ use crate::{LimitRecord, Records, Zone, make};
 /// LIMIT: keys whose requests wait to be told, and their bytes. Requests of further ones are not.
 const UNSENT_MAX: usize = 65_536;
 const UNSENT_BYTES_MAX: usize = 8 << 20;
-/// LIMIT: bytes of a key that others are told of.
+/// LIMIT: bytes of a key that is reported to other servers.
 pub const TOLD_KEY_MAX: usize = 4096;
 /// Bytes of a key in a report, beside its own.
 const KEY_HEAD: usize = 6;
@@ -24,7 +25,7 @@ const KEY_HEAD: usize = 6;
 /// say.
 const CHARGED_MAX: u64 = 3600;
 
-/// Keys with numbers of requests, as others are told of them.
+/// Keys with numbers of requests, as a report has them.
 pub type ToldKeys = Vec<(Arc<[u8]>, u64)>;
 /// Requests in work on other servers, by key.
 pub type HeldThere = HashMap<Box<[u8]>, u32>;
@@ -186,8 +187,8 @@ impl Zone {
         }
     }
 
-    /// Others are told of requests from now on, or no longer. Those that others have in work are
-    /// forgotten; what keys owe is paid off.
+    /// Starts or stops recording requests for reports. Requests in work on other servers are
+    /// forgotten; the excess of keys is paid off.
     pub fn share(&self, is_told: bool) {
         let mut records = self.lock();
         let Some(elsewhere) = &mut records.elsewhere else { return };

@@ -5,9 +5,9 @@
 //!   Looking ────────────────────────▶ Asking ────────────────▶ Over
 //!      └── none is missing ───────────────────────────────────▶
 //! ```
-//! Owns which of them are missing, and what the answer gives for each. Easiest to break: what the
-//! answer brings for an address that it was not asked for is dropped, and a part is for no wider
-//! an audience than the page says that its fragment is for.
+//! Owns which of them are missing, and which part of the combined response each gets. Easiest to
+//! break: a part for an address that was not requested is dropped, and no part is stored for a
+//! wider audience than the include in the page permits.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Several zones that are told of each other, and what they let pass together.
+//! Several zones that report to each other, and what they let pass together.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What other servers are told of limits: which zones have something to say, and whose turn it is.
+//! Which reports of limits this server sends: which zones have counts to report, and in what order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -34,7 +34,7 @@ pub(super) struct Part {
     bytes: usize,
 }
 
-/// What this server has told of a zone.
+/// The last report of a zone that this server has sent.
 #[derive(Debug)]
 struct Told {
     keys: Keys,
@@ -66,8 +66,8 @@ pub(super) const fn kind(zone: &LimitZone) -> ReportKind {
     if zone.counts_requests() { ReportKind::Counted } else { ReportKind::Held }
 }
 
-/// Zones that others are told of, as long as this is there. It keeps none of them: those of a
-/// configuration that is gone are to go with it.
+/// Zones whose counts are reported while this value exists. It holds no strong reference, so a
+/// zone is freed with its configuration.
 #[derive(Debug, Default)]
 pub(super) struct ToldZones(Vec<Weak<LimitZone>>);
 
