@@ -10,8 +10,9 @@ use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
-    Accepted, Appended, Callee, ConnectCall, DirChange, DirDepth, Entries, Fd, FileFailure,
-    Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent, Stat, sys,
+    Accepted, AfterSend, Appended, Callee, ConnectCall, DirChange, DirDepth, Entries, Fd,
+    FileFailure, Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent,
+    SocketPeer, Stat, sys,
 };
 
 /// Pieces of one gathered write; Linux accepts 1024, ours are few and large.
@@ -61,8 +62,8 @@ impl Io for Epoll {
         self.epoll.remove(fd.0);
     }
 
-    fn accept(&mut self, listener: Fd) -> Accepted {
-        sys::accept(listener.0)
+    fn accept(&mut self, listener: Fd, near: Option<&SocketPeer>) -> Accepted {
+        sys::accept(listener.0, near)
     }
 
     fn connect(
@@ -101,12 +102,16 @@ impl Io for Epoll {
         }
     }
 
-    fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent {
+    fn send(&mut self, fd: Fd, chain: &SendChain, then: AfterSend) -> Sent {
         if let Some(bytes) = chain.contiguous() {
-            return self.send_bytes(fd, bytes);
+            return self.send_bytes(fd, bytes, then);
         }
         let mut total = 0;
         let mut segments = chain.segments();
+        if then == AfterSend::End && matches!(segments.last(), Some(Segment::File(_))) {
+            // sendfile has no flag that holds its last bytes back. Without the option they leave.
+            let _ = sys::set_option(fd.0, sys::SockOpt::Cork, 1);
+        }
         while let Some(first) = segments.first() {
             if let Segment::File(range) = first {
                 match send_file(fd, range) {
@@ -119,7 +124,8 @@ impl Io for Epoll {
             }
             let run = segments.iter().take_while(|s| !matches!(s, Segment::File(_))).count();
             let (now, later) = segments.split_at(run.min(PIECES_MAX));
-            let more = if later.is_empty() { sys::MoreToRead::No } else { sys::MoreToRead::Yes };
+            let is_last = later.is_empty() && then == AfterSend::Nothing;
+            let more = if is_last { sys::MoreToRead::No } else { sys::MoreToRead::Yes };
             let mut pieces: [&[u8]; PIECES_MAX] = [&[]; PIECES_MAX];
             let mut offered = 0;
             for (piece, segment) in pieces.iter_mut().zip(now) {
@@ -140,8 +146,12 @@ impl Io for Epoll {
         Sent::Bytes(total)
     }
 
-    fn send_bytes(&mut self, fd: Fd, bytes: &[u8]) -> Sent {
-        sent(sys::send(fd.0, bytes, sys::MoreToRead::No))
+    fn send_bytes(&mut self, fd: Fd, bytes: &[u8], then: AfterSend) -> Sent {
+        let more = match then {
+            AfterSend::Nothing => sys::MoreToRead::No,
+            AfterSend::End => sys::MoreToRead::Yes,
+        };
+        sent(sys::send(fd.0, bytes, more))
     }
 
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent {

@@ -25,8 +25,8 @@ pub use changes::{DirChange, DirDepth};
 pub use file::{Entries, FileFailure, OpenRequest, OpenedFile, Stat, SymlinkRule};
 pub use udp::{DatagramIn, DatagramOut, UdpBatch};
 pub use words::{
-    Accepted, Appended, Callee, ConnectCall, Fd, Interest, Readiness, ReceivedBytes, Reset, Sent,
-    SocketPeer, SocketPeers,
+    Accepted, AfterSend, Appended, Callee, ConnectCall, Fd, Interest, Readiness, ReceivedBytes,
+    Reset, Sent, SocketPeer, SocketPeers,
 };
 
 /// The kernel, or its replacement in tests.
@@ -38,8 +38,8 @@ pub trait Io {
     fn watch(&mut self, fd: Fd, token: u64, how: Interest) -> bool;
     /// Stops reporting `fd`, which other holders may keep open.
     fn unwatch(&mut self, fd: Fd);
-    /// Takes one waiting client.
-    fn accept(&mut self, listener: Fd) -> Accepted;
+    /// Takes one waiting client. `near` is its near end; if it is unknown, the kernel is asked.
+    fn accept(&mut self, listener: Fd, near: Option<&SocketPeer>) -> Accepted;
     /// Starts to connect, without waiting for the result. `from` is the local address; its port 0
     /// means any.
     ///
@@ -70,9 +70,9 @@ pub trait Io {
     /// Receives bytes of a connection.
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> ReceivedBytes;
     /// Sends the chain from its first byte on.
-    fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent;
+    fn send(&mut self, fd: Fd, chain: &SendChain, then: AfterSend) -> Sent;
     /// Sends bytes that the caller goes on owning.
-    fn send_bytes(&mut self, fd: Fd, bytes: &[u8]) -> Sent;
+    fn send_bytes(&mut self, fd: Fd, bytes: &[u8], then: AfterSend) -> Sent;
     /// Sends one owned piece: the remainder of an earlier send.
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent;
     /// Ends the sending side: no more bytes follow.

@@ -43,6 +43,16 @@ pub enum Sent {
     FileFailed,
 }
 
+/// What follows the bytes of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterSend {
+    /// Nothing that is known: the bytes leave at once.
+    Nothing,
+    /// If all of them are accepted, the end of the sending side, in the same turn: the last ones
+    /// may wait for it and leave in one packet with the FIN.
+    End,
+}
+
 /// A socket address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SocketPeer {

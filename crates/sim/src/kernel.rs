@@ -438,6 +438,7 @@ impl Kernel {
     pub(crate) fn wait(&mut self, worker: usize, until: Option<Instant>, out: &mut Vec<Readiness>) {
         self.nanos += self.chance.between(1_000, 60_000);
         self.is_shedding = false;
+        self.check_ends(worker);
         self.deliver();
         let mut found = Vec::new();
         let level = |token| Readiness { token, readable: true, writable: false, hangup: false };

@@ -297,10 +297,12 @@ impl World {
             round.any |= kernel.serve_names();
             kernel.names.next(kernel.nanos).into_iter().for_each(|at| round.sooner(at));
         }
-        // A request of a client that left may end later, and a QUIC connection whose client
-        // vanished waits for its idle timeout.
-        let is_over =
-            |worker: &Worker<SimIo>| worker.live_origins().0 == 0 && worker.live_quic() == (0, 0);
+        // A request of a client that left may end later, as one that asks other nodes does, and a
+        // QUIC connection whose client vanished waits for its idle timeout.
+        let is_over = |worker: &Worker<SimIo>| {
+            let waits = worker.live_origins().0 + worker.live().1;
+            waits == 0 && worker.live_quic() == (0, 0)
+        };
         round.all_left &= self.server.workers.iter().all(is_over);
         self.kernel.borrow().net.next_arrival().into_iter().for_each(|at| round.sooner(at));
         if self.chance.one_in(3) && self.server.compute(&self.kernel) {

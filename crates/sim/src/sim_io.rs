@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use bolide_base::{CopyPolicy, FileRef, Instant, Now, Segment, SendChain};
 use bolide_io::{
-    Accepted, Appended, Callee, ConnectCall, DatagramOut, DirChange, DirDepth, Entries, Fd,
-    FileFailure, Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent,
+    Accepted, AfterSend, Appended, Callee, ConnectCall, DatagramOut, DirChange, DirDepth, Entries,
+    Fd, FileFailure, Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent,
     SocketPeer, SocketPeers, Stat, UdpBatch,
 };
 
@@ -279,7 +279,7 @@ impl Io for SimIo {
         self.call().unwatch(self.worker, fd.0);
     }
 
-    fn accept(&mut self, listener: Fd) -> Accepted {
+    fn accept(&mut self, listener: Fd, _near: Option<&SocketPeer>) -> Accepted {
         if let Some(errno) = self.strikes(DoorCall::Accept) {
             self.kernel.borrow_mut().is_shedding = true;
             return Accepted::Failed(errno);
@@ -354,14 +354,18 @@ impl Io for SimIo {
         received
     }
 
-    fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent {
-        self.send_all(fd, Some(chain), chain.segments())
+    fn send(&mut self, fd: Fd, chain: &SendChain, then: AfterSend) -> Sent {
+        let sent = self.send_all(fd, Some(chain), chain.segments());
+        if then == AfterSend::End && sent == Sent::Bytes(chain.len()) {
+            self.kernel.borrow_mut().expect_end(fd.0);
+        }
+        sent
     }
 
-    fn send_bytes(&mut self, fd: Fd, bytes: &[u8]) -> Sent {
+    fn send_bytes(&mut self, fd: Fd, bytes: &[u8], then: AfterSend) -> Sent {
         let mut chain = SendChain::new(CopyPolicy::Contiguous);
         chain.push_slice(bytes);
-        self.send(fd, &chain)
+        self.send(fd, &chain, then)
     }
 
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent {

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_base::deadline_queue::{Armed, DeadlineQueue};
+use bolide_base::limits::ACCEPTS_PER_TURN;
 use bolide_conf::model::LogLevel;
 use bolide_io::listen::Listener;
-use bolide_io::{Fd, Interest, Io};
+use bolide_io::{Fd, Interest, Io, SocketPeer};
 
 use crate::log::describe;
 use crate::token::PollToken;
@@ -26,13 +27,67 @@ const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 const ENOBUFS: i32 = 105;
 
+/// How many clients are taken from one listener in one turn.
+///
+/// An accept4() that finds the queue empty costs as much as one that does not. The listener is
+/// level-triggered, so a batch may end before the queue does, and it grows where it keeps doing so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AcceptBatch {
+    len: usize,
+    /// Batches of this length in a row that were taken whole.
+    whole: u8,
+}
+
+/// Batches in a row that are taken whole before the next one is longer.
+const WHOLE_BATCHES: u8 = 4;
+
+impl AcceptBatch {
+    const fn new() -> Self {
+        Self { len: 1, whole: 0 }
+    }
+
+    /// Clients to take at most.
+    pub(crate) const fn len(self) -> usize {
+        self.len
+    }
+
+    /// Learns that `taken` clients waited, and whether there were more.
+    fn learn(&mut self, taken: usize) {
+        debug_assert!(taken <= self.len, "no more is taken than a batch has");
+        if taken < self.len {
+            (self.len, self.whole) = (taken.max(1), 0);
+            return;
+        }
+        self.whole += 1;
+        if self.whole == WHOLE_BATCHES {
+            (self.len, self.whole) = ((self.len * 2).min(ACCEPTS_PER_TURN), 0);
+        }
+    }
+}
+
 /// A listening stream socket.
 #[derive(Debug)]
-struct ListenSlot {
+pub(crate) struct ListenSlot {
     socket: Arc<Listener>,
-    listen: usize,
+    /// The listen that it belongs to.
+    pub(crate) listen: usize,
+    /// The near end of its clients, if its address tells it: a wildcard does not.
+    pub(crate) near: Option<SocketPeer>,
+    pub(crate) batch: AcceptBatch,
     /// Clients that wait are reported.
     is_watched: bool,
+}
+
+impl ListenSlot {
+    fn new(socket: Arc<Listener>, listen: usize) -> Self {
+        let near = socket.local().ok().filter(|at| !at.ip().is_unspecified());
+        let near = near.map(SocketPeer::Inet);
+        Self { socket, listen, near, batch: AcceptBatch::new(), is_watched: false }
+    }
+
+    pub(crate) fn fd(&self) -> Fd {
+        self.socket.fd()
+    }
 }
 
 /// The listening stream sockets of a worker, and whether clients are taken.
@@ -59,11 +114,17 @@ impl Listeners {
         self.rests_until.is_some()
     }
 
-    /// The socket at a place, and the listen that it belongs to. None where clients are not to be
-    /// taken: what was reported before a listener was put to rest is no news.
-    pub(crate) fn at(&self, slot: usize) -> Option<(Fd, usize)> {
-        let listener = self.slots.get(slot)?.as_ref().filter(|listener| listener.is_watched)?;
-        Some((listener.socket.fd(), listener.listen))
+    /// The socket at a place. None where clients are not to be taken: what was reported before a
+    /// listener was put to rest is no news.
+    pub(crate) fn at(&self, slot: usize) -> Option<&ListenSlot> {
+        self.slots.get(slot)?.as_ref().filter(|listener| listener.is_watched)
+    }
+
+    /// Notes how many clients of a batch waited at a place.
+    pub(crate) fn note_batch(&mut self, slot: usize, taken: usize) {
+        if let Some(Some(listener)) = self.slots.get_mut(slot) {
+            listener.batch.learn(taken);
+        }
     }
 
     /// What to log, in nginx's words, as clients cannot be taken; once for each rest, however often
@@ -148,7 +209,7 @@ impl Listeners {
                     (known.socket, known.listen) = (socket, listen);
                 }
             } else {
-                fresh.push(ListenSlot { socket, listen, is_watched: false });
+                fresh.push(ListenSlot::new(socket, listen));
             }
         }
         for (fd, slot) in old {
@@ -173,5 +234,53 @@ impl Listeners {
         for slot in std::mem::take(&mut self.slots).into_iter().flatten() {
             io.unwatch(slot.socket.fd());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_base::limits::ACCEPTS_PER_TURN;
+
+    use super::AcceptBatch;
+
+    /// Takes batches while `arriving` clients come before each; returns how many wait after each.
+    fn waiting_behind(arriving: usize, batches: usize) -> (Vec<usize>, usize) {
+        let (mut batch, mut waiting, mut in_vain) = (AcceptBatch::new(), 0, 0);
+        let left = (0..batches).map(|_| {
+            waiting += arriving;
+            let taken = waiting.min(batch.len());
+            in_vain += usize::from(taken < batch.len());
+            waiting -= taken;
+            batch.learn(taken);
+            waiting
+        });
+        (left.collect(), in_vain)
+    }
+
+    #[test]
+    fn single_clients_seldom_cost_a_call_in_vain() {
+        let (left, in_vain) = waiting_behind(1, 1000);
+        assert!(left.iter().all(|&waiting| waiting == 0));
+        assert!(in_vain <= 250, "{in_vain} of 1000");
+    }
+
+    #[test]
+    fn a_batch_grows_until_it_takes_all_that_come() {
+        for arriving in [2, 3, 7, 20, ACCEPTS_PER_TURN - 4] {
+            let (left, _) = waiting_behind(arriving, 2000);
+            assert_eq!(left.last(), Some(&0), "{arriving} a turn");
+            assert!(left.iter().all(|&waiting| waiting <= 30 * arriving), "{arriving} a turn");
+        }
+    }
+
+    #[test]
+    fn a_batch_takes_one_at_least_and_has_a_bound() {
+        let mut batch = AcceptBatch::new();
+        for _ in 0..1000 {
+            batch.learn(batch.len());
+            assert!((1..=ACCEPTS_PER_TURN).contains(&batch.len()));
+        }
+        batch.learn(0);
+        assert_eq!(batch.len(), 1);
     }
 }

@@ -4,10 +4,8 @@
 //! As in nginx, a client that sees the end of its connection finds its requests in the log. Lines
 //! leave once per turn, and so the ends wait for them; a turn without lines ends sockets at once.
 
-use bolide_base::Segment;
 use bolide_engine::Due;
-use bolide_io::{Fd, Io, Reset};
-use bytes::Bytes;
+use bolide_io::{AfterSend, Fd, Io, Reset};
 
 use crate::env::WorkerEnv;
 
@@ -73,7 +71,7 @@ impl<I: Io> WorkerEnv<I> {
         );
         if !goodbye.is_empty() {
             // A peer that has no room for two dozen bytes does not wait for them either.
-            let _ = self.io.send_segment(fd, &Segment::Bytes(Bytes::from(goodbye)));
+            let _ = self.io.send_bytes(fd, &goodbye, AfterSend::End);
         }
         match how {
             EndOfSocket::Writing => self.io.shut_write(fd),

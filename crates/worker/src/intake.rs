@@ -1,6 +1,5 @@
 //! From the socket to events: what connections read becomes requests.
 
-use bolide_base::limits::ACCEPTS_PER_TURN;
 use bolide_base::{Bound, SlabKey};
 use bolide_conf::model::LogLevel;
 use bolide_engine::{ConnProtocol, TallyCount};
@@ -19,14 +18,17 @@ const SHEDS_TRIED: usize = 16;
 impl<I: Io> Worker<I> {
     /// Takes waiting clients, a bounded number per turn.
     pub(crate) fn accept(&mut self, slot: usize) {
-        let Some((fd, listen)) = self.requests.env.listeners.at(slot) else { return };
-        for _ in 0..ACCEPTS_PER_TURN {
-            match self.requests.env.io.accept(fd) {
+        let Some(listener) = self.requests.env.listeners.at(slot) else { return };
+        let (fd, listen, near) = (listener.fd(), listener.listen, listener.near.clone());
+        let batch = listener.batch.len();
+        let mut taken = 0;
+        while taken < batch {
+            match self.requests.env.io.accept(fd, near.as_ref()) {
                 Accepted::Client(client) => {
                     self.requests.env.tally.add(TallyCount::Accepted, ConnProtocol::Unknown);
                     self.admit(listen, &client);
                 }
-                Accepted::QueueEmpty => return,
+                Accepted::QueueEmpty => break,
                 Accepted::Gone => {}
                 Accepted::Failed(errno) => {
                     self.requests.env.tell_refused(errno);
@@ -37,7 +39,9 @@ impl<I: Io> Worker<I> {
                     }
                 }
             }
+            taken += 1;
         }
+        self.requests.env.listeners.note_batch(slot, taken);
     }
 
     /// Ends something that a new connection is worth more than; false if there is nothing.

@@ -15,7 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
 use bolide_base::{CopyPolicy, SendChain, SlabKey, Spool, SpoolPiece};
 use bolide_conf::model::{PeerAddress, Protocol};
-use bolide_io::{Callee, ConnectCall, Interest, Io, Readiness, ReceivedBytes, Reset, Sent};
+use bolide_io::{
+    AfterSend, Callee, ConnectCall, Interest, Io, Readiness, ReceivedBytes, Reset, Sent,
+};
 use bolide_upstream::{FetchFate, FetchWake, Left};
 use bolide_wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, StreamOwner};
 
@@ -211,7 +213,7 @@ impl Origins {
                     chain.configure(CopyPolicy::Contiguous, false);
                     link.conn.transmit(SEND_PER_TURN, chain, 0, &mut NoBody);
                     // An origin that has no room for a few bytes finds out by the close.
-                    let _ = env.io.send(link.fd, chain);
+                    let _ = env.io.send(link.fd, chain, AfterSend::Nothing);
                     chain.clear();
                 }
                 self.links.close_link(key, env);
@@ -476,7 +478,8 @@ impl Origins {
             chain.shrink(CHAIN_KEPT);
             return self.links.flush_link(key, bytes, env);
         }
-        let sent = if len > 0 { env.io.send(link.fd, chain) } else { Sent::Bytes(0) };
+        let sent =
+            if len > 0 { env.io.send(link.fd, chain, AfterSend::Nothing) } else { Sent::Bytes(0) };
         if let Sent::Bytes(n) = sent {
             *bytes += n;
             if n < len {

@@ -16,7 +16,7 @@ use crate::framing::{ConnFraming, FirstBytes, first_bytes};
 use crate::handshake_client::set_connecting_client;
 use crate::lateness::Lateness;
 use crate::settings::Profile;
-use crate::tcp::{Opening, ROOM_MIN, TcpConn, TcpWait};
+use crate::tcp::{Opening, PLAIN_ROOM, ROOM_MIN, TcpConn, TcpWait};
 use crate::tcp_side::TcpSide;
 
 /// What the bytes are that a connection received.
@@ -74,7 +74,7 @@ impl TcpConn {
             Some(acceptor) => Some(Box::new(bolide_tls::TlsSession::new(acceptor)?)),
             None => None,
         };
-        let serial = env.next_serial();
+        let (serial, is_plain) = (env.next_serial(), session.is_none());
         let info = Box::new(ConnInfo {
             serial,
             remote: peer(&client.remote),
@@ -99,7 +99,7 @@ impl TcpConn {
             input: Vec::new(),
             cipher: Vec::new(),
             unsent: VecDeque::new(),
-            room: ROOM_MIN,
+            room: if is_plain { PLAIN_ROOM } else { ROOM_MIN },
             readable: true,
             blocked: false,
             dirty: false,

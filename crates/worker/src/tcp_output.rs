@@ -2,7 +2,7 @@
 
 use bolide_base::{Segment, SlabKey};
 use bolide_conf::model::LingeringClose;
-use bolide_io::{Io, Reset, Sent};
+use bolide_io::{AfterSend, Io, Reset, Sent};
 use bytes::Bytes;
 
 use crate::bodies::is_same;
@@ -80,11 +80,12 @@ impl TcpSide {
             None => false,
         };
         env.note_purges();
+        let then = if conn.is_finished() { AfterSend::End } else { AfterSend::Nothing };
         let (sent, len) = if sealed {
             let records = env.scratch.sealed.bytes();
-            (env.io.send_bytes(conn.fd, records), records.len() as u64)
+            (env.io.send_bytes(conn.fd, records, then), records.len() as u64)
         } else {
-            (env.io.send(conn.fd, &env.scratch.chain), env.scratch.chain.len())
+            (env.io.send(conn.fd, &env.scratch.chain, then), env.scratch.chain.len())
         };
         match sent {
             Sent::Bytes(n) if n == len => {

@@ -70,7 +70,7 @@ impl FuzzIo {
                     Probed::Seen(meta(FileKind::File, content.len()))
                 }
                 Node::Content(content) => {
-                    Probed::Content(meta(FileKind::File, content.len()), content.clone())
+                    Probed::Content(meta(FileKind::File, content.len()), content.clone(), None)
                 }
                 Node::Open(file, content) => {
                     Probed::Open(meta(FileKind::File, content.len()), file.clone())

@@ -4,10 +4,11 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixListener;
 
+use bolide_base::chain::{ChainStamp, CopyPolicy, FileRange, SendChain};
 use bolide_testkit::site::TempDir;
 
 use super::Epoll;
-use crate::{Callee, Fd, Interest, Io as _, ReceivedBytes, Reset};
+use crate::{AfterSend, Callee, Fd, Interest, Io as _, ReceivedBytes, Reset, Sent};
 
 /// Waits until `fd` is reported under `token`.
 fn await_report(io: &mut Epoll, fd: Fd, token: u64) {
@@ -34,6 +35,35 @@ fn a_call_to_a_unix_socket_stands_at_once_and_carries_bytes() {
     assert_eq!(io.receive(call.fd, &mut bytes), ReceivedBytes::Bytes(5));
     io.close(call.fd, Reset::No);
     assert_eq!(peer.read(&mut bytes).unwrap(), 0);
+}
+
+#[test]
+fn what_waits_for_the_end_of_a_side_arrives_with_it() {
+    let dir = TempDir::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    for ends_all in [false, true] {
+        let mut io = Epoll::new().unwrap();
+        let call = io.connect(Callee::Inet(listener.local_addr().unwrap()), None).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        await_report(&mut io, call.fd, 7);
+        let mut chain = SendChain::new(CopyPolicy::Contiguous);
+        chain.configure(CopyPolicy::Contiguous, true);
+        chain.push_slice(b"head, ");
+        if ends_all {
+            let file = io.create_temp(dir.as_os_str().as_bytes()).unwrap();
+            io.write_all_at(&file, &mut 0, b"of a file").unwrap();
+            let stamp = ChainStamp { size: 9, mtime_seconds: 0, mtime_nanos: 0 };
+            chain.push_file(FileRange { file, offset: 0, len: 9, stamp });
+        }
+        assert_eq!(io.send(call.fd, &chain, AfterSend::End), Sent::Bytes(chain.len()));
+        match ends_all {
+            true => io.close(call.fd, Reset::No),
+            false => io.shut_write(call.fd),
+        }
+        let mut text = String::new();
+        peer.read_to_string(&mut text).unwrap();
+        assert_eq!(text, if ends_all { "head, of a file" } else { "head, " });
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub(crate) enum MoreToRead {
 #[derive(Clone, Copy)]
 pub(crate) enum SockOpt {
     NoDelay,
+    Cork,
     BindNoPort,
     DeferAccept,
     FastOpen,
@@ -49,6 +50,7 @@ impl SockOpt {
     const fn pair(self) -> (i32, i32) {
         match self {
             Self::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+            Self::Cork => (libc::IPPROTO_TCP, libc::TCP_CORK),
             Self::BindNoPort => (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
             Self::DeferAccept => (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
             Self::FastOpen => (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
@@ -147,9 +149,6 @@ pub(crate) fn connect(
     to: Callee<'_>,
     from: Option<SocketAddr>,
 ) -> std::result::Result<ConnectCall, FileFailure> {
-    let failed = |call| {
-        move |error: Error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
-    };
     let bound = |socket: OwnedFd| match from {
         Some(at) => {
             if at.port() == 0 {
@@ -188,11 +187,13 @@ pub(crate) fn connect(
     Ok(ConnectCall { fd: Fd(socket.into_raw_fd()), stands })
 }
 
+/// What an error of `call` is to those who asked for more than it.
+fn failed(call: &'static str) -> impl Fn(Error) -> FileFailure {
+    move |error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
+}
+
 /// A socket whose datagrams go to one address and come from it; its holder closes it.
 pub(crate) fn call_datagrams(to: SocketAddr) -> std::result::Result<Fd, FileFailure> {
-    let failed = |call| {
-        move |error: Error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
-    };
     let socket = datagram_socket(to.is_ipv6()).map_err(failed("socket"))?;
     let (storage, len) = to_storage(&to);
     let fd = socket.as_raw_fd();
@@ -204,9 +205,6 @@ pub(crate) fn call_datagrams(to: SocketAddr) -> std::result::Result<Fd, FileFail
 
 /// A socket whose datagrams go to one address.
 pub(crate) fn connect_datagrams(to: Callee<'_>) -> std::result::Result<FileRef, FileFailure> {
-    let failed = |call| {
-        move |error: Error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
-    };
     let (socket, done) = match to {
         Callee::Inet(at) => {
             let socket = datagram_socket(at.is_ipv6()).map_err(failed("socket"))?;
@@ -280,7 +278,7 @@ pub(crate) fn local_address(fd: i32) -> Result<SocketAddr> {
     from_storage(&storage).ok_or_else(|| Error::from_raw_os_error(libc::EAFNOSUPPORT))
 }
 
-pub(crate) fn accept(listener: i32) -> Accepted {
+pub(crate) fn accept(listener: i32, near: Option<&SocketPeer>) -> Accepted {
     // SAFETY: all zeroes is a valid storage.
     let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
     let mut len = size_of_val(&storage) as libc::socklen_t;
@@ -291,7 +289,8 @@ pub(crate) fn accept(listener: i32) -> Accepted {
         return not_accepted(Error::last_os_error().raw_os_error().unwrap_or_default());
     }
     let remote = from_storage(&storage).map_or(SocketPeer::Unix, SocketPeer::Inet);
-    let local = local_address(fd).map_or(SocketPeer::Unix, SocketPeer::Inet);
+    let local = || local_address(fd).map_or(SocketPeer::Unix, SocketPeer::Inet);
+    let local = near.cloned().unwrap_or_else(local);
     Accepted::Client(SocketPeers { fd: Fd(fd), remote, local })
 }
 

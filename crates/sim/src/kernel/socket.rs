@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 
 use bolide_io::Reset;
 
+use super::Kernel;
+
 /// What a client gets when it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketGot {
@@ -47,6 +49,8 @@ pub struct SimSocket {
     pub(crate) outbound_max: usize,
     /// A send was short, so room is to be reported.
     pub(crate) no_space: bool,
+    /// Its last bytes wait for the end of the server's side.
+    pub(crate) awaits_end: bool,
     /// The server has shut its side down.
     pub(crate) shut: bool,
     /// The server has closed.
@@ -79,6 +83,7 @@ impl SimSocket {
             outbound: VecDeque::new(),
             outbound_max,
             no_space: false,
+            awaits_end: false,
             shut: false,
             closed: None,
             reset: false,
@@ -199,5 +204,25 @@ impl SimSocket {
     fn receive_reset(&mut self) {
         self.reset = true;
         self.outbound.clear();
+    }
+}
+
+impl Kernel {
+    /// The server announced the end of its side of a socket for this turn.
+    pub(crate) fn expect_end(&mut self, fd: i32) {
+        if let Some(socket) = self.sockets.get_mut(&fd) {
+            socket.awaits_end = true;
+        }
+    }
+
+    /// Checks that the ends that `worker` announced have come.
+    pub(super) fn check_ends(&mut self, worker: usize) {
+        for fd in &self.watched {
+            let Some(socket) = self.sockets.get(fd) else { continue };
+            let is_own = socket.watch.is_some_and(|(watcher, _)| watcher == worker);
+            if is_own && socket.awaits_end && !socket.shut && socket.closed.is_none() {
+                self.offences.push(format!("#{} was to end in this turn", socket.number));
+            }
+        }
     }
 }
