@@ -2,6 +2,7 @@
 
 pub mod counts;
 mod documents;
+mod harnesses;
 pub mod layers;
 mod recipes;
 mod rust;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{documents, recipes};
+use crate::{documents, harnesses, recipes};
 
 /// Columns of a line of Rust.
 const COLUMNS_MAX: usize = 100;
@@ -34,6 +34,7 @@ pub fn check(root: &Path) -> Vec<String> {
     }
     documents::check(root, &mut problems);
     recipes::check(root, &mut problems);
+    harnesses::check(root, &mut problems);
     problems.sort();
     problems
 }
