@@ -15,8 +15,19 @@ STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: ", re.M)
 GENEROUS = 60
 # Debian's build would make these in /var/lib/nginx, which only its package creates.
 KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+# The length of a line of the error log that was cut, without its end.
+LONGEST = 2047
 # Bolide does not warn of what it was told to do; whether it must depends on timing.
 UNTOLD = " is buffered to a temporary file "
+
+
+def numberless(line: str) -> str:
+    """A line without its time and numbers, and of one that was cut what does not depend on them."""
+    text = re.sub(r"(PID: )\*\d+ ", r"\1*N ", STAMP.sub(r"DATE [\1] PID: ", line))
+    if len(line.encode()) != LONGEST:
+        return text
+    said, mark, failure = text.partition("... (")
+    return said[: LONGEST - 150] + mark + failure[:20]
 
 
 class Places(Protocol):
@@ -150,8 +161,7 @@ class Program:
             self.error_log_read = log.tell()
         # What is ahead of a rate shrinks by thousandths while it is asked for.
         text = re.sub(r"(?<=excess: )\d+\.\d+", lambda m: str(round(float(m[0]))), text)
-        text = STAMP.sub(r"DATE [\1] PID: ", text)
-        lines = [re.sub(r"(PID: )\*\d+ ", r"\1*N ", line) for line in text.splitlines()]
+        lines = [numberless(line) for line in text.splitlines()]
         quiet: tuple[str, ...] = ("DATE [info]", "DATE [notice]", "DATE [debug]")
         if which == "info":
             # What a server says of itself and of connections without a request is its own.

@@ -2,6 +2,7 @@
 //!
 //! Owns their text; where lines wait and when they are written is [`bolide_log`]'s business.
 
+mod cut;
 mod refusals;
 
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,6 +25,7 @@ use crate::site::Site;
 use crate::vars::{VariableScope, VariableValue, address};
 use bolide_log::{LogTarget, Logs, VariableFile};
 
+use cut::cut_line;
 pub(crate) use refusals::{log_refusal, reading};
 
 /// Writes the access-log lines of a request that is over.
@@ -210,12 +212,14 @@ pub(crate) fn error_within(
     let place = Place::of_request(site, ctx);
     lines(logs, level, place, ctx.logs, |out| {
         text(out);
+        let end = out.len();
         out.extend_from_slice(b", client: ");
         address(out, request.client(ctx.conn));
         push_circumstances(request, origin, site, out);
         if fields == LogFields::Read {
             push_fields(request, out);
         }
+        end
     });
 }
 
@@ -255,7 +259,13 @@ pub(crate) fn error_at(
 ) {
     let place = Place { site, clock, now, serial: Some(conn.serial), floor: conn.floor };
     let targets: &[ErrorLog] = &site.location(location).settings.error_log;
-    lines(targets, level, place, logs, |out| out.extend_from_slice(text));
+    lines(targets, level, place, logs, |out| push_message(text, out));
+}
+
+/// Appends a message; where it ends.
+fn push_message(text: &[u8], out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(text);
+    out.len()
 }
 
 /// Writes one `[debug]` line about a request; as in nginx, nothing stands behind its text.
@@ -267,7 +277,10 @@ pub(crate) fn debug(
 ) {
     let logs: &[ErrorLog] = &site.location(request.location).settings.error_log;
     let place = Place::of_request(site, ctx);
-    lines(logs, LogLevel::Debug, place, ctx.logs, text);
+    lines(logs, LogLevel::Debug, place, ctx.logs, |out| {
+        text(out);
+        out.len()
+    });
 }
 
 /// Which lines a log gets.
@@ -303,13 +316,14 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Writes one line to each of `logs` that gets lines of `level`.
+/// Writes one line to each of `logs` that gets lines of `level`. `text` appends it, and says where
+/// the message ends and what stands behind messages begins.
 fn lines(
     logs: &[ErrorLog],
     level: LogLevel,
     place: Place<'_>,
     out: &mut Logs,
-    text: impl Fn(&mut Vec<u8>),
+    text: impl Fn(&mut Vec<u8>) -> usize,
 ) {
     let (pid, tid) = (out.pid(), out.tid());
     let gets = |log: &&ErrorLog| level <= log.level || place.floor == LevelFloor::Debug;
@@ -325,6 +339,7 @@ fn lines(
             if let LogTarget::Syslog(server) = target {
                 push_syslog(server, level as u8, place.site, place.clock, out);
             }
+            let begin = out.len();
             out.extend_from_slice(place.clock.error_log());
             out.extend_from_slice(b" [");
             out.extend_from_slice(level.text().as_bytes());
@@ -338,7 +353,8 @@ fn lines(
                 push_decimal(out, serial);
                 out.push(b' ');
             }
-            text(out);
+            let end = text(out);
+            cut_line(out, begin, end);
             // Clients and applications have a say in the text; the end of the line is ours.
             escape_controls(out, start);
             if !matches!(target, LogTarget::Syslog(_)) {
@@ -361,7 +377,7 @@ impl Site {
         logs: &mut Logs,
     ) {
         let place = Place { site: self, clock, now, serial, floor: LevelFloor::Own };
-        lines(&self.config().main.error_log, level, place, logs, |out| out.extend_from_slice(text));
+        lines(&self.config().main.error_log, level, place, logs, |out| push_message(text, out));
     }
 
     /// Writes an error-log line about a connection that has no request:
@@ -385,13 +401,14 @@ impl Site {
             None => &self.config().main.error_log,
         };
         lines(targets, level, place, logs, |out| {
-            out.extend_from_slice(text.as_bytes());
+            let end = push_message(text.as_bytes(), out);
             out.extend_from_slice(b", client: ");
             address(out, conn.remote);
             if let Some(listen) = self.listens().get(conn.listen) {
                 out.extend_from_slice(b", server: ");
                 out.extend_from_slice(listen.address.to_string().as_bytes());
             }
+            end
         });
     }
 }

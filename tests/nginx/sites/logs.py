@@ -549,3 +549,18 @@ http(
     ],
     ask=debugged,
 )
+errors(
+    "lines that are too long",
+    """
+    location /deny { deny all; }
+    location /rw { rewrite_log on; error_log @LOGS@/error.log notice; rewrite ^/rw(.*) /$1 break; }
+    location /origin { proxy_pass http://127.0.0.1:1; }
+    """,
+    [
+        *(f"GET /{'x' * size} | Referer: /{'r' * 300}" for size in (100, 800, 1000, 1985, 3000)),
+        *(f"GET /{place}/{'x' * 3000}" for place in ("deny", "rw", "origin")),
+        f"GET /deny/{'x' * 950} | Referer: /{'r' * 300}",
+        f"GET /origin/{'x' * 960} | Referer: /{'r' * 300}",
+    ],
+    open=True,
+)
