@@ -253,7 +253,8 @@ fn cut_name<'t>(
     let len = body.iter().take_while(|byte| is_name_byte(**byte)).count();
     let (name, tail) = body.split_at(len);
     let name = std::str::from_utf8(name).unwrap_or_default();
-    if braced && tail.first() != Some(&b'}') {
+    // Of a text that ends behind the brace, nginx says that there is no name.
+    if braced && !body.is_empty() && tail.first() != Some(&b'}') {
         return Err(ReadFault::Text(format!(
             "the closing bracket in \"{name}\" variable is missing"
         )));

@@ -203,14 +203,23 @@ pub fn is_cipher(name: &str) -> bool {
     CIPHERS.iter().any(|(_, known)| known.eq_ignore_ascii_case(name))
 }
 
+/// Names of groups that OpenSSL has in TLS beside those of [`CURVES`].
+#[rustfmt::skip]
+const OTHER_CURVES: [&str; 40] = [
+    "P-192", "P-224", "P-256", "P-384", "P-521", "secp192r1", "secp256r1",
+    "K-163", "K-233", "K-283", "K-409", "K-571", "B-163", "B-233", "B-283", "B-409", "B-571",
+    "sect163k1", "sect163r1", "sect163r2", "sect193r1", "sect193r2", "sect233k1", "sect233r1",
+    "sect239k1", "sect283k1", "sect283r1", "sect409k1", "sect409r1", "sect571k1", "sect571r1",
+    "secp160k1", "secp160r1", "secp160r2", "secp192k1", "secp224k1",
+    "brainpoolP256r1tls13", "brainpoolP384r1tls13", "brainpoolP512r1tls13",
+    "DEFAULT",
+];
+
 /// Whether OpenSSL has a group of this name.
 #[must_use]
 pub fn is_curve(name: &str) -> bool {
-    const OTHERS: [&str; 6] = ["P-192", "P-224", "P-256", "P-384", "P-521", "secp256r1"];
-    let families = ["sect", "brainpool", "K-", "B-", "secp", "c2"];
-    let known = CURVES.iter().map(|(_, known)| *known).chain(OTHERS);
+    let known = CURVES.iter().map(|(_, known)| *known).chain(OTHER_CURVES);
     known.into_iter().any(|known| known.eq_ignore_ascii_case(name))
-        || families.iter().any(|family| name.starts_with(family))
 }
 
 /// Ciphers in the form of `$ssl_ciphers`.

@@ -254,8 +254,9 @@ fn file(
     node: &Node,
     slot: fn(&mut TlsConf) -> &mut Option<PathBuf>,
 ) -> ReadResult {
-    let path = r.beside_conf(node.arg(0));
-    *slot(&mut r.tls().conf) = Some(path);
+    // As in nginx, an empty name is that of no file.
+    let path = (!node.arg(0).is_empty()).then(|| r.beside_conf(node.arg(0)));
+    *slot(&mut r.tls().conf) = path;
     Ok(())
 }
 
