@@ -7,13 +7,14 @@ use std::rc::Rc;
 
 use bolide_conf::model::location::TryFile;
 use bolide_conf::model::{Fallback, LogLevel, Mapping};
+use bolide_conf::vars::Template;
 use bolide_files::{FileKind, Known, OpenFailure, OpenFile, ProbePolicy, SymlinkPolicy, Want};
 use bolide_http::Method;
 use bolide_http::escape::{UriPart, push_uri};
 
 use crate::answer::Answer;
 use crate::caching::purge::purge_key;
-use crate::content::climbs::climbs;
+use crate::content::climbs::{climbs, leads_above};
 use crate::content::confine;
 use crate::content::confine::leaves_root;
 use crate::content::dav::dav_method;
@@ -122,20 +123,12 @@ impl FileSearch {
         path.clear();
         let scope = VariableScope::new(request, answer, site, ctx);
         scope.expand(&candidate.path, name);
-        // Under an alias an evaluated `$uri` still begins with the location's own prefix.
-        if let Mapping::Without(len) = location.settings.root.mapping
-            && candidate.path.as_text().is_none()
-            && let Some(prefix) = request.uri.get(..len)
-            && name.starts_with(prefix)
-        {
-            name.drain(..len);
-        }
+        cut_prefix(name, &candidate.path, request, location);
         scope.push_root(location, &mut path);
         let mark = path.len();
         path.extend_from_slice(name);
-        let added = climbs(&path);
-        let is_below =
-            added == 0 || added <= climbs(&path[..mark]) + confine::written_climbs(&candidate.path);
+        let is_below = !leads_above(&path, mark)
+            || climbs(&path) <= climbs(&path[..mark]) + confine::written_climbs(&candidate.path);
         self.path = path;
         is_below
     }
@@ -146,6 +139,23 @@ impl FileSearch {
 fn open_call(location: &CompiledLocation) -> &'static str {
     let follows = location.policy.symlinks == SymlinkPolicy::Follow;
     if follows && location.links_checked_from.is_none() { "open()" } else { "openat()" }
+}
+
+/// Under an alias an evaluated `$uri` still begins with the location's own prefix; as in nginx,
+/// that is cut off all that `try_files` makes of variables, the last of them, too.
+fn cut_prefix(
+    text: &mut Vec<u8>,
+    template: &Template,
+    request: &Request,
+    location: &CompiledLocation,
+) {
+    if let Mapping::Without(len) = location.settings.root.mapping
+        && template.as_text().is_none()
+        && let Some(prefix) = request.uri.get(..len)
+        && text.starts_with(prefix)
+    {
+        text.drain(..len);
+    }
 }
 
 fn fall_back(
@@ -166,6 +176,7 @@ fn fall_back(
             let mut target = std::mem::take(&mut answer.scratch);
             target.clear();
             VariableScope::new(request, answer, site, ctx).expand(template, &mut target);
+            cut_prefix(&mut target, template, request, site.location(request.location));
             let next = match target.first() {
                 Some(b'@') => request.enter_named(&target, site, ctx),
                 _ => request.redirect_inside(&target, site, ctx),

@@ -141,14 +141,11 @@ impl Answer {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) {
-        if !kind.charset_varies {
-            return self.fill(
-                request,
-                status,
-                &HeadDraft { content_type: &kind.value, ..*draft },
-                site,
-                ctx,
-            );
+        // As in nginx, what leaves as a redirect has no charset of ours.
+        let is_redirect = matches!(status, 301 | 302);
+        if is_redirect || !kind.charset_varies {
+            let content_type = if is_redirect { &*kind.media } else { &*kind.value };
+            return self.fill(request, status, &HeadDraft { content_type, ..*draft }, site, ctx);
         }
         if kind.recoded {
             return fill_recoded(self, request, kind, status, draft, site, ctx);

@@ -1,0 +1,78 @@
+"""Owns: what surprises administrators of nginx, and what they write around it."""
+
+from ..site import http, server
+
+NAMES = ("/app", "/sub", "/twice", "/named", "/plain", "/again", "/deep", "/re", "/rf")
+http(
+    "pitfalls: what try_files makes of variables under an alias",
+    r"""
+    server {
+        listen 127.0.0.1:@P0@; root @DIR@/other;
+        location /app { alias @DIR@/www; try_files $uri $uri/ /app/index.html?$args; }
+        location /sub/ { alias @DIR@/www/; try_files $uri $uri/ /sub/none.html?$args; }
+        location /twice/ { alias @DIR@/www/; try_files $uri /twice//twice/hello.txt?$query_string; }
+        location /named { alias @DIR@/www; try_files $uri $uri/ @x; }
+        location /plain/ { alias @DIR@/www/; try_files $uri $uri/index.html /plain/index.html; }
+        location /again { alias @DIR@/www/dir; try_files $uri$is_args /again$uri; }
+        location /deep/ { alias @DIR@/www/a/b/; try_files $uri.txt /deep/f.html?x=$uri; }
+        location ~ ^/re(/.*)$ { alias @DIR@/www$1; try_files $uri "" /index.html?p=$1; }
+        location ~ ^/rf(/.*)$ { alias @DIR@/www; try_files $1 /fallback.html?p=$1; }
+        location @x { return 200 "x $uri $args"; }
+        location / { return 200 "root $uri|$args|$request_filename|$document_root"; }
+    }
+    """,
+    [
+        f"GET {name}{rest}"
+        for name in NAMES
+        for rest in ("/", "/none?a=b", "/hello.txt", "/dir", "/c", "x")
+    ],
+    errors="info",
+    open=True,
+    log=True,
+)
+server(
+    "pitfalls: charsets of files that leave as redirects",
+    r"""
+    charset koi8-r;
+    location /found { error_page 405 =302 /page.html; error_page 404 =303 /page.html; }
+    location /moved { error_page 404 =301 /errors/404.html; }
+    location /recoded { charset utf-8; error_page 404 =302 /errors/404.html; }
+    location = /page.html { add_header X-Type $sent_http_content_type always; }
+    """,
+    [
+        "POST /found/x | Content-Length: 0",
+        "GET /found/x",
+        "GET /moved/x",
+        "GET /recoded/x",
+        "HEAD /moved/x",
+    ],
+    open=True,
+)
+server(
+    "pitfalls: steps upwards that stay below the root",
+    r"""
+    rewrite_log on;
+    location / { try_files $uri /dir/file.txt$request_uri; }
+    location /up { rewrite ^/up(.*)$ /dir/x/..$1 last; }
+    location /dir/ { try_files $uri /a/x/../b/c.txt?$uri; }
+    location /files { rewrite ^/files/(.*)$ /dir/../dir/$1 break; }
+    location /php { rewrite ^ /env.php$request_uri last; }
+    location ~ \.php(/|$) {
+        root @DIR@/app; fastcgi_split_path_info ^(.+?\.php)(/.*)$;
+        try_files $fastcgi_script_name =404;
+        include @DIR@/fastcgi.conf; fastcgi_param PATH_INFO $fastcgi_path_info;
+        fastcgi_pass @PHPA@;
+    }
+    """,
+    [
+        "GET /none/../x",
+        "GET /up/file.txt",
+        "GET /up/none",
+        "GET /dir/none",
+        "GET /files/file.txt",
+        "GET /php/a/../b/./c?d",
+        "GET /php/%2e%2e/b",
+        "GET /env.php/x/../y",
+    ],
+    open=True,
+)
