@@ -219,7 +219,6 @@ _PATTERNS: dict[str, list[str]] = {
         "zone origins that take too long: old *",
         "php answers, unbuffered: GET /say.php?s=204",
         "php answers, unbuffered: GET /say.php?s=304",
-        "php small buffers: *X-Long*",
         "php small buffers: *long=900",
         "php limits of bodies: *chunked 60,60*",
         "php slow: * /slow.php?ms=1500",
@@ -232,7 +231,7 @@ _PATTERNS: dict[str, list[str]] = {
         "ssi: GET /121.html",
         "ssi: GET /167.html",
     ],
-    BELOW: ["post_action targets: GET /from/dots*"],
+    BELOW: ["pitfalls: steps upwards*: GET /far/*"],
     CERTS: ["client certificates of others: x.test as good: *"],
     HEADS: [
         f"error log: heads: GET / HTTP/1.1\\r\\nHost: {rest}\\r\\n\\r\\n"

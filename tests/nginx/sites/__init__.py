@@ -36,6 +36,7 @@ TABLES = (
     "applications",
     "named_applications",
     "named_gateways",
+    "named_services",
     "pitfalls",
     "php_applications",
     "proxying",

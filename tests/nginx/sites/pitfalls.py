@@ -56,6 +56,7 @@ server(
     location /up { rewrite ^/up(.*)$ /dir/x/..$1 last; }
     location /dir/ { try_files $uri /a/x/../b/c.txt?$uri; }
     location /files { rewrite ^/files/(.*)$ /dir/../dir/$1 break; }
+    location /far { rewrite ^/far/(.*)$ /../www/$1 break; }
     location /php { rewrite ^ /env.php$request_uri last; }
     location ~ \.php(/|$) {
         root @DIR@/app; fastcgi_split_path_info ^(.+?\.php)(/.*)$;
@@ -70,6 +71,7 @@ server(
         "GET /up/none",
         "GET /dir/none",
         "GET /files/file.txt",
+        "GET /far/hello.txt",
         "GET /php/a/../b/./c?d",
         "GET /php/%2e%2e/b",
         "GET /env.php/x/../y",
