@@ -8,6 +8,7 @@ use bolide_http::{BodyLen, HttpVersion, Name, ResponseHead};
 
 use super::grammar::push_decimal;
 use super::head::After;
+use crate::sendable::blank;
 
 /// How a response body is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,10 +175,7 @@ fn push_field(out: &mut Vec<u8>, text: &[u8], value: &[u8]) {
         out.extend_from_slice(value);
     } else {
         // RFC 9110 §5.5: these bytes would end the field line and allow response splitting.
-        out.extend(value.iter().map(|byte| match byte {
-            b'\r' | b'\n' | 0 => b' ',
-            other => *other,
-        }));
+        out.extend(value.iter().map(|byte| blank(*byte)));
     }
     out.extend_from_slice(b"\r\n");
 }
