@@ -174,6 +174,32 @@ fn heads_before_the_answer_go_on_to_clients_that_know_them() {
     assert_eq!(old.answer().status, 200, "RFC 9110 §15.2: none for HTTP/1.0");
 }
 
+#[test]
+fn who_expects_to_be_told_to_go_on_is_by_each_protocol() {
+    let origin = TestUpstream::scripted(|peer| {
+        while peer.request().is_ok() {
+            if peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody").is_err() {
+                return;
+            }
+        }
+    });
+    let server = http(&format!(
+        "server {{ {LISTEN} location / {{ proxy_pass http://{0}; }}
+             location /unbuffered {{ proxy_request_buffering off; proxy_pass http://{0}; }}
+             location /refused {{ deny all; }} }}",
+        origin.address()
+    ));
+    for proto in Proto::TLS {
+        for (path, status) in [("/", 200), ("/unbuffered", 200), ("/refused", 403)] {
+            let upload = ["-H", "Expect: 100-continue", "--expect100-timeout", "60", "-d", "abc"];
+            let reply = server.curl(proto).args(upload).attempt(&server.url(proto, path));
+            assert_eq!((reply.exit, reply.status), (0, status), "{proto:?} {path}");
+            let goes_on = reply.before.iter().any(|head| head.contains(" 100"));
+            assert_eq!(goes_on, status == 200, "{proto:?} {path}: {:?}", reply.before);
+        }
+    }
+}
+
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;

@@ -89,6 +89,24 @@ fn a_304_that_is_about_something_else_confirms_nothing() {
 }
 
 #[test]
+fn a_304_that_varies_by_more_than_what_is_kept_confirms_nothing() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nETag: \"a\"";
+    let more = "Status: 304\nCache-Control: max-age=60\nETag: \"a\"\nVary: X-Lang";
+    let rest = "Cache-Control: max-age=60\nETag: \"a\"\nVary: X-Lang";
+    let (path, second) = twice(&lab, &[first, more, rest, rest, "Status: 500"], "X-Lang: a\r\n");
+    assert_eq!((second.status, run(&second)), (200, 3));
+    assert_eq!(lab.app.asked(&path)[2].field("If-None-Match"), None);
+    let runs =
+        ["a", "b", "a"].map(|lang| run(&lab.get_with(&path, &format!("X-Lang: {lang}\r\n"))));
+    assert_eq!((runs, lab.app.count(&path)), ([3, 4, 3], 4));
+    // What is kept without a coding is for those who accept codings, too.
+    let codings = more.replace("X-Lang", "Accept-Encoding");
+    let (path, second) = twice(&lab, &[first, &codings, "Status: 500"], "");
+    assert_eq!((run(&second), run(&lab.get(&path)), lab.app.count(&path)), (1, 1, 2));
+}
+
+#[test]
 fn what_the_client_has_is_its_own_business() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"";

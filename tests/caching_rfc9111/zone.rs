@@ -236,3 +236,20 @@ fn a_confirmation_renews_the_fields_at_once() {
     let reply = lab.get(&path);
     assert_eq!((reply.status, run(&reply), reply.header("x-new")), (200, 1, Some("yes")));
 }
+
+#[test]
+fn a_confirmation_of_something_else_renews_nothing() {
+    let lab = zone("fastcgi_cache_revalidate on;");
+    for other in ["ETag: \"b\"", "ETag: \"a\"\nVary: X-Lang"] {
+        let path = lab.pages(&[
+            "Cache-Control: max-age=1\nETag: \"a\"",
+            &format!("Status: 304\nCache-Control: max-age=60\n{other}"),
+            &format!("Cache-Control: max-age=60\n{other}"),
+        ]);
+        assert_eq!(run(&lab.get(&path)), 1);
+        bolide_testkit::pause(1100);
+        let runs = [run(&lab.get(&path)), run(&lab.get(&path))];
+        assert_eq!((runs, lab.app.count(&path)), ([3, 3], 3), "{other}");
+        assert_eq!(lab.app.asked(&path)[2].field("If-None-Match"), None, "{other}");
+    }
+}

@@ -410,6 +410,12 @@ impl H3Conn {
         Ok(())
     }
 
+    /// Queues `100 (Continue)`, unless the client has its response.
+    pub fn send_continue(&mut self, stream: StreamId) {
+        let head = ResponseHead { status: 100, ..ResponseHead::default() };
+        let _is_late = self.respond(stream, &head);
+    }
+
     /// The response that was given to [`Self::respond`] has a pace: its head is sent as
     /// [`BodySource::admit`] allows.
     pub fn keep_pace(&mut self, stream: StreamId) {

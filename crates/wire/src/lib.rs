@@ -26,6 +26,7 @@ pub mod proxy;
 pub mod pseudo;
 pub mod qpack;
 pub mod sched;
+mod sendable;
 pub mod traits;
 pub mod upstream_client;
 

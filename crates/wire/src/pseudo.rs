@@ -223,6 +223,12 @@ impl<'a> PseudoAssembly<'a> {
         if checked.is_err() {
             self.head.body = RequestBody::None;
         }
+        // RFC 9110 §10.1.1: a request whose content is to follow.
+        if self.head.body != RequestBody::None {
+            let mut expected = self.head.fields.all(Name::Expect);
+            self.head.expects_continue =
+                expected.any(|value| value.eq_ignore_ascii_case(b"100-continue"));
+        }
         checked
     }
 

@@ -199,7 +199,7 @@ impl ConnFraming {
     pub(crate) fn send_continue(&mut self, stream: StreamId) {
         match self {
             Self::H1(conn) => conn.send_continue(stream),
-            Self::H2(_) => {}
+            Self::H2(conn) => conn.send_continue(stream),
         }
     }
 

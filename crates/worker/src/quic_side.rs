@@ -398,7 +398,7 @@ impl QuicSide {
     pub(crate) fn act(&mut self, key: SlabKey<QuicConn>, stream: StreamId, act: StreamAct) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         match act {
-            StreamAct::Continue => {}
+            StreamAct::Continue => conn.h3.send_continue(stream),
             StreamAct::Ready => conn.h3.body_ready(stream),
             // QUIC's own windows are open from the first.
             StreamAct::Wanted(_) => {}

@@ -7,11 +7,15 @@ use bolide_http::fields::Field;
 use bolide_http::{FieldMap, Name};
 
 /// Fields about the requested address, besides those with the prefix `X-Forwarded-`.
-const ADDRESSES: [&[u8]; 11] = [
+const ADDRESSES: [&[u8]; 15] = [
     b"X-Host",
     b"X-Original-Host",
     b"X-HTTP-Host-Override",
     b"X-Original-URL",
+    b"X-Original-URI",
+    b"X-Original-Path",
+    b"X-Envoy-Original-Path",
+    b"X-Real-Host",
     b"X-Rewrite-URL",
     b"X-Scheme",
     b"X-Url-Scheme",
@@ -121,6 +125,8 @@ mod tests {
             ("x_forwarded_proto", "https"),
             ("Forwarded", "for=192.0.2.1;proto=https, by=x;Host=evil.test"),
             ("X-Original-URL", "/admin"),
+            ("X-Original-URI", "/admin"),
+            ("X-Envoy-Original-Path", "/admin"),
         ]);
         let mut told = Vec::new();
         claims(&fields, |claim| {
@@ -133,6 +139,8 @@ mod tests {
             "x_forwarded_proto=https;",
             "proto=https;Host=evil.test;",
             "x-original-url=/admin;",
+            "x-original-uri=/admin;",
+            "x-envoy-original-path=/admin;",
         ];
         assert_eq!(told, expected);
     }

@@ -2,6 +2,7 @@
 
 use bolide_http::conditional::{Comparison, matches};
 use bolide_http::message::Scheme;
+use bolide_http::vary::VaryField;
 use bolide_http::{FieldMap, Name};
 
 use crate::rules::decide::AnswerFacts;
@@ -45,6 +46,18 @@ pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &Fiel
         (Some(new), Some(old)) => new == old,
         (Some(_), None) | (None, _) => true,
     }
+}
+
+/// Whether `confirmation` names request fields that did not select the stored response with the
+/// fields `kept` (RFC 9111 §4.1); it would serve requests that differ in them.
+#[must_use]
+pub fn varies_by_more(kept: &FieldMap, confirmation: &FieldMap) -> bool {
+    // Without a coding it is for all who accept codings, too.
+    let is_coded = kept.get(Name::ContentEncoding).is_some();
+    let known = VaryField::of(kept);
+    let told = VaryField::of(confirmation);
+    let is_new = |name: &[u8]| !known.names().iter().any(|known| **known == *name);
+    told.names().iter().any(|name| is_new(name) && (is_coded || **name != *b"accept-encoding"))
 }
 
 /// Updates the fields of a stored response from the 304 that validated it (RFC 9111 §3.2). Fields

@@ -138,12 +138,11 @@ impl Caching {
 
     /// Whether `confirmation` is about `old`.
     pub(crate) fn is_about(&self, old: &Object, confirmation: &FieldMap) -> bool {
-        // nginx takes whatever comes for a confirmation.
-        if !self.is_page() {
-            return true;
-        }
         let modified = old.last_modified().map(|at| bolide_http::date::http_date(at as i64));
+        let mut kept = FieldMap::new();
+        old.fields(&mut kept);
         rules::is_same(old.etag(), modified.as_ref().map(|text| &text[..]), confirmation)
+            && (self.policy.ignore.vary || !rules::varies_by_more(&kept, confirmation))
     }
 
     /// Until when the answer itself allowed that it is sent although it is old (RFC 5861).

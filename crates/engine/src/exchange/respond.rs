@@ -1,6 +1,6 @@
 //! The last moment of a response before it leaves, and the fields that every response of ours has.
 
-use bolide_http::{Method, Name, Scheme};
+use bolide_http::{HttpVersion, Method, Name, Scheme};
 
 use crate::answer::Answer;
 use crate::answer::AnswerBody;
@@ -74,7 +74,9 @@ impl Exchange {
         if self.answer.is_fetching() && !self.answer.is_from_origin() {
             self.answer.drop_fetch(ctx);
         }
-        if self.request.head().expects_continue {
+        // Over HTTP/2 and HTTP/3 this response is all that the client waits for.
+        let head = self.request.head();
+        if head.expects_continue && head.version < HttpVersion::Http2 {
             self.request.tell_to_go_on(ctx);
         }
         self.request.discard_rest(&self.answer, ctx);

@@ -4,10 +4,14 @@
 //! response. Fields keep their order; the framing fields stand where nginx puts them.
 
 use bolide_http::status::{is_bodiless, reason};
-use bolide_http::{BodyLen, HttpVersion, Name, ResponseHead};
+use bolide_http::{BodyLen, HttpVersion, Name, NameSet, ResponseHead};
 
 use super::grammar::push_decimal;
 use super::head::After;
+use crate::sendable::blank;
+
+/// Offers another protocol.
+const OFFERS: NameSet = NameSet::of(&[Name::Upgrade]);
 
 /// How a response body is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +118,7 @@ pub(super) fn encode_interim(out: &mut Vec<u8>, head: &ResponseHead) {
 pub(super) fn encode(out: &mut Vec<u8>, head: &ResponseHead, delimiter: Delimiter, after: After) {
     push_status(out, head.status);
     let (mut length, mut connection) = (Some(delimiter), Some(delimiter));
+    let offers = !head.fields.lacks(OFFERS) && head.fields.get(Name::Upgrade).is_some();
     for field in head.fields.iter() {
         match field.name {
             Name::Server | Name::Date | Name::ContentType => {}
@@ -121,13 +126,13 @@ pub(super) fn encode(out: &mut Vec<u8>, head: &ResponseHead, delimiter: Delimite
             Name::ContentLength | Name::TransferEncoding | Name::Connection => continue,
             _ => {
                 push_length(out, length.take());
-                push_connection(out, connection.take(), head.status, after);
+                push_connection(out, connection.take(), head.status, after, offers);
             }
         }
         push_field(out, field.text, field.value);
     }
     push_length(out, length);
-    push_connection(out, connection, head.status, after);
+    push_connection(out, connection, head.status, after, offers);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -149,15 +154,23 @@ fn push_length(out: &mut Vec<u8>, delimiter: Option<Delimiter>) {
 }
 
 #[inline]
-fn push_connection(out: &mut Vec<u8>, due: Option<Delimiter>, status: u16, after: After) {
+fn push_connection(
+    out: &mut Vec<u8>,
+    due: Option<Delimiter>,
+    status: u16,
+    after: After,
+    offers_upgrade: bool,
+) {
     let Some(delimiter) = due else { return };
     if delimiter == Delimiter::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
+    // RFC 9110 §7.8: a sender of `Upgrade` also sends the connection option.
     out.extend_from_slice(match after {
-        // RFC 9110 §7.8: a sender of `Upgrade` also sends the connection option.
         _ if status == 101 => b"Connection: upgrade\r\n",
+        After::KeepAlive if offers_upgrade => b"Connection: keep-alive, upgrade\r\n",
         After::KeepAlive => b"Connection: keep-alive\r\n",
+        After::Close if offers_upgrade => b"Connection: close, upgrade\r\n",
         After::Close => b"Connection: close\r\n",
     });
 }
@@ -174,10 +187,7 @@ fn push_field(out: &mut Vec<u8>, text: &[u8], value: &[u8]) {
         out.extend_from_slice(value);
     } else {
         // RFC 9110 §5.5: these bytes would end the field line and allow response splitting.
-        out.extend(value.iter().map(|byte| match byte {
-            b'\r' | b'\n' | 0 => b' ',
-            other => *other,
-        }));
+        out.extend(value.iter().map(|byte| blank(*byte)));
     }
     out.extend_from_slice(b"\r\n");
 }

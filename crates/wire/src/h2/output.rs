@@ -12,6 +12,7 @@ use super::abuse::CONTROL_QUEUED_MAX;
 use super::frame::{self, FRAME_SIZES, FrameHeader, FrameKind, HEADER_LEN, flag};
 use super::replay::Responses;
 use crate::hpack::HpackEncoder;
+use crate::sendable::sendable;
 
 /// LIMIT: capacity that the queue keeps between uses.
 const QUEUE_KEPT: usize = 8192;
@@ -120,7 +121,7 @@ impl H2Output {
         let start = self.begin_block();
         let Self { encoder, queue, .. } = self;
         encoder.begin(queue);
-        for field in fields.iter().filter(|field| !is_no_trailer(field.name)) {
+        for field in sendable(fields).iter().filter(|field| !is_no_trailer(field.name)) {
             encoder.field(field.name, field.text, field.value, queue);
         }
         self.end_block(start, id, flag::END_STREAM)
@@ -130,7 +131,7 @@ impl H2Output {
         let Self { encoder, queue, .. } = self;
         encoder.begin(queue);
         encoder.status(head.status, queue);
-        for field in head.fields.iter() {
+        for field in sendable(&head.fields).iter() {
             encoder.field(field.name, field.text, field.value, queue);
         }
         // RFC 9110 §8.6: no content-length in 1xx and 204. nginx sends none in 304, either.

@@ -7,7 +7,7 @@ use bolide_base::{Now, SendChain};
 use bolide_http::{BodyLen, FieldMap, ResponseHead, status};
 
 use super::frame::{FrameHeader, FrameKind, HEADER_LEN, code, flag};
-use super::streams::{Closed, H2Sending, UNKNOWN};
+use super::streams::{Closed, H2Sending, Receiving, UNKNOWN};
 use super::{H2Conn, check_accounts};
 use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
@@ -64,6 +64,15 @@ impl H2Conn {
         let told = self.output.head(id, head, if ends { flag::END_STREAM } else { 0 });
         self.streams.at(slot).told += told;
         Ok(told)
+    }
+
+    /// Queues `100 (Continue)`, unless the client has sent the whole body or has its response.
+    pub fn send_continue(&mut self, stream: StreamId) {
+        let Some(slot) = self.streams.slot(stream) else { return };
+        if self.streams.at(slot).receiving == Receiving::Open {
+            let head = ResponseHead { status: 100, ..ResponseHead::default() };
+            let _is_late = self.respond(stream, &head);
+        }
     }
 
     /// A body that was `Pending` has bytes again.

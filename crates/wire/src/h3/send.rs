@@ -12,6 +12,7 @@ use super::QuicStreams;
 use super::frame::{self, kind};
 use super::streams::{H3Body, H3Stream};
 use crate::qpack::{QpackEncoder, References};
+use crate::sendable::sendable;
 use crate::{BodySource, Pull};
 
 /// LIMIT: bytes of an incremental response before others of its urgency have their turn.
@@ -88,9 +89,10 @@ fn encode(
     // The length takes two bytes; a longer section moves by two more.
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(&[kind::HEADERS as u8, 0, 0]);
+    let sent = sendable(&head.fields);
     let fields = || {
         let kept = |field: &bolide_http::fields::Field<'_>| !is_framing(field.name);
-        head.fields.iter().filter(kept).map(|field| (field.name, field.text, field.value))
+        sent.iter().filter(kept).map(|field| (field.name, field.text, field.value))
     };
     let done = encoder.encode(head.status, length, fields, &mut out);
     let len = out.len() - 3;
@@ -123,6 +125,7 @@ const fn is_framing(name: Name) -> bool {
 #[cold]
 pub(super) fn trail(stream: &mut H3Stream, encoder: &mut QpackEncoder, fields: &FieldMap) {
     stream.send.is_trailed = false;
+    let fields = sendable(fields);
     let kept = fields.iter().filter(|field| !is_framing(field.name));
     let mut section = Vec::new();
     encoder.encode_plain(kept.map(|field| (field.name, field.text, field.value)), &mut section);

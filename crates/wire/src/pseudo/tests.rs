@@ -92,13 +92,14 @@ fn host_may_stand_in_for_authority_or_agree_with_it() {
 }
 
 #[test]
-fn content_length_becomes_the_body_and_expect_is_ignored() {
+fn content_length_becomes_the_body_and_expect_is_known_with_one() {
     let lines = get_with(&[("content-length", "12"), ("expect", "100-Continue")]);
     let (head, done) = assemble(&RULES, Following::Perhaps, &lines);
     assert_eq!((done, head.body), (Ok(()), RequestBody::Length(12)));
-    assert!(!head.expects_continue && head.fields.get(Name::ContentLength).is_none());
-    let (head, done) = assemble(&RULES, Following::Nothing, &get_with(&[("content-length", "0")]));
-    assert_eq!((done, head.body), (Ok(()), RequestBody::None));
+    assert!(head.expects_continue && head.fields.get(Name::ContentLength).is_none());
+    let lines = get_with(&[("content-length", "0"), ("expect", "100-continue")]);
+    let (head, done) = assemble(&RULES, Following::Nothing, &lines);
+    assert_eq!((done, head.body, head.expects_continue), (Ok(()), RequestBody::None, false));
 }
 
 #[test]

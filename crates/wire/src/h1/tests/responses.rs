@@ -8,6 +8,7 @@ use crate::Pull;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const GET_10: &[u8] = b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+const GET_CLOSE: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 const HEAD: &[u8] = b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
@@ -30,6 +31,20 @@ fn framing_fields_stand_where_nginx_puts_them() {
     );
     assert_eq!(bench.event_names(), ["sent"]);
     assert!(bench.conn.is_idle());
+}
+
+#[test]
+fn an_offer_of_another_protocol_has_its_connection_option() {
+    for (request, connection) in [(GET, "keep-alive, upgrade"), (GET_CLOSE, "close, upgrade")] {
+        let mut bench = Bench::new();
+        let (stream, _) = bench.request(request);
+        let mut answer = head(426, BodyLen::Exact(0));
+        answer.fields.push(Name::Upgrade, b"websocket");
+        bench.respond(stream, &answer).unwrap();
+        let sent = bench.transmit(&mut Pieces(vec![]));
+        assert!(sent.contains("\r\nUpgrade: websocket\r\n"), "{sent}");
+        assert!(sent.contains(&format!("\r\nConnection: {connection}\r\n")), "{sent}");
+    }
 }
 
 #[test]

@@ -213,3 +213,20 @@ fn an_idle_connection_is_small() {
     bench.answer(9, 10);
     assert_eq!(bench.out().len(), 2);
 }
+
+#[test]
+fn fields_that_variables_and_origins_made_invalid_are_sent_valid() {
+    let mut bench = Bench::new();
+    bench.send(&get(1));
+    let mut head = plain(302, BodyLen::None);
+    head.fields.push(Name::Location, b"https://b/x\r\nEvil: 1\0");
+    head.fields.push_text(b"X-Uri", b" \t/x ");
+    head.fields.push_text("X-Ä".as_bytes(), b"1");
+    head.fields.push_text(b"X Y", b"1");
+    bench.respond(1, &head);
+    assert_eq!(
+        bench.out(),
+        ["HEADERS 1 :status=302 location=https://b/x  Evil: 1 x-uri=/x end"],
+        "RFC 9113 8.2.1"
+    );
+}

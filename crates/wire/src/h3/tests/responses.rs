@@ -350,3 +350,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn fields_that_variables_and_origins_made_invalid_are_sent_valid() {
+    let mut world = World::new();
+    let stream = world.get(0, 1);
+    let mut head = response(302, BodyLen::None);
+    head.fields.push(Name::Location, b"https://b/x\r\nEvil: 1\0");
+    head.fields.push_text(b"X-Uri", b" \t/x ");
+    head.fields.push_text("X-Ä".as_bytes(), b"1");
+    head.fields.push_text(b"X Y", b"1");
+    world.conn.respond(stream, &head).unwrap();
+    world.transmit();
+    let sent: Vec<_> = lines(&world.frames(0)[0].1).into_iter().skip(1).collect();
+    let is = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let expected = [is("location", "https://b/x  Evil: 1"), is("x-uri", "/x")];
+    assert_eq!(sent[sent.len() - 2..], expected, "RFC 9114 4.2, 10.3: {sent:?}");
+}
