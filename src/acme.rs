@@ -356,7 +356,9 @@ impl AcmeDesk {
 
     fn hide(&self, challenge: &Challenge) {
         match challenge {
-            Challenge::Http01 { name, token, .. } => self.http.withdraw(name, token),
+            Challenge::Http01 { name, token, key_authorization } => {
+                self.http.withdraw(name, token, key_authorization);
+            }
             Challenge::TlsAlpn01 { name, digest } => self.tls.withdraw(name, digest),
         }
     }
