@@ -80,6 +80,12 @@ pub(crate) struct ClusterPurge {
 }
 
 impl ClusterPurge {
+    /// Describes an entry that cannot be read.
+    pub(super) fn too_large(id: EntryId, size: u64) -> Self {
+        let purges = vec![format!("unreadable, as it has {size} bytes")];
+        Self { id, node: "?".to_owned(), purges }
+    }
+
     /// Describes an entry.
     pub(super) fn of(id: EntryId, bytes: Option<&[u8]>) -> Self {
         let record = bytes.and_then(|bytes| PurgeRecord::read(bytes).ok());

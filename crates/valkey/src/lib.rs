@@ -13,6 +13,7 @@ mod metered;
 mod objects;
 mod replies;
 mod settings;
+mod small;
 
 pub use connect::Connector;
 pub use line::{Line, StreamEntry, StreamState};
