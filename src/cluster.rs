@@ -55,6 +55,9 @@ struct State {
     /// Of the draft configuration.
     next: Option<Arc<ClusterSetup>>,
     running: Option<Running>,
+    /// Threads that were told to end. The next one waits for them, however many configurations
+    /// without one are between.
+    leaving: Vec<JoinHandle<()>>,
     log: Option<Arc<ControlLog>>,
 }
 
@@ -136,12 +139,14 @@ impl ClusterThread {
         if is_same {
             return;
         }
-        let before = lock(&self.0.state).running.take();
-        let is_first = before.is_none();
-        let before = before.map(|running| {
+        let mut state = lock(&self.0.state);
+        let is_first = state.running.is_none();
+        if let Some(running) = state.running.take() {
             running.last.send(ClusterMail::Replace);
-            running.thread
-        });
+            state.leaving.push(running.thread);
+        }
+        state.leaving.retain(|thread| !thread.is_finished());
+        drop(state);
         let Some((setup, store)) = wanted else {
             store.into_iter().for_each(|store| {
                 store.outbox().close();
@@ -160,7 +165,7 @@ impl ClusterThread {
             }
         }
         let timeout = setup.conf.reply_timeout;
-        self.start(setup, store, account.cloned(), before);
+        self.start(setup, store, account.cloned());
         let has_pages = store.disk().trees().iter().any(|tree| !tree.is_off());
         if is_first && has_pages {
             let waiting = lock(&self.0.status);
@@ -174,7 +179,6 @@ impl ClusterThread {
         setup: Arc<ClusterSetup>,
         store: &Arc<Store>,
         account: Option<PurgeAccount>,
-        before: Option<JoinHandle<()>>,
     ) {
         let (mail, orders) = mpsc::channel(MAIL_MAX);
         // A channel without mail has room.
@@ -183,9 +187,10 @@ impl ClusterThread {
         let (shared, own) = (self.0.clone(), mail.clone());
         let (of_thread, store) = (setup.clone(), store.clone());
         let own_store = store.clone();
+        let before = std::mem::take(&mut lock(&self.0.state).leaving);
         let body = move || {
             // Two that take purges would leave gaps in the numbers of both.
-            let _panicked = before.map(JoinHandle::join);
+            before.into_iter().for_each(|thread| drop(thread.join()));
             node::run(shared, of_thread, store, (own, orders), account);
         };
         let mut state = lock(&self.0.state);

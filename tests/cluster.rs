@@ -257,6 +257,43 @@ fn a_configuration_without_the_block_or_with_another_one_is_followed() {
     assert_ne!(two.page("/a"), before);
 }
 
+/// However long a thread takes to end that waits for Valkey, the next one begins after it.
+#[test]
+fn a_block_that_goes_and_comes_again_has_one_thread_of_each_kind() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let key = secrets::write_key(home.dir(), "key", 'a');
+    let with = block(&valkey, "one", &format!("secrets_key {key}; reply_timeout 3s;"));
+    let one = Node::start(Keeps::InMemory, &with);
+    one.wait_joined();
+    let port = format!(":{:04X} 01 ", valkey.port());
+    let connections = || {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let of = |line: &str| line.split_whitespace().nth(2).map(str::to_owned);
+        let to_valkey = table.lines().filter(|line| {
+            of(line).is_some_and(|to| to.ends_with(&port[..5])) && line.contains(&port)
+        });
+        to_valkey.count()
+    };
+    wait_until("the connections of both threads", || connections() == 4);
+    valkey.signal("STOP");
+    // Each is in the middle of a new connection.
+    wait_until("both to notice", || {
+        let log = one.log();
+        log.contains("goes on alone") && log.contains("nothing but what is known here is used")
+    });
+    wait_until("both to try again", || connections() == 2);
+    let most = (0..6).map(|round| {
+        let cluster = if round % 2 == 0 { "" } else { &*with };
+        one.reload(&conf(&one.app, Keeps::InMemory, cluster));
+        bolide_testkit::pause(100);
+        connections()
+    });
+    let most = most.max().unwrap();
+    assert!(most <= 2, "{most} connections at once");
+    valkey.signal("CONT");
+    one.wait_joined();
+}
+
 #[test]
 fn the_cluster_is_told_to_people_and_programs() {
     let valkey = Valkey::default();

@@ -65,6 +65,9 @@ struct State {
     /// Of the draft configuration.
     next: Option<Arc<ExchangeSetup>>,
     running: Option<Running>,
+    /// Threads that were told to end. The next one waits for them, however many configurations
+    /// without one are between.
+    leaving: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -134,11 +137,13 @@ impl ExchangeThread {
         if is_same {
             return;
         }
-        let before = state.running.take().map(|running| {
+        if let Some(running) = state.running.take() {
             running.end.tell();
-            running.thread
-        });
+            state.leaving.push(running.thread);
+        }
+        state.leaving.retain(|thread| !thread.is_finished());
         let Some(setup) = next else { return };
+        let before = std::mem::take(&mut state.leaving);
         if setup.vault.is_some() {
             // Nothing is ordered until it is known whether others do.
             self.parts.issued.fleet().turn(FleetState::Joining);
@@ -153,7 +158,7 @@ impl ExchangeThread {
         };
         let account = account.cloned();
         let body = move || {
-            let _panicked = before.map(JoinHandle::join);
+            before.into_iter().for_each(|thread| drop(thread.join()));
             exchange.run(account);
         };
         match std::thread::Builder::new().name("exchange".to_owned()).spawn(body) {
