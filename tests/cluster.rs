@@ -295,6 +295,37 @@ fn a_block_that_goes_and_comes_again_has_one_thread_of_each_kind() {
 }
 
 #[test]
+fn what_is_shared_beside_purges_is_told_as_well() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let key = secrets::write_key(home.dir(), "key", 'a');
+    let zone = "limit_req_zone $arg_a zone=a:1m rate=1r/m shared;";
+    let text = format!(
+        "{}http {{ {zone} {} server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www;
+         limit_req zone=a; }} }}",
+        prelude(1),
+        block(&valkey, "one", &format!("secrets_key {key};"))
+    );
+    // Nothing is cached: there is no thread for purges.
+    let server = TestServer::start(Home::new(BOLIDE), &text);
+    let json = || ask(&server, &["cluster", "status", "--json"]).text();
+    wait_until("limits to be shared", || json().contains("\"limits\":{\"zones\":1,"));
+    let _one = server.get("/hello.txt?a=x");
+    wait_until("a report", || json().contains("\"limits\":{\"zones\":1,\"sent\":1,"));
+    let told = json();
+    assert!(told.starts_with("{\"schema\":1,\"namespace\":\"bolide\",\"node\":\"one\""), "{told}");
+    assert!(told.contains("\"purges\":false") && told.contains("\"ticket_keys\":"), "{told}");
+    let text = ask(&server, &["cluster", "status"]).succeeded().text();
+    for wanted in [
+        "state      no purges are shared: nothing is cached\n",
+        "secrets    keys of TLS tickets are ",
+        "limits     1 zone, 1 report sent, 0 heard, 0 not used\n",
+        "of these   connected to 127.0.0.1:",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+}
+
+#[test]
 fn the_cluster_is_told_to_people_and_programs() {
     let valkey = Valkey::default();
     let (one, two) = (Node::joined(&valkey, "one", ""), Node::joined(&valkey, "two", ""));

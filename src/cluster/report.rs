@@ -5,7 +5,7 @@ use bolide_cache::disk::DiskPurgeTarget;
 use bolide_cluster::{EntryId, PurgeRecord};
 use bolide_engine::metrics::SharedObjectFigures;
 
-use super::setup::ClusterSetup;
+use super::setup::{ClusterSetup, address};
 
 /// This node.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ pub(crate) struct ClusterStatus {
 impl ClusterStatus {
     pub(super) fn new(setup: &ClusterSetup) -> Self {
         Self {
-            address: setup.address(),
+            address: address(&setup.settings),
             namespace: setup.conf.namespace.clone(),
             node: setup.node.clone(),
             ..Self::default()

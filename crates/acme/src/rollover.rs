@@ -109,7 +109,10 @@ impl AccountFile {
         credentials: &AccountCredentials,
     ) -> Result<(), Fault> {
         let text = serde_json::to_vec(credentials).map_err(|error| error.to_string())?;
-        self.store.write(&format!("{}.json", account_stem(issuer)), &text)?;
+        let name = format!("{}.json", account_stem(issuer));
+        let before = self.store.read(&name, CREDENTIALS_MAX)?;
+        self.store.write(&name, &text)?;
+        self.note(issuer, before.as_deref())?;
         transport.step("new key in force").await;
         self.store.remove(&next_file(issuer))?;
         transport.step("next key gone").await;

@@ -21,6 +21,14 @@ pub(crate) fn byte_pairs(value: Value) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     Some(pairs)
 }
 
+/// So many values.
+pub(crate) fn each(value: Value, count: usize) -> Option<Vec<Value>> {
+    match value {
+        Value::Array(values) if values.len() == count => Some(values),
+        _ => None,
+    }
+}
+
 /// The field of an entry that has its bytes.
 pub(crate) const FIELD: &str = "purges";
 

@@ -18,6 +18,7 @@ use bolide_engine::{LimitZone, Zones};
 use bolide_valkey::{Line, ValkeyFault};
 use tokio::time::{Instant, sleep};
 
+use super::status::ExchangeBoard;
 use super::teller::{Teller, Topic};
 use hearing::{LimitHearing, Lives};
 use reporting::{LimitReporting, Part, ReportedZones};
@@ -90,6 +91,7 @@ pub(super) struct LimitShare {
     pub(super) zones: Zones,
     pub(super) desk: ReportDesk,
     pub(super) teller: Arc<Teller>,
+    pub(super) board: ExchangeBoard,
 }
 
 /// What writes reports, and reads them.
@@ -106,6 +108,7 @@ impl LimitShare {
         while self.line.is_open() {
             if let Err(fault) = self.share_until_amiss().await {
                 let text = format!("cluster: limits are not shared: {fault}");
+                self.board.note_fault(&text);
                 self.teller.tell(Topic::Limits, LogLevel::Error, &text);
             }
             sleep(REST).await;
@@ -122,12 +125,14 @@ impl LimitShare {
                 let zones = self.zones.shared();
                 sharing.turn(&zones).into_iter().for_each(|zone| hearing.note_changed(zone));
                 let now_ms = bolide_io::process::now().mono.as_nanos() / 1_000_000;
+                self.board.note_limits(|limits| limits.zones = zones.len() as u64);
                 (reporting.tick(&zones, now_ms), !zones.is_empty())
             };
             for part in &parts {
                 // It has none without randomness to seal it.
                 if let Some(report) = self.desk.write(part, bolide_io::process::now().unix_millis) {
                     self.line.report(&report).await?;
+                    self.board.note_limits(|limits| limits.sent += 1);
                 }
             }
             self.hear(&mut position, &mut hearing).await?;
@@ -173,6 +178,11 @@ impl LimitShare {
     }
 
     fn note(&self, heard: Heard) {
+        self.board.note_limits(|limits| match heard {
+            Heard::Own => {}
+            Heard::Used => limits.heard += 1,
+            Heard::Foreign | Heard::Stale => limits.unused += 1,
+        });
         let (topic, text) = match heard {
             Heard::Used | Heard::Own => return,
             Heard::Foreign => (
