@@ -64,7 +64,7 @@ impl AccountFile {
     }
 
     /// Keeps the account that servers have in common, if it is another one than that here.
-    fn take_over(&self, issuer: &AcmeIssuer, name: &str) -> Result<(), String> {
+    pub(crate) fn take_over(&self, issuer: &AcmeIssuer, name: &str) -> Result<(), String> {
         let Some(theirs) = issuer.account_name().and_then(|known| self.host.account(&known)) else {
             return Ok(());
         };

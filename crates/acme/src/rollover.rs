@@ -50,6 +50,7 @@ impl AccountFile {
         if self.settle_next(issuer, transport).await? {
             return Ok(());
         }
+        self.take_over(issuer, &format!("{}.json", account_stem(issuer)))?;
         let account = self.kept_account(issuer)?;
         let (_, next) = Key::generate_pkcs8().map_err(|error| error.to_string())?;
         let text = pem::encode(&pem::Pem::new("PRIVATE KEY", next.secret_pkcs8_der()));

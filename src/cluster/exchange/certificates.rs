@@ -50,6 +50,8 @@ struct Seen {
     stamp: Vec<u8>,
     /// The end of its certificate; none if it is of no use.
     end: Option<u64>,
+    /// The end of the certificate that was in use here then.
+    own: Option<u64>,
 }
 
 /// What is known on this connection.
@@ -81,10 +83,19 @@ impl Known {
         }
     }
 
-    /// Whether others do not know of the certificate in use here.
+    /// At the next look all records are read, those that are known as well.
+    fn read_all_again(&mut self) {
+        self.seen.values_mut().for_each(|seen| seen.stamp.clear());
+    }
+
+    /// Whether others do not know of the certificate in use here. What was tried with it is not
+    /// tried again until the record is another one.
     fn is_news(&self, order: &OrderId, own: Option<&FleetCertificate>) -> bool {
-        let seen = self.seen.get(order).and_then(|seen| seen.end);
-        own.is_some_and(|own| seen.is_none_or(|end| end < own.end))
+        own.is_some_and(|own| {
+            self.seen
+                .get(order)
+                .is_none_or(|seen| seen.end.unwrap_or(0) < own.end && seen.own != Some(own.end))
+        })
     }
 }
 
@@ -137,7 +148,7 @@ impl CertificateShare {
         self.hear_challenges(known).await?;
         let is_due = known.looks.is_multiple_of(ALL);
         if known.looks.is_multiple_of(WHOLE) {
-            known.seen.values_mut().for_each(|seen| seen.stamp.clear());
+            known.read_all_again();
         }
         known.looks = known.looks.wrapping_add(1);
         if is_due {
@@ -264,7 +275,8 @@ impl CertificateShare {
         let is_strange = record.is_some() && found.is_none();
         if let Some(record) = record {
             let end = found.as_ref().map(|found| found.end);
-            known.seen.insert(order.clone(), Seen { stamp: stamp_of(record), end });
+            let own = own.map(|own| own.end);
+            known.seen.insert(order.clone(), Seen { stamp: stamp_of(record), end, own });
         } else {
             known.seen.remove(order);
         }
@@ -287,7 +299,12 @@ impl CertificateShare {
         }
         let (Some(record), Some(found)) = (record, found) else { return Ok(false) };
         if found.end > ends(own) {
-            return Ok(self.take_over(order, &found));
+            let is_taken = self.take_over(order, &found);
+            if !is_taken && let Some(seen) = known.seen.get_mut(order) {
+                // It may be another time.
+                seen.stamp.clear();
+            }
+            return Ok(is_taken);
         }
         if own.is_some() && self.vault.is_to_be_sealed_anew(record, &known.firsts) {
             // Its key is on its way out. What it has stays what it is.
@@ -337,7 +354,8 @@ impl CertificateShare {
         let Some(sealed) = sealed.filter(|_| keep_ms > 0) else { return Ok(false) };
         let is_replaced = self.line.replace_secret(&name, (before, &*sealed), keep_ms).await?;
         if is_replaced {
-            let seen = Seen { stamp: stamp_of(&sealed), end: Some(by.end) };
+            let end = Some(by.end);
+            let seen = Seen { stamp: stamp_of(&sealed), end, own: end };
             known.seen.insert(order.clone(), seen);
         }
         Ok(is_replaced)

@@ -108,7 +108,7 @@ impl CertificateShare {
         if let Some(sealed) = sealed {
             self.line.set_secret_field(KEYS_TABLE, self.node.as_bytes(), &sealed).await?;
         }
-        known.firsts.clear();
+        let before = std::mem::take(&mut known.firsts);
         for (node, record) in self.line.secret_table(KEYS_TABLE).await? {
             let name = name(&String::from_utf8_lossy(&node));
             // One that cannot be opened is of a server whose records cannot be opened either.
@@ -122,6 +122,11 @@ impl CertificateShare {
                 }
                 _ => {}
             }
+        }
+        known.firsts.sort_unstable();
+        if known.firsts != before {
+            // What stayed as it was may be sealed anew now.
+            known.read_all_again();
         }
         Ok(())
     }
