@@ -10,6 +10,7 @@
 mod demanded;
 mod fleet;
 mod plan;
+mod sharing;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bolide_acme::{
-    AcmeAuthority, AcmeHost, AcmeInbox, AcmeLogLevel, AcmeOrder, AcmeOrderReport, AcmePlan,
+    AccountName, AcmeHost, AcmeInbox, AcmeLogLevel, AcmeOrder, AcmeOrderReport, AcmePlan,
     AcmeService, Challenge, OrderClaim, OrderId, kept,
 };
 use bolide_base::Now;
@@ -30,7 +31,7 @@ use crate::account::{PurgeAccount, give_up_rights};
 use crate::control_log::ControlLog;
 pub(crate) use demanded::IssuedPlace;
 use demanded::{DemandedCertificates, NamesOnDemand};
-pub(crate) use fleet::{AcmeFleet, FleetCertificate, FleetState};
+pub(crate) use fleet::{AcmeFleet, FleetAccount, FleetCertificate, FleetState, KnownAccount};
 use plan::PlannedPlace;
 
 /// LIMIT: names in a line of the log about certificates that are not there yet.
@@ -60,6 +61,8 @@ struct AcmeState {
     slots: HashMap<OrderId, IssuedSlot>,
     /// By the directive that wants names of clients.
     demands: HashMap<OrderId, DemandedCertificates>,
+    /// Such directives whose certificates are shared with other servers, and their accounts.
+    shared: HashMap<OrderId, Option<AccountName>>,
     /// Of the draft configuration.
     next: AcmePlan,
     places: Vec<PlannedPlace>,
@@ -214,11 +217,7 @@ impl IssuedCertificates {
                 }
             }
         }
-        let is_remote = |order: &&AcmeOrder| {
-            let first = order.issuers.first().and_then(|at| plan.issuers.get(*at));
-            first.is_some_and(|issuer| issuer.authority == AcmeAuthority::Remote)
-        };
-        self.desk.fleet.want(plan.orders.iter().filter(is_remote).map(|order| order.id.clone()));
+        self.desk.share(&plan);
         if let Some(service) = &*service {
             service.settle(plan);
         }
@@ -356,7 +355,9 @@ impl AcmeDesk {
 
     fn hide(&self, challenge: &Challenge) {
         match challenge {
-            Challenge::Http01 { name, token, .. } => self.http.withdraw(name, token),
+            Challenge::Http01 { name, token, key_authorization } => {
+                self.http.withdraw(name, token, key_authorization);
+            }
             Challenge::TlsAlpn01 { name, digest } => self.tls.withdraw(name, digest),
         }
     }
@@ -379,6 +380,18 @@ impl AcmeHost for AcmeDesk {
 
     fn unclaim(&self, order: &OrderId) {
         self.fleet.unclaim(order);
+    }
+
+    fn account(&self, name: &AccountName) -> Option<Vec<u8>> {
+        self.fleet.account(name)
+    }
+
+    fn note_account(&self, name: &AccountName, now: &[u8], before: Option<&[u8]>) {
+        self.fleet.note_account(name, now, before);
+    }
+
+    fn forget_account(&self, name: &AccountName, credentials: &[u8]) {
+        self.fleet.forget_account(name, credentials);
     }
 
     fn spreading(&self) -> Duration {
@@ -410,11 +423,15 @@ impl AcmeHost for AcmeDesk {
         own.demand = Some(demand.clone());
         let slot = own.slot.clone();
         state.add_demanded(demand, order, &slot);
+        if let Some(account) = state.shared.get(demand) {
+            self.fleet.want_too(&order.id, account.clone());
+        }
     }
 
     fn forgotten(&self, demand: &OrderId, order: &AcmeOrder) {
         let mut state = self.state();
         state.slots.remove(&order.id);
+        self.fleet.want_no_more(&order.id);
         if let Some(certificates) = state.demands.get(demand) {
             order.names.iter().for_each(|name| certificates.remove(name));
         }

@@ -27,6 +27,7 @@ pub(crate) struct SharedParts {
     pub(crate) otel: OtelExport,
     pub(crate) cluster: ClusterThread,
     pub(crate) exchange: ExchangeThread,
+    /// Generations may have other tokens.
     pub(crate) quic_keys: Arc<bolide_quic::SharedKeys>,
     /// The store, from the first configuration on that caches; its limits stay in force.
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
@@ -94,6 +95,8 @@ pub(crate) struct GenerationDraft {
     pub(crate) certificate_ends: CertificateEnds,
     /// Those that were read, if reloads are watched: files may be others when it is put back.
     pub(crate) certificates: ReadCertificates,
+    /// What QUIC tokens follow from, if not from what the process has by itself.
+    pub(crate) quic_tokens: Option<[u8; 32]>,
 }
 
 /// Compiles a configuration and reads its certificates and databases; certificates that are
@@ -143,7 +146,16 @@ pub(crate) fn draft(
     };
     let mut certificate_ends = reader.ends;
     warnings.extend(certificate_ends.warnings(bolide_io::process::now()));
-    Ok(GenerationDraft { site, listens, origin_tls, warnings, certificate_ends, certificates })
+    let quic_tokens = upgrade::quic_tokens(config).map_err(|text| vec![text])?;
+    Ok(GenerationDraft {
+        site,
+        listens,
+        origin_tls,
+        warnings,
+        certificate_ends,
+        certificates,
+        quic_tokens,
+    })
 }
 
 /// The site with the store of the process, if it caches.
@@ -203,7 +215,10 @@ pub(crate) fn generation(
         listens: draft.listens,
         addresses,
         sockets: Handout::new(sockets),
-        quic_keys: shared.quic_keys.clone(),
+        quic_keys: match draft.quic_tokens {
+            Some(secret) => Arc::new((*shared.quic_keys).clone().with_tokens_of(secret)),
+            None => shared.quic_keys.clone(),
+        },
         connections_max,
     }
 }

@@ -27,7 +27,8 @@ use tokio::sync::mpsc;
 
 use crate::account::PurgeAccount;
 use crate::control_log::ControlLog;
-pub(crate) use exchange::{ExchangeParts, ExchangeThread, common_secret};
+use exchange::ExchangeBoard;
+pub(crate) use exchange::{ExchangeParts, ExchangeStatus, ExchangeThread, common_secret};
 use mark::LifeMark;
 pub(crate) use report::{ClusterPeer, ClusterPurge, ClusterStatus};
 use setup::ClusterSetup;
@@ -55,6 +56,9 @@ struct State {
     /// Of the draft configuration.
     next: Option<Arc<ClusterSetup>>,
     running: Option<Running>,
+    /// Threads that were told to end. The next one waits for them, however many configurations
+    /// without one are between.
+    leaving: Vec<JoinHandle<()>>,
     log: Option<Arc<ControlLog>>,
 }
 
@@ -136,12 +140,14 @@ impl ClusterThread {
         if is_same {
             return;
         }
-        let before = lock(&self.0.state).running.take();
-        let is_first = before.is_none();
-        let before = before.map(|running| {
+        let mut state = lock(&self.0.state);
+        let is_first = state.running.is_none();
+        if let Some(running) = state.running.take() {
             running.last.send(ClusterMail::Replace);
-            running.thread
-        });
+            state.leaving.push(running.thread);
+        }
+        state.leaving.retain(|thread| !thread.is_finished());
+        drop(state);
         let Some((setup, store)) = wanted else {
             store.into_iter().for_each(|store| {
                 store.outbox().close();
@@ -160,7 +166,7 @@ impl ClusterThread {
             }
         }
         let timeout = setup.conf.reply_timeout;
-        self.start(setup, store, account.cloned(), before);
+        self.start(setup, store, account.cloned());
         let has_pages = store.disk().trees().iter().any(|tree| !tree.is_off());
         if is_first && has_pages {
             let waiting = lock(&self.0.status);
@@ -169,13 +175,7 @@ impl ClusterThread {
         }
     }
 
-    fn start(
-        &self,
-        setup: Arc<ClusterSetup>,
-        store: &Arc<Store>,
-        account: Option<PurgeAccount>,
-        before: Option<JoinHandle<()>>,
-    ) {
+    fn start(&self, setup: Arc<ClusterSetup>, store: &Arc<Store>, account: Option<PurgeAccount>) {
         let (mail, orders) = mpsc::channel(MAIL_MAX);
         // A channel without mail has room.
         let Ok(last) = mail.clone().try_reserve_owned() else { return };
@@ -183,9 +183,10 @@ impl ClusterThread {
         let (shared, own) = (self.0.clone(), mail.clone());
         let (of_thread, store) = (setup.clone(), store.clone());
         let own_store = store.clone();
+        let before = std::mem::take(&mut lock(&self.0.state).leaving);
         let body = move || {
             // Two that take purges would leave gaps in the numbers of both.
-            let _panicked = before.map(JoinHandle::join);
+            before.into_iter().for_each(|thread| drop(thread.join()));
             node::run(shared, of_thread, store, (own, orders), account);
         };
         let mut state = lock(&self.0.state);
@@ -213,9 +214,23 @@ impl ClusterThread {
         }
     }
 
-    /// The desk at which commands ask.
-    pub(crate) fn desk(&self) -> ClusterDesk {
-        ClusterDesk(self.0.clone())
+    /// The desk at which commands ask, about what the second thread does as well.
+    pub(crate) fn desk(&self, exchange: &ExchangeThread) -> ClusterDesk {
+        ClusterDesk { shared: self.0.clone(), exchange: exchange.board() }
+    }
+
+    /// What is known of this node; `None` without a cluster.
+    pub(crate) fn status(&self) -> Option<ClusterStatus> {
+        self.0.status()
+    }
+}
+
+impl Shared {
+    fn status(&self) -> Option<ClusterStatus> {
+        let store = lock(&self.state).running.as_ref().map(|running| running.store.clone());
+        let status = lock(&self.status);
+        let objects = store.as_ref().filter(|store| store.sharing().is_open()).map(objects);
+        status.is_on().then(|| ClusterStatus { objects, ..status.clone() })
     }
 }
 
@@ -234,18 +249,23 @@ fn objects(store: &Arc<Store>) -> SharedObjectFigures {
 
 /// Where commands ask about the cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct ClusterDesk(Arc<Shared>);
+pub(crate) struct ClusterDesk {
+    shared: Arc<Shared>,
+    exchange: ExchangeBoard,
+}
 
 /// How long the thread may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl ClusterDesk {
-    /// What is known of this node; `None` without a cluster.
+    /// What is known of this node; `None` if it shares no purges.
     pub(crate) fn status(&self) -> Option<ClusterStatus> {
-        let store = lock(&self.0.state).running.as_ref().map(|running| running.store.clone());
-        let status = lock(&self.0.status);
-        let objects = store.as_ref().filter(|store| store.sharing().is_open()).map(objects);
-        status.is_on().then(|| ClusterStatus { objects, ..status.clone() })
+        self.shared.status()
+    }
+
+    /// What is known of secrets and limits; `None` if it shares none.
+    pub(crate) fn exchange(&self) -> Option<ExchangeStatus> {
+        self.exchange.read()
     }
 
     /// What all nodes have left of themselves.
@@ -265,7 +285,7 @@ impl ClusterDesk {
 
     fn ask<T>(&self, mail: impl FnOnce(SyncSender<Told<T>>) -> ClusterMail) -> Told<T> {
         let (reply, answer): (_, Receiver<Told<T>>) = sync_channel(1);
-        let sender = lock(&self.0.state).running.as_ref().map(|running| running.mail.clone());
+        let sender = lock(&self.shared.state).running.as_ref().map(|running| running.mail.clone());
         let sender = sender.ok_or("the server has no cluster: there is no \"cluster\" block")?;
         sender.try_send(mail(reply)).map_err(|_| "the cluster's thread is busy".to_owned())?;
         match answer.recv_timeout(ANSWER_TIMEOUT) {

@@ -155,7 +155,7 @@ impl<'a> ControlThread<'a> {
             successor: None,
             log: parts.log,
             pools: parts.pools,
-            office: Office::new(parts.shared.cluster.desk()),
+            office: Office::new(parts.shared.cluster.desk(&parts.shared.exchange)),
             shared: parts.shared,
             account: parts.account,
             door,

@@ -31,9 +31,8 @@ pub(crate) fn has_predecessor() -> bool {
 }
 
 /// The keys of connection ids for `workers` workers: a predecessor's if there is one, else those of
-/// `quic_host_key`, else fresh ones. Without `quic_host_key`, tokens are those of all servers of a
-/// cluster with a `secrets_key`; resets are not, as every server would reset the live connections
-/// of all others.
+/// `quic_host_key`, else fresh ones. Resets are those of `quic_host_key` where it is written,
+/// whatever key a predecessor had.
 ///
 /// # Errors
 ///
@@ -45,15 +44,25 @@ pub(crate) fn quic_keys(
     workers: u16,
 ) -> Result<bolide_quic::SharedKeys, String> {
     let own = host_secret(config)?;
-    let common = match own {
-        Some(_) => None,
-        None => crate::cluster::common_secret(config, b"quic tokens")?,
-    };
     let keys = host_keys(open, own, workers)?;
-    Ok(match common {
-        Some(secret) => keys.with_tokens_of(secret),
+    Ok(match own {
+        Some(secret) => keys.with_tokens_and_resets_of(secret),
         None => keys,
     })
+}
+
+/// What QUIC tokens follow from by a configuration: `quic_host_key`, else the `secrets_key` of a
+/// cluster, so that they are those of all its servers. Resets do not follow from the latter, as
+/// every server would reset the live connections of all others.
+///
+/// # Errors
+///
+/// In nginx's words, when a file is unreadable.
+pub(crate) fn quic_tokens(config: &Config) -> Result<Option<[u8; 32]>, String> {
+    match host_secret(config)? {
+        Some(secret) => Ok(Some(secret)),
+        None => crate::cluster::common_secret(config, b"quic tokens"),
+    }
 }
 
 fn host_keys(

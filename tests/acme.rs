@@ -430,7 +430,7 @@ fn a_local_authority_certifies_private_names_in_every_version_and_keeps_its_root
 
 /// A program that allows names which begin with `yes`: its URL, and the names that it was asked
 /// about.
-fn asker() -> (String, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn asker() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/allowed?by=test", listener.local_addr().unwrap());
     let asked = Arc::new(Mutex::new(Vec::new()));

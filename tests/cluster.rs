@@ -257,6 +257,74 @@ fn a_configuration_without_the_block_or_with_another_one_is_followed() {
     assert_ne!(two.page("/a"), before);
 }
 
+/// However long a thread takes to end that waits for Valkey, the next one begins after it.
+#[test]
+fn a_block_that_goes_and_comes_again_has_one_thread_of_each_kind() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let key = secrets::write_key(home.dir(), "key", 'a');
+    let with = block(&valkey, "one", &format!("secrets_key {key}; reply_timeout 3s;"));
+    let one = Node::start(Keeps::InMemory, &with);
+    one.wait_joined();
+    let port = format!(":{:04X} 01 ", valkey.port());
+    let connections = || {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let of = |line: &str| line.split_whitespace().nth(2).map(str::to_owned);
+        let to_valkey = table.lines().filter(|line| {
+            of(line).is_some_and(|to| to.ends_with(&port[..5])) && line.contains(&port)
+        });
+        to_valkey.count()
+    };
+    wait_until("the connections of both threads", || connections() == 4);
+    valkey.signal("STOP");
+    // Each is in the middle of a new connection.
+    wait_until("both to notice", || {
+        let log = one.log();
+        log.contains("goes on alone") && log.contains("nothing but what is known here is used")
+    });
+    wait_until("both to try again", || connections() == 2);
+    let most = (0..6).map(|round| {
+        let cluster = if round % 2 == 0 { "" } else { &*with };
+        one.reload(&conf(&one.app, Keeps::InMemory, cluster));
+        bolide_testkit::pause(100);
+        connections()
+    });
+    let most = most.max().unwrap();
+    assert!(most <= 2, "{most} connections at once");
+    valkey.signal("CONT");
+    one.wait_joined();
+}
+
+#[test]
+fn what_is_shared_beside_purges_is_told_as_well() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let key = secrets::write_key(home.dir(), "key", 'a');
+    let zone = "limit_req_zone $arg_a zone=a:1m rate=1r/m shared;";
+    let text = format!(
+        "{}http {{ {zone} {} server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www;
+         limit_req zone=a; }} }}",
+        prelude(1),
+        block(&valkey, "one", &format!("secrets_key {key};"))
+    );
+    // Nothing is cached: there is no thread for purges.
+    let server = TestServer::start(Home::new(BOLIDE), &text);
+    let json = || ask(&server, &["cluster", "status", "--json"]).text();
+    wait_until("limits to be shared", || json().contains("\"limits\":{\"zones\":1,"));
+    let _one = server.get("/hello.txt?a=x");
+    wait_until("a report", || json().contains("\"limits\":{\"zones\":1,\"sent\":1,"));
+    let told = json();
+    assert!(told.starts_with("{\"schema\":1,\"namespace\":\"bolide\",\"node\":\"one\""), "{told}");
+    assert!(told.contains("\"purges\":false") && told.contains("\"ticket_keys\":"), "{told}");
+    let text = ask(&server, &["cluster", "status"]).succeeded().text();
+    for wanted in [
+        "state      no purges are shared: nothing is cached\n",
+        "secrets    keys of TLS tickets are ",
+        "limits     1 zone, 1 report sent, 0 heard, 0 not used\n",
+        "of these   connected to 127.0.0.1:",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+}
+
 #[test]
 fn the_cluster_is_told_to_people_and_programs() {
     let valkey = Valkey::default();

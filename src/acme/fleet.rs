@@ -1,5 +1,5 @@
 //! What the servers of a cluster have in common of certificates: who orders, the challenges of now,
-//! and the certificates that came.
+//! the certificates that came, and the accounts at issuers.
 //!
 //! ```text
 //!   acme thread ──claim, present, install──▶ this ◀──looks, answers── exchange thread ◀──▶ Valkey
@@ -7,10 +7,10 @@
 //! Nothing here waits. Without a `secrets_key`, or without Valkey, each server orders for itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bolide_acme::{Challenge, OrderClaim, OrderId};
+use bolide_acme::{AccountName, Challenge, OrderClaim, OrderId};
 use tokio::sync::Notify;
 use zeroize::Zeroizing;
 
@@ -54,6 +54,40 @@ enum Claimed {
     Elsewhere,
 }
 
+/// The credentials of an account, with its key.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct FleetAccount(pub(crate) Zeroizing<Vec<u8>>);
+
+impl FleetAccount {
+    fn of(credentials: &[u8]) -> Self {
+        Self(Zeroizing::new(credentials.to_vec()))
+    }
+}
+
+impl std::fmt::Debug for FleetAccount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FleetAccount").finish_non_exhaustive()
+    }
+}
+
+/// What is known of an account.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownAccount {
+    /// That of all servers.
+    pub(crate) common: Option<FleetAccount>,
+    /// That in use here.
+    pub(crate) own: Option<FleetAccount>,
+    /// One that is over: it has another key, or its issuer does not know it.
+    pub(crate) over: Option<FleetAccount>,
+}
+
+impl KnownAccount {
+    /// That of all servers, if it is good.
+    fn good(&self) -> Option<&FleetAccount> {
+        self.common.as_ref().filter(|common| Some(*common) != self.over.as_ref())
+    }
+}
+
 #[derive(Debug, Default)]
 struct Fleet {
     state: FleetState,
@@ -61,8 +95,10 @@ struct Fleet {
     /// Orders whose attempts have ended.
     ended: BTreeSet<OrderId>,
     challenges: Vec<Challenge>,
-    wanted: BTreeSet<OrderId>,
-    certificates: BTreeMap<OrderId, FleetCertificate>,
+    /// Orders that are shared, with their accounts.
+    wanted: BTreeMap<OrderId, Option<AccountName>>,
+    certificates: BTreeMap<OrderId, Arc<FleetCertificate>>,
+    accounts: BTreeMap<AccountName, KnownAccount>,
 }
 
 /// What both threads look at.
@@ -84,7 +120,7 @@ impl AcmeFleet {
         match fleet.state {
             FleetState::Off | FleetState::Alone => return OrderClaim::Mine,
             FleetState::Joining => return OrderClaim::Asked,
-            FleetState::Joined if !fleet.wanted.contains(order) => return OrderClaim::Mine,
+            FleetState::Joined if !fleet.wanted.contains_key(order) => return OrderClaim::Mine,
             FleetState::Joined => {}
         }
         match fleet.claims.get(order).copied() {
@@ -132,14 +168,86 @@ impl AcmeFleet {
         }
     }
 
-    /// These orders are shared, and no others.
-    pub(crate) fn want(&self, orders: impl Iterator<Item = OrderId>) {
+    /// These orders are shared, each with its account, and no others.
+    pub(crate) fn want(&self, orders: impl Iterator<Item = (OrderId, Option<AccountName>)>) {
         let mut fleet = self.fleet();
         let fleet = &mut *fleet;
         fleet.wanted = orders.collect();
-        let gone = fleet.claims.extract_if(|order, _| !fleet.wanted.contains(order));
+        let gone = fleet.claims.extract_if(|order, _| !fleet.wanted.contains_key(order));
         fleet.ended.extend(gone.map(|(order, _)| order));
-        fleet.certificates.retain(|order, _| fleet.wanted.contains(order));
+        fleet.certificates.retain(|order, _| fleet.wanted.contains_key(order));
+    }
+
+    /// This order is shared as well.
+    pub(crate) fn want_too(&self, order: &OrderId, account: Option<AccountName>) {
+        self.fleet().wanted.insert(order.clone(), account);
+    }
+
+    /// This order is shared no more.
+    pub(crate) fn want_no_more(&self, order: &OrderId) {
+        let mut fleet = self.fleet();
+        fleet.wanted.remove(order);
+        fleet.certificates.remove(order);
+        if fleet.claims.remove(order).is_some() {
+            fleet.ended.insert(order.clone());
+        }
+    }
+
+    /// Whether the certificate of this order that is in use here is known.
+    pub(crate) fn has_certificate(&self, order: &OrderId) -> bool {
+        self.fleet().certificates.contains_key(order)
+    }
+
+    /// The account that all servers have, if it is good.
+    pub(crate) fn account(&self, name: &AccountName) -> Option<Vec<u8>> {
+        let fleet = self.fleet();
+        Some(fleet.accounts.get(name)?.good()?.0.to_vec())
+    }
+
+    /// This account is in use here, in place of `before`.
+    pub(crate) fn note_account(&self, name: &AccountName, now: &[u8], before: Option<&[u8]>) {
+        let mut fleet = self.fleet();
+        let known = fleet.accounts.entry(name.clone()).or_default();
+        known.own = Some(FleetAccount::of(now));
+        if let Some(before) = before.filter(|before| *before != now) {
+            known.over = Some(FleetAccount::of(before));
+        }
+        drop(fleet);
+        self.bell.notify_one();
+    }
+
+    /// The issuer does not know this account.
+    pub(crate) fn forget_account(&self, name: &AccountName, credentials: &[u8]) {
+        let mut fleet = self.fleet();
+        let known = fleet.accounts.entry(name.clone()).or_default();
+        (known.own, known.over) = (None, Some(FleetAccount::of(credentials)));
+    }
+
+    /// All servers have this account, or none.
+    pub(crate) fn hear_account(&self, name: &AccountName, common: Option<FleetAccount>) {
+        self.fleet().accounts.entry(name.clone()).or_default().common = common;
+    }
+
+    /// The accounts of orders that are shared, and what is known of them.
+    pub(crate) fn accounts(&self) -> BTreeMap<AccountName, KnownAccount> {
+        let fleet = self.fleet();
+        let names: BTreeSet<&AccountName> = fleet.wanted.values().flatten().collect();
+        let of = |name: &AccountName| fleet.accounts.get(name).cloned().unwrap_or_default();
+        names.into_iter().map(|name| (name.clone(), of(name))).collect()
+    }
+
+    /// The account that has to be made before this order can begin, if it has none.
+    pub(crate) fn missing_account(&self, order: &OrderId) -> Option<AccountName> {
+        let fleet = self.fleet();
+        let name = fleet.wanted.get(order)?.as_ref()?;
+        let known = fleet.accounts.get(name);
+        let is_there = known.is_some_and(|known| known.own.is_some() || known.good().is_some());
+        (!is_there).then(|| name.clone())
+    }
+
+    /// The account of an order.
+    pub(crate) fn account_of(&self, order: &OrderId) -> Option<AccountName> {
+        self.fleet().wanted.get(order)?.clone()
     }
 
     /// This certificate is in use here.
@@ -147,10 +255,10 @@ impl AcmeFleet {
         let mut fleet = self.fleet();
         let end = end.and_then(|end| u64::try_from(end).ok());
         let (Some(end), Ok(key)) = (end, std::str::from_utf8(key)) else { return };
-        if fleet.wanted.contains(order) {
+        if fleet.wanted.contains_key(order) {
             let key = Zeroizing::new(key.to_owned());
             let made = FleetCertificate { end, chain: chain.to_vec(), key };
-            fleet.certificates.insert(order.clone(), made);
+            fleet.certificates.insert(order.clone(), Arc::new(made));
             self.bell.notify_one();
         }
     }
@@ -172,6 +280,17 @@ impl AcmeFleet {
         let fleet = self.fleet();
         let asked = fleet.claims.iter().filter(|(_, claimed)| **claimed == Claimed::Asked);
         asked.map(|(order, _)| order.clone()).collect()
+    }
+
+    /// How many orders are shared, and how many of them have a certificate here.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let fleet = self.fleet();
+        (fleet.wanted.len(), fleet.certificates.len())
+    }
+
+    /// The certificate of an order that is in use here.
+    pub(crate) fn certificate(&self, order: &OrderId) -> Option<Arc<FleetCertificate>> {
+        self.fleet().certificates.get(order).cloned()
     }
 
     /// What came of a claim.
@@ -198,16 +317,16 @@ impl AcmeFleet {
     }
 
     /// The orders that are shared, with the certificates that are in use here.
-    pub(crate) fn orders(&self) -> Vec<(OrderId, Option<FleetCertificate>)> {
+    pub(crate) fn orders(&self) -> Vec<(OrderId, Option<Arc<FleetCertificate>>)> {
         let fleet = self.fleet();
         let of = |order: &OrderId| (order.clone(), fleet.certificates.get(order).cloned());
-        fleet.wanted.iter().map(of).collect()
+        fleet.wanted.keys().map(of).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AcmeFleet, FleetState, OrderClaim, OrderId};
+    use super::{AccountName, AcmeFleet, FleetAccount, FleetState, OrderClaim, OrderId};
 
     fn order(name: &str) -> OrderId {
         OrderId(name.to_owned())
@@ -216,13 +335,13 @@ mod tests {
     #[test]
     fn an_order_is_one_servers_where_there_are_several() {
         let (fleet, a) = (AcmeFleet::default(), order("a"));
-        fleet.want([a.clone()].into_iter());
+        fleet.want([(a.clone(), None)].into_iter());
         assert_eq!(fleet.claim(&a), OrderClaim::Mine, "nothing is shared");
         fleet.turn(FleetState::Joining);
         assert_eq!(fleet.claim(&a), OrderClaim::Asked);
         assert!(fleet.asked().is_empty(), "nobody is there to be asked");
         fleet.turn(FleetState::Joined);
-        assert_eq!(fleet.claim(&order("on demand")), OrderClaim::Mine);
+        assert_eq!(fleet.claim(&order("not shared")), OrderClaim::Mine);
         assert_eq!(fleet.claim(&a), OrderClaim::Asked);
         assert_eq!(fleet.asked(), std::slice::from_ref(&a));
         fleet.answer(&a, false);
@@ -241,16 +360,35 @@ mod tests {
     }
 
     #[test]
+    fn an_account_is_that_of_all_servers_unless_it_is_over() {
+        let (fleet, a) = (AcmeFleet::default(), order("a"));
+        let name = AccountName("ca".to_owned());
+        fleet.want([(a.clone(), Some(name.clone()))].into_iter());
+        assert_eq!(fleet.missing_account(&a).as_ref(), Some(&name));
+        fleet.hear_account(&name, Some(FleetAccount::of(b"one")));
+        assert_eq!(fleet.account(&name).as_deref(), Some(&b"one"[..]));
+        assert_eq!(fleet.missing_account(&a), None);
+        // Its key is another one now; what Valkey has is the old one for a moment.
+        fleet.note_account(&name, b"two", Some(b"one"));
+        assert_eq!((fleet.account(&name), fleet.missing_account(&a)), (None, None));
+        fleet.hear_account(&name, Some(FleetAccount::of(b"two")));
+        assert_eq!(fleet.account(&name).as_deref(), Some(&b"two"[..]));
+        fleet.forget_account(&name, b"two");
+        assert_eq!(fleet.missing_account(&a).as_ref(), Some(&name));
+        assert!(!format!("{fleet:?}").contains("116"), "no credentials in a log");
+    }
+
+    #[test]
     fn certificates_of_orders_that_are_shared_are_told() {
         let (fleet, a, b) = (AcmeFleet::default(), order("a"), order("b"));
-        fleet.want([a.clone()].into_iter());
+        fleet.want([(a.clone(), None)].into_iter());
         fleet.note(&a, Some(9), b"chain", b"key");
         fleet.note(&b, Some(9), b"chain", b"key");
         let orders = fleet.orders();
         assert_eq!(orders.len(), 1);
         assert_eq!(orders[0].1.as_ref().map(|one| one.end), Some(9));
         assert!(!format!("{orders:?}").contains("key"));
-        fleet.want([b].into_iter());
+        fleet.want([(b, None)].into_iter());
         assert_eq!(fleet.orders()[0].1, None);
     }
 }

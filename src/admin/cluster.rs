@@ -11,7 +11,7 @@ use bolide_engine::metrics::SharedObjectFigures;
 use super::line_protocol::Words;
 use super::tell::{count, seconds};
 use super::{AdminDesk, Told};
-use crate::cluster::{ClusterDesk, ClusterPeer, ClusterStatus};
+use crate::cluster::{ClusterDesk, ClusterPeer, ClusterStatus, ExchangeStatus};
 
 /// Their names on the socket.
 pub(crate) const STATUS: &str = "cluster-status";
@@ -25,20 +25,50 @@ const WAIT: Duration = Duration::from_secs(10);
 /// How often nodes are asked meanwhile.
 const STEP: Duration = Duration::from_millis(5);
 
+/// The version of the fields of `bolide cluster status --json`.
+const SCHEMA: u64 = 1;
+
 pub(super) fn tell_status(desk: &AdminDesk, words: &Words) -> Told {
-    let status = desk.cluster()?.status().ok_or(NO_CLUSTER)?;
+    let cluster = desk.cluster()?;
+    let (status, exchange) = (cluster.status(), cluster.exchange());
+    let (namespace, node, address) = match (&status, &exchange) {
+        (Some(of), _) => (&of.namespace, &of.node, &of.address),
+        (None, Some(of)) => (&of.namespace, &of.node, &of.address),
+        (None, None) => return Err(NO_CLUSTER.to_owned()),
+    };
     if words.has("json") {
-        return Ok(json(&status).line());
+        let mut fields = vec![
+            ("schema", Json::number(SCHEMA)),
+            ("namespace", Json::text(namespace)),
+            ("node", Json::text(node)),
+            ("address", Json::text(address)),
+        ];
+        fields.extend(purge_fields(&status.clone().unwrap_or_default()));
+        fields.push(("purges", Json::Bool(status.is_some())));
+        fields.push(("exchange", exchange.as_ref().map_or(Json::Null, exchange_json)));
+        return Ok(Json::Object(fields).line());
     }
-    let ClusterStatus { namespace, node, address, .. } = &status;
+    let mut out = format!("cluster    {namespace}, node {node}, {address}\n");
+    match &status {
+        Some(status) => tell_purging(&mut out, status),
+        None => out.push_str("state      no purges are shared: nothing is cached\n"),
+    }
+    if let Some(exchange) = &exchange {
+        tell_exchange(&mut out, exchange);
+    }
+    Ok(out.into_bytes())
+}
+
+fn tell_purging(out: &mut String, status: &ClusterStatus) {
     let state = match (&status.connected, status.is_caught_up) {
         (None, _) => "alone".to_owned(),
         (Some(place), true) => format!("connected to {place}"),
         (Some(place), false) => format!("connected to {place}, catching up"),
     };
-    let mut out = format!(
-        "cluster    {namespace}, node {node}, {address}\nstate      {state}\n\
-         position   {}\nsent       {}, {} waiting, {} overflows\nreceived   {}\nlosses     {}\n",
+    let _ = write!(
+        out,
+        "state      {state}\nposition   {}\nsent       {}, {} waiting, {} overflows\n\
+         received   {}\nlosses     {}\n",
         status.position,
         count(status.sent, "purge"),
         status.waiting,
@@ -59,20 +89,54 @@ pub(super) fn tell_status(desk: &AdminDesk, words: &Words) -> Told {
             let _ = writeln!(out, "{name:<10} {text}");
         }
     }
-    Ok(out.into_bytes())
+}
+
+fn tell_exchange(out: &mut String, status: &ExchangeStatus) {
+    if let Some(of) = status.secrets {
+        let keys = if of.has_ticket_keys { "those of all nodes" } else { "this node's own" };
+        let _ = write!(
+            out,
+            "secrets    keys of TLS tickets are {keys}; other first keys on {} nodes\n\
+             orders     {}, {} with a certificate, {} taken over, {} leased here; {} in common; \
+             {} of others\n",
+            of.other_keys,
+            count(of.orders, "order"),
+            of.certificates,
+            of.taken_over,
+            of.leases,
+            count(of.accounts, "account"),
+            count(of.challenges, "challenge"),
+        );
+    }
+    if let Some(of) = status.limits {
+        let _ = writeln!(
+            out,
+            "limits     {}, {} sent, {} heard, {} not used",
+            count(of.zones, "zone"),
+            count(of.sent, "report"),
+            of.heard,
+            of.unused
+        );
+    }
+    let state = match &status.connected {
+        Some(place) => format!("connected to {place}"),
+        None => "alone".to_owned(),
+    };
+    let fault = status.last_fault.as_ref().map_or(String::new(), |text| format!("; {text}"));
+    let _ = writeln!(out, "of these   {state}{fault}");
 }
 
 /// Why there is nothing to tell.
-const NO_CLUSTER: &str = "the server has no cluster: there is no \"cluster\" block, or nothing is \
-                          cached";
+const NO_CLUSTER: &str = "the server has no cluster: there is no \"cluster\" block, or it has \
+                          nothing to share";
 
-fn json(status: &ClusterStatus) -> Json {
-    let text = |text: &Option<String>| text.as_ref().map_or(Json::Null, Json::text);
-    Json::Object(vec![
-        ("namespace", Json::text(&status.namespace)),
-        ("node", Json::text(&status.node)),
-        ("address", Json::text(&status.address)),
-        ("connected", text(&status.connected)),
+fn maybe(text: &Option<String>) -> Json {
+    text.as_ref().map_or(Json::Null, Json::text)
+}
+
+fn purge_fields(status: &ClusterStatus) -> Vec<(&'static str, Json)> {
+    vec![
+        ("connected", maybe(&status.connected)),
         ("caught_up", Json::Bool(status.is_caught_up)),
         ("position", Json::text(status.position.to_string())),
         ("sent", Json::number(status.sent)),
@@ -81,8 +145,37 @@ fn json(status: &ClusterStatus) -> Json {
         ("received", Json::number(status.received)),
         ("losses", Json::number(status.losses)),
         ("objects", status.objects.map_or(Json::Null, objects)),
-        ("last_loss", text(&status.last_loss)),
-        ("last_fault", text(&status.last_fault)),
+        ("last_loss", maybe(&status.last_loss)),
+        ("last_fault", maybe(&status.last_fault)),
+    ]
+}
+
+fn exchange_json(status: &ExchangeStatus) -> Json {
+    let secrets = status.secrets.map(|of| {
+        Json::Object(vec![
+            ("ticket_keys", Json::Bool(of.has_ticket_keys)),
+            ("other_first_keys", Json::number(of.other_keys)),
+            ("orders", Json::number(of.orders)),
+            ("certificates", Json::number(of.certificates)),
+            ("taken_over", Json::number(of.taken_over)),
+            ("leases", Json::number(of.leases)),
+            ("accounts", Json::number(of.accounts)),
+            ("challenges", Json::number(of.challenges)),
+        ])
+    });
+    let limits = status.limits.map(|of| {
+        Json::Object(vec![
+            ("zones", Json::number(of.zones)),
+            ("sent", Json::number(of.sent)),
+            ("heard", Json::number(of.heard)),
+            ("unused", Json::number(of.unused)),
+        ])
+    });
+    Json::Object(vec![
+        ("connected", maybe(&status.connected)),
+        ("last_fault", maybe(&status.last_fault)),
+        ("secrets", secrets.unwrap_or(Json::Null)),
+        ("limits", limits.unwrap_or(Json::Null)),
     ])
 }
 

@@ -372,7 +372,7 @@ pub(super) const CLUSTER_STATUS: CommandRow = CommandRow {
     operand: OperandKind::None,
     options: &[JSON, PID],
     doc: "show what this node shares with others: its connection to Valkey, where it stands in the \
-          stream of purges, how many it has sent and received",
+          stream of purges, how many it has sent and received; and of secrets and limits",
 };
 pub(super) const CLUSTER_PEERS: CommandRow = CommandRow {
     name: "cluster peers",

@@ -10,6 +10,7 @@ mod certificates;
 mod keys;
 mod limits;
 mod setup;
+mod status;
 mod teller;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,11 +29,12 @@ use crate::account::{PurgeAccount, give_up_rights};
 use crate::acme::{FleetState, IssuedCertificates};
 use crate::control_log::ControlLog;
 use crate::tls_setup::TicketRings;
-use certificates::{CertificateShare, OrderLeases};
+use certificates::{CertificateShare, ShareMemory};
 use keys::TicketKeys;
 use limits::{LimitLife, LimitShare, ReportDesk};
 use setup::ExchangeSetup;
 pub(crate) use setup::common_secret;
+pub(crate) use status::{ExchangeBoard, ExchangeStatus};
 use teller::{Teller, Topic};
 
 /// How long it is rested before it is tried to connect again: at first, doubled each time, at most.
@@ -57,6 +59,7 @@ pub(crate) struct ExchangeThread {
     parts: ExchangeParts,
     teller: Arc<Teller>,
     limit_life: Arc<LimitLife>,
+    board: ExchangeBoard,
     state: Mutex<State>,
 }
 
@@ -65,6 +68,9 @@ struct State {
     /// Of the draft configuration.
     next: Option<Arc<ExchangeSetup>>,
     running: Option<Running>,
+    /// Threads that were told to end. The next one waits for them, however many configurations
+    /// without one are between.
+    leaving: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -95,7 +101,8 @@ impl EndMark {
 impl ExchangeThread {
     pub(crate) fn new(parts: ExchangeParts) -> Self {
         let limit_life = Arc::new(LimitLife::new());
-        Self { parts, teller: Arc::default(), limit_life, state: Mutex::default() }
+        let (teller, board) = (Arc::default(), ExchangeBoard::default());
+        Self { parts, teller, limit_life, board, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -134,11 +141,14 @@ impl ExchangeThread {
         if is_same {
             return;
         }
-        let before = state.running.take().map(|running| {
+        if let Some(running) = state.running.take() {
             running.end.tell();
-            running.thread
-        });
-        let Some(setup) = next else { return };
+            state.leaving.push(running.thread);
+        }
+        state.leaving.retain(|thread| !thread.is_finished());
+        let board = self.board.clone();
+        let Some(setup) = next else { return board.begin(None) };
+        let before = std::mem::take(&mut state.leaving);
         if setup.vault.is_some() {
             // Nothing is ordered until it is known whether others do.
             self.parts.issued.fleet().turn(FleetState::Joining);
@@ -149,11 +159,15 @@ impl ExchangeThread {
             parts: self.parts.clone(),
             teller: self.teller.clone(),
             limit_life: self.limit_life.clone(),
+            board: board.clone(),
             end: end.clone(),
         };
+        let status = exchange.setup.status();
         let account = account.cloned();
         let body = move || {
-            let _panicked = before.map(JoinHandle::join);
+            before.into_iter().for_each(|thread| drop(thread.join()));
+            // The one before has written its last word.
+            board.begin(Some(status));
             exchange.run(account);
         };
         match std::thread::Builder::new().name("exchange".to_owned()).spawn(body) {
@@ -163,6 +177,11 @@ impl ExchangeThread {
                 self.teller.say(LogLevel::Alert, &text);
             }
         }
+    }
+
+    /// What `bolide cluster status` reads.
+    pub(crate) fn board(&self) -> ExchangeBoard {
+        self.board.clone()
     }
 
     /// The process ends.
@@ -179,6 +198,7 @@ struct Exchange {
     parts: ExchangeParts,
     teller: Arc<Teller>,
     limit_life: Arc<LimitLife>,
+    board: ExchangeBoard,
     end: Arc<EndMark>,
 }
 
@@ -206,14 +226,22 @@ impl Exchange {
         // Outlives connections: keys that are known are not asked for in vain.
         let keys = self.setup.vault.as_ref().map(|vault| {
             let (rings, teller) = (self.parts.rings.clone(), self.teller.clone());
-            Arc::new(TicketKeys::new(vault.clone(), rings, teller))
+            Arc::new(TicketKeys::new(vault.clone(), rings, teller, self.board.clone()))
         });
-        let leases = Arc::<OrderLeases>::default();
+        let memory = Arc::new(ShareMemory::new());
         while !self.end.is_told() {
             let start = tokio::time::Instant::now();
             match connector.open().await {
-                Ok(lines) => self.work(lines, keys.as_ref(), &leases).await,
+                Ok(lines) => {
+                    let place = lines.1.place().to_string();
+                    self.board.note(|status| {
+                        (status.connected, status.last_fault) = (Some(place), None);
+                    });
+                    self.work(lines, keys.as_ref(), &memory).await;
+                    self.board.note(|status| status.connected = None);
+                }
                 Err(fault) => {
+                    self.board.note_fault(&fault.text);
                     self.parts.issued.fleet().turn(FleetState::Alone);
                     let text = format!(
                         "cluster: nothing but what is known here is used of what servers share: \
@@ -237,7 +265,7 @@ impl Exchange {
         &self,
         (other, line): (Line, Line),
         keys: Option<&Arc<TicketKeys>>,
-        leases: &Arc<OrderLeases>,
+        memory: &Arc<ShareMemory>,
     ) {
         let mut tasks = JoinSet::new();
         let end = self.end.clone();
@@ -255,8 +283,9 @@ impl Exchange {
                 line: line.clone(),
                 vault: vault.clone(),
                 issued: self.parts.issued.clone(),
-                leases: leases.clone(),
-                life: bolide_tls::random_seed(),
+                node: self.setup.node.clone(),
+                memory: memory.clone(),
+                board: self.board.clone(),
                 teller: self.teller.clone(),
             };
             tasks.spawn(share.share());
@@ -269,7 +298,8 @@ impl Exchange {
                 life: self.limit_life.clone(),
             };
             let (zones, teller) = (self.parts.zones.clone(), self.teller.clone());
-            let share = LimitShare { line: other.clone(), zones, desk, teller };
+            let board = self.board.clone();
+            let share = LimitShare { line: other.clone(), zones, desk, teller, board };
             tasks.spawn(share.share());
         }
         tasks.spawn(async move {

@@ -4,6 +4,7 @@
 
 mod answers;
 mod joining;
+mod receiving;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +14,10 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_cache::{Store, StreamPlace};
-use bolide_cluster::{ClusterMachine, EntryId, EntryOutcome, LastLife, Peer};
+use bolide_cluster::{ClusterMachine, EntryId, LastLife, Peer};
 use bolide_conf::model::LogLevel;
 use bolide_io::epoll::Epoll;
-use bolide_valkey::{Connector, StreamEntry, ValkeyFault, ValkeyFaultKind};
+use bolide_valkey::{Connector, ValkeyFault, ValkeyFaultKind};
 use tokio::sync::mpsc;
 
 use super::session::{Report, Session};
@@ -51,6 +52,7 @@ enum Topic {
     Elsewhere,
     NoSpace,
     Overflow,
+    TooLarge,
 }
 
 /// Whether the thread goes on.
@@ -329,58 +331,6 @@ impl Node {
                 lock(&self.shared.status).last_fault = Some(fault.text);
             }
             Report::Beat(server_ms) => self.beat(server_ms),
-        }
-    }
-
-    /// Carries out what others have purged.
-    fn receive(&mut self, entries: &[StreamEntry]) {
-        let (mut lost, mut done) = (None, 0);
-        let store = &self.store;
-        let (mut is_elsewhere, mut lacks) = (false, None);
-        for entry in entries {
-            let (before, had) = (store.generation(), self.machine.confirmed());
-            let received = self.machine.receive(entry.id, entry.bytes.as_deref(), |order| {
-                done += 1;
-                if !store.nodes().repeat(order) {
-                    lacks =
-                        Some(String::from_utf8_lossy(order.namespace).escape_debug().to_string());
-                }
-            });
-            match received {
-                EntryOutcome::Good | EntryOutcome::Known => {}
-                EntryOutcome::Elsewhere => is_elsewhere = true,
-                EntryOutcome::Lost(loss) => lost = Some(loss),
-            }
-            if received != EntryOutcome::Known {
-                let confirmed = self.machine.confirmed();
-                let before = (confirmed == had).then_some(before);
-                store.nodes().note_entry(place(entry.id), before, confirmed);
-            }
-        }
-        if let Some(loss) = lost {
-            self.lose(loss);
-        }
-        if is_elsewhere {
-            let text = "cluster: an entry of another cluster is in the stream, and was skipped";
-            self.tell(Topic::Elsewhere, LogLevel::Warn, text);
-        }
-        if let Some(space) = lacks {
-            let text = format!(
-                "cluster: a purge is of a part of the cache that this node has not: {space}; \
-                 server_name, root and zones are to be the same on all nodes"
-            );
-            self.tell(Topic::NoSpace, LogLevel::Notice, &text);
-        }
-        self.write_purges();
-        lock(&self.shared.status).received += done;
-        self.acknowledge();
-        // One of our own may have come back.
-        self.send();
-    }
-
-    fn write_purges(&mut self) {
-        if self.store.disk().has_unwritten_purges() {
-            bolide_worker::write_purges(&mut self.door, &self.store);
         }
     }
 

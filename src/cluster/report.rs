@@ -5,7 +5,7 @@ use bolide_cache::disk::DiskPurgeTarget;
 use bolide_cluster::{EntryId, PurgeRecord};
 use bolide_engine::metrics::SharedObjectFigures;
 
-use super::setup::ClusterSetup;
+use super::setup::{ClusterSetup, address};
 
 /// This node.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ pub(crate) struct ClusterStatus {
 impl ClusterStatus {
     pub(super) fn new(setup: &ClusterSetup) -> Self {
         Self {
-            address: setup.address(),
+            address: address(&setup.settings),
             namespace: setup.conf.namespace.clone(),
             node: setup.node.clone(),
             ..Self::default()
@@ -80,6 +80,12 @@ pub(crate) struct ClusterPurge {
 }
 
 impl ClusterPurge {
+    /// Describes an entry that cannot be read.
+    pub(super) fn too_large(id: EntryId, size: u64) -> Self {
+        let purges = vec![format!("unreadable, as it has {size} bytes")];
+        Self { id, node: "?".to_owned(), purges }
+    }
+
     /// Describes an entry.
     pub(super) fn of(id: EntryId, bytes: Option<&[u8]>) -> Self {
         let record = bytes.and_then(|bytes| PurgeRecord::read(bytes).ok());

@@ -62,14 +62,14 @@ impl ClusterSetup {
         let conf = ClusterConf { secrets_keys: Vec::new(), ..conf.clone() };
         Ok(Self { conf, settings, node })
     }
+}
 
-    /// The address as people write it.
-    pub(super) fn address(&self) -> String {
-        let places: Vec<_> = self.settings.places.iter().map(ToString::to_string).collect();
-        match &self.settings.master {
-            Some(name) => format!("{} by the sentinels {}", name, places.join(", ")),
-            None => places.join(", "),
-        }
+/// The address as people write it.
+pub(super) fn address(settings: &ValkeySettings) -> String {
+    let places: Vec<_> = settings.places.iter().map(ToString::to_string).collect();
+    match &settings.master {
+        Some(name) => format!("{} by the sentinels {}", name, places.join(", ")),
+        None => places.join(", "),
     }
 }
 

@@ -111,7 +111,7 @@ impl ControlThread<'_> {
         let mut found =
             ProcessFigures { pools, certificates, acme, orders, ..ProcessFigures::default() };
         found.configuration = self.generation.number;
-        found.cluster = self.shared.cluster.desk().status().map(|status| ClusterFigures {
+        found.cluster = self.shared.cluster.status().map(|status| ClusterFigures {
             is_connected: status.connected.is_some(),
             sent: status.sent,
             received: status.received,

@@ -2,7 +2,8 @@
 
 use bolide_testkit::{Valkey, wait_until};
 
-use super::{Node, PAGE};
+use super::{Keeps, Node, PAGE, block};
+use crate::explain::ask;
 
 const STREAM: &str = "bolide:{bolide}:purges";
 
@@ -78,12 +79,92 @@ fn an_entry_that_is_too_large_is_skipped() {
     let valkey = Valkey::default();
     let two = Node::joined(&valkey, "two", "");
     let before = two.fill("/a", PAGE);
-    let script =
-        format!("return server.call('xadd', '{STREAM}', '*', 'purges', string.rep('x', 40000000))");
-    let _id = valkey.cli(&["eval", &script, "0"]).succeeded();
+    let _id = valkey.cli(&["eval", &oversize(STREAM, "purges"), "0"]).succeeded();
     two.wait_purged("/a", &before);
     wait_until("the node to be back", || two.status().contains("\"caught_up\":true"));
     assert!(two.log().contains("dropped: an entry of the stream is too large"), "{}", two.log());
+    let page = two.fill("/b", PAGE);
+    let one = Node::joined(&valkey, "one", "");
+    one.purged(&["--tag", "menu", "--wait", "2"]);
+    assert_ne!(two.page("/b"), page);
+}
+
+/// A script that adds an entry of 40 MB.
+fn oversize(stream: &str, field: &str) -> String {
+    format!("return server.call('xadd', '{stream}', '*', '{field}', string.rep('x', 40000000))")
+}
+
+/// One that stays in the stream costs what was cached when it came, and nothing after that: neither
+/// a look at the newest purges nor a restart, wherever in the stream it is.
+#[test]
+fn an_entry_that_is_too_large_is_named_and_passed_once() {
+    let valkey = Valkey::default();
+    let mut two = Node::start(Keeps::OnDisk, &block(&valkey, "two", ""));
+    two.wait_joined();
+    let before = two.fill("/a", PAGE);
+    let id = valkey.cli(&["eval", &oversize(STREAM, "purges"), "0"]).succeeded().text();
+    two.wait_purged("/a", &before);
+    let id = id.trim().trim_matches('"').to_owned();
+    let wanted = format!("the entry {id} of the stream is too large to be read, and was skipped");
+    wait_until("the entry to be named", || two.log().contains(&wanted));
+    let page = two.fill("/b", PAGE);
+    let listed = ask(&two.server, &["cluster", "purges"]).succeeded().text();
+    assert!(listed.contains(&format!("{id} ?: unreadable, as it has 40000006 bytes")), "{listed}");
+    // Now it is the first one of the stream.
+    let _trimmed = valkey.cli(&["xtrim", STREAM, "minid", "=", &id]).succeeded();
+    let one = Node::joined(&valkey, "one", "");
+    one.purged(&["--tag", "other", "--wait", "2"]);
+    assert_eq!(two.page("/b"), page, "{}", two.log());
+    wait_until("the page is a file", || {
+        ask(&two.server, &["cache", "list"]).text().contains("and on disk")
+    });
+    bolide_testkit::pause(1500);
+    two.server.restart("TERM");
+    two.wait_joined();
+    assert_eq!(two.page("/b"), page, "{}", two.log());
+    let log = two.log();
+    assert_eq!(log.matches("goes on alone").count(), 1, "the reply to who waits: {log}");
+    assert_eq!(log.matches("is too large to be read").count(), 1, "{log}");
+}
+
+/// A node that is killed and finds nothing but such an entry has its place all the same.
+#[test]
+fn a_node_starts_with_an_entry_that_is_too_large() {
+    let valkey = Valkey::default();
+    let mut two = Node::joined(&valkey, "two", "");
+    two.server.signal("KILL");
+    two.server.wait_exit();
+    let script = format!("server.call('del', '{STREAM}') {}", oversize(STREAM, "purges"));
+    let _id = valkey.cli(&["eval", &script, "0"]).succeeded();
+    two.server.start_again();
+    two.wait_joined();
+    let page = two.fill("/b", PAGE);
+    let one = Node::joined(&valkey, "one", "");
+    one.purged(&["--tag", "menu", "--wait", "2"]);
+    assert_ne!(two.page("/b"), page);
+}
+
+/// Without the right to run scripts the connection ends with the reply, and the next one goes on
+/// behind the entry.
+#[test]
+fn an_entry_that_is_too_large_is_passed_without_scripts() {
+    let valkey = Valkey::default();
+    assert!(valkey.cli(&["acl", "setuser", "default", "-eval"]).text().contains("OK"));
+    let mut two = Node::joined(&valkey, "two", "");
+    let add = |more: &str| {
+        assert!(valkey.cli(&["acl", "setuser", "default", "+eval"]).text().contains("OK"));
+        let script = format!("{more} {}", oversize(STREAM, "purges"));
+        let _id = valkey.cli(&["eval", &script, "0"]).succeeded();
+        assert!(valkey.cli(&["acl", "setuser", "default", "-eval"]).text().contains("OK"));
+    };
+    let before = two.fill("/a", PAGE);
+    add("");
+    two.wait_purged("/a", &before);
+    two.server.signal("KILL");
+    two.server.wait_exit();
+    add(&format!("server.call('del', '{STREAM}')"));
+    two.server.start_again();
+    two.wait_joined();
     let page = two.fill("/b", PAGE);
     let one = Node::joined(&valkey, "one", "");
     one.purged(&["--tag", "menu", "--wait", "2"]);

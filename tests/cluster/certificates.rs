@@ -3,11 +3,12 @@
 
 use bolide_testkit::pebble::{Pebble, PebbleOptions};
 use bolide_testkit::server::{Home, prelude};
-use bolide_testkit::{Curl, Proto, TestServer, Valkey, wait_until};
+use bolide_testkit::{Curl, Proto, TestServer, Valkey, WallClock, wait_until};
 
 use super::secrets::write_key;
 use crate::BOLIDE;
-use crate::acme::{issuer, root, serial, wait_served};
+use crate::acme::{asker, issuer, root, serial, wait_served};
+use crate::explain::ask;
 
 const PAIR: &str = "ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key;";
 
@@ -51,12 +52,23 @@ impl Fleet {
         self.valkey.cli(&["eval", code, "0"]).succeeded().text().trim().to_owned()
     }
 
+    /// The nodes that have told their first key.
+    fn firsts(&self) -> String {
+        self.valkey.cli(&["hkeys", "bolide:{bolide}:secret:keys"]).text()
+    }
+
     /// Names of secrets in Valkey with this beginning.
     fn secrets(&self, start: &str) -> Vec<String> {
         let pattern = format!("bolide:{{bolide}}:secret:{start}*");
         let listed = self.valkey.cli(&["--scan", "--pattern", &pattern]).text();
         listed.lines().map(str::to_owned).collect()
     }
+}
+
+/// The same with a certificate of its own.
+fn without_orders(text: &str) -> String {
+    let own = "ssl_certificate cert.pem; ssl_certificate_key cert.key;";
+    text.replace("acme_certificate ca;", "").replace(PAIR, own)
 }
 
 /// Puts another configuration in force.
@@ -94,6 +106,102 @@ fn a_node_answers_the_challenges_of_another_ones_order() {
         let path = format!("http://{}/.well-known/acme-challenge/x", two.http());
         assert_eq!(Curl::new(Proto::H1).field("Host: a.test").get(&path).text(), "ok");
     }
+}
+
+/// A node whose clock is hours ahead leaves the challenges of the others alone, and answers them.
+#[test]
+fn a_clock_that_is_wrong_takes_no_challenge_away() {
+    let (fleet, first, clock) = (Fleet::new(), Home::new(BOLIDE), WallClock::default());
+    let words = clock.words();
+    let second = Home::new(BOLIDE).launched_by(&words.each_ref().map(String::as_str));
+    let pebble = Pebble::start(PebbleOptions::validating(second.port(0), second.port(1)));
+    let issuer = issuer(&pebble, "");
+    let text = fleet.conf("two", &issuer, "b.test");
+    let two = TestServer::start(second, &text);
+    let roots = root(&two, &pebble);
+    wait_served(&two, "b.test", &roots);
+    clock.set(2 * 3600);
+    let text = fleet.conf("one", &issuer, "a.test");
+    let one = TestServer::start(first, &text);
+    wait_served(&one, "a.test", &roots);
+    assert!(!one.error_log().contains("next try in"), "{}", one.error_log());
+}
+
+/// Two nodes with orders of their own have one account, and go on with it after its key was
+/// changed by one of them.
+#[test]
+fn an_account_is_made_once() {
+    let (fleet, first, second) = (Fleet::new(), Home::new(BOLIDE), Home::new(BOLIDE));
+    // Both are validated at the second node.
+    let pebble = Pebble::start(PebbleOptions::validating(second.port(0), second.port(1)));
+    let issuer = issuer(&pebble, "");
+    let texts =
+        [("one", "a.test"), ("two", "b.test")].map(|(n, name)| fleet.conf(n, &issuer, name));
+    // Both have heard of each other before the first order, which comes to both at once.
+    let [one, two] = [(first, &texts[0]), (second, &texts[1])]
+        .map(|(home, text)| TestServer::start(home, &without_orders(text)));
+    [&one, &two].into_iter().for_each(wait_joined);
+    reload(&one, &texts[0]);
+    reload(&two, &texts[1]);
+    let roots = root(&one, &pebble);
+    wait_served(&one, "a.test", &roots);
+    wait_served(&two, "b.test", &roots);
+    let account = |node: &TestServer| {
+        let dir = std::fs::read_dir(node.home().dir().join("state")).unwrap();
+        let mut paths = dir.map(|entry| entry.unwrap().path());
+        let is_account = |path: &std::path::PathBuf| {
+            path.file_name().unwrap().to_string_lossy().starts_with("account-")
+                && path.extension().is_some_and(|end| end == "json")
+        };
+        std::fs::read_to_string(paths.find(is_account).expect("an account")).unwrap()
+    };
+    let before = account(&one);
+    assert_eq!(account(&two), before, "{}", two.error_log());
+    let names = fleet.secrets("account:");
+    assert_eq!(names.len(), 1);
+    let dump = fleet.valkey.cli(&["--no-raw", "get", &names[0]]).text();
+    assert!(dump.contains("bolideK1") && !dump.contains("key_pkcs8"), "{dump}");
+    let _quiet = ask(&one, &["acme", "rollover", "ca"]).succeeded();
+    let changed = account(&one);
+    assert_ne!(changed, before);
+    // The other one orders with the new key.
+    reload(&two, &fleet.conf("two", &issuer, "c.test"));
+    wait_served(&two, "c.test", &roots);
+    assert_eq!(account(&two), changed);
+    assert!(!two.error_log().contains("next try in"), "{}", two.error_log());
+}
+
+/// What one node has ordered for the name of a client is the other one's as well, once its own
+/// program allows the name.
+#[test]
+fn a_certificate_on_demand_of_one_node_is_taken_over_by_the_others() {
+    let (fleet, first, second) = (Fleet::new(), Home::new(BOLIDE), Home::new(BOLIDE));
+    let pebble = Pebble::start(PebbleOptions::validating(first.port(0), first.port(1)));
+    let (url, _asked) = asker();
+    let rest = format!("on_demand_ask {url}; on_demand_rate 10r/h; on_demand_names 3;");
+    let issuer = issuer(&pebble, &rest);
+    let conf = |node: &str| {
+        let text = fleet.conf(node, &issuer, "_");
+        text.replace("acme_certificate ca;", "acme_certificate ca on_demand;")
+    };
+    let one = TestServer::start(first, &conf("one"));
+    wait_joined(&one);
+    let roots = root(&one, &pebble);
+    wait_served(&one, "yes-1.test", &roots);
+    let of_one = serial(&one, "yes-1.test");
+    wait_until("the certificate to be in Valkey", || !fleet.secrets("certificate:").is_empty());
+    let mut two = TestServer::start(second, &conf("two"));
+    wait_joined(&two);
+    wait_served(&two, "yes-1.test", &roots);
+    assert_eq!(serial(&two, "yes-1.test"), of_one, "{}", two.error_log());
+    assert!(!two.error_log().contains("issued by"), "{}", two.error_log());
+    assert_eq!(serial(&two, "no.test"), "", "one that is not allowed here");
+    // What is kept is shared by the next process, too.
+    let _gone = fleet.valkey.cli(&["flushall"]).succeeded();
+    drop(one.stop("TERM"));
+    two.restart("TERM");
+    wait_until("the certificate to be in Valkey", || !fleet.secrets("certificate:").is_empty());
+    assert_eq!(serial(&two, "yes-1.test"), of_one);
 }
 
 #[test]
@@ -193,7 +301,20 @@ fn another_key_takes_the_place_of_an_old_one() {
     wait_until("the certificate to be in Valkey", || !fleet.sealed_by().is_empty());
     let old = fleet.sealed_by();
     reload(&one, &conf("ab"));
+    // A node that has the old key first keeps what is there as it is.
+    let third =
+        TestServer::start(Home::new(BOLIDE), &fleet.conf_by("ab", "three", &issuer, "a.test"));
+    wait_until("its first key to be told", || fleet.firsts().contains("three"));
     reload(&one, &conf("ba"));
+    wait_until("another first key to be seen", || {
+        let told = ask(&third, &["cluster", "status", "--json"]).text();
+        told.contains("\"other_first_keys\":1")
+    });
+    bolide_testkit::pause(11_000);
+    assert_eq!(fleet.sealed_by(), old, "no turn and turn about");
+    // It is gone, and nothing is heard of it any more.
+    drop(third);
+    let _over = fleet.valkey.cli(&["hdel", "bolide:{bolide}:secret:keys", "three"]).succeeded();
     wait_until("the certificate to be sealed anew", || fleet.sealed_by() != old);
     let of_b = fleet.sealed_by();
     let two = TestServer::start(second, &fleet.conf_by("b", "two", &issuer, "a.test"));
@@ -240,9 +361,7 @@ fn a_lease_ends_with_a_claim_that_failed() {
     let issuer = "acme_issuer ca { uri https://127.0.0.1:@P5@/dir; ssl_verify off;
                   state_path @DIR@/state; accept_terms_of_service; }";
     let text = fleet.conf("one", issuer, "a.test");
-    let own = "ssl_certificate cert.pem; ssl_certificate_key cert.key;";
-    let without = text.replace("acme_certificate ca;", "").replace(PAIR, own);
-    let one = TestServer::start(first, &without);
+    let one = TestServer::start(first, &without_orders(&text));
     wait_joined(&one);
     // The order comes to a node that has heard that others are there.
     reload(&one, &text);

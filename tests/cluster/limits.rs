@@ -307,6 +307,32 @@ fn reports_that_are_none_are_not_heard() {
     pair.wait_heard(0, 1);
 }
 
+/// Any client may add an entry of 40 MB. It is not heard, and nothing behind it is missed: not by
+/// who is connected, nor by who comes then and finds it the newest one.
+#[test]
+fn a_report_that_is_too_large_is_passed() {
+    let mut pair = Pair::start("");
+    let script = "return server.call('xadd', 'bolide:{bolide}:limits', '*', 'counts', \
+                  string.rep('x', 40000000))";
+    let add = |pair: &Pair| drop(pair.valkey.cli(&["eval", script, "0"]).succeeded());
+    add(&pair);
+    pair.wait_heard(0, 1);
+    for node in &pair.nodes {
+        node.signal("TERM");
+    }
+    for node in &mut pair.nodes {
+        let _ended = node.wait_exit();
+    }
+    add(&pair);
+    for node in &mut pair.nodes {
+        node.start_again();
+    }
+    pair.wait_heard(0, 1);
+    pair.wait_heard(1, 0);
+    let log = pair.nodes[0].error_log();
+    assert!(!log.contains("limits are not shared"), "{log}");
+}
+
 #[test]
 fn reports_are_sealed_where_there_is_a_key() {
     let keys = Home::new(BOLIDE);

@@ -16,7 +16,8 @@ fn node(home: &Path, valkey: &Valkey) -> TestServer {
 /// The connections on which challenges are looked for, by their numbers.
 fn lookers(valkey: &Valkey) -> Vec<String> {
     let listed = valkey.cli(&["client", "list"]).text();
-    let lines = listed.lines().filter(|line| line.contains("cmd=hgetall"));
+    let lines =
+        listed.lines().filter(|line| line.contains("cmd=eval") || line.contains("cmd=time"));
     lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 

@@ -2,8 +2,8 @@
 //! same `secrets_key`, resets only with a `quic_host_key`, and early data is never taken twice.
 
 use bolide_testkit::server::{Home, TYPES, prelude};
-use bolide_testkit::tools::python;
-use bolide_testkit::{TestServer, Valkey};
+use bolide_testkit::tools::{python, run};
+use bolide_testkit::{TestServer, Valkey, wait_until};
 
 use super::secrets::write_key;
 use crate::BOLIDE;
@@ -14,14 +14,17 @@ const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster_quic.py")
 /// A node with the certificate of `cert`. Nodes need no Valkey for this: what is secret follows
 /// from the key.
 fn node(cert: &Home, workers: u32, cluster: &str, more: &str) -> TestServer {
+    TestServer::start(Home::new(BOLIDE), &text(cert, workers, cluster, more))
+}
+
+fn text(cert: &Home, workers: u32, cluster: &str, more: &str) -> String {
     let (prelude, dir) = (prelude(workers), cert.dir().display());
-    let conf = format!(
+    format!(
         "{prelude}http {{ {TYPES} {cluster}
          ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/cert.key;
          server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ quic reuseport;
          root @DIR@/www; server_name localhost a.test; {more} }} }}\n"
-    );
-    TestServer::start(Home::new(BOLIDE), &conf)
+    )
 }
 
 fn cluster(valkey: &Valkey, namespace: &str, key: &str) -> String {
@@ -55,6 +58,49 @@ fn a_token_of_one_node_proves_an_address_to_another() {
         let two = node(&home, 3, &cluster, retry);
         let found = seen(two.https().port(), &[&case]).remove(0);
         assert!(found.starts_with(wanted), "{cluster}: {found}");
+    }
+}
+
+/// A key that a configuration has in place of another one is in force after a reload, and after an
+/// upgrade, whose process inherits the keys of connection ids.
+#[test]
+fn tokens_follow_the_key_of_the_configuration_in_force() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let (key, other) = (write_key(home.dir(), "key", 'a'), write_key(home.dir(), "other", 'b'));
+    let host = |key: &str| format!("quic_retry on; quic_host_key {key};");
+    let by_key = cluster(&valkey, "shop", &key);
+    for (before, after) in [
+        (
+            (cluster(&valkey, "shop", &other), "quic_retry on;".to_owned()),
+            (by_key.clone(), "quic_retry on;".to_owned()),
+        ),
+        ((by_key.clone(), host(&other)), (by_key, host(&key))),
+    ] {
+        let one = node(&home, 1, &after.0, &after.1);
+        let token = seen(one.https().port(), &["quic token a.test"]).remove(0);
+        let case = format!("quic again a.test {token}");
+        let mut two = node(&home, 2, &before.0, &before.1);
+        let is_known = |two: &TestServer, wanted: &str| {
+            seen(two.https().port(), &[&case]).remove(0).starts_with(wanted)
+        };
+        assert!(!is_known(&two, "retries 0; tokens yes"));
+        two.rewrite(&text(&home, 2, &after.0, &after.1));
+        two.signal("HUP");
+        wait_until("the reload", || is_known(&two, "retries 0; tokens yes"));
+        two.rewrite(&text(&home, 2, &before.0, &before.1));
+        two.restart("TERM");
+        assert!(!is_known(&two, "retries 0; tokens yes"));
+        two.rewrite(&text(&home, 2, &after.0, &after.1));
+        two.signal("USR2");
+        let pid = two.home().dir().join("logs/pid");
+        let written = || std::fs::read_to_string(&pid).ok()?.trim().parse::<u32>().ok();
+        wait_until("a successor", || written().is_some_and(|pid| pid != two.pid()));
+        let heir = written().expect("a successor");
+        two.signal("QUIT");
+        let _old = two.wait_exit();
+        wait_until("the key to be in force", || is_known(&two, "retries 0; tokens yes"));
+        let _quiet = run("kill", ["-s", "TERM", &heir.to_string()]).succeeded();
+        wait_until("its end", || std::fs::metadata(format!("/proc/{heir}")).is_err());
     }
 }
 
@@ -93,7 +139,7 @@ fn early_data_is_taken_by_the_node_that_made_the_ticket_and_once() {
     let shared = cluster(&valkey, "shop", &write_key(home.dir(), "key", 'a'));
     let [one, two] = [(); 2].map(|()| node(&home, 1, &shared, "ssl_early_data on;"));
     for node in [&one, &two] {
-        bolide_testkit::wait_until("keys to be shared", || {
+        wait_until("keys to be shared", || {
             node.error_log().contains("the keys of TLS tickets are those of all servers")
         });
     }

@@ -1,4 +1,5 @@
-//! Accounts at issuers: made once, kept in the state directory, one attempt at a time.
+//! Accounts at issuers: made once, kept in the state directory, one attempt at a time. What other
+//! servers have made and this one is told of takes the place of what is kept.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::base64url;
 use crate::client::{Fault, is_bad_nonce, is_problem, with_nonce};
+use crate::host::{AcmeHost, AcmeLogLevel};
 use crate::plan::{AccountKey, AcmeIssuer, CertificateKey, ExternalAccount};
 use crate::state::{AcmeStore, file_stem};
 use crate::transport::AcmeTransport;
@@ -18,8 +20,10 @@ pub(crate) const CREDENTIALS_MAX: usize = 64 << 10;
 pub(crate) const NONCES: usize = 10;
 
 /// Where the account of an issuer is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct AccountFile {
+    /// Who knows what other servers have.
+    pub host: Arc<dyn AcmeHost>,
     /// The directory of the issuer.
     pub store: Arc<AcmeStore>,
     /// Held while an account is made, so that there is one only.
@@ -43,13 +47,43 @@ impl AccountFile {
         let _gate = self.gate.lock().await;
         // The process may have died while the key was changed.
         self.settle_next(issuer, transport).await?;
+        self.take_over(issuer, &name)?;
         if let Some(kept) = self.store.read(&name, CREDENTIALS_MAX)? {
             match serde_json::from_slice::<AccountCredentials>(&kept) {
-                Ok(credentials) => return self.kept(issuer, transport, credentials, &name).await,
+                Ok(credentials) => {
+                    let account = self.kept(issuer, transport, credentials, &name).await?;
+                    self.note(issuer, None)?;
+                    return Ok(account);
+                }
                 Err(_) => self.store.set_aside(&name)?,
             }
         }
-        self.make(issuer, transport, &name).await
+        let account = self.make(issuer, transport, &name).await?;
+        self.note(issuer, None)?;
+        Ok(account)
+    }
+
+    /// Keeps the account that servers have in common, if it is another one than that here.
+    pub(crate) fn take_over(&self, issuer: &AcmeIssuer, name: &str) -> Result<(), String> {
+        let Some(theirs) = issuer.account_name().and_then(|known| self.host.account(&known)) else {
+            return Ok(());
+        };
+        let is_good = serde_json::from_slice::<AccountCredentials>(&theirs).is_ok();
+        if is_good && self.store.read(name, CREDENTIALS_MAX)?.as_deref() != Some(&*theirs) {
+            self.store.write(name, &theirs)?;
+            let text = format!("acme: the account at \"{}\" is another server's", issuer.name);
+            self.host.log(AcmeLogLevel::Notice, &text);
+        }
+        Ok(())
+    }
+
+    /// Tells what is kept now, which may have taken the place of `before`.
+    pub(crate) fn note(&self, issuer: &AcmeIssuer, before: Option<&[u8]>) -> Result<(), String> {
+        let kept = self.store.read(&format!("{}.json", account_stem(issuer)), CREDENTIALS_MAX)?;
+        if let (Some(name), Some(kept)) = (issuer.account_name(), kept) {
+            self.host.note_account(&name, &kept, before);
+        }
+        Ok(())
     }
 
     async fn kept(
@@ -128,7 +162,13 @@ impl AccountFile {
         if !is_problem(error, "accountDoesNotExist") {
             return Ok(());
         }
-        self.store.set_aside(&format!("{}.json", account_stem(issuer)))
+        let file = format!("{}.json", account_stem(issuer));
+        if let (Some(name), Some(kept)) =
+            (issuer.account_name(), self.store.read(&file, CREDENTIALS_MAX)?)
+        {
+            self.host.forget_account(&name, &kept);
+        }
+        self.store.set_aside(&file)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::host::AcmeLogLevel;
 use crate::local;
 use crate::plan::{AcmeAuthority, AcmeIssuer, AcmeOrder, OrderId};
 use crate::schedule::AttemptFailure;
-use crate::service::Shared;
+use crate::service::{KeepFault, KeepRule, Shared};
 use crate::state::AcmeStore;
 
 /// Results of attempts, with their numbers.
@@ -75,17 +75,12 @@ impl AttemptParts {
         attempt.transport.step("certificate known").await;
         let refused =
             |why: String| AttemptFailure { why, was_ordered: true, ..AttemptFailure::default() };
-        let bundle = match install(shared, &attempt.order.id, &issued) {
-            Ok(bundle) => bundle,
-            Err(why) => {
-                attempt.forget_pending();
-                return Err(refused(why));
-            }
-        };
-        attempt.transport.step("certificate in use").await;
-        let name = format!("{}.pem", attempt.stem);
         // The order stays pending, so that a restart can fetch the certificate again.
-        attempt.store.write(&name, &bundle).map_err(refused)?;
+        let kept = keep(shared, &attempt.store, &attempt.order, &issued);
+        if matches!(kept, Err(KeepFault::Unusable(_))) {
+            attempt.forget_pending();
+        }
+        kept.map_err(|fault| refused(fault.text()))?;
         attempt.transport.step("certificate kept").await;
         attempt.forget_pending();
         Ok(issued.facts)
@@ -103,19 +98,19 @@ impl AttemptParts {
             );
             shared.host.log(AcmeLogLevel::Warn, &text);
         }
-        let bundle = install(shared, &self.order.id, &made.issued)?;
-        self.store.write(&format!("{}.pem", self.stem), &bundle)?;
+        keep(shared, &self.store, &self.order, &made.issued).map_err(KeepFault::text)?;
         Ok(made.issued.facts)
     }
 }
 
-/// Puts a certificate in use: what is to be kept of it.
-fn install(shared: &Shared, id: &OrderId, issued: &IssuedCertificate) -> Result<Vec<u8>, String> {
+/// Puts a certificate in use and into its file.
+fn keep(
+    shared: &Shared,
+    store: &AcmeStore,
+    order: &AcmeOrder,
+    issued: &IssuedCertificate,
+) -> Result<bool, KeepFault> {
     // What stands between the certificates does not come in.
     let bundle = certificate::bundle(issued.chain.as_bytes(), &issued.key);
-    let parted = certificate::unbundle(&bundle).ok_or_else(|| "no PEM".to_owned());
-    // First in use, then in the directory: what cannot be used replaces nothing.
-    let (chain, key) = parted?;
-    shared.host.install(id, &chain, key.as_bytes())?;
-    Ok(bundle)
+    shared.keep_certificate(store, order, (&bundle, &issued.facts), KeepRule::Always)
 }

@@ -452,6 +452,7 @@ impl Engine {
             stem: files.stem.clone(),
             replaces: replaces.filter(|_| issued_by == Some(&issuer.name)),
             account: AccountFile {
+                host: self.shared.host.clone(),
                 store: self.shared.store(&issuer),
                 gate: self.gates.entry(account_stem(&issuer)).or_default().clone(),
             },

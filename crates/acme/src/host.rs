@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{AcmeOrder, OrderId};
+use crate::plan::{AccountName, AcmeOrder, OrderId};
 
 /// The answer to a validation of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,19 @@ pub trait AcmeHost: Send + Sync {
 
     /// The attempt that was claimed has ended.
     fn unclaim(&self, _order: &OrderId) {}
+
+    /// The account of that name that servers have in common, as [`Self::note_account`] was told of
+    /// it by one of them.
+    fn account(&self, _name: &AccountName) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The account of that name is in use here: its credentials, with the private key. If others
+    /// have the account `before`, this one takes its place.
+    fn note_account(&self, _name: &AccountName, _now: &[u8], _before: Option<&[u8]>) {}
+
+    /// The issuer does not know the account with these credentials.
+    fn forget_account(&self, _name: &AccountName, _credentials: &[u8]) {}
 
     /// How long it takes until other servers answer challenges that were presented here.
     fn spreading(&self) -> Duration {

@@ -33,8 +33,8 @@ pub use demand::DemandRate;
 pub use host::{AcmeHost, AcmeLogLevel, Challenge, OrderClaim};
 pub use inbox::AcmeInbox;
 pub use plan::{
-    AccountKey, AcmeAuthority, AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey,
-    ChallengeKind, ExternalAccount, OrderId,
+    AccountKey, AccountName, AcmeAuthority, AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan,
+    CertificateKey, ChallengeKind, ExternalAccount, OrderId,
 };
 pub use schedule::AcmeNow;
 pub use service::{

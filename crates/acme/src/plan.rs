@@ -65,6 +65,25 @@ pub struct AcmeIssuer {
     pub accepts_terms: bool,
 }
 
+/// What names an account that servers have in common: its issuer, and what was told about who has
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccountName(pub String);
+
+impl AcmeIssuer {
+    /// The name of its account, if servers can have one in common that is made once. One with a key
+    /// of a file is the same on all servers with that file.
+    #[must_use]
+    pub fn account_name(&self) -> Option<AccountName> {
+        let is_made = matches!(self.account_key, AccountKey::Generated(_));
+        if self.authority != AcmeAuthority::Remote || !is_made {
+            return None;
+        }
+        let kid = self.external_account.as_ref().map_or("", |account| &*account.kid);
+        Some(AccountName(format!("{}\n{kid}\n{}", self.uri, self.contacts.join("\n"))))
+    }
+}
+
 /// Who issues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AcmeAuthority {

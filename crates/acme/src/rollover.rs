@@ -50,6 +50,7 @@ impl AccountFile {
         if self.settle_next(issuer, transport).await? {
             return Ok(());
         }
+        self.take_over(issuer, &format!("{}.json", account_stem(issuer)))?;
         let account = self.kept_account(issuer)?;
         let (_, next) = Key::generate_pkcs8().map_err(|error| error.to_string())?;
         let text = pem::encode(&pem::Pem::new("PRIVATE KEY", next.secret_pkcs8_der()));
@@ -109,7 +110,10 @@ impl AccountFile {
         credentials: &AccountCredentials,
     ) -> Result<(), Fault> {
         let text = serde_json::to_vec(credentials).map_err(|error| error.to_string())?;
-        self.store.write(&format!("{}.json", account_stem(issuer)), &text)?;
+        let name = format!("{}.json", account_stem(issuer));
+        let before = self.store.read(&name, CREDENTIALS_MAX)?;
+        self.store.write(&name, &text)?;
+        self.note(issuer, before.as_deref())?;
         transport.step("new key in force").await;
         self.store.remove(&next_file(issuer))?;
         transport.step("next key gone").await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::certificate::{self, BUNDLE_MAX, ChainFacts};
-use crate::demand::parse_names;
+use crate::demand::{is_demanded_name, parse_names};
 use crate::engine::Engine;
 use crate::host::{AcmeHost, AcmeLogLevel};
 use crate::inbox::AcmeInbox;
@@ -92,6 +92,17 @@ pub(crate) fn order_of(demand: &AcmeDemand, name: &str) -> AcmeOrder {
         names: vec![name.to_owned()],
         key: demand.key,
     }
+}
+
+/// The order of that name: one that is written, or one for a name that clients may ask for.
+fn order_with(plan: &AcmePlan, id: &OrderId) -> Option<AcmeOrder> {
+    if let Some(written) = plan.orders.iter().find(|known| known.id == *id) {
+        return Some(written.clone());
+    }
+    plan.demands.iter().find_map(|demand| {
+        let name = id.0.strip_prefix(&*demand.id.0)?.strip_prefix(' ')?;
+        is_demanded_name(name).then(|| order_of(demand, name))
+    })
 }
 
 /// The file of the names that a directive has orders for.
@@ -193,6 +204,34 @@ pub(crate) struct Shared {
     reports: Mutex<Vec<AcmeOrderReport>>,
     /// Those in memory have to survive a new plan.
     stores: Mutex<BTreeMap<StoreKey, Arc<AcmeStore>>>,
+    /// Held while a certificate is replaced.
+    replacing: Mutex<()>,
+}
+
+/// Why a certificate does not take the place of the one that is kept.
+#[derive(Debug)]
+pub(crate) enum KeepFault {
+    /// It cannot be used.
+    Unusable(String),
+    /// It cannot be kept now.
+    Unkept(String),
+}
+
+impl KeepFault {
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Unusable(why) | Self::Unkept(why) => why,
+        }
+    }
+}
+
+/// What a certificate needs to take the place of the one that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeepRule {
+    /// Nothing.
+    Always,
+    /// To be good for longer.
+    IfLonger,
 }
 
 #[derive(Default)]
@@ -211,6 +250,7 @@ impl Shared {
             wanted: Mutex::default(),
             reports: Mutex::default(),
             stores: Mutex::default(),
+            replacing: Mutex::default(),
         }
     }
 
@@ -226,7 +266,11 @@ impl Shared {
     pub(crate) fn store(&self, issuer: &AcmeIssuer) -> Arc<AcmeStore> {
         let key = (issuer.name.clone(), issuer.state_path.clone());
         let mut stores = locked(&self.stores);
-        let new = || Arc::new(AcmeStore::new(issuer.state_path.as_deref()));
+        let new = || {
+            let store = AcmeStore::new(issuer.state_path.as_deref());
+            store.sweep((self.setting.clock)().unix);
+            Arc::new(store)
+        };
         stores.entry(key).or_insert_with(new).clone()
     }
 
@@ -243,6 +287,40 @@ impl Shared {
     pub(crate) fn unix_clock(&self) -> Arc<dyn Fn() -> u64 + Send + Sync> {
         let both = self.setting.clock.clone();
         Arc::new(move || both().unix)
+    }
+
+    /// The one way of a certificate into use and into its file: no other thread or process replaces
+    /// it meanwhile, and what cannot be used replaces nothing. Returns whether it is kept.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be used, or not be written.
+    pub(crate) fn keep_certificate(
+        &self,
+        store: &AcmeStore,
+        order: &AcmeOrder,
+        (bundle, facts): (&[u8], &ChainFacts),
+        rule: KeepRule,
+    ) -> Result<bool, KeepFault> {
+        let parted = certificate::unbundle(bundle);
+        let (chain, key) = parted.ok_or_else(|| KeepFault::Unusable("no PEM".to_owned()))?;
+        let _threads = locked(&self.replacing);
+        let mut processes = store.lock_replacing().map_err(KeepFault::Unkept);
+        let until = |facts: &ChainFacts| facts.validity.until;
+        if rule == KeepRule::IfLonger {
+            processes = Ok(processes?);
+            let known = read_kept(store, order).ok().flatten().map(|(_, known)| until(&known));
+            if known >= Some(until(facts)) {
+                return Ok(false);
+            }
+        }
+        let installed = self.host.install(&order.id, &chain, key.as_bytes());
+        installed.map_err(KeepFault::Unusable)?;
+        // Where nothing can be written, it is in use all the same.
+        let _processes = processes?;
+        let name = format!("{}.pem", file_stem(&order.id.0));
+        store.write(&name, bundle).map_err(KeepFault::Unkept)?;
+        Ok(true)
     }
 
     pub(crate) fn publish(&self, reports: Vec<AcmeOrderReport>) {
@@ -371,25 +449,19 @@ impl AcmeService {
     /// It does not fit the order, or cannot be kept.
     pub fn take_over(&self, order: &OrderId, chain: &[u8], key: &str) -> Result<bool, String> {
         let plan = locked(&self.shared.wanted).plan.clone();
-        let Some(order) = plan.orders.iter().find(|known| known.id == *order) else {
-            return Ok(false);
-        };
+        let Some(order) = order_with(&plan, order) else { return Ok(false) };
         let first = order.issuers.first().and_then(|at| plan.issuers.get(*at));
         let Some(issuer) = first else { return Ok(false) };
         let facts = certificate::check(chain, key, order.key, &order.names)?;
         certificate::check_time(facts.validity, (self.shared.setting.clock)().unix)?;
         let store = self.shared.store(issuer);
-        let until = |facts: &ChainFacts| facts.validity.until;
-        let known = read_kept(&store, order).ok().flatten().map(|(_, known)| until(&known));
-        if known >= Some(until(&facts)) {
-            return Ok(false);
-        }
-        let name = format!("{}.pem", file_stem(&order.id.0));
-        store.write(&name, &certificate::bundle(chain, key))?;
-        // The thread installs what changes after it has looked first, which may be behind this.
-        self.shared.host.install(&order.id, chain, key.as_bytes())?;
+        let bundle = certificate::bundle(chain, key);
+        let rule = KeepRule::IfLonger;
+        let kept = self.shared.keep_certificate(&store, &order, (&bundle, &facts), rule);
+        let is_kept = kept.map_err(KeepFault::text)?;
+        // The thread takes over what changes after it has looked first, which may be behind this.
         self.shared.bell.notify_one();
-        Ok(true)
+        Ok(is_kept)
     }
 
     /// One report for each order of the plan in force, in its order.
@@ -480,6 +552,12 @@ mod tests {
         assert_eq!(take(&short), Ok(false), "it is there");
         assert_eq!(take(&long), Ok(true));
         assert_eq!(take(&short), Ok(false), "an old one is not put back");
+        // Whatever comes at once, the one that lasts longest stays.
+        std::thread::scope(|scope| {
+            for one in [&short, &long] {
+                scope.spawn(move || (0..20).for_each(|_| assert!(take(one).is_ok())));
+            }
+        });
         let lines = |pem: &str| pem.replace('\r', "").trim().to_owned();
         let is_long = |kept: super::KeptCertificate| {
             lines(&String::from_utf8_lossy(&kept.key)) == lines(&long.key)

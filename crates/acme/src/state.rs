@@ -1,5 +1,5 @@
-//! The state directory: files with mode 0600 that are replaced as a whole, and the lock that
-//! keeps two processes from ordering at once.
+//! The state directory: files with mode 0600 that are replaced as a whole, the lock that keeps two
+//! processes from ordering at once, and the one that is held while a certificate is replaced.
 //!
 //! It follows no symbolic link and reads nothing that others can write. With `state_path off` the
 //! same files are kept in memory.
@@ -9,12 +9,24 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::certificate::digest_hex;
 
 /// The file whose lock a process holds while it orders.
 const LOCK: &str = "lock";
+/// The file whose lock is held while a certificate is replaced: by an attempt, which has the other
+/// one as well, and by who takes over another server's.
+const REPLACING: &str = "replacing";
+/// How long that lock is waited for: so many steps of this length.
+const REPLACING_STEPS: usize = 100;
+const REPLACING_STEP: Duration = Duration::from_millis(20);
+/// What names of files end with that are not whole yet.
+const NEXT: &str = "new";
+/// Seconds after which such a file was left behind by a process that died.
+const LEFT_BEHIND: u64 = 3600;
 /// LIMIT: bytes of a file name's readable part; file systems take 255 with its ends.
 const READABLE_MAX: usize = 100;
 
@@ -107,16 +119,51 @@ impl AcmeStore {
             }
         };
         self.prepare(None)?;
-        let (path, next) = (dir.join(name), dir.join(format!("{name}.new")));
-        let written = remove(&next).and_then(|()| {
+        let (path, next) = (dir.join(name), dir.join(next_name(name)));
+        let write = || {
             let mut file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&next)?;
             file.write_all(content)?;
             file.sync_all()?;
             fs::rename(&next, &path)?;
             OpenOptions::new().read(true).open(dir)?.sync_all()
-        });
-        written.map_err(|error| said("cannot write", &path, &error))
+        };
+        write().map_err(|error| {
+            let _gone = remove(&next);
+            said("cannot write", &path, &error)
+        })
+    }
+
+    /// Removes what processes that died while they wrote have left behind.
+    pub(crate) fn sweep(&self, now: u64) {
+        let Self::Directory(dir) = self else { return };
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let is_next = path.extension().is_some_and(|end| end == NEXT);
+            let about = if is_next { about(&path).ok().flatten() } else { None };
+            let is_old = |about: fs::Metadata| {
+                about.is_file() && u64::try_from(about.mtime()).unwrap_or(0) + LEFT_BEHIND < now
+            };
+            if about.is_some_and(is_old) {
+                // It is in the way of nothing.
+                let _stays = remove(&path);
+            }
+        }
+    }
+
+    /// Takes the lock under which a certificate is replaced; it is held for a moment.
+    ///
+    /// # Errors
+    ///
+    /// The directory is unusable, or another process has held the lock for too long.
+    pub(crate) fn lock_replacing(&self) -> Result<StoreLock, String> {
+        for _ in 0..REPLACING_STEPS {
+            match self.try_lock(REPLACING)? {
+                Some(lock) => return Ok(lock),
+                None => std::thread::park_timeout(REPLACING_STEP),
+            }
+        }
+        Err(format!("another process writes to {} for too long", self.shown(REPLACING)))
     }
 
     /// Removes a file if it exists.
@@ -188,9 +235,13 @@ impl AcmeStore {
     ///
     /// The directory is unusable.
     pub fn lock(&self) -> Result<Option<StoreLock>, String> {
+        self.try_lock(LOCK)
+    }
+
+    fn try_lock(&self, name: &str) -> Result<Option<StoreLock>, String> {
         let Self::Directory(dir) = self else { return Ok(Some(StoreLock(None))) };
         self.prepare(None)?;
-        let path = dir.join(LOCK);
+        let path = dir.join(name);
         if about(&path)?.is_some_and(|about| !about.is_file()) {
             return Err(format!("\"{}\" is no file", path.display()));
         }
@@ -218,6 +269,13 @@ pub fn file_stem(text: &str) -> String {
     let readable: String = text.chars().map(harmless).take(READABLE_MAX).collect();
     let readable = readable.trim_start_matches('.');
     format!("{readable}-{}", &digest_hex(text.as_bytes())[..16])
+}
+
+/// A name that no other write has, of this process or another one.
+fn next_name(name: &str) -> String {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+    let number = WRITES.fetch_add(1, Ordering::Relaxed);
+    format!("{name}.{:x}-{number:x}.{NEXT}", std::process::id())
 }
 
 /// Refuses a directory to which others can write.
@@ -295,7 +353,6 @@ mod tests {
         let outside = path.with_file_name("outside");
         fs::write(&outside, b"untouched").unwrap();
         symlink(&outside, path.join("link")).unwrap();
-        symlink(&outside, path.join("a.new")).unwrap();
         assert!(store.read("link", 100).is_err());
         store.write("link", b"new").unwrap();
         store.write("a", b"new").unwrap();
@@ -316,6 +373,42 @@ mod tests {
         assert_eq!(fs::metadata(path.join("a")).unwrap().mode() & 0o777, 0o600);
     }
 
+    /// However many write at the same time: each content that is read is one that was written.
+    #[test]
+    fn writers_at_once_do_not_mix_what_they_write() {
+        let (path, store) = store();
+        store.write("a", b"0").unwrap();
+        let is_whole = |found: &[u8]| found.iter().all(|byte| *byte == found[0]);
+        std::thread::scope(|scope| {
+            for writer in 1..=4_u8 {
+                let own = AcmeStore::new(Some(&path));
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        own.write("a", &vec![writer; 20_000 * usize::from(writer)]).unwrap();
+                    }
+                });
+            }
+            for _ in 0..200 {
+                let found = store.read("a", 1 << 20).unwrap().unwrap();
+                assert!(!found.is_empty() && is_whole(&found));
+            }
+        });
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_swept_and_what_is_being_written_is_not() {
+        let (path, store) = store();
+        store.write("a", b"one").unwrap();
+        let next = path.join(next_name("a"));
+        fs::write(&next, b"tw").unwrap();
+        let now = u64::try_from(fs::metadata(&next).unwrap().mtime()).unwrap();
+        store.sweep(now + 10);
+        assert!(next.exists());
+        store.sweep(now + LEFT_BEHIND + 1);
+        assert!(!next.exists() && path.join("a").exists());
+    }
+
     #[test]
     fn the_lock_is_one_process_at_a_time() {
         let (path, store) = store();
@@ -323,7 +416,10 @@ mod tests {
         assert!(held.is_some());
         let other = AcmeStore::new(Some(&path));
         assert!(other.lock().unwrap().is_none());
-        drop(held);
+        // Who orders does not keep others from taking over a certificate.
+        let replacing = other.lock_replacing().unwrap();
+        assert!(store.try_lock(REPLACING).unwrap().is_none());
+        drop((held, replacing));
         assert!(other.lock().unwrap().is_some());
     }
 

@@ -8,7 +8,7 @@ mod expression;
 mod pattern;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::key::NamespaceId;
 use crate::object::{Object, ObjectKind};
@@ -41,10 +41,10 @@ impl BanSubject for Object {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ban {
     namespace: NamespaceId,
-    pattern: BanPattern,
+    pattern: Arc<BanPattern>,
     how: TagPurge,
     generation: u64,
     lap: u64,
@@ -53,7 +53,9 @@ struct Ban {
 /// The pending bans.
 #[derive(Debug, Default)]
 pub(crate) struct Bans {
-    pending: RwLock<Vec<Ban>>,
+    /// An object is matched against what was pending when the match began: an expression may take
+    /// long, and the lock is held for a look.
+    pending: RwLock<Arc<Vec<Ban>>>,
     /// How many there are; read without the lock.
     count: AtomicUsize,
     /// Whole sweeps so far.
@@ -72,15 +74,19 @@ impl Bans {
     ) -> bool {
         let lap = self.lap.load(Ordering::Acquire);
         let mut pending = self.pending.write().unwrap_or_else(PoisonError::into_inner);
-        let same = pending.iter().position(|ban| {
+        let known = Arc::make_mut(&mut pending);
+        let same = known.iter().position(|ban| {
             ban.namespace == namespace
                 && ban.how == how
                 && ban.pattern.is(pattern.kind(), pattern.text())
         });
         match same {
-            Some(at) => (pending[at].generation, pending[at].lap) = (generation, lap),
-            None if pending.len() >= BANS_MAX => return false,
-            None => pending.push(Ban { namespace, pattern, how, generation, lap }),
+            Some(at) => (known[at].generation, known[at].lap) = (generation, lap),
+            None if known.len() >= BANS_MAX => return false,
+            None => {
+                let pattern = Arc::new(pattern);
+                known.push(Ban { namespace, pattern, how, generation, lap });
+            }
         }
         debug_assert!(pending.len() <= BANS_MAX, "pending bans are bounded");
         self.count.store(pending.len(), Ordering::Release);
@@ -101,11 +107,20 @@ impl Bans {
         if object.kind() != ObjectKind::Content {
             return TagVerdict::Good;
         }
-        let pending = self.pending.read().unwrap_or_else(PoisonError::into_inner);
+        self.verdict_on(object.namespace(), known, object)
+    }
+
+    fn verdict_on(
+        &self,
+        namespace: NamespaceId,
+        known: u64,
+        subject: &impl BanSubject,
+    ) -> TagVerdict {
+        let pending = self.pending.read().unwrap_or_else(PoisonError::into_inner).clone();
         let newer = pending.iter().filter(|ban| ban.generation > known);
-        let own = newer.filter(|ban| ban.namespace == object.namespace());
+        let own = newer.filter(|ban| ban.namespace == namespace);
         let mut verdict = TagVerdict::Good;
-        for ban in own.filter(|ban| ban.pattern.hits(object)) {
+        for ban in own.filter(|ban| ban.pattern.hits(subject)) {
             match ban.how {
                 TagPurge::Dead => return TagVerdict::Dead,
                 TagPurge::Stale => verdict = TagVerdict::Stale,
@@ -122,7 +137,7 @@ impl Bans {
             return;
         }
         let mut pending = self.pending.write().unwrap_or_else(PoisonError::into_inner);
-        pending.retain(|ban| lap < ban.lap + LAPS || floor < ban.generation);
+        Arc::make_mut(&mut pending).retain(|ban| lap < ban.lap + LAPS || floor < ban.generation);
         debug_assert!(pending.len() <= BANS_MAX, "pending bans are bounded");
         self.count.store(pending.len(), Ordering::Release);
     }
@@ -146,9 +161,43 @@ impl Bans {
 
 #[cfg(test)]
 mod tests {
-    use super::{BANS_MAX, BanKind, BanPattern, Bans};
+    use std::cell::Cell;
+
+    use super::{BANS_MAX, BanKind, BanPattern, BanSubject, Bans};
     use crate::key::NamespaceId;
-    use crate::tags::TagPurge;
+    use crate::tags::{TagPurge, TagVerdict};
+
+    /// Looks whether the lock is free while it is matched.
+    struct Watching<'a>(&'a Bans, Cell<bool>);
+
+    impl BanSubject for Watching<'_> {
+        fn url(&self) -> &[u8] {
+            b""
+        }
+
+        fn status(&self) -> u16 {
+            200
+        }
+
+        fn has_field(&self, _: &[u8], _: &dyn Fn(&[u8]) -> bool) -> bool {
+            self.1.set(self.0.pending.try_write().is_ok());
+            true
+        }
+
+        fn has_tag(&self, _: &dyn Fn(&[u8]) -> bool) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn no_lock_is_held_while_an_expression_is_matched() {
+        let bans = Bans::default();
+        assert!(bans.add(NamespaceId(1), pattern("a"), TagPurge::Dead, 5));
+        let subject = Watching(&bans, Cell::new(false));
+        assert_eq!(bans.verdict_on(NamespaceId(1), 4, &subject), TagVerdict::Dead);
+        assert!(subject.1.get());
+        assert_eq!(bans.verdict_on(NamespaceId(1), 5, &subject), TagVerdict::Good);
+    }
 
     fn pattern(text: &str) -> BanPattern {
         BanPattern::new(BanKind::MagentoTags, text.as_bytes()).unwrap()

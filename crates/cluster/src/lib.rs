@@ -27,5 +27,6 @@ pub use record::{PurgeRecord, RecordFault};
 pub use report::{LimitReport, ReportKind, ReportZone};
 pub use ring::{KeyRing, RING_GRACE_MS, TimedKey};
 pub use vault::{
-    VAULT_KEY_LEN, Vault, VaultFault, VaultPurpose, VaultSecret, fresh_secret, read_vault_key,
+    VAULT_KEY_LEN, Vault, VaultFault, VaultKeyId, VaultPurpose, VaultSecret, fresh_secret,
+    read_vault_key,
 };

@@ -203,6 +203,14 @@ impl ClusterMachine {
         }
     }
 
+    /// Takes an entry that is too large to be read.
+    pub fn receive_too_large(&mut self, id: EntryId) -> EntryOutcome {
+        match self.receive(id, None, |_| {}) {
+            EntryOutcome::Lost(_) => EntryOutcome::Lost(Loss::TooLarge),
+            known => known,
+        }
+    }
+
     fn receive_purges<'a>(
         &mut self,
         id: EntryId,

@@ -6,7 +6,7 @@ use bolide_cache::disk::format::sum;
 const MAGIC: [u8; 8] = *b"bolideL2";
 /// Magic and checksum.
 const HEAD: usize = 16;
-/// LIMIT: bytes of a key or a name; longer ones are not told.
+/// LIMIT: bytes of a key or a name; longer ones are not reported.
 const TEXT_MAX: usize = 4096;
 
 /// What a zone counts.
@@ -66,9 +66,9 @@ impl<'a> LimitReport<'a> {
             });
             push(&mut out, zone.name);
             push(&mut out, zone.key_text);
-            let told = || zone.keys.iter().filter(|(key, _)| key.len() <= TEXT_MAX);
-            out.extend_from_slice(&(told().count() as u32).to_le_bytes());
-            for (key, number) in told() {
+            let reported = || zone.keys.iter().filter(|(key, _)| key.len() <= TEXT_MAX);
+            out.extend_from_slice(&(reported().count() as u32).to_le_bytes());
+            for (key, number) in reported() {
                 push(&mut out, key);
                 out.extend_from_slice(&number.to_le_bytes());
             }
@@ -82,10 +82,10 @@ impl<'a> LimitReport<'a> {
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(&MAGIC)?;
-        let (told, rest) = rest.split_first_chunk()?;
+        let (written, rest) = rest.split_first_chunk()?;
         let mut copy = bytes.to_vec();
         copy[8..HEAD].fill(0);
-        if u64::from_le_bytes(*told) != sum(&copy) {
+        if u64::from_le_bytes(*written) != sum(&copy) {
             return None;
         }
         let mut rest = rest;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_too_long_is_not_told() {
+    fn a_key_that_is_too_long_is_not_reported() {
         let long = vec![b'k'; 5000];
         let keys = vec![(&*long, 1), (&b"a"[..], 2)];
         let zone = ReportZone { kind: ReportKind::Held, name: b"z", key_text: b"$k", keys };

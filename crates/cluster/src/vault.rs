@@ -14,6 +14,9 @@ use zeroize::Zeroizing;
 const MAGIC: &[u8; 8] = b"bolideK1";
 /// Bytes of what names the key that seals.
 const KEY_ID: usize = 8;
+
+/// What names a key, to who has it and to others.
+pub type VaultKeyId = [u8; KEY_ID];
 /// Bytes before what is sealed.
 const HEAD: usize = MAGIC.len() + KEY_ID + NONCE_LEN;
 /// Bytes of a key.
@@ -57,10 +60,13 @@ pub enum VaultPurpose {
     Challenges,
     /// Reports of limits.
     Limits,
+    /// Accounts at issuers with their keys.
+    Accounts,
 }
 
 impl VaultPurpose {
-    const ALL: [Self; 4] = [Self::Tickets, Self::Certificates, Self::Challenges, Self::Limits];
+    const ALL: [Self; 5] =
+        [Self::Tickets, Self::Certificates, Self::Challenges, Self::Limits, Self::Accounts];
 
     /// What the key is derived for.
     const fn label(self) -> &'static [u8] {
@@ -69,6 +75,7 @@ impl VaultPurpose {
             Self::Certificates => b"seal certificates",
             Self::Challenges => b"seal challenges",
             Self::Limits => b"seal limits",
+            Self::Accounts => b"seal accounts",
         }
     }
 }
@@ -80,7 +87,7 @@ pub struct Vault {
 }
 
 struct VaultKey {
-    id: [u8; KEY_ID],
+    id: VaultKeyId,
     /// By purpose, in the order of [`VaultPurpose::ALL`].
     seals: Vec<LessSafeKey>,
     root: VaultSecret,
@@ -153,11 +160,36 @@ impl Vault {
         out
     }
 
-    /// Whether a record is sealed by the key that seals now, and by none of those that only open.
+    /// What names the key that a record says it is sealed with.
     #[must_use]
-    pub fn is_by_first(&self, record: &[u8]) -> bool {
-        let id = record.strip_prefix(&MAGIC[..]).and_then(|rest| rest.first_chunk::<KEY_ID>());
-        id.is_some() && id == self.keys.first().map(|key| &key.id)
+    pub fn key_of(record: &[u8]) -> Option<VaultKeyId> {
+        record.strip_prefix(&MAGIC[..])?.first_chunk().copied()
+    }
+
+    /// Whether this key is one of those that open.
+    #[must_use]
+    pub fn has_key(&self, id: &VaultKeyId) -> bool {
+        self.keys.iter().any(|key| key.id == *id)
+    }
+
+    /// Whether this key is the one that seals.
+    #[must_use]
+    pub fn is_first(&self, id: &VaultKeyId) -> bool {
+        self.keys.first().is_some_and(|key| key.id == *id)
+    }
+
+    /// Whether a record that is good is to be sealed with the first key: it is sealed with another
+    /// one, which none of the servers that are there puts first any more.
+    ///
+    /// `firsts` are the first keys of those servers. As long as a server has another first key than
+    /// the others, what it has sealed stays as it is: each would else seal anew what the other one
+    /// has sealed.
+    #[must_use]
+    pub fn is_to_be_sealed_anew(&self, record: &[u8], firsts: &[VaultKeyId]) -> bool {
+        let (Some(first), Some(by)) = (self.keys.first(), Self::key_of(record)) else {
+            return false;
+        };
+        by != first.id && self.has_key(&by) && !firsts.contains(&by)
     }
 
     /// What a record of that name is bound to.
@@ -264,11 +296,38 @@ mod tests {
         let record = both.seal(Tickets, "x", b"plain").unwrap();
         assert_eq!(new.open(Tickets, "x", &record).unwrap().as_slice(), b"plain");
         assert!(Vault::new(b"a", Vec::new()).is_none());
-        let records = [&old, &both, &new].map(|one| one.seal(Tickets, "x", b"plain").unwrap());
-        let by_first = |one: &Vault| records.each_ref().map(|record| one.is_by_first(record));
-        assert_eq!(by_first(&both), [false, true, true]);
-        assert_eq!(by_first(&old), [true, false, false]);
-        assert!(!both.is_by_first(&records[1][..15]) && !both.is_by_first(b""));
+    }
+
+    /// Servers are given a new first key one after the other, and all look after each step.
+    #[test]
+    fn a_record_is_sealed_anew_once_and_when_all_servers_have_the_new_key_first() {
+        let seal = |one: &Vault| one.seal(Tickets, "x", b"plain").unwrap();
+        let both = |is_new: bool| vault(b"a", if is_new { &[2, 1] } else { &[1, 2] });
+        for by_new in [false, true] {
+            let mut record = seal(&both(by_new));
+            let mut times = 0;
+            for done in 1..=3 {
+                let servers: Vec<Vault> = (0..3).map(|at| both(at < done)).collect();
+                let firsts: Vec<_> =
+                    servers.iter().map(|one| Vault::key_of(&seal(one)).unwrap()).collect();
+                for one in servers.iter().chain(servers.iter().rev()) {
+                    if one.is_to_be_sealed_anew(&record, &firsts) {
+                        record = seal(one);
+                        times += 1;
+                    }
+                }
+                assert!(done == 3 || times == 0, "{done}");
+            }
+            assert_eq!(times, usize::from(!by_new));
+            assert!(vault(b"a", &[2]).open(Tickets, "x", &record).is_ok(), "the old key may go");
+        }
+        let (old, new) = (vault(b"a", &[1]), vault(b"a", &[2]));
+        assert!(!new.is_to_be_sealed_anew(&seal(&old), &[]), "it cannot be opened");
+        assert!(!old.is_to_be_sealed_anew(&seal(&old), &[]));
+        let record = seal(&old);
+        assert!(both(true).is_to_be_sealed_anew(&record, &[]));
+        assert!(!both(true).is_to_be_sealed_anew(&record[..15], &[]));
+        assert!(!both(true).is_to_be_sealed_anew(b"", &[]));
     }
 
     #[test]

@@ -16,24 +16,34 @@ use crate::site::Site;
 #[derive(Clone, Debug, Default)]
 pub struct HttpChallenges(Arc<Mutex<PendingTokens>>);
 
-/// By name and token.
-type PendingTokens = HashMap<(Vec<u8>, Vec<u8>), Bytes>;
+/// By name and token: one for each order that has presented it, the newest last. An issuer may let
+/// one validation do for two orders, and each takes away its own.
+type PendingTokens = HashMap<(Vec<u8>, Vec<u8>), Vec<Bytes>>;
 
 impl HttpChallenges {
     /// From now on a request for `token` at `name` (a DNS name or an IP address) is answered with
     /// `content`.
     pub fn present(&self, name: &str, token: &str, content: &str) {
         let content = Bytes::copy_from_slice(content.as_bytes());
-        self.table().insert(key(name.as_bytes(), token.as_bytes()), content);
+        let key = key(name.as_bytes(), token.as_bytes());
+        self.table().entry(key).or_default().push(content);
     }
 
-    /// The challenge is over.
-    pub fn withdraw(&self, name: &str, token: &str) {
-        self.table().remove(&key(name.as_bytes(), token.as_bytes()));
+    /// The challenge of one order is over, which was answered with `content`.
+    pub fn withdraw(&self, name: &str, token: &str, content: &str) {
+        let key = key(name.as_bytes(), token.as_bytes());
+        let mut table = self.table();
+        let Some(contents) = table.get_mut(&key) else { return };
+        if let Some(own) = contents.iter().rposition(|other| *other == content.as_bytes()) {
+            contents.remove(own);
+        }
+        if contents.is_empty() {
+            table.remove(&key);
+        }
     }
 
     pub(crate) fn find(&self, host: &[u8], token: &[u8]) -> Option<Bytes> {
-        self.table().get(&key(host, token)).cloned()
+        self.table().get(&key(host, token))?.last().cloned()
     }
 
     fn table(&self) -> MutexGuard<'_, PendingTokens> {
@@ -133,7 +143,26 @@ mod tests {
             (find("a.test", "u"), find("b.test", "t"), find("a.test", "T")),
             (None, None, None)
         );
-        all.withdraw("a.test", "t");
+        all.withdraw("a.test", "t", "t.key");
         assert_eq!(find("a.test", "t"), None);
+    }
+
+    #[test]
+    fn each_order_withdraws_its_own() {
+        let all = HttpChallenges::default();
+        for content in ["t.one", "t.one", "t.two"] {
+            all.present("a.test", "t", content);
+        }
+        let find = || all.find(b"a.test", b"t");
+        for (withdrawn, left) in [
+            ("t.other", Some("t.two")),
+            ("t.two", Some("t.one")),
+            ("t.one", Some("t.one")),
+            ("t.one", None),
+        ] {
+            all.withdraw("a.test", "t", withdrawn);
+            assert_eq!(find().as_deref(), left.map(str::as_bytes), "{withdrawn}");
+        }
+        assert!(all.table().is_empty());
     }
 }

@@ -14,11 +14,11 @@ use bolide_conf::model::{LimitKind, LimitZone};
 
 use crate::{LimitRecord, Records, Zone, make};
 
-/// LIMIT: keys whose requests wait to be told, and their bytes. Requests of further ones are not.
+/// LIMIT: keys whose requests wait to be reported, and their bytes. Those of further ones are not.
 const UNSENT_MAX: usize = 65_536;
 const UNSENT_BYTES_MAX: usize = 8 << 20;
 /// LIMIT: bytes of a key that is reported to other servers.
-pub const TOLD_KEY_MAX: usize = 4096;
+pub const REPORTED_KEY_MAX: usize = 4096;
 /// Bytes of a key in a report, beside its own.
 const KEY_HEAD: usize = 6;
 /// LIMIT: for how many seconds of its rate a key may be charged from elsewhere, whatever others
@@ -26,7 +26,7 @@ const KEY_HEAD: usize = 6;
 const CHARGED_MAX: u64 = 3600;
 
 /// Keys with numbers of requests, as a report has them.
-pub type ToldKeys = Vec<(Arc<[u8]>, u64)>;
+pub type ReportedKeys = Vec<(Arc<[u8]>, u64)>;
 /// Requests in work on other servers, by key.
 pub type HeldThere = HashMap<Box<[u8]>, u32>;
 
@@ -51,7 +51,7 @@ impl ReportRoom {
     }
 }
 
-/// Requests that were counted here since others were told, the key that waits longest first.
+/// Requests that were counted here since the last report, the key that waits longest first.
 #[derive(Debug, Default)]
 struct UnsentRequests {
     counts: HashMap<Arc<[u8]>, u64>,
@@ -68,15 +68,15 @@ impl UnsentRequests {
         }
         let bytes = self.bytes + key.len();
         let is_room = self.counts.len() < UNSENT_MAX && bytes <= UNSENT_BYTES_MAX;
-        if is_room && key.len() <= TOLD_KEY_MAX {
+        if is_room && key.len() <= REPORTED_KEY_MAX {
             self.bytes = bytes;
             self.counts.insert(key.clone(), 1);
             self.order.push_back(key.clone());
         }
     }
 
-    fn take(&mut self, room: &mut ReportRoom) -> ToldKeys {
-        let mut taken = ToldKeys::new();
+    fn take(&mut self, room: &mut ReportRoom) -> ReportedKeys {
+        let mut taken = ReportedKeys::new();
         while self.order.front().is_some_and(|key| room.take(key)) {
             let Some(key) = self.order.pop_front() else { break };
             self.bytes -= key.len();
@@ -97,7 +97,7 @@ pub(crate) struct Elsewhere {
     held: HeldThere,
     unsent: UnsentRequests,
     /// Whether what is unsent is taken.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Elsewhere {
@@ -107,7 +107,7 @@ impl Elsewhere {
             rate: 0,
             held: HeldThere::new(),
             unsent: UnsentRequests::default(),
-            is_told: false,
+            is_reported: false,
         }
     }
 }
@@ -142,10 +142,10 @@ impl Records {
         }
     }
 
-    /// A request was counted, which others are to be told.
+    /// A request was counted, which is to be reported.
     pub(crate) fn note_charged(&mut self, at: u32) {
         let Some(elsewhere) = &mut self.elsewhere else { return };
-        if !elsewhere.is_told {
+        if !elsewhere.is_reported {
             return;
         }
         elsewhere.unsent.note(&self.all[at as usize].key);
@@ -189,18 +189,18 @@ impl Zone {
 
     /// Starts or stops recording requests for reports. Requests in work on other servers are
     /// forgotten; the excess of keys is paid off.
-    pub fn share(&self, is_told: bool) {
+    pub fn share(&self, is_reported: bool) {
         let mut records = self.lock();
         let Some(elsewhere) = &mut records.elsewhere else { return };
-        elsewhere.is_told = is_told;
+        elsewhere.is_reported = is_reported;
         let before = (std::mem::take(&mut elsewhere.unsent), std::mem::take(&mut elsewhere.held));
         drop(records);
         drop(before);
     }
 
-    /// Takes what others have not been told yet, as far as there is room for it.
+    /// Takes what has not been reported yet, as far as there is room for it.
     #[must_use]
-    pub fn take_unsent(&self, room: &mut ReportRoom) -> ToldKeys {
+    pub fn take_unsent(&self, room: &mut ReportRoom) -> ReportedKeys {
         let mut records = self.lock();
         records.elsewhere.as_mut().map(|it| it.unsent.take(room)).unwrap_or_default()
     }
@@ -232,13 +232,13 @@ impl Zone {
 
     /// The requests in work here, of the keys that there is room for.
     #[must_use]
-    pub fn held(&self, room: &mut ReportRoom) -> ToldKeys {
+    pub fn held(&self, room: &mut ReportRoom) -> ReportedKeys {
         let records = self.lock();
         let of = |(key, at): (&Arc<[u8]>, &u32)| (key.clone(), records.all[*at as usize].count);
         let held = records.index.iter().map(of);
-        let told = held.filter(|(key, count)| *count > 0 && key.len() <= TOLD_KEY_MAX);
-        let told = told.take_while(|(key, _)| room.take(key));
-        told.map(|(key, count)| (key, count.into())).collect()
+        let reported = held.filter(|(key, count)| *count > 0 && key.len() <= REPORTED_KEY_MAX);
+        let reported = reported.take_while(|(key, _)| room.take(key));
+        reported.map(|(key, count)| (key, count.into())).collect()
     }
 
     /// The requests in work on all other servers.

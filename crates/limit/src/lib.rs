@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bolide_conf::model::{LimitKind, LimitZone};
 
 use elsewhere::Elsewhere;
-pub use elsewhere::{HeldThere, ReportRoom, TOLD_KEY_MAX, ToldKeys};
+pub use elsewhere::{HeldThere, REPORTED_KEY_MAX, ReportRoom, ReportedKeys};
 
 /// No neighbour.
 const NONE: u32 = u32::MAX;

@@ -189,7 +189,8 @@ impl Endpoint {
         })
     }
 
-    /// Sets settings and certificates for new connections; open connections keep theirs.
+    /// Sets settings, certificates and the key of tokens for new connections; open connections keep
+    /// theirs. The other keys stay what they are.
     ///
     /// # Errors
     ///
@@ -198,8 +199,10 @@ impl Endpoint {
         &mut self,
         settings: &QuicSettings,
         tls: Arc<rustls::ServerConfig>,
+        keys: &SharedKeys,
     ) -> Result<(), SettingsError> {
-        self.server = Server::new(settings, tls, &self.keys, &self.civil)?;
+        self.server = Server::new(settings, tls, keys, &self.civil)?;
+        self.keys.token = Arc::clone(&keys.token);
         self.inner.set_server_config(Some(Arc::clone(&self.server.config)));
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! The secrets that all workers share. They survive reloads and upgrades: without them a datagram
-//! could not be routed to its worker, nor a token or a stateless reset be verified.
+//! The secrets that all workers share. Those of connection ids survive reloads and upgrades:
+//! without them a datagram could not be routed to its worker. Tokens follow the configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,6 +67,15 @@ impl SharedKeys {
     #[must_use]
     pub fn with_tokens_of(mut self, secret: [u8; 32]) -> Self {
         self.token = Self::from_secret(secret).token;
+        self
+    }
+
+    /// The same keys, but with tokens and resets of another secret: what the configuration says is
+    /// in force, whatever connection ids a process has inherited.
+    #[must_use]
+    pub fn with_tokens_and_resets_of(mut self, secret: [u8; 32]) -> Self {
+        let other = Self::from_secret(secret);
+        (self.token, self.reset) = (other.token, other.reset);
         self
     }
 

@@ -281,7 +281,11 @@ fn connections_beyond_the_limit_and_after_the_end_are_refused() {
     assert!(refused(&net.clients[second].lost), "{:?}", net.clients[second].lost);
     net.server
         .endpoint
-        .set_server_config(&QuicSettings::default(), server_tls(Early::Off))
+        .set_server_config(
+            &QuicSettings::default(),
+            server_tls(Early::Off),
+            &SharedKeys::from_secret([7; 32]),
+        )
         .unwrap();
     let third = net.connect();
     net.run(1000);

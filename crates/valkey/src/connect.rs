@@ -183,11 +183,17 @@ pub(crate) fn fault(place: &ValkeyPlace, error: &RedisError) -> ValkeyFault {
     let kind = match error.code() {
         Some("OOM") => ValkeyFaultKind::Full,
         Some("WRONGTYPE" | "NOPERM") => ValkeyFaultKind::Refused,
+        Some("ERR") if is_unknown_command(error) => ValkeyFaultKind::Refused,
         _ => ValkeyFaultKind::Broken,
     };
     // Servers may say anything: one line, not too long.
     let said: String = error.to_string().chars().filter(|c| !c.is_control()).take(200).collect();
     ValkeyFault { kind, text: format!("{place}: {said}") }
+}
+
+/// Whether the server has no such command: some that speak its language have no scripts.
+fn is_unknown_command(error: &RedisError) -> bool {
+    error.detail().is_some_and(|said| said.starts_with("unknown command"))
 }
 
 fn tls(authorities: &[u8]) -> Result<Arc<ClientConfig>, String> {

@@ -1,9 +1,9 @@
 //! The commands of values that servers keep for each other under a name; what they mean is sealed.
 
-use redis::Value;
+use redis::{Cmd, Value};
 
 use crate::line::Line;
-use crate::{ValkeyFault, replies};
+use crate::{ValkeyFault, ValkeyFaultKind, replies};
 
 /// Replaces a value by another one, if it is still what it was. Key: the value. Arguments: the
 /// bytes before, the bytes now, the time.
@@ -13,40 +13,108 @@ if (now or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1";
 
-/// Takes a lease, unless it has another token. Key: the lease. Arguments: the token, the time.
-const TAKE_LEASE: &str = "\
-local now = redis.call('GET', KEYS[1])
-if now and now ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1";
+/// Finds values that are others than those that are known. Keys: the values. Arguments: what is
+/// known of each, see [`stamp_of`], and a limit of bytes. Of each it returns the bytes, 0 if they
+/// are known, 1 if it is of another kind or too large, or nothing if there is none.
+const LOOK: &str = "\
+local out, most = {}, tonumber(ARGV[#ARGV])
+for at, key in ipairs(KEYS) do
+  local it = redis.pcall('GET', key)
+  if it == false then out[at] = false
+  elseif type(it) ~= 'string' or #it > most then out[at] = 1
+  elseif string.sub(it, 1, 28) .. #it == ARGV[at] then out[at] = 0
+  else out[at] = it end
+end
+return out";
 
-/// Has a lease last longer, if it has this token. Key: the lease. Arguments: the token, the time.
-const RENEW_LEASE: &str = "\
-if redis.pcall('GET', KEYS[1]) == ARGV[1] then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+/// Takes leases, unless they have other tokens. Keys: the leases. Arguments: a token of each, the
+/// time. Returns of each whether it has the token.
+const TAKE_LEASES: &str = "\
+local out = {}
+for at, key in ipairs(KEYS) do
+  local now = redis.call('GET', key)
+  if now and now ~= ARGV[at] then out[at] = 0
+  else
+    redis.call('SET', key, ARGV[at], 'PX', ARGV[#ARGV])
+    out[at] = 1
+  end
+end
+return out";
+
+/// Has leases last longer that have these tokens. Keys: the leases. Arguments: a token of each, the
+/// time.
+const RENEW_LEASES: &str = "\
+for at, key in ipairs(KEYS) do
+  if redis.pcall('GET', key) == ARGV[at] then
+    redis.call('SET', key, ARGV[at], 'PX', ARGV[#ARGV])
+  end
 end
 return 1";
 
-/// Ends a lease, if it has this token. Key: the lease. Argument: the token.
-const END_LEASE: &str = "\
-if redis.pcall('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+/// Ends leases that have these tokens. Keys: the leases. Arguments: a token of each.
+const END_LEASES: &str = "\
+for at, key in ipairs(KEYS) do
+  if redis.pcall('GET', key) == ARGV[at] then redis.call('DEL', key) end
+end
 return 1";
+
+/// Finds the fields of a table that are small enough. Key: the table. Arguments: the most of them,
+/// and of bytes of each.
+const TABLE: &str = "\
+local all, out = redis.call('HGETALL', KEYS[1]), {}
+for at = 1, #all, 2 do
+  local size = #all[at] + #all[at + 1]
+  if size <= tonumber(ARGV[2]) and #out < 2 * tonumber(ARGV[1]) then
+    out[#out + 1] = all[at]
+    out[#out + 1] = all[at + 1]
+  end
+end
+return out";
+
+/// LIMIT: fields of a table that are read, and bytes of each.
+const FIELDS_MAX: usize = 2000;
+const FIELD_MAX: usize = 8 << 10;
+/// LIMIT: values in one command, and bytes of each: all of them are half of what a reply may be.
+const BATCH: usize = 64;
+const VALUE_MAX: usize = 256 << 10;
+/// Bytes that a value begins with, and that are others whenever it is another one.
+const STAMP: usize = 28;
+
+/// What was found under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptValue {
+    /// Nothing.
+    None,
+    /// What was known.
+    Known,
+    /// Something that is no value of servers: of another kind, or too large.
+    Odd,
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// What tells a sealed value from others: its beginning, in which there is chance, and its length.
+#[must_use]
+pub fn stamp_of(bytes: &[u8]) -> Vec<u8> {
+    let start = &bytes[..bytes.len().min(STAMP)];
+    [start, bytes.len().to_string().as_bytes()].concat()
+}
 
 impl Line {
     /// The value of that name; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// There is no good reply, or what is there is of another kind or too large.
     pub async fn secret(&self, name: &str) -> Result<Option<Vec<u8>>, ValkeyFault> {
-        let mut command = redis::cmd("GET");
-        command.arg(format!("{}{name}", self.keys.secrets));
-        self.ask_for(&command, |value| match value {
-            Value::BulkString(bytes) => Some(Some(bytes)),
-            Value::Nil => Some(None),
-            _ => None,
-        })
-        .await
+        match self.look_at_secrets(&[(name, b"")]).await?.pop() {
+            Some(KeptValue::Bytes(bytes)) => Ok(Some(bytes)),
+            Some(KeptValue::None) => Ok(None),
+            _ => {
+                let text = format!("\"{name}\" in Valkey is of another kind, or too large");
+                Err(ValkeyFault { kind: ValkeyFaultKind::Refused, text })
+            }
+        }
     }
 
     /// Keeps a value for so many milliseconds, unless there is one of that name.
@@ -80,50 +148,111 @@ impl Line {
         self.ask_for(&command, |value| replies::number(&value)).await.map(|done| done == 1)
     }
 
-    /// Takes a lease for so many milliseconds, by a token that no other lease has. Returns
-    /// whether it is this server's; it may be asked again with the same token.
-    ///
-    /// # Errors
-    ///
-    /// There is no good reply; the lease may be this server's.
-    pub async fn take_lease(&self, name: &str, token: &str, ms: u64) -> Result<bool, ValkeyFault> {
-        let mut command = redis::cmd("EVAL");
-        command.arg(TAKE_LEASE).arg(1).arg(format!("{}{name}", self.keys.secrets));
-        command.arg(token).arg(ms.max(1));
-        self.ask_for(&command, |value| replies::number(&value)).await.map(|taken| taken == 1)
-    }
-
-    /// Has a lease that has this token last for so many milliseconds from now on.
+    /// Of each name the value, if it is another one than is known by its stamp; an empty stamp
+    /// stands for none.
     ///
     /// # Errors
     ///
     /// There is no good reply.
-    pub async fn renew_lease(&self, name: &str, token: &str, ms: u64) -> Result<(), ValkeyFault> {
-        let mut command = redis::cmd("EVAL");
-        command.arg(RENEW_LEASE).arg(1).arg(format!("{}{name}", self.keys.secrets));
-        command.arg(token).arg(ms.max(1));
-        self.ask_for(&command, |value| replies::number(&value)).await.map(drop)
+    pub async fn look_at_secrets(
+        &self,
+        wanted: &[(&str, &[u8])],
+    ) -> Result<Vec<KeptValue>, ValkeyFault> {
+        let mut found = Vec::with_capacity(wanted.len());
+        for wanted in wanted.chunks(BATCH) {
+            let mut command = self.script(LOOK, wanted);
+            command.arg(VALUE_MAX);
+            let values = self.ask_for(&command, |value| replies::each(value, wanted.len())).await?;
+            for value in values {
+                found.push(match value {
+                    Value::BulkString(bytes) => KeptValue::Bytes(bytes),
+                    Value::Nil => KeptValue::None,
+                    Value::Int(0) => KeptValue::Known,
+                    Value::Int(_) => KeptValue::Odd,
+                    _ => return Err(self.strange()),
+                });
+            }
+        }
+        Ok(found)
     }
 
-    /// Ends a lease that has this token.
+    /// Takes leases for so many milliseconds, each by a token that no other lease has. Returns of
+    /// each whether it is this server's; it may be asked again with the same token.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply; the leases may be this server's.
+    pub async fn take_leases(
+        &self,
+        leases: &[(String, String)],
+        ms: u64,
+    ) -> Result<Vec<bool>, ValkeyFault> {
+        let mut taken = Vec::with_capacity(leases.len());
+        for leases in leases.chunks(BATCH) {
+            let mut command = self.script(TAKE_LEASES, leases);
+            command.arg(ms.max(1));
+            let read = |value| {
+                let values = replies::each(value, leases.len())?;
+                values.iter().map(replies::number).collect::<Option<Vec<_>>>()
+            };
+            taken.extend(self.ask_for(&command, read).await?.into_iter().map(|taken| taken == 1));
+        }
+        Ok(taken)
+    }
+
+    /// Has leases that have these tokens last for so many milliseconds from now on.
     ///
     /// # Errors
     ///
     /// There is no good reply.
-    pub async fn end_lease(&self, name: &str, token: &str) -> Result<(), ValkeyFault> {
-        let mut command = redis::cmd("EVAL");
-        command.arg(END_LEASE).arg(1).arg(format!("{}{name}", self.keys.secrets)).arg(token);
-        self.ask_for(&command, |value| replies::number(&value)).await.map(drop)
+    pub async fn renew_leases(
+        &self,
+        leases: &[(String, String)],
+        ms: u64,
+    ) -> Result<(), ValkeyFault> {
+        for leases in leases.chunks(BATCH) {
+            let mut command = self.script(RENEW_LEASES, leases);
+            command.arg(ms.max(1));
+            self.ask_for(&command, |value| replies::number(&value)).await?;
+        }
+        Ok(())
     }
 
-    /// All fields of a table and their values.
+    /// Ends leases that have these tokens.
+    ///
+    /// # Errors
+    ///
+    /// There is no good reply.
+    pub async fn end_leases(&self, leases: &[(String, String)]) -> Result<(), ValkeyFault> {
+        for leases in leases.chunks(BATCH) {
+            let command = self.script(END_LEASES, leases);
+            self.ask_for(&command, |value| replies::number(&value)).await?;
+        }
+        Ok(())
+    }
+
+    /// A script over values of these names, with an argument for each.
+    fn script<N: AsRef<str>, A: AsRef<[u8]>>(&self, script: &str, values: &[(N, A)]) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(script).arg(values.len());
+        for (name, _) in values {
+            command.arg(format!("{}{}", self.keys.secrets, name.as_ref()));
+        }
+        for (_, argument) in values {
+            command.arg(argument.as_ref());
+        }
+        command
+    }
+
+    /// The fields of a table and their values, but for those that are too large.
     ///
     /// # Errors
     ///
     /// There is no good reply.
     pub async fn secret_table(&self, name: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ValkeyFault> {
-        let mut command = redis::cmd("HGETALL");
-        command.arg(format!("{}{name}", self.keys.secrets));
+        let mut command = redis::cmd("EVAL");
+        command.arg(TABLE).arg(1).arg(format!("{}{name}", self.keys.secrets));
+        command.arg(FIELDS_MAX).arg(FIELD_MAX);
         self.ask_for(&command, replies::byte_pairs).await
     }
 

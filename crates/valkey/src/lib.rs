@@ -13,8 +13,10 @@ mod metered;
 mod objects;
 mod replies;
 mod settings;
+mod small;
 
 pub use connect::Connector;
+pub use kept::{KeptValue, stamp_of};
 pub use line::{Line, StreamEntry, StreamState};
 pub use objects::{ObjectAsk, ObjectFound, ObjectOffer};
 pub use settings::{ValkeyPlace, ValkeySettings};

@@ -3,6 +3,7 @@
 use bolide_cluster::EntryId;
 
 use crate::line::{Line, StreamEntry};
+use crate::small::Range;
 use crate::{ValkeyFault, replies};
 
 /// The field of an entry that has its bytes.
@@ -17,9 +18,7 @@ impl Line {
     ///
     /// There is no good reply.
     pub async fn newest_report(&self) -> Result<EntryId, ValkeyFault> {
-        let mut command = redis::cmd("XREVRANGE");
-        command.arg(&self.keys.limits).arg("+").arg("-").arg("COUNT").arg(1);
-        let entries = self.ask_for(&command, |value| replies::entries_of(value, FIELD)).await?;
+        let entries = self.read_range((&self.keys.limits, FIELD), Range::Newest, 1).await?;
         Ok(entries.first().map_or(EntryId::ZERO, |entry| entry.id))
     }
 
@@ -35,7 +34,7 @@ impl Line {
         self.ask_for(&command, |value| replies::id(&value)).await.map(drop)
     }
 
-    /// Up to `count` reports behind `position`.
+    /// Up to `count` reports behind `position`; fewer where they are large.
     ///
     /// # Errors
     ///
@@ -45,10 +44,7 @@ impl Line {
         position: EntryId,
         count: usize,
     ) -> Result<Vec<StreamEntry>, ValkeyFault> {
-        let mut command = redis::cmd("XRANGE");
-        command.arg(&self.keys.limits).arg(format!("({position}")).arg("+");
-        command.arg("COUNT").arg(count);
-        self.ask_for(&command, |value| replies::entries_of(value, FIELD)).await
+        self.read_range((&self.keys.limits, FIELD), Range::Behind(position), count).await
     }
 
     /// Drops reports from before a time of the server's clock: they have addresses of clients.

@@ -13,6 +13,7 @@ use crate::connect::fault;
 use crate::metered::Overrun;
 use crate::replies::{self, FIELD};
 use crate::settings::{ValkeyPlace, ValkeySettings};
+use crate::small::Range;
 use crate::{ValkeyFault, ValkeyFaultKind};
 
 /// What carries bytes for a connection; it ends with this.
@@ -22,11 +23,14 @@ pub(crate) struct Driver {
     overrun: Overrun,
     /// An answer showed that another connection may be better.
     is_amiss: AtomicBool,
+    /// The server refuses scripts, and takes the commands that are in them.
+    has_no_scripts: AtomicBool,
 }
 
 impl Driver {
     pub(crate) const fn new(task: JoinHandle<()>, overrun: Overrun) -> Self {
-        Self { task, overrun, is_amiss: AtomicBool::new(false) }
+        let (is_amiss, has_no_scripts) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { task, overrun, is_amiss, has_no_scripts }
     }
 }
 
@@ -43,6 +47,8 @@ pub struct StreamEntry {
     pub id: EntryId,
     /// Its bytes; `None` if it is not as ours are.
     pub bytes: Option<Vec<u8>>,
+    /// How many there are, if they are too many to be read.
+    pub too_large: Option<u64>,
 }
 
 /// A stream at one moment.
@@ -119,6 +125,14 @@ impl Line {
         !self.driver.task.is_finished()
     }
 
+    pub(crate) fn has_scripts(&self) -> bool {
+        !self.driver.has_no_scripts.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_no_scripts(&self) {
+        self.driver.has_no_scripts.store(true, Ordering::Relaxed);
+    }
+
     /// It is not asked again: what it has not answered would pile up.
     fn give_up(&self) {
         self.driver.is_amiss.store(true, Ordering::Release);
@@ -188,14 +202,7 @@ impl Line {
     ///
     /// There is no good reply.
     pub async fn state(&self) -> Result<Option<StreamState>, ValkeyFault> {
-        let mut exists = redis::cmd("EXISTS");
-        exists.arg(&self.keys.purges);
-        if self.ask_for(&exists, |value| replies::number(&value)).await? == 0 {
-            return Ok(None);
-        }
-        let mut command = redis::cmd("XINFO");
-        command.arg("STREAM").arg(&self.keys.purges);
-        self.ask_for(&command, |value| replies::state(&value)).await.map(Some)
+        self.state_of(&self.keys.purges).await
     }
 
     /// Waits for an entry behind `position`, or for `time`.
@@ -213,7 +220,8 @@ impl Line {
         }
     }
 
-    /// Up to `count` entries from `position` on, the one there included.
+    /// Up to `count` entries from `position` on, the one there included; fewer where they are
+    /// large, but never none.
     ///
     /// # Errors
     ///
@@ -223,9 +231,7 @@ impl Line {
         position: EntryId,
         count: usize,
     ) -> Result<Vec<StreamEntry>, ValkeyFault> {
-        let mut command = redis::cmd("XRANGE");
-        command.arg(&self.keys.purges).arg(position.to_string()).arg("+").arg("COUNT").arg(count);
-        self.ask_for(&command, replies::entries).await
+        self.read_range((&self.keys.purges, FIELD), Range::From(position), count).await
     }
 
     /// The newest entries, the newest first.
@@ -234,9 +240,7 @@ impl Line {
     ///
     /// There is no good reply.
     pub async fn read_newest(&self, count: usize) -> Result<Vec<StreamEntry>, ValkeyFault> {
-        let mut command = redis::cmd("XREVRANGE");
-        command.arg(&self.keys.purges).arg("+").arg("-").arg("COUNT").arg(count);
-        self.ask_for(&command, replies::entries).await
+        self.read_range((&self.keys.purges, FIELD), Range::Newest, count).await
     }
 
     /// Adds an entry, and drops the oldest of more than `count`.

@@ -21,6 +21,14 @@ pub(crate) fn byte_pairs(value: Value) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     Some(pairs)
 }
 
+/// So many values.
+pub(crate) fn each(value: Value, count: usize) -> Option<Vec<Value>> {
+    match value {
+        Value::Array(values) if values.len() == count => Some(values),
+        _ => None,
+    }
+}
+
 /// The field of an entry that has its bytes.
 pub(crate) const FIELD: &str = "purges";
 
@@ -44,12 +52,8 @@ pub(crate) fn id(value: &Value) -> Option<EntryId> {
     text(value)?.parse().ok()
 }
 
-/// Entries; those without our field, and those with a value that is no text, have no bytes.
-pub(crate) fn entries(value: Value) -> Option<Vec<StreamEntry>> {
-    entries_of(value, FIELD)
-}
-
-/// Entries that have their bytes in this field.
+/// Entries that have their bytes in this field; those without it, and those with a value that is no
+/// text, have none.
 pub(crate) fn entries_of(value: Value, field: &str) -> Option<Vec<StreamEntry>> {
     let items = match value {
         Value::Array(items) => items,
@@ -63,6 +67,11 @@ fn entry(value: Value, field: &str) -> Option<StreamEntry> {
     let Value::Array(parts) = value else { return None };
     let [at, fields] = <[Value; 2]>::try_from(parts).ok()?;
     let id = id(&at)?;
+    let too_large = match fields {
+        // The number of its bytes is in their place.
+        Value::Int(size) => Some(size.unsigned_abs()),
+        _ => None,
+    };
     let bytes = match fields {
         Value::Array(fields) => <[Value; 2]>::try_from(fields).ok().and_then(|[name, bytes]| {
             let is_ours = text(&name) == Some(field);
@@ -74,7 +83,7 @@ fn entry(value: Value, field: &str) -> Option<StreamEntry> {
         // An entry that was deleted while it was read.
         _ => None,
     };
-    Some(StreamEntry { id, bytes })
+    Some(StreamEntry { id, bytes, too_large })
 }
 
 /// What `XINFO STREAM` tells.
@@ -146,7 +155,7 @@ mod tests {
     use bolide_cluster::EntryId;
     use redis::Value;
 
-    use super::{ObjectFound, entries, id, object, place, state, time};
+    use super::{FIELD, ObjectFound, entries_of, id, object, place, state, time};
 
     fn bulk(text: &str) -> Value {
         Value::BulkString(text.as_bytes().to_vec())
@@ -158,6 +167,7 @@ mod tests {
 
     #[test]
     fn only_entries_with_our_field_have_bytes() {
+        let entries = |value| entries_of(value, FIELD);
         let read = entries(Value::Array(vec![
             entry("1-0", &["purges", "x"]),
             entry("2-0", &["other", "x"]),
@@ -168,6 +178,9 @@ mod tests {
         let has: Vec<_> = read.iter().map(|entry| (entry.id.ms, entry.bytes.is_some())).collect();
         assert_eq!(has, [(1, true), (2, false), (3, false), (4, false)]);
         assert_eq!(entries(Value::Nil), Some(Vec::new()));
+        let large = Value::Array(vec![bulk("5-0"), Value::Int(40_000_000)]);
+        let large = entries(Value::Array(vec![large])).expect("an entry");
+        assert_eq!((&large[0].bytes, large[0].too_large), (&None, Some(40_000_000)));
         for wrong in [
             Value::Int(3),
             Value::Array(vec![Value::Int(3)]),

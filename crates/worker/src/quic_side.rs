@@ -118,7 +118,8 @@ impl QuicSide {
         };
         if let Some(known) = self.udp.find_mut(|udp| udp.socket.fd() == socket.fd()) {
             (known.listen, known.wanted) = (listen, true);
-            if let Err(error) = known.endpoint.set_server_config(&settings.quic, tls) {
+            let keys = &env.generation.quic_keys;
+            if let Err(error) = known.endpoint.set_server_config(&settings.quic, tls, keys) {
                 env.log_server(LogLevel::Error, &error.to_string());
             }
             return;

@@ -1,56 +1,57 @@
 //! Certificates of issuers that servers share: who orders, challenges that any of them answers, and
-//! what came of orders.
+//! what came of orders; and accounts at issuers, which one of them makes.
 //!
 //! A lease says who orders. It saves orders and is evidence of nothing: of two certificates, all
-//! servers use the one that is good for longer.
+//! servers use the one that is good for longer. What time it is Valkey says, so that a server whose
+//! clock is wrong takes nothing away from the others.
+
+mod accounts;
+mod challenges;
+mod memory;
+mod record;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_acme::{Challenge, OrderId};
-use bolide_cluster::{Vault, VaultPurpose};
+use bolide_cluster::{Vault, VaultKeyId, VaultPurpose};
 use bolide_conf::model::LogLevel;
-use bolide_valkey::{Line, ValkeyFault};
+use bolide_valkey::{KeptValue, Line, ValkeyFault, stamp_of};
 use tokio::time::timeout;
-use zeroize::Zeroizing;
 
+use super::status::ExchangeBoard;
 use super::teller::{Teller, Topic};
 use crate::acme::{FleetCertificate, FleetState, IssuedCertificates};
+pub(super) use memory::ShareMemory;
+use record::{account_order, certificate, certificate_name, lease_name, plain};
 
 /// How often servers look for challenges. It is a part of what challenges take to spread.
 const LOOK: Duration = Duration::from_millis(500);
-/// Looks from one look at all certificates to the next.
+/// Looks from one look at all certificates to the next, and to one that reads all of them.
 const ALL: u32 = 20;
+const WHOLE: u32 = 60 * ALL;
 /// After how long without a word of the server that orders another one may begin.
 const LEASE_MS: u64 = 60 * 1000;
-/// Seconds after which a challenge is none any more.
-const CHALLENGE_LIFE: u64 = 60 * 60;
-/// LIMIT: challenges of other servers.
-const CHALLENGES_MAX: usize = 1000;
-/// The table of challenges.
-const TABLE: &str = "challenges";
-
-/// Tokens of leases that are this server's, or may be. They outlive connections, so that a lease
-/// whose connection broke is taken again, or given back.
-#[derive(Debug, Default)]
-pub(super) struct OrderLeases(Mutex<BTreeMap<OrderId, String>>);
-
-impl OrderLeases {
-    fn with<T>(&self, what: impl FnOnce(&mut BTreeMap<OrderId, String>) -> T) -> T {
-        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 /// Shares certificates on one connection.
 pub(super) struct CertificateShare {
     pub(super) line: Line,
     pub(super) vault: Arc<Vault>,
+    pub(super) node: String,
     pub(super) issued: IssuedCertificates,
-    pub(super) leases: Arc<OrderLeases>,
-    /// What begins tokens of this process, by chance.
-    pub(super) life: u64,
+    pub(super) memory: Arc<ShareMemory>,
+    pub(super) board: ExchangeBoard,
     pub(super) teller: Arc<Teller>,
+}
+
+/// A record that was looked at.
+struct Seen {
+    stamp: Vec<u8>,
+    /// The end of its certificate; none if it is of no use.
+    end: Option<u64>,
+    /// The end of the certificate that was in use here then.
+    own: Option<u64>,
 }
 
 /// What is known on this connection.
@@ -60,9 +61,12 @@ struct Known {
     told: BTreeMap<Vec<u8>, Challenge>,
     /// Challenges of others that are answered here.
     heard: BTreeMap<Vec<u8>, Challenge>,
-    /// Records of certificates that were looked at.
-    seen: BTreeMap<OrderId, Vec<u8>>,
-    numbers: u64,
+    /// Records of certificates.
+    seen: BTreeMap<OrderId, Seen>,
+    /// The first keys of the servers that are there.
+    firsts: Vec<VaultKeyId>,
+    /// Valkey's clock at this look, in milliseconds.
+    now_ms: u64,
     looks: u32,
 }
 
@@ -73,9 +77,25 @@ impl Known {
             told: BTreeMap::new(),
             heard: BTreeMap::new(),
             seen: BTreeMap::new(),
-            numbers: 0,
+            firsts: Vec::new(),
+            now_ms: 0,
             looks: 0,
         }
+    }
+
+    /// At the next look all records are read, those that are known as well.
+    fn read_all_again(&mut self) {
+        self.seen.values_mut().for_each(|seen| seen.stamp.clear());
+    }
+
+    /// Whether others do not know of the certificate in use here. What was tried with it is not
+    /// tried again until the record is another one.
+    fn is_news(&self, order: &OrderId, own: Option<&FleetCertificate>) -> bool {
+        own.is_some_and(|own| {
+            self.seen
+                .get(order)
+                .is_none_or(|seen| seen.end.unwrap_or(0) < own.end && seen.own != Some(own.end))
+        })
     }
 }
 
@@ -92,10 +112,14 @@ impl CertificateShare {
         let mut known = Known::new(self.issued.clone());
         while self.line.is_open() {
             match self.turn(&mut known).await {
-                Ok(()) => self.issued.fleet().turn(FleetState::Joined),
+                Ok(()) => {
+                    self.issued.fleet().turn(FleetState::Joined);
+                    self.tell_status(&known);
+                }
                 Err(fault) => {
                     self.issued.fleet().turn(FleetState::Alone);
                     let text = format!("cluster: certificates are not shared: {fault}");
+                    self.board.note_fault(&text);
                     self.teller.tell(Topic::Certificates, LogLevel::Error, &text);
                 }
             }
@@ -103,96 +127,168 @@ impl CertificateShare {
         }
     }
 
+    fn tell_status(&self, known: &Known) {
+        let fleet = self.issued.fleet();
+        let (orders, certificates) = fleet.counts();
+        let accounts = fleet.accounts();
+        let common = accounts.values().filter(|known| known.common.is_some()).count();
+        let leases = self.memory.leases().len();
+        let others = known.firsts.iter().filter(|key| !self.vault.is_first(key)).count();
+        self.board.note_secrets(|secrets| {
+            (secrets.orders, secrets.certificates) = (orders as u64, certificates as u64);
+            (secrets.accounts, secrets.leases) = (common as u64, leases as u64);
+            secrets.challenges = known.heard.len() as u64;
+            secrets.other_keys = others as u64;
+        });
+    }
+
     async fn turn(&self, known: &mut Known) -> Result<(), ValkeyFault> {
+        known.now_ms = self.line.time().await?;
         self.tell_challenges(known).await?;
         self.hear_challenges(known).await?;
-        // What came of an order is told before its lease ends.
         let is_due = known.looks.is_multiple_of(ALL);
+        if known.looks.is_multiple_of(WHOLE) {
+            known.read_all_again();
+        }
         known.looks = known.looks.wrapping_add(1);
-        for (order, own) in self.issued.fleet().orders() {
-            let is_new = own.is_some() && !known.seen.contains_key(&order);
-            if is_due || is_new || self.is_newer(own.as_ref(), known.seen.get(&order), &order) {
-                self.meet(&order, own.as_ref(), known).await?;
+        if is_due {
+            self.share_first_key(known).await?;
+        }
+        let asked = self.issued.fleet().asked();
+        // An order begins with the account of now.
+        self.share_accounts(is_due || !asked.is_empty()).await?;
+        // What came of an order is told before its lease ends.
+        let fleet = self.issued.fleet();
+        let orders = fleet.orders().into_iter();
+        let wanted = orders
+            .filter(|(order, own)| is_due || own.is_some() && known.is_news(order, own.as_deref()));
+        let wanted: Vec<OrderId> = wanted.map(|(order, _)| order).collect();
+        self.meet_all(&wanted, known).await?;
+        let ended: Vec<OrderId> = fleet.ended().into_iter().collect();
+        self.give_back(&ended).await?;
+        ended.iter().for_each(|order| fleet.forget_ended(order));
+        if is_due {
+            let leases: Vec<_> = self.memory.leases().into_iter().map(named).collect();
+            self.line.renew_leases(&leases, LEASE_MS).await?;
+        }
+        self.claim_all(&asked, known).await
+    }
+
+    /// Asks for the leases of orders. The server that had one before may have left a certificate.
+    async fn claim_all(&self, orders: &[OrderId], known: &mut Known) -> Result<(), ValkeyFault> {
+        let is_free = self.take_leases(orders).await?;
+        // They are read whole: of what is taken over here, no order begins.
+        orders.iter().for_each(|order| drop(known.seen.remove(order)));
+        let met = self.meet_all(orders, known).await;
+        let mut rest = Vec::new();
+        for (at, (order, is_free)) in orders.iter().zip(is_free).enumerate() {
+            let is_taken_over = met.as_ref().is_ok_and(|met| met.get(at) == Some(&true));
+            let is_mine = is_free && met.is_ok() && !is_taken_over;
+            let is_mine = is_mine && self.may_use_account(order).await?;
+            if is_free && !is_mine {
+                rest.push(order.clone());
+            }
+            if met.is_ok() {
+                self.issued.fleet().answer(order, is_mine);
             }
         }
-        for order in self.issued.fleet().ended() {
-            self.give_back(&order).await?;
-            self.issued.fleet().forget_ended(&order);
-        }
-        let leases = if is_due { self.leases.with(|all| all.clone()) } else { BTreeMap::new() };
-        for (order, token) in &leases {
-            self.line.renew_lease(&lease_name(order), token, LEASE_MS).await?;
-        }
-        for order in self.issued.fleet().asked() {
-            self.claim(&order, known).await?;
-        }
+        self.end_leases(rest).await?;
+        met.map(drop)
+    }
+
+    /// Takes leases; of each whether it is this server's.
+    async fn take_leases(&self, orders: &[OrderId]) -> Result<Vec<bool>, ValkeyFault> {
+        // Before they are asked for: they may be there although no answer comes.
+        let tokens = orders.iter().map(|order| (order.clone(), self.memory.token(order)));
+        let leases: Vec<_> = tokens.map(named).collect();
+        let is_free = self.line.take_leases(&leases, LEASE_MS).await?;
+        let others = orders.iter().zip(&is_free).filter(|(_, is_free)| !**is_free);
+        others.for_each(|(order, _)| self.memory.forget(order));
+        Ok(is_free)
+    }
+
+    /// Ends the leases of orders, and those of their accounts; without an answer their tokens stay
+    /// known.
+    async fn give_back(&self, orders: &[OrderId]) -> Result<(), ValkeyFault> {
+        let fleet = self.issued.fleet();
+        let accounts = orders.iter().filter_map(|order| fleet.account_of(order));
+        let mut all: Vec<OrderId> = accounts.map(|name| account_order(&name)).collect();
+        all.extend_from_slice(orders);
+        self.end_leases(all).await
+    }
+
+    async fn end_leases(&self, mut orders: Vec<OrderId>) -> Result<(), ValkeyFault> {
+        orders.retain(|order| self.memory.has(order));
+        let tokens = orders.iter().map(|order| (order.clone(), self.memory.token(order)));
+        let leases: Vec<_> = tokens.map(named).collect();
+        self.line.end_leases(&leases).await?;
+        orders.iter().for_each(|order| self.memory.forget(order));
         Ok(())
     }
 
-    /// Asks for the lease of an order. The server that had it before may have left a
-    /// certificate.
-    async fn claim(&self, order: &OrderId, known: &mut Known) -> Result<(), ValkeyFault> {
-        known.numbers += 1;
-        let token = format!("{:016x}-{:x}", self.life, known.numbers);
-        // Before it is asked for: it may be there although no answer comes.
-        let token = self.leases.with(|all| all.entry(order.clone()).or_insert(token).clone());
-        let is_free = self.line.take_lease(&lease_name(order), &token, LEASE_MS).await?;
-        if !is_free {
-            self.leases.with(|all| all.remove(order));
-        }
-        let own = self.issued.fleet().orders().into_iter().find(|(other, _)| other == order);
-        let met = self.meet(order, own.and_then(|(_, own)| own).as_ref(), known).await;
-        let is_mine = is_free && matches!(met, Ok(false));
-        if is_free && !is_mine {
-            self.give_back(order).await?;
-        }
-        met?;
-        self.issued.fleet().answer(order, is_mine);
-        Ok(())
-    }
-
-    /// Ends the lease of an order; without an answer its token stays known.
-    async fn give_back(&self, order: &OrderId) -> Result<(), ValkeyFault> {
-        if let Some(token) = self.leases.with(|all| all.get(order).cloned()) {
-            self.line.end_lease(&lease_name(order), &token).await?;
-            self.leases.with(|all| all.remove(order));
-        }
-        Ok(())
-    }
-
-    /// Whether the certificate in use here is good for longer than the record that was seen.
-    fn is_newer(
+    /// Looks at the records of orders, and takes them over or replaces them. Returns of each
+    /// whether it was taken over.
+    async fn meet_all(
         &self,
-        own: Option<&FleetCertificate>,
-        seen: Option<&Vec<u8>>,
-        order: &OrderId,
-    ) -> bool {
-        let seen = seen.and_then(|record| self.open(order, record));
-        own.is_some_and(|own| seen.is_none_or(|seen| seen.end < own.end))
+        orders: &[OrderId],
+        known: &mut Known,
+    ) -> Result<Vec<bool>, ValkeyFault> {
+        let names: Vec<String> = orders.iter().map(certificate_name).collect();
+        let wanted: Vec<(&str, &[u8])> = orders
+            .iter()
+            .zip(&names)
+            .map(|(order, name)| {
+                let own = self.issued.fleet().certificate(order);
+                let is_news = known.is_news(order, own.as_deref());
+                // What is to be replaced is read.
+                let seen = known.seen.get(order).filter(|_| !is_news);
+                (&**name, seen.map_or(&b""[..], |seen| &seen.stamp))
+            })
+            .collect();
+        let found = self.line.look_at_secrets(&wanted).await?;
+        let mut taken = Vec::with_capacity(orders.len());
+        for (order, found) in orders.iter().zip(found) {
+            taken.push(match found {
+                KeptValue::Known => false,
+                KeptValue::None => self.meet(order, None, known).await?,
+                KeptValue::Bytes(record) => self.meet(order, Some(&record), known).await?,
+                KeptValue::Odd => {
+                    self.complain(&certificate_name(order));
+                    false
+                }
+            });
+        }
+        Ok(taken)
     }
 
-    /// Looks at the record of an order, and takes it over or replaces it. Returns whether it was
-    /// taken over.
+    /// Takes the record of an order over, or replaces it. Returns whether it was taken over.
     async fn meet(
         &self,
         order: &OrderId,
-        own: Option<&FleetCertificate>,
+        record: Option<&[u8]>,
         known: &mut Known,
     ) -> Result<bool, ValkeyFault> {
         let name = certificate_name(order);
-        let record = self.line.secret(&name).await?;
-        let found = record.as_ref().and_then(|record| self.open(order, record));
+        let own = self.issued.fleet().certificate(order);
+        let own = own.as_deref();
+        let found = record.and_then(|record| self.open(&name, record));
         let is_strange = record.is_some() && found.is_none();
+        if let Some(record) = record {
+            let end = found.as_ref().map(|found| found.end);
+            let own = own.map(|own| own.end);
+            known.seen.insert(order.clone(), Seen { stamp: stamp_of(record), end, own });
+        } else {
+            known.seen.remove(order);
+        }
         let ends = |one: Option<&FleetCertificate>| one.map_or(0, |one| one.end);
-        if ends(found.as_ref()) < ends(own) {
-            let before = record.as_deref().unwrap_or_default();
-            let is_replaced = match own {
-                Some(own) => self.replace(order, own, before, known).await?,
-                None => false,
-            };
-            if is_strange && !is_replaced {
-                self.complain(&name);
-            } else if is_strange {
+        if is_strange && !record.is_some_and(|record| self.may_replace(order, record, own)) {
+            self.complain(&name);
+            return Ok(false);
+        }
+        if let Some(own) = own.filter(|own| ends(found.as_ref()) < own.end) {
+            let before = record.unwrap_or_default();
+            let is_replaced = self.replace(order, own, before, known).await?;
+            if is_strange && is_replaced {
                 let text = format!(
                     "cluster: the record \"{name}\" in Valkey, which no key of this server opens, \
                      is replaced by the certificate in use here"
@@ -201,34 +297,46 @@ impl CertificateShare {
             }
             return Ok(false);
         }
-        if is_strange {
-            // There is nothing good here to put in its place.
-            self.complain(&name);
-            return Ok(false);
-        }
         let (Some(record), Some(found)) = (record, found) else { return Ok(false) };
-        let is_longer = found.end > ends(own);
-        if own.is_some() && !is_longer && !self.vault.is_by_first(&record) {
-            // Its key is on its way out. What it has stays what it is.
-            self.replace(order, &found, &record, known).await?;
-            return Ok(false);
+        if found.end > ends(own) {
+            let is_taken = self.take_over(order, &found);
+            if !is_taken && let Some(seen) = known.seen.get_mut(order) {
+                // It may be another time.
+                seen.stamp.clear();
+            }
+            return Ok(is_taken);
         }
-        let taken = if is_longer { self.issued.take_over(order, &found) } else { Ok(false) };
-        known.seen.insert(order.clone(), record);
-        match taken {
+        if own.is_some() && self.vault.is_to_be_sealed_anew(record, &known.firsts) {
+            // Its key is on its way out. What it has stays what it is.
+            self.replace(order, &found, record, known).await?;
+        }
+        Ok(false)
+    }
+
+    fn take_over(&self, order: &OrderId, found: &FleetCertificate) -> bool {
+        match self.issued.take_over(order, found) {
             Ok(taken) => {
                 if taken {
                     let text = format!("cluster: \"{}\": another server's is taken over", order.0);
                     self.teller.say(LogLevel::Notice, &text);
+                    self.board.note_secrets(|secrets| secrets.taken_over += 1);
                 }
-                Ok(taken)
+                taken
             }
             Err(why) => {
                 let text = format!("cluster: \"{}\" of another server is not used: {why}", order.0);
                 self.teller.tell(Topic::Record, LogLevel::Error, &text);
-                Ok(false)
+                false
             }
         }
+    }
+
+    /// Whether a record that cannot be opened may be replaced by the certificate in use here. One
+    /// of a key that this server has not is replaced once: a server that has it might do the same
+    /// with what this one has sealed.
+    fn may_replace(&self, order: &OrderId, record: &[u8], own: Option<&FleetCertificate>) -> bool {
+        let is_own_key = Vault::key_of(record).is_some_and(|by| self.vault.has_key(&by));
+        own.is_some() && (is_own_key || self.memory.replaces(order, record))
     }
 
     /// Puts a certificate in the place of the record that was seen, if it is still that. Returns
@@ -241,24 +349,20 @@ impl CertificateShare {
         known: &mut Known,
     ) -> Result<bool, ValkeyFault> {
         let name = certificate_name(order);
-        let now = bolide_io::process::now().unix_millis;
-        let keep_ms = by.end.saturating_mul(1000).saturating_sub(now);
+        let keep_ms = by.end.saturating_mul(1000).saturating_sub(known.now_ms);
         let sealed = self.vault.seal(VaultPurpose::Certificates, &name, &plain(by));
         let Some(sealed) = sealed.filter(|_| keep_ms > 0) else { return Ok(false) };
         let is_replaced = self.line.replace_secret(&name, (before, &*sealed), keep_ms).await?;
         if is_replaced {
-            known.seen.insert(order.clone(), sealed);
+            let end = Some(by.end);
+            let seen = Seen { stamp: stamp_of(&sealed), end, own: end };
+            known.seen.insert(order.clone(), seen);
         }
         Ok(is_replaced)
     }
 
-    fn open(&self, order: &OrderId, record: &[u8]) -> Option<FleetCertificate> {
-        let name = certificate_name(order);
-        let opened = self.vault.open(VaultPurpose::Certificates, &name, record).ok()?;
-        let (end, rest) = opened.split_first_chunk()?;
-        let (chain, key) = take(rest)?;
-        let key = Zeroizing::new(std::str::from_utf8(key).ok()?.to_owned());
-        Some(FleetCertificate { end: u64::from_le_bytes(*end), chain: chain.to_vec(), key })
+    fn open(&self, name: &str, record: &[u8]) -> Option<FleetCertificate> {
+        certificate(&self.vault.open(VaultPurpose::Certificates, name, record).ok()?)
     }
 
     fn complain(&self, name: &str) {
@@ -268,65 +372,6 @@ impl CertificateShare {
         );
         self.teller.tell(Topic::Record, LogLevel::Error, &text);
     }
-
-    async fn tell_challenges(&self, known: &mut Known) -> Result<(), ValkeyFault> {
-        let now: BTreeMap<_, _> =
-            self.issued.fleet().challenges().into_iter().map(|one| (field(&one), one)).collect();
-        let over: Vec<_> = known.told.keys().filter(|id| !now.contains_key(*id)).cloned().collect();
-        for id in over {
-            self.line.drop_secret_field(TABLE, &id).await?;
-            known.told.remove(&id);
-        }
-        for (id, challenge) in now {
-            if known.told.contains_key(&id) {
-                continue;
-            }
-            let until = bolide_io::process::now().unix_seconds() + CHALLENGE_LIFE;
-            let name = format!("challenge:{}", String::from_utf8_lossy(&id));
-            if let Some(sealed) = self.sealed_challenge(&name, &challenge, until) {
-                self.line.set_secret_field(TABLE, &id, &sealed).await?;
-                known.told.insert(id, challenge);
-            }
-        }
-        Ok(())
-    }
-
-    fn sealed_challenge(&self, name: &str, challenge: &Challenge, until: u64) -> Option<Vec<u8>> {
-        self.vault.seal(VaultPurpose::Challenges, name, &written(challenge, until))
-    }
-
-    async fn hear_challenges(&self, known: &mut Known) -> Result<(), ValkeyFault> {
-        let seconds = bolide_io::process::now().unix_seconds();
-        let mut found = BTreeMap::new();
-        for (id, record) in self.line.secret_table(TABLE).await? {
-            if known.told.contains_key(&id) || found.len() >= CHALLENGES_MAX {
-                continue;
-            }
-            let name = format!("challenge:{}", String::from_utf8_lossy(&id));
-            let opened = self.vault.open(VaultPurpose::Challenges, &name, &record).ok();
-            match opened.as_ref().and_then(|plain| read(plain)) {
-                Some((until, _)) if until <= seconds => {
-                    // The server that had it is gone.
-                    self.line.drop_secret_field(TABLE, &id).await?;
-                }
-                Some((until, _)) if until > seconds + 2 * CHALLENGE_LIFE => {}
-                Some((_, challenge)) => drop(found.insert(id, challenge)),
-                None => self.complain("challenges"),
-            }
-        }
-        for (id, challenge) in &known.heard {
-            if !found.contains_key(id) {
-                self.issued.withdraw_for_others(challenge);
-            }
-        }
-        for (id, challenge) in &found {
-            if !known.heard.contains_key(id) {
-                self.issued.present_for_others(challenge);
-            }
-        }
-        known.heard = found;
-        Ok(())
-    }
 }
 
 impl Drop for CertificateShare {
@@ -335,103 +380,7 @@ impl Drop for CertificateShare {
     }
 }
 
-/// What names an order in keys.
-fn digest(order: &OrderId) -> String {
-    hex(&bolide_tls::secret_of(order.0.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn certificate_name(order: &OrderId) -> String {
-    format!("certificate:{}", digest(order))
-}
-
-fn lease_name(order: &OrderId) -> String {
-    format!("order:{}", digest(order))
-}
-
-/// What names a challenge in the table.
-fn field(challenge: &Challenge) -> Vec<u8> {
-    hex(&bolide_tls::secret_of(&written(challenge, 0))[..16]).into_bytes()
-}
-
-fn push(out: &mut Vec<u8>, part: &[u8]) {
-    out.extend_from_slice(&(part.len() as u32).to_le_bytes());
-    out.extend_from_slice(part);
-}
-
-fn take(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
-}
-
-fn plain(certificate: &FleetCertificate) -> Zeroizing<Vec<u8>> {
-    let mut out = Zeroizing::new(certificate.end.to_le_bytes().to_vec());
-    push(&mut out, &certificate.chain);
-    out.extend_from_slice(certificate.key.as_bytes());
-    out
-}
-
-fn written(challenge: &Challenge, until: u64) -> Vec<u8> {
-    let mut out = until.to_le_bytes().to_vec();
-    match challenge {
-        Challenge::Http01 { name, token, key_authorization } => {
-            out.push(1);
-            push(&mut out, name.as_bytes());
-            push(&mut out, token.as_bytes());
-            push(&mut out, key_authorization.as_bytes());
-        }
-        Challenge::TlsAlpn01 { name, digest } => {
-            out.push(2);
-            push(&mut out, name.as_bytes());
-            out.extend_from_slice(digest);
-        }
-    }
-    out
-}
-
-fn read(bytes: &[u8]) -> Option<(u64, Challenge)> {
-    let (until, rest) = bytes.split_first_chunk()?;
-    let (kind, rest) = rest.split_first()?;
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-    let (name, rest) = take(rest)?;
-    let name = text(name)?;
-    let challenge = match kind {
-        1 => {
-            let (token, rest) = take(rest)?;
-            let (key_authorization, rest) = take(rest)?;
-            let (token, key_authorization) = (text(token)?, text(key_authorization)?);
-            rest.is_empty().then_some(Challenge::Http01 { name, token, key_authorization })?
-        }
-        2 => Challenge::TlsAlpn01 { name, digest: rest.try_into().ok()? },
-        _ => return None,
-    };
-    Some((u64::from_le_bytes(*until), challenge))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Challenge, read, written};
-
-    #[test]
-    fn a_challenge_is_read_as_it_was_written() {
-        let text = str::to_owned;
-        for challenge in [
-            Challenge::Http01 {
-                name: text("a.test"),
-                token: text("t"),
-                key_authorization: text("t.k"),
-            },
-            Challenge::TlsAlpn01 { name: text("a.test"), digest: [7; 32] },
-        ] {
-            let bytes = written(&challenge, 9);
-            assert_eq!(read(&bytes), Some((9, challenge)));
-            for end in 0..bytes.len() {
-                assert_eq!(read(&bytes[..end]), None, "{end}");
-            }
-            assert_eq!(read(&[&bytes[..], b"x"].concat()), None);
-        }
-    }
+/// A lease as Valkey knows it.
+fn named((order, token): (OrderId, String)) -> (String, String) {
+    (lease_name(&order), token)
 }

@@ -10,6 +10,7 @@ use bolide_tls::{CommonTicketKey, CommonTickets};
 use bolide_valkey::{Line, ValkeyFault};
 use tokio::time::sleep;
 
+use super::status::ExchangeBoard;
 use super::teller::{Teller, Topic};
 use crate::tls_setup::TicketRings;
 
@@ -21,12 +22,18 @@ pub(super) struct TicketKeys {
     vault: Arc<Vault>,
     rings: TicketRings,
     teller: Arc<Teller>,
+    board: ExchangeBoard,
     known: Mutex<HashMap<u32, KeyRing>>,
 }
 
 impl TicketKeys {
-    pub(super) fn new(vault: Arc<Vault>, rings: TicketRings, teller: Arc<Teller>) -> Self {
-        Self { vault, rings, teller, known: Mutex::default() }
+    pub(super) fn new(
+        vault: Arc<Vault>,
+        rings: TicketRings,
+        teller: Arc<Teller>,
+        board: ExchangeBoard,
+    ) -> Self {
+        Self { vault, rings, teller, board, known: Mutex::default() }
     }
 
     /// Shares on one connection, as long as it is there.
@@ -35,6 +42,7 @@ impl TicketKeys {
             for (period, ring) in self.rings.all() {
                 if let Err(fault) = self.turn(line, period, &ring).await {
                     let text = format!("cluster: ticket keys are not shared: {fault}");
+                    self.board.note_fault(&text);
                     self.teller.tell(Topic::Fault, LogLevel::Error, &text);
                 }
             }
@@ -78,7 +86,9 @@ impl TicketKeys {
         let keys = self.with_ring(period, |known| {
             known.keys(now.unix_millis / 1000, now.mono.as_nanos() / 1_000_000)
         });
-        if keys.iter().any(|key| key.makes.is_some()) {
+        let is_common = keys.iter().any(|key| key.makes.is_some());
+        self.board.note_secrets(|secrets| secrets.has_ticket_keys = is_common);
+        if is_common {
             let text = "cluster: the keys of TLS tickets are those of all servers";
             self.teller.once(text);
         }

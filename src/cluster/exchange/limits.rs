@@ -1,11 +1,11 @@
 //! Limits that servers share: what was counted here goes to the others, and theirs is charged here.
 //!
-//! A tick tells and hears. What is lost with a connection is not told later: it would be charged
-//! as if it were of now. INVARIANT: zones are held for no longer than a look at them, so that those
-//! of a configuration that is gone go with it.
+//! A tick reports and hears. What is lost with a connection is not reported later: it would be
+//! charged as if it were of now. INVARIANT: zones are held for no longer than a look at them, so
+//! that those of a configuration that is gone go with it.
 
 mod hearing;
-mod telling;
+mod reporting;
 #[cfg(test)]
 mod tests;
 
@@ -18,11 +18,12 @@ use bolide_engine::{LimitZone, Zones};
 use bolide_valkey::{Line, ValkeyFault};
 use tokio::time::{Instant, sleep};
 
+use super::status::ExchangeBoard;
 use super::teller::{Teller, Topic};
 use hearing::{LimitHearing, Lives};
-use telling::{LimitTelling, Part, ToldZones};
+use reporting::{LimitReporting, Part, ReportedZones};
 
-/// How often others are told, and heard.
+/// How often servers report, and hear reports.
 const TICK: Duration = Duration::from_millis(100);
 /// How long it is rested when something is amiss.
 const REST: Duration = Duration::from_secs(1);
@@ -54,21 +55,21 @@ pub(super) struct LimitLife {
     /// The process, by chance.
     id: u64,
     /// Number and time of its last report.
-    told: Mutex<(u64, u64)>,
+    last: Mutex<(u64, u64)>,
     heard: Mutex<Lives>,
 }
 
 impl LimitLife {
     pub(super) fn new() -> Self {
-        Self { id: bolide_tls::random_seed(), told: Mutex::default(), heard: Mutex::default() }
+        Self { id: bolide_tls::random_seed(), last: Mutex::default(), heard: Mutex::default() }
     }
 
     /// Number and time of the next report. A clock that is set back does not make it older than
     /// the one before.
     fn stamp(&self, unix_ms: u64) -> (u64, u64) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        *told = (told.0 + 1, told.1.max(unix_ms));
-        *told
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = (last.0 + 1, last.1.max(unix_ms));
+        *last
     }
 }
 
@@ -76,6 +77,8 @@ impl LimitLife {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
     Used,
+    /// It is this server's.
+    Own,
     /// It is none of this cluster.
     Foreign,
     /// It was heard before, or is of another time.
@@ -88,6 +91,7 @@ pub(super) struct LimitShare {
     pub(super) zones: Zones,
     pub(super) desk: ReportDesk,
     pub(super) teller: Arc<Teller>,
+    pub(super) board: ExchangeBoard,
 }
 
 /// What writes reports, and reads them.
@@ -104,6 +108,7 @@ impl LimitShare {
         while self.line.is_open() {
             if let Err(fault) = self.share_until_amiss().await {
                 let text = format!("cluster: limits are not shared: {fault}");
+                self.board.note_fault(&text);
                 self.teller.tell(Topic::Limits, LogLevel::Error, &text);
             }
             sleep(REST).await;
@@ -112,20 +117,22 @@ impl LimitShare {
 
     async fn share_until_amiss(&self) -> Result<(), ValkeyFault> {
         let mut position = self.line.newest_report().await?;
-        let mut sharing = ToldZones::default();
-        let (mut telling, mut hearing) = (LimitTelling::default(), LimitHearing::default());
+        let mut sharing = ReportedZones::default();
+        let (mut reporting, mut hearing) = (LimitReporting::default(), LimitHearing::default());
         let mut tidied = Instant::now();
         loop {
             let (parts, shares) = {
                 let zones = self.zones.shared();
                 sharing.turn(&zones).into_iter().for_each(|zone| hearing.note_changed(zone));
                 let now_ms = bolide_io::process::now().mono.as_nanos() / 1_000_000;
-                (telling.tick(&zones, now_ms), !zones.is_empty())
+                self.board.note_limits(|limits| limits.zones = zones.len() as u64);
+                (reporting.tick(&zones, now_ms), !zones.is_empty())
             };
             for part in &parts {
                 // It has none without randomness to seal it.
                 if let Some(report) = self.desk.write(part, bolide_io::process::now().unix_millis) {
                     self.line.report(&report).await?;
+                    self.board.note_limits(|limits| limits.sent += 1);
                 }
             }
             self.hear(&mut position, &mut hearing).await?;
@@ -155,6 +162,7 @@ impl LimitShare {
                     continue;
                 }
                 *position = entry.id;
+                // One that is too large to be read has no bytes.
                 let bytes = entry.bytes.as_deref();
                 let heard = bytes.map(|bytes| self.desk.hear(bytes, &zones, hearing));
                 self.note(heard.unwrap_or(Heard::Foreign));
@@ -170,8 +178,13 @@ impl LimitShare {
     }
 
     fn note(&self, heard: Heard) {
+        self.board.note_limits(|limits| match heard {
+            Heard::Own => {}
+            Heard::Used => limits.heard += 1,
+            Heard::Foreign | Heard::Stale => limits.unused += 1,
+        });
         let (topic, text) = match heard {
-            Heard::Used => return,
+            Heard::Used | Heard::Own => return,
             Heard::Foreign => (
                 Topic::LimitRecord,
                 "cluster: a report of limits in Valkey is not used: it is foreign, damaged, or of \
@@ -219,7 +232,7 @@ impl ReportDesk {
         let report = LimitReport::read(plain).filter(|report| *report.cluster == *self.cluster);
         let Some(report) = report else { return Heard::Foreign };
         if report.life == self.life.id && *report.node == *self.node {
-            return Heard::Used;
+            return Heard::Own;
         }
         let mut lives = self.life.heard.lock().unwrap_or_else(PoisonError::into_inner);
         match hearing.hear(&report, zones, &mut lives, bolide_io::process::now()) {

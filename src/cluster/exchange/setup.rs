@@ -11,7 +11,8 @@ use bolide_conf::model::{ClusterConf, Config, Http};
 use bolide_valkey::ValkeySettings;
 use zeroize::Zeroizing;
 
-use crate::cluster::setup::ClusterSetup;
+use super::status::{ExchangeStatus, LimitsStatus, SecretsStatus};
+use crate::cluster::setup::{ClusterSetup, address};
 
 /// LIMIT: bytes of a key file.
 const KEY_FILE_MAX: u64 = 4096;
@@ -42,6 +43,18 @@ impl ExchangeSetup {
         }
         let ClusterSetup { settings, node, .. } = ClusterSetup::read(conf)?;
         Ok(Some(Self { settings, node, vault, shares_limits }))
+    }
+
+    /// What is told of it before anything has happened.
+    pub(super) fn status(&self) -> ExchangeStatus {
+        ExchangeStatus {
+            namespace: self.settings.namespace.clone(),
+            node: self.node.clone(),
+            address: address(&self.settings),
+            secrets: self.vault.as_ref().map(|_| SecretsStatus::default()),
+            limits: self.shares_limits.then(LimitsStatus::default),
+            ..ExchangeStatus::default()
+        }
     }
 }
 

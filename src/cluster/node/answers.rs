@@ -60,8 +60,10 @@ impl Node {
             session.run(async move {
                 let read = line.read_newest(count).await.map_err(|fault| fault.text);
                 let told = read.map(|entries| {
-                    let of =
-                        |entry: &StreamEntry| ClusterPurge::of(entry.id, entry.bytes.as_deref());
+                    let of = |entry: &StreamEntry| match entry.too_large {
+                        Some(size) => ClusterPurge::too_large(entry.id, size),
+                        None => ClusterPurge::of(entry.id, entry.bytes.as_deref()),
+                    };
                     entries.iter().map(of).filter(|one| !one.purges.is_empty()).collect()
                 });
                 let _gone = reply.try_send(told);

@@ -22,6 +22,8 @@ impl Node {
         let lines = self.connect().await?;
         let line = lines.1.clone();
         self.server_ms = line.time().await?;
+        // What is too large is named and passed by who reads it, if it can be left out.
+        self.has_oversize = self.has_oversize && !line.can_leave_out().await?;
         let stored = match self.machine.position() {
             None => self.find_stored(&line).await?,
             Some(_) => None,
@@ -75,7 +77,8 @@ impl Node {
         let fence = self.last.fence(text.as_deref());
         self.fence = match fence {
             Some(fence) => fence,
-            // Whatever comes from now on.
+            // Whatever comes from now on. What tells the end of the stream may be too large itself.
+            None if self.has_oversize => self.greet(line).await?,
             None => line.state().await?.map_or(EntryId::ZERO, |state| state.last.next()),
         };
         if self.store.sharing().is_open() {

@@ -62,6 +62,7 @@ impl Engine {
             return refuse(format!("another process uses the account at \"{name}\" now"));
         };
         let account = AccountFile {
+            host: self.shared.host.clone(),
             store: self.shared.store(&issuer),
             gate: self.gates.entry(account_stem(&issuer)).or_default().clone(),
         };

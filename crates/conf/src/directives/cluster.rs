@@ -175,9 +175,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
          that only its owner may read. With it, servers resume each other's TLS sessions, as one \
          of them makes the keys of tickets for all; they are sealed with the key before they are \
          in Valkey. QUIC tokens (Retry, NEW_TOKEN) follow from it, where there is no \
-         `quic_host_key`; stateless resets do not. Certificates of `acme_issuer` are ordered by \
-         one server and used by all, and each answers the issuer's challenges. Of several keys \
-         the first one seals, and all open.",
+         `quic_host_key`; stateless resets do not. Certificates of `acme_issuer`, those on demand \
+         included, are ordered by one server and used by all, with one account, and each answers \
+         the issuer's challenges. Of several keys the first one seals, and all open.",
         "secrets_key cluster.key;",
     )
     .takes("FILE")

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::UNSENT_BYTES_MAX;
 use crate::{
-    LimitEntry, LimitPlace, LimitVerdict, ReportRoom, TOLD_KEY_MAX, Ticket, ToldKeys, Zone, Zones,
+    LimitEntry, LimitPlace, LimitVerdict, REPORTED_KEY_MAX, ReportRoom, ReportedKeys, Ticket, Zone,
+    Zones,
 };
 
 fn conf(kind: LimitKind, size: u64) -> LimitZone {
@@ -45,13 +46,13 @@ fn enter(zone: &Arc<Zone>, key: &[u8], most: u32) -> Option<Ticket> {
     }
 }
 
-/// All that others have not been told.
-fn unsent(zone: &Zone) -> ToldKeys {
+/// All that has not been reported.
+fn unsent(zone: &Zone) -> ReportedKeys {
     zone.take_unsent(&mut ReportRoom { keys: usize::MAX, bytes: usize::MAX })
 }
 
 /// What one zone has counted goes to another.
-fn tell(from: &Zone, to: &Zone, now: u64) -> u64 {
+fn report(from: &Zone, to: &Zone, now: u64) -> u64 {
     let unsent = unsent(from);
     unsent.iter().for_each(|(key, count)| to.charge_elsewhere(key, *count, now));
     unsent.iter().map(|(_, count)| count).sum()
@@ -61,11 +62,11 @@ fn tell(from: &Zone, to: &Zone, now: u64) -> u64 {
 fn requests_elsewhere_count_as_if_they_had_come_here() {
     let (one, two, alone) = (requests(1000), requests(1000), requests(1000));
     let terms = (1000, 5000);
-    for (now, told) in [(5, 1), (5, 1), (5, 1), (505, 1)] {
+    for (now, reported) in [(5, 1), (5, 1), (5, 1), (505, 1)] {
         assert!(passes(&one, b"a", terms, now) && passes(&alone, b"a", terms, now));
-        assert_eq!(tell(&one, &two, now), told);
+        assert_eq!(report(&one, &two, now), reported);
     }
-    assert_eq!(tell(&one, &two, 505), 0, "each is told once");
+    assert_eq!(report(&one, &two, 505), 0, "each is reported once");
     // Both have two left, and what the rate has paid off.
     let count = |zone: &Zone| (0..9).filter(|_| passes(zone, b"a", terms, 1005)).count();
     assert_eq!((count(&two), count(&alone)), (3, 3));
@@ -108,7 +109,7 @@ fn keys_of_others_displace_none_of_this_server() {
 }
 
 #[test]
-fn nothing_is_kept_for_others_unless_they_are_told() {
+fn nothing_is_kept_for_others_unless_it_is_reported() {
     let zone = requests(1000);
     zone.share(false);
     assert!(passes(&zone, b"a", (1000, 0), 5));
@@ -124,21 +125,21 @@ fn nothing_is_kept_for_others_unless_they_are_told() {
 }
 
 #[test]
-fn what_has_no_room_in_a_report_is_told_later_and_in_turn() {
+fn what_has_no_room_in_a_report_is_reported_later_and_in_turn() {
     let zone = requests(1000);
     let keys = [b"a", b"b", b"c", b"d", b"e"];
     for key in keys.into_iter().chain([b"a", b"e"]) {
         assert!(passes(&zone, key, (1000, 9000), 5));
     }
-    let told = |keys, bytes| {
-        let told = zone.take_unsent(&mut ReportRoom { keys, bytes });
-        told.iter().map(|(key, count)| (key[0], *count)).collect::<Vec<_>>()
+    let reported = |keys, bytes| {
+        let reported = zone.take_unsent(&mut ReportRoom { keys, bytes });
+        reported.iter().map(|(key, count)| (key[0], *count)).collect::<Vec<_>>()
     };
-    assert_eq!(told(2, 999), [(b'a', 2), (b'b', 1)]);
+    assert_eq!(reported(2, 999), [(b'a', 2), (b'b', 1)]);
     assert!(passes(&zone, b"a", (1000, 9000), 5));
-    assert_eq!(told(9, 15), [(b'c', 1), (b'd', 1)], "7 bytes each");
-    assert_eq!(told(9, 6), []);
-    assert_eq!(told(9, 99), [(b'e', 2), (b'a', 1)], "a key that comes again waits behind them");
+    assert_eq!(reported(9, 15), [(b'c', 1), (b'd', 1)], "7 bytes each");
+    assert_eq!(reported(9, 6), []);
+    assert_eq!(reported(9, 99), [(b'e', 2), (b'a', 1)], "a key that comes again waits behind them");
     let held = self::zone(LimitKind::Connections);
     let _tickets = keys.map(|key| enter(&held, key, 9));
     assert_eq!(held.held(&mut ReportRoom { keys: 9, bytes: 15 }).len(), 2);
@@ -146,11 +147,11 @@ fn what_has_no_room_in_a_report_is_told_later_and_in_turn() {
 }
 
 #[test]
-fn keys_that_wait_to_be_told_take_bounded_memory() {
+fn keys_that_wait_to_be_reported_take_bounded_memory() {
     let conf = conf(LimitKind::Requests { rate: 1000 }, 64 << 20);
     let zone = Zone::new(&conf);
     zone.share(true);
-    assert!(passes(&zone, &vec![b'k'; TOLD_KEY_MAX + 1], (1000, 0), 5));
+    assert!(passes(&zone, &vec![b'k'; REPORTED_KEY_MAX + 1], (1000, 0), 5));
     for key in 0..3000_u32 {
         let long = [&key.to_be_bytes()[..], &[b'k'; 4000]].concat();
         assert!(passes(&zone, &long, (1000, 0), 5));

@@ -9,7 +9,7 @@ use bolide_cluster::{LimitReport, ReportKind, ReportZone};
 use bolide_engine::LimitZone;
 
 use super::ZoneName;
-use super::telling::kind;
+use super::reporting::kind;
 
 /// LIMIT: how many milliseconds the time in a report may be away from the time of who hears it.
 pub(super) const AGE_MAX_MS: u64 = 60_000;
@@ -95,22 +95,22 @@ impl LimitHearing {
         if !lives.admits(report, now) {
             return false;
         }
-        for told in &report.zones {
+        for reported in &report.zones {
             // An older configuration that still has requests has a zone of its own.
-            let is_told = |zone: &&Arc<LimitZone>| {
-                kind(zone) == told.kind
-                    && (zone.name(), zone.key_text()) == (told.name, told.key_text)
+            let is_reported = |zone: &&Arc<LimitZone>| {
+                kind(zone) == reported.kind
+                    && (zone.name(), zone.key_text()) == (reported.name, reported.key_text)
             };
-            let mut matching = zones.iter().filter(is_told);
-            match told.kind {
+            let mut matching = zones.iter().filter(is_reported);
+            match reported.kind {
                 ReportKind::Counted => matching.for_each(|zone| {
-                    for (key, count) in &told.keys {
+                    for (key, count) in &reported.keys {
                         zone.charge_elsewhere(key, (*count).into(), mono_ms(now));
                     }
                 }),
                 ReportKind::Held => {
                     if let Some(zone) = matching.next() {
-                        self.hold(report, told, ZoneName::of(zone), mono_ms(now));
+                        self.hold(report, reported, ZoneName::of(zone), mono_ms(now));
                     }
                 }
             }
@@ -121,13 +121,13 @@ impl LimitHearing {
     fn hold(
         &mut self,
         report: &LimitReport<'_>,
-        told: &ReportZone<'_>,
+        reported: &ReportZone<'_>,
         zone: ZoneName,
         now_ms: u64,
     ) {
         let from = (report.node.into(), report.life, zone.clone());
         let before = self.held.remove(&from).map(|held| held.keys).unwrap_or_default();
-        let keys = told.keys.iter().map(|(key, count)| ((*key).into(), *count)).collect();
+        let keys = reported.keys.iter().map(|(key, count)| ((*key).into(), *count)).collect();
         let mut held = Held { keys, heard_ms: now_ms };
         let known = self.held.values().map(|held| held.keys.len()).sum::<usize>();
         let bytes = self.held.values().map(Held::bytes).sum::<usize>();

@@ -8,7 +8,7 @@ use bolide_conf::model::{LimitKind, LimitZone as ZoneConf};
 use bolide_engine::{LimitZone, Zones};
 
 use super::hearing::{AGE_MAX_MS, LimitHearing, Lives};
-use super::telling::{LimitTelling, REPORT_BYTES, ToldZones};
+use super::reporting::{LimitReporting, REPORT_BYTES, ReportedZones};
 
 const KIND: LimitKind = LimitKind::Requests { rate: 17 };
 const START: u64 = 1_000_000_000;
@@ -54,7 +54,7 @@ fn enter(zone: &Arc<LimitZone>, key: &[u8], most: u32) -> Option<bolide_limit::T
 
 #[test]
 fn zones_of_two_configurations_are_charged_and_the_older_goes_with_its_own() {
-    let (zones, mut sharing) = (Zones::default(), ToldZones::default());
+    let (zones, mut sharing) = (Zones::default(), ReportedZones::default());
     let old = zones.adopt(&conf("z", "$a", 64 << 10, KIND)).unwrap();
     assert_eq!(sharing.turn(&zones.shared()).len(), 1);
     let new = zones.adopt(&conf("z", "$a", 128 << 10, KIND)).unwrap();
@@ -70,9 +70,9 @@ fn zones_of_two_configurations_are_charged_and_the_older_goes_with_its_own() {
 }
 
 #[test]
-fn requests_in_work_of_two_configurations_are_told_as_one_sum_and_known_to_both() {
+fn requests_in_work_of_two_configurations_are_reported_as_one_sum_and_known_to_both() {
     let zones = Zones::default();
-    let (mut sharing, mut telling) = (ToldZones::default(), LimitTelling::default());
+    let (mut sharing, mut reporting) = (ReportedZones::default(), LimitReporting::default());
     let old = zones.adopt(&conf("z", "$a", 64 << 10, LimitKind::Connections)).unwrap();
     let _first = enter(&old, b"a", 9).unwrap();
     let (mut hearing, mut lives) = (LimitHearing::default(), Lives::default());
@@ -89,11 +89,11 @@ fn requests_in_work_of_two_configurations_are_told_as_one_sum_and_known_to_both(
     assert!(enter(&old, b"a", 3).is_none() && enter(&new, b"a", 2).is_none());
     let _second = enter(&new, b"a", 3).unwrap();
     let _third = enter(&new, b"b", 3).unwrap();
-    let parts = telling.tick(&zones.shared(), 5);
-    let told: Vec<_> = parts.iter().flat_map(|part| &part.keys).collect();
-    assert_eq!(told, [&(Arc::from(&b"a"[..]), 2), &(Arc::from(&b"b"[..]), 1)]);
-    assert_eq!(telling.tick(&zones.shared(), 900), [], "nothing is new");
-    assert_eq!(telling.tick(&zones.shared(), 1005).len(), 1, "they are still there");
+    let parts = reporting.tick(&zones.shared(), 5);
+    let reported: Vec<_> = parts.iter().flat_map(|part| &part.keys).collect();
+    assert_eq!(reported, [&(Arc::from(&b"a"[..]), 2), &(Arc::from(&b"b"[..]), 1)]);
+    assert_eq!(reporting.tick(&zones.shared(), 900), [], "nothing is new");
+    assert_eq!(reporting.tick(&zones.shared(), 1005).len(), 1, "they are still there");
     hearing.settle(&zones.shared(), at(6005));
     assert!(enter(&new, b"a", 2).is_some(), "a silent server has nothing in work");
 }
@@ -130,7 +130,7 @@ fn a_report_is_heard_once_and_while_it_is_new() {
 
 #[test]
 fn busy_zones_take_turns_and_nothing_is_lost() {
-    let (zones, mut telling) = (Zones::default(), LimitTelling::default());
+    let (zones, mut reporting) = (Zones::default(), LimitReporting::default());
     let adopt = |at: u32| zones.adopt(&conf(&format!("z{at}"), "$a", 64 << 20, KIND)).unwrap();
     let kept: Vec<_> = (0..70).map(adopt).collect();
     kept.iter().for_each(|zone| zone.share(true));
@@ -143,7 +143,7 @@ fn busy_zones_take_turns_and_nothing_is_lost() {
     count(0..1);
     let mut all = Vec::new();
     for tick in 0..3 {
-        let parts = telling.tick(&zones.shared(), 5);
+        let parts = reporting.tick(&zones.shared(), 5);
         assert_eq!(parts.len(), [32, 32, 6][tick]);
         all.extend(parts.into_iter().map(|part| part.zone));
     }
@@ -152,19 +152,19 @@ fn busy_zones_take_turns_and_nothing_is_lost() {
     assert_eq!(all.len(), 70, "each has had its turn");
     // So much that bytes are what bounds it.
     count(1..91);
-    let (mut told, mut ticks) = (0, 0);
+    let (mut reported, mut ticks) = (0, 0);
     loop {
-        let parts = telling.tick(&zones.shared(), 5);
+        let parts = reporting.tick(&zones.shared(), 5);
         let bytes = |keys: &[(Arc<[u8]>, u32)]| keys.iter().map(|(key, _)| key.len()).sum();
         let sizes: Vec<usize> = parts.iter().map(|part| bytes(&part.keys)).collect();
         assert!(sizes.iter().all(|size| *size <= REPORT_BYTES));
         assert!(sizes.iter().sum::<usize>() <= 1 << 20);
-        told += parts.iter().map(|part| part.keys.len()).sum::<usize>();
+        reported += parts.iter().map(|part| part.keys.len()).sum::<usize>();
         ticks += 1;
         if parts.is_empty() {
             break;
         }
     }
-    assert_eq!(told, 70 * 90);
+    assert_eq!(reported, 70 * 90);
     assert!(ticks > 18, "{ticks}");
 }

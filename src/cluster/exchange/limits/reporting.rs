@@ -8,16 +8,16 @@ use bolide_engine::{LimitZone, ReportRoom};
 
 use super::ZoneName;
 
-/// How often those are told again that are in work, in milliseconds.
+/// How often those are reported again that are in work, in milliseconds.
 const AGAIN_MS: u64 = 1000;
-/// LIMIT: keys in work that are told, of each zone, and keys counted, in each report; a report has
-/// them of one zone.
+/// LIMIT: keys in work that are reported, of each zone, and keys counted, in each report; a report
+/// has them of one zone.
 const HELD_MAX: usize = 4096;
 const COUNTED_MAX: usize = 2048;
 /// LIMIT: bytes of keys and numbers in a report. As many reports as others read at once are far
 /// smaller than what a connection reads at once.
 pub(super) const REPORT_BYTES: usize = 128 << 10;
-/// LIMIT: reports of a tick, and their bytes. What is counted beyond them is told in later ticks.
+/// LIMIT: reports of a tick, and their bytes. What is counted beyond them is in later ones.
 const REPORTS_MAX: usize = 32;
 const TICK_BYTES: usize = 1 << 20;
 
@@ -36,7 +36,7 @@ pub(super) struct Part {
 
 /// The last report of a zone that this server has sent.
 #[derive(Debug)]
-struct Told {
+struct Reported {
     keys: Keys,
     at_ms: u64,
 }
@@ -69,10 +69,11 @@ pub(super) const fn kind(zone: &LimitZone) -> ReportKind {
 /// Zones whose counts are reported while this value exists. It holds no strong reference, so a
 /// zone is freed with its configuration.
 #[derive(Debug, Default)]
-pub(super) struct ToldZones(Vec<Weak<LimitZone>>);
+pub(super) struct ReportedZones(Vec<Weak<LimitZone>>);
 
-impl ToldZones {
-    /// The zones of now. Of those that are new, what was counted before is not told; their names.
+impl ReportedZones {
+    /// The zones of now. Of those that are new, what was counted before is not reported; their
+    /// names.
     pub(super) fn turn(&mut self, now: &[Arc<LimitZone>]) -> Vec<ZoneName> {
         let is_known = |zone: &&Arc<LimitZone>| {
             self.0.iter().any(|other| std::ptr::eq(other.as_ptr(), Arc::as_ptr(zone)))
@@ -85,26 +86,26 @@ impl ToldZones {
     }
 }
 
-impl Drop for ToldZones {
+impl Drop for ReportedZones {
     fn drop(&mut self) {
         self.0.iter().filter_map(Weak::upgrade).for_each(|zone| zone.share(false));
     }
 }
 
-/// What was told on one connection.
+/// What was reported on one connection.
 #[derive(Debug, Default)]
-pub(super) struct LimitTelling {
-    told: HashMap<ZoneName, Told>,
+pub(super) struct LimitReporting {
+    reported: HashMap<ZoneName, Reported>,
     /// Whose turn it is.
     first: usize,
 }
 
-impl LimitTelling {
-    /// What others are to be told now: zones take turns, over ticks as well, and what is taken of
+impl LimitReporting {
+    /// What is to be reported now: zones take turns, over ticks as well, and what is taken of
     /// them is in the reports.
     pub(super) fn tick(&mut self, zones: &[Arc<LimitZone>], now_ms: u64) -> Vec<Part> {
         let units = units(zones);
-        self.told.retain(|name, _| units.iter().any(|unit| unit.name == *name));
+        self.reported.retain(|name, _| units.iter().any(|unit| unit.name == *name));
         let (mut parts, mut left, mut silent) = (Vec::new(), TICK_BYTES, 0);
         while silent < units.len() && parts.len() < REPORTS_MAX && left >= REPORT_BYTES {
             self.first %= units.len();
@@ -134,16 +135,16 @@ impl LimitTelling {
             *sums.entry(key).or_default() += count;
         }
         let keys: Keys = sums.into_iter().map(|(key, count)| (key, least(count))).collect();
-        let is_due = match self.told.get(&unit.name) {
+        let is_due = match self.reported.get(&unit.name) {
             None => !keys.is_empty(),
-            Some(told) => {
-                let is_old = now_ms.saturating_sub(told.at_ms) >= AGAIN_MS;
-                told.keys != keys || !keys.is_empty() && is_old
+            Some(reported) => {
+                let is_old = now_ms.saturating_sub(reported.at_ms) >= AGAIN_MS;
+                reported.keys != keys || !keys.is_empty() && is_old
             }
         };
         is_due.then(|| {
-            let told = Told { keys: keys.clone(), at_ms: now_ms };
-            self.told.insert(unit.name.clone(), told);
+            let reported = Reported { keys: keys.clone(), at_ms: now_ms };
+            self.reported.insert(unit.name.clone(), reported);
             Part::new(unit, keys, room)
         })
     }

@@ -1,0 +1,90 @@
+//! What outlives a connection: leases that are this server's, or may be, and which strange records
+//! it has replaced.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use bolide_acme::OrderId;
+
+/// LIMIT: strange records that are remembered; more are not replaced.
+const REPLACED_MAX: usize = 4096;
+/// Bytes of a record that name its version and its key.
+const KEY: usize = 16;
+
+/// Shared by the connections of one thread.
+#[derive(Debug)]
+pub(in crate::cluster::exchange) struct ShareMemory {
+    /// The thread, by chance: what begins its tokens and names its challenges.
+    pub(super) life: u64,
+    inner: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    numbers: u64,
+    /// Tokens of leases. A lease whose connection broke is taken again by it, or given back.
+    leases: BTreeMap<OrderId, String>,
+    /// Orders and the keys of records that no key here opens.
+    replaced: BTreeSet<(OrderId, Vec<u8>)>,
+}
+
+impl ShareMemory {
+    pub(in crate::cluster::exchange) fn new() -> Self {
+        Self { life: bolide_tls::random_seed(), inner: Mutex::default() }
+    }
+
+    fn with<T>(&self, what: impl FnOnce(&mut Memory) -> T) -> T {
+        what(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The token of an order's lease.
+    pub(super) fn token(&self, order: &OrderId) -> String {
+        self.with(|memory| {
+            memory.numbers += 1;
+            let new = || format!("{:016x}-{:x}", self.life, memory.numbers);
+            memory.leases.entry(order.clone()).or_insert_with(new).clone()
+        })
+    }
+
+    /// Whether the lease of an order is this server's, or may be.
+    pub(super) fn has(&self, order: &OrderId) -> bool {
+        self.with(|memory| memory.leases.contains_key(order))
+    }
+
+    /// The lease of an order is not this server's.
+    pub(super) fn forget(&self, order: &OrderId) {
+        self.with(|memory| drop(memory.leases.remove(order)));
+    }
+
+    /// All leases that may be this server's, with their tokens.
+    pub(super) fn leases(&self) -> BTreeMap<OrderId, String> {
+        self.with(|memory| memory.leases.clone())
+    }
+
+    /// Whether a record of another key may be replaced: once for each key.
+    pub(super) fn replaces(&self, order: &OrderId, record: &[u8]) -> bool {
+        let key = record[..record.len().min(KEY)].to_vec();
+        self.with(|memory| {
+            memory.replaced.len() < REPLACED_MAX && memory.replaced.insert((order.clone(), key))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OrderId, ShareMemory};
+
+    #[test]
+    fn a_strange_record_is_replaced_once_for_each_key() {
+        let (memory, order) = (ShareMemory::new(), OrderId("a".to_owned()));
+        let record = |key: u8, rest: &str| [&[key; 16][..], rest.as_bytes()].concat();
+        assert!(memory.replaces(&order, &record(1, "x")));
+        assert!(!memory.replaces(&order, &record(1, "another one")));
+        assert!(memory.replaces(&order, &record(2, "x")));
+        assert!(memory.replaces(&OrderId("b".to_owned()), &record(1, "x")));
+        let token = memory.token(&order);
+        assert_eq!(memory.token(&order), token, "it may be there although no answer came");
+        memory.forget(&order);
+        assert_ne!(memory.token(&order), token);
+    }
+}
