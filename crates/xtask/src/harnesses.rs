@@ -8,8 +8,10 @@ use std::path::Path;
 
 use crate::tidy::walk;
 
-/// What a manifest may switch off, and what the sources have then.
-const SWITCHES: [(&str, &str, fn(&str) -> bool); 2] = [
+/// What a manifest may switch off, what a crate then lacks, and how to find it in a source file.
+type HarnessSwitch = (&'static str, &'static str, fn(&str) -> bool);
+
+const SWITCHES: [HarnessSwitch; 2] = [
     ("doctest = false", "an example in a comment", has_example),
     ("test = false", "a test", has_test),
 ];
