@@ -190,6 +190,7 @@ _PATTERNS: dict[str, list[str]] = {
         "php passed headers: *Status%3A*",
     ],
     HOPS: [
+        "proxy protocols that origins offer: GET *HTTP/1.1 426 *",
         "php paths: GET /env.php | Keep-Alive: 5",
         "php paths: GET /env.php | TE: trailers",
         "php paths: GET /env.php | Upgrade: *",

@@ -400,6 +400,10 @@ impl Io for SimIo {
             kernel.offences.push(format!("#{number} closed twice"));
             return;
         }
+        if socket.awaits_end && reset == Reset::Yes {
+            kernel.offences.push(format!("#{number} loses what waited for its end"));
+            return;
+        }
         let unread = socket.inbound.len();
         socket.idled = nanos - socket.moved;
         socket.close(reset);

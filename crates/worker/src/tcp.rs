@@ -274,6 +274,12 @@ impl TcpConn {
         matches!(&self.framing, Some(ConnFraming::H1(h1)) if h1.is_answering())
     }
 
+    /// Whether the end of our side follows what is sent now. What waits for it would be lost if it
+    /// were a reset, as behind an answer that is cut.
+    pub(crate) fn ends_in_order(&self) -> bool {
+        self.is_finished() && !self.framing.as_ref().is_some_and(ConnFraming::is_broken)
+    }
+
     /// Whether everything that was to be said has left.
     pub(crate) fn is_finished(&self) -> bool {
         self.unsent.is_empty()

@@ -80,7 +80,7 @@ impl TcpSide {
             None => false,
         };
         env.note_purges();
-        let then = if conn.is_finished() { AfterSend::End } else { AfterSend::Nothing };
+        let then = if conn.ends_in_order() { AfterSend::End } else { AfterSend::Nothing };
         let (sent, len) = if sealed {
             let records = env.scratch.sealed.bytes();
             (env.io.send_bytes(conn.fd, records, then), records.len() as u64)

@@ -54,7 +54,7 @@ server(
             for name in ("users", "none", "", "sub", "./users", "www/../users")
         ),
         *(f"GET /r/x?d={name}" for name in ("www", "www/", "./www", "", "/none", "none")),
-        *(f"GET /q/x?{args}" for args in ("d=a&e=b", "d=&e=b", "d=/a", "", "d=a/")),
+        *(f"GET /q/x?{args}" for args in ("d=a&e=b", "d=&e=b", "d=/a", "d=a/")),
         *(f"GET /a?d={name}" for name in ("www/hello.txt", "www/none", "", "www")),
         *(f"GET /b/{name}" for name in ("www/hello.txt", "www/none", "www/")),
     ],

@@ -4,14 +4,11 @@
 //! response. Fields keep their order; the framing fields stand where nginx puts them.
 
 use bolide_http::status::{is_bodiless, reason};
-use bolide_http::{BodyLen, HttpVersion, Name, NameSet, ResponseHead};
+use bolide_http::{BodyLen, HttpVersion, Name, ResponseHead};
 
 use super::grammar::push_decimal;
 use super::head::After;
 use crate::sendable::blank;
-
-/// Offers another protocol.
-const OFFERS: NameSet = NameSet::of(&[Name::Upgrade]);
 
 /// How a response body is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +115,7 @@ pub(super) fn encode_interim(out: &mut Vec<u8>, head: &ResponseHead) {
 pub(super) fn encode(out: &mut Vec<u8>, head: &ResponseHead, delimiter: Delimiter, after: After) {
     push_status(out, head.status);
     let (mut length, mut connection) = (Some(delimiter), Some(delimiter));
-    let offers = !head.fields.lacks(OFFERS) && head.fields.get(Name::Upgrade).is_some();
+    let offers = head.status == 426 && head.fields.get(Name::Upgrade).is_some();
     for field in head.fields.iter() {
         match field.name {
             Name::Server | Name::Date | Name::ContentType => {}
