@@ -17,11 +17,12 @@ use std::time::Duration;
 
 use bolide_base::{Bound, Instant, Now, Slab, SlabKey};
 use bytes::BytesMut;
+use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig, Transmit};
 
 use crate::clock::CivilTime;
 use crate::settings::{self, GsoCutting, PathMtu};
-use crate::token;
+use crate::token::{self, TokenKeys};
 use crate::{
     QuicClock, QuicConnection, QuicEvent, QuicOutgoing, QuicSettings, QuicStats, Retry,
     SettingsError, SharedKeys,
@@ -70,6 +71,8 @@ pub struct Endpoint {
     clock: QuicClock,
     civil: Arc<CivilTime>,
     keys: SharedKeys,
+    /// The key of tokens before the last settings.
+    former_token_key: Option<Arc<dyn HandshakeTokenKey>>,
     arena: BytesMut,
     server: Server,
     handshaking: u32,
@@ -182,6 +185,7 @@ impl Endpoint {
             clock,
             civil,
             keys: keys.clone(),
+            former_token_key: None,
             arena: BytesMut::new(),
             server,
             handshaking: 0,
@@ -202,7 +206,10 @@ impl Endpoint {
         keys: &SharedKeys,
     ) -> Result<(), SettingsError> {
         self.server = Server::new(settings, tls, keys, &self.civil)?;
-        self.keys.token = Arc::clone(&keys.token);
+        let former = std::mem::replace(&mut self.keys.token, Arc::clone(&keys.token));
+        if !token::is_same_key(&*former, &*keys.token) {
+            self.former_token_key = Some(former);
+        }
         self.inner.set_server_config(Some(Arc::clone(&self.server.config)));
         Ok(())
     }
@@ -273,7 +280,8 @@ impl Endpoint {
             return None;
         }
         let answer = out.vacant();
-        if token::refuse(datagram, &*self.keys.token, &*self.server.config.crypto, answer) {
+        let keys = TokenKeys { own: &*self.keys.token, former: self.former_token_key.as_deref() };
+        if token::refuse(datagram, keys, &*self.server.config.crypto, answer) {
             let (destination, src_ip, size) = (from.remote, from.local, answer.len());
             let refusal = Transmit { destination, ecn: None, size, segment_size: None, src_ip };
             out.commit(&refusal);

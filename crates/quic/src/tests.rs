@@ -130,6 +130,30 @@ fn a_token_that_cannot_be_decrypted_closes_whether_tokens_are_asked_for_or_not()
 }
 
 #[test]
+fn a_token_of_the_key_before_a_reload_is_as_good_as_none() {
+    let settings = QuicSettings { retry: Retry::Always, ..QuicSettings::default() };
+    for (secrets, is_lost) in [(&[[9; 32]][..], false), (&[[9; 32], [9; 32]], false), (&[], false)]
+        .into_iter()
+        .chain([(&[[9; 32], [8; 32]][..], true)])
+    {
+        let mut net = Net::new(1, &settings);
+        net.tokens = Some(Arc::default());
+        let first = net.connect();
+        net.run(1000);
+        assert!(connected(&net, first));
+        for secret in secrets {
+            let keys = SharedKeys::from_secret(*secret);
+            let tls = server_tls(Early::Off);
+            net.server.endpoint.set_server_config(&settings, tls, &keys).unwrap();
+        }
+        let again = net.connect();
+        net.run(1000);
+        assert_eq!(connected(&net, again), !is_lost, "{} changes", secrets.len());
+        assert_eq!(net.clients[again].lost.is_some(), is_lost, "{} changes", secrets.len());
+    }
+}
+
+#[test]
 fn an_unknown_version_is_answered_with_ours() {
     let mut net = Net::new(1, &QuicSettings::default());
     let addr = net.server_addr;

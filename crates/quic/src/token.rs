@@ -10,6 +10,8 @@ const VERSION: u32 = 1;
 const CID_MAX: usize = 20;
 /// Bytes at the end of a token that its key is derived with.
 const NONCE: usize = 16;
+/// What the library writes first into a token that it sends in NEW_TOKEN.
+const OF_NEW_TOKEN: u8 = 1;
 /// A long header with a fixed bit, for an Initial packet whose number has one byte.
 const INITIAL: u8 = 0xc0;
 /// CONNECTION_CLOSE with INVALID_TOKEN, for no frame type, with nginx's words.
@@ -56,24 +58,51 @@ impl<'a> InitialStart<'a> {
     }
 }
 
-/// Whether `token` was sealed with `key`.
-fn is_ours(token: &[u8], key: &dyn HandshakeTokenKey) -> bool {
-    let Some(cut) = token.len().checked_sub(NONCE) else { return false };
-    let (sealed, nonce) = token.split_at(cut);
-    key.aead_from_hkdf(nonce).open(&mut sealed.to_vec(), &[]).is_ok()
+/// The keys of tokens.
+#[derive(Clone, Copy)]
+pub(crate) struct TokenKeys<'a> {
+    /// What tokens are sealed with.
+    pub(crate) own: &'a dyn HandshakeTokenKey,
+    /// What they were sealed with before.
+    pub(crate) former: Option<&'a dyn HandshakeTokenKey>,
 }
 
-/// Writes the answer to a datagram whose Initial packet has a token that `key` has not sealed to
-/// `out`, and returns whether there is one. As in nginx it closes the connection, though RFC 9000
-/// §8.1.3 would go on as if there was no token.
+impl TokenKeys<'_> {
+    /// Whether a connection with `token` goes on: it is ours, or it came in NEW_TOKEN when the key
+    /// was another one, which is as good as none. A Retry token of that time cannot be used.
+    fn accept(self, token: &[u8]) -> bool {
+        let is_of_new_token = |kind: u8| kind == OF_NEW_TOKEN;
+        kind_of(token, self.own).is_some()
+            || self.former.and_then(|key| kind_of(token, key)).is_some_and(is_of_new_token)
+    }
+}
+
+/// The kind of a token that was sealed with `key`.
+fn kind_of(token: &[u8], key: &dyn HandshakeTokenKey) -> Option<u8> {
+    let (sealed, nonce) = token.split_at_checked(token.len().checked_sub(NONCE)?)?;
+    let mut sealed = sealed.to_vec();
+    let text = key.aead_from_hkdf(nonce).open(&mut sealed, &[]).ok()?;
+    text.first().copied()
+}
+
+/// Whether one key opens what the other one seals.
+pub(crate) fn is_same_key(one: &dyn HandshakeTokenKey, other: &dyn HandshakeTokenKey) -> bool {
+    let (mut sealed, nonce) = (vec![0], [0; NONCE]);
+    one.aead_from_hkdf(&nonce).seal(&mut sealed, &[]).is_ok()
+        && other.aead_from_hkdf(&nonce).open(&mut sealed, &[]).is_ok()
+}
+
+/// Writes the answer to a datagram whose Initial packet has a token of no such key to `out`, and
+/// returns whether there is one. As in nginx it closes the connection, though RFC 9000 §8.1.3 would
+/// go on as if there was no token.
 pub(crate) fn refuse(
     datagram: &[u8],
-    key: &dyn HandshakeTokenKey,
+    keys_of_tokens: TokenKeys<'_>,
     crypto: &dyn ServerConfig,
     out: &mut Vec<u8>,
 ) -> bool {
     let Some(initial) = InitialStart::parse(datagram) else { return false };
-    if initial.token.is_empty() || is_ours(initial.token, key) {
+    if initial.token.is_empty() || keys_of_tokens.accept(initial.token) {
         return false;
     }
     let Ok(keys) = crypto.initial_keys(VERSION, &ConnectionId::new(initial.dcid)) else {

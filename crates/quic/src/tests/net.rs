@@ -19,7 +19,8 @@ use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir,
-    EndpointConfig, Event, ReadError, StreamEvent, StreamId, TransportConfig, VarInt,
+    EndpointConfig, Event, ReadError, StreamEvent, StreamId, TokenMemoryCache, TransportConfig,
+    VarInt,
 };
 use rcgen::{CertificateParams, KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -308,6 +309,8 @@ pub(super) struct Net {
     pub(super) server: Server,
     pub(super) clients: Vec<Client>,
     pub(super) client_tls: Arc<QuicClientConfig>,
+    /// Where clients keep the tokens that they were sent, if they share such a place.
+    pub(super) tokens: Option<Arc<TokenMemoryCache>>,
     pub(super) keys: SharedKeys,
     out: QuicOutgoing,
     pub(super) segments: usize,
@@ -336,6 +339,7 @@ impl Net {
             server: Server::new(endpoint),
             clients: Vec::new(),
             client_tls: client_tls(),
+            tokens: None,
             keys,
             out: QuicOutgoing::default(),
             segments: 10,
@@ -358,6 +362,9 @@ impl Net {
         let mut transport = TransportConfig::default();
         transport.stream_receive_window(VarInt::from_u32(64 * 1024));
         config.transport_config(Arc::new(transport));
+        if let Some(tokens) = &self.tokens {
+            config.token_store(Arc::<TokenMemoryCache>::clone(tokens));
+        }
         let now = self.library_now();
         let conn = endpoint.connect(now, config, self.server_addr, "a.example").unwrap();
         let port = 5000 + self.clients.len() as u16;
