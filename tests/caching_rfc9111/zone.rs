@@ -238,6 +238,40 @@ fn a_confirmation_renews_the_fields_at_once() {
 }
 
 #[test]
+fn a_refresh_in_the_background_whose_confirmation_is_of_something_else_asks_for_the_whole() {
+    let lab = zone(
+        "fastcgi_cache_revalidate on; fastcgi_cache_background_update on;
+         fastcgi_cache_use_stale updating;",
+    );
+    for other in ["ETag: \"b\"", "ETag: \"a\"\nVary: X-Lang"] {
+        let path = lab.pages(&[
+            "Cache-Control: max-age=1\nETag: \"a\"",
+            &format!("Status: 304\nCache-Control: max-age=60\n{other}"),
+            &format!("Cache-Control: max-age=60\n{other}"),
+        ]);
+        assert_eq!(run(&lab.get(&path)), 1);
+        bolide_testkit::pause(1100);
+        bolide_testkit::wait_until("the new page", || run(&lab.get(&path)) == 3);
+        assert_eq!(lab.app.count(&path), 3, "{other}");
+        assert_eq!(lab.app.asked(&path)[2].field("If-None-Match"), None, "{other}");
+    }
+}
+
+#[test]
+fn a_stale_page_stands_in_where_the_second_question_fails() {
+    let lab = zone("fastcgi_cache_revalidate on; fastcgi_cache_use_stale http_500;");
+    let path = lab.pages(&[
+        "Cache-Control: max-age=1\nETag: \"a\"",
+        "Status: 304\nCache-Control: max-age=60\nETag: \"b\"",
+        "Status: 500",
+    ]);
+    assert_eq!(run(&lab.get(&path)), 1);
+    bolide_testkit::pause(1100);
+    let second = lab.get(&path);
+    assert_eq!((second.status, run(&second), lab.app.count(&path)), (200, 1, 3));
+}
+
+#[test]
 fn a_confirmation_of_something_else_renews_nothing() {
     let lab = zone("fastcgi_cache_revalidate on;");
     for other in ["ETag: \"b\"", "ETag: \"a\"\nVary: X-Lang"] {

@@ -232,7 +232,7 @@ _PATTERNS: dict[str, list[str]] = {
         "ssi: GET /121.html",
         "ssi: GET /167.html",
     ],
-    BELOW: ["pitfalls: steps upwards*: GET /far/*"],
+    BELOW: ["pitfalls: steps upwards*"],
     CERTS: ["client certificates of others: x.test as good: *"],
     HEADS: [
         f"error log: heads: GET / HTTP/1.1\\r\\nHost: {rest}\\r\\n\\r\\n"

@@ -27,9 +27,6 @@ pub const FILES_KNOWN_MAX: usize = 16 * 1024;
 pub const FILES_OPEN_MAX: usize = 1024;
 /// Bytes of the largest file whose content is kept in memory.
 pub const FILE_CONTENT_MAX: u64 = 256 * 1024;
-/// Bytes of the smallest part of a kept file that HTTP/1 in the clear sends from its descriptor; to
-/// copy less from memory costs less.
-pub const FILE_PART_SENT_MIN: u64 = 80 * 1024;
 /// Bytes of file contents that one worker keeps in memory.
 pub const FILES_CONTENT_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of compressed forms of files that one worker keeps in memory.

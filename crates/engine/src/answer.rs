@@ -21,11 +21,8 @@ mod sliced;
 pub(crate) mod strand;
 mod substitute;
 
-use std::rc::Rc;
-
-use bolide_base::limits::FILE_PART_SENT_MIN;
 use bolide_base::{FileRef, SendChain};
-use bolide_files::{CodingEncoder, Meta, OpenFile};
+use bolide_files::{CodingEncoder, Meta};
 use bolide_http::range::ByteRange;
 use bolide_http::{FieldMap, Name, ResponseHead};
 use bytes::Bytes;
@@ -91,8 +88,6 @@ pub enum BodyPiece {
         /// server's own, which grows and has no name. Such a part must be read, not referred to:
         /// the file may be written over once it was read.
         expect: Option<Meta>,
-        /// The whole content in memory, to be sent instead if the file no longer looks so.
-        kept: Option<Bytes>,
     },
 }
 
@@ -103,8 +98,6 @@ pub(crate) enum BytesFrom {
     Memory(Bytes),
     /// A file that is too large to keep.
     File(FileRef, Meta),
-    /// A kept file whose large parts are sent from its descriptor where that costs less.
-    KeptFile(Rc<OpenFile>),
     /// A kept answer in several pieces.
     Object(std::sync::Arc<bolide_cache::Object>),
     /// A kept answer that memory does not have.
@@ -459,10 +452,8 @@ fn pull_span(
     let len = left.min(max as u64);
     match source {
         BytesFrom::File(file, expect) => {
-            let (file, expect) = (file.clone(), Some(*expect));
-            BodyPiece::File { file, offset: span.at, len, expect, kept: None }
+            BodyPiece::File { file: file.clone(), offset: span.at, len, expect: Some(*expect) }
         }
-        BytesFrom::KeptFile(file) => pull_kept(file, span, len, out),
         BytesFrom::Outside(file) => file.pull(span, len, out),
         BytesFrom::Headed(headed) => headed.pull(span, len, out),
         BytesFrom::Object(object) => {
@@ -472,31 +463,16 @@ fn pull_span(
             out.push_owned(bytes);
             if span.at == span.end { BodyPiece::End } else { BodyPiece::More }
         }
-        BytesFrom::Memory(bytes) => pull_memory(bytes, span, len, out),
-    }
-}
-
-/// Describes a part of a kept file that is worth it, or appends it.
-fn pull_kept(file: &OpenFile, span: &mut ByteSpan, len: u64, out: &mut SendChain) -> BodyPiece {
-    let Some(bytes) = file.content() else { return BodyPiece::Broken };
-    match file.descriptor() {
-        Some(open) if out.keeps_files() && span.end - span.at >= FILE_PART_SENT_MIN => {
-            let (offset, expect, kept) = (span.at, Some(file.meta), Some(bytes.clone()));
-            BodyPiece::File { file: open.clone(), offset, len, expect, kept }
+        BytesFrom::Memory(bytes) => {
+            let (start, stop) = (span.at as usize, (span.at + len) as usize);
+            if stop > bytes.len() {
+                return BodyPiece::Broken;
+            }
+            push_part(bytes, start, stop, out);
+            span.at += len;
+            if span.at == span.end { BodyPiece::End } else { BodyPiece::More }
         }
-        _ => pull_memory(bytes, span, len, out),
     }
-}
-
-#[inline]
-fn pull_memory(bytes: &Bytes, span: &mut ByteSpan, len: u64, out: &mut SendChain) -> BodyPiece {
-    let (start, stop) = (span.at as usize, (span.at + len) as usize);
-    if stop > bytes.len() {
-        return BodyPiece::Broken;
-    }
-    push_part(bytes, start, stop, out);
-    span.at += len;
-    if span.at == span.end { BodyPiece::End } else { BodyPiece::More }
 }
 
 /// Slices shorter than this are copied rather than counted.

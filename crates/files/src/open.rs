@@ -75,8 +75,8 @@ pub struct DirEntry {
 /// The source of a file's bytes.
 #[derive(Clone, Debug)]
 pub enum FileBody {
-    /// The whole content, read at the lookup; with the open file where some clients are sent that.
-    Memory(Bytes, Option<FileRef>),
+    /// The whole content, read at the lookup.
+    Memory(Bytes),
     /// Still on disk.
     Disk(FileRef),
 }
@@ -179,24 +179,9 @@ impl OpenFile {
     #[must_use]
     pub const fn content(&self) -> Option<&Bytes> {
         match &self.body {
-            FileBody::Memory(content, _) => Some(content),
+            FileBody::Memory(content) => Some(content),
             FileBody::Disk(_) => None,
         }
-    }
-
-    /// Its descriptor, if it is kept open.
-    #[must_use]
-    pub const fn descriptor(&self) -> Option<&FileRef> {
-        match &self.body {
-            FileBody::Memory(_, Some(open)) | FileBody::Disk(open) => Some(open),
-            FileBody::Memory(_, None) => None,
-        }
-    }
-
-    /// Whether its bytes are in memory and it is kept open.
-    #[must_use]
-    pub const fn is_kept_open(&self) -> bool {
-        matches!(&self.body, FileBody::Memory(_, Some(_)))
     }
 
     /// The state of the compressed form for `key`.

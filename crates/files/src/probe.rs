@@ -149,8 +149,8 @@ pub struct Probe {
 pub enum Probed {
     /// The file still has the attributes that the probe knew.
     Unchanged,
-    /// A regular file was opened and read whole; its descriptor is closed unless it is given.
-    Content(Meta, Bytes, Option<bolide_base::FileRef>),
+    /// A regular file was opened and read whole; its descriptor is closed.
+    Content(Meta, Bytes),
     /// A regular file was opened and stays open.
     Open(Meta, bolide_base::FileRef),
     /// It exists: a directory, a special file, or a file that was not to be opened.

@@ -129,7 +129,7 @@ impl FileEntry {
 
     fn holds_descriptor(&self) -> bool {
         match &self.state {
-            State::File(file) => file.descriptor().is_some(),
+            State::File(file) => file.content().is_none(),
             State::Seen(_) | State::Missing(_) => false,
         }
     }
@@ -406,11 +406,11 @@ impl FileTable {
         self.turn.begin(now.mono);
         match probed {
             Probed::Unchanged => self.keep(probe, now),
-            Probed::Content(meta, content, open) => {
+            Probed::Content(meta, content) => {
                 // The file changed while it was read: the bytes read are served, and the next check
                 // sees another size.
                 let meta = Meta { size: content.len() as u64, ..meta };
-                self.insert_file(probe, meta, FileBody::Memory(content, open), now)
+                self.insert_file(probe, meta, FileBody::Memory(content), now)
             }
             Probed::Open(meta, file) => self.insert_file(probe, meta, FileBody::Disk(file), now),
             Probed::Seen(meta) => self.insert_seen(probe, meta, now),
@@ -661,7 +661,7 @@ fn answers(rule: SymlinkPolicy, failure: OpenFailure, wanted: SymlinkPolicy) -> 
 fn is_same(old: &OpenFile, meta: &Meta, body: &FileBody) -> bool {
     old.meta == *meta
         && match (&old.body, body) {
-            (FileBody::Memory(old, _), FileBody::Memory(new, _)) => old == new,
+            (FileBody::Memory(old), FileBody::Memory(new)) => old == new,
             _ => false,
         }
 }

@@ -1,5 +1,6 @@
 //! Whole connections through a simulated network.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;

@@ -80,7 +80,7 @@ pub(crate) struct ListenSlot {
 
 impl ListenSlot {
     fn new(socket: Arc<Listener>, listen: usize) -> Self {
-        let near = socket.local().ok().filter(|at| !at.ip().is_unspecified());
+        let near = socket.local().ok().filter(|at| !at.ip().to_canonical().is_unspecified());
         let near = near.map(SocketPeer::Inet);
         Self { socket, listen, near, batch: AcceptBatch::new(), is_watched: false }
     }

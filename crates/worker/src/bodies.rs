@@ -169,7 +169,7 @@ impl<I: Io> Bodies<'_, I> {
             }
             BodyPiece::End => Pull::End,
             BodyPiece::Broken | BodyPiece::Read { .. } | BodyPiece::Fragment(_) => Pull::Broken,
-            BodyPiece::File { file, offset, len, expect: None, .. } => {
+            BodyPiece::File { file, offset, len, expect: None } => {
                 let want = (len as usize).min(max).min(READ_MAX);
                 let taken = out
                     .push_with(want, |buffer| self.io.read(&file, offset, buffer).unwrap_or(0))
@@ -180,19 +180,14 @@ impl<I: Io> Bodies<'_, I> {
                 live.exchange.response_body().advance(taken);
                 Pull::More
             }
-            BodyPiece::File { file, offset, len, expect: Some(expect), kept } => {
+            BodyPiece::File { file, offset, len, expect: Some(expect) } => {
                 let len = len.min(max as u64);
                 let taken = if out.keeps_files() {
                     let stamp = stamp(&expect);
-                    match kept {
-                        _ if is_same(self.io, &file, stamp) => {
-                            out.push_file(FileRange { file, offset, len, stamp });
-                        }
-                        Some(bytes) => {
-                            out.push_owned(bytes.slice(offset as usize..(offset + len) as usize));
-                        }
-                        None => return Pull::Broken,
+                    if !is_same(self.io, &file, stamp) {
+                        return Pull::Broken;
                     }
+                    out.push_file(FileRange { file, offset, len, stamp });
                     len
                 } else {
                     let want = (len as usize).min(READ_MAX);

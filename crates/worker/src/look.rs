@@ -56,10 +56,7 @@ fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> FileLookupDo
         }
     }
     Ok(match open(io, probe, false, content_max)? {
-        (meta, file, Some(content)) => {
-            let file = file.filter(|_| content.len() as u64 >= limits::FILE_PART_SENT_MIN);
-            Probed::Content(meta, Bytes::from(content), file)
-        }
+        (meta, _, Some(content)) => Probed::Content(meta, Bytes::from(content)),
         (meta, Some(file), None) => Probed::Open(meta, file),
         (meta, None, None) => Probed::Seen(meta),
     })

@@ -24,8 +24,8 @@ use crate::subject::Subject;
 
 /// Bytes of the first write of a connection; it grows while the client takes all at once.
 pub(crate) const ROOM_MIN: usize = 32 * 1024;
-/// The same in the clear, where what the socket does not take is kept without a copy.
-pub(crate) const PLAIN_ROOM: usize = 128 * 1024;
+/// The same in the clear, where most of what the socket does not take is kept without a copy.
+pub(crate) const PLAIN_ROOM: usize = 64 * 1024;
 
 /// What a connection waits for, and so which of its timeouts runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,7 +70,7 @@ impl FuzzIo {
                     Probed::Seen(meta(FileKind::File, content.len()))
                 }
                 Node::Content(content) => {
-                    Probed::Content(meta(FileKind::File, content.len()), content.clone(), None)
+                    Probed::Content(meta(FileKind::File, content.len()), content.clone())
                 }
                 Node::Open(file, content) => {
                     Probed::Open(meta(FileKind::File, content.len()), file.clone())

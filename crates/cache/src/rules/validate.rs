@@ -3,7 +3,7 @@
 use bolide_http::conditional::{Comparison, matches};
 use bolide_http::message::Scheme;
 use bolide_http::vary::VaryField;
-use bolide_http::{FieldMap, Name};
+use bolide_http::{FieldMap, Name, date};
 
 use crate::rules::decide::AnswerFacts;
 use crate::rules::identity::Facts;
@@ -33,7 +33,7 @@ pub fn conditions(etag: Option<&[u8]>, modified: Option<&[u8]>, request: &mut Fi
 /// Whether a 304 validates the stored response with these validators (RFC 9111 §4.3.4): its
 /// validators are equal, or it has none.
 #[must_use]
-pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &FieldMap) -> bool {
+pub fn is_same(etag: Option<&[u8]>, modified: Option<u64>, confirmation: &FieldMap) -> bool {
     if let Some(new) = confirmation.get(Name::Etag) {
         // A strong validator validates only by strong comparison.
         let how = if new.starts_with(b"W/") { Comparison::Weak } else { Comparison::Strong };
@@ -43,7 +43,8 @@ pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &Fiel
         };
     }
     match (confirmation.get(Name::LastModified), modified) {
-        (Some(new), Some(old)) => new == old,
+        // Dates have several forms (RFC 9110 §5.6.7).
+        (Some(new), Some(old)) => date::parse(new) == Some(old),
         (Some(_), None) | (None, _) => true,
     }
 }
@@ -56,6 +57,10 @@ pub fn varies_by_more(kept: &FieldMap, confirmation: &FieldMap) -> bool {
     let is_coded = kept.get(Name::ContentEncoding).is_some();
     let known = VaryField::of(kept);
     let told = VaryField::of(confirmation);
+    // RFC 9110 §12.5.5: more than names of fields decides.
+    if told == VaryField::Anything {
+        return true;
+    }
     let is_new = |name: &[u8]| !known.names().iter().any(|known| **known == *name);
     told.names().iter().any(|name| is_new(name) && (is_coded || **name != *b"accept-encoding"))
 }

@@ -417,7 +417,7 @@ impl Compound {
                     }
                 }
                 BodyPiece::Broken => self.is_broken = true,
-                BodyPiece::File { file, offset, len, expect, .. } => {
+                BodyPiece::File { file, offset, len, expect } => {
                     return Some(BodyPiece::Read {
                         file,
                         offset,

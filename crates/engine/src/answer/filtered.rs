@@ -123,7 +123,7 @@ impl FilteredBody {
             }
             BodyPiece::End => self.finish(),
             BodyPiece::Broken => self.state = FilteredState::Broken,
-            BodyPiece::File { file, offset, len, expect, .. } => {
+            BodyPiece::File { file, offset, len, expect } => {
                 return BodyPiece::Read { file, offset, len: len.min(size as u64), expect };
             }
             BodyPiece::Read { .. } | BodyPiece::Fragment(_) | BodyPiece::Later => return piece,

@@ -32,8 +32,7 @@ impl HeadedBytes {
             BytesFrom::Memory(bytes) => (bytes, span.at - head_len + self.skip),
             BytesFrom::File(file, expect) => {
                 let offset = span.at - head_len + self.skip;
-                let (file, expect) = (file.clone(), Some(*expect));
-                return BodyPiece::File { file, offset, len, expect, kept: None };
+                return BodyPiece::File { file: file.clone(), offset, len, expect: Some(*expect) };
             }
             _ => return BodyPiece::Broken,
         };

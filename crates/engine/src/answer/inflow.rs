@@ -160,7 +160,7 @@ impl Inflow {
             SpoolPiece::End => BodyPiece::End,
             SpoolPiece::Broken => BodyPiece::Broken,
             SpoolPiece::File { file, offset, len } => {
-                BodyPiece::File { file, offset, len, expect: None, kept: None }
+                BodyPiece::File { file, offset, len, expect: None }
             }
         }
     }

@@ -285,6 +285,8 @@ impl Fill {
             && let Some(old) = permit.stale().cloned()
         {
             if !caching.is_about(&old, &head.fields) {
+                // A refresh in the background asks no second time: the next one does.
+                old.deny_validators();
                 return permit.abandon(AbandonReason::Gone);
             }
             return self.freshen(permit, &old, head, caching, now_ms);

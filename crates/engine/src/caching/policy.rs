@@ -130,6 +130,7 @@ impl Caching {
     pub(crate) fn can_revalidate(&self, old: &Object) -> bool {
         let has_validator = old.etag().is_some() || old.last_modified().is_some();
         match self.is_page() {
+            _ if old.are_validators_denied() => false,
             true => self.conf.revalidate || has_validator && old.status() == 200,
             // As in nginx, validators of other answers are not remembered.
             false => self.conf.revalidate && matches!(old.status(), 200 | 206),
@@ -138,10 +139,9 @@ impl Caching {
 
     /// Whether `confirmation` is about `old`.
     pub(crate) fn is_about(&self, old: &Object, confirmation: &FieldMap) -> bool {
-        let modified = old.last_modified().map(|at| bolide_http::date::http_date(at as i64));
         let mut kept = FieldMap::new();
         old.fields(&mut kept);
-        rules::is_same(old.etag(), modified.as_ref().map(|text| &text[..]), confirmation)
+        rules::is_same(old.etag(), old.last_modified(), confirmation)
             && (self.policy.ignore.vary || !rules::varies_by_more(&kept, confirmation))
     }
 

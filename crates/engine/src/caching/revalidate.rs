@@ -48,6 +48,8 @@ impl CacheTransaction {
         self.revalidates = false;
         answer.drop_fetch(ctx);
         if !caching.is_about(&old, &head.fields) {
+            // It may still stand in for a failure of the second answer.
+            self.stale = Some(old);
             take_over(request, self, caching, ctx);
             return Some(NextStep::Step(RequestStep::Ask));
         }

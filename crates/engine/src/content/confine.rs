@@ -1,14 +1,13 @@
 //! Whether a file lies below the directory that `root` or `alias` names.
 //!
 //! Owns the one rule about `..` in paths that are put together: the configuration may write it, a
-//! request may not bring in more than leads back from where it has gone down. Paths of requests
-//! have no dot segments, but what is left of one behind a location's name may begin with them
-//! (`/i../x` in `location /i`), and so may what variables hold. Links are no matter of this
-//! file; see `disable_symlinks`.
+//! request may not bring it in. Paths of requests have no dot segments, but what is left of one
+//! behind a location's name may begin with them (`/i../x` in `location /i`), and so may what
+//! variables hold. Links are no matter of this file; see `disable_symlinks`.
 
 use bolide_conf::vars::{Template, TemplatePart};
 
-use crate::content::climbs::{climbs, leads_above};
+use crate::content::climbs::climbs;
 use crate::site::CompiledLocation;
 use crate::vars::VariableScope;
 
@@ -56,13 +55,13 @@ pub(crate) fn leads_out(
 ) -> bool {
     let mut path = Vec::new();
     scope.push_root(location, &mut path);
-    let (root, climbed) = (path.len(), climbs(&path));
-    if climbed > 0 && location.fixed_root.is_none() && root_strays(scope, location, climbed) {
+    let root = climbs(&path);
+    if root > 0 && location.fixed_root.is_none() && root_strays(scope, location, root) {
         return true;
     }
     path.clear();
     scope.push_path(location, uri, &mut path);
-    leads_above(&path, root)
+    climbs(&path) > root
 }
 
 fn strays(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {

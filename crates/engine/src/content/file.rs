@@ -14,7 +14,7 @@ use bolide_http::escape::{UriPart, push_uri};
 
 use crate::answer::Answer;
 use crate::caching::purge::purge_key;
-use crate::content::climbs::{climbs, leads_above};
+use crate::content::climbs::climbs;
 use crate::content::confine;
 use crate::content::confine::leaves_root;
 use crate::content::dav::dav_method;
@@ -127,8 +127,9 @@ impl FileSearch {
         scope.push_root(location, &mut path);
         let mark = path.len();
         path.extend_from_slice(name);
-        let is_below = !leads_above(&path, mark)
-            || climbs(&path) <= climbs(&path[..mark]) + confine::written_climbs(&candidate.path);
+        let added = climbs(&path);
+        let is_below =
+            added == 0 || added <= climbs(&path[..mark]) + confine::written_climbs(&candidate.path);
         self.path = path;
         is_below
     }

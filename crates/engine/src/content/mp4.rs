@@ -72,7 +72,7 @@ impl FileSearch {
             return Some(made.outcome);
         }
         match &file.body {
-            FileBody::Memory(bytes, _) => Some(cut.of_memory(bytes)),
+            FileBody::Memory(bytes) => Some(cut.of_memory(bytes)),
             FileBody::Disk(open) => {
                 let job = Mp4Job::new(open.clone(), file.meta, cut);
                 ctx.effects.push(StepEffect::CutVideo(Box::new(job)));

@@ -1,6 +1,7 @@
 //! `return`: texts, redirects and bare statuses.
 
 use bolide_conf::model::{Return, ReturnBody};
+use bolide_http::HttpVersion;
 use bytes::Bytes;
 
 use crate::answer::Answer;
@@ -21,7 +22,10 @@ impl Answer {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         if returned.status < 400 || matches!(&returned.body, ReturnBody::Text(_)) {
-            request.tell_to_go_on(ctx);
+            // Over HTTP/2 and HTTP/3 this response is all that the client waits for.
+            if request.head().version < HttpVersion::Http2 {
+                request.tell_to_go_on(ctx);
+            }
             // As in nginx, who answers in its place finds no body any more.
             if !site.location(request.location).settings.error_pages.is_empty() {
                 request.drop_body(ctx);

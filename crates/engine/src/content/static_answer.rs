@@ -152,11 +152,7 @@ impl Answer {
         if location.filters_bodies {
             note_file(self);
         }
-        let bytes = match file.is_kept_open() {
-            true => BytesFrom::KeptFile(file.clone()),
-            false => source(file),
-        };
-        self.give_bytes(&delivery, bytes, file.meta.size, ctx);
+        self.give_bytes(&delivery, source(file), file.meta.size, ctx);
         NextStep::Respond
     }
 
@@ -228,8 +224,8 @@ impl Answer {
                     AnswerBody::Stream(Box::new(stream))
                 }
                 // One wait is enough: a form that is gone again is not worth a second one.
-                bolide_files::FileBody::Memory(..) if self.waited_for_form => return None,
-                bolide_files::FileBody::Memory(..) => {
+                bolide_files::FileBody::Memory(_) if self.waited_for_form => return None,
+                bolide_files::FileBody::Memory(_) => {
                     let job = ctx.files.begin_variant(file, key)?;
                     self.waited_for_form = true;
                     ctx.effects.push(StepEffect::Compress(Box::new(job)));
@@ -269,7 +265,7 @@ pub(super) fn dated(file: &OpenFile) -> HeadDraft<'_> {
 
 pub(super) fn source(file: &OpenFile) -> BytesFrom {
     match &file.body {
-        bolide_files::FileBody::Memory(bytes, _) => BytesFrom::Memory(bytes.clone()),
+        bolide_files::FileBody::Memory(bytes) => BytesFrom::Memory(bytes.clone()),
         bolide_files::FileBody::Disk(open) => BytesFrom::File(open.clone(), file.meta),
     }
 }

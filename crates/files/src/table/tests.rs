@@ -28,7 +28,7 @@ fn meta(version: u64, size: usize) -> Meta {
 }
 
 fn content(version: u64, text: &str) -> Probed {
-    Probed::Content(meta(version, text.len()), Bytes::copy_from_slice(text.as_bytes()), None)
+    Probed::Content(meta(version, text.len()), Bytes::copy_from_slice(text.as_bytes()))
 }
 
 fn table() -> FileTable {
@@ -71,7 +71,7 @@ fn a_file_changed_just_before_it_was_read_is_read_again() {
     let (mut table, policy) = (table(), ProbePolicy::default());
     let young = |text: &str| {
         let changed = Meta { ctime_secs: 1_000_000_000, ..meta(1, text.len()) };
-        Probed::Content(changed, Bytes::copy_from_slice(text.as_bytes()), None)
+        Probed::Content(changed, Bytes::copy_from_slice(text.as_bytes()))
     };
     let first = file(put(&mut table, "/a", young("one"), &policy, at(500)));
     assert_eq!(table.probe(b"/a", Want::OPEN, &policy).known, None);
@@ -85,7 +85,7 @@ fn a_file_changed_just_before_it_was_read_is_read_again() {
 #[test]
 fn a_file_that_shrinks_while_it_is_read_is_served_as_it_was_read() {
     let (mut table, policy) = (table(), ProbePolicy::default());
-    let torn = Probed::Content(meta(1, 9), Bytes::from_static(b"short"), None);
+    let torn = Probed::Content(meta(1, 9), Bytes::from_static(b"short"));
     let read = file(put(&mut table, "/a", torn, &policy, at(0)));
     assert_eq!((read.meta.size, read.etag.strong()), (5, &b"\"1-5\""[..]));
 }
@@ -349,9 +349,7 @@ fn ask(table: &mut FileTable, disk: &Disk, path: u8, now: Now, policy: &ProbePol
     let probed = match disk.now(path) {
         None => Probed::Failed(OpenFailure::NotFound),
         Some((version, len)) if probe.known == Some(meta(version, len)) => Probed::Unchanged,
-        Some((version, len)) => {
-            Probed::Content(meta(version, len), Bytes::from(vec![7; len]), None)
-        }
+        Some((version, len)) => Probed::Content(meta(version, len), Bytes::from(vec![7; len])),
     };
     table.insert_watched(&probe, probed, now);
     table.lookup(name.as_bytes(), now, policy)
@@ -409,7 +407,7 @@ fn what_no_watch_vouches_for_is_looked_at_for_each_request() {
     let young = ProbePolicy { trust: Trust::Young, ..policy };
     assert!(matches!(table.lookup(b"/a", at(1), &young), Known::File(_)), "open_file_cache");
     let shared = Meta { is_shared: true, ..meta(1, 1) };
-    let shared = Probed::Content(shared, Bytes::from_static(b"x"), None);
+    let shared = Probed::Content(shared, Bytes::from_static(b"x"));
     put(&mut table, "/b", shared, &policy, at(1));
     assert!(matches!(table.lookup(b"/b", at(2), &policy), Known::Stale), "it has other names");
 }

@@ -8,7 +8,7 @@ use crate::Times;
 use super::{Case, DATE, EARLIER, LATER, NOW, fields};
 use crate::rules::{
     CachePolicy, FreshState, Heuristic, Instructions, Mode, PurgeTarget, StoreRefusal, conditions,
-    for_client, for_front, for_store, freshen, is_forged, is_same, judge,
+    for_client, for_front, for_store, freshen, is_forged, is_same, judge, varies_by_more,
 };
 
 #[test]
@@ -265,7 +265,7 @@ fn unsafe_requests_drop_what_they_may_have_changed() {
 #[test]
 fn a_confirmation_freshens_what_it_names() {
     let etag = |text: &'static str| Some(text.as_bytes());
-    let date = Some(EARLIER.as_bytes());
+    let date = bolide_http::date::parse(EARLIER.as_bytes());
     let rows = [
         (etag("\"a\""), date, "ETag: \"a\"".to_owned(), true),
         (etag("\"a\""), date, "ETag: \"b\"".to_owned(), false),
@@ -275,9 +275,15 @@ fn a_confirmation_freshens_what_it_names() {
         (etag("\"a\""), date, String::new(), true),
         (None, date, format!("Last-Modified: {EARLIER}"), true),
         (None, date, format!("Last-Modified: {LATER}"), false),
+        (None, date, format!("Last-Modified: {}", EARLIER.replace("GMT", "UTC")), true),
+        (None, date, "Last-Modified: x".to_owned(), false),
     ];
     for (old_etag, modified, line, expected) in rows {
         assert_eq!(is_same(old_etag, modified, &fields(&line)), expected, "{line}");
+    }
+    for (told, more) in [("A", false), ("B", true), ("*", true), ("A, B", true), ("", false)] {
+        let told = fields(&format!("Vary: {told}"));
+        assert_eq!(varies_by_more(&fields("Vary: A"), &told), more, "{told:?}");
     }
     let mut kept = fields("A: 1|B: 2|B: 3|Content-Type: text/html|Content-Encoding: x|C: 4");
     freshen(
