@@ -24,6 +24,7 @@ use super::session::{Report, Session};
 use super::setup::ClusterSetup;
 use super::{ClusterMail, Shared, lock};
 use crate::account::{PurgeAccount, give_up_rights};
+use joining::Strike;
 
 /// LIMIT: bytes of purges in an entry; one that is larger is alone in its entry.
 const RECORD_MAX: usize = 64 << 10;
@@ -87,6 +88,8 @@ struct Node {
     is_full: bool,
     /// The next connection skips an entry that is too large.
     has_oversize: bool,
+    /// Where a reply was too large.
+    strike: Strike,
     /// Whether a line of this node is on the way, and whether another one is due.
     is_acknowledging: bool,
     acknowledge_again: bool,
@@ -150,6 +153,7 @@ pub(super) fn run(
         server_ms: 0,
         is_full: false,
         has_oversize: false,
+        strike: Strike::default(),
         is_acknowledging: false,
         acknowledge_again: false,
         overflows,
@@ -300,6 +304,7 @@ impl Node {
         match report {
             Report::News(entries) => self.receive(&entries),
             Report::CaughtUp => {
+                self.strike.forget();
                 self.machine.handle_end();
                 self.send();
                 self.acknowledge();

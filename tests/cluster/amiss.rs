@@ -1,5 +1,8 @@
 //! A Valkey that is hostile, full or damaged: no wrong page, no waiting, few lines in the log.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+
 use bolide_testkit::{Valkey, wait_until};
 
 use super::{Keeps, Node, PAGE, block};
@@ -109,7 +112,7 @@ fn an_entry_that_is_too_large_is_named_and_passed_once() {
     wait_until("the entry to be named", || two.log().contains(&wanted));
     let page = two.fill("/b", PAGE);
     let listed = ask(&two.server, &["cluster", "purges"]).succeeded().text();
-    assert!(listed.contains(&format!("{id} ?: unreadable, as it has 40000006 bytes")), "{listed}");
+    assert!(listed.contains(&format!("{id} ?: unreadable, as it has 40000102 bytes")), "{listed}");
     // Now it is the first one of the stream.
     let _trimmed = valkey.cli(&["xtrim", STREAM, "minid", "=", &id]).succeeded();
     let one = Node::joined(&valkey, "one", "");
@@ -136,6 +139,33 @@ fn a_node_starts_with_an_entry_that_is_too_large() {
     two.server.wait_exit();
     let script = format!("server.call('del', '{STREAM}') {}", oversize(STREAM, "purges"));
     let _id = valkey.cli(&["eval", &script, "0"]).succeeded();
+    two.server.start_again();
+    two.wait_joined();
+    let page = two.fill("/b", PAGE);
+    let one = Node::joined(&valkey, "one", "");
+    one.purged(&["--tag", "menu", "--wait", "2"]);
+    assert_ne!(two.page("/b"), page);
+}
+
+/// Entries of few bytes and so many parts that a reply with all of them is too large.
+#[test]
+fn entries_of_many_parts_are_passed() {
+    const PARTS: usize = 600_000;
+    let valkey = Valkey::default();
+    let mut two = Node::joined(&valkey, "two", "");
+    two.server.signal("KILL");
+    two.server.wait_exit();
+    let mut stream = TcpStream::connect(("127.0.0.1", valkey.port())).unwrap();
+    for _ in 0..9 {
+        let (parts, length) = (PARTS + 3, STREAM.len());
+        let head = format!("*{parts}\r\n$4\r\nXADD\r\n${length}\r\n{STREAM}\r\n$1\r\n*\r\n");
+        stream.write_all(&[head.into_bytes(), b"$1\r\nx\r\n".repeat(PARTS)].concat()).unwrap();
+        let (mut reply, mut reader) = (String::new(), BufReader::new(&stream));
+        for _line in ["its length", "the id"] {
+            let _bytes = reader.read_line(&mut reply).unwrap();
+        }
+        assert!(reply.starts_with('$'), "{reply}");
+    }
     two.server.start_again();
     two.wait_joined();
     let page = two.fill("/b", PAGE);

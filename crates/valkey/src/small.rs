@@ -15,14 +15,16 @@ const ENTRY_MAX: usize = 8 << 20;
 const ENTRIES_MAX: usize = 24 << 20;
 
 /// Reads entries. In place of the fields of one that is too large is the number of their bytes; of
-/// more than can be read at once, the first ones are returned. Key: the stream. Arguments: the
-/// command, where it begins and ends, how many entries, bytes of one and of all.
+/// more than can be read at once, the first ones are returned. What frames an entry and each of its
+/// parts in a reply counts as well: no reply may be larger than its limit, however many parts
+/// there are. Key: the stream. Arguments: the command, where it begins and ends, how many entries,
+/// bytes of one and of all.
 const READ: &str = "\
 local all = redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[3], 'COUNT', ARGV[4])
 local out, left = {}, tonumber(ARGV[6])
 for _, entry in ipairs(all) do
-  local size = 0
-  for _, part in ipairs(entry[2] or {}) do size = size + #part end
+  local size = 64
+  for _, part in ipairs(entry[2] or {}) do size = size + #part + 16 end
   if size > tonumber(ARGV[5]) then
     entry[2] = size
   else

@@ -13,6 +13,22 @@ use crate::cluster::ClusterMail;
 use crate::cluster::objects::Carrier;
 use crate::cluster::session::{Session, facts, gone};
 
+/// The place at which a reply was too large.
+#[derive(Debug, Default)]
+pub(super) struct Strike(Option<Option<EntryId>>);
+
+impl Strike {
+    /// Notes such a reply. Returns whether there was one at this place before.
+    fn again(&mut self, at: Option<EntryId>) -> bool {
+        self.0.replace(at) == Some(at)
+    }
+
+    /// What is behind the place can be read.
+    pub(super) const fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
 /// LIMIT: entries of the past that are read at once.
 const PAST_MAX: usize = 256;
 
@@ -22,8 +38,13 @@ impl Node {
         let lines = self.connect().await?;
         let line = lines.1.clone();
         self.server_ms = line.time().await?;
-        // What is too large is named and passed by who reads it, if it can be left out.
-        self.has_oversize = self.has_oversize && !line.can_leave_out().await?;
+        if self.has_oversize {
+            // What is too large is named and passed by who reads it, if it can be left out, and if
+            // that was not tried in vain.
+            let can_leave_out = line.can_leave_out().await?;
+            let again = self.strike.again(self.machine.position());
+            self.has_oversize = !can_leave_out || again;
+        }
         let stored = match self.machine.position() {
             None => self.find_stored(&line).await?,
             Some(_) => None,
@@ -274,5 +295,20 @@ impl Node {
         let mut status = lock(&self.shared.status);
         status.losses += 1;
         status.last_loss = Some(loss.text().to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EntryId, Strike};
+
+    #[test]
+    fn a_second_strike_is_at_the_same_place() {
+        let (mut strike, here) = (Strike::default(), Some(EntryId { ms: 1, number: 0 }));
+        assert!(!strike.again(None), "the first one");
+        assert!(!strike.again(here), "it has moved");
+        assert!(strike.again(here));
+        strike.forget();
+        assert!(!strike.again(here), "it was read meanwhile");
     }
 }
