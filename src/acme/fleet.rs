@@ -245,9 +245,11 @@ impl AcmeFleet {
         (!is_there).then(|| name.clone())
     }
 
-    /// The account of an order.
-    pub(crate) fn account_of(&self, order: &OrderId) -> Option<AccountName> {
-        self.fleet().wanted.get(order)?.clone()
+    /// The accounts of orders that this server has, or asks for.
+    pub(crate) fn accounts_in_use(&self) -> BTreeSet<AccountName> {
+        let fleet = self.fleet();
+        let claims = fleet.claims.iter().filter(|(_, claimed)| **claimed != Claimed::Elsewhere);
+        claims.filter_map(|(order, _)| fleet.wanted.get(order)?.clone()).collect()
     }
 
     /// This certificate is in use here.
@@ -376,6 +378,22 @@ mod tests {
         fleet.forget_account(&name, b"two");
         assert_eq!(fleet.missing_account(&a).as_ref(), Some(&name));
         assert!(!format!("{fleet:?}").contains("116"), "no credentials in a log");
+    }
+
+    #[test]
+    fn an_account_is_in_use_as_long_as_one_of_its_orders_is_claimed() {
+        let (fleet, name) = (AcmeFleet::default(), AccountName("ca".to_owned()));
+        let orders = ["a", "b", "c"].map(order);
+        fleet.want(orders.iter().map(|order| (order.clone(), Some(name.clone()))));
+        fleet.turn(FleetState::Joined);
+        assert!(fleet.accounts_in_use().is_empty());
+        orders.iter().for_each(|order| assert_eq!(fleet.claim(order), OrderClaim::Asked));
+        fleet.answer(&orders[0], true);
+        fleet.answer(&orders[1], false);
+        fleet.unclaim(&orders[2]);
+        assert!(fleet.accounts_in_use().contains(&name), "the first one has it");
+        fleet.unclaim(&orders[0]);
+        assert!(fleet.accounts_in_use().is_empty());
     }
 
     #[test]

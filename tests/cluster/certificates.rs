@@ -371,6 +371,26 @@ fn a_lease_ends_with_a_claim_that_failed() {
     assert!(stats.contains("expired_keys:0\r\n") || stats.contains("expired_keys:0\n"), "{stats}");
 }
 
+/// A server that orders no more while its order is under way leaves the account to the others.
+#[test]
+fn the_lease_of_an_account_ends_with_the_orders_of_it() {
+    let (fleet, first) = (Fleet::new(), Home::new(BOLIDE));
+    // An issuer that says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("https://127.0.0.1:{}/dir", silent.local_addr().unwrap().port());
+    let issuer = format!(
+        "acme_issuer ca {{ uri {uri}; ssl_verify off; state_path @DIR@/state;
+         accept_terms_of_service; }}"
+    );
+    let text = fleet.conf("one", &issuer, "a.test");
+    let one = TestServer::start(first, &without_orders(&text));
+    wait_joined(&one);
+    reload(&one, &text);
+    wait_until("the order to begin", || fleet.secrets("order:").len() == 2);
+    reload(&one, &without_orders(&text));
+    wait_until("both leases to be gone", || fleet.secrets("order:").is_empty());
+}
+
 /// However long another profile's certificate is good for, it is not the one that is ordered.
 #[test]
 fn a_certificate_of_another_profile_is_another_one() {

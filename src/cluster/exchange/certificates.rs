@@ -24,7 +24,7 @@ use super::status::ExchangeBoard;
 use super::teller::{Teller, Topic};
 use crate::acme::{FleetCertificate, FleetState, IssuedCertificates};
 pub(super) use memory::ShareMemory;
-use record::{account_order, certificate, certificate_name, lease_name, plain};
+use record::{account_order, certificate, certificate_name, is_of_account, lease_name, plain};
 
 /// How often servers look for challenges. It is a part of what challenges take to spread.
 const LOOK: Duration = Duration::from_millis(500);
@@ -207,18 +207,21 @@ impl CertificateShare {
         Ok(is_free)
     }
 
-    /// Ends the leases of orders, and those of their accounts; without an answer their tokens stay
-    /// known.
+    /// Ends the leases of orders, and those of accounts that no order of this server uses any more;
+    /// without an answer their tokens stay known.
     async fn give_back(&self, orders: &[OrderId]) -> Result<(), ValkeyFault> {
-        let fleet = self.issued.fleet();
-        let accounts = orders.iter().filter_map(|order| fleet.account_of(order));
-        let mut all: Vec<OrderId> = accounts.map(|name| account_order(&name)).collect();
-        all.extend_from_slice(orders);
-        self.end_leases(all).await
+        let in_use = self.issued.fleet().accounts_in_use();
+        let in_use: Vec<OrderId> = in_use.iter().map(account_order).collect();
+        let leases = self.memory.leases().into_keys();
+        let idle = leases.filter(|lease| is_of_account(lease) && !in_use.contains(lease));
+        self.end_leases(idle.chain(orders.iter().cloned()).collect()).await
     }
 
     async fn end_leases(&self, mut orders: Vec<OrderId>) -> Result<(), ValkeyFault> {
         orders.retain(|order| self.memory.has(order));
+        if orders.is_empty() {
+            return Ok(());
+        }
         let tokens = orders.iter().map(|order| (order.clone(), self.memory.token(order)));
         let leases: Vec<_> = tokens.map(named).collect();
         self.line.end_leases(&leases).await?;

@@ -5,6 +5,10 @@ use zeroize::Zeroizing;
 
 use crate::acme::FleetCertificate;
 
+/// What begins the name of a right to make an account. An order begins with the name of an issuer,
+/// which has no such byte.
+const ACCOUNT: &str = "\0account ";
+
 /// What names an order in keys.
 fn digest(text: &str) -> String {
     hex(&bolide_tls::secret_of(text.as_bytes()))
@@ -24,7 +28,12 @@ pub(super) fn account_name(name: &AccountName) -> String {
 
 /// What stands for the right to make an account among the leases of orders.
 pub(super) fn account_order(name: &AccountName) -> OrderId {
-    OrderId(format!("account {}", name.0))
+    OrderId(format!("{ACCOUNT}{}", name.0))
+}
+
+/// Whether this stands for such a right.
+pub(super) fn is_of_account(order: &OrderId) -> bool {
+    order.0.starts_with(ACCOUNT)
 }
 
 pub(super) fn lease_name(order: &OrderId) -> String {
