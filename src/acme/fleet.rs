@@ -295,12 +295,16 @@ impl AcmeFleet {
         self.fleet().certificates.get(order).cloned()
     }
 
-    /// What came of a claim.
-    pub(crate) fn answer(&self, order: &OrderId, is_mine: bool) {
+    /// What came of a claim. Returns whether it is still there.
+    #[must_use]
+    pub(crate) fn answer(&self, order: &OrderId, is_mine: bool) -> bool {
         let mut fleet = self.fleet();
-        if let Some(claimed) = fleet.claims.get_mut(order) {
+        let claimed = fleet.claims.get_mut(order);
+        let is_there = claimed.is_some();
+        if let Some(claimed) = claimed {
             *claimed = if is_mine { Claimed::Mine } else { Claimed::Elsewhere };
         }
+        is_there
     }
 
     /// The orders whose claims are to end.
@@ -346,15 +350,16 @@ mod tests {
         assert_eq!(fleet.claim(&order("not shared")), OrderClaim::Mine);
         assert_eq!(fleet.claim(&a), OrderClaim::Asked);
         assert_eq!(fleet.asked(), std::slice::from_ref(&a));
-        fleet.answer(&a, false);
+        assert!(fleet.answer(&a, false));
         assert_eq!(fleet.claim(&a), OrderClaim::Elsewhere);
         assert_eq!(fleet.claim(&a), OrderClaim::Asked, "it is asked again");
-        fleet.answer(&a, true);
+        assert!(fleet.answer(&a, true));
         assert_eq!((fleet.claim(&a), fleet.claim(&a)), (OrderClaim::Mine, OrderClaim::Mine));
         assert!(fleet.asked().is_empty() && fleet.ended().is_empty());
         fleet.unclaim(&a);
         assert_eq!(fleet.ended().len(), 1);
         fleet.forget_ended(&a);
+        assert!(!fleet.answer(&a, true), "it was withdrawn meanwhile");
         assert_eq!(fleet.claim(&a), OrderClaim::Asked);
         fleet.turn(FleetState::Alone);
         assert_eq!(fleet.claim(&a), OrderClaim::Mine, "without Valkey it orders for itself");
@@ -388,8 +393,7 @@ mod tests {
         fleet.turn(FleetState::Joined);
         assert!(fleet.accounts_in_use().is_empty());
         orders.iter().for_each(|order| assert_eq!(fleet.claim(order), OrderClaim::Asked));
-        fleet.answer(&orders[0], true);
-        fleet.answer(&orders[1], false);
+        assert!(fleet.answer(&orders[0], true) && fleet.answer(&orders[1], false));
         fleet.unclaim(&orders[2]);
         assert!(fleet.accounts_in_use().contains(&name), "the first one has it");
         fleet.unclaim(&orders[0]);

@@ -185,11 +185,10 @@ impl CertificateShare {
             let is_taken_over = met.as_ref().is_ok_and(|met| met.get(at) == Some(&true));
             let is_mine = is_free && met.is_ok() && !is_taken_over;
             let is_mine = is_mine && self.may_use_account(order).await?;
-            if is_free && !is_mine {
+            // One that was withdrawn meanwhile ended before it had this lease.
+            let is_there = met.is_err() || self.issued.fleet().answer(order, is_mine);
+            if is_free && !(is_mine && is_there) {
                 rest.push(order.clone());
-            }
-            if met.is_ok() {
-                self.issued.fleet().answer(order, is_mine);
             }
         }
         self.end_leases(rest).await?;
