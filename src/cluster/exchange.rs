@@ -168,6 +168,11 @@ impl ExchangeThread {
             before.into_iter().for_each(|thread| drop(thread.join()));
             // The one before has written its last word.
             board.begin(Some(status));
+            if exchange.end.is_told() {
+                // While it waited. Who told it may have written before.
+                board.begin(None);
+                return exchange.parts.issued.fleet().turn(FleetState::Off);
+            }
             exchange.run(account);
         };
         match std::thread::Builder::new().name("exchange".to_owned()).spawn(body) {

@@ -220,6 +220,41 @@ fn unix_seconds() -> u64 {
     now.unwrap().as_secs()
 }
 
+/// What a configuration shares that was followed by another one before it could begin is not said
+/// to be shared.
+#[test]
+fn a_thread_that_is_told_to_end_while_it_waits_does_not_begin() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let keys = ['a', 'b'].map(|digit| write_key(home.dir(), &digit.to_string(), digit));
+    let conf = |key: &str, word: &str| {
+        let (prelude, port) = (prelude(1), valkey.port());
+        format!(
+            "{prelude}http {{ cluster valkey://127.0.0.1:{port} {{ node one; reply_timeout 15s;
+             {key} }} ssl_certificate cert.pem; ssl_certificate_key cert.key;
+             server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
+             location / {{ return 200 {word}; }}
+             location /pages/ {{ fastcgi_pass 127.0.0.1:1; page_cache auto; }} }} }}"
+        )
+    };
+    // The first one waits for an answer, and does not end before that.
+    valkey.signal("STOP");
+    let [first, second] = keys.map(|key| format!("secrets_key {key};"));
+    let server = TestServer::start(home, &conf(&first, "first"));
+    bolide_testkit::pause(500);
+    for (key, word) in [(&*second, "second"), ("", "third")] {
+        server.rewrite(&conf(key, word));
+        server.signal("HUP");
+        wait_until(word, || {
+            server.connect().get("/", "Connection: close\r\n").text().contains(word)
+        });
+    }
+    valkey.signal("CONT");
+    let status = || crate::explain::ask(&server, &["cluster", "status", "--json"]).text();
+    wait_until("the node to be connected", || status().contains("\"caught_up\":true"));
+    bolide_testkit::pause(1000);
+    assert!(status().contains("\"exchange\":null"), "{}", status());
+}
+
 #[test]
 fn a_key_file_that_others_may_read_is_refused_with_its_line() {
     let home = Home::new(BOLIDE);
