@@ -3,6 +3,7 @@
 
 use bolide_testkit::pebble::{Pebble, PebbleOptions};
 use bolide_testkit::server::{Home, prelude};
+use bolide_testkit::tools::run;
 use bolide_testkit::{Curl, Proto, TestServer, Valkey, WallClock, wait_until};
 
 use super::secrets::write_key;
@@ -63,6 +64,27 @@ impl Fleet {
         let listed = self.valkey.cli(&["--scan", "--pattern", &pattern]).text();
         listed.lines().map(str::to_owned).collect()
     }
+}
+
+/// A certificate of 100 KB that is of the issuer of the last one of a chain.
+fn large_issuer(dir: &std::path::Path, chain: &str) -> String {
+    let last = dir.join("last.pem");
+    std::fs::write(&last, &chain[chain.rfind("-----BEGIN").unwrap()..]).unwrap();
+    let words = ["x509", "-noout", "-issuer", "-in", last.to_str().unwrap()];
+    let issuer = run("openssl", words).succeeded().text();
+    let (_, name) = issuer.split_once("CN").unwrap();
+    let name = name.trim_start_matches([' ', '=']).trim();
+    let conf = dir.join("large.conf");
+    let text = format!(
+        "[req]\nstring_mask = nombstr\nprompt = no\ndistinguished_name = name\n\
+         [name]\nCN = {name}\n"
+    );
+    std::fs::write(&conf, text).unwrap();
+    let comment = format!("nsComment=ASN1:UTF8String:{}", "x".repeat(100_000));
+    let key = dir.join("large.key");
+    let files = ["-config", conf.to_str().unwrap(), "-keyout", key.to_str().unwrap()];
+    let words = ["req", "-x509", "-nodes", "-newkey", "rsa:2048", "-addext", &comment];
+    run("openssl", words.into_iter().chain(files)).succeeded().text()
 }
 
 /// The same with a certificate of its own.
@@ -231,6 +253,38 @@ fn a_certificate_of_one_node_is_taken_over_by_the_others() {
     drop(fleet.valkey);
     two.restart("TERM");
     assert_eq!(serial(&two, "a.test"), of_one);
+}
+
+/// A certificate of so many bytes that no server would read its record is not put in Valkey.
+#[test]
+fn a_certificate_that_is_too_large_is_not_shared() {
+    let (fleet, first) = (Fleet::new(), Home::new(BOLIDE));
+    let pebble = Pebble::start(PebbleOptions::validating(first.port(0), first.port(1)));
+    let issuer = issuer(&pebble, "");
+    let mut one = TestServer::start(first, &fleet.conf("one", &issuer, "a.test"));
+    wait_served(&one, "a.test", &root(&one, &pebble));
+    wait_until("the certificate to be in Valkey", || !fleet.secrets("certificate:").is_empty());
+    one.signal("TERM");
+    let _ended = one.wait_exit();
+    let _empty = fleet.valkey.cli(&["flushall"]).succeeded();
+    let files = std::fs::read_dir(one.home().dir().join("state")).unwrap();
+    let mut texts = files.filter_map(|file| {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).ok()?;
+        text.contains("BEGIN CERTIFICATE").then_some((path, text))
+    });
+    let (path, text) = texts.next().expect("a certificate");
+    // Its last certificate is followed by three of the issuer of it, each of 100 KB.
+    let end = "-----END CERTIFICATE-----\n";
+    let at = text.rfind(end).unwrap() + end.len();
+    let above = large_issuer(one.home().dir(), &text[..at]).repeat(3);
+    std::fs::write(&path, format!("{}{above}{}", &text[..at], &text[at..])).unwrap();
+    one.start_again();
+    let said = || one.error_log().matches("is not shared: its record has").count();
+    wait_until("a line in the log", || said() > 0);
+    bolide_testkit::pause(11_000);
+    assert_eq!(said(), 1, "{}", one.error_log());
+    assert!(fleet.secrets("certificate:").is_empty());
 }
 
 /// Nodes that start at once order once.

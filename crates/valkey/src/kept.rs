@@ -74,9 +74,10 @@ return out";
 /// LIMIT: fields of a table that are read, and bytes of each.
 const FIELDS_MAX: usize = 2000;
 const FIELD_MAX: usize = 8 << 10;
-/// LIMIT: values in one command, and bytes of each: all of them are half of what a reply may be.
+/// LIMIT: values in one command.
 const BATCH: usize = 64;
-const VALUE_MAX: usize = 256 << 10;
+/// LIMIT: bytes of a value. As many as are in one command are half of what a reply may be.
+pub const VALUE_MAX: usize = 256 << 10;
 /// Bytes that a value begins with, and that are others whenever it is another one.
 const STAMP: usize = 28;
 

@@ -16,7 +16,7 @@ mod settings;
 mod small;
 
 pub use connect::Connector;
-pub use kept::{KeptValue, stamp_of};
+pub use kept::{KeptValue, VALUE_MAX, stamp_of};
 pub use line::{Line, StreamEntry, StreamState};
 pub use objects::{ObjectAsk, ObjectFound, ObjectOffer};
 pub use settings::{ValkeyPlace, ValkeySettings};

@@ -17,7 +17,7 @@ use std::time::Duration;
 use bolide_acme::{Challenge, OrderId};
 use bolide_cluster::{Vault, VaultKeyId, VaultPurpose};
 use bolide_conf::model::LogLevel;
-use bolide_valkey::{KeptValue, Line, ValkeyFault, stamp_of};
+use bolide_valkey::{KeptValue, Line, VALUE_MAX, ValkeyFault, stamp_of};
 use tokio::time::timeout;
 
 use super::status::ExchangeBoard;
@@ -354,6 +354,21 @@ impl CertificateShare {
         let keep_ms = by.end.saturating_mul(1000).saturating_sub(known.now_ms);
         let sealed = self.vault.seal(VaultPurpose::Certificates, &name, &plain(by));
         let Some(sealed) = sealed.filter(|_| keep_ms > 0) else { return Ok(false) };
+        if sealed.len() > VALUE_MAX {
+            // Servers would look at it in vain, and none would replace it.
+            if self.memory.is_first_too_large(order, by.end) {
+                let text = format!(
+                    "cluster: \"{}\" is not shared: its record has {} bytes, more than {VALUE_MAX}",
+                    order.0,
+                    sealed.len()
+                );
+                self.teller.say(LogLevel::Error, &text);
+            }
+            let seen = known.seen.entry(order.clone());
+            let seen = seen.or_insert(Seen { stamp: Vec::new(), end: None, own: None });
+            seen.own = Some(by.end);
+            return Ok(false);
+        }
         let is_replaced = self.line.replace_secret(&name, (before, &*sealed), keep_ms).await?;
         if is_replaced {
             let end = Some(by.end);

@@ -26,6 +26,8 @@ struct Memory {
     leases: BTreeMap<OrderId, String>,
     /// Orders and the keys of records that no key here opens.
     replaced: BTreeSet<(OrderId, Vec<u8>)>,
+    /// The ends of certificates that are too large to be shared.
+    too_large: BTreeMap<OrderId, u64>,
 }
 
 impl ShareMemory {
@@ -59,6 +61,11 @@ impl ShareMemory {
     /// All leases that may be this server's, with their tokens.
     pub(super) fn leases(&self) -> BTreeMap<OrderId, String> {
         self.with(|memory| memory.leases.clone())
+    }
+
+    /// Whether it is news that the certificate with this end is too large to be shared.
+    pub(super) fn is_first_too_large(&self, order: &OrderId, end: u64) -> bool {
+        self.with(|memory| memory.too_large.insert(order.clone(), end) != Some(end))
     }
 
     /// Whether a record of another key may be replaced: once for each key.
