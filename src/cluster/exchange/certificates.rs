@@ -34,6 +34,9 @@ const WHOLE: u32 = 60 * ALL;
 /// After how long without a word of the server that orders another one may begin.
 const LEASE_MS: u64 = 60 * 1000;
 
+/// By how much Valkey's clock is off what passed here when it is another one.
+const JUMP_MS: u64 = 60 * 1000;
+
 /// Shares certificates on one connection.
 pub(super) struct CertificateShare {
     pub(super) line: Line,
@@ -65,8 +68,9 @@ struct Known {
     seen: BTreeMap<OrderId, Seen>,
     /// The first keys of the servers that are there.
     firsts: Vec<VaultKeyId>,
-    /// Valkey's clock at this look, in milliseconds.
+    /// Valkey's clock at this look, in milliseconds, and when it was looked at.
     now_ms: u64,
+    looked: Option<tokio::time::Instant>,
     looks: u32,
 }
 
@@ -79,8 +83,21 @@ impl Known {
             seen: BTreeMap::new(),
             firsts: Vec::new(),
             now_ms: 0,
+            looked: None,
             looks: 0,
         }
+    }
+
+    /// Notes Valkey's clock. What was told by another one, such as that of the server that was
+    /// there before, is told again: others may take it for over.
+    fn note_time(&mut self, now_ms: u64, now: tokio::time::Instant) {
+        if let Some(before) = self.looked.replace(now) {
+            let passed = now.saturating_duration_since(before).as_millis() as u64;
+            if now_ms.abs_diff(self.now_ms.saturating_add(passed)) > JUMP_MS {
+                self.told.clear();
+            }
+        }
+        self.now_ms = now_ms;
     }
 
     /// At the next look all records are read, those that are known as well.
@@ -143,7 +160,8 @@ impl CertificateShare {
     }
 
     async fn turn(&self, known: &mut Known) -> Result<(), ValkeyFault> {
-        known.now_ms = self.line.time().await?;
+        let now_ms = self.line.time().await?;
+        known.note_time(now_ms, tokio::time::Instant::now());
         self.tell_challenges(known).await?;
         self.hear_challenges(known).await?;
         let is_due = known.looks.is_multiple_of(ALL);
@@ -400,4 +418,34 @@ impl Drop for CertificateShare {
 /// A lease as Valkey knows it.
 fn named((order, token): (OrderId, String)) -> (String, String) {
     (lease_name(&order), token)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bolide_acme::Challenge;
+
+    use super::{IssuedCertificates, Known};
+
+    #[test]
+    fn challenges_are_told_again_when_the_clock_is_another_one() {
+        let start = tokio::time::Instant::now();
+        for (server_ms, own_ms, is_told) in [
+            (1500, 500, true),
+            (61_000 + 300_000, 300_000, true),
+            (0, 59_000, true),
+            (61_001, 0, false),
+            (0, 59_001, false),
+            (4_000_000, 300, false),
+        ] {
+            let mut known = Known::new(IssuedCertificates::default());
+            let challenge = Challenge::TlsAlpn01 { name: "a.test".to_owned(), digest: [7; 32] };
+            known.note_time(1000, start);
+            known.told.insert(b"id".to_vec(), challenge);
+            known.note_time(server_ms, start + Duration::from_millis(own_ms));
+            assert_eq!(known.told.contains_key(&b"id"[..]), is_told, "{server_ms} {own_ms}");
+            assert_eq!(known.now_ms, server_ms);
+        }
+    }
 }
