@@ -45,12 +45,14 @@ impl Fleet {
         )
     }
 
-    /// What names the key that the only certificate is sealed with.
-    fn sealed_by(&self) -> String {
-        let code = "local keys = redis.call('KEYS', '*:secret:certificate:*') \
-                    if #keys ~= 1 then return '' end \
-                    return redis.sha1hex(string.sub(redis.call('GET', keys[1]), 9, 16))";
-        self.valkey.cli(&["eval", code, "0"]).succeeded().text().trim().to_owned()
+    /// What names the keys that the only certificate and the only account are sealed with.
+    fn sealed_by(&self) -> [String; 2] {
+        ["certificate", "account"].map(|kind| {
+            let code = "local keys = redis.call('KEYS', '*:secret:' .. ARGV[1] .. ':*') \
+                        if #keys ~= 1 then return '' end \
+                        return redis.sha1hex(string.sub(redis.call('GET', keys[1]), 9, 16))";
+            self.valkey.cli(&["eval", code, "0", kind]).succeeded().text().trim().to_owned()
+        })
     }
 
     /// The nodes that have told their first key.
@@ -352,8 +354,9 @@ fn another_key_takes_the_place_of_an_old_one() {
     let one = TestServer::start(first, &conf("a"));
     let roots = root(&one, &pebble);
     wait_served(&one, "a.test", &roots);
-    wait_until("the certificate to be in Valkey", || !fleet.sealed_by().is_empty());
+    wait_until("both to be in Valkey", || fleet.sealed_by().iter().all(|by| !by.is_empty()));
     let old = fleet.sealed_by();
+    assert_eq!(old[0], old[1]);
     reload(&one, &conf("ab"));
     // A node that has the old key first keeps what is there as it is.
     let third =
@@ -369,7 +372,10 @@ fn another_key_takes_the_place_of_an_old_one() {
     // It is gone, and nothing is heard of it any more.
     drop(third);
     let _over = fleet.valkey.cli(&["hdel", "bolide:{bolide}:secret:keys", "three"]).succeeded();
-    wait_until("the certificate to be sealed anew", || fleet.sealed_by() != old);
+    wait_until("both to be sealed anew", || {
+        let [certificate, account] = fleet.sealed_by();
+        certificate == account && certificate != old[0]
+    });
     let of_b = fleet.sealed_by();
     let two = TestServer::start(second, &fleet.conf_by("b", "two", &issuer, "a.test"));
     wait_served(&two, "a.test", &roots);
@@ -381,7 +387,7 @@ fn another_key_takes_the_place_of_an_old_one() {
     wait_until("the record to be replaced", || {
         one.error_log().contains("which no key of this server opens, is replaced")
     });
-    assert_ne!(fleet.sealed_by(), of_b);
+    assert_ne!(fleet.sealed_by()[0], of_b[0]);
 }
 
 /// A node that may order and cannot begin leaves the order to the others.

@@ -174,7 +174,7 @@ impl CertificateShare {
         }
         let asked = self.issued.fleet().asked();
         // An order begins with the account of now.
-        self.share_accounts(is_due || !asked.is_empty()).await?;
+        self.share_accounts(is_due || !asked.is_empty(), &known.firsts).await?;
         // What came of an order is told before its lease ends.
         let fleet = self.issued.fleet();
         let orders = fleet.orders().into_iter();
@@ -202,7 +202,7 @@ impl CertificateShare {
         for (at, (order, is_free)) in orders.iter().zip(is_free).enumerate() {
             let is_taken_over = met.as_ref().is_ok_and(|met| met.get(at) == Some(&true));
             let is_mine = is_free && met.is_ok() && !is_taken_over;
-            let is_mine = is_mine && self.may_use_account(order).await?;
+            let is_mine = is_mine && self.may_use_account(order, &known.firsts).await?;
             // One that was withdrawn meanwhile ended before it had this lease.
             let is_there = met.is_err() || self.issued.fleet().answer(order, is_mine);
             if is_free && !(is_mine && is_there) {

@@ -4,7 +4,7 @@
 //! key is another one now, or the issuer does not know it.
 
 use bolide_acme::{AccountName, OrderId};
-use bolide_cluster::VaultPurpose;
+use bolide_cluster::{VaultKeyId, VaultPurpose};
 use bolide_valkey::{KeptValue, ValkeyFault};
 use zeroize::Zeroizing;
 
@@ -17,7 +17,11 @@ const KEEP_MS: u64 = 400 * 24 * 3600 * 1000;
 
 impl CertificateShare {
     /// Looks for the accounts of all servers, and tells of those that are news.
-    pub(super) async fn share_accounts(&self, is_due: bool) -> Result<(), ValkeyFault> {
+    pub(super) async fn share_accounts(
+        &self,
+        is_due: bool,
+        firsts: &[VaultKeyId],
+    ) -> Result<(), ValkeyFault> {
         let is_news = |known: &KnownAccount| known.own.is_some() && known.own != known.common;
         let all = self.issued.fleet().accounts().into_iter();
         let wanted: Vec<_> = all.filter(|(_, known)| is_due || is_news(known)).collect();
@@ -28,16 +32,16 @@ impl CertificateShare {
         let asked: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b""[..])).collect();
         let found = self.line.look_at_secrets(&asked).await?;
         for ((name, known), found) in wanted.iter().zip(found) {
-            self.meet_account(name, known, found).await?;
+            self.meet_account((name, known), found, firsts).await?;
         }
         Ok(())
     }
 
     async fn meet_account(
         &self,
-        name: &AccountName,
-        known: &KnownAccount,
+        (name, known): (&AccountName, &KnownAccount),
         found: KeptValue,
+        firsts: &[VaultKeyId],
     ) -> Result<(), ValkeyFault> {
         let label = account_name(name);
         let record = match found {
@@ -75,12 +79,23 @@ impl CertificateShare {
         if record.is_some() && common.is_none() {
             self.complain(&label);
         }
+        if let (Some(record), Some(common)) = (&record, &common)
+            && self.vault.is_to_be_sealed_anew(record, firsts)
+            && let Some(sealed) = self.vault.seal(VaultPurpose::Accounts, &label, &common.0)
+        {
+            // Its key is on its way out. What it has stays what it is.
+            self.line.replace_secret(&label, (record, &*sealed), KEEP_MS).await?;
+        }
         fleet.hear_account(name, common);
         Ok(())
     }
 
     /// Whether an order may begin with its account: it is there, or this server may make it.
-    pub(super) async fn may_use_account(&self, order: &OrderId) -> Result<bool, ValkeyFault> {
+    pub(super) async fn may_use_account(
+        &self,
+        order: &OrderId,
+        firsts: &[VaultKeyId],
+    ) -> Result<bool, ValkeyFault> {
         let Some(name) = self.issued.fleet().missing_account(order) else { return Ok(true) };
         let as_order = account_order(&name);
         let is_free = self.take_leases(&[as_order]).await?.first().copied().unwrap_or(false);
@@ -89,7 +104,7 @@ impl CertificateShare {
             let known = self.issued.fleet().accounts().remove(&name).unwrap_or_default();
             let label = account_name(&name);
             if let Some(found) = self.line.look_at_secrets(&[(&label, b"")]).await?.pop() {
-                self.meet_account(&name, &known, found).await?;
+                self.meet_account((&name, &known), found, firsts).await?;
             }
         }
         Ok(is_free)
