@@ -243,8 +243,7 @@ impl Fill {
 
     fn take_head(&mut self, head: &OriginHead, caching: &Caching, now: Now) -> Wakes {
         debug_assert!(self.size == 0 && self.told.is_none(), "a head comes once, before its body");
-        let now_ms = now.unix_millis;
-        let status = head.status_or_implied();
+        let (now_ms, status) = (now.unix_millis, head.status_or_implied());
         let question = &self.question;
         let mut cookies = Cookies::of(&question.fields);
         if caching.is_page() {
