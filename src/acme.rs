@@ -405,7 +405,7 @@ impl AcmeHost for AcmeDesk {
         // Of an order that the configuration no longer has, nothing is used.
         if let Some(known) = state.slots.get_mut(order) {
             (known.end, known.is_borrowed) = (end, false);
-            self.fleet.note(order, end, chain, key);
+            self.fleet.note(order, chain, key);
             let is_in_use = |now: LoadedCertificate| now.leaf() == made.leaf();
             self.certified.add(known.names.iter().map(String::as_str));
             if !known.slot.certificate().is_some_and(is_in_use) {

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bolide_acme::certificate::life;
+use bolide_acme::schedule::Validity;
 use bolide_acme::{AccountName, Challenge, OrderClaim, OrderId};
 use tokio::sync::Notify;
 use zeroize::Zeroizing;
@@ -34,15 +36,22 @@ pub(crate) enum FleetState {
 /// A certificate with its key, in PEM form.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct FleetCertificate {
-    /// Its end, in seconds since 1970.
-    pub(crate) end: u64,
+    pub(crate) validity: Validity,
     pub(crate) chain: Vec<u8>,
     pub(crate) key: Zeroizing<String>,
 }
 
+impl FleetCertificate {
+    /// None if they are unreadable.
+    pub(crate) fn of(chain: &[u8], key: &[u8]) -> Option<Self> {
+        let key = Zeroizing::new(std::str::from_utf8(key).ok()?.to_owned());
+        Some(Self { validity: life(chain)?, chain: chain.to_vec(), key })
+    }
+}
+
 impl std::fmt::Debug for FleetCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FleetCertificate").field("end", &self.end).finish_non_exhaustive()
+        f.debug_struct("FleetCertificate").field("validity", &self.validity).finish_non_exhaustive()
     }
 }
 
@@ -253,13 +262,10 @@ impl AcmeFleet {
     }
 
     /// This certificate is in use here.
-    pub(crate) fn note(&self, order: &OrderId, end: Option<i64>, chain: &[u8], key: &[u8]) {
+    pub(crate) fn note(&self, order: &OrderId, chain: &[u8], key: &[u8]) {
+        let Some(made) = FleetCertificate::of(chain, key) else { return };
         let mut fleet = self.fleet();
-        let end = end.and_then(|end| u64::try_from(end).ok());
-        let (Some(end), Ok(key)) = (end, std::str::from_utf8(key)) else { return };
         if fleet.wanted.contains_key(order) {
-            let key = Zeroizing::new(key.to_owned());
-            let made = FleetCertificate { end, chain: chain.to_vec(), key };
             fleet.certificates.insert(order.clone(), Arc::new(made));
             self.bell.notify_one();
         }
@@ -332,6 +338,12 @@ impl AcmeFleet {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::read;
+
+    use bolide_testkit::certs::{self, CertKey};
+    use bolide_testkit::site::temp_dir;
+
+    use super::life;
     use super::{AccountName, AcmeFleet, FleetAccount, FleetState, OrderClaim, OrderId};
 
     fn order(name: &str) -> OrderId {
@@ -404,12 +416,14 @@ mod tests {
     fn certificates_of_orders_that_are_shared_are_told() {
         let (fleet, a, b) = (AcmeFleet::default(), order("a"), order("b"));
         fleet.want([(a.clone(), None)].into_iter());
-        fleet.note(&a, Some(9), b"chain", b"key");
-        fleet.note(&b, Some(9), b"chain", b"key");
+        let cert = certs::make(&temp_dir(), "a", CertKey::Ecdsa, &["a.test"]);
+        let (chain, key) = (read(&cert.cert).unwrap(), read(&cert.key).unwrap());
+        fleet.note(&a, &chain, &key);
+        fleet.note(&b, &chain, &key);
         let orders = fleet.orders();
         assert_eq!(orders.len(), 1);
-        assert_eq!(orders[0].1.as_ref().map(|one| one.end), Some(9));
-        assert!(!format!("{orders:?}").contains("key"));
+        assert_eq!(orders[0].1.as_ref().map(|one| one.validity), life(&chain));
+        assert!(!format!("{orders:?}").contains("PRIVATE"));
         fleet.want([(b, None)].into_iter());
         assert_eq!(fleet.orders()[0].1, None);
     }

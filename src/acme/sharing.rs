@@ -44,9 +44,8 @@ impl AcmeDesk {
     /// Tells what an earlier process has kept of an order.
     fn note_kept(&self, plan: &AcmePlan, order: &AcmeOrder) {
         let Some(kept) = kept(plan, order) else { return };
-        if let Ok(made) = LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]) {
-            let end = made.end().map(|(end, _)| end);
-            self.fleet.note(&order.id, end, &kept.chain, &kept.key);
+        if LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).is_ok() {
+            self.fleet.note(&order.id, &kept.chain, &kept.key);
         }
     }
 }

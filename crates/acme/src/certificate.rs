@@ -122,13 +122,25 @@ pub fn check(
         }
         below = certificate;
     }
+    let top = below.issuer().iter_common_name().next().and_then(|name| name.as_str().ok());
+    let (validity, renewal_id) = (validity(leaf), renewal_id(leaf));
+    Ok(ChainFacts { validity, renewal_id, top: top.map(str::to_owned) })
+}
+
+fn validity(leaf: &X509Certificate<'_>) -> Validity {
     let seconds = |time: i64| u64::try_from(time).unwrap_or(0);
-    let validity = Validity {
+    Validity {
         from: seconds(leaf.validity().not_before.timestamp()),
         until: seconds(leaf.validity().not_after.timestamp()),
-    };
-    let top = below.issuer().iter_common_name().next().and_then(|name| name.as_str().ok());
-    Ok(ChainFacts { validity, renewal_id: renewal_id(leaf), top: top.map(str::to_owned) })
+    }
+}
+
+/// The life of the leaf of a chain (PEM, leaf first); none if it is unreadable.
+#[must_use]
+pub fn life(chain: &[u8]) -> Option<Validity> {
+    let block = pem::parse(chain).ok().filter(|block| block.tag() == "CERTIFICATE")?;
+    let (_, leaf) = X509Certificate::from_der(block.contents()).ok()?;
+    Some(validity(&leaf))
 }
 
 /// Whether a certificate can be used now: not one from the future, and not expired.

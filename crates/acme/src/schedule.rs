@@ -108,8 +108,10 @@ fn left(failed: &FailedAt, now: AcmeNow) -> u64 {
     (HOUR + 1).saturating_sub(age)
 }
 
-/// The life of a certificate, in seconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The life of a certificate, in seconds since 1970. Of two, the greater one is that of the newer
+/// certificate: it began later, or at the same time and lasts longer. One that is replaced because
+/// it was revoked may last longer than what replaces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Validity {
     /// Its first second.
     pub from: u64,

@@ -230,8 +230,8 @@ impl KeepFault {
 pub(crate) enum KeepRule {
     /// Nothing.
     Always,
-    /// To be good for longer.
-    IfLonger,
+    /// To be newer, unless the one that is kept has expired.
+    IfNewer,
 }
 
 #[derive(Default)]
@@ -306,11 +306,11 @@ impl Shared {
         let (chain, key) = parted.ok_or_else(|| KeepFault::Unusable("no PEM".to_owned()))?;
         let _threads = locked(&self.replacing);
         let mut processes = store.lock_replacing().map_err(KeepFault::Unkept);
-        let until = |facts: &ChainFacts| facts.validity.until;
-        if rule == KeepRule::IfLonger {
+        if rule == KeepRule::IfNewer {
             processes = Ok(processes?);
-            let known = read_kept(store, order).ok().flatten().map(|(_, known)| until(&known));
-            if known >= Some(until(facts)) {
+            let known = read_kept(store, order).ok().flatten().map(|(_, known)| known.validity);
+            let now = (self.setting.clock)().unix;
+            if known.filter(|known| known.until > now) >= Some(facts.validity) {
                 return Ok(false);
             }
         }
@@ -441,8 +441,8 @@ impl AcmeService {
         self.shared.settle(plan);
     }
 
-    /// Another server has this certificate for an order: it is kept and in use if it is good for
-    /// longer than the one that is there. Returns whether it is.
+    /// Another server has this certificate for an order: it is kept and in use if it is
+    /// newer than the one that is there. Returns whether it is.
     ///
     /// # Errors
     ///
@@ -456,7 +456,7 @@ impl AcmeService {
         certificate::check_time(facts.validity, (self.shared.setting.clock)().unix)?;
         let store = self.shared.store(issuer);
         let bundle = certificate::bundle(chain, key);
-        let rule = KeepRule::IfLonger;
+        let rule = KeepRule::IfNewer;
         let kept = self.shared.keep_certificate(&store, &order, (&bundle, &facts), rule);
         let is_kept = kept.map_err(KeepFault::text)?;
         // The thread takes over what changes after it has looked first, which may be behind this.
@@ -485,17 +485,17 @@ impl Drop for AcmeService {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
+
+    use x509_parser::time::ASN1Time;
 
     use super::{AcmeService, AcmeSetting, kept};
-    use crate::client::IssuedCertificate;
+    use crate::certificate;
     use crate::host::{AcmeHost, AcmeLogLevel, Challenge};
-    use crate::local;
     use crate::plan::{
         AccountKey, AcmeAuthority, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind,
         OrderId,
     };
-    use crate::state::AcmeStore;
+    use crate::schedule::Validity;
 
     struct Quiet;
 
@@ -526,8 +526,20 @@ mod tests {
         }
     }
 
+    /// A certificate that is its own issuer, and its key.
+    fn issued(name: &str, life: Validity) -> (String, String) {
+        let time = |seconds: u64| {
+            ASN1Time::from_timestamp(i64::try_from(seconds).unwrap()).unwrap().to_datetime()
+        };
+        let key = certificate::new_key(CertificateKey::EcdsaP256).unwrap();
+        let mut params = certificate::params(&[name.to_owned()]).unwrap();
+        (params.not_before, params.not_after) = (time(life.from), time(life.until));
+        let made = params.self_signed(&rcgen::KeyPair::from_pem(&key).unwrap()).unwrap();
+        (made.pem(), key)
+    }
+
     #[test]
-    fn a_certificate_of_another_server_is_taken_over_if_it_fits_and_lasts_longer() {
+    fn a_certificate_of_another_server_is_taken_over_if_it_fits_and_is_newer() {
         let order = |name: &str| AcmeOrder {
             id: OrderId("a".to_owned()),
             issuers: vec![0],
@@ -541,35 +553,35 @@ mod tests {
         service.settle(plan.clone());
         let now = (AcmeSetting::default().clock)().unix;
         let made = |name: &str, days: u64, now: u64| {
-            let life = Duration::from_secs(days * 24 * 3600);
-            local::issue(&AcmeStore::new(None), &order(name), life, now).unwrap().issued
+            issued(name, Validity { from: now, until: now + days * 24 * 3600 })
         };
-        let take = |one: &IssuedCertificate| {
-            service.take_over(&plan.orders[0].id, one.chain.as_bytes(), &one.key)
+        let take = |one: &(String, String)| {
+            service.take_over(&plan.orders[0].id, one.0.as_bytes(), &one.1)
         };
-        let (short, long) = (made("a.test", 5, now), made("a.test", 9, now));
-        assert_eq!(take(&short), Ok(true));
-        assert_eq!(take(&short), Ok(false), "it is there");
-        assert_eq!(take(&long), Ok(true));
-        assert_eq!(take(&short), Ok(false), "an old one is not put back");
-        // Whatever comes at once, the one that lasts longest stays.
+        // The new one ends before the old one, which may have been revoked.
+        let (old, new) = (made("a.test", 9, now - 24 * 3600), made("a.test", 5, now));
+        assert_eq!(take(&old), Ok(true));
+        assert_eq!(take(&old), Ok(false), "it is there");
+        assert_eq!(take(&new), Ok(true));
+        assert_eq!(take(&old), Ok(false), "an old one is not put back");
+        // Whatever comes at once, the newest stays.
         std::thread::scope(|scope| {
-            for one in [&short, &long] {
+            for one in [&old, &new] {
                 scope.spawn(move || (0..20).for_each(|_| assert!(take(one).is_ok())));
             }
         });
         let lines = |pem: &str| pem.replace('\r', "").trim().to_owned();
-        let is_long = |kept: super::KeptCertificate| {
-            lines(&String::from_utf8_lossy(&kept.key)) == lines(&long.key)
+        let is_new = |kept: super::KeptCertificate| {
+            lines(&String::from_utf8_lossy(&kept.key)) == lines(&new.1)
         };
-        assert!(kept(&plan, &plan.orders[0]).is_some_and(is_long));
+        assert!(kept(&plan, &plan.orders[0]).is_some_and(is_new));
         let other = made("b.test", 20, now);
         assert!(take(&other).is_err(), "of another name");
-        let mixed = service.take_over(&plan.orders[0].id, long.chain.as_bytes(), &other.key);
+        let mixed = service.take_over(&plan.orders[0].id, new.0.as_bytes(), &other.1);
         assert!(mixed.is_err(), "of another key");
         assert!(take(&made("a.test", 5, now - 50 * 24 * 3600)).is_err(), "it has expired");
         let unknown = OrderId("unknown".to_owned());
-        let taken = service.take_over(&unknown, other.chain.as_bytes(), &other.key);
+        let taken = service.take_over(&unknown, other.0.as_bytes(), &other.1);
         assert_eq!(taken, Ok(false));
     }
 }

@@ -2,7 +2,7 @@
 //! what came of orders; and accounts at issuers, which one of them makes.
 //!
 //! A lease says who orders. It saves orders and is evidence of nothing: of two certificates, all
-//! servers use the one that is good for longer. What time it is Valkey says, so that a server whose
+//! servers use the newer one. What time it is Valkey says, so that a server whose
 //! clock is wrong takes nothing away from the others.
 
 mod accounts;
@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bolide_acme::schedule::Validity;
 use bolide_acme::{Challenge, OrderId};
 use bolide_cluster::{Vault, VaultKeyId, VaultPurpose};
 use bolide_conf::model::LogLevel;
@@ -51,10 +52,10 @@ pub(super) struct CertificateShare {
 /// A record that was looked at.
 struct Seen {
     stamp: Vec<u8>,
-    /// The end of its certificate; none if it is of no use.
-    end: Option<u64>,
-    /// The end of the certificate that was in use here then.
-    own: Option<u64>,
+    /// The life of its certificate; none if it is of no use.
+    life: Option<Validity>,
+    /// That of the certificate that was in use here then.
+    own: Option<Validity>,
 }
 
 /// What is known on this connection.
@@ -108,11 +109,14 @@ impl Known {
     /// Whether others do not know of the certificate in use here. What was tried with it is not
     /// tried again until the record is another one.
     fn is_news(&self, order: &OrderId, own: Option<&FleetCertificate>) -> bool {
-        own.is_some_and(|own| {
-            self.seen
-                .get(order)
-                .is_none_or(|seen| seen.end.unwrap_or(0) < own.end && seen.own != Some(own.end))
-        })
+        let own = self.good_life(own);
+        own.is_some() && self.seen.get(order).is_none_or(|seen| seen.life < own && seen.own != own)
+    }
+
+    /// The life of a certificate that has not expired.
+    fn good_life(&self, one: Option<&FleetCertificate>) -> Option<Validity> {
+        let life = one.map(|one| one.validity);
+        life.filter(|life| life.until.saturating_mul(1000) > self.now_ms)
     }
 }
 
@@ -293,19 +297,18 @@ impl CertificateShare {
         let own = own.as_deref();
         let found = record.and_then(|record| self.open(&name, record));
         let is_strange = record.is_some() && found.is_none();
+        let (life, own_life) = (known.good_life(found.as_ref()), known.good_life(own));
         if let Some(record) = record {
-            let end = found.as_ref().map(|found| found.end);
-            let own = own.map(|own| own.end);
-            known.seen.insert(order.clone(), Seen { stamp: stamp_of(record), end, own });
+            let seen = Seen { stamp: stamp_of(record), life, own: own_life };
+            known.seen.insert(order.clone(), seen);
         } else {
             known.seen.remove(order);
         }
-        let ends = |one: Option<&FleetCertificate>| one.map_or(0, |one| one.end);
         if is_strange && !record.is_some_and(|record| self.may_replace(order, record, own)) {
             self.complain(&name);
             return Ok(false);
         }
-        if let Some(own) = own.filter(|own| ends(found.as_ref()) < own.end) {
+        if let Some(own) = own.filter(|_| life < own_life) {
             let before = record.unwrap_or_default();
             let is_replaced = self.replace(order, own, before, known).await?;
             if is_strange && is_replaced {
@@ -318,7 +321,7 @@ impl CertificateShare {
             return Ok(false);
         }
         let (Some(record), Some(found)) = (record, found) else { return Ok(false) };
-        if found.end > ends(own) {
+        if life > own_life {
             let is_taken = self.take_over(order, &found);
             if !is_taken && let Some(seen) = known.seen.get_mut(order) {
                 // It may be another time.
@@ -369,12 +372,12 @@ impl CertificateShare {
         known: &mut Known,
     ) -> Result<bool, ValkeyFault> {
         let name = certificate_name(order);
-        let keep_ms = by.end.saturating_mul(1000).saturating_sub(known.now_ms);
+        let keep_ms = by.validity.until.saturating_mul(1000).saturating_sub(known.now_ms);
         let sealed = self.vault.seal(VaultPurpose::Certificates, &name, &plain(by));
         let Some(sealed) = sealed.filter(|_| keep_ms > 0) else { return Ok(false) };
         if sealed.len() > VALUE_MAX {
             // Servers would look at it in vain, and none would replace it.
-            if self.memory.is_first_too_large(order, by.end) {
+            if self.memory.is_first_too_large(order, by.validity.until) {
                 let text = format!(
                     "cluster: \"{}\" is not shared: its record has {} bytes, more than {VALUE_MAX}",
                     order.0,
@@ -383,14 +386,14 @@ impl CertificateShare {
                 self.teller.say(LogLevel::Error, &text);
             }
             let seen = known.seen.entry(order.clone());
-            let seen = seen.or_insert(Seen { stamp: Vec::new(), end: None, own: None });
-            seen.own = Some(by.end);
+            let seen = seen.or_insert(Seen { stamp: Vec::new(), life: None, own: None });
+            seen.own = Some(by.validity);
             return Ok(false);
         }
         let is_replaced = self.line.replace_secret(&name, (before, &*sealed), keep_ms).await?;
         if is_replaced {
-            let end = Some(by.end);
-            let seen = Seen { stamp: stamp_of(&sealed), end, own: end };
+            let life = Some(by.validity);
+            let seen = Seen { stamp: stamp_of(&sealed), life, own: life };
             known.seen.insert(order.clone(), seen);
         }
         Ok(is_replaced)
@@ -425,8 +428,9 @@ mod tests {
     use std::time::Duration;
 
     use bolide_acme::Challenge;
+    use zeroize::Zeroizing;
 
-    use super::{IssuedCertificates, Known};
+    use super::{FleetCertificate, IssuedCertificates, Known, OrderId, Seen, Validity};
 
     #[test]
     fn challenges_are_told_again_when_the_clock_is_another_one() {
@@ -446,6 +450,31 @@ mod tests {
             known.note_time(server_ms, start + Duration::from_millis(own_ms));
             assert_eq!(known.told.contains_key(&b"id"[..]), is_told, "{server_ms} {own_ms}");
             assert_eq!(known.now_ms, server_ms);
+        }
+    }
+
+    #[test]
+    fn a_newer_certificate_is_news_even_if_it_ends_earlier() {
+        let life = |from: u64, until: u64| Validity { from, until };
+        let known = |seen: Validity| {
+            let mut known = Known::new(IssuedCertificates::default());
+            known.now_ms = 50_000;
+            let seen = Seen { stamp: Vec::new(), life: Some(seen), own: None };
+            known.seen.insert(OrderId("a".to_owned()), seen);
+            known
+        };
+        let (old, new) = (life(10, 900), life(20, 300));
+        for (seen, own, is_news) in [
+            (old, new, true),
+            (new, old, false),
+            (old, old, false),
+            (old, life(10, 901), true),
+            (old, life(20, 40), false),
+        ] {
+            let (chain, key) = (Vec::new(), Zeroizing::default());
+            let own = FleetCertificate { validity: own, chain, key };
+            let found = known(seen).is_news(&OrderId("a".to_owned()), Some(&own));
+            assert_eq!(found, is_news, "{seen:?} {own:?}");
         }
     }
 }

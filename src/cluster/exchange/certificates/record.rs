@@ -62,14 +62,14 @@ fn take(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 pub(super) fn certificate(opened: &[u8]) -> Option<FleetCertificate> {
-    let (end, rest) = opened.split_first_chunk()?;
+    // Of its life the leaf says more than the number that it begins with.
+    let (_until, rest) = opened.split_first_chunk::<8>()?;
     let (chain, key) = take(rest)?;
-    let key = Zeroizing::new(std::str::from_utf8(key).ok()?.to_owned());
-    Some(FleetCertificate { end: u64::from_le_bytes(*end), chain: chain.to_vec(), key })
+    FleetCertificate::of(chain, key)
 }
 
 pub(super) fn plain(certificate: &FleetCertificate) -> Zeroizing<Vec<u8>> {
-    let mut out = Zeroizing::new(certificate.end.to_le_bytes().to_vec());
+    let mut out = Zeroizing::new(certificate.validity.until.to_le_bytes().to_vec());
     push(&mut out, &certificate.chain);
     out.extend_from_slice(certificate.key.as_bytes());
     out
