@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bolide_acme::certificate::life;
 use bolide_acme::schedule::Validity;
-use bolide_acme::{AccountName, Challenge, OrderClaim, OrderId};
+use bolide_acme::{AccountName, Challenge, OrderClaim, OrderId, is_local};
 use tokio::sync::Notify;
 use zeroize::Zeroizing;
 
@@ -42,8 +42,12 @@ pub(crate) struct FleetCertificate {
 }
 
 impl FleetCertificate {
-    /// None if they are unreadable.
+    /// None if they are unreadable, or of an authority that is one server's: it may help out where
+    /// the issuer fails, and is trusted by clients of that server only.
     pub(crate) fn of(chain: &[u8], key: &[u8]) -> Option<Self> {
+        if is_local(chain) {
+            return None;
+        }
         let key = Zeroizing::new(std::str::from_utf8(key).ok()?.to_owned());
         Some(Self { validity: life(chain)?, chain: chain.to_vec(), key })
     }
@@ -424,6 +428,10 @@ mod tests {
         assert_eq!(orders.len(), 1);
         assert_eq!(orders[0].1.as_ref().map(|one| one.validity), life(&chain));
         assert!(!format!("{orders:?}").contains("PRIVATE"));
+        // What an authority of this server signs stays here.
+        let cert = certs::make(&temp_dir(), "b", CertKey::Ecdsa, &["Bolide local authority 1"]);
+        fleet.note(&a, &read(&cert.cert).unwrap(), &read(&cert.key).unwrap());
+        assert_eq!(fleet.orders()[0].1.as_ref().map(|one| &one.chain), Some(&chain));
         fleet.want([(b, None)].into_iter());
         assert_eq!(fleet.orders()[0].1, None);
     }

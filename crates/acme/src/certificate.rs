@@ -138,9 +138,14 @@ fn validity(leaf: &X509Certificate<'_>) -> Validity {
 /// The life of the leaf of a chain (PEM, leaf first); none if it is unreadable.
 #[must_use]
 pub fn life(chain: &[u8]) -> Option<Validity> {
+    leaf_of(chain, validity)
+}
+
+/// What a leaf says.
+pub(crate) fn leaf_of<T>(chain: &[u8], what: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
     let block = pem::parse(chain).ok().filter(|block| block.tag() == "CERTIFICATE")?;
     let (_, leaf) = X509Certificate::from_der(block.contents()).ok()?;
-    Some(validity(&leaf))
+    Some(what(&leaf))
 }
 
 /// Whether a certificate can be used now: not one from the future, and not expired.

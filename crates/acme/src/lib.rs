@@ -32,6 +32,7 @@ pub mod transport;
 pub use demand::DemandRate;
 pub use host::{AcmeHost, AcmeLogLevel, Challenge, OrderClaim};
 pub use inbox::AcmeInbox;
+pub use local::is_local;
 pub use plan::{
     AccountKey, AccountName, AcmeAuthority, AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan,
     CertificateKey, ChallengeKind, ExternalAccount, OrderId,

@@ -23,6 +23,8 @@ use crate::state::AcmeStore;
 const AUTHORITY: &str = "authority.pem";
 /// The certificate of the root alone, for people.
 pub(crate) const ROOT: &str = "root.pem";
+/// What the names of roots begin with.
+const NAME: &str = "Bolide local authority";
 /// Seconds that a root lasts: ten years.
 const ROOT_LIFE: u64 = 3650 * DAY;
 /// Seconds before its end at which the next root is made; no leaf lasts longer.
@@ -36,6 +38,17 @@ const DAY: u64 = 24 * HOUR;
 pub(crate) fn root(issuer: &AcmeIssuer) -> Option<PathBuf> {
     let is_local = matches!(issuer.authority, AcmeAuthority::Local { .. });
     issuer.state_path.as_ref().filter(|_| is_local).map(|path| path.join(ROOT))
+}
+
+/// Whether a chain (PEM, leaf first) is of such an authority, of this server or another one. No
+/// other server's clients trust it.
+#[must_use]
+pub fn is_local(chain: &[u8]) -> bool {
+    let is_named = |name: &str| name.starts_with(NAME);
+    let is_ours = certificate::leaf_of(chain, |leaf| {
+        leaf.issuer().iter_common_name().filter_map(|name| name.as_str().ok()).any(is_named)
+    });
+    is_ours.unwrap_or(false)
 }
 
 /// A root that issues.
@@ -99,8 +112,7 @@ fn kept(store: &AcmeStore, now: u64) -> Result<Result<Authority, String>, String
 fn make(store: &AcmeStore, now: u64) -> Result<Authority, String> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| failed(&error))?;
     // Of several servers each has a name of its own in the lists of browsers.
-    let name =
-        format!("Bolide local authority {}", &digest_hex(&key.subject_public_key_info())[..8]);
+    let name = format!("{NAME} {}", &digest_hex(&key.subject_public_key_info())[..8]);
     let mut params = root_params(&name);
     params.not_before = time(now.saturating_sub(EARLIER_MAX))?.to_datetime();
     params.not_after = time(now.saturating_add(ROOT_LIFE))?.to_datetime();
@@ -203,6 +215,8 @@ mod tests {
         let store = AcmeStore::new(None);
         assert_eq!(issued(&store, NOW).new_root.as_deref(), Some("there was none"));
         let first = root(&store);
+        assert!(is_local(issued(&store, NOW).issued.chain.as_bytes()));
+        assert!(!is_local(b"") && !is_local(b"no PEM"));
         assert_eq!(issued(&store, NOW + 9 * 365 * DAY).new_root, None);
         assert_eq!(root(&store), first);
         let late = NOW + ROOT_LIFE - ROOT_LAST;

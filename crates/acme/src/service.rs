@@ -17,7 +17,7 @@ use crate::host::{AcmeHost, AcmeLogLevel};
 use crate::inbox::AcmeInbox;
 use crate::local;
 use crate::plan::{AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
-use crate::schedule::AcmeNow;
+use crate::schedule::{AcmeNow, Validity};
 use crate::state::{AcmeStore, file_stem};
 use crate::tls::TlsConnect;
 use crate::transport::{AcmeConnect, AcmeTransport, Dies};
@@ -230,7 +230,7 @@ impl KeepFault {
 pub(crate) enum KeepRule {
     /// Nothing.
     Always,
-    /// To be newer, unless the one that is kept has expired.
+    /// To be newer, unless the one that is kept has expired or is of an authority of this server.
     IfNewer,
 }
 
@@ -308,9 +308,8 @@ impl Shared {
         let mut processes = store.lock_replacing().map_err(KeepFault::Unkept);
         if rule == KeepRule::IfNewer {
             processes = Ok(processes?);
-            let known = read_kept(store, order).ok().flatten().map(|(_, known)| known.validity);
-            let now = (self.setting.clock)().unix;
-            if known.filter(|known| known.until > now) >= Some(facts.validity) {
+            let known = read_kept(store, order).ok().flatten();
+            if known.is_some_and(|known| !self.gives_way(&known, facts.validity)) {
                 return Ok(false);
             }
         }
@@ -321,6 +320,17 @@ impl Shared {
         let name = format!("{}.pem", file_stem(&order.id.0));
         store.write(&name, bundle).map_err(KeepFault::Unkept)?;
         Ok(true)
+    }
+
+    /// Whether what is kept gives way to another server's certificate.
+    fn gives_way(&self, (kept, known): &(KeptCertificate, ChainFacts), to: Validity) -> bool {
+        let known = known.validity;
+        match known.until > (self.setting.clock)().unix {
+            // It helps out until one comes that others have signed.
+            true if local::is_local(&kept.chain) => known.until < to.until,
+            true => known < to,
+            false => true,
+        }
     }
 
     pub(crate) fn publish(&self, reports: Vec<AcmeOrderReport>) {
@@ -485,17 +495,20 @@ impl Drop for AcmeService {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use x509_parser::time::ASN1Time;
 
     use super::{AcmeService, AcmeSetting, kept};
     use crate::certificate;
     use crate::host::{AcmeHost, AcmeLogLevel, Challenge};
+    use crate::local;
     use crate::plan::{
         AccountKey, AcmeAuthority, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind,
         OrderId,
     };
     use crate::schedule::Validity;
+    use crate::state::{AcmeStore, file_stem};
 
     struct Quiet;
 
@@ -580,6 +593,13 @@ mod tests {
         let mixed = service.take_over(&plan.orders[0].id, new.0.as_bytes(), &other.1);
         assert!(mixed.is_err(), "of another key");
         assert!(take(&made("a.test", 5, now - 50 * 24 * 3600)).is_err(), "it has expired");
+        // An authority of this server helps out.
+        let (store, life) = (AcmeStore::new(None), Duration::from_secs(3600));
+        let own = local::issue(&store, &plan.orders[0], life, now + 200).unwrap().issued;
+        let store = service.shared.store(&plan.issuers[0]);
+        let name = format!("{}.pem", file_stem("a"));
+        store.write(&name, &certificate::bundle(own.chain.as_bytes(), &own.key)).unwrap();
+        assert_eq!(take(&new), Ok(true));
         let unknown = OrderId("unknown".to_owned());
         let taken = service.take_over(&unknown, other.0.as_bytes(), &other.1);
         assert_eq!(taken, Ok(false));
