@@ -141,6 +141,11 @@ pub fn life(chain: &[u8]) -> Option<Validity> {
     leaf_of(chain, validity)
 }
 
+/// The leaf of a chain, in DER.
+pub(crate) fn leaf(chain: &[u8]) -> Option<Vec<u8>> {
+    leaf_of(chain, |leaf| leaf.as_raw().to_vec())
+}
+
 /// What a leaf says.
 pub(crate) fn leaf_of<T>(chain: &[u8], what: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
     let block = pem::parse(chain).ok().filter(|block| block.tag() == "CERTIFICATE")?;

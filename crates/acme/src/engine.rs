@@ -201,6 +201,8 @@ impl Engine {
 
     /// Reads the certificate of an order, and installs it.
     fn look(&mut self, id: &OrderId, installs: bool) {
+        let shared = self.shared.clone();
+        let _kept = shared.hold_kept();
         let Some(files) = self.files.get_mut(id) else { return };
         let name = format!("{}.pem", files.stem);
         files.stamp = files.store.stamp(&name);

@@ -304,12 +304,18 @@ impl Shared {
     ) -> Result<bool, KeepFault> {
         let parted = certificate::unbundle(bundle);
         let (chain, key) = parted.ok_or_else(|| KeepFault::Unusable("no PEM".to_owned()))?;
-        let _threads = locked(&self.replacing);
+        // Who waits for other processes keeps no thread of this one waiting.
         let mut processes = store.lock_replacing().map_err(KeepFault::Unkept);
+        let _threads = self.hold_kept();
         if rule == KeepRule::IfNewer {
             processes = Ok(processes?);
             let known = read_kept(store, order).ok().flatten();
-            if known.is_some_and(|known| !self.gives_way(&known, facts.validity)) {
+            if let Some(known) = known.filter(|known| !self.gives_way(known, facts.validity)) {
+                if certificate::leaf(&known.0.chain) == certificate::leaf(&chain) {
+                    // Another process may have written it, or the server could not use it then.
+                    let installed = self.host.install(&order.id, &known.0.chain, &known.0.key);
+                    installed.map_err(KeepFault::Unusable)?;
+                }
                 return Ok(false);
             }
         }
@@ -320,6 +326,12 @@ impl Shared {
         let name = format!("{}.pem", file_stem(&order.id.0));
         store.write(&name, bundle).map_err(KeepFault::Unkept)?;
         Ok(true)
+    }
+
+    /// While it is held, no thread of this process replaces a certificate: what is read of the file
+    /// and put into use then is not older than what is in use.
+    pub(crate) fn hold_kept(&self) -> MutexGuard<'_, ()> {
+        locked(&self.replacing)
     }
 
     /// Whether what is kept gives way to another server's certificate.
@@ -350,7 +362,9 @@ impl Shared {
     /// Installs what is kept of an order.
     fn install(&self, plan: &AcmePlan, order: &AcmeOrder) -> Option<AcmeOrderReport> {
         let issuer = plan.issuers.get(*order.issuers.first()?)?;
-        let found = read_kept(&self.store(issuer), order).ok().flatten();
+        let store = self.store(issuer);
+        let _kept = self.hold_kept();
+        let found = read_kept(&store, order).ok().flatten();
         if let Some((kept, _)) = &found
             && let Err(why) = self.host.install(&order.id, &kept.chain, &kept.key)
         {
@@ -493,115 +507,4 @@ impl Drop for AcmeService {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use x509_parser::time::ASN1Time;
-
-    use super::{AcmeService, AcmeSetting, kept};
-    use crate::certificate;
-    use crate::host::{AcmeHost, AcmeLogLevel, Challenge};
-    use crate::local;
-    use crate::plan::{
-        AccountKey, AcmeAuthority, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind,
-        OrderId,
-    };
-    use crate::schedule::Validity;
-    use crate::state::{AcmeStore, file_stem};
-
-    struct Quiet;
-
-    impl AcmeHost for Quiet {
-        fn present(&self, _: &Challenge) {}
-        fn withdraw(&self, _: &Challenge) {}
-        fn install(&self, _: &OrderId, _: &[u8], _: &[u8]) -> Result<(), String> {
-            Ok(())
-        }
-        fn log(&self, _: AcmeLogLevel, _: &str) {}
-    }
-
-    fn issuer(state_path: std::path::PathBuf) -> AcmeIssuer {
-        AcmeIssuer {
-            name: "ca".to_owned(),
-            authority: AcmeAuthority::Remote,
-            uri: "https://ca.test/".to_owned(),
-            account_key: AccountKey::Generated(CertificateKey::EcdsaP256),
-            contacts: Vec::new(),
-            challenge: ChallengeKind::Http01,
-            external_account: None,
-            preferred_chain: None,
-            profile: None,
-            trusted: None,
-            verify: true,
-            state_path: Some(state_path),
-            accepts_terms: true,
-        }
-    }
-
-    /// A certificate that is its own issuer, and its key.
-    fn issued(name: &str, life: Validity) -> (String, String) {
-        let time = |seconds: u64| {
-            ASN1Time::from_timestamp(i64::try_from(seconds).unwrap()).unwrap().to_datetime()
-        };
-        let key = certificate::new_key(CertificateKey::EcdsaP256).unwrap();
-        let mut params = certificate::params(&[name.to_owned()]).unwrap();
-        (params.not_before, params.not_after) = (time(life.from), time(life.until));
-        let made = params.self_signed(&rcgen::KeyPair::from_pem(&key).unwrap()).unwrap();
-        (made.pem(), key)
-    }
-
-    #[test]
-    fn a_certificate_of_another_server_is_taken_over_if_it_fits_and_is_newer() {
-        let order = |name: &str| AcmeOrder {
-            id: OrderId("a".to_owned()),
-            issuers: vec![0],
-            names: vec![name.to_owned()],
-            key: CertificateKey::EcdsaP256,
-        };
-        let issuer = issuer(bolide_testkit::site::temp_dir().join("state"));
-        let plan =
-            AcmePlan { issuers: vec![issuer], orders: vec![order("a.test")], demands: Vec::new() };
-        let (service, _run) = AcmeService::detached(Arc::new(Quiet), AcmeSetting::default());
-        service.settle(plan.clone());
-        let now = (AcmeSetting::default().clock)().unix;
-        let made = |name: &str, days: u64, now: u64| {
-            issued(name, Validity { from: now, until: now + days * 24 * 3600 })
-        };
-        let take = |one: &(String, String)| {
-            service.take_over(&plan.orders[0].id, one.0.as_bytes(), &one.1)
-        };
-        // The new one ends before the old one, which may have been revoked.
-        let (old, new) = (made("a.test", 9, now - 24 * 3600), made("a.test", 5, now));
-        assert_eq!(take(&old), Ok(true));
-        assert_eq!(take(&old), Ok(false), "it is there");
-        assert_eq!(take(&new), Ok(true));
-        assert_eq!(take(&old), Ok(false), "an old one is not put back");
-        // Whatever comes at once, the newest stays.
-        std::thread::scope(|scope| {
-            for one in [&old, &new] {
-                scope.spawn(move || (0..20).for_each(|_| assert!(take(one).is_ok())));
-            }
-        });
-        let lines = |pem: &str| pem.replace('\r', "").trim().to_owned();
-        let is_new = |kept: super::KeptCertificate| {
-            lines(&String::from_utf8_lossy(&kept.key)) == lines(&new.1)
-        };
-        assert!(kept(&plan, &plan.orders[0]).is_some_and(is_new));
-        let other = made("b.test", 20, now);
-        assert!(take(&other).is_err(), "of another name");
-        let mixed = service.take_over(&plan.orders[0].id, new.0.as_bytes(), &other.1);
-        assert!(mixed.is_err(), "of another key");
-        assert!(take(&made("a.test", 5, now - 50 * 24 * 3600)).is_err(), "it has expired");
-        // An authority of this server helps out.
-        let (store, life) = (AcmeStore::new(None), Duration::from_secs(3600));
-        let own = local::issue(&store, &plan.orders[0], life, now + 200).unwrap().issued;
-        let store = service.shared.store(&plan.issuers[0]);
-        let name = format!("{}.pem", file_stem("a"));
-        store.write(&name, &certificate::bundle(own.chain.as_bytes(), &own.key)).unwrap();
-        assert_eq!(take(&new), Ok(true));
-        let unknown = OrderId("unknown".to_owned());
-        let taken = service.take_over(&unknown, other.0.as_bytes(), &other.1);
-        assert_eq!(taken, Ok(false));
-    }
-}
+mod tests;
