@@ -9,9 +9,10 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use aws_lc_rs::rand;
 
 use crate::certificate::digest_hex;
 
@@ -27,6 +28,8 @@ const REPLACING_STEP: Duration = Duration::from_millis(20);
 const NEXT: &str = "new";
 /// Seconds after which such a file was left behind by a process that died.
 const LEFT_BEHIND: u64 = 3600;
+/// LIMIT: names that are tried for a file that is not whole yet.
+const NAMES_TRIED: usize = 8;
 /// LIMIT: bytes of a file name's readable part; file systems take 255 with its ends.
 const READABLE_MAX: usize = 100;
 
@@ -119,10 +122,10 @@ impl AcmeStore {
             }
         };
         self.prepare(None)?;
-        let (path, next) = (dir.join(name), dir.join(next_name(name)));
-        let write = || {
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&next)?;
+        let path = dir.join(name);
+        let failed = |error: &io::Error| said("cannot write", &path, error);
+        let (next, mut file) = new_file(dir, || next_name(name)).map_err(|error| failed(&error))?;
+        let mut write = || {
             file.write_all(content)?;
             file.sync_all()?;
             fs::rename(&next, &path)?;
@@ -130,7 +133,7 @@ impl AcmeStore {
         };
         write().map_err(|error| {
             let _gone = remove(&next);
-            said("cannot write", &path, &error)
+            failed(&error)
         })
     }
 
@@ -271,11 +274,26 @@ pub fn file_stem(text: &str) -> String {
     format!("{readable}-{}", &digest_hex(text.as_bytes())[..16])
 }
 
-/// A name that no other write has, of this process or another one.
+/// A name that no other write has. It is by chance, as processes that share a directory may have
+/// the same number, each in its container.
 fn next_name(name: &str) -> String {
-    static WRITES: AtomicU64 = AtomicU64::new(0);
-    let number = WRITES.fetch_add(1, Ordering::Relaxed);
-    format!("{name}.{:x}-{number:x}.{NEXT}", std::process::id())
+    let mut chance = [0; 8];
+    // Without chance a name may be taken, which is an error and harms no other write.
+    let _unlikely = rand::fill(&mut chance);
+    format!("{name}.{:016x}.{NEXT}", u64::from_le_bytes(chance))
+}
+
+/// A file that nothing else writes to, at the first of these names that is free.
+fn new_file(dir: &Path, name: impl Fn() -> String) -> io::Result<(PathBuf, File)> {
+    let mut left = NAMES_TRIED;
+    loop {
+        left -= 1;
+        let path = dir.join(name());
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && left > 0 => {}
+            opened => return Ok((path, opened?)),
+        }
+    }
 }
 
 /// Refuses a directory to which others can write.
@@ -394,6 +412,18 @@ mod tests {
             }
         });
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_file_that_another_one_writes_is_left_alone() {
+        let (path, store) = store();
+        store.write("a", b"one").unwrap();
+        let taken = path.join("a.taken.new");
+        fs::write(&taken, b"of another process").unwrap();
+        let found = new_file(&path, || "a.taken.new".to_owned());
+        assert_eq!(found.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&taken).unwrap(), b"of another process");
+        assert_ne!(next_name("a"), next_name("a"));
     }
 
     #[test]
