@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use bolide_acme::{
     AccountName, AcmeHost, AcmeInbox, AcmeLogLevel, AcmeOrder, AcmeOrderReport, AcmePlan,
-    AcmeService, Challenge, OrderClaim, OrderId, kept,
+    AcmeService, Challenge, KeepFault, OrderClaim, OrderId, kept,
 };
 use bolide_base::Now;
 use bolide_conf::model::{Config, IssuedId, LogLevel};
@@ -233,15 +233,17 @@ impl IssuedCertificates {
     ///
     /// # Errors
     ///
-    /// As text: it is of no use here.
+    /// It is of no use here, or cannot be kept now.
     pub(crate) fn take_over(
         &self,
         order: &OrderId,
         certificate: &FleetCertificate,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, KeepFault> {
+        // It may wait for another process and for the disk: who wants the service does not.
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken =
-            service.as_ref().map(|it| it.take_over(order, &certificate.chain, &certificate.key));
+        let keeper = service.as_ref().map(AcmeService::keeper);
+        drop(service);
+        let taken = keeper.map(|it| it.take_over(order, &certificate.chain, &certificate.key));
         taken.unwrap_or(Ok(false))
     }
 

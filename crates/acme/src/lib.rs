@@ -39,5 +39,6 @@ pub use plan::{
 };
 pub use schedule::AcmeNow;
 pub use service::{
-    AcmeOrderReport, AcmeService, AcmeSetting, KeptCertificate, demanded, kept, prepare_directories,
+    AcmeKeeper, AcmeOrderReport, AcmeService, AcmeSetting, KeepFault, KeptCertificate, demanded,
+    kept, prepare_directories,
 };

@@ -209,16 +209,18 @@ pub(crate) struct Shared {
 }
 
 /// Why a certificate does not take the place of the one that is kept.
-#[derive(Debug)]
-pub(crate) enum KeepFault {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeepFault {
     /// It cannot be used.
     Unusable(String),
-    /// It cannot be kept now.
+    /// It cannot be kept now: the directory is unusable, or another process has its lock for long.
     Unkept(String),
 }
 
 impl KeepFault {
-    pub(crate) fn text(self) -> String {
+    /// Which it is, for a log.
+    #[must_use]
+    pub fn text(self) -> String {
         match self {
             Self::Unusable(why) | Self::Unkept(why) => why,
         }
@@ -465,33 +467,54 @@ impl AcmeService {
         self.shared.settle(plan);
     }
 
-    /// Another server has this certificate for an order: it is kept and in use if it is
-    /// newer than the one that is there. Returns whether it is.
-    ///
-    /// # Errors
-    ///
-    /// It does not fit the order, or cannot be kept.
-    pub fn take_over(&self, order: &OrderId, chain: &[u8], key: &str) -> Result<bool, String> {
-        let plan = locked(&self.shared.wanted).plan.clone();
-        let Some(order) = order_with(&plan, order) else { return Ok(false) };
-        let first = order.issuers.first().and_then(|at| plan.issuers.get(*at));
-        let Some(issuer) = first else { return Ok(false) };
-        let facts = certificate::check(chain, key, order.key, &order.names)?;
-        certificate::check_time(facts.validity, (self.shared.setting.clock)().unix)?;
-        let store = self.shared.store(issuer);
-        let bundle = certificate::bundle(chain, key);
-        let rule = KeepRule::IfNewer;
-        let kept = self.shared.keep_certificate(&store, &order, (&bundle, &facts), rule);
-        let is_kept = kept.map_err(KeepFault::text)?;
-        // The thread takes over what changes after it has looked first, which may be behind this.
-        self.shared.bell.notify_one();
-        Ok(is_kept)
+    /// Who keeps certificates of other servers; it waits for nothing of this handle.
+    #[must_use]
+    pub fn keeper(&self) -> AcmeKeeper {
+        AcmeKeeper { shared: self.shared.clone() }
     }
 
     /// One report for each order of the plan in force, in its order.
     #[must_use]
     pub fn report(&self) -> Vec<AcmeOrderReport> {
         locked(&self.shared.reports).clone()
+    }
+}
+
+/// Keeps certificates that other servers have.
+#[derive(Clone)]
+pub struct AcmeKeeper {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for AcmeKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcmeKeeper").finish_non_exhaustive()
+    }
+}
+
+impl AcmeKeeper {
+    /// Another server has this certificate for an order: it is kept and in use if it is
+    /// newer than the one that is there. Returns whether it is.
+    ///
+    /// # Errors
+    ///
+    /// It does not fit the order, or cannot be kept now.
+    pub fn take_over(&self, order: &OrderId, chain: &[u8], key: &str) -> Result<bool, KeepFault> {
+        let plan = locked(&self.shared.wanted).plan.clone();
+        let Some(order) = order_with(&plan, order) else { return Ok(false) };
+        let first = order.issuers.first().and_then(|at| plan.issuers.get(*at));
+        let Some(issuer) = first else { return Ok(false) };
+        let facts = certificate::check(chain, key, order.key, &order.names);
+        let facts = facts.map_err(KeepFault::Unusable)?;
+        let now = (self.shared.setting.clock)().unix;
+        certificate::check_time(facts.validity, now).map_err(KeepFault::Unusable)?;
+        let store = self.shared.store(issuer);
+        let bundle = certificate::bundle(chain, key);
+        let rule = KeepRule::IfNewer;
+        let is_kept = self.shared.keep_certificate(&store, &order, (&bundle, &facts), rule)?;
+        // The thread takes over what changes after it has looked first, which may be behind this.
+        self.shared.bell.notify_one();
+        Ok(is_kept)
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_acme::schedule::Validity;
-use bolide_acme::{Challenge, OrderId};
+use bolide_acme::{Challenge, KeepFault, OrderId};
 use bolide_cluster::{Vault, VaultKeyId, VaultPurpose};
 use bolide_conf::model::LogLevel;
 use bolide_valkey::{KeptValue, Line, VALUE_MAX, ValkeyFault, stamp_of};
@@ -73,6 +73,8 @@ struct Known {
     now_ms: u64,
     looked: Option<tokio::time::Instant>,
     looks: u32,
+    /// Whether nothing can be kept at this look.
+    cannot_keep: bool,
 }
 
 impl Known {
@@ -86,6 +88,7 @@ impl Known {
             now_ms: 0,
             looked: None,
             looks: 0,
+            cannot_keep: false,
         }
     }
 
@@ -166,6 +169,7 @@ impl CertificateShare {
     async fn turn(&self, known: &mut Known) -> Result<(), ValkeyFault> {
         let now_ms = self.line.time().await?;
         known.note_time(now_ms, tokio::time::Instant::now());
+        known.cannot_keep = false;
         self.tell_challenges(known).await?;
         self.hear_challenges(known).await?;
         let is_due = known.looks.is_multiple_of(ALL);
@@ -322,7 +326,7 @@ impl CertificateShare {
         }
         let (Some(record), Some(found)) = (record, found) else { return Ok(false) };
         if life > own_life {
-            let is_taken = self.take_over(order, &found);
+            let is_taken = !known.cannot_keep && self.take_over(order, &found, known);
             if !is_taken && let Some(seen) = known.seen.get_mut(order) {
                 // It may be another time.
                 seen.stamp.clear();
@@ -336,7 +340,7 @@ impl CertificateShare {
         Ok(false)
     }
 
-    fn take_over(&self, order: &OrderId, found: &FleetCertificate) -> bool {
+    fn take_over(&self, order: &OrderId, found: &FleetCertificate, known: &mut Known) -> bool {
         match self.issued.take_over(order, found) {
             Ok(taken) => {
                 if taken {
@@ -346,8 +350,11 @@ impl CertificateShare {
                 }
                 taken
             }
-            Err(why) => {
-                let text = format!("cluster: \"{}\" of another server is not used: {why}", order.0);
+            Err(fault) => {
+                // Each of the others would wait as long.
+                known.cannot_keep = matches!(fault, KeepFault::Unkept(_));
+                let (order, why) = (&order.0, fault.text());
+                let text = format!("cluster: \"{order}\" of another server is not used: {why}");
                 self.teller.tell(Topic::Record, LogLevel::Error, &text);
                 false
             }

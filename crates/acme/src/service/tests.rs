@@ -74,8 +74,9 @@ fn a_certificate_of_another_server_is_taken_over_if_it_fits_and_is_newer() {
     let made = |name: &str, days: u64, now: u64| {
         issued(name, Validity { from: now, until: now + days * 24 * 3600 })
     };
-    let take =
-        |one: &(String, String)| service.take_over(&plan.orders[0].id, one.0.as_bytes(), &one.1);
+    let take = |one: &(String, String)| {
+        service.keeper().take_over(&plan.orders[0].id, one.0.as_bytes(), &one.1)
+    };
     // The new one ends before the old one, which may have been revoked.
     let (old, new) = (made("a.test", 9, now - 24 * 3600), made("a.test", 5, now));
     assert_eq!(take(&old), Ok(true));
@@ -94,7 +95,7 @@ fn a_certificate_of_another_server_is_taken_over_if_it_fits_and_is_newer() {
     assert!(kept(&plan, &plan.orders[0]).is_some_and(is_new));
     let other = made("b.test", 20, now);
     assert!(take(&other).is_err(), "of another name");
-    let mixed = service.take_over(&plan.orders[0].id, new.0.as_bytes(), &other.1);
+    let mixed = service.keeper().take_over(&plan.orders[0].id, new.0.as_bytes(), &other.1);
     assert!(mixed.is_err(), "of another key");
     assert!(take(&made("a.test", 5, now - 50 * 24 * 3600)).is_err(), "it has expired");
     // An authority of this server helps out.
@@ -105,7 +106,7 @@ fn a_certificate_of_another_server_is_taken_over_if_it_fits_and_is_newer() {
     store.write(&name, &certificate::bundle(own.chain.as_bytes(), &own.key)).unwrap();
     assert_eq!(take(&new), Ok(true));
     let unknown = OrderId("unknown".to_owned());
-    let taken = service.take_over(&unknown, other.0.as_bytes(), &other.1);
+    let taken = service.keeper().take_over(&unknown, other.0.as_bytes(), &other.1);
     assert_eq!(taken, Ok(false));
 }
 
@@ -152,7 +153,7 @@ fn a_plan_puts_no_older_certificate_back_into_use() {
     let host = Arc::new(Slow::default());
     let (service, _run) = AcmeService::detached(host.clone(), AcmeSetting::default());
     let id = &plan.orders[0].id;
-    let take = |one: &(String, String)| service.take_over(id, one.0.as_bytes(), &one.1);
+    let take = |one: &(String, String)| service.keeper().take_over(id, one.0.as_bytes(), &one.1);
     let used = || host.used.lock().unwrap().clone();
     service.settle(plan.clone());
     host.used.lock().unwrap().clear();
