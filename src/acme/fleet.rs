@@ -233,12 +233,22 @@ impl AcmeFleet {
     pub(crate) fn forget_account(&self, name: &AccountName, credentials: &[u8]) {
         let mut fleet = self.fleet();
         let known = fleet.accounts.entry(name.clone()).or_default();
-        (known.own, known.over) = (None, Some(FleetAccount::of(credentials)));
+        let over = Some(FleetAccount::of(credentials));
+        if known.own == over {
+            known.own = None;
+        }
+        known.over = over;
     }
 
     /// All servers have this account, or none.
     pub(crate) fn hear_account(&self, name: &AccountName, common: Option<FleetAccount>) {
-        self.fleet().accounts.entry(name.clone()).or_default().common = common;
+        let mut fleet = self.fleet();
+        let known = fleet.accounts.entry(name.clone()).or_default();
+        let before = std::mem::replace(&mut known.common, common);
+        // Who used it follows: it must not be told again.
+        if before.is_some() && before == known.own && known.good().is_some() {
+            known.own = known.good().cloned();
+        }
     }
 
     /// The accounts of orders that are shared, and what is known of them.
@@ -399,6 +409,15 @@ mod tests {
         fleet.forget_account(&name, b"two");
         assert_eq!(fleet.missing_account(&a).as_ref(), Some(&name));
         assert!(!format!("{fleet:?}").contains("116"), "no credentials in a log");
+        // Who uses that of all goes on with the next one, and is not blamed for another one.
+        let own = || fleet.accounts()[&name].own.clone();
+        fleet.hear_account(&name, Some(FleetAccount::of(b"three")));
+        fleet.note_account(&name, b"three", None);
+        fleet.hear_account(&name, Some(FleetAccount::of(b"four")));
+        assert_eq!(own(), Some(FleetAccount::of(b"four")));
+        fleet.forget_account(&name, b"three");
+        fleet.hear_account(&name, None);
+        assert_eq!(own(), Some(FleetAccount::of(b"four")));
     }
 
     #[test]

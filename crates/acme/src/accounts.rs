@@ -30,6 +30,12 @@ pub(crate) struct AccountFile {
     pub gate: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// An account, and the credentials that it was opened with.
+pub(crate) struct OpenAccount {
+    pub account: Account,
+    pub credentials: Vec<u8>,
+}
+
 /// The beginning of the names of an account's files.
 #[must_use]
 pub(crate) fn account_stem(issuer: &AcmeIssuer) -> String {
@@ -42,57 +48,79 @@ impl AccountFile {
         &self,
         issuer: &AcmeIssuer,
         transport: &AcmeTransport,
-    ) -> Result<Account, Fault> {
+    ) -> Result<OpenAccount, Fault> {
         let name = format!("{}.json", account_stem(issuer));
         let _gate = self.gate.lock().await;
         // The process may have died while the key was changed.
         self.settle_next(issuer, transport).await?;
-        self.take_over(issuer, &name)?;
+        self.take_over(issuer, transport, &name).await?;
         if let Some(kept) = self.store.read(&name, CREDENTIALS_MAX)? {
             match serde_json::from_slice::<AccountCredentials>(&kept) {
                 Ok(credentials) => {
-                    let account = self.kept(issuer, transport, credentials, &name).await?;
-                    self.note(issuer, None)?;
-                    return Ok(account);
+                    return self.kept(issuer, transport, (credentials, kept), &name).await;
                 }
                 Err(_) => self.store.set_aside(&name)?,
             }
         }
-        let account = self.make(issuer, transport, &name).await?;
-        self.note(issuer, None)?;
-        Ok(account)
+        self.make(issuer, transport, &name).await
     }
 
-    /// Keeps the account that servers have in common, if it is another one than that here.
-    pub(crate) fn take_over(&self, issuer: &AcmeIssuer, name: &str) -> Result<(), String> {
-        let Some(theirs) = issuer.account_name().and_then(|known| self.host.account(&known)) else {
+    /// Keeps the account that servers have in common, if it is another one than that here. The one
+    /// here may have the newer key: the issuer has to know the other one.
+    pub(crate) async fn take_over(
+        &self,
+        issuer: &AcmeIssuer,
+        transport: &AcmeTransport,
+        name: &str,
+    ) -> Result<(), Fault> {
+        let Some(known) = issuer.account_name() else { return Ok(()) };
+        let Some(theirs) = self.host.account(&known) else { return Ok(()) };
+        let Ok(credentials) = serde_json::from_slice::<AccountCredentials>(&theirs) else {
             return Ok(());
         };
-        let is_good = serde_json::from_slice::<AccountCredentials>(&theirs).is_ok();
-        if is_good && self.store.read(name, CREDENTIALS_MAX)?.as_deref() != Some(&*theirs) {
-            self.store.write(name, &theirs)?;
-            let text = format!("acme: the account at \"{}\" is another server's", issuer.name);
-            self.host.log(AcmeLogLevel::Notice, &text);
+        let own = self.store.read(name, CREDENTIALS_MAX)?;
+        if own.as_deref() == Some(&*theirs) {
+            return Ok(());
         }
+        if own.is_some() {
+            let key = credentials.private_key().secret_pkcs8_der();
+            match ask(issuer, transport, key).await {
+                Ok(_) => self.store.keep_old(name)?,
+                Err(error @ Error::Api(_)) => {
+                    if is_problem(&error, "accountDoesNotExist") {
+                        self.host.forget_account(&known, &theirs);
+                    }
+                    let name = &issuer.name;
+                    let text = format!(
+                        "acme: the account at \"{name}\" of another server is not used: {error}"
+                    );
+                    self.host.log(AcmeLogLevel::Warn, &text.replace(char::is_control, " "));
+                    return Ok(());
+                }
+                Err(error) => return Err(Fault::Request("account", error)),
+            }
+        }
+        self.store.write(name, &theirs)?;
+        let text = format!("acme: the account at \"{}\" is another server's", issuer.name);
+        self.host.log(AcmeLogLevel::Notice, &text);
         Ok(())
     }
 
-    /// Tells what is kept now, which may have taken the place of `before`.
-    pub(crate) fn note(&self, issuer: &AcmeIssuer, before: Option<&[u8]>) -> Result<(), String> {
-        let kept = self.store.read(&format!("{}.json", account_stem(issuer)), CREDENTIALS_MAX)?;
-        if let (Some(name), Some(kept)) = (issuer.account_name(), kept) {
-            self.host.note_account(&name, &kept, before);
+    /// The issuer has taken a request of the account with these credentials, which may have taken
+    /// the place of `before`.
+    pub(crate) fn note(&self, issuer: &AcmeIssuer, now: &[u8], before: Option<&[u8]>) {
+        if let Some(name) = issuer.account_name() {
+            self.host.note_account(&name, now, before);
         }
-        Ok(())
     }
 
     async fn kept(
         &self,
         issuer: &AcmeIssuer,
         transport: &AcmeTransport,
-        credentials: AccountCredentials,
+        (credentials, text): (AccountCredentials, Vec<u8>),
         name: &str,
-    ) -> Result<Account, Fault> {
+    ) -> Result<OpenAccount, Fault> {
         let is_usable = match file_key(issuer)? {
             Some((_, PrivateKeyDer::Pkcs8(key))) => {
                 key.secret_pkcs8_der() == credentials.private_key().secret_pkcs8_der()
@@ -104,7 +132,8 @@ impl AccountFile {
         }
         let builder = Account::builder_with_http(Box::new(transport.clone()));
         let opened = builder.from_credentials(credentials).await;
-        opened.map_err(|error| Fault::Request("directory", error))
+        let account = opened.map_err(|error| Fault::Request("directory", error))?;
+        Ok(OpenAccount { account, credentials: text })
     }
 
     async fn make(
@@ -112,7 +141,7 @@ impl AccountFile {
         issuer: &AcmeIssuer,
         transport: &AcmeTransport,
         name: &str,
-    ) -> Result<Account, Fault> {
+    ) -> Result<OpenAccount, Fault> {
         let contacts: Vec<&str> = issuer.contacts.iter().map(String::as_str).collect();
         let external = issuer.external_account.as_ref().map(external).transpose()?;
         let key = file_key(issuer)?;
@@ -148,28 +177,45 @@ impl AccountFile {
         let (account, credentials) = made.map_err(|error| Fault::Request("account", error))?;
         transport.step("account known").await;
         let text = serde_json::to_vec(&credentials).map_err(|error| error.to_string())?;
+        self.store.keep_old(name)?;
         self.store.write(name, &text)?;
         transport.step("account kept").await;
         if file_key(issuer)?.is_some() && !contacts.is_empty() {
             let told = with_nonce!(account.update_contacts(&contacts));
             told.map_err(|error| Fault::Request("contacts", error))?;
         }
-        Ok(account)
+        self.note(issuer, &text, None);
+        Ok(OpenAccount { account, credentials: text })
     }
 
-    /// The issuer no longer knows the account: the next attempt makes a new one.
-    pub(crate) fn forget(&self, issuer: &AcmeIssuer, error: &Error) -> Result<(), String> {
-        if !is_problem(error, "accountDoesNotExist") {
-            return Ok(());
+    /// The issuer no longer knows the account that an attempt has used: the next one makes another,
+    /// if it is the one that is kept.
+    pub(crate) async fn forget(&self, issuer: &AcmeIssuer, used: &[u8]) -> Result<(), String> {
+        let _gate = self.gate.lock().await;
+        if let Some(name) = issuer.account_name() {
+            self.host.forget_account(&name, used);
         }
         let file = format!("{}.json", account_stem(issuer));
-        if let (Some(name), Some(kept)) =
-            (issuer.account_name(), self.store.read(&file, CREDENTIALS_MAX)?)
-        {
-            self.host.forget_account(&name, &kept);
+        if self.store.read(&file, CREDENTIALS_MAX)?.as_deref() != Some(used) {
+            return Ok(());
         }
-        self.store.set_aside(&file)
+        self.store.keep_old(&file)?;
+        self.store.remove(&file)
     }
+}
+
+/// Asks the issuer for the account of a key (PKCS #8 in DER); none is made.
+pub(crate) async fn ask(
+    issuer: &AcmeIssuer,
+    transport: &AcmeTransport,
+    key: &[u8],
+) -> Result<(Account, AccountCredentials), Error> {
+    let again = || {
+        let der = || PrivatePkcs8KeyDer::from(key.to_vec());
+        Ok::<_, Error>((Key::from_pkcs8_der(der())?, PrivateKeyDer::Pkcs8(der())))
+    };
+    let builder = || Account::builder_with_http(Box::new(transport.clone()));
+    with_nonce!(async { builder().from_key(again()?, issuer.uri.clone()).await })
 }
 
 /// The key that the configuration names; none: one is generated.

@@ -2,7 +2,7 @@
 //! reported.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::accounts::AccountFile;
@@ -65,6 +65,7 @@ impl AttemptParts {
             store: self.store,
             stem: self.stem,
             account: self.account,
+            used: OnceLock::new(),
             host: shared.host.clone(),
             clock: shared.unix_clock(),
             replaces: self.replaces,

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use instant_acme::{
@@ -78,6 +78,8 @@ pub(crate) struct AcmeAttempt {
     pub stem: String,
     /// The account.
     pub account: AccountFile,
+    /// The credentials that it was opened with.
+    pub used: OnceLock<Vec<u8>>,
     /// Who presents challenges.
     pub host: Arc<dyn AcmeHost>,
     /// Seconds since 1970.
@@ -136,7 +138,10 @@ impl AcmeAttempt {
         let was_ordered = self.was_ordered.load(Ordering::Relaxed);
         let (why, is_silent) = match fault {
             Fault::Request(step, error) => {
-                if let Err(why) = self.account.forget(&self.issuer, &error) {
+                let used = self.used.get().filter(|_| is_problem(&error, "accountDoesNotExist"));
+                if let Some(used) = used
+                    && let Err(why) = self.account.forget(&self.issuer, used).await
+                {
                     self.host.log(AcmeLogLevel::Error, &format!("acme: {why}"));
                 }
                 let is_answer = matches!(error, Error::Api(_)) || was_ordered;
@@ -156,7 +161,8 @@ impl AcmeAttempt {
     }
 
     async fn certificate(&self) -> Result<IssuedCertificate, Fault> {
-        let account = self.account.open(&self.issuer, &self.transport).await?;
+        let opened = self.account.open(&self.issuer, &self.transport).await?;
+        let (account, _first) = (opened.account, self.used.set(opened.credentials));
         if let Some(pending) = self.pending() {
             // If it fails, it counts: no second order may come of one start.
             self.was_resumed.store(true, Ordering::Relaxed);
@@ -164,6 +170,7 @@ impl AcmeAttempt {
         }
         let key = certificate::new_key(self.order.key)?;
         let (mut order, url) = self.begin(&account).await?;
+        self.note_account();
         let pending = PendingOrder { issuer: self.issuer.name.clone(), url, key: key.clone() };
         if pending.issuer.contains(char::is_control) || pending.url.contains(char::is_control) {
             return Err(Fault::Own("the order's address is unusable".to_owned()));
@@ -195,7 +202,15 @@ impl AcmeAttempt {
         let url = pending.url.clone();
         let mut order = with_nonce!(account.order(url.clone())).map_err(at("order"))?;
         self.was_ordered.store(true, Ordering::Relaxed);
+        self.note_account();
         self.complete(account, &mut order, pending.key.clone()).await
+    }
+
+    /// The issuer has taken a request of the account.
+    fn note_account(&self) {
+        if let Some(used) = self.used.get() {
+            self.account.note(&self.issuer, used, None);
+        }
     }
 
     /// Places the order.

@@ -9,12 +9,11 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request};
 use instant_acme::{
-    Account, AccountCredentials, BodyWrapper, BytesResponse, Error, HttpClient as _, Key, Problem,
+    AccountCredentials, BodyWrapper, BytesResponse, Error, HttpClient as _, Key, Problem,
 };
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 
-use crate::accounts::{AccountFile, CREDENTIALS_MAX, NONCES, account_stem};
+use crate::accounts::{AccountFile, CREDENTIALS_MAX, NONCES, account_stem, ask};
 use crate::client::{Fault, is_bad_nonce, is_problem, with_nonce};
 use crate::jws::AccountSigner;
 use crate::plan::{AccountKey, AcmeIssuer};
@@ -50,7 +49,7 @@ impl AccountFile {
         if self.settle_next(issuer, transport).await? {
             return Ok(());
         }
-        self.take_over(issuer, &format!("{}.json", account_stem(issuer)))?;
+        self.take_over(issuer, transport, &format!("{}.json", account_stem(issuer))).await?;
         let account = self.kept_account(issuer)?;
         let (_, next) = Key::generate_pkcs8().map_err(|error| error.to_string())?;
         let text = pem::encode(&pem::Pem::new("PRIVATE KEY", next.secret_pkcs8_der()));
@@ -84,13 +83,7 @@ impl AccountFile {
             self.store.set_aside(&name)?;
             return Ok(false);
         };
-        let again = || {
-            let der = || PrivatePkcs8KeyDer::from(key.clone());
-            Ok::<_, Error>((Key::from_pkcs8_der(der())?, PrivateKeyDer::Pkcs8(der())))
-        };
-        let builder = || Account::builder_with_http(Box::new(transport.clone()));
-        let found = with_nonce!(async { builder().from_key(again()?, issuer.uri.clone()).await });
-        match found {
+        match ask(issuer, transport, &key).await {
             Ok((_, credentials)) => {
                 self.promote(issuer, transport, &credentials).await?;
                 Ok(true)
@@ -113,7 +106,7 @@ impl AccountFile {
         let name = format!("{}.json", account_stem(issuer));
         let before = self.store.read(&name, CREDENTIALS_MAX)?;
         self.store.write(&name, &text)?;
-        self.note(issuer, before.as_deref())?;
+        self.note(issuer, &text, before.as_deref());
         transport.step("new key in force").await;
         self.store.remove(&next_file(issuer))?;
         transport.step("next key gone").await;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use aws_lc_rs::rand;
 
-use crate::certificate::digest_hex;
+use crate::certificate::{BUNDLE_MAX, digest_hex};
 
 /// The file whose lock a process holds while it orders.
 const LOCK: &str = "lock";
@@ -185,6 +185,17 @@ impl AcmeStore {
                 Ok(())
             }
         }
+    }
+
+    /// Keeps what a file has now, if there is one, beside it: the name gets a part of its hash and
+    /// the end `.old`, so that it replaces no other one.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read or written.
+    pub(crate) fn keep_old(&self, name: &str) -> Result<(), String> {
+        let Some(content) = self.read(name, BUNDLE_MAX)? else { return Ok(()) };
+        self.write(&format!("{name}.{}.old", &digest_hex(&content)[..16]), &content)
     }
 
     /// Renames a file that is of no use, so that an administrator can look at it: the name gets
@@ -359,6 +370,11 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(&path), mode(&path.join("a"))), (0o700, 0o600));
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "nothing is left behind");
+        for content in ["two", "three", "three"] {
+            store.write("a", content.as_bytes()).unwrap();
+            store.keep_old("a").unwrap();
+        }
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 3, "none replaces another one");
         store.set_aside("a").unwrap();
         assert_eq!(store.read("a", 10), Ok(None));
         assert!(path.join("a.damaged").exists());

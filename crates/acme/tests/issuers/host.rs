@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bolide_acme::{
-    AccountKey, AcmeHost, AcmeIssuer, AcmeLogLevel, AcmeNow, AcmeOrder, AcmeOrderReport, AcmePlan,
-    AcmeService, AcmeSetting, CertificateKey, Challenge, ChallengeKind, OrderId,
+    AccountKey, AccountName, AcmeHost, AcmeIssuer, AcmeLogLevel, AcmeNow, AcmeOrder,
+    AcmeOrderReport, AcmePlan, AcmeService, AcmeSetting, CertificateKey, Challenge, ChallengeKind,
+    OrderId,
 };
 use bolide_testkit::Pebble;
 use bolide_testkit::ports::TestPorts;
@@ -27,6 +28,9 @@ pub(crate) struct HostState {
     pub(crate) log: Vec<(AcmeLogLevel, String)>,
     /// Names whose validations get a wrong answer.
     pub(crate) wrong: BTreeSet<String>,
+    /// The account that other servers have, and those that are over.
+    pub(crate) common: Option<Vec<u8>>,
+    pub(crate) over: Vec<Vec<u8>>,
     /// Validations that were answered.
     pub(crate) validations: usize,
     /// The most challenges at a time.
@@ -128,6 +132,14 @@ impl AcmeHost for TestHost {
     fn install(&self, order: &OrderId, chain: &[u8], key: &[u8]) -> Result<(), String> {
         self.state().installed.push((order.clone(), chain.to_vec(), key.to_vec()));
         Ok(())
+    }
+
+    fn account(&self, _: &AccountName) -> Option<Vec<u8>> {
+        self.state().common.clone()
+    }
+
+    fn forget_account(&self, _: &AccountName, credentials: &[u8]) {
+        self.state().over.push(credentials.to_vec());
     }
 
     fn log(&self, level: AcmeLogLevel, text: &str) {

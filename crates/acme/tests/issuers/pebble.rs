@@ -217,3 +217,45 @@ fn an_account_whose_key_is_a_file_keeps_it_and_an_unknown_issuer_is_told() {
     assert_eq!(told("pebble"), "the key of the account is the file \"/nowhere/own.key\"");
     assert_eq!(told("other"), "no issuer \"other\" is in use");
 }
+
+/// The only copy of a key that the issuer knows is not given up for one that it does not know, and
+/// never without a copy.
+#[test]
+fn an_account_of_another_server_is_used_if_the_issuer_knows_it() {
+    let host = TestHost::start();
+    let pebble = Pebble::start(options(&host));
+    let state = state_dir();
+    let issuer = issuer(&pebble, Some(state.clone()));
+    let orders = [order(&["a.example"]), order(&["b.example"]), order(&["c.example"])];
+    let setting = TestClock::default().setting();
+    let service = start(&host, setting.clone());
+    let settle = |count: usize| {
+        service.settle(plan(issuer.clone(), orders[..count].to_vec()));
+        wait_until("a certificate", || host.installed(&orders[count - 1].id).is_some());
+        wait_until("the report", || says(&service, |report| !report.is_ordering));
+    };
+    let files = |end: &str| -> Vec<Vec<u8>> {
+        let all = std::fs::read_dir(&state).unwrap().flatten().map(|entry| entry.path());
+        let is_one = |path: &std::path::PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name.starts_with("account-") && name.ends_with(end)
+        };
+        all.filter(is_one).map(|path| std::fs::read(path).unwrap()).collect()
+    };
+    settle(1);
+    let first = files(".json");
+    setting.inbox.roll_over("pebble").recv().unwrap().unwrap();
+    let second = files(".json");
+    assert_ne!(first, second);
+    // Another server has still the key from before.
+    host.state().common = Some(first[0].clone());
+    settle(2);
+    assert_eq!(files(".json"), second, "{}", host.log_text());
+    assert_eq!(host.state().over, first);
+    // It has an account of its own, which the issuer knows as well.
+    let text = serde_json::from_slice::<serde_json::Value>(&second[0]).unwrap().to_string();
+    host.state().common = Some(format!("{text} ").into_bytes());
+    settle(3);
+    assert_eq!(files(".json"), [format!("{text} ").into_bytes()]);
+    assert_eq!(files(".old"), second);
+}
