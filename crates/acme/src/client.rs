@@ -18,7 +18,7 @@ use instant_acme::{
 };
 use rustls::pki_types::Der;
 
-use crate::accounts::AccountFile;
+use crate::accounts::{AccountFile, NONCES};
 use crate::certificate::{self, ChainFacts};
 use crate::host::{AcmeHost, AcmeLogLevel};
 use crate::pending::PendingOrder;
@@ -35,8 +35,6 @@ const POLL_FIRST: Duration = Duration::from_millis(250);
 const POLL_MAX: Duration = Duration::from_secs(10);
 /// Looks at an order before it counts as failed.
 const POLLS: usize = 60;
-/// LIMIT: rejections of nonces of one request, beside those that the library bears.
-const NONCES: usize = 10;
 /// LIMIT: bytes of a token.
 const TOKEN_MAX: usize = 200;
 

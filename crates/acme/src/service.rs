@@ -1,5 +1,7 @@
 //! The thread that orders, and its handle.
 
+mod keeper;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -21,6 +23,7 @@ use crate::schedule::{AcmeNow, Validity};
 use crate::state::{AcmeStore, file_stem};
 use crate::tls::TlsConnect;
 use crate::transport::{AcmeConnect, AcmeTransport, Dies};
+pub use keeper::AcmeKeeper;
 
 /// LIMIT: bytes of a file of names.
 const NAMES_MAX: usize = 4 << 20;
@@ -470,51 +473,13 @@ impl AcmeService {
     /// Who keeps certificates of other servers; it waits for nothing of this handle.
     #[must_use]
     pub fn keeper(&self) -> AcmeKeeper {
-        AcmeKeeper { shared: self.shared.clone() }
+        AcmeKeeper::new(self.shared.clone())
     }
 
     /// One report for each order of the plan in force, in its order.
     #[must_use]
     pub fn report(&self) -> Vec<AcmeOrderReport> {
         locked(&self.shared.reports).clone()
-    }
-}
-
-/// Keeps certificates that other servers have.
-#[derive(Clone)]
-pub struct AcmeKeeper {
-    shared: Arc<Shared>,
-}
-
-impl fmt::Debug for AcmeKeeper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AcmeKeeper").finish_non_exhaustive()
-    }
-}
-
-impl AcmeKeeper {
-    /// Another server has this certificate for an order: it is kept and in use if it is
-    /// newer than the one that is there. Returns whether it is.
-    ///
-    /// # Errors
-    ///
-    /// It does not fit the order, or cannot be kept now.
-    pub fn take_over(&self, order: &OrderId, chain: &[u8], key: &str) -> Result<bool, KeepFault> {
-        let plan = locked(&self.shared.wanted).plan.clone();
-        let Some(order) = order_with(&plan, order) else { return Ok(false) };
-        let first = order.issuers.first().and_then(|at| plan.issuers.get(*at));
-        let Some(issuer) = first else { return Ok(false) };
-        let facts = certificate::check(chain, key, order.key, &order.names);
-        let facts = facts.map_err(KeepFault::Unusable)?;
-        let now = (self.shared.setting.clock)().unix;
-        certificate::check_time(facts.validity, now).map_err(KeepFault::Unusable)?;
-        let store = self.shared.store(issuer);
-        let bundle = certificate::bundle(chain, key);
-        let rule = KeepRule::IfNewer;
-        let is_kept = self.shared.keep_certificate(&store, &order, (&bundle, &facts), rule)?;
-        // The thread takes over what changes after it has looked first, which may be behind this.
-        self.shared.bell.notify_one();
-        Ok(is_kept)
     }
 }
 

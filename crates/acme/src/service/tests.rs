@@ -1,4 +1,4 @@
-//! What is kept and in use, whoever brings it.
+//! Certificates that are kept and in use, from here and from elsewhere.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
