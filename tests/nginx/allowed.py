@@ -232,7 +232,10 @@ _PATTERNS: dict[str, list[str]] = {
         "ssi: GET /121.html",
         "ssi: GET /167.html",
     ],
-    BELOW: ["pitfalls: steps upwards*"],
+    BELOW: [
+        "pitfalls: steps upwards*",
+        "post_action targets: GET /from/dots*",
+    ],
     CERTS: ["client certificates of others: x.test as good: *"],
     HEADS: [
         f"error log: heads: GET / HTTP/1.1\\r\\nHost: {rest}\\r\\n\\r\\n"

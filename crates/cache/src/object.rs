@@ -368,17 +368,6 @@ impl Object {
         self.session_len == 0 || self.session() == session
     }
 
-    /// Notes that the origin answered its validators with a 304 about another response.
-    pub fn deny_validators(&self) {
-        self.marks().deny();
-    }
-
-    /// Whether its validators are of no use: the origin is asked without them.
-    #[must_use]
-    pub fn are_validators_denied(&self) -> bool {
-        self.marks().is_denied()
-    }
-
     /// The `ETag`, if it has one.
     #[must_use]
     pub fn etag(&self) -> Option<&[u8]> {

@@ -400,7 +400,7 @@ impl Io for SimIo {
             kernel.offences.push(format!("#{number} closed twice"));
             return;
         }
-        if socket.awaits_end && reset == Reset::Yes {
+        if socket.awaits_end && !socket.shut && reset == Reset::Yes {
             kernel.offences.push(format!("#{number} loses what waited for its end"));
             return;
         }

@@ -269,7 +269,6 @@ group(
         [
             "GET /nextcloud",
             "GET /nextcloud/apps/files?dir=/",
-            "GET /nextcloud/x/../y/./z%20a",
             "GET /nextcloud/data/x",
             "GET /nextcloud/index.php/apps/a.css/../b",
             "GET /nextcloud/core/none.css?v=1",

@@ -1,45 +1,42 @@
-//! What of an object changes while workers hold it: its marks.
+//! What of an object changes while workers hold it: one byte of marks.
 //!
-//! Owns the meaning of the bits. Retired, stale and denied are never taken back.
+//! Owns the meaning of the bits. Retired and stale are never taken back.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use bolide_http::negotiate::Coding;
 
 use crate::tags::TagVerdict;
 
 /// Removed from the index.
-const RETIRED: u16 = 1;
+const RETIRED: u8 = 1;
 /// Hit by a soft purge.
-const STALE: u16 = 2;
+const STALE: u8 = 2;
 /// Being revalidated.
-const REFRESHING: u16 = 4;
+const REFRESHING: u8 = 4;
 /// In the main queue of S3-FIFO; else in the small one.
-const MAIN: u16 = 8;
+const MAIN: u8 = 8;
 /// The first of three bits: a compressed variant is being made.
-const CLAIMED: u16 = 16;
+const CLAIMED: u8 = 16;
 /// Its body is assembled from ESI fragments when it is sent.
-const ASSEMBLED: u16 = 128;
-
-/// The origin's 304 was about another response.
-const DENIED: u16 = 256;
+const ASSEMBLED: u8 = 128;
 
 /// The marks of one object.
 #[derive(Debug)]
-pub(crate) struct ObjectMarks(AtomicU16);
+pub(crate) struct ObjectMarks(AtomicU8);
 
 impl ObjectMarks {
     /// The marks of a new object.
     pub(crate) const fn new(is_assembled: bool) -> Self {
-        Self(AtomicU16::new(if is_assembled { ASSEMBLED } else { 0 }))
+        Self(AtomicU8::new(if is_assembled { ASSEMBLED } else { 0 }))
     }
 
-    fn mark(&self, mark: u16) {
+    fn mark(&self, mark: u8) {
         self.0.fetch_or(mark, Ordering::AcqRel);
     }
 
     #[inline]
-    fn has(&self, mark: u16) -> bool {
+    fn has(&self, mark: u8) -> bool {
         self.0.load(Ordering::Acquire) & mark != 0
     }
 
@@ -75,16 +72,6 @@ impl ObjectMarks {
         } else {
             TagVerdict::Good
         }
-    }
-
-    /// Whether its validators are of no use.
-    pub(crate) fn is_denied(&self) -> bool {
-        self.has(DENIED)
-    }
-
-    pub(crate) fn deny(&self) {
-        self.mark(DENIED);
-        debug_assert!(self.is_denied(), "no mark but that of a refresh is taken back");
     }
 
     pub(crate) fn is_refreshing(&self) -> bool {

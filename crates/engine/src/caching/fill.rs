@@ -284,8 +284,9 @@ impl Fill {
             && let Some(old) = permit.stale().cloned()
         {
             if !caching.is_about(&old, &head.fields) {
-                // A refresh in the background asks no second time: the next one does.
-                old.deny_validators();
+                // The origin has another one. A refresh in the background asks no second time: the
+                // next request does, as nothing is kept.
+                self.store.strike_url(&permit.key(), TagPurge::Dead);
                 return permit.abandon(AbandonReason::Gone);
             }
             return self.freshen(permit, &old, head, caching, now_ms);
