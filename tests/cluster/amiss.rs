@@ -139,12 +139,7 @@ fn a_node_starts_with_an_entry_that_is_too_large() {
     two.server.wait_exit();
     let script = format!("server.call('del', '{STREAM}') {}", oversize(STREAM, "purges"));
     let _id = valkey.cli(&["eval", &script, "0"]).succeeded();
-    two.server.start_again();
-    two.wait_joined();
-    let page = two.fill("/b", PAGE);
-    let one = Node::joined(&valkey, "one", "");
-    one.purged(&["--tag", "menu", "--wait", "2"]);
-    assert_ne!(two.page("/b"), page);
+    hears_purges_after_its_start(&valkey, &mut two);
 }
 
 /// Entries of few bytes and so many parts that a reply with all of them is too large.
@@ -166,10 +161,15 @@ fn entries_of_many_parts_are_passed() {
         }
         assert!(reply.starts_with('$'), "{reply}");
     }
+    hears_purges_after_its_start(&valkey, &mut two);
+}
+
+/// A node that was killed comes back, and a purge of another node reaches it.
+fn hears_purges_after_its_start(valkey: &Valkey, two: &mut Node) {
     two.server.start_again();
     two.wait_joined();
     let page = two.fill("/b", PAGE);
-    let one = Node::joined(&valkey, "one", "");
+    let one = Node::joined(valkey, "one", "");
     one.purged(&["--tag", "menu", "--wait", "2"]);
     assert_ne!(two.page("/b"), page);
 }
@@ -193,12 +193,7 @@ fn an_entry_that_is_too_large_is_passed_without_scripts() {
     two.server.signal("KILL");
     two.server.wait_exit();
     add(&format!("server.call('del', '{STREAM}')"));
-    two.server.start_again();
-    two.wait_joined();
-    let page = two.fill("/b", PAGE);
-    let one = Node::joined(&valkey, "one", "");
-    one.purged(&["--tag", "menu", "--wait", "2"]);
-    assert_ne!(two.page("/b"), page);
+    hears_purges_after_its_start(&valkey, &mut two);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Accounts at issuers: made once, kept in the state directory, one attempt at a time. What other
-//! servers have made and this one is told of takes the place of what is kept.
+//! Accounts at issuers: made once, kept in the state directory, one attempt at a time. An
+//! account that another server of the cluster shares replaces the kept one if the issuer knows it.
 
 use std::path::Path;
 use std::sync::Arc;

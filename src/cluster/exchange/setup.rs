@@ -45,7 +45,7 @@ impl ExchangeSetup {
         Ok(Some(Self { settings, node, vault, shares_limits }))
     }
 
-    /// What is told of it before anything has happened.
+    /// The status that `bolide cluster status` shows before the first exchange with Valkey.
     pub(super) fn status(&self) -> ExchangeStatus {
         ExchangeStatus {
             namespace: self.settings.namespace.clone(),
