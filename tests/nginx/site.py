@@ -6,6 +6,7 @@ with a label: (label, case). A list in place of the case holds cases that are se
 number is a rest in seconds. Behind each request a second one tells what became of the connection.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +37,8 @@ class Site:
     ask: Ask | None = None
     # Whether a case is the only request of its connection.
     alone: bool = False
-    # Whether the client keeps its side open until it has its answer.
+    # Whether the client keeps its side open until it has its answer. nginx leaves a client that
+    # closes its side while another server is asked, so that is how sites that ask one are asked.
     open: bool = False
     # Whether the words behind a status are compared although `open`.
     reasons: bool = False
@@ -52,10 +54,12 @@ class Site:
 
 
 SITES: list[Site] = []
+ASKS_OTHERS = re.compile(r"\b(?:proxy|fastcgi|uwsgi|scgi|grpc|memcached)_pass\b")
 
 
 def http(name: str, conf: str, cases: Sequence[Case], **options: Any) -> None:
     """Adds a site whose configuration is all of an http block."""
+    options.setdefault("open", ASKS_OTHERS.search(conf) is not None)
     SITES.append(Site(name, conf, cases, **options))
 
 

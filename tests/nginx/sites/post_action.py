@@ -25,7 +25,8 @@ SERVER = """
 
 
 def site(name: str, conf: str, cases: Sequence[Case], before: str = "", **more: Any) -> None:
-    """Adds one server whose access log says what post_action did."""
+    """Adds one server whose access log says what post_action did, mostly behind the answer."""
+    more.setdefault("open", False)
     http(f"post_action {name}", LOG + before + SERVER % conf, cases, errors=True, log=True, **more)
 
 
@@ -184,6 +185,7 @@ http(
     "post_action connections",
     SERVER % (conf + AFTER + NAMED),
     [f"GET /from/{name}" for name in ENDS],
+    open=False,
 )
 site(
     "rounds",
