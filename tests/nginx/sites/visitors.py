@@ -29,7 +29,7 @@ server(
         location /page {{ proxy_pass http://127.0.0.1:@P0@/all; }}
     """,
     [
-        f"{method} {path} | Cookie: {cookie}"
+        f"{method} {path} | Cookie: {cookie} | Connection: close"
         for method, path in [
             *(("GET", path) for path in words("/all /plain /two /log /off /v1 /error /page")),
             *(("GET", path) for path in words("/hello.txt /unmarked /none")),
