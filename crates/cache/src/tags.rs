@@ -7,7 +7,8 @@
 //! INVARIANT: a purge writes its slot before it publishes the generation. So a reader that sees the
 //! new generation and finds no purged tag may store that result.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -99,6 +100,9 @@ impl Tags {
     }
 }
 
+/// The ids of tags by their names, in order, so that a purge by prefix visits those that it hits.
+type TagIds = BTreeMap<Box<[u8]>, u32>;
+
 /// The purge state of a tag. All zero: never purged.
 #[derive(Debug, Default)]
 pub(crate) struct TagSlot {
@@ -138,7 +142,7 @@ struct Recent {
 /// All tags of the process.
 #[derive(Debug)]
 pub struct TagTable {
-    stripes: [Mutex<HashMap<Box<[u8]>, u32>>; STRIPES],
+    stripes: [Mutex<TagIds>; STRIPES],
     slots: Segments<TagSlot>,
     next: AtomicU32,
     free: Mutex<Vec<u32>>,
@@ -214,14 +218,14 @@ impl TagTable {
         self.slots.get(id as usize)
     }
 
-    fn stripe(&self, name: &[u8]) -> &Mutex<HashMap<Box<[u8]>, u32>> {
+    fn stripe(&self, name: &[u8]) -> &Mutex<TagIds> {
         let mut hash = Hash::new(0);
         hash.add(name);
         &self.stripes[(hash.finish()[0] >> 40) as usize % STRIPES]
     }
 
     /// The slot of `name`, created if needed. The caller holds the lock of the stripe.
-    fn enter(&self, name: &[u8], map: &mut HashMap<Box<[u8]>, u32>) -> Option<u32> {
+    fn enter(&self, name: &[u8], map: &mut TagIds) -> Option<u32> {
         if let Some(id) = map.get(name) {
             return Some(*id);
         }
@@ -455,8 +459,7 @@ impl TagTable {
         let mut hit = 0;
         for stripe in &self.stripes {
             let map = lock(stripe);
-            let struck = map.iter().filter(|(text, _)| text.starts_with(&start));
-            for slot in struck.filter_map(|(_, id)| self.slot(*id)) {
+            for slot in begun_by(&map, &start).filter_map(|(_, id)| self.slot(id)) {
                 hit += Self::strike(slot, generation, how);
             }
         }
@@ -465,7 +468,7 @@ impl TagTable {
     }
 
     /// Purges every public tag that `is_meant` selects. An object with several such tags counts for
-    /// each. It visits all tags.
+    /// each. It visits all public tags of the namespace.
     pub(crate) fn purge_where(
         &self,
         namespace: NamespaceId,
@@ -481,11 +484,8 @@ impl TagTable {
             let mut hit = 0;
             for stripe in &self.stripes {
                 let map = lock(stripe);
-                let own =
-                    map.iter().filter_map(|(text, id)| Some((text.strip_prefix(&*start)?, id)));
-                for slot in
-                    own.filter(|(tag, _)| is_meant(tag)).filter_map(|(_, id)| self.slot(*id))
-                {
+                let meant = begun_by(&map, &start).filter(|(tag, _)| is_meant(tag));
+                for slot in meant.filter_map(|(_, id)| self.slot(id)) {
                     hit += Self::strike(slot, generation, how);
                 }
             }
@@ -594,6 +594,12 @@ impl TagTable {
     }
 }
 
+/// The names that begin with `start`, by what follows it, with their ids.
+fn begun_by<'m>(map: &'m TagIds, start: &[u8]) -> impl Iterator<Item = (&'m [u8], u32)> {
+    map.range::<[u8], _>((Bound::Included(start), Bound::Unbounded))
+        .map_while(move |(name, id)| Some((name.strip_prefix(start)?, *id)))
+}
+
 /// The tag in a name; `None` for a root.
 fn text_of(name: &[u8]) -> Option<&[u8]> {
     match name.get(4)? {
@@ -611,4 +617,25 @@ fn text_of(name: &[u8]) -> Option<&[u8]> {
 pub(crate) enum TagCount {
     In,
     Out,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn names_are_found_by_what_they_begin_with(
+            names in vec(vec(prop_oneof![Just(0), Just(1), Just(0xff)], 0..5), 0..40),
+            start in vec(prop_oneof![Just(0), Just(1), Just(0xff)], 0..4),
+        ) {
+            let numbered = (0..).zip(&names);
+            let map: TagIds = numbered.map(|(id, name)| (name.as_slice().into(), id)).collect();
+            let found: Vec<_> = begun_by(&map, &start).map(|(_, id)| id).collect();
+            let wanted = map.iter().filter(|(name, _)| name.starts_with(&start));
+            prop_assert_eq!(found, wanted.map(|(_, id)| *id).collect::<Vec<_>>());
+        }
+    }
 }
