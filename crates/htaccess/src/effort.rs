@@ -8,10 +8,13 @@ use std::cell::{Cell, RefCell};
 use crate::world::Stop;
 
 /// LIMIT: steps of one evaluation: bytes of texts that are made, and bytes that wildcards are held
-/// against; a part of an expression and a match are [`PART`] of them.
+/// against; a part of an expression and a match are [`PART`] of them, an entry of a list that is
+/// gone through is [`ENTRY`].
 const STEPS_MAX: u32 = 16 * 1024 * 1024;
 /// Steps of a part of an expression, and of a match.
 const PART: u32 = 64;
+/// Steps of an entry of a list that is gone through.
+const ENTRY: usize = 8;
 /// LIMIT: matches of one evaluation that take more steps than most, each up to the bound of a
 /// match.
 const LONG_MATCHES_MAX: u32 = 64;
@@ -40,6 +43,11 @@ impl Effort {
     pub fn spend(&self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.steps.set(self.steps.get().saturating_sub(bytes));
+    }
+
+    /// Takes the steps of going through a list of so many, which files made as long as it is.
+    pub(crate) fn spend_entries(&self, entries: usize) {
+        self.spend(entries.saturating_mul(ENTRY));
     }
 
     /// Takes the steps of a part of an expression, or of a match.

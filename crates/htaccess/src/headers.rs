@@ -298,6 +298,10 @@ pub(crate) fn apply<'a>(
         };
         by.effort.spend_part()?;
         if applies {
+            // Some kinds go through the list more than once.
+            by.effort.spend_entries(2 * fields.places());
+            by.effort.spend(fields.all_text(&own.name).map(<[u8]>::len).sum());
+            by.effort.check()?;
             own.edit.apply(&own.name, fields, times, by)?;
             by.effort.check()?;
         }

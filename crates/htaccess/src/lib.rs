@@ -12,6 +12,7 @@ mod access;
 mod applied;
 mod cache;
 mod effort;
+mod env_table;
 mod escape;
 mod expires;
 mod expr;
@@ -41,6 +42,7 @@ mod world;
 pub use applied::{Admission, Applied, AuthSetup, HiddenNames, SectionChoices};
 pub use cache::{CacheOrders, CachePrefix, CacheScopes};
 pub use effort::Effort;
+pub use env_table::EnvTable;
 pub use expires::{ExpiresAfter, ExpiresFrom};
 pub use fault::HtaccessFault;
 pub use headers::HeaderTimes;
@@ -57,7 +59,7 @@ pub use redirect::{ErrorAnswer, RedirectTo};
 pub use rewrite::{PassOutcome, RewritePlace, Rewritten};
 pub use settings::{EtagParts, HtaccessFile, PathInfoRule, PhpSetting};
 pub use variable::{RequestVariable, TimePart};
-pub use world::{Asked, EnvTable, Evaluation, PathTest, Stop, Surroundings};
+pub use world::{Asked, Evaluation, PathTest, Stop, Surroundings};
 
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,9 @@
 //!
 //! Only the filters that code a body are known; making the codings is the caller's.
 
+use crate::env_table::EnvTable;
 use crate::fault::{Told, shown};
 use crate::lines::ArgumentWords;
-use crate::world::EnvTable;
 
 /// LIMIT: types of one place.
 const TYPES_MAX: usize = 2_000;

@@ -513,6 +513,42 @@ fn texts_that_double_have_a_bound() {
     assert_eq!(refused_at(tree.with("x", |_, _| ()).unwrap_err()).1, 4);
 }
 
+/// As many lines as a file may have, with a number in place of `#`.
+fn numbered(line: &str) -> String {
+    (0..19_000).map(|at| line.replace('#', &at.to_string()) + "\n").collect()
+}
+
+#[test]
+fn lists_that_grow_have_a_bound() {
+    for line in ["set X# v", "append X v#", "merge X v#", "set X \"expr=%{HTTP:H#}\""] {
+        for whose in ["RequestHeader", "Header"] {
+            let mut tree = Tree::one(&numbered(&format!("{whose} {line}")));
+            let stop = tree.with("x", |applied, by| {
+                let (mut fields, mut always) = Default::default();
+                let done = match whose {
+                    "Header" => applied.edit_response(
+                        &mut fields,
+                        &mut always,
+                        false,
+                        HeaderTimes::default(),
+                        by,
+                    ),
+                    _ => applied.edit_request(&mut fields, HeaderTimes::default(), by),
+                };
+                assert!(fields.size() < 32 * 1024 * 1024, "what was removed takes memory, too");
+                done.unwrap_err()
+            });
+            assert!(matches!(stop, Ok(Stop::Refused(500, _))), "{whose} {line}: {stop:?}");
+        }
+    }
+    let rules = numbered("RewriteRule . - [CO=n#:v:.x]");
+    assert_eq!(Tree::one(&format!("RewriteEngine On\n{rules}")).result("/x", None), "refused 500");
+    // A name is found among many without a look at the others.
+    let mut tree = Tree::one(&numbered("SetEnvIf Request_URI .* A#=#"));
+    tree.with("x", |_, _| ()).unwrap();
+    assert_eq!(tree.env.of(b"A18999"), Some(&b"18999"[..]));
+}
+
 #[test]
 fn wildcards_have_a_bound() {
     let glob = format!("<Files \"*{}b\">\n</Files>\n", "a".repeat(400));

@@ -6,8 +6,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::cache::{CacheOrders, CacheVariable};
 use crate::effort::Effort;
+use crate::env_table::EnvTable;
 use crate::pattern::Pattern;
 use crate::variable::RequestVariable;
 
@@ -108,100 +108,6 @@ pub trait Surroundings {
     fn is_in_group(&self, group: &[u8]) -> bool;
 }
 
-/// Environment variables of a request, in the order of their first assignment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EnvTable {
-    all: Vec<(Box<[u8]>, Vec<u8>)>,
-    /// What some of them say to the page cache.
-    cache: CacheOrders,
-}
-
-impl EnvTable {
-    /// The value of `name`.
-    #[must_use]
-    pub fn of(&self, name: &[u8]) -> Option<&[u8]> {
-        let own = self.all.iter().find(|(known, _)| **known == *name);
-        own.map(|(_, value)| &value[..]).or_else(|| self.cache.variable(name))
-    }
-
-    /// What is said to the page cache.
-    #[must_use]
-    pub const fn cache(&self) -> &CacheOrders {
-        &self.cache
-    }
-
-    /// The same, where directives say it.
-    pub(crate) const fn cache_mut(&mut self) -> &mut CacheOrders {
-        &mut self.cache
-    }
-
-    /// Another round inside the server begins with it.
-    pub fn enter_round(&mut self) {
-        self.cache.enter_round();
-    }
-
-    /// Gives `name` a value. What is said to the page cache adds up there.
-    pub fn set(&mut self, name: &[u8], value: &[u8]) {
-        if let Some(variable) = CacheVariable::parse(name) {
-            self.cache.hear(variable, value);
-            if matches!(variable, CacheVariable::Value | CacheVariable::CookieList) {
-                return;
-            }
-        }
-        match self.all.iter_mut().find(|(known, _)| **known == *name) {
-            Some((_, old)) => {
-                old.clear();
-                old.extend_from_slice(value);
-            }
-            None => self.all.push((name.into(), value.to_vec())),
-        }
-    }
-
-    /// Takes `name` away.
-    pub fn unset(&mut self, name: &[u8]) {
-        if CacheVariable::parse(name) == Some(CacheVariable::Value) {
-            self.cache.hear(CacheVariable::Value, b"");
-        }
-        self.all.retain(|(known, _)| **known != *name);
-    }
-
-    /// All of them but for those that speak to the page cache.
-    pub fn told(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.iter().filter(|(name, _)| CacheVariable::parse(name).is_none())
-    }
-
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.all.iter().map(|(name, value)| (&name[..], &value[..]))
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.cache.is_empty()
-    }
-
-    /// About how many bytes of memory they take.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        let each = |one: &(Box<[u8]>, Vec<u8>)| one.0.len() + one.1.capacity() + size_of_val(one);
-        self.all.iter().map(each).sum::<usize>() + self.cache.bytes()
-    }
-
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    /// What an internal redirect makes of them: `REDIRECT_` stands before each name.
-    #[must_use]
-    pub fn redirected(&self) -> Self {
-        let all = self.told();
-        let all = all.map(|(name, value)| ([b"REDIRECT_", name].concat().into(), value.to_vec()));
-        Self { all: all.collect(), cache: self.cache.clone() }
-    }
-}
-
 /// One evaluation: who lends the request, the environment, and which headers it looked at.
 pub struct Evaluation<'a> {
     /// The request.
@@ -247,6 +153,7 @@ impl<'a> Evaluation<'a> {
     /// Notes that the result depends on a header.
     pub(crate) fn vary_by(&mut self, name: &[u8]) {
         let name = name.to_ascii_lowercase().into_boxed_slice();
+        self.effort.spend_entries(self.varies.len());
         // Whatever is kept is kept by host.
         if *name != *b"host" && !self.varies.contains(&name) {
             self.varies.push(name);

@@ -294,6 +294,12 @@ impl FieldMap {
         self.entries.iter().filter(|entry| !entry.removed).count()
     }
 
+    /// How many places a look at all fields goes through: those of removed fields, too.
+    #[must_use]
+    pub const fn places(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {

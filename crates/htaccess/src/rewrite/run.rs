@@ -228,6 +228,7 @@ impl Pass<'_> {
         for cookie in &rule.flags.cookies {
             let text = cookie.value(backrefs, by);
             self.outcome.is_particular = true;
+            by.effort.spend_entries(self.outcome.cookies.len());
             if let Some(cookie) = cookie::set_cookie(&text, self.place.now)
                 && !self.outcome.cookies.contains(&cookie)
             {

@@ -1,0 +1,189 @@
+//! Owns the environment variables of a request: their values, and their order.
+//!
+//! Files decide how many there are, so a name is found in constant time once there are many.
+
+use std::collections::HashMap;
+
+use crate::cache::{CacheOrders, CacheVariable};
+
+/// Up to so many are compared one by one, which is quicker and takes no memory.
+const COMPARED_MAX: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct EnvEntry {
+    name: Box<[u8]>,
+    /// None once it was taken away; the place stays, for the others keep theirs.
+    value: Option<Vec<u8>>,
+}
+
+/// Environment variables of a request, in the order of their first assignment.
+#[derive(Clone, Debug, Default)]
+pub struct EnvTable {
+    all: Vec<EnvEntry>,
+    /// The places of those that have a value, where there are more places than [`COMPARED_MAX`].
+    places: HashMap<Box<[u8]>, usize>,
+    /// What some of them say to the page cache.
+    cache: CacheOrders,
+}
+
+impl PartialEq for EnvTable {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter()) && self.cache == other.cache
+    }
+}
+
+impl Eq for EnvTable {}
+
+impl EnvTable {
+    fn place(&self, name: &[u8]) -> Option<usize> {
+        if self.all.len() > COMPARED_MAX {
+            return self.places.get(name).copied();
+        }
+        self.all.iter().position(|entry| *entry.name == *name && entry.value.is_some())
+    }
+
+    /// The value of `name`.
+    #[must_use]
+    pub fn of(&self, name: &[u8]) -> Option<&[u8]> {
+        let own = self.place(name).and_then(|place| self.all[place].value.as_deref());
+        own.or_else(|| self.cache.variable(name))
+    }
+
+    /// What is said to the page cache.
+    #[must_use]
+    pub const fn cache(&self) -> &CacheOrders {
+        &self.cache
+    }
+
+    /// The same, where directives say it.
+    pub(crate) const fn cache_mut(&mut self) -> &mut CacheOrders {
+        &mut self.cache
+    }
+
+    /// Another round inside the server begins with it.
+    pub fn enter_round(&mut self) {
+        self.cache.enter_round();
+    }
+
+    /// Gives `name` a value. What is said to the page cache adds up there.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(variable) = CacheVariable::parse(name) {
+            self.cache.hear(variable, value);
+            if matches!(variable, CacheVariable::Value | CacheVariable::CookieList) {
+                return;
+            }
+        }
+        match self.place(name).and_then(|place| self.all[place].value.as_mut()) {
+            Some(old) => {
+                old.clear();
+                old.extend_from_slice(value);
+            }
+            None => self.add(name.into(), value.to_vec()),
+        }
+    }
+
+    /// Appends one that has no value yet.
+    fn add(&mut self, name: Box<[u8]>, value: Vec<u8>) {
+        self.all.push(EnvEntry { name, value: Some(value) });
+        let unplaced = match self.all.len() {
+            0..=COMPARED_MAX => return,
+            len if len == COMPARED_MAX + 1 => 0,
+            len => len - 1,
+        };
+        for (place, entry) in self.all.iter().enumerate().skip(unplaced) {
+            if entry.value.is_some() {
+                let other = self.places.insert(entry.name.clone(), place);
+                debug_assert!(other.is_none(), "a name has one value");
+            }
+        }
+    }
+
+    /// Takes `name` away.
+    pub fn unset(&mut self, name: &[u8]) {
+        if CacheVariable::parse(name) == Some(CacheVariable::Value) {
+            self.cache.hear(CacheVariable::Value, b"");
+        }
+        if let Some(place) = self.place(name) {
+            self.all[place].value = None;
+            self.places.remove(name);
+        }
+    }
+
+    /// All of them but for those that speak to the page cache.
+    pub fn told(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.iter().filter(|(name, _)| CacheVariable::parse(name).is_none())
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.all.iter().filter_map(|entry| Some((&*entry.name, entry.value.as_deref()?)))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none() && self.cache.is_empty()
+    }
+
+    /// About how many bytes of memory they take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let each = |one: &EnvEntry| {
+            one.name.len() + one.value.as_ref().map_or(0, Vec::capacity) + size_of_val(one)
+        };
+        let place = |name: &Box<[u8]>| name.len() + size_of::<(Box<[u8]>, usize)>();
+        self.all.iter().map(each).sum::<usize>()
+            + self.places.keys().map(place).sum::<usize>()
+            + self.cache.bytes()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What an internal redirect makes of them: `REDIRECT_` stands before each name.
+    #[must_use]
+    pub fn redirected(&self) -> Self {
+        let mut made = Self { cache: self.cache.clone(), ..Self::default() };
+        for (name, value) in self.told() {
+            made.add([b"REDIRECT_", name].concat().into(), value.to_vec());
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn variables_are_those_of_a_list(
+            changes in proptest::collection::vec((0_u8..60, any::<bool>(), 0_u8..3), 0..400),
+        ) {
+            let (mut table, mut list) = (EnvTable::default(), Vec::<(Vec<u8>, Vec<u8>)>::new());
+            for (name, is_set, value) in changes {
+                let (name, value) = (format!("n{name}").into_bytes(), vec![b'v'; value.into()]);
+                let place = list.iter().position(|(known, _)| *known == name);
+                match (place, is_set) {
+                    (Some(place), true) => list[place].1.clone_from(&value),
+                    (Some(place), false) => _ = list.remove(place),
+                    (None, true) => list.push((name.clone(), value.clone())),
+                    (None, false) => {}
+                }
+                match is_set {
+                    true => table.set(&name, &value),
+                    false => table.unset(&name),
+                }
+            }
+            prop_assert!(table.iter().eq(list.iter().map(|(name, value)| (&name[..], &value[..]))));
+            for (name, value) in &list {
+                prop_assert_eq!(table.of(name), Some(&value[..]));
+            }
+            prop_assert_eq!(table.of(b"n60"), None);
+            prop_assert_eq!(table.is_empty(), list.is_empty());
+        }
+    }
+}
