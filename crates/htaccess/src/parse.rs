@@ -2,6 +2,7 @@
 
 mod directive;
 mod names;
+mod repetitions;
 mod section;
 
 use crate::fault::{HtaccessFault, Told, shown};
@@ -11,11 +12,14 @@ use crate::overrides::{NeededOverrides, class_of_option};
 use crate::settings::{HtaccessFile, Settings};
 
 use names::{Directive, DirectiveName};
+use repetitions::repetitions;
 
 /// LIMIT: bytes of a file.
 pub const FILE_MAX: usize = 1024 * 1024;
 /// LIMIT: directives and sections of a file.
 const LINES_MAX: usize = 20_000;
+/// LIMIT: bytes by which the lines of a file are longer with repeated groups written out.
+const REPETITIONS_MAX: usize = 512 * 1024;
 /// LIMIT: sections in one another.
 const DEPTH_MAX: usize = 32;
 
@@ -33,6 +37,7 @@ pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
         lines: Lines::new(text),
         line: 1,
         count: 0,
+        repetitions: 0,
         depth: 0,
         needs: NeededOverrides::default(),
     };
@@ -71,6 +76,7 @@ struct Parser<'a> {
     lines: Lines<'a>,
     line: u32,
     count: usize,
+    repetitions: usize,
     depth: usize,
     needs: NeededOverrides,
 }
@@ -119,6 +125,11 @@ impl Parser<'_> {
         }
         if line.contains(&0) {
             return Err("a NUL byte is no part of a directive".to_owned().into());
+        }
+        self.repetitions = self.repetitions.saturating_add(repetitions(&line));
+        if self.repetitions > REPETITIONS_MAX {
+            let message = "expressions up to here are too long with their repeated groups";
+            return Err(message.to_owned().into());
         }
         Ok(Some(line.into_owned()))
     }

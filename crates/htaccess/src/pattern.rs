@@ -28,7 +28,8 @@ pub struct Pattern {
     letters: Letters,
     /// What it comes to, where no expression is needed for it.
     shape: Option<Box<Shape>>,
-    quick: bytes::Regex,
+    /// With few steps; only where they were needed, if it has a shape.
+    quick: OnceLock<bytes::Regex>,
     /// The same with more steps, where they were needed. Threads share what `apache_directory` has.
     long: OnceLock<bytes::Regex>,
 }
@@ -76,21 +77,37 @@ impl Pattern {
     /// Compiles `source`; none where PCRE refuses it, or where it is no UTF-8.
     pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
         let text = std::str::from_utf8(source).ok()?;
-        let quick = compile(text, letters, QUICK_STEPS_MAX).ok()?;
         let shape = Shape::new(source, letters).map(Box::new);
+        let quick = match shape {
+            // PCRE accepts all that has a shape, and may never be asked.
+            Some(_) => OnceLock::new(),
+            None => compile(text, letters, QUICK_STEPS_MAX).ok()?.into(),
+        };
         Some(Self { source: source.into(), letters, shape, quick, long: OnceLock::new() })
+    }
+
+    /// The expression with few steps.
+    fn quick(&self) -> Result<&bytes::Regex, Stop> {
+        self.compiled(&self.quick, QUICK_STEPS_MAX)
     }
 
     /// The expression with the bound of a match.
     fn long(&self) -> Result<&bytes::Regex, Stop> {
-        if self.long.get().is_none() {
+        self.compiled(&self.long, bolide_base::limits::MATCH_STEPS_MAX)
+    }
+
+    fn compiled<'a>(
+        &self,
+        place: &'a OnceLock<bytes::Regex>,
+        steps: u32,
+    ) -> Result<&'a bytes::Regex, Stop> {
+        if place.get().is_none() {
             let text = std::str::from_utf8(&self.source).map_err(|_| self.gave_up())?;
-            let steps = bolide_base::limits::MATCH_STEPS_MAX;
-            let long = compile(text, self.letters, steps).map_err(|_| self.gave_up())?;
+            let made = compile(text, self.letters, steps).map_err(|_| self.gave_up())?;
             // Another thread may have been first, with the same.
-            let _ = self.long.set(long);
+            let _ = place.set(made);
         }
-        self.long.get().ok_or_else(|| self.gave_up())
+        place.get().ok_or_else(|| self.gave_up())
     }
 
     /// Whether it matches somewhere in `text`.
@@ -103,7 +120,7 @@ impl Pattern {
         if let Some(found) = self.shape.as_ref().and_then(|shape| shape.find(text)) {
             return Ok(found.is_some());
         }
-        match self.quick.is_match(text) {
+        match self.quick()?.is_match(text) {
             Ok(found) => Ok(found),
             Err(_) => {
                 effort.spend_long_match()?;
@@ -130,7 +147,7 @@ impl Pattern {
         groups.subject.extend_from_slice(text);
         groups.spans.clear();
         groups.spans.push(Some(whole));
-        if self.shape.is_none() && self.quick.captures_len() > 1 {
+        if self.shape.is_none() && self.quick()?.captures_len() > 1 {
             // What it captured costs an allocation, so only a match is asked for it.
             self.read_groups(text, groups)?;
         }
@@ -140,7 +157,7 @@ impl Pattern {
 
     /// Where it matches.
     fn find_whole(&self, text: &[u8], effort: &Effort) -> Result<Option<(usize, usize)>, Stop> {
-        let found = match self.quick.find(text) {
+        let found = match self.quick()?.find(text) {
             Ok(found) => found,
             Err(_) => {
                 effort.spend_long_match()?;
@@ -151,8 +168,9 @@ impl Pattern {
     }
 
     fn read_groups(&self, text: &[u8], groups: &mut Groups) -> Result<(), Stop> {
-        let mut locations = self.quick.capture_locations();
-        if self.quick.captures_read(&mut locations, text).is_err() {
+        let quick = self.quick()?;
+        let mut locations = quick.capture_locations();
+        if quick.captures_read(&mut locations, text).is_err() {
             let long = self.long()?;
             locations = long.capture_locations();
             long.captures_read(&mut locations, text).map_err(|_| self.gave_up())?;

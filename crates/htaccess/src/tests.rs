@@ -550,6 +550,16 @@ fn lists_that_grow_have_a_bound() {
 }
 
 #[test]
+fn expressions_of_a_file_have_a_bound_together() {
+    let rules = "RewriteRule (((a{1,50}){1,50}){1,3}){1,3} -\n".repeat(10_000);
+    let fault = parse(rules.as_bytes()).unwrap_err();
+    assert!(fault.to_string().contains("too long with their repeated groups"), "{fault}");
+    assert!((20..5000).contains(&fault.line));
+    let rules: String = numbered("RewriteRule ^o/([0-9]+)/([^/]+)/#$ /n/$1 [R]");
+    parse(rules.as_bytes()).unwrap();
+}
+
+#[test]
 fn wildcards_have_a_bound() {
     let glob = format!("<Files \"*{}b\">\n</Files>\n", "a".repeat(400));
     let mut tree = Tree::one(&glob.repeat(1000));

@@ -1,0 +1,75 @@
+//! How long an expression is once its repeated groups are written out, as PCRE writes them: the
+//! time and the memory that it takes follow from that, not from its source.
+
+/// What a class takes beside its byte: a bit for each byte there is.
+const CLASS: usize = 32;
+
+/// How much longer a line is whose groups are repeated as it says. What is no expression counts as
+/// one.
+pub(super) fn repetitions(line: &[u8]) -> usize {
+    let (mut outer, mut len, mut at) = (Vec::new(), 0_usize, 0);
+    let mut repeated = 0_usize;
+    while let Some(byte) = line.get(at) {
+        at += 1;
+        match byte {
+            b'\\' => at += 1,
+            b'[' => {
+                at = class_end(line, at);
+                len = len.saturating_add(CLASS);
+            }
+            b'(' => outer.push(std::mem::take(&mut len)),
+            b')' => {
+                let more = (len + 1).saturating_mul(repeats(&line[at..]) - 1);
+                repeated = repeated.saturating_add(more);
+                len = len.saturating_add(more).saturating_add(outer.pop().unwrap_or(0));
+            }
+            _ => {}
+        }
+        len = len.saturating_add(1);
+    }
+    repeated
+}
+
+/// Where the class that begins before `at` ends; right there if it has no end.
+fn class_end(line: &[u8], at: usize) -> usize {
+    let first = at + usize::from(line.get(at) == Some(&b'^'));
+    let mut end = first + 1;
+    while let Some(byte) = line.get(end) {
+        match byte {
+            b'\\' => end += 1,
+            b']' => return end + 1,
+            _ => {}
+        }
+        end += 1;
+    }
+    at
+}
+
+/// How often what stands before `{n}`, `{n,}` or `{n,m}` is repeated at most, and at least once.
+fn repeats(rest: &[u8]) -> usize {
+    let Some(inner) = rest.strip_prefix(b"{") else { return 1 };
+    let end = inner.iter().position(|byte| !byte.is_ascii_digit() && *byte != b',');
+    let inner = &inner[..end.unwrap_or(inner.len())];
+    let counts = inner.split(|byte| *byte == b',');
+    let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<usize>().ok();
+    counts.filter_map(number).max().map_or(1, |most| most.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repetitions;
+
+    #[test]
+    fn groups_count_as_often_as_they_are_repeated() {
+        let of = |text: &str| repetitions(text.as_bytes());
+        for once in ["abc", r"a{900}[(]{9}\({9}", "(a|b)*(c)?", "%{HTTP:Cookie} (a){x}", "(", ")"] {
+            assert_eq!(of(once), 0, "{once}");
+        }
+        assert!((3000..8000).contains(&of("(abc){1000}")));
+        assert!((3000..8000).contains(&of("(abc){,1000}")));
+        assert!((3000..8000).contains(&of("x(abc){1000,} y")));
+        assert!((20_000..50_000).contains(&of("([^)]){1000}")));
+        assert!((100_000..1_000_000).contains(&of("((a{9}b){250}){1,100}")));
+        assert!(of("(((a){60000}){60000}){60000}(") > 1 << 40);
+    }
+}
