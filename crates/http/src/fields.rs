@@ -232,6 +232,14 @@ impl FieldMap {
         }
     }
 
+    /// Removes every field that `is_meant` selects, in one pass.
+    pub fn remove_where(&mut self, is_meant: impl Fn(Field<'_>) -> bool) {
+        for at in 0..self.entries.len() {
+            let entry = self.entries[at];
+            self.entries[at].removed |= !entry.removed && is_meant(self.field(&entry));
+        }
+    }
+
     /// Removes every field whose name begins with `prefix`, in any case, and that `spares` does not
     /// name.
     pub fn remove_prefix(&mut self, prefix: &[u8], spares: impl Fn(Name) -> bool) {

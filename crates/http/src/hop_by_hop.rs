@@ -73,8 +73,7 @@ impl Hops {
     /// Whether `Connection` lists this name, which is not one of the fixed ones.
     #[must_use]
     pub fn names(&self, text: &[u8]) -> bool {
-        !self.named.is_empty()
-            && self.named.binary_search_by(|name| name[..].cmp(&text.to_ascii_lowercase())).is_ok()
+        !self.named.is_empty() && self.named.binary_search(&text.to_ascii_lowercase()).is_ok()
     }
 
     /// Whether one of `fields` is dropped only because `Connection` lists it: the upstream then
@@ -86,8 +85,8 @@ impl Hops {
 
     /// Removes the fields that `Connection` lists; the usual hop-by-hop fields stay.
     pub fn remove_named(&self, fields: &mut FieldMap) {
-        for name in &self.named {
-            fields.remove_text(name);
+        if !self.named.is_empty() {
+            fields.remove_where(|field| self.names(field.text));
         }
     }
 }

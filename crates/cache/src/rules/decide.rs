@@ -592,14 +592,14 @@ pub(super) fn vary(
                     if !decision.vary.contains(&name) {
                         decision.vary.push(name);
                     }
+                    if decision.vary.len() > bolide_http::vary::NAMES_MAX {
+                        return Err(StoreRefusal::Vary);
+                    }
                 }
                 lscache::LsVary::Value(value) => decision.vary_value = Some(value.into()),
             }
             decision.rekey = true;
         }
-    }
-    if decision.vary.len() > bolide_http::vary::NAMES_MAX {
-        return Err(StoreRefusal::Vary);
     }
     let vary = if policy.ignore.vary { VaryField::Nothing } else { varied(answer.fields) };
     let vary = match said.source {
