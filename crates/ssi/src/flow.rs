@@ -240,9 +240,14 @@ impl Flow {
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
     {
-        let value = evaluate(text, &mut |name, out| self.push_value(name, world, out))?;
-        world.shared.work += value.len();
-        Ok(value)
+        // What turns out too long was copied as well.
+        world.shared.work += text.len();
+        evaluate(text, &mut |name, out| {
+            let before = out.len();
+            let found = self.push_value(name, world, out);
+            world.shared.work += out.len() - before;
+            found
+        })
     }
 
     /// Appends the value of a variable, of the page or of the server; returns whether it exists.
@@ -443,5 +448,38 @@ fn push_url(out: &mut Vec<u8>, text: &[u8]) {
                 HEX[usize::from(byte & 15)],
             ]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SsiEvent, SsiScanner};
+
+    #[test]
+    fn values_that_get_too_long_are_counted_as_work() {
+        let (mut scanner, mut flow) = (SsiScanner::new(1024), Flow::default());
+        let (mut shared, mut text) = (SharedText::default(), Vec::new());
+        let first = b"<!--#set var=\"a\" value=\"xx\" -->".to_vec();
+        let page = [first, b"<!--#set var=\"a\" value=\"$a$a\" -->".repeat(40)].concat();
+        let (mut rest, mut faults) = (&page[..], 0);
+        while !rest.is_empty() {
+            let (used, event) = scanner.read(rest, &mut text);
+            rest = &rest[used..];
+            let Some(SsiEvent::Command(command)) = event else { continue };
+            let mut world = SsiWorld {
+                shared: &mut shared,
+                uri: b"/",
+                moment: Moment { unix: 0, offset: 0, zone: "UTC" },
+                look_up: |_: &[u8], _: &mut Vec<u8>| false,
+                find: |_: &[u8], _: &[u8]| Ok(None),
+                warn: |_| {},
+            };
+            if flow.run(&command, &mut world).is_err() {
+                faults += 1;
+                assert!(shared.take_work() > crate::words::VALUE_MAX, "what was copied counts");
+            }
+        }
+        assert!((15..25).contains(&faults), "a value doubles twenty times: {faults}");
     }
 }
