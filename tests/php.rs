@@ -334,12 +334,12 @@ fn a_client_that_stops_reading_holds_php_back_and_is_sent_away() {
     let php = TestPhp::start(4);
     let limits = "send_timeout 2s;";
     let server = serve(&php, "fastcgi_max_temp_file_size 0;", limits);
-    let before = server.resident_kib();
+    let (before, accepted) = (server.resident_kib(), php.status().accepted);
     let mut clients: Vec<H1TestClient> = (0..2).map(|_| server.connect()).collect();
     for client in &mut clients {
         client.send("GET /large.php?mb=200 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    wait_until("two children at work", || php.status().active == 2);
+    wait_until("two requests", || php.status().accepted == accepted + 2);
     let peak = peak_while(&server, || wait_until("free children", || is_idle(&php)));
     assert!(peak.saturating_sub(before) < 16_000, "grew from {before} to {peak} KiB");
     // A slow client does not keep a child busy.
@@ -388,11 +388,13 @@ fn a_stream_that_takes_nothing_is_sent_away_though_its_neighbour_waits_for_php()
         let mark = server.home().dir().join(format!("mark{number}"));
         let waiting = server.url(proto, &format!("/until.php?to={}", mark.display()));
         let stalled = server.url(proto, "/large.php?mb=200");
+        let before = php.status().accepted;
         std::thread::scope(|scope| {
             let curl =
                 server.curl(proto).args(["--max-time", "12", "-Z", "--limit-rate", "1", &waiting]);
             let client = scope.spawn(|| curl.attempt(&stalled));
-            wait_until("two children at work", || php.status().active == 2);
+            // Both may be at work for a second only, which a busy machine does not see.
+            wait_until("two requests", || php.status().accepted == before + 2);
             wait_until("the stalled one to be free", || php.status().active == 1);
             assert!(!client.is_finished(), "{proto:?}: the connection goes on");
             fs::write(&mark, "").unwrap();
