@@ -131,9 +131,9 @@ impl EnvTable {
         let each = |one: &EnvEntry| {
             one.name.len() + one.value.as_ref().map_or(0, Vec::capacity) + size_of_val(one)
         };
-        let place = |name: &Box<[u8]>| name.len() + size_of::<(Box<[u8]>, usize)>();
+        let place = size_of::<(Box<[u8]>, usize)>();
         self.all.iter().map(each).sum::<usize>()
-            + self.places.keys().map(place).sum::<usize>()
+            + self.places.keys().map(|name| name.len() + place).sum::<usize>()
             + self.cache.bytes()
     }
 
