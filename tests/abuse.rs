@@ -175,6 +175,37 @@ fn clients_that_never_read_cost_little() {
 }
 
 #[test]
+fn bodies_that_come_in_single_bytes_cost_little_more_than_their_bytes() {
+    let server = crate::http(&format!(
+        "server {{ {} location / {{ proxy_pass http://127.0.0.1:9; }} }}",
+        bolide_testkit::server::LISTEN
+    ));
+    // POST of the same path; the body does not end.
+    let fields = [&[0x83], &request_fields()[1..]].concat();
+    let pieces = frame(0, 0, 1, b"x");
+    let before = server.resident_kib();
+    let waiting: Vec<H1TestClient> = (0..8)
+        .map(|_| {
+            let mut client = open(&server);
+            for stream in (0..40).map(|n| 2 * n + 1) {
+                let mut bytes = frame(HEADERS, 4, stream, &fields);
+                for _ in 0..8000 {
+                    let at = bytes.len();
+                    bytes.extend(&pieces);
+                    bytes[at + 5..at + 9].copy_from_slice(&u32::to_be_bytes(stream));
+                }
+                client.send(bytes);
+            }
+            client
+        })
+        .collect();
+    server.wait_until_it_rests();
+    let grown = server.resident_kib().saturating_sub(before);
+    assert!(grown < 40_000, "grew by {grown} KiB");
+    drop(waiting);
+}
+
+#[test]
 fn a_thousand_slow_heads_leave_room_for_others() {
     let server = site("");
     let mut slow: Vec<H1TestClient> = (0..1000).map(|_| server.connect()).collect();

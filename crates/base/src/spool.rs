@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::{FileRef, SendChain};
+use crate::{FileRef, SendChain, push_piece};
 
 /// Whether bytes can be read a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,10 +147,12 @@ impl Spool {
         let fits = self.memory_len + bytes.len() <= self.limits.memory || self.limits.file == 0;
         if !in_file && fits {
             self.memory_len += bytes.len();
-            self.memory.push_back(bytes);
+            // The reader knows where it stands by pieces.
+            let read = self.piece + usize::from(self.piece_at > 0);
+            push_piece(&mut self.memory, read, bytes);
         } else {
             self.excess_len += bytes.len();
-            self.excess.push_back(bytes);
+            push_piece(&mut self.excess, 0, bytes);
         }
     }
 

@@ -12,7 +12,9 @@
 
 mod room;
 
-use bolide_base::{FileRef, Retain, Spool, SpoolLimits};
+use std::collections::VecDeque;
+
+use bolide_base::{FileRef, Retain, Spool, SpoolLimits, push_piece};
 use bolide_http::RequestBody;
 use bytes::Bytes;
 
@@ -37,7 +39,7 @@ enum Plan {
 pub struct RequestUpload {
     plan: Plan,
     /// What came before the plan was made, in order.
-    early: Vec<Bytes>,
+    early: VecDeque<Bytes>,
     /// What is collected.
     spool: Option<Box<Spool>>,
     /// The most that may be in memory of a body whose file has to be the whole of it.
@@ -147,7 +149,7 @@ impl RequestUpload {
 
     /// Keeps a piece until it is known what becomes of the body. The framing's window bounds them.
     pub(crate) fn keep(&mut self, bytes: Bytes) {
-        self.early.push(bytes);
+        push_piece(&mut self.early, 0, bytes);
     }
 
     /// How long the pieces are that came before it is known what becomes of the body.
