@@ -139,6 +139,66 @@ fn a_body_is_passed_on_while_it_arrives() {
 }
 
 #[test]
+fn a_body_that_was_handed_on_is_whole_for_nobody_else() {
+    let first = TestUpstream::scripted(|peer| {
+        let Ok(request) = peer.head() else { return };
+        let target = request.target().to_owned();
+        peer.take(5).unwrap();
+        peer.remember(request);
+        match &*target {
+            "/accel" => {
+                peer.send(answer("X-Accel-Redirect: /inside\r\n", "")).unwrap();
+                peer.to_end();
+            }
+            "/late" => {
+                peer.take(6).unwrap();
+            }
+            _ => {}
+        }
+    });
+    let second = TestUpstream::start();
+    let other = second.address();
+    let server = serve(
+        &first,
+        &format!(
+            "proxy_request_buffering off; error_page 502 = @collected; \
+             location /at_once {{ error_page 502 = @at_once; proxy_pass http://{}; }} \
+             location /bare {{ error_page 502 = @bare; proxy_pass http://{}; }} \
+             location /put {{ error_page 502 = @put; proxy_pass http://{}; }}",
+            first.address(),
+            first.address(),
+            first.address(),
+        ),
+        &format!(
+            "location @collected {{ proxy_request_buffering on; proxy_pass http://{other}; }} \
+             location @at_once {{ proxy_request_buffering off; proxy_pass http://{other}; }} \
+             location @bare {{ proxy_pass_request_body off; proxy_pass http://{other}; }} \
+             location @put {{ dav_methods PUT; create_full_put_path on; root put; }} \
+             location /inside {{ proxy_pass http://{other}; }}",
+        ),
+    );
+    for (method, target, status) in [
+        ("POST", "/", 502),
+        ("POST", "/late", 502),
+        ("POST", "/at_once", 502),
+        ("PUT", "/put", 502),
+        ("POST", "/bare", 200),
+        ("POST", "/accel", 200),
+    ] {
+        let mut client = server.connect();
+        client.send(format!("{method} {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"));
+        client.send("first");
+        wait_until("the first half at the origin", || first.count(target) == 1);
+        client.send("second");
+        assert_eq!(client.answer().status, status, "{target}");
+    }
+    let asked = second.all();
+    let seen: Vec<_> = asked.iter().map(|one| (one.line(), one.body.len())).collect();
+    assert_eq!(seen, [("POST /bare HTTP/1.1", 0), ("GET /inside HTTP/1.1", 0)]);
+    assert!(server.error_log().contains("the request body was passed on as it came and is gone"));
+}
+
+#[test]
 fn an_answer_is_passed_on_while_it_arrives() {
     let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {

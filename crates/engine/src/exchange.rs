@@ -41,6 +41,7 @@ pub(crate) mod post_action;
 mod rate;
 mod respond;
 pub(crate) mod response_body;
+mod spent_body;
 mod step;
 mod steps;
 
@@ -53,6 +54,7 @@ use crate::request::Request;
 
 pub(crate) use body_size::refuse_body;
 pub use rate::Rate;
+pub(crate) use spent_body::refuse_rest;
 pub(crate) use step::{NextStep, RequestStep};
 
 /// Where an exchange stands between two wakes.

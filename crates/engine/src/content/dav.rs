@@ -15,7 +15,7 @@ use crate::content::file::alias_rewritten;
 use crate::content::pass::{collected_in, file_with_name};
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};
 use crate::file_change::{
     DavDepth, FileChange, FileChangeKind, FileOutcome, FilePlacement, FileTransfer,
 };
@@ -105,6 +105,9 @@ impl<'a> DavRequest<'a> {
             return self.refuse(501, b"PUT with range is unsupported", site, ctx);
         }
         self.request.tell_to_go_on(ctx);
+        if let Some(next) = refuse_rest(self.request, site, ctx) {
+            return next;
+        }
         let head = self.request.head();
         let has_body =
             head.body != RequestBody::None || head.fields.get(Name::ContentLength).is_some();

@@ -29,7 +29,7 @@ use crate::content::search::FileSearch;
 use crate::content::target::{self, NoTarget};
 use crate::content::{memcached, params, proxied, upstream_tls};
 use crate::ctx::{ClientAddress, SpoolPlace, StepCtx, StepEffect, Wake};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
@@ -93,6 +93,11 @@ impl Exchange {
         if pass.is_pool
             && let Some(next) =
                 self.search.check_script(&self.request, &self.answer, location, site, ctx)
+        {
+            return next;
+        }
+        if passes_body(pass, location)
+            && let Some(next) = refuse_rest(&mut self.request, site, ctx)
         {
             return next;
         }
@@ -201,6 +206,11 @@ impl Answer {
         let location = site.location(request.location);
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
         if let Some(next) = answer_without_origin(self, request, cache, site, ctx) {
+            return next;
+        }
+        if passes_body(pass, location)
+            && let Some(next) = refuse_rest(request, site, ctx)
+        {
             return next;
         }
         let old = cache.to_revalidate().cloned();
@@ -442,6 +452,12 @@ fn rate(scope: &VariableScope<'_>, template: Option<&bolide_conf::Template>) -> 
     bolide_conf::value::size(&text).unwrap_or(0)
 }
 
+/// Whether the origin gets the body of the request.
+fn passes_body(pass: &UpstreamPass, location: &CompiledLocation) -> bool {
+    let has_own = pass.proxied.as_ref().is_some_and(|proxied| proxied.body().is_some());
+    location.settings.origin.pass_request_body && !has_own
+}
+
 /// Whether a request body goes on to the origin while it comes. One without a length does not
 /// where the protocol, or the scripts of a pool of ours, must be told one (RFC 3875 §4.1.2).
 fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestBody) -> bool {
@@ -529,8 +545,6 @@ fn body_to_send(
     }
     match request.head().body {
         RequestBody::None => (Spool::empty(), Some(0)),
-        // It was handed on once, and is gone.
-        _ if request.upload.is_streamed() => (Spool::empty(), Some(0)),
         body => {
             let len = match body {
                 RequestBody::Length(len) => Some(len),

@@ -27,6 +27,7 @@ pub(super) fn mirror(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) 
     }
     let has_body = location.settings.mirror_request_body
         && request.head().body != RequestBody::None
+        && !request.upload.is_streamed()
         && !request.upload.is_refused();
     if has_body {
         request.tell_to_go_on(ctx);

@@ -1,0 +1,29 @@
+//! A body that an origin got as it came: what is left of it is not for another origin.
+
+use bolide_http::RequestBody;
+
+use crate::ctx::StepCtx;
+use crate::exchange::NextStep;
+use crate::request::Request;
+use crate::site::Site;
+
+/// Fails a request whose body is to be read and was handed on before: who is asked now would take
+/// the rest of it, or nothing, for the whole. A request that was made one of another method on its
+/// way needs none.
+pub(crate) fn refuse_rest(
+    request: &mut Request,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    if !request.upload.is_streamed() || request.head().body == RequestBody::None {
+        return None;
+    }
+    request.upload.refuse(ctx.effects);
+    if request.method != request.head().method {
+        return None;
+    }
+    request.log_error(site, ctx, |out| {
+        out.extend_from_slice(b"the request body was passed on as it came and is gone");
+    });
+    Some(NextStep::Fail(502))
+}
