@@ -199,6 +199,26 @@ fn a_body_that_was_handed_on_is_whole_for_nobody_else() {
 }
 
 #[test]
+fn an_answer_counts_that_came_before_the_origin_closed_on_the_request() {
+    let origin = TestUpstream::scripted(|peer| {
+        // What is not read has the close reset the connection.
+        if peer.head().is_ok() {
+            let _sent = peer.send(answer_of("413 Too Large", "", "too much"));
+        }
+    });
+    for directives in ["", "proxy_request_buffering off;"] {
+        let server = serve(&origin, directives, "");
+        for run in 0..20 {
+            let mut client = server.connect();
+            client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n");
+            client.send(long_body(4_000_000));
+            let reply = client.answer();
+            assert_eq!((reply.status, &*reply.text()), (413, "too much"), "{directives} {run}");
+        }
+    }
+}
+
+#[test]
 fn an_answer_is_passed_on_while_it_arrives() {
     let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {

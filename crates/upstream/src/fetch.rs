@@ -119,6 +119,18 @@ impl Fetch {
         }
     }
 
+    /// Whether the head of a response is there that counts.
+    #[must_use]
+    pub fn is_answering(&self) -> bool {
+        self.state == FetchState::Answering
+    }
+
+    /// Bytes that the server of the current attempt has sent.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.trial.as_ref().map_or(0, |trial| trial.received)
+    }
+
     /// Whether it has requested `Finish`.
     #[must_use]
     pub fn is_over(&self) -> bool {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 
 use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
-use bolide_base::{CopyPolicy, SendChain, SlabKey, Spool, SpoolPiece};
+use bolide_base::{Bound, CopyPolicy, SendChain, SlabKey, Spool, SpoolPiece};
 use bolide_conf::model::{PeerAddress, Protocol};
 use bolide_io::{
     AfterSend, Callee, ConnectCall, Interest, Io, Readiness, ReceivedBytes, Reset, Sent,
@@ -84,6 +84,7 @@ impl Origins {
             unsent: VecDeque::new(),
             readable: false,
             blocked: false,
+            is_deaf: false,
             hung_up: false,
             dirty: false,
             queued: false,
@@ -311,6 +312,13 @@ impl Origins {
                 self.links.read_again(key);
             }
             ReceivedBytes::Blocked => link.readable = false,
+            ReceivedBytes::End | ReceivedBytes::Dead
+                if link.is_deaf
+                    && self.fetches.get(fetch).is_some_and(|live| !live.fetch.is_answering()) =>
+            {
+                (link.readable, link.hung_up) = (false, true);
+                self.step_fetch(fetch, FetchWake::SendFailed(EPIPE), env, exchanges);
+            }
             ReceivedBytes::End => {
                 (link.readable, link.hung_up) = (false, true);
                 let result = link.conn.handle_eof(&mut self.events);
@@ -417,12 +425,13 @@ impl Origins {
             return;
         }
         let Some(link) = self.links.table.get_mut(key) else { return };
-        let Some(fetch) = link.fetch.filter(|_| link.is_started && !link.blocked) else { return };
+        let sends = link.is_started && !link.blocked && !link.is_deaf;
+        let Some(fetch) = link.fetch.filter(|_| sends) else { return };
         let mut bytes = 0;
         let alive = self.links.flush_link(key, &mut bytes, env)
             && self.send_more(key, fetch, &mut bytes, env);
         if !alive {
-            return self.step_fetch(fetch, FetchWake::SendFailed(EPIPE), env, exchanges);
+            return self.hear_last(key, fetch, env, exchanges);
         }
         let Some(link) = self.links.table.get(key) else { return };
         let left = if !link.unsent.is_empty() {
@@ -446,6 +455,35 @@ impl Origins {
             self.links.end_tunnel_side(key, env);
         }
         self.step_fetch(fetch, FetchWake::Sent { bytes, left }, env, exchanges);
+    }
+
+    /// The origin takes no more of the request. If it has answered before it closed, that counts
+    /// (RFC 9112 §9.5); else the attempt has failed.
+    fn hear_last<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        fetch: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let mut bound = Bound::new();
+        while bound.goes_on() {
+            let Some(link) = self.links.table.get_mut(key) else { return };
+            (link.is_deaf, link.readable) = (true, true);
+            link.unsent.clear();
+            let before = self.fetches.get(fetch).map(|live| live.fetch.received());
+            self.receive_link(key, env, exchanges);
+            let Some(live) = self.fetches.get(fetch).filter(|live| live.link == Some(key)) else {
+                return;
+            };
+            if live.fetch.is_answering() {
+                return;
+            }
+            if before == Some(live.fetch.received()) {
+                break;
+            }
+        }
+        self.step_fetch(fetch, FetchWake::SendFailed(EPIPE), env, exchanges);
     }
 
     /// Pulls and sends some of the request; false when the connection is dead.

@@ -30,6 +30,8 @@ pub(crate) struct UpstreamLink {
     pub(crate) readable: bool,
     /// The last send was not taken whole.
     pub(crate) blocked: bool,
+    /// A send has failed: the origin takes no more, but may have answered.
+    pub(crate) is_deaf: bool,
     /// The origin was reported to have ended its side.
     pub(crate) hung_up: bool,
     /// It stands in the list of those that may write this turn.
