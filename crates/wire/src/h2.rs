@@ -436,7 +436,7 @@ impl H2Conn {
         if is_malformed || !has_ended {
             // RFC 9113 §8.1, §8.1.1: the rest of the request is of no use, or it was malformed.
             let code = if is_malformed { code::PROTOCOL_ERROR } else { code::NO_ERROR };
-            self.output.reset(id, code);
+            self.output.reset_behind(id, code);
         }
         if !is_malformed {
             // A malformed request was wasted, whatever the response to it.

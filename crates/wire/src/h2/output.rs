@@ -21,6 +21,8 @@ const QUEUE_KEPT: usize = 8192;
 #[derive(Debug)]
 pub(super) struct H2Output {
     queue: Vec<u8>,
+    /// Resets behind responses, see [`Self::reset_behind`].
+    late: Vec<u8>,
     /// Control frames queued since the last [`Self::drain`].
     control_queued: u32,
     /// The peer's `SETTINGS_MAX_FRAME_SIZE`.
@@ -33,6 +35,7 @@ impl H2Output {
     pub(super) fn new() -> Self {
         Self {
             queue: Vec::new(),
+            late: Vec::new(),
             control_queued: 0,
             frame_size: *FRAME_SIZES.start(),
             encoder: HpackEncoder::new(),
@@ -41,7 +44,7 @@ impl H2Output {
     }
 
     pub(super) const fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.queue.is_empty() && self.late.is_empty()
     }
 
     /// Whether the peer made us queue too many control frames, which it does not read.
@@ -89,6 +92,22 @@ impl H2Output {
     /// Queues a `RST_STREAM`.
     pub(super) fn reset(&mut self, stream: u32, code: u32) {
         frame::push_u32(self.control(), FrameKind::RstStream, stream, code);
+    }
+
+    /// Queues a `RST_STREAM` behind a complete response, for the write after the one that ends
+    /// that. Clients that read both at once (libcurl before 8) take the response for lost.
+    pub(super) fn reset_behind(&mut self, stream: u32, code: u32) {
+        frame::push_u32(&mut self.late, FrameKind::RstStream, stream, code);
+    }
+
+    /// Queues what was to wait for another write, before what was queued since.
+    #[inline]
+    pub(super) fn release_late(&mut self) {
+        if !self.late.is_empty() {
+            let mut first = std::mem::take(&mut self.late);
+            first.append(&mut self.queue);
+            self.queue = first;
+        }
     }
 
     /// Queues a GOAWAY that names `last` as the last stream that was processed.

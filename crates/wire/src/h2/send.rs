@@ -97,6 +97,7 @@ impl H2Conn {
         let _ = now;
         events.append(&mut self.deferred);
         let limit = out.mark() + room;
+        self.output.release_late();
         self.flush_queue(out, events);
         let mut bound = bolide_base::Bound::new();
         while self.flow.send > 0 && bound.goes_on() {
@@ -136,7 +137,7 @@ impl H2Conn {
         check_accounts(self);
     }
 
-    /// Appends the queue, and reports the responses that end in it, with the resets behind them.
+    /// Appends the queue, and reports the responses that end in it.
     fn flush_queue(&mut self, out: &mut SendChain, events: &mut Vec<WireEvent>) {
         self.output.drain(out);
         if self.ended.is_empty() {

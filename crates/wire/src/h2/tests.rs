@@ -240,6 +240,11 @@ impl Bench {
         lines
     }
 
+    /// The output of two writes: a reset behind a response comes with the second.
+    fn out_twice(&mut self) -> Vec<String> {
+        [self.out(), self.out()].concat()
+    }
+
     fn line(&mut self, header: &FrameHeader, payload: &[u8]) -> String {
         let id = header.stream;
         let first = super::frame::read_u32(payload).unwrap_or(0);

@@ -255,7 +255,7 @@ fn trailers_must_be_well_formed_and_end_the_stream() {
         bench.out();
         let told = bench.events().pop().unwrap_or_default();
         bench.answer(1, 0);
-        let is_reset = bench.out().last() == Some(&format!("RST_STREAM 1 {PROTOCOL_ERROR}"));
+        let is_reset = bench.out_twice().last() == Some(&format!("RST_STREAM 1 {PROTOCOL_ERROR}"));
         assert_eq!(is_reset, told != "end 1", "{told}");
         told
     };
