@@ -61,7 +61,7 @@ enum When {
     Always,
     Env(Box<[u8]>),
     NotEnv(Box<[u8]>),
-    Holds(Expr),
+    Holds(Box<Expr>),
 }
 
 /// One line of `Header` or `RequestHeader`.
@@ -197,7 +197,7 @@ fn when(clause: &[u8], directive: &str) -> Told<When> {
         if condition.asks_disk() {
             return Err(format!("{directive}: tests of files are not available here"));
         }
-        return Ok(When::Holds(condition));
+        return Ok(When::Holds(Box::new(condition)));
     }
     Err(format!("{directive}: condition clause must be 'env=…' or 'expr=…'"))
 }
