@@ -45,6 +45,7 @@ ORIGINS = "HTTP origins"
 MANY = "Connections of HTTP/2 and HTTP/3"
 BEHIND = "What post_action does to the connection"
 VISITORS = "Identifiers of clients"
+QUESTIONS = "Questions of auth_request"
 
 _PATTERNS: dict[str, list[str]] = {
     VISITORS: [
@@ -123,6 +124,15 @@ _PATTERNS: dict[str, list[str]] = {
         "no etag: GET /hello.txt | If-Match: *",
     ],
     PARTS: ["proxy ssi: POST *| Content-Length: 0"],
+    QUESTIONS: [
+        "applications by name: federation: GET /bigbluebutton/presentation/*",
+        "applications by name: homes: GET /api/events/*",
+        "applications by name: fronts: * | Cookie: verdict=485454502f312e312035303020*",
+        "applications by name: fronts: POST /app | *",
+        "applications by name: fronts: GET /v2/raw/485454502f312e312033303120580d0a4c6f636174696f6e"
+        "3a202f72656c*",
+        "applications by name: fronts: GET /v2/raw/485454502f312e312033303220580d0a436f6e*",
+    ],
     TEXTS: [
         "return: GET /200/t | If-*",
         "ssi here and there: * /text?x | If-None-Match: *",
@@ -211,6 +221,7 @@ _PATTERNS: dict[str, list[str]] = {
         "php X-Accel: GET /say.php?h[]=X-Accel-Redirect%3A",
         "php X-Accel: *//other/x",
         "php X-Accel: */loop",
+        "applications by name: fronts: GET /raw/*4070726f78795f746f5f6170700d0a*",
         "php X-Accel: *%252520/style.css",
     ],
     PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-"],

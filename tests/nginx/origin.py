@@ -80,12 +80,13 @@ def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
     if kind == b"slow":
         time.sleep(int(rest) / 1000)
     text = echo(line, fields, body)
+    stays = value.get(b"connection") != b"close" and line.endswith(b"1.1")
     head = (
         b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Origin: yes\r\n"
-        b"Content-Length: %d\r\n\r\n"
-    ) % len(text)
+        b"Content-Length: %d\r\n%b\r\n"
+    ) % (len(text), b"" if stays else b"Connection: close\r\n")
     peer.sendall(head + (b"" if line.startswith(b"HEAD ") else text))
-    return value.get(b"connection") != b"close" and line.endswith(b"1.1")
+    return stays
 
 
 def recall(peer: socket.socket, reader: Reader, _own: bytes) -> bool:

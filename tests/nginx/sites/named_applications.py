@@ -4,12 +4,14 @@ As in `applications`, in words of our own: a server is named after what stands b
 asked by that name.
 """
 
+from collections.abc import Sequence
+
 from ..site import Case, http
 from .applications import FORWARDED, MAP, UPGRADE
 
 PHP = "include @DIR@/fastcgi.conf; fastcgi_pass @PHPA@;"
 # A name, what stands in the server, and what is asked of it.
-Server = tuple[str, str, list[Case]]
+Server = tuple[str, str, Sequence[Case]]
 
 
 def group(name: str, around: str, *servers: Server, lengths: str | None = None) -> None:

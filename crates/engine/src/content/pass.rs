@@ -21,6 +21,7 @@ use crate::answer::AnswerBody;
 use crate::body::{FileHolds, UploadProgress};
 use crate::caching::CacheTransaction;
 use crate::caching::StaleCause;
+use crate::caching::UpstreamCacheStatus;
 use crate::caching::magento;
 use crate::content::bind::bind_to;
 use crate::content::esi::answer_without_origin;
@@ -63,6 +64,20 @@ impl Answer {
     }
 }
 
+/// Forgets what the origin said that was asked before: as in nginx, variables tell nothing of its
+/// answer from the moment on at which the next one is looked for. What the store had to do with it
+/// stays where `is_begun` says that this is about the next one already.
+fn forget_origin_answer(answer: &mut Answer, is_begun: bool) {
+    if let Some(asked) = &mut answer.origin {
+        debug_assert!(!asked.is_running(), "one origin is asked at a time");
+        asked.fields.clear();
+        asked.trailers.clear();
+    }
+    if !is_begun {
+        answer.cached = UpstreamCacheStatus::No;
+    }
+}
+
 impl Exchange {
     /// Before an origin is asked: whether there is such a script, and the body of the request.
     pub(crate) fn origin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
@@ -74,6 +89,8 @@ impl Exchange {
         {
             return NextStep::Fail(405);
         }
+        let is_begun = self.cache.asked().0 == Some(self.request.location);
+        forget_origin_answer(&mut self.answer, is_begun);
         self.request.tell_to_go_on(ctx);
         if let Some(caching) = &location.caching {
             magento::clean(&mut self.cache, &mut self.request, caching);
