@@ -223,7 +223,7 @@ fn no_client_forges_a_line_or_controls_the_reader_s_terminal() {
     complainer(home.port(2), b"PHP: a\n2026/01/01 [alert] forged \x1b[2J \xc2\x9b31m \x9b");
     home.write("users", "known:{PLAIN}x\n");
     let conf = format!(
-        "{} http {{ error_log logs/e.log info; error_log syslog:server={} info;
+        "{} http {{ error_log logs/e.log error; error_log syslog:server={} error;
          server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www;
          location /in {{ auth_basic x; auth_basic_user_file @DIR@/users; }}
          location /app {{ fastcgi_pass 127.0.0.1:@P2@; }} }} }}",

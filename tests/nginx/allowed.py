@@ -43,6 +43,7 @@ ZONES = "What zones keep"
 PARTS = "Answers in other answers"
 ORIGINS = "HTTP origins"
 MANY = "Connections of HTTP/2 and HTTP/3"
+PREFACE = "The PROXY protocol's header may come in pieces"
 BEHIND = "What post_action does to the connection"
 VISITORS = "Identifiers of clients"
 QUESTIONS = "Questions of auth_request"
@@ -90,6 +91,7 @@ _PATTERNS: dict[str, list[str]] = {
         "syntax: GET /hello.txt | Connection: close | Connection: keep-alive",
     ],
     CHUNKS: [
+        "happenings: bodies that do not come: a bad chunk body for hello.txt *",
         "syntax: POST *chunked\\r\\n\\r\\n*",
         "syntax: chunk extension of 9000",
         "syntax: chunks of 1.1 MB",
@@ -124,6 +126,7 @@ _PATTERNS: dict[str, list[str]] = {
         "no etag: GET /hello.txt | If-Match: *",
     ],
     PARTS: ["proxy ssi: POST *| Content-Length: 0"],
+    PREFACE: ["happenings: headers of the PROXY protocol: half of it *"],
     QUESTIONS: [
         "applications by name: federation: GET /bigbluebutton/presentation/*",
         "applications by name: homes: GET /api/events/*",
@@ -187,6 +190,8 @@ _PATTERNS: dict[str, list[str]] = {
     ],
     VARIABLES: ["inherits uninitialized_variable_warn *"],
     TLS: [
+        "happenings: handshakes that fail: no hello *",
+        "happenings: handshakes that fail: nonsense *",
         "generated: main: ssl_engine *",
         "generated: *: ssl_password_file *",
         "generated: *: proxy_ssl_password_file *",
@@ -226,6 +231,8 @@ _PATTERNS: dict[str, list[str]] = {
     ],
     PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-"],
     LOGGED: [
+        "happenings: origins that fail: a short body at cached",
+        "happenings: origins that fail: a long body at cached",
         "overrides proxy_limit_rate *",
         "overrides fastcgi_limit_rate *",
         "zone origins that take too long: old *",
@@ -237,6 +244,9 @@ _PATTERNS: dict[str, list[str]] = {
         "php slow: POST *",
     ],
     CONTROLS: [
+        "happenings: handshakes that fail: another record *",
+        "happenings: requests that fail: a%0ab*",
+        "happenings: requests that fail: TLS",
         "php *: * /stderr.php*",
         "php *: * /fatal.php*",
         "overrides fastcgi_catch_stderr line: * /*f=stderr.php*",
@@ -249,6 +259,10 @@ _PATTERNS: dict[str, list[str]] = {
     ],
     CERTS: ["client certificates of others: x.test as good: *"],
     HEADS: [
+        f"happenings: requests that fail: {what}"
+        for what in ("a line that *", "a field that *", "fields that *", "two hosts")
+    ]
+    + [
         f"error log: heads: GET / HTTP/1.1\\r\\nHost: {rest}\\r\\n\\r\\n"
         for rest in (
             "a\\r\\nHost: b",
@@ -277,6 +291,8 @@ _PATTERNS: dict[str, list[str]] = {
         "proxy cache: HEAD /h/x",
     ],
     ORIGINS: [
+        "happenings: origins that fail: no status line *",
+        "happenings: origins that fail: a bad chunk *",
         "overrides proxy_ssl_session_reuse off: two /a/ first",
         "proxy fields that are set: POST /i *",
         "proxy answers*chunked\\n\\nxyz*",

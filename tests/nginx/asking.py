@@ -52,7 +52,7 @@ def request_of(case: Single) -> tuple[str, bytes, list[str]]:
     if len(words) == 2:
         line, words = line + " HTTP/1.1", words + ["HTTP/1.1"]
     names = [field.partition(":")[0].lower() for field in fields]
-    if words[2] == "HTTP/1.1" and "host" not in names and "-host" not in names:
+    if words[2:3] == ["HTTP/1.1"] and "host" not in names and "-host" not in names:
         fields.insert(0, "Host: localhost")
     fields = [field for field in fields if field.lower() != "-host"]
     text = "\r\n".join([line, *fields]) + "\r\n\r\n"
@@ -156,6 +156,10 @@ def compare_site(site: Site, programs: Sequence[Program], judge: Judge) -> None:
         if any(said):
             judge.compare(f"{site.name}: start", *([words] for words in said))
             return
+        if site.errors == "connections":
+            for program in programs:
+                # Whether it listens was asked by a client that left.
+                program.new_errors(1, site.errors, LATE)
         for tls in site.identities or [site.tls]:
             compare_cases(replace(site, tls=tls), programs, judge)
     finally:

@@ -19,6 +19,7 @@ KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 LONGEST = 2047
 # Bolide does not warn of what it was told to do; whether it must depends on timing.
 UNTOLD = " is buffered to a temporary file "
+ABOUT_CLIENT = re.compile(r", client: |: \*N client \S+ closed keepalive connection")
 
 
 def numberless(line: str) -> str:
@@ -141,8 +142,8 @@ class Program:
     def new_errors(self, count: int, which: bool | str, patience: float) -> list[str]:
         """What the error log got since this was asked last, from [warn] on.
 
-        With `which` "info" all that is about requests. An answer may come before the lines about
-        it: `count` of them are waited for, so many seconds.
+        With `which` "info" all that is about requests, with "connections" all about clients. An
+        answer may come before the lines about it: `count` of them are waited for, so many seconds.
         """
         lines: list[str] = []
         deadline = time.monotonic() + patience
@@ -166,6 +167,9 @@ class Program:
         if which == "info":
             # What a server says of itself and of connections without a request is its own.
             lines = [line for line in lines if ", server: " in line and ", request: " in line]
+            quiet = ("DATE [debug]",)
+        if which == "connections":
+            lines = [line for line in lines if ABOUT_CLIENT.search(line)]
             quiet = ("DATE [debug]",)
         told = [line for line in lines if not line.startswith(quiet) and UNTOLD not in line]
         return ["log " + self.normalise(line) for line in told]

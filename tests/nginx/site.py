@@ -43,7 +43,7 @@ class Site:
     # Whether the words behind a status are compared although `open`.
     reasons: bool = False
     # Whether new lines of the error log belong to the answer: from [warn] on, or with "info" all
-    # that are about requests.
+    # that are about requests, with "connections" all that are about clients.
     errors: bool | str = False
     # Whether the access log is compared when all is asked.
     log: bool = False

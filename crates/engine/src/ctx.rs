@@ -67,6 +67,8 @@ pub enum Wake {
     Commanded(Box<ConsoleOutcome>),
     /// Nothing can be sent any more.
     ClientGone,
+    /// The same, for the client has reset its connection.
+    ClientReset,
     /// The client took nothing for too long and is sent away; that is logged already.
     SendTimeout,
     /// The server waits no longer.
@@ -89,6 +91,7 @@ impl Wake {
                 | Self::BodyEnd
                 | Self::BodyRefused(_)
                 | Self::ClientGone
+                | Self::ClientReset
                 | Self::SendTimeout
                 | Self::Sent { .. }
         )

@@ -4,6 +4,7 @@
 
 mod cut;
 mod refusals;
+mod servers;
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -360,55 +361,6 @@ fn lines(
             if !matches!(target, LogTarget::Syslog(_)) {
                 out.push(b'\n');
             }
-        });
-    }
-}
-
-impl Site {
-    /// Writes an error-log line about the server itself, or about what the connection of a number
-    /// left behind, to the logs of the main block.
-    pub fn log_server(
-        &self,
-        level: LogLevel,
-        serial: Option<u64>,
-        text: &[u8],
-        now: Now,
-        clock: &DateClock,
-        logs: &mut Logs,
-    ) {
-        let place = Place { site: self, clock, now, serial, floor: LevelFloor::Own };
-        lines(&self.config().main.error_log, level, place, logs, |out| push_message(text, out));
-    }
-
-    /// Writes an error-log line about a connection that has no request:
-    /// `TEXT, client: 192.0.2.1, server: 0.0.0.0:443`.
-    pub fn log_conn(
-        &self,
-        conn: &ConnInfo,
-        level: LogLevel,
-        text: &str,
-        now: Now,
-        clock: &DateClock,
-        logs: &mut Logs,
-    ) {
-        let floor = LevelFloor::of(conn, self);
-        let place = Place { site: self, clock, now, serial: Some(conn.serial), floor };
-        let targets: &[ErrorLog] = match self.listens().get(conn.listen) {
-            Some(_) => {
-                let server = self.server(self.default_server(conn.listen));
-                &self.location(server.root).settings.error_log
-            }
-            None => &self.config().main.error_log,
-        };
-        lines(targets, level, place, logs, |out| {
-            let end = push_message(text.as_bytes(), out);
-            out.extend_from_slice(b", client: ");
-            address(out, conn.remote);
-            if let Some(listen) = self.listens().get(conn.listen) {
-                out.extend_from_slice(b", server: ");
-                out.extend_from_slice(listen.address.to_string().as_bytes());
-            }
-            end
         });
     }
 }

@@ -223,7 +223,7 @@ impl<I: Io> WorkerEnv<I> {
     /// Logs something about a connection, with its client and the address that it reached.
     pub(crate) fn log_conn(&mut self, level: LogLevel, subject: &Subject, text: &str) {
         let (info, site) = (subject.info(), &subject.generation().site);
-        site.log_conn(info, level, text, self.now, &self.clock, &mut self.logs);
+        site.log_conn(info, level, &[text], self.now, &self.clock, &mut self.logs);
     }
 
     /// Logs why there was no certificate for a client, if that is so; what else to say then.

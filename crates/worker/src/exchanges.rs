@@ -253,7 +253,7 @@ impl<I: Io> Requests<I> {
     pub(crate) fn retire(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
         for child in std::mem::take(&mut live.children) {
-            self.give_up(child);
+            self.give_up(child, false);
         }
         let Some(mut live) = self.exchanges.live.remove(key) else { return };
         debug_assert!(live.children.is_empty(), "parts end before the page");
@@ -276,14 +276,16 @@ impl<I: Io> Requests<I> {
     }
 
     /// Tells every exchange of a connection that is gone.
-    pub(crate) fn orphan(&mut self, owner: Owner) {
+    ///
+    /// `is_reset` says whether the client has reset its connection.
+    pub(crate) fn orphan(&mut self, owner: Owner, is_reset: bool) {
         if self.clients.owned(owner) == 0 {
             return;
         }
         let mut users = std::mem::take(&mut self.env.scratch.gone);
         self.clients.users(owner, &mut users);
         for user in users.drain(..) {
-            self.give_up(SlabKey::from_bits(user));
+            self.give_up(SlabKey::from_bits(user), is_reset);
         }
         // PERF: those whose streams are over and whose origins are not are few, and the search
         // visits all exchanges.
@@ -292,7 +294,7 @@ impl<I: Io> Requests<I> {
             let owned = |key| self.exchanges.live.get(key).is_some_and(|live| live.owner == owner);
             users.extend(all.filter(|&key| owned(key)).map(SlabKey::to_bits));
             for user in users.drain(..) {
-                self.give_up(SlabKey::from_bits(user));
+                self.give_up(SlabKey::from_bits(user), is_reset);
             }
         }
         self.env.scratch.gone = users;
@@ -309,8 +311,8 @@ impl<I: Io> Requests<I> {
     }
 
     /// Ends an exchange without a client.
-    pub(crate) fn give_up(&mut self, key: SlabKey<ActiveExchange>) {
-        self.step(key, Wake::ClientGone);
+    pub(crate) fn give_up(&mut self, key: SlabKey<ActiveExchange>, is_reset: bool) {
+        self.step(key, if is_reset { Wake::ClientReset } else { Wake::ClientGone });
         self.dismiss(key);
     }
 

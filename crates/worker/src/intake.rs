@@ -79,7 +79,10 @@ impl<I: Io> Worker<I> {
         match tcp.read(key, env) {
             Some(ReceivedBytes::Bytes(len)) => self.take_bytes(key, len),
             Some(ReceivedBytes::End) => self.handle_end(key),
-            Some(ReceivedBytes::Dead) => self.requests.close(key, Reset::Yes),
+            Some(ReceivedBytes::Dead) => {
+                self.requests.orphan(Owner::Tcp(key), true);
+                self.requests.close(key, Reset::Yes);
+            }
             Some(ReceivedBytes::Blocked) | None => {}
         }
     }

@@ -29,6 +29,7 @@ mod jobs;
 mod kept_answers;
 mod late_streams;
 mod lateness;
+mod leavers;
 mod link_handshake;
 mod links;
 mod log;

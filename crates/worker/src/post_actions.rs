@@ -23,7 +23,7 @@ impl<I: Io> Requests<I> {
         let conn = live.owner;
         (live.pace, live.upload) = (None, UploadState::Over);
         for child in std::mem::take(&mut live.children) {
-            self.give_up(child);
+            self.give_up(child, false);
         }
         let Some(post_action) = self.clients.note_outlived(conn) else { return };
         if let Some(live) = self.exchanges.live.get_mut(key) {

@@ -68,7 +68,7 @@ impl<I: Io> Requests<I> {
 
     /// Ends a connection and everything that it asked for.
     pub(crate) fn close(&mut self, key: SlabKey<TcpConn>, reset: Reset) {
-        self.orphan(Owner::Tcp(key));
+        self.orphan(Owner::Tcp(key), false);
         self.clients.tcp.remove(key, reset, &mut self.env);
     }
 
@@ -93,7 +93,7 @@ impl<I: Io> Requests<I> {
         reason: &'static str,
     ) {
         self.clients.quic.close(key, code, reason, self.env.now);
-        self.orphan(Owner::Quic(key));
+        self.orphan(Owner::Quic(key), false);
     }
 
     /// Ends a QUIC connection with its requests.
@@ -105,7 +105,7 @@ impl<I: Io> Requests<I> {
 
     /// A QUIC connection is gone, and with it everything that it asked for.
     pub(crate) fn forget_quic(&mut self, key: SlabKey<QuicConn>) {
-        self.orphan(Owner::Quic(key));
+        self.orphan(Owner::Quic(key), false);
         self.clients.quic.remove(key, &self.env);
     }
 

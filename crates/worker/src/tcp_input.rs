@@ -15,6 +15,7 @@ use crate::env::{Scratch, WorkerEnv};
 use crate::framing::{ConnFraming, FirstBytes, first_bytes};
 use crate::handshake_client::set_connecting_client;
 use crate::lateness::Lateness;
+use crate::leavers::Departure;
 use crate::settings::Profile;
 use crate::tcp::{Opening, PLAIN_ROOM, ROOM_MIN, TcpConn, TcpWait};
 use crate::tcp_side::TcpSide;
@@ -150,7 +151,11 @@ impl TcpSide {
                 conn.readable = false;
                 ReceivedBytes::Blocked
             }
-            end @ (ReceivedBytes::End | ReceivedBytes::Dead) => end,
+            ReceivedBytes::Dead => {
+                env.tell_departure(conn, Departure::Reset);
+                ReceivedBytes::Dead
+            }
+            ReceivedBytes::End => ReceivedBytes::End,
         })
     }
 
@@ -305,6 +310,9 @@ impl TcpSide {
         env: &mut WorkerEnv<I>,
     ) -> AtEof {
         let Some(conn) = self.conns.get_mut(key) else { return AtEof::Nothing };
+        if !conn.eof {
+            env.tell_departure(conn, Departure::End);
+        }
         (conn.eof, conn.readable) = (true, false);
         let Some(framing) = &mut conn.framing else { return AtEof::Close };
         let is_rest = framing.is_idle() && conn.unsent.is_empty();

@@ -256,6 +256,12 @@ impl TcpSide {
         self.conns.get(key).is_some_and(|conn| conn.now_waiting() == TcpWait::Request)
     }
 
+    /// Whether a connection speaks HTTP/1.
+    pub(crate) fn speaks_h1(&self, key: SlabKey<TcpConn>) -> bool {
+        let framing = self.conns.get(key).and_then(|conn| conn.framing.as_ref());
+        framing.is_some_and(ConnFraming::is_plain_h1)
+    }
+
     /// Whether a connection speaks HTTP/1 and is done with an exchange.
     pub(crate) fn is_h1_without(&self, conn: SlabKey<TcpConn>, user: StreamOwner) -> bool {
         let framing = self.conns.get(conn).and_then(|conn| conn.framing.as_ref());

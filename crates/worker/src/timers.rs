@@ -84,7 +84,10 @@ impl<I: Io> Worker<I> {
             TcpExpiry::Exchange => return self.expire_exchange(key),
             TcpExpiry::Close => return self.requests.close(key, Reset::No),
             TcpExpiry::Head if self.refuse_late_head(key) => return,
-            TcpExpiry::Head => " while waiting for request",
+            TcpExpiry::Head => {
+                let conn = self.requests.clients.tcp.conns.get(key);
+                conn.map_or("", crate::leavers::awaited)
+            }
             TcpExpiry::Room => "",
         };
         let (tcp, env) = self.requests.tcp();
@@ -113,7 +116,10 @@ impl<I: Io> Worker<I> {
         let is_ours = self.requests.is_waited_for(Owner::Tcp(key));
         let (tcp, env) = self.requests.tcp();
         if tcp.expire_exchange(key, is_ours, env) {
-            tcp.log_timeout(key, "", env);
+            // As in nginx, nothing is said of what does not come over HTTP/1.
+            if !tcp.speaks_h1(key) {
+                tcp.log_timeout(key, "", env);
+            }
             self.requests.send_away(Owner::Tcp(key));
             self.requests.close(key, Reset::No);
         }

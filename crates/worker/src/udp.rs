@@ -109,7 +109,7 @@ impl<I: Io> Worker<I> {
                     env.log_conn(LogLevel::Info, &subject, &format!("QUIC connection {lost}"));
                 }
                 self.start_early(key);
-                return self.requests.orphan(Owner::Quic(key));
+                return self.requests.orphan(Owner::Quic(key), false);
             }
             QuicEvent::Gone => return self.requests.forget_quic(key),
         };

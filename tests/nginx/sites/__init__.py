@@ -15,6 +15,7 @@ TABLES = (
     "rewriting",
     "bodies",
     "connections",
+    "happenings",
     "framing",
     "handshakes",
     "harmless",

@@ -192,7 +192,10 @@ impl Exchange {
         if !is_late && self.request.head().version >= HttpVersion::Http2 {
             return refuse_length(self, state, refusal, &site, ctx);
         }
-        log_lines::log_refusal(&self.request, refusal, "", &site, ctx);
+        // As in nginx, nothing is said of a late body but over HTTP/2.
+        if !is_late || self.request.head().version == HttpVersion::Http2 {
+            log_lines::log_refusal(&self.request, refusal, "", &site, ctx);
+        }
         self.answer.drop_fetch(ctx);
         if is_late {
             // As in nginx, a client that does not send its body is not answered.
@@ -203,7 +206,13 @@ impl Exchange {
         self.run(NextStep::Page(refusal.status), ctx)
     }
 
-    pub(super) fn abandon(&mut self, state: ExchangeState, ctx: &mut StepCtx<'_>) -> ExchangeState {
+    /// The client is gone; `is_reset` is how.
+    pub(super) fn abandon(
+        &mut self,
+        state: ExchangeState,
+        is_reset: bool,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
         debug_assert!(
             !matches!(state, ExchangeState::Idle | ExchangeState::Done),
             "what is over has no client"
@@ -218,7 +227,7 @@ impl Exchange {
             // It is not known yet where.
             return self.conclude(&site, ctx);
         }
-        note_departure(&self.request, &mut self.answer, state, &site, ctx);
+        note_departure(&self.request, &mut self.answer, (state, is_reset), &site, ctx);
         self.leave(&site, ctx)
     }
 
@@ -228,7 +237,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         if state == ExchangeState::Settling {
-            return self.abandon(state, ctx);
+            return self.abandon(state, false, ctx);
         }
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         if !self.answer.is_responded {
@@ -257,7 +266,7 @@ fn ignores_client_abort(request: &Request, site: &Site) -> bool {
 fn note_departure(
     request: &Request,
     answer: &mut Answer,
-    state: ExchangeState,
+    (state, is_reset): (ExchangeState, bool),
     site: &Site,
     ctx: &mut StepCtx<'_>,
 ) {
@@ -268,27 +277,33 @@ fn note_departure(
     if !answer.is_responded {
         answer.bare_status = if sends { 400 } else { 499 };
     }
-    let text = match (sends && !answer.is_responded, asks) {
-        (true, false) => "client prematurely closed connection",
-        (true, true) => "client prematurely closed connection while sending request to upstream",
-        (false, true) if answer.is_responded => {
-            "client prematurely closed connection, so upstream connection is closed too \
-             while reading upstream"
+    let closed = "client prematurely closed connection";
+    let (what, doing) = match (sends && !answer.is_responded, asks) {
+        (true, _) => {
+            let what = if is_reset { "recv() failed" } else { closed };
+            (what, if asks { " while sending request to upstream" } else { "" })
         }
-        (false, true) => {
+        (false, true) if answer.is_responded => (
+            "client prematurely closed connection, so upstream connection is closed too",
+            " while reading upstream",
+        ),
+        (false, true) => (
             "epoll_wait() reported that client prematurely closed connection, so upstream \
-             connection is closed too while sending request to upstream"
-        }
-        (false, false) if state == ExchangeState::Delaying => {
-            "client prematurely closed connection"
+             connection is closed too",
+            " while sending request to upstream",
+        ),
+        (false, false) if state == ExchangeState::Delaying => (closed, ""),
+        (false, false) if state == ExchangeState::Delivering && !answer.is_from_origin() => {
+            (closed, " while sending response to client")
         }
         (false, false) => return,
     };
+    let why = if is_reset { " (104: Connection reset by peer)" } else { "" };
     if !ignores_client_abort(request, site) || sends {
         let peer = answer.peer().filter(|_| asks);
         let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
         log_lines::error_about(request, origin, site, ctx, LogLevel::Info, |out| {
-            out.extend_from_slice(text.as_bytes());
+            [what, why, doing].iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         });
     }
 }

@@ -79,7 +79,8 @@ impl Exchange {
             (over @ (ExchangeState::Idle | ExchangeState::Done), _) => over,
             (_, Wake::TimeUp) => self.cut(ctx),
             (state, wake) if self.request.role.has_no_client() && wake.is_of_client() => state,
-            (state, Wake::ClientGone) => self.abandon(state, ctx),
+            (state, Wake::ClientGone) => self.abandon(state, false, ctx),
+            (state, Wake::ClientReset) => self.abandon(state, true, ctx),
             (state, Wake::SendTimeout) => self.send_away(state, ctx),
             (
                 ExchangeState::Collecting(step),

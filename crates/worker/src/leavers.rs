@@ -1,0 +1,106 @@
+//! What the log says, in nginx's words, of clients that leave while nothing of theirs is under way:
+//! in a handshake, before their first request, between two requests.
+//!
+//! Requests that are under way tell of it themselves.
+
+use bolide_conf::model::LogLevel;
+use bolide_io::Io;
+
+use crate::env::WorkerEnv;
+use crate::framing::ConnFraming;
+use crate::tcp::{Opening, TcpConn};
+
+/// How a client has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// It ended its side.
+    End,
+    /// The connection was reset.
+    Reset,
+}
+
+impl Departure {
+    const fn why(self) -> &'static str {
+        match self {
+            Self::End => "",
+            Self::Reset => " (104: Connection reset by peer)",
+        }
+    }
+}
+
+/// What a connection did when its client left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    ReadingPreface,
+    /// No byte of the handshake has come.
+    AwaitingHandshake,
+    Handshaking,
+    /// No byte of the first request has come.
+    AwaitingRequest,
+    /// A request was answered, and no byte of the next has come.
+    Resting,
+    /// Something is under way over HTTP/2.
+    Streaming,
+    /// What tells of it itself.
+    Other,
+}
+
+impl Doing {
+    fn of(conn: &TcpConn) -> Self {
+        if conn.lingering {
+            return Self::Other;
+        }
+        if conn.opening == Opening::Proxy {
+            return Self::ReadingPreface;
+        }
+        if conn.session.as_ref().is_some_and(|session| session.is_handshaking()) {
+            let has_begun = conn.opening == Opening::Over;
+            return if has_begun { Self::Handshaking } else { Self::AwaitingHandshake };
+        }
+        match &conn.framing {
+            None if conn.input.is_empty() => Self::AwaitingRequest,
+            None => Self::Other,
+            Some(framing @ ConnFraming::H2(_)) if framing.is_idle() => Self::Other,
+            Some(ConnFraming::H2(_)) => Self::Streaming,
+            Some(framing) if !framing.is_idle() || !conn.unsent.is_empty() => Self::Other,
+            Some(framing) if framing.requests() == 0 => Self::AwaitingRequest,
+            Some(_) => Self::Resting,
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::ReadingPreface => " while reading PROXY protocol",
+            Self::AwaitingHandshake | Self::Handshaking => " while SSL handshaking",
+            Self::Streaming => " while processing HTTP/2 connection",
+            Self::AwaitingRequest | Self::Resting | Self::Other => " while waiting for request",
+        }
+    }
+}
+
+/// What a connection does whose client is late with its first words.
+pub(crate) fn awaited(conn: &TcpConn) -> &'static str {
+    Doing::of(conn).text()
+}
+
+impl<I: Io> WorkerEnv<I> {
+    /// Logs that a client has left, unless its requests do.
+    pub(crate) fn tell_departure(&mut self, conn: &TcpConn, departure: Departure) {
+        let Self { now, clock, logs, .. } = self;
+        let (site, info) = (&conn.generation.site, &conn.info);
+        let doing = Doing::of(conn);
+        let what = match (doing, departure) {
+            (Doing::Other, _) => return,
+            (Doing::Resting, _) => {
+                return site.log_kept_end(info, departure.why(), *now, clock, logs);
+            }
+            (Doing::Handshaking, _) => "peer closed connection in SSL handshake",
+            (_, Departure::Reset) => "recv() failed",
+            (Doing::Streaming, Departure::End) => "client prematurely closed connection",
+            (_, Departure::End) => "client closed connection",
+        };
+        debug_assert!(doing != Doing::Resting, "a kept connection has a line of its own");
+        let text = [what, departure.why(), doing.text()];
+        site.log_conn(info, LogLevel::Info, &text, *now, clock, logs);
+    }
+}
