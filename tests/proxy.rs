@@ -219,6 +219,39 @@ fn an_answer_counts_that_came_before_the_origin_closed_on_the_request() {
 }
 
 #[test]
+fn an_answer_that_a_reset_cuts_is_not_whole_and_not_kept() {
+    // It ends with its connection, which is reset, for the request's body was not read.
+    let origin = TestUpstream::scripted(|peer| {
+        if let Ok(request) = peer.head() {
+            let len = if request.line().starts_with("GET") { 5 } else { 600_000 };
+            let _sent = peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+            let _sent = peer.send(vec![b'x'; len]);
+        }
+    });
+    for directives in ["", "proxy_request_buffering off;"] {
+        let server = http(&format!(
+            "proxy_cache_path @DIR@/zone keys_zone=z:1m;
+             server {{ {LISTEN} client_max_body_size 0; location / {{
+                 proxy_pass http://{}; proxy_cache z; proxy_cache_valid 1h; proxy_cache_key $uri;
+                 proxy_cache_methods POST; {directives} }} }}",
+            origin.address()
+        ));
+        let file = server.home().dir().join("upload");
+        fs::write(&file, long_body(3_000_000)).unwrap();
+        let data = format!("@{}", file.display());
+        for run in 0..10 {
+            let path = format!("/{run}");
+            let curl = server.curl(Proto::H1).args(["--data-binary", &data]);
+            let reply = curl.attempt(&server.url(Proto::H1, &path));
+            let is_whole = reply.exit == 0 && reply.status == 200;
+            assert!(!is_whole || reply.body.len() == 600_000, "{directives} {run}: {reply:?}");
+            let kept = server.get(&path).body.len();
+            assert!(matches!(kept, 5 | 600_000), "{directives} {run}: {kept} bytes were kept");
+        }
+    }
+}
+
+#[test]
 fn an_answer_is_passed_on_while_it_arrives() {
     let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {

@@ -194,7 +194,8 @@ impl Origins {
         debug_assert!(link.fetch == Some(fetch), "a link serves one fetch");
         link.fetch = None;
         (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
-        let reusable = link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up;
+        let reusable =
+            link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up && !link.is_deaf;
         match fate {
             FetchFate::Keep if reusable && !env.draining => {
                 // What is there already would be taken for the answer to the next request.
@@ -319,12 +320,13 @@ impl Origins {
                 (link.readable, link.hung_up) = (false, true);
                 self.step_fetch(fetch, FetchWake::SendFailed(EPIPE), env, exchanges);
             }
-            ReceivedBytes::End => {
+            ReceivedBytes::End if !link.is_deaf => {
                 (link.readable, link.hung_up) = (false, true);
                 let result = link.conn.handle_eof(&mut self.events);
                 self.tell_fetch(key, fetch, result, env, exchanges);
             }
-            ReceivedBytes::Dead => {
+            // After a reset failed a write, the kernel says only that it ends: nothing is complete.
+            ReceivedBytes::End | ReceivedBytes::Dead => {
                 (link.readable, link.hung_up) = (false, true);
                 self.step_fetch(fetch, FetchWake::ReceiveFailed(ECONNRESET), env, exchanges);
             }
