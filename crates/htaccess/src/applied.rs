@@ -7,6 +7,8 @@ mod age;
 mod bodies;
 mod collect;
 
+use std::collections::HashMap;
+
 use self::collect::ConditionJudge;
 use crate::access::{Judgement, Requirement, Satisfies};
 use crate::effort::Effort;
@@ -177,15 +179,20 @@ impl<'a> Applied<'a> {
 
     /// Sets what `SetEnv` sets and `UnsetEnv` leaves.
     pub fn set_env(&self, by: &mut Evaluation<'_>) {
-        // As in Apache, `UnsetEnv` is about what `SetEnv` says, and about nothing else.
-        let mut orders: Vec<(&[u8], &[u8])> = Vec::new();
-        for rule in self.all().flat_map(|settings| &settings.env) {
-            match rule {
-                EnvRule::Set(name, value) => orders.push((name, value)),
-                EnvRule::Unset(name) => orders.retain(|(known, _)| *known != &**name),
+        // As in Apache, `UnsetEnv` is about what `SetEnv` says before it, and about nothing else.
+        let rules = || self.all().flat_map(|settings| &settings.env).enumerate();
+        let unsets = rules().filter_map(|(at, rule)| match rule {
+            EnvRule::Unset(name) => Some((&**name, at)),
+            EnvRule::Set(..) => None,
+        });
+        let last_unset: HashMap<&[u8], usize> = unsets.collect();
+        for (at, rule) in rules() {
+            if let EnvRule::Set(name, value) = rule
+                && last_unset.get(&**name).is_none_or(|unset| *unset < at)
+            {
+                by.env.set(name, value);
             }
         }
-        orders.iter().for_each(|(name, value)| by.env.set(name, value));
     }
 
     /// Who may come in with `method`: both kinds of rules are judged, and `Satisfy` puts them

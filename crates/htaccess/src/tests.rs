@@ -550,6 +550,19 @@ fn lists_that_grow_have_a_bound() {
 }
 
 #[test]
+fn what_is_unset_is_about_what_was_set_before() {
+    let mut tree =
+        Tree::one("SetEnv A 1\nSetEnv B 1\nUnsetEnv A B\nSetEnv B 2\nUnsetEnv C\nSetEnv C 3\n");
+    tree.with("x", |applied, by| applied.set_env(by)).unwrap();
+    let all: Vec<_> = tree.env.iter().collect();
+    assert_eq!(all, [(&b"B"[..], &b"2"[..]), (b"C", b"3")]);
+    // Many of both are no product.
+    let mut tree = Tree::one(&(numbered("SetEnv A# v") + "UnsetEnv" + &" B".repeat(100_000)));
+    tree.with("x", |applied, by| applied.set_env(by)).unwrap();
+    assert_eq!(tree.env.of(b"A18999"), Some(&b"v"[..]));
+}
+
+#[test]
 fn expressions_of_a_file_have_a_bound_together() {
     let rules = "RewriteRule (((a{1,50}){1,50}){1,3}){1,3} -\n".repeat(10_000);
     let fault = parse(rules.as_bytes()).unwrap_err();

@@ -12,7 +12,7 @@ use crate::pattern::{Letters, Pattern};
 use crate::world::PathTest;
 
 /// LIMIT: conditions of one rule.
-const CONDITIONS_MAX: usize = 1000;
+const CONDITIONS_MAX: usize = 10_000;
 
 /// `RewriteEngine on|off`
 pub(crate) fn engine(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
