@@ -198,11 +198,16 @@ def _names(run: Run) -> str:
 def _machine(run: Run) -> str:
     if not run.machines:
         return ""
-    machine: dict[str, Any] = run.machines[-1]
+    machines = list(dict.fromkeys(_hardware(machine) for machine in run.machines))
+    programs = ", ".join(brief(name, text) for name, text in sorted(run.versions.items()))
+    words = [" and ".join(word for word in machines if word), programs]
+    return "Measured on: " + "; ".join(word for word in words if word) + "."
+
+
+def _hardware(machine: dict[str, Any]) -> str:
     words = [
         str(machine["cpu"]) if machine.get("cpu") else "",
         f"{machine['cores']} cores" if machine.get("cores") else "",
         f"Linux {machine['kernel']}" if machine.get("kernel") else "",
-        ", ".join(brief(name, text) for name, text in sorted(run.versions.items())),
     ]
-    return "Measured on: " + "; ".join(word for word in words if word) + "."
+    return ", ".join(word for word in words if word)
