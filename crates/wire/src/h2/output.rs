@@ -97,6 +97,7 @@ impl H2Output {
     /// Queues a `RST_STREAM` behind a complete response, for the write after the one that ends
     /// that. Clients that read both at once (libcurl before 8) take the response for lost.
     pub(super) fn reset_behind(&mut self, stream: u32, code: u32) {
+        self.control_queued += 1;
         frame::push_u32(&mut self.late, FrameKind::RstStream, stream, code);
     }
 

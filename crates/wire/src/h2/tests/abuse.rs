@@ -143,3 +143,20 @@ fn a_peer_that_does_not_read_cannot_make_us_queue_for_ever() {
     assert_eq!(id / 2, CONTROL_QUEUED_MAX / 2 + 1);
     assert_eq!(bench.error.unwrap().code, u64::from(ENHANCE_YOUR_CALM));
 }
+
+#[test]
+fn resets_behind_responses_that_are_not_read_count() {
+    let mut bench =
+        Bench::open(H2Settings { keepalive_requests: u64::MAX, ..H2Settings::default() });
+    for id in (1..).step_by(2).take(CONTROL_QUEUED_MAX as usize + 2) {
+        bench.send(&post(id));
+        if bench.error.is_some() {
+            break;
+        }
+        bench.respond(id, &super::plain(204, bolide_http::BodyLen::None));
+        bench.conn.ended.clear();
+        let slot = bench.conn.streams.slot(bench.streams[&id]).unwrap();
+        bench.conn.finish(slot, &mut bench.raw);
+    }
+    assert_eq!(bench.error.unwrap().code, u64::from(ENHANCE_YOUR_CALM));
+}
