@@ -7,16 +7,26 @@ use crate::htaccess::{ON, PARAMS, put, tree};
 
 #[test]
 fn names_of_an_index_share_what_one_evaluation_may_do() {
-    let slow = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(20);
+    let slow = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(33);
     let server = tree("apache_htaccess on; autoindex on;", &[(".htaccess", &slow)]);
-    let directory = format!("{}c", "a".repeat(22));
-    // Each name takes 20 of 64 long matches.
+    let directory = format!("{}c", "a".repeat(16));
+    // A match takes some 17,000 steps, so each name takes 560,000 of two million.
     for (names, status) in [("one two", 200), ("one two three", 200), ("one two three four", 500)] {
         let index = format!("DirectoryIndex {names}\n");
         put(server.www(&format!("{directory}/{}/.htaccess", names.len())), &index);
         let answer = server.get(&format!("/{directory}/{}/", names.len()));
         assert_eq!(answer.status, status, "{names}");
     }
+}
+
+#[test]
+fn a_match_in_a_long_text_has_a_bound() {
+    let rules = "RewriteEngine On\nRewriteCond %{QUERY_STRING} a{0,900}a{0,900}[bc]\n\
+                 RewriteRule .* - [F]\n";
+    let server = tree("apache_htaccess on;", &[(".htaccess", rules), ("a.txt", "a")]);
+    let get = |query: &str| server.get(&format!("/a.txt?{query}")).status;
+    let long = "a".repeat(7000);
+    assert_eq!((get("x"), get(&format!("{}c", &long[..100])), get(&long)), (200, 403, 500));
 }
 
 #[test]

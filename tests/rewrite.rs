@@ -112,6 +112,25 @@ fn a_hostile_match_blocks_no_other_client() {
     assert!(log.contains("pcre2_match() failed: -47 on \"aaaa"), "{log}");
 }
 
+/// The library counts anew at each place where a match may begin, of which a long text has many.
+#[test]
+fn the_work_of_a_match_is_that_of_all_its_starts() {
+    let server = site(
+        "location /re { if ($arg_k ~ \"a{0,900}a{0,900}[bc]\") { return 200 yes; } return 200 no; }
+         location /far { if ($arg_k ~ \"a(?>[^z]*)[zy]\") { return 200 yes; } return 200 no; }",
+    );
+    let long = "a".repeat(7000);
+    for (path, status) in [
+        (format!("/re?k={long}"), 500),
+        (format!("/re?k={}c", &long[..500]), 200),
+        (format!("/re?k={}", "a".repeat(100)), 200),
+        (format!("/far?k={long}"), 500),
+        (format!("/far?k={long}zz"), 200),
+    ] {
+        assert_eq!(server.get(&path).status, status, "{path:.20}");
+    }
+}
+
 #[test]
 fn mistakes_are_refused_with_their_line() {
     let home = Home::new(BOLIDE);

@@ -335,7 +335,7 @@ impl ConfReader {
             ServerName::Regex(regex) => Some(regex),
             _ => None,
         });
-        last.is_some_and(|regex| regex.compiled().captures_len() > 1)
+        last.is_some_and(|regex| regex.groups() > 1)
     }
 
     fn check_names_of(&self, listen: &Listen, said: &mut Vec<(LogLevel, String)>) {

@@ -4,10 +4,12 @@
 mod ending;
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use pcre2::bytes;
+use bolide_base::limits::MATCH_ATTEMPT;
+use bolide_regex::{CompileError, MatchWork, Pcre, PcreOptions};
+
+pub use bolide_regex::{GroupSpans, MatchError};
 
 /// Whether letters match case-insensitively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,9 +23,8 @@ pub enum LetterCase {
 /// A compiled regular expression and its source.
 #[derive(Clone)]
 pub struct Regex {
-    source: Arc<[u8]>,
     case: LetterCase,
-    compiled: Arc<bytes::Regex>,
+    compiled: Arc<Pcre>,
 }
 
 impl Regex {
@@ -33,21 +34,21 @@ impl Regex {
     ///
     /// nginx's message: `pcre2_compile() failed: WHY in "RE" at "REST"`.
     pub fn new(source: &[u8], case: LetterCase) -> Result<Self, String> {
-        let limit = format!("(*LIMIT_MATCH={})", bolide_base::limits::MATCH_STEPS_MAX);
-        let built = bytes::RegexBuilder::new()
-            .caseless(case == LetterCase::Insensitive)
-            .jit_if_available(true)
-            .build(&(limit + &pattern_of(source)));
-        match built {
-            Ok(compiled) => Ok(Self { source: source.into(), case, compiled: Arc::new(compiled) }),
-            Err(error) => Err(message(source, case, error)),
+        let options = PcreOptions {
+            caseless: case == LetterCase::Insensitive,
+            dotall: false,
+            attempt: MATCH_ATTEMPT,
+        };
+        match Pcre::new(source, options) {
+            Ok(compiled) => Ok(Self { case, compiled: Arc::new(compiled) }),
+            Err(error) => Err(message(source, &error)),
         }
     }
 
     /// The expression as written, without modifiers.
     #[must_use]
     pub fn source(&self) -> &[u8] {
-        &self.source
+        self.compiled.source()
     }
 
     /// Whether letters match in either case.
@@ -56,10 +57,10 @@ impl Regex {
         self.case
     }
 
-    /// The compiled form.
+    /// Groups, the whole match among them.
     #[must_use]
-    pub fn compiled(&self) -> &bytes::Regex {
-        &self.compiled
+    pub fn groups(&self) -> usize {
+        self.compiled.groups()
     }
 
     /// A suffix of every text in which the expression matches, ignoring a final line feed: `.php`
@@ -67,7 +68,7 @@ impl Regex {
     #[must_use]
     pub fn ending(&self) -> &[u8] {
         match self.case {
-            LetterCase::Sensitive => ending::of(&self.source),
+            LetterCase::Sensitive => ending::of(self.source()),
             LetterCase::Insensitive => &[],
         }
     }
@@ -75,20 +76,37 @@ impl Regex {
     /// Whether it matches somewhere in `text`; a match that takes too many steps counts as none.
     #[must_use]
     pub fn is_match(&self, text: &[u8]) -> bool {
-        self.compiled.is_match(text).unwrap_or(false)
+        self.matches(text).unwrap_or(false)
+    }
+
+    /// Whether it matches somewhere in `text`.
+    ///
+    /// # Errors
+    ///
+    /// The match takes more than [`MATCH_STEPS_MAX`](bolide_base::limits::MATCH_STEPS_MAX) steps.
+    pub fn matches(&self, text: &[u8]) -> Result<bool, MatchError> {
+        self.compiled.is_match(text, &mut MatchWork::default())
+    }
+
+    /// The same; on a match `spans` has where its groups lie, and stays as it was otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Regex::matches`].
+    pub fn find(&self, text: &[u8], spans: &mut GroupSpans) -> Result<bool, MatchError> {
+        self.compiled.find(text, 0, spans, &mut MatchWork::default())
     }
 
     /// Named groups: the group's number and its name.
     pub fn names(&self) -> impl Iterator<Item = (usize, &str)> {
-        let names = self.compiled.capture_names().iter().enumerate();
-        names.filter_map(|(group, name)| Some((group, name.as_deref()?)))
+        self.compiled.names()
     }
 }
 
 impl fmt::Debug for Regex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.case == LetterCase::Insensitive { "~*" } else { "~" };
-        write!(f, "{mark}{}", self.source.escape_ascii())
+        write!(f, "{mark}{}", self.source().escape_ascii())
     }
 }
 
@@ -96,26 +114,8 @@ impl Eq for Regex {}
 
 impl PartialEq for Regex {
     fn eq(&self, other: &Self) -> bool {
-        self.source == other.source && self.case == other.case
+        self.source() == other.source() && self.case == other.case
     }
-}
-
-/// The binding accepts UTF-8 only; other bytes become `\xHH`, which means the same to PCRE.
-fn pattern_of(source: &[u8]) -> String {
-    let mut pattern = String::with_capacity(source.len());
-    for chunk in source.utf8_chunks() {
-        pattern.push_str(chunk.valid());
-        // A backslash before such a byte does not change its meaning.
-        let escapes = pattern.bytes().rev().take_while(|byte| *byte == b'\\').count();
-        if escapes % 2 == 1 && !chunk.invalid().is_empty() {
-            pattern.pop();
-        }
-        for byte in chunk.invalid() {
-            // Writing to a string cannot fail.
-            let _ = write!(pattern, "\\x{byte:02x}");
-        }
-    }
-    pattern
 }
 
 /// Errors that newer libraries place one byte later than the built-in one.
@@ -128,25 +128,15 @@ const PLACED_LATER: [&str; 6] = [
     "unrecognized character after (? or (?-",
 ];
 
-fn message(source: &[u8], case: LetterCase, with_limit: pcre2::Error) -> String {
-    // Alone it gives the position that nginx reports.
-    let mut alone = bytes::RegexBuilder::new();
-    let alone = alone.caseless(case == LetterCase::Insensitive).build(&pattern_of(source));
-    let error = alone.err().unwrap_or(with_limit);
-    let text = error.to_string();
-    let why = match text.strip_prefix("PCRE2: error compiling pattern at offset ") {
-        Some(rest) => rest.split_once(": ").map_or(rest, |(_, why)| why),
-        None => text.strip_prefix("PCRE2: ").unwrap_or(&text),
-    };
+fn message(source: &[u8], error: &CompileError) -> String {
+    let why = &error.message;
     let shown = String::from_utf8_lossy(source);
-    let later = usize::from(PLACED_LATER.contains(&why));
-    match error.offset().map(|offset| offset + later) {
-        Some(offset) if offset < source.len() => {
-            let rest = String::from_utf8_lossy(&source[offset..]);
-            format!("pcre2_compile() failed: {why} in \"{shown}\" at \"{rest}\"")
-        }
-        _ => format!("pcre2_compile() failed: {why} in \"{shown}\""),
+    let offset = error.offset + usize::from(PLACED_LATER.contains(&why.as_str()));
+    if offset >= source.len() {
+        return format!("pcre2_compile() failed: {why} in \"{shown}\"");
     }
+    let rest = String::from_utf8_lossy(&source[offset..]);
+    format!("pcre2_compile() failed: {why} in \"{shown}\" at \"{rest}\"")
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@
 
 use std::cell::{Cell, RefCell};
 
+use bolide_base::limits::MATCH_STEPS_MAX;
+use bolide_regex::{MatchError, MatchWork};
+
 use crate::world::Stop;
 
 /// LIMIT: steps of one evaluation: bytes of texts that are made, and bytes that wildcards are held
@@ -15,26 +18,24 @@ const STEPS_MAX: u32 = 16 * 1024 * 1024;
 const PART: u32 = 64;
 /// Steps of an entry of a list that is gone through.
 const ENTRY: usize = 8;
-/// LIMIT: matches of one evaluation that take more steps than most, each up to the bound of a
-/// match.
-const LONG_MATCHES_MAX: u32 = 64;
+/// Steps of a step of a match.
+const MATCH_STEP: u32 = 8;
+/// LIMIT: what all matches of one evaluation may do uncounted: bytes gone through, items tried.
+/// Beyond it each is counted from the beginning.
+const QUICK_MAX: u32 = 16 * 1024 * 1024;
 
 /// What is left to one evaluation, or to several that share it.
 #[derive(Debug)]
 pub struct Effort {
     steps: Cell<u32>,
-    long_matches: Cell<u32>,
+    quick: Cell<u32>,
     /// Why no text that is made counts any more.
     stop: RefCell<Option<Stop>>,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self {
-            steps: Cell::new(STEPS_MAX),
-            long_matches: Cell::new(LONG_MATCHES_MAX),
-            stop: RefCell::default(),
-        }
+        Self { steps: Cell::new(STEPS_MAX), quick: Cell::new(QUICK_MAX), stop: RefCell::default() }
     }
 }
 
@@ -87,16 +88,27 @@ impl Effort {
         }
     }
 
-    /// Takes one of the long matches.
+    /// Makes a match, which takes what it does.
     ///
     /// # Errors
     ///
-    /// None are left.
-    pub(crate) fn spend_long_match(&self) -> Result<(), Stop> {
-        let Some(left) = self.long_matches.get().checked_sub(1) else {
-            return Err(Stop::Refused(500, "rules took too many steps in one pass"));
-        };
-        self.long_matches.set(left);
-        Ok(())
+    /// Nothing was left for it.
+    pub(crate) fn matched<T>(
+        &self,
+        made: impl FnOnce(&mut MatchWork) -> Result<T, MatchError>,
+    ) -> Result<Result<T, MatchError>, Stop> {
+        self.check()?;
+        let most = (self.steps.get() / MATCH_STEP).min(MATCH_STEPS_MAX);
+        let mut work = MatchWork { quick: self.quick.get(), steps: most };
+        let outcome = made(&mut work);
+        self.quick.set(work.quick);
+        let taken = (most - work.steps).saturating_mul(MATCH_STEP);
+        self.steps.set(self.steps.get().saturating_sub(taken));
+        // What one match of its own would have had steps for is the fault of all before it.
+        if outcome.is_err() && most < MATCH_STEPS_MAX && work.steps == 0 {
+            self.steps.set(0);
+            self.check()?;
+        }
+        Ok(outcome)
     }
 }

@@ -1,9 +1,9 @@
 //! Regular expressions of a file: PCRE on bytes with Apache's defaults and a bound on its steps. An
 //! expression that gives up stops the evaluation; it never counts as "no match".
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use pcre2::bytes;
+use bolide_regex::{GroupSpans, MatchError, MatchWork, Pcre, PcreOptions};
 
 mod shape;
 
@@ -18,8 +18,8 @@ pub(crate) enum Letters {
     Any,
 }
 
-/// LIMIT: steps of a match at first; most matches end within them.
-const QUICK_STEPS_MAX: u32 = 2_000;
+/// What an attempt at a match that is not counted may do at least: bytes gone through, items tried.
+const ATTEMPT: u32 = 8 * 1024;
 
 /// A compiled expression.
 #[derive(Clone)]
@@ -28,18 +28,8 @@ pub struct Pattern {
     letters: Letters,
     /// What it comes to, where no expression is needed for it.
     shape: Option<Box<Shape>>,
-    /// With few steps; only where they were needed, if it has a shape.
-    quick: OnceLock<bytes::Regex>,
-    /// The same with more steps, where they were needed. Threads share what `apache_directory` has.
-    long: OnceLock<bytes::Regex>,
-}
-
-fn compile(source: &str, letters: Letters, steps: u32) -> Result<bytes::Regex, pcre2::Error> {
-    bytes::RegexBuilder::new()
-        .caseless(letters == Letters::Any)
-        .dotall(true)
-        .jit_if_available(true)
-        .build(&format!("(*LIMIT_MATCH={steps}){source}"))
+    /// Only where it was needed, if it has a shape. Threads share what `apache_directory` has.
+    compiled: OnceLock<Arc<Pcre>>,
 }
 
 impl std::fmt::Debug for Pattern {
@@ -52,19 +42,21 @@ impl std::fmt::Debug for Pattern {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Groups {
     subject: Vec<u8>,
-    spans: Vec<Option<(usize, usize)>>,
+    spans: GroupSpans,
 }
 
 impl Groups {
     /// The text of a group; empty if it took no part.
     pub(crate) fn of(&self, number: usize) -> &[u8] {
-        let span = self.spans.get(number).copied().flatten();
-        span.and_then(|(start, end)| self.subject.get(start..end)).unwrap_or_default()
+        self.spans
+            .get(number)
+            .and_then(|(start, end)| self.subject.get(start..end))
+            .unwrap_or_default()
     }
 
     /// Where all that matched begins and ends.
     pub(crate) fn span(&self) -> (usize, usize) {
-        self.spans.first().copied().flatten().unwrap_or((0, 0))
+        self.spans.get(0).unwrap_or((0, 0))
     }
 
     /// Forgets the match.
@@ -74,40 +66,30 @@ impl Groups {
 }
 
 impl Pattern {
-    /// Compiles `source`; none where PCRE refuses it, or where it is no UTF-8.
+    /// Compiles `source`; none where PCRE refuses it.
     pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
-        let text = std::str::from_utf8(source).ok()?;
-        let shape = Shape::new(source, letters).map(Box::new);
-        let quick = match shape {
-            // PCRE accepts all that has a shape, and may never be asked.
-            Some(_) => OnceLock::new(),
-            None => compile(text, letters, QUICK_STEPS_MAX).ok()?.into(),
+        let pattern = Self {
+            source: source.into(),
+            letters,
+            shape: Shape::new(source, letters).map(Box::new),
+            compiled: OnceLock::new(),
         };
-        Some(Self { source: source.into(), letters, shape, quick, long: OnceLock::new() })
+        // PCRE accepts all that has a shape, and may never be asked.
+        (pattern.shape.is_some() || pattern.compiled().is_ok()).then_some(pattern)
     }
 
-    /// The expression with few steps.
-    fn quick(&self) -> Result<&bytes::Regex, Stop> {
-        self.compiled(&self.quick, QUICK_STEPS_MAX)
-    }
-
-    /// The expression with the bound of a match.
-    fn long(&self) -> Result<&bytes::Regex, Stop> {
-        self.compiled(&self.long, bolide_base::limits::MATCH_STEPS_MAX)
-    }
-
-    fn compiled<'a>(
-        &self,
-        place: &'a OnceLock<bytes::Regex>,
-        steps: u32,
-    ) -> Result<&'a bytes::Regex, Stop> {
-        if place.get().is_none() {
-            let text = std::str::from_utf8(&self.source).map_err(|_| self.gave_up())?;
-            let made = compile(text, self.letters, steps).map_err(|_| self.gave_up())?;
+    fn compiled(&self) -> Result<&Pcre, Stop> {
+        if self.compiled.get().is_none() {
+            let options = PcreOptions {
+                caseless: self.letters == Letters::Any,
+                dotall: true,
+                attempt: ATTEMPT,
+            };
+            let made = Pcre::new(&self.source, options).map_err(|_| self.gave_up())?;
             // Another thread may have been first, with the same.
-            let _ = place.set(made);
+            let _ = self.compiled.set(Arc::new(made));
         }
-        place.get().ok_or_else(|| self.gave_up())
+        self.compiled.get().map(|compiled| &**compiled).ok_or_else(|| self.gave_up())
     }
 
     /// Whether it matches somewhere in `text`.
@@ -120,13 +102,8 @@ impl Pattern {
         if let Some(found) = self.shape.as_ref().and_then(|shape| shape.find(text)) {
             return Ok(found.is_some());
         }
-        match self.quick()?.is_match(text) {
-            Ok(found) => Ok(found),
-            Err(_) => {
-                effort.spend_long_match()?;
-                self.long()?.is_match(text).map_err(|_| self.gave_up())
-            }
-        }
+        let compiled = self.compiled()?;
+        self.within(effort, |work| compiled.is_match(text, work))
     }
 
     /// The same; on a match `groups` has what it captured.
@@ -137,47 +114,32 @@ impl Pattern {
         effort: &Effort,
     ) -> Result<bool, Stop> {
         effort.spend_part()?;
-        let whole = match self.shape.as_ref().and_then(|shape| shape.find(text)) {
-            Some(found) => found,
-            None => self.find_whole(text, effort)?,
-        };
-        let Some(whole) = whole else { return Ok(false) };
-        effort.spend(text.len());
-        groups.subject.clear();
-        groups.subject.extend_from_slice(text);
-        groups.spans.clear();
-        groups.spans.push(Some(whole));
-        if self.shape.is_none() && self.quick()?.captures_len() > 1 {
-            // What it captured costs an allocation, so only a match is asked for it.
-            self.read_groups(text, groups)?;
-        }
-        debug_assert_eq!(groups.span(), whole, "a match is the same when it is made again");
-        Ok(true)
-    }
-
-    /// Where it matches.
-    fn find_whole(&self, text: &[u8], effort: &Effort) -> Result<Option<(usize, usize)>, Stop> {
-        let found = match self.quick()?.find(text) {
-            Ok(found) => found,
-            Err(_) => {
-                effort.spend_long_match()?;
-                self.long()?.find(text).map_err(|_| self.gave_up())?
+        let is_found = match self.shape.as_ref().and_then(|shape| shape.find(text)) {
+            Some(Some((start, end))) => {
+                groups.spans.set_whole(start, end);
+                true
+            }
+            Some(None) => false,
+            None => {
+                let compiled = self.compiled()?;
+                self.within(effort, |work| compiled.find(text, 0, &mut groups.spans, work))?
             }
         };
-        Ok(found.map(|found| (found.start(), found.end())))
+        if is_found {
+            effort.spend(text.len());
+            groups.subject.clear();
+            groups.subject.extend_from_slice(text);
+        }
+        Ok(is_found)
     }
 
-    fn read_groups(&self, text: &[u8], groups: &mut Groups) -> Result<(), Stop> {
-        let quick = self.quick()?;
-        let mut locations = quick.capture_locations();
-        if quick.captures_read(&mut locations, text).is_err() {
-            let long = self.long()?;
-            locations = long.capture_locations();
-            long.captures_read(&mut locations, text).map_err(|_| self.gave_up())?;
-        }
-        groups.spans.clear();
-        groups.spans.extend((0..locations.len()).map(|index| locations.get(index)));
-        Ok(())
+    /// A match within what is left of `effort`.
+    fn within(
+        &self,
+        effort: &Effort,
+        matched: impl FnOnce(&mut MatchWork) -> Result<bool, MatchError>,
+    ) -> Result<bool, Stop> {
+        effort.matched(matched)?.map_err(|_| self.gave_up())
     }
 
     fn gave_up(&self) -> Stop {

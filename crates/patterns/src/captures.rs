@@ -4,8 +4,7 @@
 //! `set`, what `map` gave) live until the request ends. A match that takes too many steps is no
 //! match and leaves a [`MatchFailure`].
 
-use bolide_conf::regex::Regex;
-use pcre2::bytes::CaptureLocations;
+use bolide_conf::regex::{GroupSpans, MatchError, Regex};
 
 /// A regex of the configuration, with the named groups it fills.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ impl CapturePattern {
         };
         let named =
             regex.names().filter_map(|(group, name)| Some((group, place(name)? as u16))).collect();
-        let groups = regex.compiled().captures_len() > 1;
+        let groups = regex.groups() > 1;
         Self { regex: regex.clone(), named, groups, ending: regex.ending().into() }
     }
 
@@ -60,8 +59,8 @@ pub struct MatchFailure {
 impl MatchFailure {
     /// The failure of `pattern` on `subject`.
     #[must_use]
-    pub fn new(error: &pcre2::Error, subject: &[u8], pattern: &[u8]) -> Box<Self> {
-        Box::new(Self { code: error.code(), subject: subject.into(), pattern: pattern.into() })
+    pub fn new(error: MatchError, subject: &[u8], pattern: &[u8]) -> Box<Self> {
+        Box::new(Self { code: error.code, subject: subject.into(), pattern: pattern.into() })
     }
 }
 
@@ -69,7 +68,7 @@ impl MatchFailure {
 #[derive(Clone, Debug, Default)]
 pub struct Captures {
     subject: Vec<u8>,
-    spans: Vec<Option<(usize, usize)>>,
+    spans: GroupSpans,
     /// Slot, start and end in `arena`; one entry per slot.
     named: Vec<(u16, usize, usize)>,
     /// For each slot in `named` the bit of its number modulo 64: most questions are about others.
@@ -124,45 +123,37 @@ impl Captures {
         if !subject.ends_with(&pattern.ending) && !subject.ends_with(b"\n") {
             return false;
         }
-        let compiled = pattern.regex.compiled();
         if !pattern.groups {
-            return match compiled.is_match(subject) {
+            return match pattern.regex.matches(subject) {
                 Ok(true) => {
                     self.forget_groups();
                     true
                 }
                 Ok(false) => false,
-                Err(error) => self.fail(pattern, subject, &error),
+                Err(error) => self.fail(pattern, subject, error),
             };
         }
-        let mut locations = compiled.capture_locations();
-        match compiled.captures_read(&mut locations, subject) {
-            Ok(Some(_)) => {
-                self.keep(pattern, &locations, subject);
+        match pattern.regex.find(subject, &mut self.spans) {
+            Ok(true) => {
+                self.keep(pattern, subject);
                 true
             }
-            Ok(None) => false,
-            Err(error) => self.fail(pattern, subject, &error),
+            Ok(false) => false,
+            Err(error) => self.fail(pattern, subject, error),
         }
     }
 
     #[cold]
-    fn fail(&mut self, pattern: &CapturePattern, subject: &[u8], error: &pcre2::Error) -> bool {
+    fn fail(&mut self, pattern: &CapturePattern, subject: &[u8], error: MatchError) -> bool {
         self.failure = Some(MatchFailure::new(error, subject, pattern.source()));
         false
     }
 
-    fn keep(&mut self, pattern: &CapturePattern, locations: &CaptureLocations, subject: &[u8]) {
+    fn keep(&mut self, pattern: &CapturePattern, subject: &[u8]) {
         self.subject.clear();
         self.subject.extend_from_slice(subject);
-        self.spans.clear();
-        self.spans.extend((0..locations.len()).map(|index| locations.get(index)));
-        debug_assert!(
-            self.spans.iter().flatten().all(|(start, end)| start <= end && *end <= subject.len()),
-            "groups lie within what was searched"
-        );
         for &(index, slot) in &pattern.named {
-            let (start, end) = locations.get(index).unwrap_or((0, 0));
+            let (start, end) = self.spans.get(index).unwrap_or((0, 0));
             self.assign(slot, &subject[start..end]);
         }
     }
@@ -189,7 +180,7 @@ impl Captures {
 
     /// `$1`–`$9`.
     pub fn numbered(&self, index: usize) -> Option<&[u8]> {
-        let (start, end) = (*self.spans.get(index)?)?;
+        let (start, end) = self.spans.get(index)?;
         self.subject.get(start..end)
     }
 

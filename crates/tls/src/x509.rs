@@ -1,7 +1,7 @@
 //! Certificates, revocation lists and their verification by AWS-LC, behind types that own what they
 //! point to. This file tells what the library found, in its order; `verdict` says what that means.
 //!
-//! The only `unsafe` outside of the kernel's door. Each block is one call whose contract is met by
+//! Each `unsafe` block is one call whose contract is met by
 //! the types here: pointers come from the library, are never null, and live as long as their owner.
 #![allow(unsafe_code, reason = "the library's functions are foreign; see the SAFETY of each call")]
 

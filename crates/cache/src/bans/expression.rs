@@ -2,7 +2,7 @@
 //!
 //! Refuses what an object does not know by itself: fields of requests other than `Host`, ages.
 
-use pcre2::bytes::Regex;
+use bolide_regex::Pcre;
 
 use crate::bans::pattern::{BanSubject, matches, regex};
 use crate::rules::controls::is_for_cache_alone;
@@ -26,7 +26,7 @@ enum BanObject {
 #[derive(Debug)]
 enum BanValue {
     Text(Box<[u8]>),
-    Pattern(Regex),
+    Pattern(Pcre),
 }
 
 impl BanValue {

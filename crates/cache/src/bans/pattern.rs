@@ -1,7 +1,8 @@
 //! What a ban is about: one field of Magento's, the tags of an object, or an expression in
 //! Varnish's words.
 
-use pcre2::bytes::Regex;
+use bolide_base::limits::MATCH_ATTEMPT;
+use bolide_regex::{MatchWork, Pcre, PcreOptions};
 
 use crate::bans::expression::BanExpression;
 
@@ -35,8 +36,8 @@ pub(crate) trait BanSubject {
 
 #[derive(Debug)]
 enum BanTest {
-    Field(&'static [u8], Regex),
-    Tag(Regex),
+    Field(&'static [u8], Pcre),
+    Tag(Pcre),
     Expression(BanExpression),
 }
 
@@ -49,15 +50,14 @@ pub(crate) struct BanPattern {
 }
 
 /// A regular expression whose matches end. The error is the library's.
-pub(super) fn regex(text: &[u8]) -> Result<Regex, String> {
-    let text = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_owned())?;
-    let limit = format!("(*LIMIT_MATCH={})", bolide_base::limits::MATCH_STEPS_MAX);
-    Regex::new(&(limit + text)).map_err(|error| error.to_string())
+pub(super) fn regex(text: &[u8]) -> Result<Pcre, String> {
+    let options = PcreOptions { caseless: false, dotall: false, attempt: MATCH_ATTEMPT };
+    Pcre::new(text, options).map_err(|error| error.to_string())
 }
 
 /// Whether a value matches. What takes too many steps does.
-pub(super) fn matches(regex: &Regex, value: &[u8]) -> bool {
-    regex.is_match(value).unwrap_or(true)
+pub(super) fn matches(regex: &Pcre, value: &[u8]) -> bool {
+    regex.is_match(value, &mut MatchWork::default()).unwrap_or(true)
 }
 
 impl BanPattern {

@@ -60,7 +60,7 @@ fn index(r: &mut ConfReader, node: &Node) -> ReadResult {
 fn split_path_info(r: &mut ConfReader, node: &Node) -> ReadResult {
     // Named groups define no variables here.
     let regex = Regex::new(node.arg(0), LetterCase::Sensitive).map_err(ReadFault::Text)?;
-    if regex.compiled().captures_len() != 3 {
+    if regex.groups() != 3 {
         let pattern = show(node.arg(0));
         return Err(ReadFault::Text(format!("pattern \"{pattern}\" must have 2 captures")));
     }

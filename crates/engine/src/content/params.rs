@@ -7,6 +7,7 @@ mod plan;
 
 use bolide_cache::rules::Environment;
 use bolide_conf::model::{PageCache, PageMode, VaryBy};
+use bolide_conf::regex::GroupSpans;
 use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
 
 use crate::caching::fronts::is_trusted;
@@ -260,9 +261,8 @@ pub(crate) fn script<'a>(scope: &VariableScope<'a>) -> ScriptName<'a> {
     let settings = &scope.site.location(request.location).settings.origin;
     let whole = ScriptName { name: &request.uri, index: b"", path_info: b"" };
     if let Some(split) = &settings.split_path_info {
-        let compiled = split.compiled();
-        let mut groups = compiled.capture_locations();
-        if matches!(compiled.captures_read(&mut groups, &request.uri), Ok(Some(_))) {
+        let mut groups = GroupSpans::default();
+        if split.find(&request.uri, &mut groups) == Ok(true) {
             let group = |at: usize| groups.get(at).and_then(|(a, b)| request.uri.get(a..b));
             return ScriptName {
                 name: group(1).unwrap_or_default(),

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bolide_conf::regex::{LetterCase, Regex};
+use bolide_conf::regex::{GroupSpans, LetterCase, Regex};
 use bolide_conf::vars::Var;
 use bolide_http::{BodyLen, HttpVersion, Method, RequestHead};
 use bolide_ssi::{Matched, Moment, SsiAct, SsiCommand, SsiEvent, SsiFault, SsiInclude, SsiWorld};
@@ -295,14 +295,13 @@ impl VariableScope<'_> {
 /// What an expression of a page finds in a text.
 fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, SsiFault> {
     let regex = Regex::new(pattern, LetterCase::Sensitive).map_err(String::into_bytes)?;
-    let compiled = regex.compiled();
-    let mut places = compiled.capture_locations();
-    match compiled.captures_read(&mut places, text) {
-        Ok(None) => Ok(None),
-        Ok(Some(_)) => {
-            let count = (0..places.len()).rev().find(|at| places.get(*at).is_some());
+    let mut spans = GroupSpans::default();
+    match regex.find(text, &mut spans) {
+        Ok(false) => Ok(None),
+        Ok(true) => {
+            let count = (0..spans.len()).rev().find(|at| spans.get(*at).is_some());
             let group = |at: usize| {
-                places.get(at).map_or_else(Vec::new, |(start, end)| text[start..end].to_vec())
+                spans.get(at).map_or_else(Vec::new, |(start, end)| text[start..end].to_vec())
             };
             let groups = (0..=count.unwrap_or(0).min(9)).map(group).collect();
             let named =
@@ -310,7 +309,7 @@ fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, SsiFault> {
             Ok(Some(Matched { groups, named }))
         }
         Err(error) => {
-            let code = error.code().to_string();
+            let code = error.code.to_string();
             let parts: [&[u8]; 6] = [
                 b"pcre2_match() failed: ",
                 code.as_bytes(),

@@ -44,8 +44,8 @@ impl VariableScope<'_> {
 
     /// Whether an expression matches; a match that takes too long is told, and is none.
     fn is_match(&self, regex: &Regex, text: &[u8]) -> bool {
-        regex.compiled().is_match(text).unwrap_or_else(|error| {
-            let failure = MatchFailure::new(&error, text, regex.source());
+        regex.matches(text).unwrap_or_else(|error| {
+            let failure = MatchFailure::new(error, text, regex.source());
             self.request.notes.borrow_mut().push(RequestNote::Match(failure));
             false
         })

@@ -1,0 +1,489 @@
+//! PCRE2 behind types that own what they point to. Each `unsafe` block is one call, or a few, whose
+//! contract is met by the types here: pointers come from the library, are never null, and live as
+//! long as their owner; what is read of a match is read before the next one.
+#![allow(unsafe_code, reason = "the library's functions are foreign; see the SAFETY of each call")]
+
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+
+use pcre2_sys as pcre;
+
+use crate::PcreOptions;
+
+/// The library's number for a match that reached its limit.
+pub(crate) const TOO_LONG: i32 = pcre::PCRE2_ERROR_MATCHLIMIT;
+/// LIMIT: KiB that a match without JIT may take.
+const HEAP_MAX: u32 = 4 * 1024;
+/// So many bytes gone through are one step.
+const BYTES_PER_STEP: usize = 16;
+
+/// Where an empty text lies.
+static EMPTY: [u8; 1] = [0];
+
+/// What the library's limit cannot be reached with.
+const NO_LIMIT: u32 = i32::MAX.unsigned_abs();
+
+/// What the library calls a callout with: the fields up to the last that is read here.
+#[repr(C)]
+struct CalloutBlock {
+    version: u32,
+    callout_number: u32,
+    capture_top: u32,
+    capture_last: u32,
+    offset_vector: *mut usize,
+    mark: *const u8,
+    subject: *const u8,
+    subject_length: usize,
+    start_match: usize,
+    current_position: usize,
+}
+
+type Callout = unsafe extern "C" fn(*mut CalloutBlock, *mut c_void) -> c_int;
+
+// The bindings leave callouts out.
+unsafe extern "C" {
+    fn pcre2_set_callout_8(
+        context: *mut pcre::pcre2_match_context_8,
+        callout: Option<Callout>,
+        data: *mut c_void,
+    ) -> c_int;
+}
+
+/// Why an expression does not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    /// The library's words.
+    pub message: String,
+    /// The byte of the expression that it had come to.
+    pub offset: usize,
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at offset {}", self.message, self.offset)
+    }
+}
+
+/// Where the groups of a match lie; the first is the whole match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupSpans(Vec<Option<(usize, usize)>>);
+
+impl GroupSpans {
+    /// Those of a match without groups.
+    #[must_use]
+    pub fn whole(start: usize, end: usize) -> Self {
+        debug_assert!(start <= end, "a match begins before it ends");
+        Self(vec![Some((start, end))])
+    }
+
+    /// Forgets them and keeps the memory.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Makes them those of a match without groups.
+    pub fn set_whole(&mut self, start: usize, end: usize) {
+        debug_assert!(start <= end, "a match begins before it ends");
+        self.0.clear();
+        self.0.push(Some((start, end)));
+    }
+
+    /// Where a group begins and ends; none if it took no part.
+    #[must_use]
+    pub fn get(&self, group: usize) -> Option<(usize, usize)> {
+        self.0.get(group).copied().flatten()
+    }
+
+    /// Groups, those that took no part and the whole match among them.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there was no match.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What a match came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Found,
+    Nothing,
+    /// A limit was reached.
+    TooLong,
+    /// Compiled for JIT it has too little stack; interpreted it may do.
+    NoStack,
+    /// The library's number.
+    Failed(i32),
+}
+
+/// A compiled expression.
+pub(crate) struct Code {
+    code: NonNull<pcre::pcre2_code_8>,
+    groups: usize,
+    names: Box<[(usize, Box<str>)]>,
+    is_anchored: bool,
+    has_references: bool,
+    items: usize,
+}
+
+// SAFETY: the library does not change a compiled expression after it was compiled for JIT, which
+// happens before anything else can have it; matches keep what they change elsewhere.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: the expression is ours, and used no more.
+        unsafe { pcre::pcre2_code_free_8(self.code.as_ptr()) };
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Code").field("groups", &self.groups).finish_non_exhaustive()
+    }
+}
+
+impl Code {
+    /// Compiles `source`, with a callout before each item or without.
+    pub(crate) fn new(
+        source: &[u8],
+        options: PcreOptions,
+        has_callouts: bool,
+    ) -> Result<Self, CompileError> {
+        let mut bits = 0;
+        bits |= if options.caseless { pcre::PCRE2_CASELESS } else { 0 };
+        bits |= if options.dotall { pcre::PCRE2_DOTALL } else { 0 };
+        bits |= if has_callouts { pcre::PCRE2_AUTO_CALLOUT } else { 0 };
+        let (mut error, mut offset) = (0, 0);
+        // SAFETY: `source` points to its length of readable bytes, which are read in the call only;
+        // no context stands for the defaults.
+        let code = unsafe {
+            pcre::pcre2_compile_8(
+                source.as_ptr(),
+                source.len(),
+                bits,
+                &raw mut error,
+                &raw mut offset,
+                null_mut(),
+            )
+        };
+        let Some(code) = NonNull::new(code) else {
+            return Err(CompileError { message: message(error), offset });
+        };
+        let mut code = Self {
+            code,
+            groups: 1,
+            names: Box::default(),
+            is_anchored: false,
+            has_references: false,
+            items: 0,
+        };
+        // SAFETY: the expression is ours, and nothing else has it yet. Where there is no JIT for
+        // it, it is interpreted.
+        unsafe { pcre::pcre2_jit_compile_8(code.code.as_ptr(), pcre::PCRE2_JIT_COMPLETE) };
+        code.groups = code.info::<u32>(pcre::PCRE2_INFO_CAPTURECOUNT) as usize + 1;
+        code.is_anchored =
+            code.info::<u32>(pcre::PCRE2_INFO_ALLOPTIONS) & pcre::PCRE2_ANCHORED != 0;
+        code.has_references = code.info::<u32>(pcre::PCRE2_INFO_BACKREFMAX) != 0;
+        code.items = code.info::<usize>(pcre::PCRE2_INFO_SIZE) / 4;
+        code.names = code.read_names();
+        Ok(code)
+    }
+
+    pub(crate) const fn groups(&self) -> usize {
+        self.groups
+    }
+
+    pub(crate) const fn names(&self) -> &[(usize, Box<str>)] {
+        &self.names
+    }
+
+    /// Whether a match begins where the search begins.
+    pub(crate) const fn is_anchored(&self) -> bool {
+        self.is_anchored
+    }
+
+    /// Whether it refers to what a group has matched.
+    pub(crate) const fn has_references(&self) -> bool {
+        self.has_references
+    }
+
+    /// About how many items it has.
+    pub(crate) const fn items(&self) -> usize {
+        self.items
+    }
+
+    /// What the library knows of the expression; `T` is the type that it has for `what`.
+    fn info<T: Default>(&self, what: u32) -> T {
+        let mut value = T::default();
+        // SAFETY: `value` is of the type that the library writes for `what`: each caller names it.
+        let result = unsafe {
+            pcre::pcre2_pattern_info_8(self.code.as_ptr(), what, (&raw mut value).cast::<c_void>())
+        };
+        debug_assert_eq!(result, 0, "the library knows what is asked");
+        value
+    }
+
+    fn read_names(&self) -> Box<[(usize, Box<str>)]> {
+        let count = self.info::<u32>(pcre::PCRE2_INFO_NAMECOUNT) as usize;
+        let size = self.info::<u32>(pcre::PCRE2_INFO_NAMEENTRYSIZE) as usize;
+        if count == 0 || size < 3 {
+            return Box::default();
+        }
+        let mut table: *const u8 = std::ptr::null();
+        // SAFETY: the library writes a pointer for this question.
+        unsafe {
+            pcre::pcre2_pattern_info_8(
+                self.code.as_ptr(),
+                pcre::PCRE2_INFO_NAMETABLE,
+                (&raw mut table).cast::<c_void>(),
+            );
+        }
+        if table.is_null() {
+            return Box::default();
+        }
+        // SAFETY: the table has `count` entries of `size` bytes and lives as long as the
+        // expression, which is borrowed here.
+        let table = unsafe { std::slice::from_raw_parts(table, count * size) };
+        let mut names: Vec<(usize, Box<str>)> = table
+            .chunks_exact(size)
+            .map(|entry| {
+                let group = usize::from(u16::from_be_bytes([entry[0], entry[1]]));
+                let name = entry[2..].split(|byte| *byte == 0).next().unwrap_or_default();
+                (group, String::from_utf8_lossy(name).into())
+            })
+            .collect();
+        names.sort_unstable();
+        names.into()
+    }
+
+    /// Searches within `limit` steps of the library for each place where a match may begin.
+    pub(crate) fn search(
+        &self,
+        text: &[u8],
+        from: usize,
+        limit: u32,
+        spans: Option<&mut GroupSpans>,
+    ) -> Outcome {
+        with_scratch(self.groups, |scratch| {
+            // SAFETY: the context is the scratch's own.
+            unsafe { pcre::pcre2_set_match_limit_8(scratch.plain.as_ptr(), limit) };
+            scratch.run(self, scratch.plain, text, from, 0, spans)
+        })
+    }
+
+    /// Searches as long as `steps` last, which the callouts take; `unseen` bytes an item may go
+    /// through before it fails, which no callout sees.
+    pub(crate) fn search_counted(
+        &self,
+        text: &[u8],
+        from: usize,
+        unseen: usize,
+        steps: &mut u32,
+        mut spans: Option<&mut GroupSpans>,
+    ) -> Outcome {
+        let per_call = u32::try_from(1 + unseen / BYTES_PER_STEP).unwrap_or(u32::MAX);
+        let mut counter = StepCounter { left: *steps, at: from, per_call };
+        // What is gone through to find a first byte is seen by no callout either.
+        counter.take(text.len().saturating_sub(from));
+        let outcome = with_scratch(self.groups, |scratch| {
+            let data = (&raw mut counter).cast::<c_void>();
+            // SAFETY: the context is the scratch's own; `counter` outlives the matches, which are
+            // the only ones that the context is used for before it gets another.
+            unsafe { pcre2_set_callout_8(scratch.counted.as_ptr(), Some(count), data) };
+            match scratch.run(self, scratch.counted, text, from, 0, spans.as_deref_mut()) {
+                Outcome::NoStack => {
+                    scratch.run(self, scratch.counted, text, from, pcre::PCRE2_NO_JIT, spans)
+                }
+                outcome => outcome,
+            }
+        });
+        *steps = counter.left;
+        outcome
+    }
+}
+
+/// What is left to a match.
+struct StepCounter {
+    left: u32,
+    /// Where the last callout saw it.
+    at: usize,
+    per_call: u32,
+}
+
+impl StepCounter {
+    /// Takes what going through so many bytes comes to.
+    fn take(&mut self, bytes: usize) {
+        let moved = u32::try_from(bytes / BYTES_PER_STEP).unwrap_or(u32::MAX);
+        self.left = self.left.saturating_sub(self.per_call.saturating_add(moved));
+    }
+}
+
+/// Takes the steps since the last call.
+///
+/// # Safety
+///
+/// The library calls it with its block and the [`StepCounter`] of the match.
+unsafe extern "C" fn count(block: *mut CalloutBlock, counter: *mut c_void) -> c_int {
+    // SAFETY: the library's block lives as long as the call.
+    let at = unsafe { (*block).current_position };
+    // SAFETY: `search_counted` gave its own counter, and uses it only when the match is over.
+    let counter = unsafe { &mut *counter.cast::<StepCounter>() };
+    counter.take(counter.at.abs_diff(at));
+    counter.at = at;
+    if counter.left == 0 { TOO_LONG } else { 0 }
+}
+
+/// What the matches of a thread write to, one after the other.
+struct Scratch {
+    data: NonNull<pcre::pcre2_match_data_8>,
+    pairs: usize,
+    plain: NonNull<pcre::pcre2_match_context_8>,
+    counted: NonNull<pcre::pcre2_match_context_8>,
+}
+
+/// Groups that the first scratch of a thread has room for.
+const PAIRS_AT_FIRST: usize = 16;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
+}
+
+/// Lends the thread's scratch, with room for `groups`.
+fn with_scratch(groups: usize, then: impl FnOnce(&Scratch) -> Outcome) -> Outcome {
+    SCRATCH.with_borrow_mut(|scratch| {
+        if scratch.pairs < groups {
+            scratch.grow(groups);
+        }
+        then(scratch)
+    })
+}
+
+/// Memory of the library's, without which no match can be made.
+fn made<T>(pointer: *mut T) -> NonNull<T> {
+    match NonNull::new(pointer) {
+        Some(pointer) => pointer,
+        None => std::alloc::handle_alloc_error(std::alloc::Layout::new::<usize>()),
+    }
+}
+
+fn new_data(pairs: usize) -> NonNull<pcre::pcre2_match_data_8> {
+    let pairs = u32::try_from(pairs).unwrap_or(u32::MAX);
+    // SAFETY: no context stands for the system's memory.
+    made(unsafe { pcre::pcre2_match_data_create_8(pairs, null_mut()) })
+}
+
+fn new_context() -> NonNull<pcre::pcre2_match_context_8> {
+    // SAFETY: no context stands for the system's memory.
+    let context = made(unsafe { pcre::pcre2_match_context_create_8(null_mut()) });
+    // SAFETY: the context was made just now.
+    unsafe { pcre::pcre2_set_heap_limit_8(context.as_ptr(), HEAP_MAX) };
+    // SAFETY: as above.
+    unsafe { pcre::pcre2_set_match_limit_8(context.as_ptr(), NO_LIMIT) };
+    context
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Self {
+            data: new_data(PAIRS_AT_FIRST),
+            pairs: PAIRS_AT_FIRST,
+            plain: new_context(),
+            counted: new_context(),
+        }
+    }
+
+    fn grow(&mut self, pairs: usize) {
+        let data = new_data(pairs);
+        let old = std::mem::replace(&mut self.data, data);
+        self.pairs = pairs;
+        // SAFETY: the old one is ours, and used no more.
+        unsafe { pcre::pcre2_match_data_free_8(old.as_ptr()) };
+    }
+
+    fn run(
+        &self,
+        code: &Code,
+        context: NonNull<pcre::pcre2_match_context_8>,
+        text: &[u8],
+        from: usize,
+        options: u32,
+        spans: Option<&mut GroupSpans>,
+    ) -> Outcome {
+        debug_assert!(self.pairs >= code.groups, "each group has room");
+        if from > text.len() {
+            return Outcome::Nothing;
+        }
+        // The library reads whole words around a text, so even an empty one lies in memory.
+        let start = if text.is_empty() { EMPTY.as_ptr() } else { text.as_ptr() };
+        // SAFETY: `start` points to `text.len()` readable bytes that nothing changes in the call;
+        // the match data has room for the groups, and this thread alone uses it and the context.
+        let found = unsafe {
+            pcre::pcre2_match_8(
+                code.code.as_ptr(),
+                start,
+                text.len(),
+                from,
+                options,
+                self.data.as_ptr(),
+                context.as_ptr(),
+            )
+        };
+        match found {
+            pcre::PCRE2_ERROR_NOMATCH => Outcome::Nothing,
+            pcre::PCRE2_ERROR_MATCHLIMIT => Outcome::TooLong,
+            pcre::PCRE2_ERROR_JIT_STACKLIMIT => Outcome::NoStack,
+            failed if failed < 0 => Outcome::Failed(failed),
+            _ => {
+                if let Some(spans) = spans {
+                    self.read(code.groups, text.len(), spans);
+                }
+                Outcome::Found
+            }
+        }
+    }
+
+    /// Reads where the groups of the last match lie.
+    fn read(&self, groups: usize, len: usize, spans: &mut GroupSpans) {
+        // SAFETY: the match data is the scratch's own.
+        let vector = unsafe { pcre::pcre2_get_ovector_pointer_8(self.data.as_ptr()) };
+        // SAFETY: the vector has two entries for each of `pairs`, of which a match has written
+        // those of all groups of its expression; they are read before the next match.
+        let places = unsafe { std::slice::from_raw_parts(vector, groups * 2) };
+        spans.0.clear();
+        spans.0.extend(places.chunks_exact(2).map(|place| {
+            // `\K` in an assertion may put the start behind the end.
+            let (start, end) = (place[0].min(place[1]), place[1]);
+            (place[0] != pcre::PCRE2_UNSET && end <= len).then_some((start, end))
+        }));
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // SAFETY: the match data is ours, and used no more.
+        unsafe { pcre::pcre2_match_data_free_8(self.data.as_ptr()) };
+        for context in [self.plain, self.counted] {
+            // SAFETY: both contexts are ours, and used no more.
+            unsafe { pcre::pcre2_match_context_free_8(context.as_ptr()) };
+        }
+    }
+}
+
+/// The library's words for a number.
+fn message(error: c_int) -> String {
+    // The library asks for 120 bytes.
+    let mut text = [0_u8; 256];
+    // SAFETY: the library writes at most so many bytes, with a NUL behind what it wrote.
+    let written = unsafe { pcre::pcre2_get_error_message_8(error, text.as_mut_ptr(), text.len()) };
+    let len = usize::try_from(written).unwrap_or(0).min(text.len());
+    String::from_utf8_lossy(&text[..len]).into_owned()
+}

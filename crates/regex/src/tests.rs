@@ -1,0 +1,168 @@
+//! Counted and uncounted matches: that they are the same, and that both end.
+
+use proptest::prelude::*;
+
+use super::{GroupSpans, MatchError, MatchWork, Pcre, PcreOptions};
+
+const OPTIONS: PcreOptions = PcreOptions { caseless: false, dotall: false, attempt: 8192 };
+/// As many steps as ten bytes may take at most.
+const PLENTY: MatchWork = MatchWork { quick: 1 << 30, steps: 1 << 30 };
+/// Whatever matches is counted.
+const COUNTED: MatchWork = MatchWork { quick: 0, steps: 1 << 30 };
+
+fn pcre(source: &str) -> Pcre {
+    Pcre::new(source.as_bytes(), OPTIONS).unwrap()
+}
+
+fn found(pcre: &Pcre, text: &[u8], mut work: MatchWork) -> Result<Option<GroupSpans>, MatchError> {
+    let mut spans = GroupSpans::default();
+    Ok(pcre.find(text, 0, &mut spans, &mut work)?.then_some(spans))
+}
+
+/// Expressions with all that repeats, looks around, refers and is tried in turn.
+fn expression() -> impl Strategy<Value = String> {
+    let atom = prop_oneof![
+        Just("a".to_owned()),
+        Just("b".to_owned()),
+        Just(".".to_owned()),
+        Just("[ab]".to_owned()),
+        Just("[^b]".to_owned()),
+        Just("\\b".to_owned()),
+        Just("^".to_owned()),
+        Just("$".to_owned()),
+        Just("(?<=a)".to_owned()),
+    ];
+    atom.prop_recursive(3, 24, 4, |inner| {
+        let repeat = prop::sample::select(vec!["", "", "*", "+", "?", "*?", "*+", "{2}", "{1,3}"]);
+        let group = prop::sample::select(vec!["(", "(?:", "(?=", "(?!", "(?>"]);
+        let ways = prop::collection::vec(inner.clone(), 1..4);
+        prop_oneof![
+            (group, ways, repeat).prop_map(|(group, ways, repeat)| {
+                format!("{group}{}){repeat}", ways.join("|"))
+            }),
+            prop::collection::vec(inner, 1..4).prop_map(|parts| parts.concat()),
+        ]
+    })
+}
+
+proptest! {
+    /// Counting changes no match, and none of its groups.
+    #[test]
+    fn a_counted_match_is_the_one_that_is_not(
+        source in expression(),
+        reference in prop::sample::select(vec!["", "", "(a*)", "(a|b)x?\\1"]),
+        text in "[abc\n]{0,12}",
+    ) {
+        let source = format!("{reference}{source}");
+        if let Ok(pcre) = Pcre::new(source.as_bytes(), OPTIONS) {
+            let plain = found(&pcre, text.as_bytes(), PLENTY);
+            let counted = found(&pcre, text.as_bytes(), COUNTED);
+            prop_assert_eq!(&plain, &counted, "{}", source);
+            let is_match = pcre.is_match(text.as_bytes(), &mut { PLENTY });
+            prop_assert_eq!(is_match.ok(), plain.ok().map(|spans| spans.is_some()));
+        }
+    }
+}
+
+#[test]
+fn a_match_ends_when_its_steps_are_taken() {
+    let (a, many) = (b"a".repeat(7000), b"a".repeat(200_000));
+    let twice = b"a".repeat(4999).into_iter().chain(*b"z").cycle().take(200_000).collect();
+    let rows: [(&str, &Vec<u8>); 8] = [
+        ("^(a|aa)+$", &[a.clone(), b"c".to_vec()].concat()),
+        ("a{0,900}a{0,900}[bc]", &a),
+        ("a*a*[bc]", &a),
+        ("a(?>[^z]*)[zy]", &many),
+        ("(a*)\\1[bc]", &a),
+        (".*.*.*[xy]", &a),
+        // What fails within an item is seen by no callout.
+        ("(a*)a{5000}[bc]", &a),
+        ("(?:a|a)(?:a*)a{5000}", &twice),
+    ];
+    for (source, text) in rows {
+        let pcre = pcre(source);
+        let mut work = MatchWork { quick: 0, steps: 100_000 };
+        let failed = pcre.is_match(text, &mut work);
+        assert_eq!((failed, work.steps), (Err(MatchError { code: -47 }), 0), "{source}");
+        // What is left to the uncounted attempt is bounded, too.
+        let mut work = MatchWork { quick: 3_000_000, steps: 100_000 };
+        assert_eq!(pcre.is_match(text, &mut work).ok(), None, "{source}");
+    }
+}
+
+#[test]
+fn ordinary_matches_need_no_count_and_next_to_no_steps() {
+    let rows = [
+        ("^/(.*)\\.(jpg|jpeg|png|gif)$", "/wp-content/uploads/2024/05/some-picture-name.png", 1),
+        ("^(?:index\\.php|admin|login|wp-[a-z]+)$", "wp-content", 1),
+        ("(bot|crawl|spider|slurp|facebook)", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537", 0),
+        ("(.*)foo(.*)", &"a".repeat(8000), 0),
+        ("(?:^|; )session=([^;]+)", &"name=value; ".repeat(600), 0),
+    ];
+    for (source, text, is_match) in rows {
+        let pcre = pcre(source);
+        let mut work = MatchWork::default();
+        assert_eq!(pcre.is_match(text.as_bytes(), &mut work), Ok(is_match == 1), "{source}");
+        let is_short = text.len() < 100;
+        assert_eq!(work.steps == MatchWork::default().steps, is_short, "{source}");
+        let mut work = MatchWork { quick: 0, steps: 50_000 };
+        assert_eq!(pcre.is_match(text.as_bytes(), &mut work), Ok(is_match == 1), "{source}");
+    }
+}
+
+#[test]
+fn a_match_that_jit_has_no_stack_for_is_interpreted() {
+    let pcre = pcre("^(a|b)+$");
+    for (end, is_match) in [(&b"a"[..], true), (b"c", false)] {
+        let text = [&b"ab".repeat(4000)[..], end].concat();
+        assert_eq!(pcre.is_match(&text, &mut MatchWork::default()), Ok(is_match));
+    }
+}
+
+#[test]
+fn groups_lie_where_they_matched() {
+    let (digits, mut spans) = (pcre("(?<year>\\d+)-(?<day>\\d+)?(x)?"), GroupSpans::default());
+    assert_eq!(digits.groups(), 4);
+    assert_eq!(digits.names().collect::<Vec<_>>(), [(1, "year"), (2, "day")]);
+    let text = b"ab 12-3 \xff 45-";
+    assert_eq!(digits.find(text, 0, &mut spans, &mut MatchWork::default()), Ok(true));
+    assert_eq!((spans.get(0), spans.get(1), spans.get(3)), (Some((3, 7)), Some((3, 5)), None));
+    assert_eq!(digits.find(text, 7, &mut spans, &mut MatchWork::default()), Ok(true));
+    assert_eq!((spans.get(0), spans.get(2), spans.len()), (Some((10, 13)), None, 4));
+    for from in [12, 13, 14] {
+        assert_eq!(digits.find(text, from, &mut spans, &mut MatchWork::default()), Ok(false));
+    }
+    assert_eq!(spans.get(0), Some((10, 13)), "what does not match leaves them");
+    let many = pcre(&"(a)?".repeat(400));
+    for _ in 0..2 {
+        assert_eq!(many.find(b"aaa", 0, &mut spans, &mut MatchWork::default()), Ok(true));
+        assert_eq!((spans.len(), spans.get(3), spans.get(4)), (401, Some((2, 3)), None));
+    }
+    assert_eq!(pcre("^$").find(b"", 0, &mut spans, &mut MatchWork::default()), Ok(true));
+    assert_eq!((spans.get(0), spans.len()), (Some((0, 0)), 1));
+}
+
+#[test]
+fn bytes_that_are_no_text_stand_in_expressions() {
+    let options = PcreOptions { caseless: true, dotall: true, ..OPTIONS };
+    let pcre = Pcre::new(b"^A\xe9.$", options).unwrap();
+    assert_eq!(pcre.is_match(b"a\xe9\n", &mut MatchWork::default()), Ok(true));
+    let error = Pcre::new(b"a(b", OPTIONS).unwrap_err();
+    assert_eq!((&*error.message, error.offset), ("missing closing parenthesis", 3));
+}
+
+#[test]
+fn threads_match_by_one_expression() {
+    let pcre = pcre("(a+)(b+)c{0,900}c{0,900}d");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let text = [b"aab".as_slice(), &b"c".repeat(40), b"d"].concat();
+                for quick in [0, 1 << 20] {
+                    let spans = found(&pcre, &text, MatchWork { quick, steps: 1 << 20 }).unwrap();
+                    assert_eq!(spans.unwrap().get(1), Some((0, 2)));
+                }
+            });
+        }
+    });
+}
