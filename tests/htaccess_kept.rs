@@ -30,6 +30,20 @@ fn a_match_in_a_long_text_has_a_bound() {
 }
 
 #[test]
+fn what_is_kept_is_found_within_what_one_evaluation_may_do() {
+    let rules = "RewriteEngine On\n".to_owned()
+        + &"RewriteCond %{QUERY_STRING} ^(a|aa)+$ [OR]\n".repeat(40)
+        + "RewriteCond %{QUERY_STRING} ^banned$\nRewriteRule .* - [F]\n";
+    let server = tree("apache_htaccess on;", &[(".htaccess", &rules), ("a.txt", "a")]);
+    let get = |query: &str| server.get(&format!("/a.txt?{query}")).status;
+    let dear = "a".repeat(22) + "c";
+    assert_eq!(
+        (get("x"), get("y"), get(&dear), get("banned"), get("x")),
+        (200, 200, 500, 403, 200)
+    );
+}
+
+#[test]
 fn what_is_kept_of_a_script_is_told_by_what_its_rules_ask() {
     let php = TestPhp::start(1);
     let pass = php.address();

@@ -24,6 +24,9 @@ const MATCH_STEP: u32 = 8;
 /// Beyond it each is counted from the beginning.
 const QUICK_MAX: u32 = 16 * 1024 * 1024;
 
+/// LIMIT: steps of a match in a version number.
+const VERSION_STEPS_MAX: u32 = 500;
+
 /// What is left to one evaluation, or to several that share it.
 #[derive(Debug)]
 pub struct Effort {
@@ -40,6 +43,12 @@ impl Default for Effort {
 }
 
 impl Effort {
+    /// That of one match in a version number: a file may ask thousands of times while it is parsed.
+    pub(crate) fn for_a_version() -> Self {
+        let steps = PART + VERSION_STEPS_MAX * MATCH_STEP;
+        Self { steps: Cell::new(steps), quick: Cell::new(0), stop: RefCell::default() }
+    }
+
     /// Takes steps for so many bytes.
     pub fn spend(&self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);

@@ -582,6 +582,14 @@ fn wildcards_have_a_bound() {
 }
 
 #[test]
+fn a_version_is_matched_in_few_steps() {
+    for (pattern, is_read) in [("2(?:|||||||||){4}[xy]", false), ("^2\\.[0-4]\\.\\d+$", true)] {
+        let text = format!("<IfVersion ~ {pattern}>\n</IfVersion>\n");
+        assert_eq!(crate::parse(text.as_bytes()).is_ok(), is_read, "{pattern}");
+    }
+}
+
+#[test]
 fn a_pass_of_rules_has_a_bound_and_names_the_rule() {
     let rules =
         |count| "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(count);

@@ -292,8 +292,8 @@ impl Code {
     ) -> Outcome {
         let per_call = u32::try_from(1 + unseen / BYTES_PER_STEP).unwrap_or(u32::MAX);
         let mut counter = StepCounter { left: *steps, at: from, per_call };
-        // What is gone through to find a first byte is seen by no callout either.
-        counter.take(text.len().saturating_sub(from));
+        // What is gone through to find a first byte is seen by no callout either, and quick.
+        counter.take(text.len().saturating_sub(from) / BYTES_PER_STEP);
         let outcome = with_scratch(self.groups, |scratch| {
             let data = (&raw mut counter).cast::<c_void>();
             // SAFETY: the context is the scratch's own; `counter` outlives the matches, which are

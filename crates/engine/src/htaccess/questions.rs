@@ -112,7 +112,12 @@ pub(super) struct Fork<T> {
 
 impl<T> Fork<T> {
     /// The branch of a request's reply.
-    fn branch(&self, texts: &impl RequestTexts, spare: &mut Vec<u8>) -> Option<usize> {
+    fn branch(
+        &self,
+        texts: &impl RequestTexts,
+        spare: &mut Vec<u8>,
+        effort: &Effort,
+    ) -> Option<usize> {
         let is_so = |holds: &dyn Fn(&Reply) -> bool| {
             self.branches.iter().position(|(reply, _)| holds(reply))
         };
@@ -120,7 +125,7 @@ impl<T> Fork<T> {
             Question::Matches(of, pattern) => {
                 let text = texts.text(of.asked(), of.name(), spare).unwrap_or_default();
                 // What gives up is evaluated, which says so.
-                let matches = pattern.is_match(text, &Effort::default()).ok()?;
+                let matches = pattern.is_match(text, effort).ok()?;
                 is_so(&|reply| *reply == Reply::Matches(matches))
             }
             Question::Text(of) => {
@@ -140,13 +145,14 @@ impl<T> Kept<T> {
         texts: &impl RequestTexts,
         spare: &mut Vec<u8>,
     ) -> Option<&mut T> {
-        let mut here = self;
+        // All questions share what one evaluation may do: a request's text may be dear in each.
+        let (mut here, effort) = (self, Effort::default());
         loop {
             here = match here {
                 Self::Nothing => return None,
                 Self::Ruling(ruling) => return Some(ruling),
                 Self::Asks(fork) => {
-                    let at = fork.branch(texts, spare)?;
+                    let at = fork.branch(texts, spare, &effort)?;
                     &mut fork.branches[at].1
                 }
             };

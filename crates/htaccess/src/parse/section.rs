@@ -360,7 +360,7 @@ fn version_fits(arguments: &[u8]) -> Told<bool> {
         let pattern = Pattern::new(source.as_bytes(), Letters::Exact)
             .ok_or_else(|| "Unable to compile expression".to_owned())?;
         let own = modules::VERSION.map(|part| part.to_string()).join(".");
-        let found = pattern.is_match(own.as_bytes(), &Effort::default());
+        let found = pattern.is_match(own.as_bytes(), &Effort::for_a_version());
         return Ok(found.map_err(|_| "expression gave up".to_owned())? != negated);
     }
     for (index, part) in text.split('.').enumerate() {
