@@ -77,6 +77,9 @@ class Pair:
             if theirs[0] == ours[0] >= 400:
                 theirs, ours = (one[:1] + ([field for field in one[1] if field[0] != "set-cookie"],) + one[2:]
                                 for one in (theirs, ours))
+            # docs/differences-from-apache.md: a 401 always says how a client shows who it is.
+            if theirs[0] == ours[0] == 401 and not any(name == "www-authenticate" for name, _ in theirs[1]):
+                ours = (401, [field for field in ours[1] if field[0] != "www-authenticate"], ours[2])
             # Which round's fields the page of an endless loop has is nobody's business.
             if (theirs[0], ours[0]) == (500, 500) and theirs[2] == ours[2]:
                 continue

@@ -332,3 +332,16 @@ SITES = [
         "BrowserMatch a\n", "</FilesMatch>\n", "<FilesMatch>\n</FilesMatch>\n", "<Files a b>\n</Files>\n", "AuthName a b\n", "AuthUserFile\n",
     ])} | {f"{at}/x.txt": "x\n" for at in range(54)}, [f"/{at}/x.txt" for at in range(54)]),
 ]
+
+# Classes that the explorer found.
+SITES += [
+    ("redirect-marks", {".htaccess": "RedirectMatch ^/x(.*)$ /y$1\nRedirectMatch ^/z(.*)$ \"http://h.test/a%20b$1?own\"\n"
+                        "RedirectMatch ^/w(.*)$ /a#b$1\n"},
+     ["/x", "/x%3Fq", "/x%3Fq?o=1", "/x%23f", "/x%23f?o=1", "/x%3Fa%23b", "/xa%20b?c", "/z", "/z%3Fq", "/z?o", "/w", "/w?q"]),
+    ("fallback-before-index", {".htaccess": "DirectoryIndex none.html b.html\nFallbackResource /a.txt\n", "a.txt": "a\n",
+                               "b.html": "b\n", "d/none.html": "none\n", "e/b.html": "e\n", "f/.htaccess": "FallbackResource disabled\n",
+                               "f/b.html": "f\n", "g/.htaccess": "DirectoryIndex b.html none.html\n", "g/b.html": "g\n"},
+     ["/", "/d/", "/e/", "/f/", "/g/", "/none"]),
+    ("no-user-file", {".htaccess": "AuthType Basic\nAuthName U\nRequire user bob\n", "a.txt": "a\n"},
+     ["/a.txt", ("GET", "/a.txt", {"Authorization": "Basic Ym9iOnB3"})]),
+]

@@ -101,8 +101,8 @@ impl Admission {
 pub struct AuthSetup<'a> {
     /// The realm.
     pub realm: &'a [u8],
-    /// The file of names and passwords.
-    pub user_file: &'a [u8],
+    /// The file of names and passwords, without which none is right.
+    pub user_file: Option<&'a [u8]>,
     /// The file of groups.
     pub group_file: Option<&'a [u8]>,
 }
@@ -286,7 +286,7 @@ impl<'a> Applied<'a> {
         self.all().any(|settings| settings.rules.iter().any(Requirement::asks_for_user))
     }
 
-    /// How a client shows who it is; none where realm, file or scheme are missing.
+    /// How a client shows who it is; none where realm or scheme are missing.
     #[must_use]
     pub fn auth_setup(&self) -> Option<AuthSetup<'a>> {
         let scheme = self.last(|settings| settings.auth_type)?;
@@ -295,7 +295,7 @@ impl<'a> Applied<'a> {
         }
         Some(AuthSetup {
             realm: self.last(|settings| settings.auth_name.as_deref())?,
-            user_file: self.last(|settings| settings.user_file.as_deref())?,
+            user_file: self.last(|settings| settings.user_file.as_deref()),
             group_file: self.last(|settings| settings.group_file.as_deref()),
         })
     }

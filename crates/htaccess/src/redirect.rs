@@ -7,6 +7,9 @@ use crate::pattern::{Groups, Letters, Pattern};
 use crate::rewrite::status;
 use crate::world::Stop;
 
+/// LIMIT: bytes of an address to which groups add, before it is escaped; as in Apache.
+const TARGET_MAX: usize = 64 * 1024;
+
 /// What is sent elsewhere.
 #[derive(Clone, Debug)]
 enum RedirectFrom {
@@ -109,7 +112,10 @@ impl Redirection {
                 if !pattern.find(path, &mut groups, effort)? {
                     return Ok(None);
                 }
-                self.to.as_ref().map(|to| substituted(to, &groups))
+                match &self.to {
+                    Some(to) => Some(substituted(to, &groups)?),
+                    None => None,
+                }
             }
         };
         // A query of its own replaces that of the request.
@@ -128,20 +134,38 @@ fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
     crate::escape::push_hex(text, crate::escape::is_plain_in_uri, out);
 }
 
-fn substituted(to: &[u8], groups: &Groups) -> Vec<u8> {
+/// An address with what groups captured. As in Apache, `?` and `#` of the request's path have their
+/// meaning there, and the path is escaped whole, its escapes as well.
+fn substituted(to: &[u8], groups: &Groups) -> Result<Vec<u8>, Stop> {
+    let whole = with_groups(to, groups)?;
+    let end = whole.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(whole.len());
+    let (path, rest) = whole.split_at(end);
+    let mut out = Vec::new();
+    push_escaped(path, &mut out);
+    crate::escape::push_hex(rest, |byte| byte.is_ascii_graphic(), &mut out);
+    Ok(out)
+}
+
+fn with_groups(to: &[u8], groups: &Groups) -> Result<Vec<u8>, Stop> {
     let (mut out, mut rest) = (Vec::new(), to);
     while let [first, after @ ..] = rest {
         rest = after;
         match (first, after) {
             (b'$', [digit @ b'0'..=b'9', behind @ ..]) => {
-                push_escaped(groups.of(usize::from(digit - b'0')), &mut out);
+                let group = groups.of(usize::from(digit - b'0'));
+                if out.len() + group.len() > TARGET_MAX {
+                    return Err(Stop::Refused(
+                        500,
+                        "RedirectMatch made an address that is too long",
+                    ));
+                }
+                out.extend_from_slice(group);
                 rest = behind;
             }
             _ => out.push(*first),
         }
     }
-    out.iter_mut().filter(|byte| byte.is_ascii_control()).for_each(|byte| *byte = b' ');
-    out
+    Ok(out)
 }
 
 /// What is answered instead of the server's own page.

@@ -610,6 +610,19 @@ fn a_pass_of_rules_has_a_bound_and_names_the_rule() {
 }
 
 #[test]
+fn an_address_of_groups_has_a_bound() {
+    let mut tree = Tree::one(&format!("RedirectMatch ^/(.*)$ /{}\n", "$1".repeat(100)));
+    tree.with("x", |applied, by| {
+        let to =
+            |len: usize| applied.redirect(&[b"/", &vec![b'a'; len][..]].concat(), None, by.effort);
+        assert_eq!(to(600).unwrap().unwrap().to.unwrap().len(), 60_001);
+        let why = "RedirectMatch made an address that is too long";
+        assert_eq!(to(700).unwrap_err(), Stop::Refused(500, why));
+    })
+    .unwrap();
+}
+
+#[test]
 fn fields_are_edited_in_their_order() {
     let text = "SetEnvIf User-Agent Mozilla moz=yes\n\
                 Header set X-A one\nHeader append X-A two\nHeader merge X-A two\n\

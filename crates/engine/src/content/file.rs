@@ -257,7 +257,11 @@ impl FileSearch {
             Some(_) => index_names(request, location),
             None => None,
         };
+        // As by Apache, a fallback answers for the first name that is not there.
+        let is_over =
+            index > 0 && location.htaccess.is_some() && index_fallback(request, location).is_some();
         let has_name = match (&names, location.settings.index.get(index)) {
+            _ if is_over => false,
             (Some(names), _) => {
                 names.get(index).map(|name| target.extend_from_slice(name)).is_some()
             }

@@ -278,8 +278,7 @@ impl HtaccessRequest<'_> {
             Admission::Unclear => {
                 log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
                     out.extend_from_slice(
-                        b"need AuthType Basic, AuthName and AuthUserFile for the Require of a \
-                          .htaccess file",
+                        b"need AuthType Basic and AuthName for the Require of a .htaccess file",
                     );
                 });
                 return Err(NextStep::Fail(500));

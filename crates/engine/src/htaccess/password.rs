@@ -38,7 +38,11 @@ impl AccessChecks {
         let password = user.split_off(colon + 1);
         user.truncate(colon);
         debug_assert!(!user.contains(&b':'), "a user's name has no colon (RFC 7617 §2)");
-        let content = search.htaccess_secret(request, setup.user_file, site, ctx)?;
+        let Some(user_file) = setup.user_file else {
+            log_user(request, &user, b"AuthUserFile is not specified", site, ctx);
+            return Err(NextStep::Fail(500));
+        };
+        let content = search.htaccess_secret(request, user_file, site, ctx)?;
         let Some(hash) = hash_of(&content, &user) else {
             log_user(request, &user, b"not found", site, ctx);
             return Err(challenge(answer, setup));
