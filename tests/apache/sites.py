@@ -342,6 +342,12 @@ SITES += [
                                "b.html": "b\n", "d/none.html": "none\n", "e/b.html": "e\n", "f/.htaccess": "FallbackResource disabled\n",
                                "f/b.html": "f\n", "g/.htaccess": "DirectoryIndex b.html none.html\n", "g/b.html": "g\n"},
      ["/", "/d/", "/e/", "/f/", "/g/", "/none"]),
+    ("cookie-of-an-index", {".htaccess": "RewriteEngine on\nRewriteRule x - [CO=n:v:site.test]\n", "bare/a": "a\n"},
+     ["/bare/", "/bare/a", "/"]),
+    ("query-of-an-error", {".htaccess": "Header always set X-Q \"expr=%{QUERY_STRING}\"\nRewriteEngine on\n"
+                           "RewriteRule a b?m=1\nRewriteRule b - [F]\n", "d/.htaccess": "DirectoryIndex e.html none.html f.html\n"
+                           "RewriteEngine on\nRewriteRule [.]html$ x?m=1 [QSA]\nRewriteRule . - [R=404]\n", "d/e.html": "e\n"},
+     ["/a", "/a?x=1", "/b?x=1", "/d/", "/d/?x=1", "/d/e.html?x=1"]),
     ("no-user-file", {".htaccess": "AuthType Basic\nAuthName U\nRequire user bob\n", "a.txt": "a\n"},
      ["/a.txt", ("GET", "/a.txt", {"Authorization": "Basic Ym9iOnB3"})]),
 ]

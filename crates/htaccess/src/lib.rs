@@ -56,7 +56,7 @@ pub use parse::{FILE_MAX, parse};
 pub use pattern::{Pattern, fits};
 pub use place::ServerPlace;
 pub use redirect::{ErrorAnswer, RedirectTo};
-pub use rewrite::{PassOutcome, RewritePlace, Rewritten};
+pub use rewrite::{PassOutcome, RewritePlace, Rewritten, add_cookie};
 pub use settings::{EtagParts, HtaccessFile, PathInfoRule, PhpSetting};
 pub use variable::{RequestVariable, TimePart};
 pub use world::{Asked, Evaluation, PathTest, Stop, Surroundings};

@@ -18,6 +18,7 @@ use crate::world::PathTest;
 use flags::RuleFlags;
 use template::RuleText;
 
+pub use cookie::add_cookie;
 pub(crate) use flags::status;
 pub use outcome::{PassOutcome, RewritePlace, Rewritten};
 pub(crate) use parse::{base, condition, engine, options, rule};

@@ -623,6 +623,16 @@ fn an_address_of_groups_has_a_bound() {
 }
 
 #[test]
+fn cookies_are_compared_for_steps() {
+    let (effort, mut cookies) = (Effort::default(), Vec::new());
+    for index in 0..100_u32 {
+        let cookie = [&vec![b'a'; 64 * 1024][..], &index.to_be_bytes()].concat();
+        crate::add_cookie(&mut cookies, cookie, &effort);
+    }
+    assert!(effort.check().is_err() && cookies.len() < 100);
+}
+
+#[test]
 fn fields_are_edited_in_their_order() {
     let text = "SetEnvIf User-Agent Mozilla moz=yes\n\
                 Header set X-A one\nHeader append X-A two\nHeader merge X-A two\n\

@@ -102,10 +102,11 @@ impl HtaccessRequest<'_> {
             if matches!(outcome, Err(NextStep::Fail(500))) {
                 self.begin_error(ruling);
             }
-            let outcome = outcome?;
+            let mut outcome = outcome?;
             let is_answer =
                 matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..));
             self.note_outcome(&outcome);
+            ruling.add_cookies(outcome.cookies.drain(..), self.effort);
             if (scope == RuleScope::All || is_answer)
                 && let Some(onward) = self.follow_pass(ruling, target, applied, outcome, site, ctx)
             {
@@ -167,15 +168,10 @@ impl HtaccessRequest<'_> {
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
         applied: &Applied<'_>,
-        mut outcome: PassOutcome,
+        outcome: PassOutcome,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<Onward> {
-        for cookie in outcome.cookies.drain(..) {
-            if !ruling.cookies.contains(&cookie) {
-                ruling.cookies.push(cookie);
-            }
-        }
         if let Rewritten::Inside { args, .. } | Rewritten::Proxied { args, .. } = &outcome.result
             && let Some(next) = self.redirected(applied, args.as_deref(), site, ctx)
         {
@@ -260,7 +256,14 @@ impl HtaccessRequest<'_> {
             Rewritten::Proxied { origin, path, args } => {
                 self.pass_on(&origin, path, args.as_deref(), site, ctx)
             }
-            Rewritten::Status(status) => NextStep::Fail(status),
+            Rewritten::Status(status) => {
+                // As in Apache, what is said of the error is about the query that rules made;
+                // that of an index is the directory's own.
+                if let Some(args) = outcome.args.filter(|_| !ruling.is_looked_for()) {
+                    self.request.set_args(&args);
+                }
+                NextStep::Fail(status)
+            }
             Rewritten::Redirect(status, address) => {
                 (self.answer.location, self.answer.location_origin) = (address, 0);
                 NextStep::Redirect(if is_redirect(status) { status } else { 302 })

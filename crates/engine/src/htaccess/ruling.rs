@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bolide_htaccess::{Applied, CacheOrders, EnvTable, HtaccessFile, SectionChoices, ServerPlace};
+use bolide_htaccess::{
+    Applied, CacheOrders, Effort, EnvTable, HtaccessFile, SectionChoices, ServerPlace, add_cookie,
+};
 use bolide_http::Method;
 
 use crate::request::Request;
@@ -228,6 +230,11 @@ impl HtaccessRuling {
     /// Whether the path is that of an index or a fallback.
     pub(super) const fn is_looked_for(&self) -> bool {
         self.is_index && !self.is_found
+    }
+
+    /// Adds values of `Set-Cookie`.
+    pub(super) fn add_cookies(&mut self, cookies: impl Iterator<Item = Vec<u8>>, effort: &Effort) {
+        cookies.for_each(|cookie| add_cookie(&mut self.cookies, cookie, effort));
     }
 
     /// The method that is judged: as in Apache, an index is looked for with `GET`.

@@ -105,10 +105,12 @@ impl HtaccessRequest<'_> {
         let directory = std::mem::replace(&mut self.request.uri, uri);
         let judged = self.judge_looked_for(&mut ruling, site, ctx);
         self.request.uri = directory;
-        if let Some(held) = self.request.htaccess.as_mut().filter(|_| !ruling.varies.is_empty()) {
-            let varies = &mut Rc::make_mut(held).varies;
-            ruling.varies.retain(|name| !varies.contains(name));
-            varies.append(&mut ruling.varies);
+        let is_told = !ruling.varies.is_empty() || !ruling.cookies.is_empty();
+        if let Some(held) = self.request.htaccess.as_mut().filter(|_| is_told) {
+            let held = Rc::make_mut(held);
+            ruling.varies.retain(|name| !held.varies.contains(name));
+            held.varies.append(&mut ruling.varies);
+            held.add_cookies(ruling.cookies.drain(..), self.effort);
         }
         judged
     }

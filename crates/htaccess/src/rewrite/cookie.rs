@@ -1,5 +1,24 @@
 //! The cookie of a rule (`[CO=…]`).
 
+use crate::effort::Effort;
+
+/// Adds a value of `Set-Cookie`; as in Apache, each is sent once. Takes the steps of the look for
+/// one that is the same.
+pub fn add_cookie(cookies: &mut Vec<Vec<u8>>, cookie: Vec<u8>, effort: &Effort) {
+    effort.spend_entries(cookies.len());
+    let mut alike = cookies.iter().filter(|known| known.len() == cookie.len());
+    let is_known = alike.any(|known| {
+        effort.spend(cookie.len() / COMPARED);
+        *known == cookie
+    });
+    if !is_known && !effort.is_spent() {
+        cookies.push(cookie);
+    }
+}
+
+/// Bytes of texts that are compared in a step.
+const COMPARED: usize = 16;
+
 /// The field value of `name:value:domain:minutes:path:secure:httponly:samesite`; none if name or
 /// value are missing.
 pub(super) fn set_cookie(text: &[u8], now: u64) -> Option<Vec<u8>> {

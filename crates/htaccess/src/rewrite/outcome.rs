@@ -69,6 +69,9 @@ pub struct PassOutcome {
     pub media_type: Option<Vec<u8>>,
     /// The handler that was asked for.
     pub handler: Option<Vec<u8>>,
+    /// The query that rules made of a request that is answered with a status; none if it is the
+    /// same.
+    pub args: Option<Vec<u8>>,
     /// Values of `Set-Cookie`.
     pub cookies: Vec<Vec<u8>>,
 }

@@ -228,11 +228,8 @@ impl Pass<'_> {
         for cookie in &rule.flags.cookies {
             let text = cookie.value(backrefs, by);
             self.outcome.is_particular = true;
-            by.effort.spend_entries(self.outcome.cookies.len());
-            if let Some(cookie) = cookie::set_cookie(&text, self.place.now)
-                && !self.outcome.cookies.contains(&cookie)
-            {
-                self.outcome.cookies.push(cookie);
+            if let Some(cookie) = cookie::set_cookie(&text, self.place.now) {
+                cookie::add_cookie(&mut self.outcome.cookies, cookie, by.effort);
             }
         }
         if let Some(media_type) = &rule.flags.media_type {
@@ -332,6 +329,9 @@ impl Pass<'_> {
 
     fn finish(mut self, base: Option<&[u8]>) -> Result<PassOutcome, Stop> {
         self.outcome.is_changed = self.changed;
+        if self.status.is_some() && self.made_args {
+            self.outcome.args = Some(self.args.take().unwrap_or_default());
+        }
         self.outcome.result = match (self.status, self.changed) {
             (Some(status), _) => Rewritten::Status(status),
             (None, false) => Rewritten::Nothing,
