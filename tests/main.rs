@@ -50,6 +50,7 @@ mod header_edits;
 mod headers;
 mod health;
 mod htaccess;
+mod htaccess_ahead;
 mod htaccess_kept;
 mod htaccess_lscache;
 mod htaccess_reach;

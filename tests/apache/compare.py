@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 
+from ahead import AHEAD
 from common import free_port, wait_for
 from published import PUBLISHED
 from servers import apache, ask, bolide
@@ -22,7 +23,7 @@ def main():
     home.chmod(0o755)
     asked, differences = 0, []
     try:
-        for name, files, requests in SITES + PUBLISHED:
+        for name, files, requests in SITES + PUBLISHED + AHEAD:
             if wanted and name not in wanted:
                 continue
             www = home / name

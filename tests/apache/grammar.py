@@ -7,14 +7,17 @@ PATHS = ["a.txt", "b.html", "c.css", "d.en.txt", "index.html", "page.png", "none
 DIRECTORIES = ["", "d/", "d/e/"]
 
 
-def tree_of(chance):
-    """Files by path."""
+def tree_of(chance, reaches=False):
+    """Files by path; with lines that reach beyond the request itself, if that is wanted."""
     files = {}
     for directory in DIRECTORIES:
         for name in PATHS[:6]:
             files[directory + name] = f"{directory}{name}\n"
         if directory == "" or chance.random() < 0.5:
             files[directory + ".htaccess"] = "\n".join(block(chance, 0) for _ in range(chance.randint(1, 5)))
+    for path in [path for path in files if reaches and path.endswith(".htaccess")]:
+        more = reach(chance)
+        files[path] = chance.choice([f"{files[path]}\n{more}", f"{more}\n{files[path]}", more])
     files["bare/x.txt"] = "x\n"
     files[".htpasswd"] = "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n"
     return files
@@ -154,6 +157,18 @@ def line(chance, _depth):
     ]
     weights = [6, 3, 3, 3, 1, 2, 2, 3, 3, 6, 4, 3, 3, 2, 3, 2]
     return chance.choices(makes, weights)[0]()
+
+
+def reach(chance):
+    """Rules that look ahead."""
+    subject = chance.choice(["%{REQUEST_FILENAME}", "%{REQUEST_URI}", "@ROOT@/a.txt", "@URL@/d/a.txt", "a.txt", "%{QUERY_STRING}",
+                             "@ROOT@/d/e/$0", "@URL@/none", "%{LA-U:REQUEST_FILENAME}", "%{LA-F:REQUEST_FILENAME}", "@URL@/d/"])
+    test = chance.choice(["-U", "!-U", "-F", "!-F", "-f", "txt$", "!^$"])
+    rule = chance.choice(["^ - [E=SEEN:yes,NS]", "^(.*)x$ - [G,NS]", "a a.txt [L,NS]", "^none @URL@/d/b.html [NS]", "^ - [F,NS]",
+                          "^(.*)$ - [E=SEEN:%{LA-U:REQUEST_URI},NS]", "^(.*)$ - [E=SEEN:%{LA-F:REQUEST_URI},NS]", "c\\. - [R=404]"])
+    ahead = "\n".join(["RewriteEngine on", *chance.choice([[], ["RewriteBase @URL@/"]]), f"RewriteCond {subject} {test}",
+                       f"RewriteRule {rule}", "Header set X-Seen %{SEEN}e env=SEEN"])
+    return ahead
 
 
 def rules(chance, _depth):

@@ -94,6 +94,8 @@ fn what_restricts_and_is_not_understood_closes() {
         ("<Location /a>\nRequire unknown\n</Location>", "Require all denied"),
         ("RewriteEngine on\nRewriteRule ^/x ${map:$1}", "return 503"),
         ("RewriteEngine on\nRewriteRule ^/x http://b/ [P]", "return 503"),
+        ("RewriteEngine on\nRewriteCond %{LA-U:REMOTE_USER} a\nRewriteRule ^/x /y", "return 503"),
+        ("RewriteEngine on\nRewriteCond %{REQUEST_URI} !-U\nRewriteRule ^/x /y", "return 503"),
         ("ScriptAlias /cgi-bin/ /b/", "return 503"),
         ("ProxyPass /a ajp://b/", "return 503"),
         ("SecRuleEngine On", "return 503"),

@@ -4,11 +4,14 @@
 //! evaluation, and what it decides is carried out. Refuses to go on where a file cannot be read or
 //! understood.
 
+mod admission;
+mod ahead;
 pub(crate) mod decide;
 mod depart;
 pub(crate) mod effects;
 mod follow;
 mod levels;
+mod looks;
 pub(crate) mod memory;
 mod password;
 mod questions;

@@ -3,10 +3,11 @@
 //! A fuzz target and a replay test call this; it panics when an invariant is broken.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use bolide_htaccess::{
-    Admission, Applied, Effort, EnvTable, Evaluation, HeaderTimes, MapFunction, PathTest,
-    RequestVariable, RewritePlace, Rewritten, Stop, Surroundings, parse,
+    Admission, Ahead, AheadKind, Applied, Effort, EnvTable, Evaluation, HeaderTimes, MapFunction,
+    PathTest, RequestVariable, RewritePlace, Rewritten, Stop, Surroundings, parse,
 };
 
 /// A request that knows a few things.
@@ -79,6 +80,16 @@ impl Surroundings for PlainWorld {
             PathTest::Anything => is_file || is_directory,
             PathTest::Link | PathTest::Executable => false,
         })
+    }
+
+    fn look_ahead(&mut self, kind: AheadKind, target: &[u8]) -> Result<Option<Rc<Ahead>>, Stop> {
+        let is_there = self.files.iter().any(|file| file == target);
+        let status = match kind {
+            AheadKind::File if !is_there => 404,
+            _ => 200,
+        };
+        let (uri, file) = (target.to_vec(), [b"/srv/www", target].concat());
+        Ok(Some(Rc::new(Ahead { status, uri, file, is_there, ..Ahead::default() })))
     }
 
     fn map(&mut self, name: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop> {

@@ -316,6 +316,12 @@ impl<'a> Applied<'a> {
         effective
     }
 
+    /// Whether a rule looks ahead to what another request would come to.
+    #[must_use]
+    pub fn looks_ahead(&self) -> bool {
+        self.all().any(|settings| settings.rewriting.looks_ahead)
+    }
+
     /// Makes a pass of the rules.
     ///
     /// # Errors

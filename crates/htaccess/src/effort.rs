@@ -32,13 +32,19 @@ const VERSION_STEPS_MAX: u32 = 500;
 pub struct Effort {
     steps: Cell<u32>,
     quick: Cell<u32>,
-    /// Why no text that is made counts any more.
+    /// Whether no text that is made counts any more, and why.
+    gave_up: Cell<bool>,
     stop: RefCell<Option<Stop>>,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { steps: Cell::new(STEPS_MAX), quick: Cell::new(QUICK_MAX), stop: RefCell::default() }
+        Self {
+            steps: Cell::new(STEPS_MAX),
+            quick: Cell::new(QUICK_MAX),
+            gave_up: Cell::new(false),
+            stop: RefCell::default(),
+        }
     }
 }
 
@@ -46,7 +52,7 @@ impl Effort {
     /// That of one match in a version number: a file may ask thousands of times while it is parsed.
     pub(crate) fn for_a_version() -> Self {
         let steps = PART + VERSION_STEPS_MAX * MATCH_STEP;
-        Self { steps: Cell::new(steps), quick: Cell::new(0), stop: RefCell::default() }
+        Self { steps: Cell::new(steps), quick: Cell::new(0), ..Self::default() }
     }
 
     /// Takes steps for so many bytes.
@@ -73,12 +79,21 @@ impl Effort {
     /// Ends the evaluation at the next check: a part of a text is not to be had.
     pub(crate) fn give_up(&self, stop: Stop) {
         self.stop.borrow_mut().get_or_insert(stop);
-        self.steps.set(0);
+        self.gave_up.set(true);
+    }
+
+    /// Goes on where it was given up only to wait for what is there now.
+    pub fn resume(&self) {
+        let mut stop = self.stop.borrow_mut();
+        if *stop == Some(Stop::Wait) {
+            *stop = None;
+            self.gave_up.set(false);
+        }
     }
 
     /// Whether no steps are left: texts grow no more, and what is made of them does not count.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.steps.get() == 0
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.steps.get() == 0 || self.gave_up.get()
     }
 
     /// Refuses the request if no steps are left.

@@ -56,10 +56,10 @@ pub use parse::{FILE_MAX, parse};
 pub use pattern::{Pattern, fits};
 pub use place::ServerPlace;
 pub use redirect::{ErrorAnswer, RedirectTo};
-pub use rewrite::{PassOutcome, RewritePlace, Rewritten, add_cookie};
+pub use rewrite::{PassOutcome, RewritePlace, Rewritten, add_cookie, resolved_path};
 pub use settings::{EtagParts, HtaccessFile, PathInfoRule, PhpSetting};
 pub use variable::{RequestVariable, TimePart};
-pub use world::{Asked, Evaluation, PathTest, Stop, Surroundings};
+pub use world::{Ahead, AheadKind, Asked, Evaluation, PathTest, Stop, Surroundings};
 
 #[cfg(test)]
 mod tests;

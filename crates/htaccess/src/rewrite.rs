@@ -3,6 +3,7 @@
 mod address;
 mod cookie;
 mod flags;
+mod judge;
 mod outcome;
 mod parse;
 mod run;
@@ -13,11 +14,12 @@ use std::sync::Arc;
 use crate::expr::Expr;
 use crate::expr::TextOrder;
 use crate::pattern::Pattern;
-use crate::world::PathTest;
+use crate::world::{AheadKind, PathTest};
 
 use flags::RuleFlags;
 use template::RuleText;
 
+pub use address::resolved as resolved_path;
 pub use cookie::add_cookie;
 pub(crate) use flags::status;
 pub use outcome::{PassOutcome, RewritePlace, Rewritten};
@@ -35,6 +37,8 @@ pub(crate) struct Rewriting {
     pub(crate) rules: Vec<UrlRule>,
     /// Conditions that wait for their rule.
     pub(crate) pending: Vec<RewriteCondition>,
+    /// Whether a rule looks ahead.
+    pub(crate) looks_ahead: bool,
     /// The line that is read.
     pub(crate) line: u32,
 }
@@ -71,6 +75,8 @@ pub(crate) struct UrlRule {
     /// None for `-`.
     pub(crate) substitution: Option<RuleText>,
     pub(crate) flags: RuleFlags,
+    /// Whether it, or a condition of it, looks ahead.
+    pub(crate) looks_ahead: bool,
 }
 
 /// A condition.
@@ -96,6 +102,8 @@ pub(crate) enum CondTest {
     Compares(TextOrder, RuleText),
     Counts(TextOrder, i64),
     File(PathTest),
+    /// `-U`, `-F`
+    Ahead(AheadKind),
     Holds(Box<Expr>),
 }
 

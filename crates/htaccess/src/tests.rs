@@ -1,5 +1,7 @@
 //! Files as sites publish them, and what they come to.
 
+mod reach;
+
 use std::net::IpAddr;
 
 use bolide_http::FieldMap;
@@ -757,6 +759,9 @@ fn line() -> impl Strategy<Value = String> {
         "Redirect / /y",
         "AddType a/b .c",
         "php_flag engine off",
+        "RewriteCond %{REQUEST_URI} -U [OR]",
+        "RewriteCond %{LA-F:REQUEST_FILENAME} -F",
+        "RewriteRule ^x %{LA-U:REQUEST_URI} [E=U:%{LA-U:REMOTE_USER}]",
     ]);
     prop_oneof![4 => known.prop_map(str::to_owned), 1 => "[ -~]{0,40}"]
 }

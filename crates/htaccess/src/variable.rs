@@ -1,8 +1,8 @@
-//! Variables by name: `%{NAME}` of rewriting and of expressions. Refuses names that would need a
-//! subrequest or a certificate, which are not to be had here.
+//! Variables by name: `%{NAME}` of rewriting and of expressions. Refuses names whose values are not
+//! to be had here.
 
 use crate::fault::{Told, shown};
-use crate::world::{Asked, Evaluation};
+use crate::world::{Ahead, Asked, Evaluation};
 
 /// What a request is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,7 @@ impl Variable {
             return match kind.to_ascii_uppercase().as_slice() {
                 b"HTTP" => Ok(Some(Self::Header(rest.to_ascii_lowercase().into()))),
                 b"ENV" => Ok(Some(Self::Env(rest.into()))),
+                // Of the last two, rules have them, and read them themselves.
                 b"SSL" | b"LA-U" | b"LA-F" => {
                     Err(format!("%{{{}}} is not available here", shown(name)))
                 }
@@ -172,6 +173,25 @@ impl Variable {
             Self::Env(name) => out.extend_from_slice(evaluation.env.of(name).unwrap_or_default()),
             Self::Fixed(text) => out.extend_from_slice(text.as_bytes()),
         }
+    }
+
+    /// Its value in a request that is looked ahead to.
+    pub(crate) fn push_ahead(&self, found: &Ahead, by: &Evaluation<'_>, out: &mut Vec<u8>) {
+        use RequestVariable as Of;
+        let text: &[u8] = match self {
+            Self::Request(Of::RequestFilename) => &found.file,
+            Self::Request(Of::RequestUri) => &found.uri,
+            Self::Request(Of::PathInfo) => &found.path_info,
+            Self::Request(Of::QueryString) => &found.args,
+            Self::Request(Of::RequestMethod) => b"GET",
+            Self::Request(Of::IsSubrequest) => b"true",
+            Self::Request(Of::RemoteUser) => found.user.as_deref().unwrap_or_default(),
+            Self::Request(Of::AuthType) if found.user.is_some() => b"Basic",
+            Self::Request(Of::AuthType) => b"",
+            Self::Env(name) => found.env.of(name).unwrap_or_default(),
+            _ => return self.push(by, out),
+        };
+        out.extend_from_slice(text);
     }
 
     /// The text of the request that it is; none where the request is not asked for it.

@@ -4,6 +4,7 @@
 //! caller cannot answer yet stops the evaluation, which is made again from its beginning.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::effort::Effort;
@@ -51,6 +52,46 @@ pub enum PathTest {
     Anything,
 }
 
+/// How a look ahead is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AheadKind {
+    /// By the path of a URL: `-U`, `%{LA-U:…}`.
+    Url,
+    /// By a path on disk: `-F`, `%{LA-F:…}`.
+    File,
+}
+
+/// What a request inside the server would come to before it is answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Its status: 200 where it would be answered.
+    pub status: u16,
+    /// Its decoded path.
+    pub uri: Vec<u8>,
+    /// Where it leads on disk, or what rules made of that.
+    pub file: Vec<u8>,
+    /// Whether that is there.
+    pub is_there: bool,
+    /// What stands behind the file in the path.
+    pub path_info: Vec<u8>,
+    /// Its query.
+    pub args: Vec<u8>,
+    /// The user who may come in.
+    pub user: Option<Vec<u8>>,
+    /// Its environment.
+    pub env: EnvTable,
+}
+
+impl Ahead {
+    /// About how many bytes of memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let user = self.user.as_ref().map_or(0, Vec::capacity);
+        let texts = [&self.uri, &self.file, &self.path_info, &self.args].map(Vec::capacity);
+        texts.iter().sum::<usize>() + user + self.env.bytes() + size_of_val(self)
+    }
+}
+
 /// A text of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
@@ -94,6 +135,13 @@ pub trait Surroundings {
     ///
     /// [`Stop::Wait`] where the answer is not known yet.
     fn test(&mut self, test: PathTest, path: &[u8]) -> Result<bool, Stop>;
+    /// Looks ahead to what a request for `target` would come to; none where this one is itself such
+    /// a look at the same path.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Wait`] where the answer is not known yet.
+    fn look_ahead(&mut self, kind: AheadKind, target: &[u8]) -> Result<Option<Rc<Ahead>>, Stop>;
     /// Appends what the map called `name` has for `key`; false if it has nothing.
     ///
     /// # Errors
@@ -120,6 +168,8 @@ pub struct Evaluation<'a> {
     pub(crate) filename: Option<Vec<u8>>,
     /// The query as rules made it.
     pub(crate) args: Option<Vec<u8>>,
+    /// Where a rule looks ahead to: by a URL, and by a path on disk.
+    pub(crate) ahead: [Vec<u8>; 2],
     /// What it may still do.
     pub(crate) effort: &'a Effort,
 }
@@ -138,7 +188,26 @@ impl<'a> Evaluation<'a> {
         varies: &'a mut Vec<Box<[u8]>>,
         effort: &'a Effort,
     ) -> Self {
-        Self { world, env, varies, filename: None, args: None, effort }
+        let ahead = [Vec::new(), Vec::new()];
+        Self { world, env, varies, filename: None, args: None, ahead, effort }
+    }
+
+    /// What a request for the path of the rule would come to.
+    pub(crate) fn look_ahead(&mut self, kind: AheadKind) -> Option<Rc<Ahead>> {
+        let target = match kind {
+            AheadKind::Url => &self.ahead[0],
+            AheadKind::File => &self.ahead[1],
+        };
+        // As in Apache, a path on disk that is none is taken for one of a URL.
+        let kind = if target.is_empty() { AheadKind::Url } else { kind };
+        let target = if target.is_empty() { &self.ahead[0] } else { target };
+        if target.is_empty() {
+            return None;
+        }
+        self.world.look_ahead(kind, target).unwrap_or_else(|stop| {
+            self.effort.give_up(stop);
+            None
+        })
     }
 
     /// What rules made of a variable so far.

@@ -9,12 +9,13 @@ use bolide_conf::model::LogLevel;
 use bolide_htaccess::{Admission, Applied, Effort, EnvTable, Evaluation, PathInfoRule, Stop};
 use bolide_http::escape::{UriPart, push_uri};
 
+use super::admission::AdmissionJudge;
 use super::depart::take_back;
 use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
 use super::memory::{KeptWay, RoundEntry, RoundOutcome, RoundStart};
 use super::password::challenge;
 use super::reliance::Reliance;
-use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, method_name};
+use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, UserProof, method_name};
 use super::target::{HtaccessTarget, InsideTarget, TargetKind};
 use super::world::RequestWorld;
 use crate::answer::Answer;
@@ -27,48 +28,6 @@ use crate::phase::access::{beyond_htaccess, found};
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::{Builtin, Site};
-
-/// How a round judges who comes in.
-struct Judge {
-    method: Vec<u8>,
-    /// Whether no round was made before.
-    is_first: bool,
-    /// Whether variables are set: as in Apache, an index that is looked for has those of its
-    /// directory.
-    sets_env: bool,
-}
-
-impl Judge {
-    fn new(ruling: &HtaccessRuling, request: &Request) -> Self {
-        Self {
-            method: ruling.method(request).to_vec(),
-            is_first: !ruling.is_later(),
-            sets_env: !ruling.is_looked_for(),
-        }
-    }
-
-    /// Who comes in, with and without the sections that Apache does not heed.
-    fn admit(&self, applied: &Applied<'_>, by: &mut Evaluation<'_>) -> Result<Admission, Stop> {
-        applied.order_cache(by);
-        let without = match applied.heeded(self.is_first) {
-            Some(heeded) => {
-                let env = by.env.clone();
-                let admission = self.judge(&heeded, by)?;
-                *by.env = env;
-                admission
-            }
-            None => Admission::Open,
-        };
-        Ok(self.judge(applied, by)?.and(without))
-    }
-
-    fn judge(&self, applied: &Applied<'_>, by: &mut Evaluation<'_>) -> Result<Admission, Stop> {
-        if self.sets_env {
-            applied.set_conditional_env(by)?;
-        }
-        applied.admission(&self.method, by)
-    }
-}
 
 /// What an evaluation comes to, or the next step.
 pub(super) type Decided<T> = Result<T, NextStep>;
@@ -97,6 +56,8 @@ pub(super) struct HtaccessRequest<'a> {
     pub(super) told: EnvTable,
     /// Whether stores have no part in the answer, for what this round said.
     pub(super) is_unkeyed: bool,
+    /// How often rules looked ahead.
+    pub(super) looks: u32,
 }
 
 /// Obeys the `.htaccess` files on the way to a request's file.
@@ -129,11 +90,8 @@ pub(crate) fn obey(
         }
     }
     let start = entry.map(|entry| RoundStart::new(entry, request));
-    let (reliance, effort) = (Reliance::default(), Effort::default());
-    let (effort, told) = (&effort, EnvTable::default());
-    let is_unkeyed = false;
-    let mut asking =
-        HtaccessRequest { request, answer, search, access, reliance, effort, told, is_unkeyed };
+    let effort = Effort::default();
+    let mut asking = HtaccessRequest::new(request, answer, search, access, &effort);
     let (next, way) = asking.obey_anew(site, ctx);
     if let Some((start, way)) = start.zip(way) {
         let HtaccessRequest { request, reliance, told, is_unkeyed, .. } = asking;
@@ -141,6 +99,22 @@ pub(crate) fn obey(
         ctx.rulings.keep(start, reliance, outcome, request, site, (ctx.files, ctx.now));
     }
     next
+}
+
+impl<'a> HtaccessRequest<'a> {
+    /// One that is asked about for the first time.
+    #[inline]
+    pub(super) fn new(
+        request: &'a mut Request,
+        answer: &'a mut Answer,
+        search: &'a mut FileSearch,
+        access: &'a mut AccessChecks,
+        effort: &'a Effort,
+    ) -> Self {
+        let (reliance, told) = (Reliance::default(), EnvTable::default());
+        let (is_unkeyed, looks) = (false, 0);
+        Self { request, answer, search, access, reliance, effort, told, is_unkeyed, looks }
+    }
 }
 
 impl HtaccessRequest<'_> {
@@ -188,6 +162,7 @@ impl HtaccessRequest<'_> {
             ruling.is_index = std::mem::take(&mut ruling.leads_to_index);
             ruling.is_found = false;
             ruling.links.clear();
+            ruling.ahead = None;
             ruling.followed = None;
             let is_refused = matches!(next, NextStep::Fail(_));
             if is_refused && was_looked_for && ruling.before.is_some() {
@@ -251,7 +226,7 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
-        let judge = Judge::new(ruling, self.request);
+        let judge = AdmissionJudge::new(ruling, self.request);
         let name = ruling.places.as_ref().map(|places| places.name.clone()).unwrap_or_default();
         let let_in_before = ruling.settled_before();
         let (choices, describes, admission) =
@@ -303,6 +278,7 @@ impl HtaccessRequest<'_> {
         match admission {
             Admission::Open => {
                 ruling.user = Some(user);
+                ruling.proof = Some(Rc::new(UserProof::new(&setup)));
                 Ok(())
             }
             Admission::Forbidden => Err(denied(self.request, site, ctx)),
@@ -312,7 +288,7 @@ impl HtaccessRequest<'_> {
 
     /// Evaluates something of what applies, as [`Self::evaluate`] does.
     #[expect(clippy::too_many_arguments, reason = "one place where the request is lent")]
-    fn ask<T>(
+    pub(super) fn ask<T>(
         &self,
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
@@ -349,6 +325,9 @@ impl HtaccessRequest<'_> {
         let mut env = std::mem::take(&mut ruling.env);
         let mut varies = std::mem::take(&mut ruling.varies);
         let mut links = std::mem::take(&mut ruling.links);
+        let method = ruling.method(self.request);
+        let is_inside = ruling.is_part() || self.request.role.is_inside();
+        let mut ahead = ruling.ahead.take();
         let mut world = RequestWorld {
             request: self.request,
             conn: ctx.conn,
@@ -356,14 +335,15 @@ impl HtaccessRequest<'_> {
             utc_offset: ctx.clock.utc_offset(),
             files: Some(ctx.files),
             target,
-            method: ruling.method(self.request),
-            is_inside: ruling.is_looked_for() || self.request.role.is_inside(),
+            method,
+            is_inside,
             user,
             groups,
             places: &site.location(self.request.location).settings.apache_directories,
             prng: Some(ctx.prng),
             reliance: Some(&self.reliance),
             links: &mut links,
+            ahead: ahead.as_deref_mut(),
             wanted: None,
         };
         let mut by = Evaluation::new(&mut world, &mut env, &mut varies, self.effort);
@@ -372,6 +352,7 @@ impl HtaccessRequest<'_> {
         ruling.env = env;
         ruling.varies = varies;
         ruling.links = links;
+        ruling.ahead = ahead;
         result.map_err(|stop| stopped(self.request, stop, wanted, site, ctx))
     }
 

@@ -358,6 +358,7 @@ fn edit(
             prng: None,
             reliance: None,
             links: &mut Vec::new(),
+            ahead: None,
             wanted: None,
         };
         let effort = Effort::default();

@@ -98,7 +98,7 @@ impl HtaccessRequest<'_> {
                 });
                 return Err(NextStep::Fail(403));
             }
-            let outcome = self.rewrite_once(ruling, target, applied, site, ctx);
+            let outcome = self.pass_of_rules(ruling, target, applied, site, ctx);
             if matches!(outcome, Err(NextStep::Fail(500))) {
                 self.begin_error(ruling);
             }
@@ -135,7 +135,22 @@ impl HtaccessRequest<'_> {
         }
     }
 
-    fn rewrite_once(
+    /// Makes a pass of rules.
+    pub(super) fn pass_of_rules(
+        &mut self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        applied: &Applied<'_>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<PassOutcome> {
+        match applied.looks_ahead() {
+            true => self.rewrite_ahead(ruling, target, applied, site, ctx),
+            false => self.rewrite_once(ruling, target, applied, site, ctx),
+        }
+    }
+
+    pub(super) fn rewrite_once(
         &self,
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
@@ -153,7 +168,7 @@ impl HtaccessRequest<'_> {
             root: &target.root,
             prefix: &target.prefix,
             origin: &origin,
-            is_inside: ruling.is_looked_for() || self.request.role.is_inside(),
+            is_inside: ruling.is_part() || self.request.role.is_inside(),
             now: ctx.now.unix_seconds(),
         };
         let user = ruling.user.clone();
@@ -259,7 +274,7 @@ impl HtaccessRequest<'_> {
             Rewritten::Status(status) => {
                 // As in Apache, what is said of the error is about the query that rules made;
                 // that of an index is the directory's own.
-                if let Some(args) = outcome.args.filter(|_| !ruling.is_looked_for()) {
+                if let Some(args) = outcome.args.filter(|_| !ruling.is_part()) {
                     self.request.set_args(&args);
                 }
                 NextStep::Fail(status)

@@ -4,10 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bolide_htaccess::{
-    Applied, CacheOrders, Effort, EnvTable, HtaccessFile, SectionChoices, ServerPlace, add_cookie,
+    Applied, AuthSetup, CacheOrders, Effort, EnvTable, HtaccessFile, SectionChoices, ServerPlace,
+    add_cookie,
 };
 use bolide_http::Method;
 
+use super::looks::AheadState;
 use crate::request::Request;
 
 /// Where directives come from.
@@ -110,6 +112,8 @@ pub(crate) struct HtaccessRuling {
     pub(crate) handler: Option<Vec<u8>>,
     /// The user who has given the right password.
     pub(crate) user: Option<Vec<u8>>,
+    /// What proved who that is.
+    pub(crate) proof: Option<Rc<UserProof>>,
     /// Bytes that the request's body may have; 0 is any number.
     pub(crate) body_max: u64,
     /// Whether files have a say about content codings.
@@ -123,8 +127,36 @@ pub(crate) struct HtaccessRuling {
     pub(crate) followed: Option<Vec<u8>>,
     /// Paths of which it was found out in this round whether they are links.
     pub(crate) links: Vec<(Box<[u8]>, bool)>,
+    /// What this round knows of requests that its rules look ahead to.
+    pub(crate) ahead: Option<Box<AheadState>>,
     /// What `RequestHeader` replaced in this round: each name with the client's own values.
     pub(crate) replaced: Vec<ReplacedField>,
+}
+
+/// By what a password was found to be right.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UserProof {
+    realm: Box<[u8]>,
+    user_file: Option<Box<[u8]>>,
+    group_file: Option<Box<[u8]>>,
+}
+
+impl UserProof {
+    pub(super) fn new(setup: &AuthSetup<'_>) -> Self {
+        Self {
+            realm: setup.realm.into(),
+            user_file: setup.user_file.map(Box::from),
+            group_file: setup.group_file.map(Box::from),
+        }
+    }
+
+    /// Whether it is the same by which a place asks who comes.
+    pub(super) fn is_by(&self, setup: &AuthSetup<'_>) -> bool {
+        let Self { realm, user_file, group_file } = self;
+        **realm == *setup.realm
+            && user_file.as_deref() == setup.user_file
+            && group_file.as_deref() == setup.group_file
+    }
 }
 
 /// An error, and what the request was then.
@@ -237,9 +269,14 @@ impl HtaccessRuling {
         cookies.for_each(|cookie| add_cookie(&mut self.cookies, cookie, effort));
     }
 
+    /// Whether the round is part of another request: an index is looked for, or rules look ahead.
+    pub(super) fn is_part(&self) -> bool {
+        self.is_looked_for() || self.ahead.as_ref().is_some_and(|ahead| ahead.is_look())
+    }
+
     /// The method that is judged: as in Apache, an index is looked for with `GET`.
     pub(super) fn method<'a>(&self, request: &'a Request) -> &'a [u8] {
-        match self.is_looked_for() {
+        match self.is_part() {
             true => b"GET",
             false => method_name(request),
         }
@@ -273,8 +310,8 @@ impl HtaccessRuling {
 
     /// What is said about an index that is not there, of the directory that this ruling is about.
     pub(super) fn of_missing_index(&self) -> Self {
-        let (user, before) = (self.user.clone(), self.places.clone());
-        let mut own = Self { user, before, ..Self::default() };
+        let (user, proof, before) = (self.user.clone(), self.proof.clone(), self.places.clone());
+        let mut own = Self { user, proof, before, ..Self::default() };
         own.enter_index();
         own.next_env = self.env.clone();
         own.begin_env();

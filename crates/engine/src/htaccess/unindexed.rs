@@ -3,12 +3,11 @@
 
 use std::rc::Rc;
 
-use bolide_htaccess::{Effort, EnvTable};
+use bolide_htaccess::Effort;
 
 use super::decide::{Decided, HtaccessRequest, Onward};
 use super::effects::{has_handler, index_names};
 use super::follow::RuleScope;
-use super::reliance::Reliance;
 use super::ruling::HtaccessRuling;
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
@@ -20,7 +19,7 @@ use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
 /// LIMIT: names of an index that files are asked about; all evaluations share what one may do.
-const NAMES_MAX: usize = 32;
+pub(super) const NAMES_MAX: usize = 32;
 
 /// What comes where a directory is to be listed: as in Apache, a handler of files finds nothing.
 pub(crate) fn listed(request: &Request, location: &CompiledLocation) -> NextStep {
@@ -55,10 +54,7 @@ pub(crate) fn judge_missing_index(
     }
     let (mut refusal, effort) = (None, Effort::default());
     for uri in names {
-        let (reliance, told) = (Reliance::default(), EnvTable::default());
-        let (effort, is_unkeyed) = (&effort, false);
-        let mut asking =
-            HtaccessRequest { request, answer, search, access, reliance, effort, told, is_unkeyed };
+        let mut asking = HtaccessRequest::new(request, answer, search, access, &effort);
         match asking.judge_name(uri, site, ctx) {
             Ok(()) => {}
             Err(NextStep::Probe(_)) => return NextStep::Probe(RequestStep::NoIndex),

@@ -12,12 +12,13 @@ use bolide_files::{
     FileKind, FileTable, Known, OpenFailure, Probe, ProbePolicy, SymlinkPolicy, Want,
 };
 use bolide_htaccess::{
-    Asked, Effort, MAP_FILE_MAX, MapSource, PathTest, Pattern, RequestVariable, Stop, Surroundings,
-    TextMap, TimePart, choose,
+    Ahead, AheadKind, Asked, Effort, MAP_FILE_MAX, MapSource, PathTest, Pattern, RequestVariable,
+    Stop, Surroundings, TextMap, TimePart, choose,
 };
 use bolide_http::date::CivilDate;
 use bolide_http::{HttpVersion, Name, Scheme};
 
+use super::looks::AheadState;
 use super::questions::{AskedText, Question, Reply, RequestTexts};
 use super::reliance::Reliance;
 use super::ruling::method_name;
@@ -63,6 +64,8 @@ pub(super) struct RequestWorld<'a> {
     /// Paths that are known to be links, or not. The table of files knows a path by one way to
     /// look at it, and another one may be asked for in the same evaluation.
     pub(super) links: &'a mut Vec<(Box<[u8]>, bool)>,
+    /// What is known of requests that rules look ahead to; none where they cannot.
+    pub(super) ahead: Option<&'a mut AheadState>,
     /// The look at the disk that is missing.
     pub(super) wanted: Option<Probe>,
 }
@@ -247,6 +250,7 @@ impl<'a> RequestWorld<'a> {
             prng: None,
             reliance: None,
             links,
+            ahead: None,
             wanted: None,
         }
     }
@@ -428,6 +432,14 @@ impl Surroundings for RequestWorld<'_> {
             (PathTest::Executable, Ok(meta)) => meta.is_executable(),
             (PathTest::Anything, Ok(_)) => true,
         })
+    }
+
+    fn look_ahead(&mut self, kind: AheadKind, target: &[u8]) -> Result<Option<Rc<Ahead>>, Stop> {
+        self.depends();
+        match &mut self.ahead {
+            Some(ahead) => ahead.ask(kind, target),
+            None => Err(Stop::Refused(500, "rules cannot look ahead here")),
+        }
     }
 
     fn map(&mut self, name: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop> {

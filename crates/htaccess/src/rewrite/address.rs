@@ -8,7 +8,8 @@ pub(super) fn scheme_len(text: &[u8]) -> Option<usize> {
 }
 
 /// `path` without dot segments and doubled slashes; none if it leads above its root.
-pub(super) fn resolved(path: &[u8]) -> Option<Vec<u8>> {
+#[must_use]
+pub fn resolved(path: &[u8]) -> Option<Vec<u8>> {
     let mut segments: Vec<&[u8]> = Vec::new();
     let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     for segment in path.split(|byte| *byte == b'/') {

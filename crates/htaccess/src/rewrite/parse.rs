@@ -9,7 +9,7 @@ use crate::expr::{self, TextOrder};
 use crate::fault::{Told, shown};
 use crate::lines::{ArgumentWords, rewrite_word};
 use crate::pattern::{Letters, Pattern};
-use crate::world::PathTest;
+use crate::world::{AheadKind, PathTest};
 
 /// LIMIT: conditions of one rule.
 const CONDITIONS_MAX: usize = 10_000;
@@ -115,9 +115,8 @@ fn cond_test(test: &[u8], any_case: bool) -> Told<CondTest> {
         b"-s" => Some(PathTest::FileWithContent),
         b"-l" | b"-L" | b"-h" => Some(PathTest::Link),
         b"-x" => Some(PathTest::Executable),
-        b"-F" | b"-U" => {
-            return Err(format!("RewriteCond: test '{}' is not available here", shown(test)));
-        }
+        b"-F" => return Ok(CondTest::Ahead(AheadKind::File)),
+        b"-U" => return Ok(CondTest::Ahead(AheadKind::Url)),
         _ => None,
     };
     if let Some(test) = file {
@@ -192,7 +191,13 @@ pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
         || flags.texts().any(reads)
         || conditions.iter().any(RewriteCondition::reads_condition);
     conditions.iter_mut().for_each(|condition| condition.is_read = is_read);
-    own.rules.push(UrlRule { line: own.line, conditions, pattern, negated, substitution, flags });
+    let looks_ahead = substitution.iter().any(RuleText::looks_ahead)
+        || flags.texts().any(RuleText::looks_ahead)
+        || conditions.iter().any(RewriteCondition::looks_ahead);
+    own.looks_ahead |= looks_ahead;
+    let line = own.line;
+    let rule = UrlRule { line, conditions, pattern, negated, substitution, flags, looks_ahead };
+    own.rules.push(rule);
     Ok(())
 }
 
@@ -201,9 +206,22 @@ impl RewriteCondition {
     fn reads_condition(&self) -> bool {
         self.text.reads_condition()
             || match &self.test {
-                CondTest::Matches(_) | CondTest::Counts(..) | CondTest::File(_) => false,
+                CondTest::Matches(_)
+                | CondTest::Counts(..)
+                | CondTest::File(_)
+                | CondTest::Ahead(_) => false,
                 CondTest::Compares(_, with) => with.reads_condition(),
                 CondTest::Holds(_) => true,
+            }
+    }
+
+    /// Whether it looks ahead.
+    fn looks_ahead(&self) -> bool {
+        self.text.looks_ahead()
+            || match &self.test {
+                CondTest::Ahead(_) => true,
+                CondTest::Compares(_, with) => with.looks_ahead(),
+                _ => false,
             }
     }
 }

@@ -1,16 +1,14 @@
 //! One pass of rules over a request. Rounds within it are bounded, and so is the text.
 
-use std::sync::Arc;
-
 use super::address::{resolved, scheme_len};
 use super::cookie;
 use super::flags::{EnvOrder, Passing, RuleAction};
 use super::outcome::{PassOutcome, RewritePlace, Rewritten};
-use super::template::{BackrefEscape, Backrefs, QuestionMark};
-use super::{CondTest, EffectiveRewriting, RewriteCondition, RuleList, UrlRule};
+use super::template::{Backrefs, QuestionMark};
+use super::{EffectiveRewriting, RewriteCondition, RuleList, UrlRule};
 use crate::escape::{is_plain_in_uri, push_hex, push_without_controls};
-use crate::pattern::{Groups, Pattern};
-use crate::world::{Asked, Evaluation, Stop};
+use crate::pattern::Groups;
+use crate::world::{Evaluation, Stop};
 
 /// LIMIT: rules and conditions tried in one pass, rounds of `[N]` included.
 const TRIES_MAX: usize = 200_000;
@@ -22,6 +20,7 @@ struct Pass<'a> {
     place: &'a RewritePlace<'a>,
     /// What is stripped of paths.
     directory: Option<&'a [u8]>,
+    base: Option<&'a [u8]>,
     /// The path on disk or the address, as rules made it.
     file: Vec<u8>,
     path_info: &'a [u8],
@@ -36,17 +35,17 @@ struct Pass<'a> {
     status: Option<u16>,
     outcome: PassOutcome,
     tries: usize,
-    scratch: Scratch,
+    scratch: RuleScratch,
 }
 
 /// What rules and conditions are held against, kept for the next of them.
 #[derive(Default)]
-struct Scratch {
+pub(super) struct RuleScratch {
     subject: Vec<u8>,
-    text: Vec<u8>,
-    of_rule: Groups,
-    of_condition: Groups,
-    spare: Groups,
+    pub(super) text: Vec<u8>,
+    pub(super) of_rule: Groups,
+    pub(super) of_condition: Groups,
+    pub(super) spare: Groups,
 }
 
 /// What became of a rule.
@@ -66,6 +65,7 @@ impl EffectiveRewriting<'_> {
         let mut pass = Pass {
             place,
             directory: self.directory,
+            base: self.base,
             file: place.file.to_vec(),
             path_info: place.path_info,
             args: place.args.map(<[u8]>::to_vec),
@@ -78,7 +78,7 @@ impl EffectiveRewriting<'_> {
             status: None,
             outcome: PassOutcome::default(),
             tries: 0,
-            scratch: Scratch::default(),
+            scratch: RuleScratch::default(),
         };
         pass.walk(&self.rules, by)?;
         pass.finish(self.base)
@@ -94,7 +94,7 @@ impl Pass<'_> {
         while let Some(rule) = rules.get(at) {
             let here = at;
             let placed = |stop| placed(stop, rule.line, &ends, here);
-            self.count().map_err(placed)?;
+            self.count(by).map_err(placed)?;
             at += 1;
             // As in Apache, what is part of another request sends no client away.
             let waives = rule.flags.not_inside || rule.flags.is_forced;
@@ -135,8 +135,9 @@ impl Pass<'_> {
     }
 
     /// Counts one more rule or condition.
-    fn count(&mut self) -> Result<(), Stop> {
+    fn count(&mut self, by: &Evaluation<'_>) -> Result<(), Stop> {
         self.tries += 1;
+        by.effort.spend_entries(1);
         match self.tries > TRIES_MAX {
             true => Err(Stop::Refused(500, "too many rules tried in one pass")),
             false => Ok(()),
@@ -165,7 +166,7 @@ impl Pass<'_> {
     fn apply_with(
         &mut self,
         rule: &UrlRule,
-        scratch: &mut Scratch,
+        scratch: &mut RuleScratch,
         by: &mut Evaluation<'_>,
     ) -> Result<Applied, Stop> {
         self.subject(&mut scratch.subject);
@@ -177,6 +178,9 @@ impl Pass<'_> {
         }
         if rule.negated {
             scratch.of_rule.clear();
+        }
+        if rule.looks_ahead {
+            by.ahead = self.targets_ahead(&scratch.subject);
         }
         if !self.meets(&rule.conditions, scratch, by)? {
             return Ok(Applied::No);
@@ -213,6 +217,19 @@ impl Pass<'_> {
             by.args = Some(self.args.clone().unwrap_or_default());
         }
         Ok(Applied::Yes)
+    }
+
+    /// Where a rule for `subject` looks ahead to: by a URL, and by a path on disk. As in Apache, a
+    /// URL begins with the directory's own path where there is no base.
+    fn targets_ahead(&self, subject: &[u8]) -> [Vec<u8>; 2] {
+        let directory = self.directory.unwrap_or(b"/");
+        match subject.first() {
+            Some(b'/') => [subject.to_vec(), Vec::new()],
+            _ => {
+                let base = self.base.unwrap_or(directory);
+                [[base, subject].concat(), [directory, subject].concat()]
+            }
+        }
     }
 
     fn side_effects(&mut self, rule: &UrlRule, backrefs: Backrefs<'_>, by: &mut Evaluation<'_>) {
@@ -302,13 +319,13 @@ impl Pass<'_> {
     fn meets(
         &mut self,
         conditions: &[RewriteCondition],
-        scratch: &mut Scratch,
+        scratch: &mut RuleScratch,
         by: &mut Evaluation<'_>,
     ) -> Result<bool, Stop> {
         let mut at = 0;
         while let Some(condition) = conditions.get(at) {
             at += 1;
-            self.count()?;
+            self.count(by)?;
             let holds = condition.holds(scratch, by)?;
             if holds && !condition.unvaried {
                 condition.text.headers().for_each(|name| by.vary_by(name));
@@ -434,56 +451,6 @@ impl Pass<'_> {
             return Err(Stop::Refused(400, "invalid URI path after rewriting"));
         };
         Ok(Rewritten::Inside { path, args })
-    }
-}
-
-impl RewriteCondition {
-    /// What it comes to where it asks about a text of the request and its groups are not read.
-    fn asked(&self, by: &Evaluation<'_>) -> Option<(Asked<'_>, &Arc<Pattern>)> {
-        let CondTest::Matches(pattern) = &self.test else { return None };
-        let asked = self.text.asked().filter(|_| !self.is_read)?;
-        let is_made = matches!(asked, Asked::Variable(which) if by.made(which).is_some());
-        (!is_made).then_some((asked, pattern))
-    }
-
-    fn holds(&self, scratch: &mut Scratch, by: &mut Evaluation<'_>) -> Result<bool, Stop> {
-        if let Some((asked, pattern)) = self.asked(by) {
-            let holds = by.world.matches(asked, pattern, by.effort)?;
-            by.effort.check()?;
-            return Ok(holds != self.negated);
-        }
-        let Scratch { text, of_rule, of_condition, spare, .. } = scratch;
-        let backrefs = Backrefs { rule: of_rule, condition: of_condition };
-        text.clear();
-        self.text.push(backrefs, &BackrefEscape::No, by, text);
-        by.effort.check()?;
-        let holds = match &self.test {
-            CondTest::Matches(pattern) if !self.is_read => pattern.is_match(text, by.effort)?,
-            CondTest::Matches(pattern) => {
-                let matched = pattern.find(text, spare, by.effort)?;
-                if matched && !self.negated {
-                    std::mem::swap(of_condition, spare);
-                }
-                matched
-            }
-            CondTest::Compares(order, with) => {
-                let mut with = with.value(backrefs, by);
-                if self.any_case {
-                    text.make_ascii_lowercase();
-                    with.make_ascii_lowercase();
-                }
-                // As in Apache, a longer text is greater, but not with `[NC]`.
-                let exact = |text: &[u8]| if self.any_case { 0 } else { text.len() };
-                order.holds((exact(text), &*text).cmp(&(exact(&with), &with)))
-            }
-            CondTest::Counts(order, with) => {
-                order.holds(crate::expr::leading_number(text).cmp(with))
-            }
-            CondTest::File(_) if text.is_empty() => false,
-            CondTest::File(test) => by.world.test(*test, text)?,
-            CondTest::Holds(expr) => expr.holds_with(by, of_condition)?,
-        };
-        Ok(holds != self.negated)
     }
 }
 

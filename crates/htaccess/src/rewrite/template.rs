@@ -4,7 +4,7 @@ use crate::escape::push_hex;
 use crate::fault::Told;
 use crate::pattern::Groups;
 use crate::variable::{Variable, split};
-use crate::world::{Asked, Evaluation};
+use crate::world::{AheadKind, Asked, Evaluation};
 
 /// How what a back-reference stands for is escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +62,8 @@ enum Part {
     /// `%n`
     OfCondition(u8),
     Of(Variable),
+    /// `%{LA-U:NAME}`, `%{LA-F:NAME}`
+    Ahead(AheadKind, Variable),
     /// `${name:key|default}`
     OfMap {
         name: Box<[u8]>,
@@ -134,6 +136,17 @@ impl<'a> MapText<'a> {
     }
 }
 
+/// A variable, of this request or of one that is looked ahead to.
+fn variable(name: &[u8]) -> Told<Part> {
+    let or_nothing = |variable: Option<Variable>| variable.unwrap_or(Variable::Fixed(""));
+    let kind = match name.get(..5).map(<[u8]>::to_ascii_uppercase).as_deref() {
+        Some(b"LA-U:") => AheadKind::Url,
+        Some(b"LA-F:") => AheadKind::File,
+        _ => return Ok(Part::Of(or_nothing(Variable::parse(name)?))),
+    };
+    Ok(Part::Ahead(kind, or_nothing(Variable::parse(&name[5..])?)))
+}
+
 /// Whether a `?` of the text came from the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuestionMark {
@@ -166,10 +179,7 @@ impl RuleText {
                     (found.part(depth)?, found.behind)
                 }
                 (b'%', [b'{', inner @ ..]) => match split(inner, b'}') {
-                    Some((name, behind)) => {
-                        let variable = Variable::parse(name)?;
-                        (Part::Of(variable.unwrap_or(Variable::Fixed(""))), behind)
-                    }
+                    Some((name, behind)) => (variable(name)?, behind),
                     None => {
                         text.push(*first);
                         rest = after;
@@ -207,7 +217,16 @@ impl RuleText {
         self.parts.iter().any(|part| match part {
             Part::OfCondition(_) => true,
             Part::OfMap { key, default, .. } => key.reads_condition() || default.reads_condition(),
-            Part::Text(_) | Part::OfRule(_) | Part::Of(_) => false,
+            Part::Text(_) | Part::OfRule(_) | Part::Of(_) | Part::Ahead(..) => false,
+        })
+    }
+
+    /// Whether it looks ahead.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Ahead(..) => true,
+            Part::OfMap { key, default, .. } => key.looks_ahead() || default.looks_ahead(),
+            Part::Text(_) | Part::OfRule(_) | Part::OfCondition(_) | Part::Of(_) => false,
         })
     }
 
@@ -247,6 +266,11 @@ impl RuleText {
                     escape.push(backrefs.condition.of(usize::from(*number)), out);
                 }
                 Part::Of(variable) => variable.push(by, out),
+                Part::Ahead(kind, variable) => {
+                    if let Some(found) = by.look_ahead(*kind) {
+                        variable.push_ahead(&found, by, out);
+                    }
+                }
                 Part::OfMap { name, key, default } => {
                     let mut of_key = Vec::new();
                     key.push(backrefs, escape, by, &mut of_key);

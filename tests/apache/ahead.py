@@ -1,0 +1,79 @@
+"""Trees whose rules look ahead to what other requests would come to.
+
+A site is its name, its files by path, and requests, as in sites.py.
+"""
+
+FILES = {"index.html": "index\n", "a.txt": "a\n", "b.txt": "b\n", "d/c.txt": "c\n", "d/index.html": "d index\n",
+         "closed/.htaccess": "Require all denied\n", "closed/x.txt": "x\n",
+         "users/.htaccess": "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n",
+         "users/u.txt": "u\n", "gone/.htaccess": "RewriteEngine on\nRewriteRule ^g - [G]\nRewriteRule ^r$ /a.txt [R]\n",
+         "gone/r": "r\n", "gone/g": "g\n", "moved/.htaccess": "RewriteEngine on\nRewriteRule ^in$ /b.txt\n", "moved/in": "i\n",
+         ".htpasswd": "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n"}
+BOB = {"Authorization": "Basic Ym9iOnB3"}
+ON = "RewriteEngine on\n"
+PATHS = ["/a.txt", "/d/c.txt", "/d/", "/d", "/", "/none", "/none/more", "/closed/x.txt", "/users/u.txt", "/gone/g",
+         "/gone/r", "/moved/in", "/.htaccess"]
+# Tests ask about a path of the query, so that no rule meets itself.
+ASK = ["/ask?" + path for path in PATHS] + ["/ask?a.txt", "/ask?d/c.txt", "/ask?../x", "/ask?/%61.txt", "/ask?",
+                                            "/ask?/a.txt/more"]
+
+
+def site(name, text, requests, more=None):
+    return f"ahead-{name}", {".htaccess": text, **FILES, **(more or {})}, requests
+
+
+def asks(test, subject="%{QUERY_STRING}", rest=""):
+    return ON + f"RewriteCond {subject} {test}\nRewriteRule ^ask$ /a.txt? [L]\n" + rest
+
+
+def shows(variable, base="RewriteBase /\n"):
+    """What a look ahead comes to, in a field of the answer."""
+    return (ON + base + f"RewriteRule ^(?!moved|gone) - [E=SEEN:%{{{variable}}},NS]\n"
+            "Header set X-Seen \"%{SEEN}e\" env=SEEN\nHeader set X-Re \"%{REDIRECT_SEEN}e\" env=REDIRECT_SEEN\n")
+
+
+AHEAD = [
+    site("url", asks("-U"), ASK),
+    site("not-url", asks("!-U"), ASK),
+    site("url-with-base", asks("-U").replace("on\n", "on\nRewriteBase /\n", 1), ASK),
+    site("file", asks("-F", "%{DOCUMENT_ROOT}%{QUERY_STRING}"), ASK),
+    site("not-file", asks("!-F", "%{DOCUMENT_ROOT}%{QUERY_STRING}"), ASK),
+    site("file-beside", asks("-F"), ["/ask?a.txt", "/ask?none", "/ask?d", "/ask?d/c.txt", "/ask?closed/x.txt"]),
+    site("url-by-user", asks("-U"), [("GET", "/ask?/users/u.txt", {}), ("GET", "/ask?/closed/x.txt", BOB)]),
+    site("front", ON + "RewriteCond %{REQUEST_FILENAME} !-F\nRewriteRule ^(.*)$ index.html [L]\n", PATHS),
+    site("front-once", ON + "RewriteCond %{REQUEST_FILENAME} !-F\nRewriteRule ^(.*)$ index.html [L,NS]\n", PATHS),
+    site("front-url", ON + "RewriteCond %{REQUEST_URI} !-U\nRewriteRule ^(.*)$ index.html [L,NS]\n", PATHS),
+    site("or", ON + "RewriteCond %{QUERY_STRING} -U [OR]\nRewriteCond %{QUERY_STRING} ^x\nRewriteRule ^ask$ /b.txt? [L]\n",
+         [*ASK, "/ask?x"]),
+    site("sections", "<Files ask>\n" + asks("-U") + "</Files>\n", ["/ask?/a.txt", "/a.txt"]),
+    *(site(f"{kind.lower()}-{name.lower()}-{with_base}", shows(f"{kind}:{name}", base), PATHS)
+      for kind in ("LA-U", "LA-F") for name in ("REQUEST_FILENAME", "REQUEST_URI", "QUERY_STRING", "IS_SUBREQ",
+                                                "REQUEST_METHOD", "PATH_INFO", "HTTP_USER_AGENT", "NOSUCH")
+      for with_base, base in (("base", "RewriteBase /\n"),)),
+    site("la-u-user", "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n"
+         + shows("LA-U:REMOTE_USER"), [("GET", path, BOB) for path in PATHS[:6]] + ["/a.txt"]),
+    site("la-u-user-bare", "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n"
+         + shows("LA-U:REMOTE_USER", ""), [("GET", path, BOB) for path in PATHS[:6]] + ["/a.txt"]),
+    site("la-u-user-rewrites", "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n" + ON
+         + "RewriteCond %{LA-U:REMOTE_USER} ^(.+)$\nRewriteRule ^home/(.*)$ of-%1/$1 [L]\n",
+         [("GET", "/home/x.txt", BOB), ("GET", "/home/none", BOB), "/home/x.txt"], {"of-bob/x.txt": "bob's\n"}),
+    site("la-f-user", "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n"
+         + shows("LA-F:REMOTE_USER", ""), [("GET", path, BOB) for path in PATHS[:6]] + ["/a.txt"]),
+    site("la-u-env", "SetEnvIf Request_URI c.txt WHICH=c\n" + shows("LA-U:ENV:WHICH"), PATHS),
+    site("la-u-bare", shows("LA-U:REQUEST_URI", ""), ["/a.txt", "/none"]),
+    site("loop", ON + "RewriteCond %{REQUEST_URI}x -U\nRewriteRule ^(.*)$ - [E=A:1]\nHeader set X-A %{A}e env=A\n",
+         ["/a.txt", "/none"]),
+    site("index-of", ON + "RewriteBase /\nRewriteCond %{LA-U:REQUEST_FILENAME} index\\.html$\nRewriteRule ^d/$ /b.txt [L]\n",
+         ["/d/", "/d/c.txt", "/"]),
+    site("method", "<If \"%{REQUEST_METHOD} != 'GET'\">\nRequire all denied\n</If>\n" + asks("-U"),
+         ["/ask?/a.txt", ("HEAD", "/ask?/a.txt", {})], {"h/.htaccess": ON + "RewriteCond /g/x -U\nRewriteRule ^ask$ - [G]\n",
+          "g/.htaccess": "<If \"%{REQUEST_METHOD} != 'GET'\">\nRequire all denied\n</If>\n"}),
+    site("method-elsewhere", "", ["/h/ask", ("HEAD", "/h/ask", {})],
+         {"h/.htaccess": ON + "RewriteCond /g/x -U\nRewriteRule ^ask$ - [G]\n",
+          "g/.htaccess": "<If \"%{REQUEST_METHOD} != 'GET'\">\nRequire all denied\n</If>\n"}),
+    site("inside", "", ["/h/ask", "/g/x"],
+         {"h/.htaccess": ON + "RewriteCond /g/x -U\nRewriteRule ^ask$ - [G]\n",
+          "g/.htaccess": "<If \"%{IS_SUBREQ} == 'true'\">\nRequire all denied\n</If>\n", "g/x": "x\n"}),
+    site("substitution", ON + "RewriteBase /\nRewriteRule ^go$ %{LA-U:REQUEST_URI}.txt [L]\n", ["/go", "/a.txt"],
+         {"go.txt": "gone there\n"}),
+]
