@@ -6,9 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bolide_testkit::server::Home;
-use bolide_testkit::{TestServer, run, wait_until};
+use bolide_testkit::{TestPhp, TestServer, run, wait_until};
 
 use crate::BOLIDE;
+use crate::htaccess::PARAMS;
 
 const SITES: &str = "
     ssl_certificate @CERT@; ssl_certificate_key @KEY@;
@@ -27,15 +28,23 @@ const SITES: &str = "
              location / { return 200 $ssl_client_verify; }
              location = /why { return 200 \"why $ssl_client_verify\"; } }
     server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name files.test; ssl_verify_client optional; root @DIR@/www; index a.txt;
+             apache_htaccess on; }
+    server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
              server_name never.test; ssl_reject_handshake on; }
 ";
 
 fn start() -> TestServer {
+    start_with("")
+}
+
+/// The same with more servers.
+fn start_with(more: &str) -> TestServer {
     let home = Home::new(BOLIDE);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nginx/client_certs.sh");
     let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
     let prelude = bolide_testkit::server::prelude(1);
-    TestServer::start(home, &format!("{prelude}http {{ {SITES} }}"))
+    TestServer::start(home, &format!("{prelude}http {{ {SITES} {more} }}"))
 }
 
 /// The status and body for a client with the certificate of `stem`.
@@ -82,6 +91,74 @@ fn a_closed_server_lets_only_known_clients_in_in_every_version_of_http() {
         assert_eq!(late, "why FAILED:certificate has expired 200", "{version}");
         assert_eq!(ask("open.test", Some("good")), "open NONE 200", "{version}");
         assert_eq!(ask("never.test", None), " 000", "{version}");
+    }
+}
+
+#[test]
+fn files_of_apache_require_what_a_certificate_says() {
+    let server = start();
+    std::fs::create_dir_all(server.www("")).unwrap();
+    std::fs::write(server.www("a.txt"), "a").unwrap();
+    let good = Some("good");
+    let rows = [
+        ("SSLRequireSSL", good, 200),
+        ("SSLRequireSSL", None, 200),
+        ("SSLRequire %{SSL_CLIENT_VERIFY} eq \"SUCCESS\"", good, 200),
+        ("SSLRequire %{SSL_CLIENT_VERIFY} eq \"SUCCESS\"", None, 403),
+        ("SSLRequire %{SSL_CLIENT_S_DN_CN} =~ m/^Gr\u{fc}n <x>/", good, 200),
+        ("SSLRequire %{SSL_CLIENT_S_DN_O} in {\"b\", \"A, B;C\"}", good, 200),
+        ("SSLRequire %{SSL_CLIENT_S_DN_Email} eq \"x@a.test\"", good, 200),
+        ("SSLRequire %{SSL_CLIENT_S_DN_CN} in {\"Rot\", \"b\"}", good, 403),
+        ("SSLRequire %{SSL_CLIENT_S_DN_O} in {\"A, B;C\"}", None, 403),
+        ("SSLRequire %{SSL_PROTOCOL} =~ m/^TLSv1\\.[23]$/ and %{HTTPS} eq \"on\"", None, 200),
+        ("SSLRequire %{SSL_CIPHER_USEKEYSIZE} >= 128", None, 200),
+        ("SSLRequire %{SSL_TLS_SNI} eq \"files.test\"", None, 200),
+        ("SSLRequire %{SSL_CLIENT_I_DN_CN} eq \"\"", None, 200),
+        ("Require expr %{SSL_CLIENT_VERIFY} == 'SUCCESS'", good, 200),
+        ("Require expr %{SSL_CLIENT_VERIFY} == 'SUCCESS'", None, 403),
+        ("SSLRequire %{SSL_CLIENT_S_DN_CN} eq", good, 500),
+        ("Require ssl", None, 200),
+        ("Require ssl-verify-client", good, 200),
+        ("Require ssl-verify-client", None, 403),
+        ("Require ssl now", good, 500),
+        ("<IfModule mod_ssl.c>\nSSLVerifyClient require\n</IfModule>", good, 200),
+        ("<IfModule mod_ssl.c>\nSSLVerifyClient require\n</IfModule>", None, 403),
+        ("SSLVerifyClient require\nSatisfy Any\nRequire all granted", None, 403),
+        ("SSLVerifyClient optional_no_ca", None, 200),
+        ("SSLVerifyClient maybe", None, 500),
+    ];
+    for (text, stem, wanted) in rows {
+        std::fs::write(server.www(".htaccess"), format!("{text}\n")).unwrap();
+        for version in ["--http1.1", "--http2", "--http3-only"] {
+            let told = ask(&server, version, "files.test", stem, &[]);
+            assert!(told.ends_with(&format!(" {wanted}")), "{version} {text} {stem:?}: {told}");
+        }
+    }
+    let rule = "RewriteEngine on\nRewriteCond %{SSL:SSL_CLIENT_S_DN_CN} ^Gr\nRewriteRule ^ - [G]\n";
+    std::fs::write(server.www(".htaccess"), rule).unwrap();
+    assert!(ask(&server, "--http2", "files.test", good, &[]).ends_with(" 410"));
+    assert!(ask(&server, "--http2", "files.test", None, &[]).ends_with(" 200"));
+}
+
+#[test]
+fn what_an_application_is_told_of_a_certificate_is_part_of_the_key() {
+    let php = TestPhp::start(1);
+    let pass = php.address();
+    let server = start_with(&format!(
+        "server {{ listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name kept.test; ssl_verify_client optional; root @DIR@/www; index a.php;
+             apache_htaccess on;
+             location ~ \\.php$ {{ {PARAMS} page_cache auto; fastcgi_pass {pass}; }} }}"
+    ));
+    std::fs::create_dir_all(server.www("")).unwrap();
+    let script = "<?php header('X-LiteSpeed-Cache-Control: public,max-age=600');
+                  echo 'for ' . ($_SERVER['SSL_CLIENT_S_DN_O'] ?? 'no one');";
+    std::fs::write(server.www("a.php"), script).unwrap();
+    std::fs::write(server.www(".htaccess"), "SSLOptions +StdEnvVars\n").unwrap();
+    let ask = |stem| ask(&server, "--http2", "kept.test", stem, &[]);
+    for _ in 0..3 {
+        assert_eq!(ask(Some("good")), "for A, B;C 200");
+        assert_eq!(ask(None), "for no one 200");
     }
 }
 

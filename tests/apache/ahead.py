@@ -1,4 +1,4 @@
-"""Trees whose rules look ahead to what other requests would come to.
+"""Trees whose rules look ahead to what other requests would come to, or ask about the connection.
 
 A site is its name, its files by path, and requests, as in sites.py.
 """
@@ -76,4 +76,33 @@ AHEAD = [
           "g/.htaccess": "<If \"%{IS_SUBREQ} == 'true'\">\nRequire all denied\n</If>\n", "g/x": "x\n"}),
     site("substitution", ON + "RewriteBase /\nRewriteRule ^go$ %{LA-U:REQUEST_URI}.txt [L]\n", ["/go", "/a.txt"],
          {"go.txt": "gone there\n"}),
+]
+
+
+def tls(name, text, more=None):
+    return site("tls-" + name, text, ["/a.txt", "/closed/x.txt", ("GET", "/a.txt", BOB)], more)
+
+
+USERS = "AuthType Basic\nAuthName U\nAuthUserFile @ROOT@/.htpasswd\nRequire valid-user\n"
+
+AHEAD += [
+    tls("required", "SSLRequireSSL\n"),
+    tls("required-below", "", {"closed/.htaccess": "SSLRequireSSL\n"}),
+    tls("requirement-in-the-clear", "SSLRequire %{SSL_CIPHER_USEKEYSIZE} >= 128\n"),
+    tls("false-in-the-clear", "SSLRequire false\n"),
+    tls("words", "SSLRequire ( %{SSL_CIPHER} !~ m/^(EXP|NULL)-/ and %{SSL_CLIENT_S_DN_O} eq \"Snake Oil, Ltd.\" \\\n"
+        " and %{SSL_CLIENT_S_DN_OU} in {\"Staff\", \"CA\"} and %{TIME_WDAY} >= 1 ) or %{REMOTE_ADDR} =~ m/^127/\n"),
+    tls("broken", "SSLRequire %{SSL_CIPHER\n"),
+    tls("broken-words", "SSLRequire %{SSL_CIPHER} eq\n"),
+    tls("no-such-function", "SSLRequire nosuch(\"a\") eq \"b\"\n"),
+    tls("options", "SSLOptions +StdEnvVars +StrictRequire\n"),
+    tls("no-such-option", "SSLOptions +NoSuch\n"),
+    tls("satisfy-any", USERS + "SSLRequireSSL\nSatisfy Any\n"),
+    tls("satisfy-any-strict", USERS + "SSLRequireSSL\nSatisfy Any\nSSLOptions +StrictRequire\n"),
+    tls("satisfy-any-denied", USERS + "SSLRequireSSL\nSatisfy Any\nOrder allow,deny\n"),
+    tls("satisfy-all", USERS + "SSLRequireSSL\n"),
+    tls("module", "<IfModule mod_ssl.c>\nSSLRequireSSL\n</IfModule>\n"),
+    tls("variables", "<If \"%{SSL_PROTOCOL} == ''\">\nHeader set X-A clear\n</If>\n"),
+    tls("rule-variables", ON + "RewriteCond %{SSL:SSL_PROTOCOL} =\"\"\nRewriteRule ^a b.txt\n"),
+    tls("rule-https", ON + "RewriteCond %{SSL:HTTPS} off\nRewriteRule ^a b.txt\n"),
 ]

@@ -160,7 +160,7 @@ def line(chance, _depth):
 
 
 def reach(chance):
-    """Rules that look ahead."""
+    """Rules that look ahead, requirements of a connection."""
     subject = chance.choice(["%{REQUEST_FILENAME}", "%{REQUEST_URI}", "@ROOT@/a.txt", "@URL@/d/a.txt", "a.txt", "%{QUERY_STRING}",
                              "@ROOT@/d/e/$0", "@URL@/none", "%{LA-U:REQUEST_FILENAME}", "%{LA-F:REQUEST_FILENAME}", "@URL@/d/"])
     test = chance.choice(["-U", "!-U", "-F", "!-F", "-f", "txt$", "!^$"])
@@ -168,7 +168,9 @@ def reach(chance):
                           "^(.*)$ - [E=SEEN:%{LA-U:REQUEST_URI},NS]", "^(.*)$ - [E=SEEN:%{LA-F:REQUEST_URI},NS]", "c\\. - [R=404]"])
     ahead = "\n".join(["RewriteEngine on", *chance.choice([[], ["RewriteBase @URL@/"]]), f"RewriteCond {subject} {test}",
                        f"RewriteRule {rule}", "Header set X-Seen %{SEEN}e env=SEEN"])
-    return ahead
+    connection = chance.choice(["SSLRequireSSL", "SSLRequire false", "SSLRequireSSL\nSatisfy Any\nRequire all denied", "SSLOptions +StrictRequire",
+                                "<If \"%{SSL_CIPHER} == ''\">\nHeader set X-Clear 1\n</If>", "SSLRequireSSL\nSatisfy Any\nRequire local"])
+    return chance.choice([ahead, ahead, ahead, connection, f"{ahead}\n{connection}"])
 
 
 def rules(chance, _depth):

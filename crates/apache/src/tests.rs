@@ -96,6 +96,7 @@ fn what_restricts_and_is_not_understood_closes() {
         ("RewriteEngine on\nRewriteRule ^/x http://b/ [P]", "return 503"),
         ("RewriteEngine on\nRewriteCond %{LA-U:REMOTE_USER} a\nRewriteRule ^/x /y", "return 503"),
         ("RewriteEngine on\nRewriteCond %{REQUEST_URI} !-U\nRewriteRule ^/x /y", "return 503"),
+        ("<Directory /a>\nSSLRequire nosuch(1)\n</Directory>", "Require all denied"),
         ("ScriptAlias /cgi-bin/ /b/", "return 503"),
         ("ProxyPass /a ajp://b/", "return 503"),
         ("SecRuleEngine On", "return 503"),

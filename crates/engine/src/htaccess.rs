@@ -18,5 +18,6 @@ mod questions;
 mod reliance;
 pub(crate) mod ruling;
 mod target;
+mod tls;
 pub(crate) mod unindexed;
 mod world;

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::expr::Expr;
 use crate::methods::MethodSet;
+use crate::tls;
 use crate::world::{Evaluation, Stop};
 
 pub(crate) use parse::{allow_or_deny, order, require, satisfy};
@@ -67,6 +68,10 @@ pub(crate) enum Requirement {
     /// Names of hosts.
     Host,
     Local,
+    /// `ssl`
+    Tls,
+    /// `ssl-verify-client`
+    TlsVerified,
     User(Vec<Box<[u8]>>),
     ValidUser,
     Group(Vec<Box<[u8]>>),
@@ -156,6 +161,8 @@ impl Requirement {
                 by.world.variable(crate::RequestVariable::ServerAddr, &mut own);
                 client.to_canonical().is_loopback() || own == client.to_string().as_bytes()
             })),
+            Self::Tls => plain(tls::is_tls(by)),
+            Self::TlsVerified => plain(tls::is_tls(by) && tls::is_verified(by)),
             Self::ValidUser => of_user(by.world.user().is_some()),
             Self::User(names) => {
                 let user = by.world.user();

@@ -22,6 +22,7 @@ use crate::setenv::EnvRule;
 use crate::settings::{
     AuthMerging, AuthScheme, EtagParts, HtaccessFile, PathInfoRule, PhpSetting, Settings,
 };
+use crate::tls::{self, TlsVerdict};
 use crate::world::{Evaluation, Stop};
 
 #[derive(Clone, Copy, Debug)]
@@ -202,15 +203,14 @@ impl<'a> Applied<'a> {
     ///
     /// A condition could not be judged.
     pub fn admission(&self, method: &[u8], by: &mut Evaluation<'_>) -> Result<Admission, Stop> {
-        if self.all().any(|settings| settings.needs_tls) {
-            let mut https = Vec::new();
-            by.world.variable(crate::RequestVariable::Https, &mut https);
-            if https != b"on" {
-                return Ok(Admission::Forbidden);
-            }
+        let of_tls = self.places.iter().map(|place| &place.settings.tls);
+        let of_tls = tls::judge(of_tls, by)?;
+        if of_tls == TlsVerdict::Refused {
+            return Ok(Admission::Forbidden);
         }
         let hosts = self.last(|settings| settings.hosts.is_given.then_some(&settings.hosts));
-        let host_admits = hosts.is_none_or(|hosts| hosts.admits(method, by));
+        let host_admits =
+            of_tls == TlsVerdict::Good && hosts.is_none_or(|hosts| hosts.admits(method, by));
         let satisfies = hosts.map_or(Satisfies::All, |hosts| hosts.satisfies(method));
         match (satisfies, host_admits) {
             (Satisfies::All, false) => return Ok(Admission::Forbidden),
@@ -476,6 +476,12 @@ impl<'a> Applied<'a> {
     #[must_use]
     pub fn etag(&self) -> EtagParts {
         self.last(|settings| settings.etag).unwrap_or(EtagParts::Usual)
+    }
+
+    /// Whether applications are told about the connection.
+    #[must_use]
+    pub fn exports_tls(&self) -> bool {
+        tls::exports(self.all().map(|settings| &settings.tls))
     }
 
     /// Settings of PHP, in their order.

@@ -9,7 +9,7 @@ use crate::pattern::Pattern;
 use crate::variable::Variable;
 use crate::world::PathTest;
 
-pub(crate) use parse::{condition, text};
+pub(crate) use parse::{condition, text, tls_condition};
 pub(crate) use run::leading_number;
 
 /// How wildcards are compared.
@@ -32,12 +32,22 @@ pub(crate) enum Expr {
     And(Vec<Self>),
     Or(Vec<Self>),
     Text(ExprWord, TextOrder, ExprWord),
+    /// The same by length first.
+    Sized(ExprWord, TextOrder, ExprWord),
     Number(ExprWord, TextOrder, ExprWord),
-    Match { word: ExprWord, pattern: Pattern, negated: bool },
+    Match {
+        word: ExprWord,
+        pattern: Pattern,
+        negated: bool,
+    },
     In(ExprWord, Vec<ExprWord>),
     Address(ExprWord, AddressRange),
     Client(AddressRange),
-    Glob { word: ExprWord, glob: ExprWord, kind: GlobKind },
+    Glob {
+        word: ExprWord,
+        glob: ExprWord,
+        kind: GlobKind,
+    },
     Is(WordTest, ExprWord),
 }
 

@@ -36,6 +36,7 @@ mod redirect;
 mod rewrite;
 mod setenv;
 mod settings;
+mod tls;
 mod variable;
 mod world;
 
@@ -58,6 +59,7 @@ pub use place::ServerPlace;
 pub use redirect::{ErrorAnswer, RedirectTo};
 pub use rewrite::{PassOutcome, RewritePlace, Rewritten, add_cookie, resolved_path};
 pub use settings::{EtagParts, HtaccessFile, PathInfoRule, PhpSetting};
+pub use tls::{DnPart, TlsVariable, dn_value};
 pub use variable::{RequestVariable, TimePart};
 pub use world::{Ahead, AheadKind, Asked, Evaluation, PathTest, Stop, Surroundings};
 

@@ -2,6 +2,7 @@
 
 mod directive;
 mod names;
+mod php;
 mod repetitions;
 mod section;
 

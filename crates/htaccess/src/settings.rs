@@ -14,6 +14,7 @@ use crate::pattern::Pattern;
 use crate::redirect::{ErrorAnswer, Redirection};
 use crate::rewrite::Rewriting;
 use crate::setenv::{EnvCondition, EnvRule};
+use crate::tls::TlsSettings;
 
 /// A parsed file.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +38,7 @@ pub(crate) struct Settings {
     pub(crate) rules: Vec<Requirement>,
     pub(crate) merging: Option<AuthMerging>,
     pub(crate) hosts: HostAccess,
-    pub(crate) needs_tls: bool,
+    pub(crate) tls: TlsSettings,
     pub(crate) auth_type: Option<AuthScheme>,
     pub(crate) auth_name: Option<Box<[u8]>>,
     pub(crate) user_file: Option<Box<[u8]>>,

@@ -762,6 +762,8 @@ fn line() -> impl Strategy<Value = String> {
         "RewriteCond %{REQUEST_URI} -U [OR]",
         "RewriteCond %{LA-F:REQUEST_FILENAME} -F",
         "RewriteRule ^x %{LA-U:REQUEST_URI} [E=U:%{LA-U:REMOTE_USER}]",
+        "SSLRequire %{SSL_CIPHER_USEKEYSIZE} >= 128 and not %{HTTPS} eq \"off\"",
+        "SSLOptions +StrictRequire",
     ]);
     prop_oneof![4 => known.prop_map(str::to_owned), 1 => "[ -~]{0,40}"]
 }

@@ -2,6 +2,7 @@
 //! to be had here.
 
 use crate::fault::{Told, shown};
+use crate::tls::TlsVariable;
 use crate::world::{Ahead, Asked, Evaluation};
 
 /// What a request is asked for.
@@ -51,6 +52,8 @@ pub enum RequestVariable {
     IsSubrequest,
     /// A part of the date.
     Time(TimePart),
+    /// Something about the connection; empty where it is in the clear.
+    Tls(TlsVariable),
 }
 
 /// A part of the date.
@@ -110,10 +113,10 @@ impl Variable {
             return match kind.to_ascii_uppercase().as_slice() {
                 b"HTTP" => Ok(Some(Self::Header(rest.to_ascii_lowercase().into()))),
                 b"ENV" => Ok(Some(Self::Env(rest.into()))),
-                // Of the last two, rules have them, and read them themselves.
-                b"SSL" | b"LA-U" | b"LA-F" => {
-                    Err(format!("%{{{}}} is not available here", shown(name)))
-                }
+                b"SSL" if rest.eq_ignore_ascii_case(b"HTTPS") => Ok(Some(Self::Request(Of::Https))),
+                b"SSL" => Self::of_tls(rest).map(Some),
+                // Rules have them, and read them themselves.
+                b"LA-U" | b"LA-F" => Err(format!("%{{{}}} is not available here", shown(name))),
                 _ => Ok(None),
             };
         }
@@ -158,6 +161,23 @@ impl Variable {
             _ => return Ok(None),
         };
         Ok(Some(Self::Request(which)))
+    }
+
+    /// The same in an expression, which has those of the connection by their names alone.
+    pub(crate) fn parse_in_expression(name: &[u8]) -> Told<Option<Self>> {
+        match name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"SSL_")) {
+            true => Self::of_tls(name).map(Some),
+            false => Self::parse(name),
+        }
+    }
+
+    fn of_tls(name: &[u8]) -> Told<Self> {
+        let upper = name.to_ascii_uppercase();
+        let found = std::str::from_utf8(&upper).ok().and_then(TlsVariable::parse);
+        match found {
+            Some(variable) => Ok(Self::Request(RequestVariable::Tls(variable))),
+            None => Err(format!("%{{{}}} is not available here", shown(name))),
+        }
     }
 
     /// Appends its value.

@@ -8,6 +8,7 @@ use bolide_http::{FieldMap, RequestBody};
 use super::decide::{Decided, HtaccessRequest, denied};
 use super::ruling::{HtaccessRuling, ReplacedField, received};
 use super::target::{HtaccessTarget, TargetKind};
+use super::tls;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep, refuse_body};
 use crate::log_lines;
@@ -71,6 +72,13 @@ impl HtaccessRequest<'_> {
             self.request.arrival.note_variable(name, value);
         }
         self.told = told;
+        if applied.exports_tls() {
+            // What is kept is for any connection, and applications are told about this one.
+            self.reliance.depends();
+            tls::each_told(ctx.conn, ctx.now, |name, value| {
+                self.request.arrival.note_variable(name, value);
+            });
+        }
         let holds_one =
             places.choices.as_ref().is_some_and(|choices| choices.conditions.contains(&true));
         if !ruling.replaced.is_empty() || holds_one {

@@ -15,6 +15,7 @@ use super::ruling::{
     FirstError, HtaccessPlaces, HtaccessRuling, method_name, received, round_of_error,
 };
 use super::target::HtaccessTarget;
+use super::tls;
 use super::world::RequestWorld;
 use crate::request::Request;
 use crate::site::CompiledLocation;
@@ -190,8 +191,16 @@ pub(crate) fn push_params(
             out.push(&name, value);
         }
     }
+    let applied = places.applied();
+    if applied.exports_tls() {
+        tls::each_told(scope.conn, scope.now, |name, value| {
+            if !is_told(name) {
+                out.push(name, value);
+            }
+        });
+    }
     let mut php = Vec::new();
-    for setting in places.applied().php() {
+    for setting in applied.php() {
         if let Some(value) = &setting.value {
             php.extend_from_slice(&setting.name);
             php.push(b'=');

@@ -23,6 +23,7 @@ use super::questions::{AskedText, Question, Reply, RequestTexts};
 use super::reliance::Reliance;
 use super::ruling::method_name;
 use super::target::{HtaccessTarget, TargetKind};
+use super::tls;
 use crate::connection::ConnInfo;
 use crate::request::Request;
 use crate::vars::address;
@@ -184,6 +185,7 @@ const fn is_momentary(which: RequestVariable) -> bool {
             | RequestVariable::RemotePort
             | RequestVariable::RemoteUser
             | RequestVariable::AuthType
+            | RequestVariable::Tls(_)
     )
 }
 
@@ -321,6 +323,7 @@ impl<'a> RequestWorld<'a> {
             RequestVariable::IsSubrequest if self.is_inside => b"true",
             RequestVariable::IsSubrequest => b"false",
             RequestVariable::Time(part) => return self.push_time(part, out),
+            RequestVariable::Tls(which) => return tls::push(which, conn, self.now, out),
         };
         out.extend_from_slice(text);
     }

@@ -57,6 +57,11 @@ fn provider(name: &[u8], words: ArgumentWords<'_>, negated: bool) -> Told<Requir
             Requirement::Host
         }
         b"local" => Requirement::Local,
+        b"ssl" | b"ssl-verify-client" if !words.rest().is_empty() => {
+            return Err(format!("Require {} takes no arguments", shown(name)));
+        }
+        b"ssl" => Requirement::Tls,
+        b"ssl-verify-client" => Requirement::TlsVerified,
         b"user" => Requirement::User(some(listed(words))?),
         b"group" => Requirement::Group(some(listed(words))?),
         b"valid-user" => Requirement::ValidUser,

@@ -14,20 +14,29 @@ const PARTS_MAX: usize = 1000;
 
 /// Reads a condition.
 pub(crate) fn condition(source: &[u8]) -> Told<Expr> {
-    let mut reader = Reader { rest: source, depth: 0, parts: 0 };
-    let read = reader.any().and_then(|expr| {
-        reader.blanks();
-        match reader.rest {
-            [] => Ok(expr),
-            rest => Err(format!("syntax error at \"{}\"", shown(rest))),
-        }
-    });
+    let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: false });
     read.map_err(|why| format!("Cannot parse condition clause: {why}"))
+}
+
+/// Reads a condition in the language of `SSLRequire`, which has words for signs, and compares
+/// lengths first.
+pub(crate) fn tls_condition(source: &[u8]) -> Told<Expr> {
+    let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: true });
+    read.map_err(|why| format!("Cannot parse expression: {why}"))
+}
+
+fn whole(mut reader: Reader<'_>) -> Told<Expr> {
+    let expr = reader.any()?;
+    reader.blanks();
+    match reader.rest {
+        [] => Ok(expr),
+        rest => Err(format!("syntax error at \"{}\"", shown(rest))),
+    }
 }
 
 /// Reads a text with variables.
 pub(crate) fn text(source: &[u8]) -> Told<ExprWord> {
-    let mut reader = Reader { rest: source, depth: 0, parts: 0 };
+    let mut reader = Reader { rest: source, depth: 0, parts: 0, is_of_tls: false };
     let word = reader.text_until(None);
     word.map_err(|why| format!("Can't parse value expression : {why}"))
 }
@@ -36,6 +45,8 @@ struct Reader<'a> {
     rest: &'a [u8],
     depth: u8,
     parts: usize,
+    /// Whether it is the language of `SSLRequire`.
+    is_of_tls: bool,
 }
 
 impl Reader<'_> {
@@ -68,6 +79,16 @@ impl Reader<'_> {
         Some(name.to_vec())
     }
 
+    /// Takes a sign, or the word for it where there are such.
+    fn take_sign(&mut self, sign: &[u8], word: &[u8]) -> bool {
+        let before = self.rest;
+        if self.take(sign) || self.is_of_tls && self.name().as_deref() == Some(word) {
+            return true;
+        }
+        self.rest = before;
+        false
+    }
+
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Told<T>) -> Told<T> {
         self.parts += 1;
         if self.depth >= DEPTH_MAX || self.parts > PARTS_MAX {
@@ -81,7 +102,7 @@ impl Reader<'_> {
 
     fn any(&mut self) -> Told<Expr> {
         let mut all = vec![self.all()?];
-        while self.take(b"||") {
+        while self.take_sign(b"||", b"or") {
             all.push(self.all()?);
         }
         Ok(if all.len() == 1 { all.remove(0) } else { Expr::Or(all) })
@@ -89,7 +110,7 @@ impl Reader<'_> {
 
     fn all(&mut self) -> Told<Expr> {
         let mut all = vec![self.one()?];
-        while self.take(b"&&") {
+        while self.take_sign(b"&&", b"and") {
             all.push(self.one()?);
         }
         Ok(if all.len() == 1 { all.remove(0) } else { Expr::And(all) })
@@ -97,9 +118,7 @@ impl Reader<'_> {
 
     fn one(&mut self) -> Told<Expr> {
         self.blanks();
-        let is_negation = self.rest.first() == Some(&b'!');
-        if is_negation {
-            self.rest = &self.rest[1..];
+        if self.take_sign(b"!", b"not") {
             return self.deeper(|own| Ok(Expr::Not(Box::new(own.one()?))));
         }
         if self.take(b"(") {
@@ -171,7 +190,7 @@ impl Reader<'_> {
             return Ok(Expr::Match { word, pattern: self.pattern()?, negated: true });
         }
         if let Some((_, order)) = texts.iter().find(|(token, _)| self.take(token)) {
-            return Ok(Expr::Text(word, *order, self.word()?));
+            return self.texts(word, *order);
         }
         if self.take(b"=") {
             return Ok(Expr::Text(word, Is::Equal, self.word()?));
@@ -192,6 +211,7 @@ impl Reader<'_> {
             _ => None,
         };
         match (order, &name[..]) {
+            (Some(order), _) if self.is_of_tls && !is_dashed => self.texts(word, order),
             // As in Apache, the names without a dash compare numbers, too.
             (Some(order), _) => Ok(Expr::Number(word, order, self.word()?)),
             (_, b"in") => self.list(word),
@@ -207,6 +227,13 @@ impl Reader<'_> {
             }
             _ => Err("syntax error, a comparison is missing".to_owned()),
         }
+    }
+
+    fn texts(&mut self, word: ExprWord, order: TextOrder) -> Told<Expr> {
+        Ok(match self.is_of_tls {
+            true => Expr::Sized(word, order, self.word()?),
+            false => Expr::Text(word, order, self.word()?),
+        })
     }
 
     /// `{ word, word }`
@@ -310,7 +337,7 @@ impl Reader<'_> {
         {
             return Ok(ExprWord::Call(function(name)?, Box::new(ExprWord::Fixed(argument.into()))));
         }
-        match Variable::parse(inner)? {
+        match Variable::parse_in_expression(inner)? {
             Some(variable) => Ok(ExprWord::Of(variable)),
             None => Err(format!("Variable '{}' does not exist", shown(inner))),
         }

@@ -65,6 +65,10 @@ impl Expr {
                 let (left, right) = (left.value(by, groups), right.value(by, groups));
                 order.holds(left.cmp(&right))
             }
+            Self::Sized(left, order, right) => {
+                let (left, right) = (left.value(by, groups), right.value(by, groups));
+                order.holds((left.len(), left).cmp(&(right.len(), right)))
+            }
             Self::Number(left, order, right) => {
                 let number = |text: &[u8]| leading_number(text);
                 let (left, right) = (left.value(by, groups), right.value(by, groups));

@@ -1,6 +1,7 @@
 //! What each directive does to the settings of its place.
 
 use super::names::DirectiveName;
+use super::php;
 use crate::access::{self, Requirement};
 use crate::cache;
 use crate::expires;
@@ -15,7 +16,7 @@ use crate::pattern::Letters;
 use crate::redirect;
 use crate::rewrite;
 use crate::setenv::{self, EnvRule};
-use crate::settings::{AuthMerging, AuthScheme, EtagParts, PathInfoRule, PhpSetting, Settings};
+use crate::settings::{AuthMerging, AuthScheme, EtagParts, PathInfoRule, Settings};
 
 /// LIMIT: entries of a list that a line adds to.
 const ENTRIES_MAX: usize = 20_000;
@@ -38,8 +39,7 @@ impl DirectiveName {
             | Self::AuthMerging
             | Self::AuthRealm
             | Self::AuthType
-            | Self::AuthUserFile
-            | Self::SslRequireSsl => self.read_auth(arguments, own),
+            | Self::AuthUserFile => self.read_auth(arguments, own),
             Self::RewriteBase
             | Self::RewriteCond
             | Self::RewriteEngine
@@ -91,6 +91,9 @@ impl DirectiveName {
             }
             Self::AddOutputFilterByType => output::add_by_type(&mut own.output, arguments),
             Self::SetOutputFilter => output::set(&mut own.output, arguments),
+            Self::SslOptions | Self::SslRequire | Self::SslRequireSsl | Self::SslVerifyClient => {
+                self.read_tls(arguments, own)
+            }
             Self::CacheDisable => cache::prefix(&mut own.cache, "CacheDisable", arguments, false),
             Self::CacheEnable => cache::prefix(&mut own.cache, "CacheEnable", arguments, true),
             Self::CacheKeyModify => cache::key_modify(&mut own.cache, arguments),
@@ -139,10 +142,6 @@ impl DirectiveName {
     }
 
     fn read_auth(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
-        if self == Self::SslRequireSsl {
-            own.needs_tls = true;
-            return no_arguments("SSLRequireSSL", arguments);
-        }
         let name = match self {
             Self::AuthBasicProvider => "AuthBasicProvider",
             Self::AuthGroupFile => "AuthGroupFile",
@@ -179,6 +178,18 @@ impl DirectiveName {
             _ => own.user_file = Some(word.into()),
         }
         Ok(())
+    }
+
+    fn read_tls(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
+        match self {
+            Self::SslOptions => own.tls.options(arguments),
+            Self::SslRequire => own.tls.require(arguments),
+            Self::SslVerifyClient => own.tls.verify_client(arguments),
+            _ => {
+                own.tls.is_needed = true;
+                no_arguments("SSLRequireSSL", arguments)
+            }
+        }
     }
 
     fn read_mime(self, arguments: &[u8], own: &mut MimeRules) -> Told<()> {
@@ -345,7 +356,9 @@ impl DirectiveName {
                 own.body_max = Some(number.ok_or("LimitRequestBody requires a number of bytes")?);
             }
             Self::FileEtag => own.etag = etag(arguments)?,
-            Self::PhpValue | Self::PhpFlag => own.php.push(self.php(arguments)?),
+            Self::PhpValue | Self::PhpFlag => {
+                own.php.push(php::setting(self == Self::PhpFlag, arguments)?);
+            }
             Self::ServerSignature => {
                 if !one("ServerSignature", arguments)?.eq_ignore_ascii_case(b"off") {
                     return Err("ServerSignature can only be Off here".to_owned());
@@ -372,57 +385,6 @@ impl DirectiveName {
         }
         Ok(())
     }
-
-    fn php(self, arguments: &[u8]) -> Told<PhpSetting> {
-        let name = if self == Self::PhpFlag { "php_flag" } else { "php_value" };
-        let mut words = ArgumentWords::new(arguments);
-        let (setting, value) = (words.next_word(), words.next_word());
-        let (Some(setting), Some(value), []) = (setting, value, words.rest()) else {
-            return Err(format!("{name} takes two arguments, PHP Value Modifier"));
-        };
-        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
-        if !setting.iter().all(is_name) || value.iter().any(u8::is_ascii_control) {
-            return Err(format!("{name}: '{}' is not acceptable", shown(&setting)));
-        }
-        if is_of_the_server(&setting) {
-            return Err(format!("{name}: '{}' can be set by the server only", shown(&setting)));
-        }
-        let lower = value.to_ascii_lowercase();
-        let value: Option<Box<[u8]>> = match (self, &lower[..]) {
-            (Self::PhpFlag, b"on" | b"1" | b"true" | b"yes") => Some(b"1"[..].into()),
-            (Self::PhpFlag, _) => Some(b"0"[..].into()),
-            (_, b"none") => None,
-            _ => Some(value.into()),
-        };
-        Ok(PhpSetting { name: setting.into(), value })
-    }
-}
-
-/// Settings that PHP takes from `php.ini` or the server alone (`INI_SYSTEM`), and which a pool
-/// would take from a request: they load code, or lift what confines scripts.
-const SYSTEM_SETTINGS: [&[u8]; 16] = [
-    b"allow_url_fopen",
-    b"allow_url_include",
-    b"disable_classes",
-    b"disable_functions",
-    b"doc_root",
-    b"enable_dl",
-    b"extension",
-    b"extension_dir",
-    b"mail.add_x_header",
-    b"mail.log",
-    b"open_basedir",
-    b"sendmail_path",
-    b"sys_temp_dir",
-    b"upload_tmp_dir",
-    b"user_dir",
-    b"zend_extension",
-];
-
-fn is_of_the_server(setting: &[u8]) -> bool {
-    let lower = setting.to_ascii_lowercase();
-    SYSTEM_SETTINGS.contains(&&lower[..])
-        || [&b"opcache."[..], b"ffi."].iter().any(|room| lower.starts_with(room))
 }
 
 fn one(name: &str, arguments: &[u8]) -> Told<Vec<u8>> {

@@ -79,13 +79,16 @@ pub(super) enum DirectiveName {
     SetEnvIfNoCase,
     SetHandler,
     SetOutputFilter,
+    SslOptions,
+    SslRequire,
     SslRequireSsl,
+    SslVerifyClient,
     UnsetEnv,
 }
 
 use DirectiveName as N;
 
-const NAMES: [(&str, DirectiveName); 67] = [
+const NAMES: [(&str, DirectiveName); 70] = [
     ("acceptpathinfo", N::AcceptPathInfo),
     ("addcharset", N::AddCharset),
     ("adddefaultcharset", N::AddDefaultCharset),
@@ -151,7 +154,10 @@ const NAMES: [(&str, DirectiveName); 67] = [
     ("setenvifnocase", N::SetEnvIfNoCase),
     ("sethandler", N::SetHandler),
     ("setoutputfilter", N::SetOutputFilter),
+    ("ssloptions", N::SslOptions),
+    ("sslrequire", N::SslRequire),
     ("sslrequiressl", N::SslRequireSsl),
+    ("sslverifyclient", N::SslVerifyClient),
     ("unsetenv", N::UnsetEnv),
 ];
 
@@ -169,7 +175,9 @@ impl DirectiveName {
             | Self::CgiPassAuth
             | Self::Require
             | Self::Satisfy
-            | Self::SslRequireSsl => C::AuthConfig,
+            | Self::SslRequire
+            | Self::SslRequireSsl
+            | Self::SslVerifyClient => C::AuthConfig,
             Self::Allow | Self::Deny | Self::Order => C::Limit,
             Self::DirectoryIndex
             | Self::DirectorySlash
@@ -178,7 +186,7 @@ impl DirectiveName {
             | Self::ExpiresDefault
             | Self::FallbackResource
             | Self::IndexIgnore => C::Indexes,
-            Self::Options | Self::PhpFlag | Self::PhpValue => C::Options,
+            Self::Options | Self::PhpFlag | Self::PhpValue | Self::SslOptions => C::Options,
             Self::CacheDisable
             | Self::CacheEnable
             | Self::CacheKeyModify

@@ -1,7 +1,47 @@
-//! What looks beyond the request itself: other requests.
+//! What looks beyond the request itself: its connection, other requests.
 
 use super::Tree;
-use crate::parse;
+use crate::{Admission, parse};
+
+#[test]
+fn a_connection_has_to_be_what_is_required() {
+    let satisfied = "AuthType Basic\nAuthName U\nAuthUserFile /u\nRequire valid-user\n\
+                     SSLRequireSSL\nSatisfy Any\n";
+    let strict = format!("{satisfied}SSLOptions +StrictRequire\n");
+    let rows = [
+        ("SSLRequireSSL", Admission::Forbidden, Admission::Open),
+        ("SSLRequire false", Admission::Open, Admission::Forbidden),
+        ("SSLRequire %{REMOTE_ADDR} eq \"10.1.2.3\"", Admission::Open, Admission::Open),
+        ("SSLRequire %{SSL_PROTOCOL} eq \"TLSv1.3\"", Admission::Open, Admission::Forbidden),
+        ("SSLRequire true\nSSLRequire false", Admission::Open, Admission::Forbidden),
+        // Lengths come first.
+        ("SSLRequire \"9\" < \"10\"", Admission::Open, Admission::Open),
+        ("SSLRequire not \"b\" lt \"a\" and ( true or false )", Admission::Open, Admission::Open),
+        ("SSLRequire \"a\" in {\"b\", \"c\"}", Admission::Open, Admission::Forbidden),
+        (satisfied, Admission::AsksWho, Admission::Open),
+        (&strict, Admission::Forbidden, Admission::Open),
+    ];
+    for (text, clear, over_tls) in rows {
+        let mut tree = Tree::one(text).from("10.1.2.3");
+        assert_eq!(tree.admission("x"), clear, "{text}");
+        tree.world.https = true;
+        assert_eq!(tree.admission("x"), over_tls, "{text}");
+    }
+    let above = ("", "SSLRequire true");
+    let mut tree = Tree::new(&[above, ("d/", "SSLRequire false")]);
+    tree.world.https = true;
+    assert_eq!(tree.admission("x"), Admission::Forbidden, "requirements add up");
+    for text in [
+        "SSLRequire",
+        "SSLRequire %{SSL_NOPE} eq \"a\"",
+        "SSLRequire file(\"/x\") eq \"a\"",
+        "SSLRequire \"a\" in PeerExtList(\"1.2\")",
+        "SSLOptions FakeBasicAuth",
+        "RewriteCond %{SSL:SSL_NOPE} a",
+    ] {
+        assert!(parse(text.as_bytes()).is_err(), "{text}");
+    }
+}
 
 #[test]
 fn rules_look_ahead_by_url_and_by_file() {
