@@ -51,6 +51,7 @@ mod headers;
 mod health;
 mod htaccess;
 mod htaccess_ahead;
+mod htaccess_bodies;
 mod htaccess_kept;
 mod htaccess_lscache;
 mod htaccess_reach;

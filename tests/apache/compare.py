@@ -15,6 +15,7 @@ from common import free_port, wait_for
 from published import PUBLISHED
 from servers import apache, ask, bolide
 from sites import SITES
+from substitute import SUBSTITUTE
 
 
 def main():
@@ -23,7 +24,7 @@ def main():
     home.chmod(0o755)
     asked, differences = 0, []
     try:
-        for name, files, requests in SITES + PUBLISHED + AHEAD:
+        for name, files, requests in SITES + PUBLISHED + AHEAD + SUBSTITUTE:
             if wanted and name not in wanted:
                 continue
             www = home / name

@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--from", dest="first", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--reach", action="store_true", help="with looks ahead and TLS")
+    parser.add_argument("--reach", action="store_true", help="with looks ahead, searched bodies and TLS")
     options = parser.parse_args()
     pair = Pair(options.bolide)
     asked = differing = seeds = 0

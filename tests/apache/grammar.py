@@ -15,8 +15,10 @@ def tree_of(chance, reaches=False):
             files[directory + name] = f"{directory}{name}\n"
         if directory == "" or chance.random() < 0.5:
             files[directory + ".htaccess"] = "\n".join(block(chance, 0) for _ in range(chance.randint(1, 5)))
+    # A filter that is named in two ways searches twice there.
+    how = chance.choice(SEARCHES) if reaches else ""
     for path in [path for path in files if reaches and path.endswith(".htaccess")]:
-        more = reach(chance)
+        more = reach(chance, how)
         files[path] = chance.choice([f"{files[path]}\n{more}", f"{more}\n{files[path]}", more])
     files["bare/x.txt"] = "x\n"
     files[".htpasswd"] = "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n"
@@ -159,8 +161,11 @@ def line(chance, _depth):
     return chance.choices(makes, weights)[0]()
 
 
-def reach(chance):
-    """Rules that look ahead, requirements of a connection."""
+SEARCHES = ["SetOutputFilter SUBSTITUTE", "AddOutputFilter SUBSTITUTE txt css", "SetOutputFilter SUBSTITUTE;DEFLATE"]
+
+
+def reach(chance, how):
+    """Rules that look ahead, bodies that are searched, requirements of a connection."""
     subject = chance.choice(["%{REQUEST_FILENAME}", "%{REQUEST_URI}", "@ROOT@/a.txt", "@URL@/d/a.txt", "a.txt", "%{QUERY_STRING}",
                              "@ROOT@/d/e/$0", "@URL@/none", "%{LA-U:REQUEST_FILENAME}", "%{LA-F:REQUEST_FILENAME}", "@URL@/d/"])
     test = chance.choice(["-U", "!-U", "-F", "!-F", "-f", "txt$", "!^$"])
@@ -168,9 +173,11 @@ def reach(chance):
                           "^(.*)$ - [E=SEEN:%{LA-U:REQUEST_URI},NS]", "^(.*)$ - [E=SEEN:%{LA-F:REQUEST_URI},NS]", "c\\. - [R=404]"])
     ahead = "\n".join(["RewriteEngine on", *chance.choice([[], ["RewriteBase @URL@/"]]), f"RewriteCond {subject} {test}",
                        f"RewriteRule {rule}", "Header set X-Seen %{SEEN}e env=SEEN"])
+    one = lambda: "Substitute " + chance.choice(["s/a/A/", "s/[.]txt/-/", "s/(a)(.)/$2$1/", "s/T/x/ni", "s/b/tt/q", "s/t$/T/", "s/^[abcd]/<&>/", "s/.$/$0$0/"])
+    searched = "\n".join([how, *(one() for _ in range(chance.randint(1, 3))), *chance.choice([[], [], ["SubstituteInheritBefore on"]])])
     connection = chance.choice(["SSLRequireSSL", "SSLRequire false", "SSLRequireSSL\nSatisfy Any\nRequire all denied", "SSLOptions +StrictRequire",
                                 "<If \"%{SSL_CIPHER} == ''\">\nHeader set X-Clear 1\n</If>", "SSLRequireSSL\nSatisfy Any\nRequire local"])
-    return chance.choice([ahead, ahead, ahead, connection, f"{ahead}\n{connection}"])
+    return chance.choice([ahead, ahead, ahead, searched, searched, connection, f"{ahead}\n{searched}"])
 
 
 def rules(chance, _depth):

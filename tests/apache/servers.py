@@ -7,7 +7,7 @@ import subprocess
 from common import APACHE
 
 MODULES = """authn_core authn_file authz_core authz_host authz_user authz_groupfile access_compat auth_basic alias
- brotli deflate dir autoindex env expires filter headers mime rewrite setenvif socache_shmcb ssl""".split()
+ brotli deflate dir autoindex env expires filter headers mime rewrite setenvif socache_shmcb ssl substitute""".split()
 TYPES = {"text/html": "html htm", "text/plain": "txt", "text/css": "css", "image/png": "png", "image/svg+xml": "svg"}
 # Fields whose values depend on the server or the moment.
 IGNORED = {"date", "server", "content-length", "accept-ranges", "etag", "last-modified", "connection", "keep-alive",

@@ -102,7 +102,7 @@ fn one(node: &ApacheNode, kind: SectionKind, out: &mut ConfText) -> Result<Secti
         out.note(&node.place, format!("{}: {told}", line_of(node)));
         return Ok(SectionLines::new());
     }
-    if let Some(why) = names::idle(&node.lower) {
+    if let Some(why) = names::idle(&node.lower).filter(|_| !searches_bodies(node)) {
         out.note(&node.place, format!("{}: {why}", node.name));
         return Ok(SectionLines::new());
     }
@@ -115,6 +115,14 @@ fn one(node: &ApacheNode, kind: SectionKind, out: &mut ConfText) -> Result<Secti
             Ok(SectionLines::new())
         }
     }
+}
+
+/// Whether a directive has bodies searched, which `apache_directory` does; compression is said in
+/// nginx's words.
+fn searches_bodies(node: &ApacheNode) -> bool {
+    let is_filter = node.lower.contains("outputfilter");
+    let names_it = || node.rest.to_ascii_lowercase().contains("substitute");
+    node.lower.starts_with("substitute") || is_filter && names_it()
 }
 
 /// Whether the place is closed when a directive of it is not understood.

@@ -87,6 +87,25 @@ fn faults_name_the_line() {
 }
 
 #[test]
+fn lines_that_search_bodies_keep_their_words() {
+    let text = text(
+        "Listen 80\nDocumentRoot /srv\n<Directory /srv>\n\
+         AddOutputFilterByType SUBSTITUTE;DEFLATE text/html\n\
+         SetOutputFilter DEFLATE\nSubstitute \"s|a b|c|n\"\nSSLRequire %{HTTPS} eq \"on\"\n\
+         RewriteCond %{LA-U:REMOTE_USER} a\nRewriteRule a b\n</Directory>\n",
+    );
+    for wanted in [
+        "\"AddOutputFilterByType SUBSTITUTE;DEFLATE text/html\"",
+        "'Substitute \"s|a b|c|n\"'",
+        "'SSLRequire %{HTTPS} eq \"on\"'",
+        "\"RewriteCond %{LA-U:REMOTE_USER} a\"",
+        "SetOutputFilter: compression",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+}
+
+#[test]
 fn what_restricts_and_is_not_understood_closes() {
     let rows = [
         ("<Directory /a>\nRequire ldap-group x\n</Directory>", "Require all denied"),

@@ -36,7 +36,7 @@ pub(crate) use assembly::PageAssembly;
 pub use combined::CombinedHead;
 pub(crate) use compound::{Compound, CompoundReader, PartOrder, PartsFilter};
 pub(crate) use filtered::FilteredBody;
-pub(crate) use filters::{BodyFilter, BodyFilters, ByteFilter, CompressFilter, blur};
+pub(crate) use filters::{BodyFilter, BodyFilters, ByteFilter, CompressFilter, blur, weaken};
 pub(crate) use growth::Growth;
 pub(crate) use headed::HeadedBytes;
 pub(crate) use inflow::{Flush, Inflow};
@@ -228,6 +228,28 @@ impl AnswerBody {
             Self::Stream(_) | Self::Filtered(_) | Self::Compound(_) => true,
             Self::Sliced(sliced) => sliced.inner.is_changed(),
             _ => false,
+        }
+    }
+
+    /// Whether a pull wants nothing but what is in memory.
+    const fn is_in_hand(&self) -> bool {
+        matches!(self, Self::Span(BytesFrom::Memory(_), _) | Self::Origin(_) | Self::Whole(_))
+    }
+
+    /// Works on what is in hand before the head leaves; why a line of it cannot be sent.
+    pub(crate) fn begin(&mut self) -> Option<&'static str> {
+        match self {
+            Self::Filtered(filtered) => filtered.begin(),
+            _ => None,
+        }
+    }
+
+    /// Why a line of it cannot be sent.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Filtered(filtered) => filtered.fault().or_else(|| filtered.inner.fault()),
+            Self::Compound(compound) => compound.inner.fault(),
+            _ => None,
         }
     }
 
@@ -655,6 +677,8 @@ pub(crate) struct Answer {
     pub(crate) is_without_location: bool,
     /// Whether it is a page that the server itself wrote for its status.
     pub(crate) is_own_page: bool,
+    /// Whether `.htaccess` files may have its body searched.
+    pub(crate) may_be_searched: bool,
     /// `WWW-Authenticate`; empty if there is none.
     pub(crate) challenge: Vec<u8>,
     /// For whatever is written on the way to it.
@@ -699,6 +723,7 @@ impl Answer {
         self.location.clear();
         (self.location_origin, self.is_to_nowhere) = (0, false);
         (self.is_without_location, self.is_own_page) = (false, false);
+        self.may_be_searched = false;
         self.fails_condition = false;
         self.challenge.clear();
         self.unsatisfied = None;

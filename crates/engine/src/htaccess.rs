@@ -17,6 +17,7 @@ mod password;
 mod questions;
 mod reliance;
 pub(crate) mod ruling;
+pub(crate) mod searched;
 mod target;
 mod tls;
 pub(crate) mod unindexed;

@@ -20,6 +20,8 @@ const PART: u32 = 64;
 const ENTRY: usize = 8;
 /// Steps of a step of a match.
 const MATCH_STEP: u32 = 8;
+/// What one match may take.
+pub(crate) const MATCH_MAX: u32 = MATCH_STEPS_MAX * MATCH_STEP;
 /// LIMIT: what all matches of one evaluation may do uncounted: bytes gone through, items tried.
 /// Beyond it each is counted from the beginning.
 const QUICK_MAX: u32 = 16 * 1024 * 1024;
@@ -53,6 +55,21 @@ impl Effort {
     pub(crate) fn for_a_version() -> Self {
         let steps = PART + VERSION_STEPS_MAX * MATCH_STEP;
         Self { steps: Cell::new(steps), quick: Cell::new(0), ..Self::default() }
+    }
+
+    /// One that counts each match from its beginning, and has nothing to begin with.
+    pub(crate) fn counted() -> Self {
+        Self { steps: Cell::new(0), quick: Cell::new(0), ..Self::default() }
+    }
+
+    /// Gives it so many steps.
+    pub(crate) fn refill(&self, steps: u32) {
+        self.steps.set(steps);
+    }
+
+    /// Steps that are left.
+    pub(crate) const fn left(&self) -> u32 {
+        self.steps.get()
     }
 
     /// Takes steps for so many bytes.

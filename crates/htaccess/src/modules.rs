@@ -5,7 +5,7 @@
 pub(crate) const VERSION: [u32; 3] = [2, 4, 66];
 
 /// File names without `.c` and what they call themselves.
-const MODULES: [(&str, &str); 29] = [
+const MODULES: [(&str, &str); 30] = [
     ("core", "core_module"),
     ("mod_so", "so_module"),
     ("http_core", "http_module"),
@@ -30,6 +30,7 @@ const MODULES: [(&str, &str); 29] = [
     ("mod_rewrite", "rewrite_module"),
     ("mod_setenvif", "setenvif_module"),
     ("mod_ssl", "ssl_module"),
+    ("mod_substitute", "substitute_module"),
     ("mod_version", "version_module"),
     ("mod_php", "php_module"),
     ("mod_php5", "php5_module"),

@@ -1,6 +1,7 @@
-//! mod_filter and mod_deflate: which content codings files ask for and which they forbid.
+//! mod_filter and mod_deflate: which filters files ask for, and which content codings they forbid.
 //!
-//! Only the filters that code a body are known; making the codings is the caller's.
+//! Only filters that code a body or search it are known; what they do is the caller's. Those that
+//! search come before those that code, in whatever order they are named.
 
 use crate::env_table::EnvTable;
 use crate::fault::{Told, shown};
@@ -9,14 +10,29 @@ use crate::lines::ArgumentWords;
 /// LIMIT: types of one place.
 const TYPES_MAX: usize = 2_000;
 
-/// A filter that makes a content coding.
+/// A filter of bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFilter {
     /// `DEFLATE`, which makes gzip.
     Deflate,
     /// `BROTLI_COMPRESS`
     Brotli,
+    /// `INFLATE`, which undoes gzip.
+    Inflate,
+    /// `SUBSTITUTE`
+    Substitute,
 }
+
+impl OutputFilter {
+    /// Whether it makes a content coding.
+    #[must_use]
+    pub const fn codes(self) -> bool {
+        matches!(self, Self::Deflate | Self::Brotli)
+    }
+}
+
+/// An extension with its filters; none takes them back.
+type FilterEntry = (Box<[u8]>, Vec<OutputFilter>);
 
 /// What a place says about filters.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +41,29 @@ pub(crate) struct OutputFilters {
     pub(crate) set: Option<Vec<OutputFilter>>,
     /// `AddOutputFilterByType`
     pub(crate) by_type: Vec<(Box<[u8]>, OutputFilter)>,
+    /// `AddOutputFilter` and `RemoveOutputFilter`
+    pub(crate) by_extension: Vec<FilterEntry>,
+}
+
+impl OutputFilters {
+    /// Whether any are asked for.
+    pub(crate) fn is_some(&self) -> bool {
+        self.set.is_some() || !self.by_type.is_empty() || !self.by_extension.is_empty()
+    }
+
+    /// Whether the place asks for a filter that changes a body otherwise than by a coding.
+    pub(crate) fn reworks(&self) -> bool {
+        let set = self.set.iter().flatten();
+        let by_extension = self.by_extension.iter().flat_map(|(_, filters)| filters);
+        let by_type = self.by_type.iter().map(|(_, filter)| filter);
+        set.chain(by_extension).chain(by_type).any(|filter| !filter.codes())
+    }
+
+    /// What the place says about an extension.
+    pub(crate) fn of_extension(&self, extension: &[u8]) -> Option<&[OutputFilter]> {
+        let is_it = |(known, _): &&FilterEntry| known.eq_ignore_ascii_case(extension);
+        self.by_extension.iter().rfind(is_it).map(|(_, filters)| &filters[..])
+    }
 }
 
 /// Which codings variables forbid.
@@ -57,6 +96,7 @@ impl CodingsForbidden {
         match filter {
             OutputFilter::Deflate => self.gzip || self.gzip_of_others && !is_html,
             OutputFilter::Brotli => self.brotli,
+            OutputFilter::Inflate | OutputFilter::Substitute => false,
         }
     }
 
@@ -71,6 +111,8 @@ fn filters(name: &str, word: &[u8]) -> Told<Vec<OutputFilter>> {
     let one = |word: &[u8]| match &word.trim_ascii().to_ascii_lowercase()[..] {
         b"deflate" => Ok(OutputFilter::Deflate),
         b"brotli_compress" => Ok(OutputFilter::Brotli),
+        b"inflate" => Ok(OutputFilter::Inflate),
+        b"substitute" => Ok(OutputFilter::Substitute),
         _ => Err(format!("{name}: filter '{}' is not available here", shown(word))),
     };
     word.split(|byte| *byte == b';').map(one).collect()
@@ -104,4 +146,36 @@ pub(crate) fn add_by_type(own: &mut OutputFilters, arguments: &[u8]) -> Told<()>
         }
     }
     Ok(())
+}
+
+fn extension(word: &[u8]) -> Box<[u8]> {
+    word.strip_prefix(b".").unwrap_or(word).into()
+}
+
+/// `AddOutputFilter FILTER[;FILTER…] EXTENSION…`
+pub(crate) fn add(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
+    let mut words = ArgumentWords::new(arguments);
+    let (Some(first), [_, ..]) = (words.next_word(), words.rest()) else {
+        return Err("AddOutputFilter requires at least two arguments".to_owned());
+    };
+    let filters = filters("AddOutputFilter", &first)?;
+    own.by_extension.extend(words.map(|word| (extension(&word), filters.clone())));
+    bounded(own)
+}
+
+/// `RemoveOutputFilter EXTENSION…`
+pub(crate) fn remove(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
+    let words = ArgumentWords::new(arguments);
+    if words.rest().is_empty() {
+        return Err("RemoveOutputFilter requires at least one argument".to_owned());
+    }
+    own.by_extension.extend(words.map(|word| (extension(&word), Vec::new())));
+    bounded(own)
+}
+
+fn bounded(own: &OutputFilters) -> Told<()> {
+    match own.by_extension.len() > TYPES_MAX {
+        true => Err(format!("more than {TYPES_MAX} extensions with filters")),
+        false => Ok(()),
+    }
 }

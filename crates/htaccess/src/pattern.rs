@@ -65,6 +65,22 @@ impl Groups {
     }
 }
 
+/// Where a match and its groups are.
+#[derive(Debug, Default)]
+pub(crate) struct MatchSpans(GroupSpans);
+
+impl MatchSpans {
+    /// Where all that matched begins and ends.
+    pub(crate) fn whole(&self) -> (usize, usize) {
+        self.0.get(0).unwrap_or((0, 0))
+    }
+
+    /// What a group has of `text`; empty if it took no part.
+    pub(crate) fn of<'t>(&self, text: &'t [u8], number: usize) -> &'t [u8] {
+        self.0.get(number).and_then(|(start, end)| text.get(start..end)).unwrap_or_default()
+    }
+}
+
 impl Pattern {
     /// Compiles `source`; none where PCRE refuses it.
     pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
@@ -113,24 +129,44 @@ impl Pattern {
         groups: &mut Groups,
         effort: &Effort,
     ) -> Result<bool, Stop> {
-        effort.spend_part()?;
-        let is_found = match self.shape.as_ref().and_then(|shape| shape.find(text)) {
-            Some(Some((start, end))) => {
-                groups.spans.set_whole(start, end);
-                true
-            }
-            Some(None) => false,
-            None => {
-                let compiled = self.compiled()?;
-                self.within(effort, |work| compiled.find(text, 0, &mut groups.spans, work))?
-            }
-        };
+        let is_found = self.find_groups(text, &mut groups.spans, effort)?;
         if is_found {
             effort.spend(text.len());
             groups.subject.clear();
             groups.subject.extend_from_slice(text);
         }
         Ok(is_found)
+    }
+
+    /// The same; on a match `spans` has where it is.
+    pub(crate) fn find_spans(
+        &self,
+        text: &[u8],
+        spans: &mut MatchSpans,
+        effort: &Effort,
+    ) -> Result<bool, Stop> {
+        self.find_groups(text, &mut spans.0, effort)
+    }
+
+    #[inline]
+    fn find_groups(
+        &self,
+        text: &[u8],
+        spans: &mut GroupSpans,
+        effort: &Effort,
+    ) -> Result<bool, Stop> {
+        effort.spend_part()?;
+        match self.shape.as_ref().and_then(|shape| shape.find(text)) {
+            Some(Some((start, end))) => {
+                spans.set_whole(start, end);
+                Ok(true)
+            }
+            Some(None) => Ok(false),
+            None => {
+                let compiled = self.compiled()?;
+                self.within(effort, |work| compiled.find(text, 0, spans, work))
+            }
+        }
     }
 
     /// A match within what is left of `effort`.

@@ -14,6 +14,7 @@ use crate::pattern::Pattern;
 use crate::redirect::{ErrorAnswer, Redirection};
 use crate::rewrite::Rewriting;
 use crate::setenv::{EnvCondition, EnvRule};
+use crate::substitute::SubstituteSettings;
 use crate::tls::TlsSettings;
 
 /// A parsed file.
@@ -64,6 +65,7 @@ pub(crate) struct Settings {
     pub(crate) etag: Option<EtagParts>,
     pub(crate) php: Vec<PhpSetting>,
     pub(crate) output: OutputFilters,
+    pub(crate) substitute: SubstituteSettings,
     /// `LimitRequestBody`; 0 is none.
     pub(crate) body_max: Option<u64>,
     /// LiteSpeed's directives.

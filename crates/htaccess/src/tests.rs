@@ -764,6 +764,10 @@ fn line() -> impl Strategy<Value = String> {
         "RewriteRule ^x %{LA-U:REQUEST_URI} [E=U:%{LA-U:REMOTE_USER}]",
         "SSLRequire %{SSL_CIPHER_USEKEYSIZE} >= 128 and not %{HTTPS} eq \"off\"",
         "SSLOptions +StrictRequire",
+        "SetOutputFilter INFLATE;SUBSTITUTE;DEFLATE",
+        "AddOutputFilter SUBSTITUTE txt",
+        "Substitute \"s|(a)(b)?|$2$1|q\"",
+        "SubstituteMaxLineLength 2k",
     ]);
     prop_oneof![4 => known.prop_map(str::to_owned), 1 => "[ -~]{0,40}"]
 }

@@ -28,7 +28,8 @@ pub(crate) struct FilteredBody {
     /// What a filter takes, and what it gives to the next one.
     between: [Vec<u8>; 2],
     state: FilteredState,
-    /// Bytes that filters were given since that was asked last, by each of them.
+    /// Bytes that filters were given since that was asked last, by each of them, and steps of work
+    /// that they told.
     pub(super) work: u64,
 }
 
@@ -102,11 +103,37 @@ impl FilteredBody {
             self.pass(behind, b"");
             return self.give(max, out);
         }
-        self.take_piece(max, out)
+        self.pull_piece(max, out)
     }
 
-    /// Takes a piece of the inner body.
-    fn take_piece(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+    /// Works on what is in hand until there is something to give; what broke it, if that did.
+    pub(super) fn begin(&mut self) -> Option<&'static str> {
+        debug_assert_eq!(self.given, 0, "nothing leaves before the head");
+        let enough = self.work + FILTERED_PER_TURN;
+        let goes_on = |own: &Self| {
+            own.state == FilteredState::Going && own.ready.is_empty() && own.work < enough
+        };
+        while goes_on(self) {
+            match self.filters.iter().position(ByteFilter::is_behind) {
+                Some(behind) => self.pass(behind, b""),
+                None if !self.inner.is_in_hand() || self.take_piece().is_some() => break,
+                None => {}
+            }
+        }
+        self.fault()
+    }
+
+    /// Why a line of it cannot be sent.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        self.filters.iter().find_map(ByteFilter::fault)
+    }
+
+    fn pull_piece(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        self.take_piece().unwrap_or_else(|| self.give(max, out))
+    }
+
+    /// Takes a piece of the inner body; what it wants first, if it does.
+    fn take_piece(&mut self) -> Option<BodyPiece> {
         let size = if self.filters.iter().any(ByteFilter::grows) { PIECE_CODED } else { PIECE };
         let mut chain = SendChain::new(CopyPolicy::Contiguous);
         let piece = self.inner.pull(size, &mut chain);
@@ -118,17 +145,20 @@ impl FilteredBody {
             BodyPiece::Pending => {
                 self.flush();
                 if self.ready.is_empty() && self.state == FilteredState::Going {
-                    return BodyPiece::Pending;
+                    return Some(BodyPiece::Pending);
                 }
             }
             BodyPiece::End => self.finish(),
             BodyPiece::Broken => self.state = FilteredState::Broken,
             BodyPiece::File { file, offset, len, expect } => {
-                return BodyPiece::Read { file, offset, len: len.min(size as u64), expect };
+                let len = len.min(size as u64);
+                return Some(BodyPiece::Read { file, offset, len, expect });
             }
-            BodyPiece::Read { .. } | BodyPiece::Fragment(_) | BodyPiece::Later => return piece,
+            BodyPiece::Read { .. } | BodyPiece::Fragment(_) | BodyPiece::Later => {
+                return Some(piece);
+            }
         }
-        self.give(max, out)
+        None
     }
 
     fn give(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
@@ -156,6 +186,7 @@ impl FilteredBody {
             let piece = if at == first { piece } else { &**taken };
             *work += piece.len() as u64;
             let fed = filter.feed(piece, out);
+            *work += filter.take_work();
             if fed.is_err() {
                 *state = FilteredState::Broken;
             }
@@ -189,6 +220,7 @@ impl FilteredBody {
         while let Some(filter) = self.filters.get_mut(at) {
             rest.clear();
             let ended = filter.finish(&mut rest);
+            self.work += filter.take_work();
             self.pass(at + 1, &rest);
             match ended {
                 _ if self.state == FilteredState::Broken => return,
@@ -216,6 +248,7 @@ mod tests {
     use bolide_base::chain::CopyPolicy;
     use bolide_base::limits::FILTERED_PER_TURN;
     use bolide_files::{CodingDecoder, compress};
+    use bolide_htaccess::{BodySubstitution, SubstitutedLines};
     use bolide_http::negotiate::Coding;
     use bytes::Bytes;
     use proptest::prelude::*;
@@ -305,6 +338,29 @@ mod tests {
         let zipped = compress(Coding::Gzip, 9, &text).unwrap();
         let filters = vec![ByteFilter::gunzip(), replacing("aaaaaaaaaaaaaaaa", "")];
         assert!((2..=9).contains(&turns(filtered(&zipped, filters))));
+    }
+
+    #[test]
+    fn a_turn_ends_by_what_searches_take() {
+        let rules: Vec<String> = (0..200).map(|at| format!("s/(a|b)x{at}/-/")).collect();
+        let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+        let substitution = BodySubstitution::of_rules(&rules).unwrap();
+        let lines = ByteFilter::Lines(Box::new(SubstitutedLines::new(substitution)));
+        let text = [&[b'a'; 99][..], b"\n"].concat().repeat(1000);
+        let mut body = filtered(&text, vec![lines]);
+        let (mut most, mut sum, mut len) = (0, 0, 0);
+        loop {
+            let mut chain = SendChain::new(CopyPolicy::Contiguous);
+            let piece = body.pull(1 << 20, &mut chain);
+            let work = body.take_work();
+            (most, sum, len) = (most.max(work), sum + work, len + chain.len());
+            if matches!(piece, BodyPiece::End) {
+                break;
+            }
+        }
+        assert_eq!(len, text.len() as u64);
+        assert!(most < 2 * FILTERED_PER_TURN, "{most}");
+        assert!(sum > 100 * len, "each of 200 rules goes through all of it: {sum}");
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! body's source ([`super::PageAssembly`]).
 
 use bolide_files::{CodingDecoder, CodingEncoder};
+use bolide_htaccess::SubstitutedLines;
 use bolide_http::negotiate::Coding;
 use bolide_http::{FieldMap, Name};
 
 use super::compound::PartsFilter;
 use super::{AnswerBody, Compound, FilteredBody, Recoder, Substitute};
 
-/// The coding of a body is damaged.
+/// The coding of a body is damaged, or a line of it cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BrokenCoding;
 
@@ -22,6 +23,8 @@ pub(crate) enum ByteFilter {
     Gunzip(Option<Box<CodingDecoder>>),
     /// `sub_filter`, and whether `Last-Modified` stays.
     Sub(Substitute, bool),
+    /// mod_substitute
+    Lines(Box<SubstitutedLines>),
     /// `charset`
     Charset(Recoder),
     /// `gzip` and the like.
@@ -68,6 +71,7 @@ impl ByteFilter {
     pub(super) fn feed(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), BrokenCoding> {
         match self {
             Self::Sub(substitute, _) => substitute.feed(piece, out),
+            Self::Lines(lines) => lines.feed(piece, out).map_err(|_| BrokenCoding)?,
             Self::Charset(recoder) => recoder.feed(piece, out),
             _ if piece.is_empty() => {}
             Self::Gunzip(decoder) => {
@@ -84,8 +88,28 @@ impl ByteFilter {
     }
 
     /// Whether a step ended before all of its piece was done: the next one needs no piece.
-    pub(super) const fn is_behind(&self) -> bool {
-        matches!(self, Self::Sub(substitute, _) if substitute.is_behind())
+    pub(super) fn is_behind(&self) -> bool {
+        match self {
+            Self::Sub(substitute, _) => substitute.is_behind(),
+            Self::Lines(lines) => lines.is_behind(),
+            _ => false,
+        }
+    }
+
+    /// Work since the last call, beside the bytes that it was given.
+    pub(super) fn take_work(&mut self) -> u64 {
+        match self {
+            Self::Lines(lines) => lines.take_work(),
+            _ => 0,
+        }
+    }
+
+    /// Why a line of the body cannot be sent.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Lines(lines) => lines.fault(),
+            _ => None,
+        }
     }
 
     /// Appends what is held back and need not be: no piece comes for now.
@@ -106,6 +130,7 @@ impl ByteFilter {
                 decoder.finish(out).map_err(|_| BrokenCoding)?;
             }
             Self::Sub(substitute, _) => return Ok(substitute.finish(out)),
+            Self::Lines(lines) => return lines.finish(out).map_err(|_| BrokenCoding),
             Self::Charset(_) => {}
             Self::Compress(filter) => {
                 let encoder = filter.encoder.take().ok_or(BrokenCoding)?;
@@ -128,6 +153,10 @@ impl ByteFilter {
                 weaken(fields);
             }
             Self::Sub(_, keeps_last_modified) => blur(fields, *keeps_last_modified),
+            Self::Lines(_) => {
+                fields.remove(Name::AcceptRanges);
+                weaken(fields);
+            }
             Self::Charset(_) => {}
             Self::Compress(filter) => {
                 fields.push(Name::ContentEncoding, filter.coding.token().as_bytes());
@@ -142,8 +171,9 @@ impl ByteFilter {
         match self {
             Self::Gunzip(_) => 0,
             Self::Sub(..) => 1,
-            Self::Charset(_) => 2,
-            Self::Compress(_) => 4,
+            Self::Lines(_) => 2,
+            Self::Charset(_) => 3,
+            Self::Compress(_) => 5,
         }
     }
 }
@@ -154,7 +184,7 @@ impl BodyFilter {
     const fn rank(&self) -> u8 {
         match self {
             Self::Bytes(filter) => filter.rank(),
-            Self::Parts(_) => 3,
+            Self::Parts(_) => 4,
         }
     }
 
@@ -226,7 +256,7 @@ pub(crate) fn blur(fields: &mut FieldMap, keeps_last_modified: bool) {
 }
 
 /// RFC 9110 §8.8.1: what was changed is at most equivalent to what the tag was made for.
-fn weaken(fields: &mut FieldMap) {
+pub(crate) fn weaken(fields: &mut FieldMap) {
     let Some(etag) = fields.get(Name::Etag) else { return };
     if etag.starts_with(b"W/") {
         return;

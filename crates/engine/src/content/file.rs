@@ -24,6 +24,7 @@ use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
 use crate::htaccess::effects::{closes_directories, index_fallback, index_names};
+use crate::htaccess::searched::is_searched;
 use crate::htaccess::unindexed::listed;
 use crate::log_lines;
 use crate::phase::access::found;
@@ -482,7 +483,10 @@ impl FileSearch {
         }
         let client = compress::wanted_codings(request, location);
         let mut has_sibling = false;
-        if location.coded {
+        let kind = location.kinds.of_path(&request.uri);
+        // What is searched is not what lies there coded.
+        let is_searched = original.is_ok() && is_searched(answer, request, kind, location);
+        if location.coded && !is_searched {
             for coding in compress::ORDER {
                 let good_for = compress::sibling(location, client, coding);
                 if good_for == Sibling::Useless {

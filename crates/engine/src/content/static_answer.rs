@@ -8,6 +8,7 @@ use bolide_http::conditional::Validator;
 use bolide_http::negotiate::{Coding, Codings};
 
 use crate::answer::Answer;
+use crate::answer::weaken;
 use crate::answer::{AnswerBody, BytesFrom, CompressedFile};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::{
@@ -18,6 +19,7 @@ use crate::filter::body::filters_file;
 use crate::filter::charset::{note_file, recodes_file};
 use crate::filter::compress;
 use crate::filter::headers::{HeadDraft, range_date};
+use crate::htaccess::searched::is_searched;
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -64,7 +66,7 @@ impl Answer {
         let location = site.location(request.location);
         let kind = location.kinds.of_path(&request.uri);
         let mut varies = has_sibling;
-        if location.coded {
+        if location.coded && !is_searched(self, request, kind, location) {
             let status = self.status_or(200);
             let choice =
                 compress::choose(request, location, kind, status, Some(file.meta.size), client);
@@ -116,7 +118,8 @@ impl Answer {
         let with_etag = location.settings.etag;
         let is_filtered = location.filters_bodies
             && (filters_file(request, self, kind, coded.token(), file.meta.size, site, ctx)
-                || recodes_file(self, request, (kind, coded.token()), file.meta.size, site, ctx));
+                || recodes_file(self, request, (kind, coded.token()), file.meta.size, site, ctx))
+            || coded == Coded::No && is_searched(self, request, kind, location);
         let representation = Representation {
             source: RepresentationSource::File,
             status,
@@ -144,7 +147,11 @@ impl Answer {
             ..dated(file)
         };
         if delivery.is_not_modified {
-            return self.not_modified(request, &draft, site, ctx);
+            let next = self.not_modified(request, &draft, site, ctx);
+            if coded == Coded::No && is_searched(self, request, kind, location) {
+                weaken(&mut self.head.fields);
+            }
+            return next;
         }
         // As in nginx, `add_header` sees what the whole would be.
         self.head.body = BodyLen::Exact(file.meta.size);

@@ -5,6 +5,7 @@
 
 use bolide_upstream::OriginNews;
 
+use super::respond::tell_fault;
 use super::{Exchange, ExchangeState};
 use crate::content::pass::take_more;
 use crate::counters::ConnProtocol;
@@ -103,6 +104,11 @@ impl Exchange {
         }
         if !self.request.notes.get_mut().is_empty() {
             self.request.log_notes(b"", site, ctx);
+        }
+        if self.answer.may_be_searched
+            && let Some(fault) = self.answer.body.fault()
+        {
+            tell_fault(&self.request, fault, site, ctx);
         }
         let mut scratch = std::mem::take(&mut self.answer.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);

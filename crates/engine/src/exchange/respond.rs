@@ -1,5 +1,6 @@
 //! The last moment of a response before it leaves, and the fields that every response of ours has.
 
+use bolide_conf::model::LogLevel;
 use bolide_http::{HttpVersion, Method, Name, Scheme};
 
 use crate::answer::Answer;
@@ -11,6 +12,7 @@ use crate::filter::body::filter_body;
 use crate::filter::charset::{DescribedType, complain, rule_charset};
 use crate::filter::esi::take_cookies;
 use crate::filter::headers::{self, FieldPlace, HeadDraft};
+use crate::log_lines;
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::Site;
@@ -18,16 +20,23 @@ use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::VariableScope;
 
 use super::mirror::end_mirror;
-use super::{Exchange, ExchangeState};
+use super::{Exchange, ExchangeState, NextStep};
 use crate::persistence::{is_distrusted, stays};
 
 impl Exchange {
-    pub(super) fn respond(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
+    /// Hands the response over; what comes instead, where its body cannot be what files want.
+    pub(super) fn respond(
+        &mut self,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<ExchangeState, NextStep> {
         if self.request.role.post_action().is_some() {
-            return self.end_post_action(site, ctx);
+            return Ok(self.end_post_action(site, ctx));
         }
         match &self.request.role {
-            RequestRole::Subrequest(Subrequest::Mirror(_)) => return end_mirror(self, site, ctx),
+            RequestRole::Subrequest(Subrequest::Mirror(_)) => {
+                return Ok(end_mirror(self, site, ctx));
+            }
             RequestRole::Subrequest(Subrequest::Slice(slice)) => {
                 self.answer.body.keep_of_slice(slice.wanted);
             }
@@ -35,11 +44,25 @@ impl Exchange {
         }
         debug_assert!(!self.answer.is_responded, "an answer is given once");
         debug_assert_ne!(self.answer.head.status, 0, "an answer has a status");
-        if site.location(self.request.location).filters_bodies {
+        let filters = site.location(self.request.location).filters_bodies;
+        if filters || self.answer.may_be_searched {
             filter_body(&mut self.request, &mut self.answer, site, ctx);
             if let Some(outcome) = self.answer.charset.take() {
                 complain(&self.request, &self.answer, &outcome, site, ctx);
             }
+        }
+        if self.answer.may_be_searched
+            && let Some(fault) = self.answer.body.begin()
+        {
+            tell_fault(&self.request, fault, site, ctx);
+            self.answer.body = AnswerBody::Empty;
+            self.answer.may_be_searched = false;
+            self.answer.drop_fetch(ctx);
+            if let Some(asked) = &mut self.answer.origin {
+                asked.is_answering = false;
+            }
+            self.cache.let_go();
+            return Err(NextStep::Fail(500));
         }
         if self.answer.head.status == 405 {
             say_allowed(&self.request, &mut self.answer, site);
@@ -92,8 +115,17 @@ impl Exchange {
         if self.wants_fragments() {
             ctx.effects.push(StepEffect::Fragments);
         }
-        ExchangeState::Delivering
+        Ok(ExchangeState::Delivering)
     }
+}
+
+/// Logs why a line of a body cannot be sent.
+#[cold]
+pub(super) fn tell_fault(request: &Request, fault: &str, site: &Site, ctx: &mut StepCtx<'_>) {
+    log_lines::error(request, site, ctx, LogLevel::Error, |out| {
+        out.extend_from_slice(b".htaccess: ");
+        out.extend_from_slice(fault.as_bytes());
+    });
 }
 
 impl Answer {

@@ -88,7 +88,10 @@ impl Exchange {
                 NextStep::Coalesce => return ExchangeState::Coalescing,
                 NextStep::Assemble => return ExchangeState::Assembling,
                 NextStep::AwaitAuth => return ExchangeState::AwaitingAuth,
-                NextStep::Respond => return self.respond(&site, ctx),
+                NextStep::Respond => match self.respond(&site, ctx) {
+                    Ok(state) => return state,
+                    Err(next) => next,
+                },
                 NextStep::CloseWithoutResponse(status) => {
                     return self.close_without_response(status, &site, ctx);
                 }

@@ -1,10 +1,11 @@
 //! Which body filters an answer has, by nginx's rules: `gunzip`, `sub_filter`, `charset_map`,
-//! `ssi`, `addition`, compression.
+//! `ssi`, `addition`, compression; and by those of `.htaccess` files: `INFLATE`, `SUBSTITUTE`.
 //!
 //! Decides, and changes the head; what a filter does to a body is [`crate::answer::BodyFilters`]'s.
 //! Content handlers leave bodies as they are (see [`MediaType::rewritten`]).
 
 use bolide_conf::model::Filters;
+use bolide_htaccess::SubstitutedLines;
 use bolide_http::negotiate::Coding;
 use bolide_http::{BodyLen, FieldMap, Method, Name};
 
@@ -16,7 +17,8 @@ use crate::content::parts::added;
 use crate::ctx::StepCtx;
 use crate::filter::charset::charset_of;
 use crate::filter::compress;
-use crate::media_types::MediaType;
+use crate::htaccess::searched::SearchOrder;
+use crate::media_types::{MediaType, media};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
@@ -138,8 +140,10 @@ pub(crate) fn filter_body(
     let now = ctx.now.unix_seconds();
     let client = compress::codings_for_origin(request, location, &head.fields, now);
     let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
+    let order = SearchOrder::of(request, answer, location, media(content_type));
     let could_gunzip = filters.gunzip && is_gzip(encoding);
-    let gunzips = could_gunzip && head.status != 206 && !client.contains(Coding::Gzip);
+    let gunzips = head.status != 206
+        && (could_gunzip && !client.contains(Coding::Gzip) || order.inflates && is_gzip(encoding));
     let is_plain = encoding.is_empty() || gunzips;
     let includes = kind.included && head.body != BodyLen::Exact(0);
     let adds = kind.added && status == 200 && request.role.part().is_none();
@@ -147,14 +151,18 @@ pub(crate) fn filter_body(
         true => pairs(request, answer, filters, site, ctx),
         false => Vec::new(),
     };
+    let is_there = head.body != BodyLen::Exact(0);
+    let order = order.substitution(request).filter(|_| is_plain && is_there);
+    let lines = order.map(SubstitutedLines::new);
     let recoder = answer.charset.as_deref().and_then(CharsetOutcome::recoder);
     let is_sliced = answer.body.sliced().is_some();
     let is_resized = recoder.as_ref().is_some_and(|recoder| !recoder.keeps_length());
-    let is_changed = gunzips || includes || adds || is_resized || !pairs.is_empty();
+    let is_changed =
+        gunzips || includes || adds || is_resized || lines.is_some() || !pairs.is_empty();
     let len = if is_changed { None } else { exact(head.body) };
     let choice = match location.coded
         && is_plain
-        && (gunzips || kind.is_coded_last() || recoder.is_some() || is_sliced)
+        && (gunzips || kind.is_coded_last() || recoder.is_some() || lines.is_some() || is_sliced)
     {
         true => compress::choose_last(request, location, kind, status, len, client),
         false => compress::CodingChoice::default(),
@@ -173,6 +181,7 @@ pub(crate) fn filter_body(
     };
     bytes(gunzips.then(ByteFilter::gunzip));
     bytes(substitute.map(|substitute| ByteFilter::Sub(substitute, filters.sub_last_modified)));
+    bytes(lines.map(|lines| ByteFilter::Lines(Box::new(lines))));
     bytes(recoder.map(ByteFilter::Charset));
     parts.into_iter().for_each(|parts| list.push(BodyFilter::Parts(Box::new(parts))));
     let compress = compress.map(|filter| BodyFilter::Bytes(ByteFilter::Compress(filter)));

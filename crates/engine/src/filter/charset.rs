@@ -13,8 +13,9 @@ use bolide_http::{Name, OriginHead};
 use crate::answer::{Answer, CharsetOutcome};
 use crate::ctx::StepCtx;
 use crate::filter::compress;
+use crate::htaccess::searched::SearchOrder;
 use crate::log_lines;
-use crate::media_types::MediaType;
+use crate::media_types::{MediaType, media};
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
@@ -175,7 +176,8 @@ pub(crate) fn rule_origin_charset<'a>(
     rule_charset(answer, request, described, site, ctx)
 }
 
-/// What becomes of an upstream server's answer, if it is recoded.
+/// What becomes of an upstream server's answer, if it is recoded, or searched for `.htaccess`
+/// files.
 pub(crate) fn recodes_origin(
     answer: &Answer,
     request: &Request,
@@ -184,7 +186,16 @@ pub(crate) fn recodes_origin(
     site: &Site,
     ctx: &StepCtx<'_>,
 ) -> RecodedLength {
-    if !site.location(request.location).recodes_passed {
+    let location = site.location(request.location);
+    if answer.may_be_searched {
+        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
+        let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
+        let order = SearchOrder::of(request, answer, location, media);
+        if order.is_searched && encoding.is_empty() || status != 206 && order.changes(encoding) {
+            return RecodedLength::Changed;
+        }
+    }
+    if !location.recodes_passed {
         return RecodedLength::Untouched;
     }
     rule_origin_charset(answer, request, head, status, site, ctx).length()

@@ -57,9 +57,13 @@ impl HtaccessRequest<'_> {
             fields.copy_from(&self.request.head().fields);
         }
         let times = HeaderTimes { received: received(self.request), duration: 0 };
-        self.evaluate(ruling, target, (user.as_deref(), None), site, ctx, |by| {
+        let whose = (user.as_deref(), None);
+        ruling.named_filters = self.evaluate(ruling, target, whose, site, ctx, |by| {
             applied.set_env(by);
-            if edits { applied.edit_request(&mut fields, times, by) } else { Ok(()) }
+            if edits {
+                applied.edit_request(&mut fields, times, by)?;
+            }
+            applied.filters_of_name(&places.name, by)
         })?;
         if edits {
             self.reliance.depends();
@@ -88,8 +92,13 @@ impl HtaccessRequest<'_> {
         let is_script = location.pass.is_some();
         let nature = applied.nature(&places.name);
         let is_coded = !is_script && nature.encoding.is_some();
-        ruling.has_codings =
-            is_coded || applied.has_output_filters() || CodingsForbidden::of(&ruling.env).is_some();
+        let is_filtered = applied.has_output_filters();
+        ruling.has_codings = is_coded || is_filtered || CodingsForbidden::of(&ruling.env).is_some();
+        if is_filtered && applied.reworks_bodies() {
+            // Whatever is kept does not tell the answer.
+            self.reliance.depends();
+            self.answer.may_be_searched = true;
+        }
         let media_type = ruling.media_type.as_deref().or(nature.media_type);
         let handler = ruling.handler.as_deref().or(nature.handler);
         let handler = handler.or_else(|| media_type.filter(|name| is_script_type(name)));

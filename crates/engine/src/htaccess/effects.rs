@@ -80,10 +80,13 @@ pub(crate) fn codings(
     let asked = ruling.media_type.as_deref().filter(|_| location.pass.is_none());
     let media = asked.or(nature.media_type).unwrap_or(media);
     let of = |filter| match filter {
-        OutputFilter::Deflate => Coding::Gzip,
         OutputFilter::Brotli => Coding::Brotli,
+        _ => Coding::Gzip,
     };
-    let asked = applied.output_filters(media);
+    let asked = applied
+        .output_filters(&ruling.named_filters, media)
+        .into_iter()
+        .filter(|filter| filter.codes());
     let mut codings = asked.fold(own, |all, filter| all.with(of(filter)));
     let forbidden = CodingsForbidden::of(&ruling.env);
     for filter in [OutputFilter::Deflate, OutputFilter::Brotli] {
@@ -276,8 +279,10 @@ pub(crate) fn decorate(
     if ruling.has_codings && !is_own {
         let media_type = fields.get(Name::ContentType).unwrap_or_default();
         let forbidden = CodingsForbidden::of(&ruling.env);
-        let varies =
-            applied.output_filters(media_type).any(|filter| !forbidden.forbids(filter, media_type));
+        let varies = applied
+            .output_filters(&ruling.named_filters, media_type)
+            .into_iter()
+            .any(|filter| filter.codes() && !forbidden.forbids(filter, media_type));
         // As by Apache, whether the configuration says so or not.
         if varies {
             vary_by(fields, b"Accept-Encoding");

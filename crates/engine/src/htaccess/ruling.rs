@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bolide_htaccess::{
-    Applied, AuthSetup, CacheOrders, Effort, EnvTable, HtaccessFile, SectionChoices, ServerPlace,
-    add_cookie,
+    Applied, AuthSetup, CacheOrders, Effort, EnvTable, HtaccessFile, OutputFilter, SectionChoices,
+    ServerPlace, add_cookie,
 };
 use bolide_http::Method;
 
@@ -118,6 +118,8 @@ pub(crate) struct HtaccessRuling {
     pub(crate) body_max: u64,
     /// Whether files have a say about content codings.
     pub(crate) has_codings: bool,
+    /// Filters of bodies by the extensions of the name.
+    pub(crate) named_filters: Vec<OutputFilter>,
     /// The error that a document of files stands in for.
     pub(crate) stands_for: Option<Rc<FirstError>>,
     /// What applied in the round before this one, which let the request in; or to the error that
@@ -328,6 +330,7 @@ impl HtaccessRuling {
             self.media_type = None;
         }
         self.has_codings = false;
+        self.named_filters.clear();
         self.body_max = 0;
         self.handler = None;
     }

@@ -2,7 +2,8 @@
 
 use super::Applied;
 use crate::output::OutputFilter;
-use crate::world::Evaluation;
+use crate::substitute::BodySubstitution;
+use crate::world::{Evaluation, Stop};
 
 impl Applied<'_> {
     /// Says what directives say to the page cache; once a round.
@@ -22,17 +23,63 @@ impl Applied<'_> {
     /// Whether filters are asked for.
     #[must_use]
     pub fn has_output_filters(&self) -> bool {
-        self.all()
-            .any(|settings| settings.output.set.is_some() || !settings.output.by_type.is_empty())
+        self.all().any(|settings| settings.output.is_some())
     }
 
-    /// The filters that are asked for, where an answer has this type.
-    pub fn output_filters(&self, media_type: &[u8]) -> impl Iterator<Item = OutputFilter> {
+    /// Whether filters may change bodies otherwise than by a coding.
+    #[must_use]
+    pub fn reworks_bodies(&self) -> bool {
+        self.all().any(|settings| settings.output.reworks())
+    }
+
+    /// Whether there is something that lines of bodies are searched for.
+    #[must_use]
+    pub fn substitutes(&self) -> bool {
+        self.all().any(|settings| settings.substitute.is_given())
+    }
+
+    /// What lines of bodies are searched for.
+    #[must_use]
+    pub fn substitution(&self) -> Option<BodySubstitution> {
+        BodySubstitution::new(self.all())
+    }
+
+    /// The filters that are asked for, where an answer has this type; those of its name's
+    /// extensions are `named`.
+    pub fn output_filters(&self, named: &[OutputFilter], media_type: &[u8]) -> Vec<OutputFilter> {
         let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
         let essence = essence.trim_ascii().to_ascii_lowercase();
         let set = self.last(|settings| settings.output.set.as_deref()).unwrap_or_default();
         let by_type = self.all().flat_map(|settings| &settings.output.by_type);
         let by_type = by_type.filter(move |(name, _)| **name == *essence);
-        set.iter().copied().chain(by_type.map(|(_, filter)| *filter))
+        set.iter().chain(named).copied().chain(by_type.map(|(_, filter)| *filter)).collect()
+    }
+
+    /// Those of the extensions of a name, each once.
+    ///
+    /// # Errors
+    ///
+    /// There are too many to look through.
+    pub fn filters_of_name(
+        &self,
+        name: &[u8],
+        by: &mut Evaluation<'_>,
+    ) -> Result<Vec<OutputFilter>, Stop> {
+        let mut found = Vec::new();
+        let entries: usize = self.all().map(|settings| settings.output.by_extension.len()).sum();
+        if entries == 0 {
+            return Ok(found);
+        }
+        for extension in name.split(|byte| *byte == b'.').skip(1) {
+            by.effort.spend_entries(entries);
+            by.effort.check()?;
+            let of = self.last(|settings| settings.output.of_extension(extension));
+            for filter in of.into_iter().flatten() {
+                if !found.contains(filter) {
+                    found.push(*filter);
+                }
+            }
+        }
+        Ok(found)
     }
 }

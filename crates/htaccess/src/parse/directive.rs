@@ -17,6 +17,7 @@ use crate::redirect;
 use crate::rewrite;
 use crate::setenv::{self, EnvRule};
 use crate::settings::{AuthMerging, AuthScheme, EtagParts, PathInfoRule, Settings};
+use crate::substitute;
 
 /// LIMIT: entries of a list that a line adds to.
 const ENTRIES_MAX: usize = 20_000;
@@ -89,8 +90,13 @@ impl DirectiveName {
                 own.redirects.push(redirect::parse(name, arguments, fixed)?);
                 Ok(())
             }
-            Self::AddOutputFilterByType => output::add_by_type(&mut own.output, arguments),
-            Self::SetOutputFilter => output::set(&mut own.output, arguments),
+            Self::AddOutputFilter
+            | Self::AddOutputFilterByType
+            | Self::RemoveOutputFilter
+            | Self::SetOutputFilter
+            | Self::Substitute
+            | Self::SubstituteInheritBefore
+            | Self::SubstituteMaxLineLength => self.read_filters(arguments, own),
             Self::SslOptions | Self::SslRequire | Self::SslRequireSsl | Self::SslVerifyClient => {
                 self.read_tls(arguments, own)
             }
@@ -189,6 +195,22 @@ impl DirectiveName {
                 own.tls.is_needed = true;
                 no_arguments("SSLRequireSSL", arguments)
             }
+        }
+    }
+
+    fn read_filters(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
+        match self {
+            Self::AddOutputFilter => output::add(&mut own.output, arguments),
+            Self::AddOutputFilterByType => output::add_by_type(&mut own.output, arguments),
+            Self::RemoveOutputFilter => output::remove(&mut own.output, arguments),
+            Self::SetOutputFilter => output::set(&mut own.output, arguments),
+            Self::SubstituteInheritBefore => {
+                let is_on = flag("SubstituteInheritBefore", arguments)?;
+                substitute::inherit_before(&mut own.substitute, is_on);
+                Ok(())
+            }
+            Self::SubstituteMaxLineLength => substitute::line_max(&mut own.substitute, arguments),
+            _ => substitute::substitute(&mut own.substitute, arguments),
         }
     }
 

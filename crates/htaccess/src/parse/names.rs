@@ -20,6 +20,7 @@ pub(super) enum DirectiveName {
     AddEncoding,
     AddHandler,
     AddLanguage,
+    AddOutputFilter,
     AddOutputFilterByType,
     AddType,
     Allow,
@@ -63,6 +64,7 @@ pub(super) enum DirectiveName {
     RemoveEncoding,
     RemoveHandler,
     RemoveLanguage,
+    RemoveOutputFilter,
     RemoveType,
     RequestHeader,
     Require,
@@ -83,18 +85,22 @@ pub(super) enum DirectiveName {
     SslRequire,
     SslRequireSsl,
     SslVerifyClient,
+    Substitute,
+    SubstituteInheritBefore,
+    SubstituteMaxLineLength,
     UnsetEnv,
 }
 
 use DirectiveName as N;
 
-const NAMES: [(&str, DirectiveName); 70] = [
+const NAMES: [(&str, DirectiveName); 75] = [
     ("acceptpathinfo", N::AcceptPathInfo),
     ("addcharset", N::AddCharset),
     ("adddefaultcharset", N::AddDefaultCharset),
     ("addencoding", N::AddEncoding),
     ("addhandler", N::AddHandler),
     ("addlanguage", N::AddLanguage),
+    ("addoutputfilter", N::AddOutputFilter),
     ("addoutputfilterbytype", N::AddOutputFilterByType),
     ("addtype", N::AddType),
     ("allow", N::Allow),
@@ -138,6 +144,7 @@ const NAMES: [(&str, DirectiveName); 70] = [
     ("removeencoding", N::RemoveEncoding),
     ("removehandler", N::RemoveHandler),
     ("removelanguage", N::RemoveLanguage),
+    ("removeoutputfilter", N::RemoveOutputFilter),
     ("removetype", N::RemoveType),
     ("requestheader", N::RequestHeader),
     ("require", N::Require),
@@ -158,6 +165,9 @@ const NAMES: [(&str, DirectiveName); 70] = [
     ("sslrequire", N::SslRequire),
     ("sslrequiressl", N::SslRequireSsl),
     ("sslverifyclient", N::SslVerifyClient),
+    ("substitute", N::Substitute),
+    ("substituteinheritbefore", N::SubstituteInheritBefore),
+    ("substitutemaxlinelength", N::SubstituteMaxLineLength),
     ("unsetenv", N::UnsetEnv),
 ];
 
@@ -200,6 +210,7 @@ impl DirectiveName {
             | Self::AddEncoding
             | Self::AddHandler
             | Self::AddLanguage
+            | Self::AddOutputFilter
             | Self::AddOutputFilterByType
             | Self::AddType
             | Self::BrowserMatch
@@ -217,6 +228,7 @@ impl DirectiveName {
             | Self::RemoveEncoding
             | Self::RemoveHandler
             | Self::RemoveLanguage
+            | Self::RemoveOutputFilter
             | Self::RemoveType
             | Self::RequestHeader
             | Self::RewriteBase
@@ -230,6 +242,9 @@ impl DirectiveName {
             | Self::SetEnvIfNoCase
             | Self::SetHandler
             | Self::SetOutputFilter
+            | Self::Substitute
+            | Self::SubstituteInheritBefore
+            | Self::SubstituteMaxLineLength
             | Self::UnsetEnv => C::FileInfo,
         })
     }

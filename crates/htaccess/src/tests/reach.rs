@@ -1,7 +1,7 @@
-//! What looks beyond the request itself: its connection, other requests.
+//! What looks beyond the request itself: its connection, other requests, the body of its answer.
 
 use super::Tree;
-use crate::{Admission, parse};
+use crate::{Admission, OutputFilter, parse};
 
 #[test]
 fn a_connection_has_to_be_what_is_required() {
@@ -65,4 +65,37 @@ fn rules_look_ahead_by_url_and_by_file() {
     assert_eq!(tree.result("/none", None), "302 http://site.test/xy");
     assert!(parse(b"RewriteCond %{LA-U:SCRIPT_USER} a").is_err());
     assert!(parse(b"<If \"%{LA-U:REQUEST_URI} == 'a'\">\n</If>").is_err());
+}
+
+#[test]
+fn filters_are_asked_for_by_type_and_by_extension() {
+    let mut tree = Tree::new(&[
+        (
+            "",
+            "AddOutputFilterByType SUBSTITUTE text/html\nAddOutputFilter INFLATE;DEFLATE .txt gz\n\
+              Substitute s/a/b/\n",
+        ),
+        ("d/", "RemoveOutputFilter gz\n"),
+    ]);
+    tree.with("x", |applied, by| {
+        let mut of = |name: &[u8], media: &[u8]| -> Vec<_> {
+            let named = applied.filters_of_name(name, by).unwrap();
+            applied.output_filters(&named, media)
+        };
+        assert_eq!(of(b"a.html", b"text/html; charset=x"), [OutputFilter::Substitute]);
+        assert_eq!(of(b"a.TXT", b"text/plain"), [OutputFilter::Inflate, OutputFilter::Deflate]);
+        assert_eq!(of(b"a.gz", b"text/plain"), []);
+        let extensions = [b"a".as_slice(), &b".txt".repeat(1 << 20)].concat();
+        assert!(applied.filters_of_name(&extensions, by).is_err());
+        assert!(applied.reworks_bodies() && applied.substitution().is_some());
+    })
+    .unwrap();
+    let mut tree = Tree::one("SetOutputFilter DEFLATE\n");
+    tree.with("x", |applied, _| {
+        assert!(!applied.reworks_bodies() && applied.substitution().is_none());
+    })
+    .unwrap();
+    for text in ["SetOutputFilter NOPE", "AddOutputFilter SUBSTITUTE", "RemoveOutputFilter"] {
+        assert!(parse(text.as_bytes()).is_err(), "{text}");
+    }
 }

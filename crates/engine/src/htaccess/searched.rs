@@ -1,0 +1,77 @@
+//! `SUBSTITUTE` and `INFLATE`: which bodies files have searched, and undone before.
+
+use bolide_htaccess::{BodySubstitution, OutputFilter};
+
+use crate::answer::Answer;
+use crate::media_types::MediaType;
+use crate::request::Request;
+use crate::site::CompiledLocation;
+
+/// Whether files have a file of this type searched.
+#[inline]
+pub(crate) fn is_searched(
+    answer: &Answer,
+    request: &Request,
+    kind: &MediaType,
+    location: &CompiledLocation,
+) -> bool {
+    answer.may_be_searched && SearchOrder::of(request, answer, location, &kind.media).changes(b"")
+}
+
+/// What files have made of a body, beside its coding.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SearchOrder {
+    /// Whether its lines are searched.
+    pub(crate) is_searched: bool,
+    /// Whether gzip is undone first, for all clients.
+    pub(crate) inflates: bool,
+}
+
+impl SearchOrder {
+    /// What files say about an answer of type `media`.
+    pub(crate) fn of(
+        request: &Request,
+        answer: &Answer,
+        location: &CompiledLocation,
+        media: &[u8],
+    ) -> Self {
+        match answer.may_be_searched && !answer.is_own_page {
+            true => Self::asked(request, location, media).unwrap_or_default(),
+            false => Self::default(),
+        }
+    }
+
+    #[cold]
+    fn asked(request: &Request, location: &CompiledLocation, media: &[u8]) -> Option<Self> {
+        location.htaccess?;
+        let ruling = request.htaccess.as_deref()?;
+        let places = ruling.places.as_deref()?;
+        let applied = places.applied();
+        let is_script = location.pass.is_some();
+        let asked = ruling.media_type.as_deref().or(applied.nature(&places.name).media_type);
+        let media = asked.filter(|_| !is_script).unwrap_or(media);
+        let (mut is_searched, mut inflates) = (false, false);
+        for filter in applied.output_filters(&ruling.named_filters, media) {
+            is_searched |= filter == OutputFilter::Substitute;
+            // The coding of a file is part of what it is.
+            inflates |= filter == OutputFilter::Inflate && is_script;
+        }
+        Some(Self { is_searched: is_searched && applied.substitutes(), inflates })
+    }
+
+    /// What the lines of the body are searched for.
+    pub(crate) fn substitution(self, request: &Request) -> Option<BodySubstitution> {
+        debug_assert!(
+            !self.is_searched || request.htaccess.is_some(),
+            "files have bodies searched"
+        );
+        let places = request.htaccess.as_deref().and_then(|ruling| ruling.places.as_deref());
+        places.filter(|_| self.is_searched)?.applied().substitution()
+    }
+
+    /// Whether it changes a body that has this coding.
+    pub(crate) const fn changes(self, encoding: &[u8]) -> bool {
+        let is_gzip = encoding.eq_ignore_ascii_case(b"gzip");
+        self.inflates && is_gzip || self.is_searched && encoding.is_empty()
+    }
+}

@@ -1,0 +1,197 @@
+//! Bodies that `.htaccess` files have searched: files, answers of PHP, coded ones.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{TestPhp, TestServer, wait_until};
+
+use crate::htaccess::PARAMS;
+use crate::{http, site};
+
+fn put(server: &TestServer, path: &str, text: &str) {
+    let path = server.www(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// What `gzip` makes of a coded body.
+fn gunzip(body: &[u8]) -> String {
+    let mut child = Command::new("gzip")
+        .arg("-dc")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("gzip runs");
+    child.stdin.take().unwrap().write_all(body).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut child = Command::new("gzip")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("gzip runs");
+    child.stdin.take().unwrap().write_all(text).unwrap();
+    child.wait_with_output().unwrap().stdout
+}
+
+const RULES: &str = "AddOutputFilterByType SUBSTITUTE;DEFLATE text/html\n\
+                     Substitute \"s|http://old.test|https://new.test|\"\nSubstitute \"s/(foo) (bar)/$2-$1/i\"\n";
+
+#[test]
+fn lines_of_a_file_are_searched_before_it_is_compressed() {
+    let server = site("apache_htaccess on; gzip_min_length 1;");
+    let page = "<a href=http://old.test/>\nFoo Bar foo bar\n".repeat(3);
+    let wanted = "<a href=https://new.test/>\nBar-Foo bar-foo\n".repeat(3);
+    put(&server, "a.html", &page);
+    put(&server, "a.txt", &page);
+    put(&server, ".htaccess", RULES);
+    let answer = server.get("/a.html");
+    assert_eq!((answer.status, answer.text()), (200, wanted.clone()));
+    assert!(answer.header("etag").unwrap().starts_with("W/"), "{answer:?}");
+    assert!(answer.header("last-modified").is_some());
+    assert_eq!(answer.header("accept-ranges"), None);
+    assert_eq!(server.get("/a.txt").text(), page);
+    let mut client = server.connect();
+    let coded = client.get("/a.html", "Accept-Encoding: gzip\r\n");
+    assert_eq!(coded.header("content-encoding"), Some("gzip"));
+    assert_eq!(gunzip(&coded.body), wanted);
+    let cut = client.get("/a.html", "Range: bytes=0-3\r\n");
+    assert_eq!((cut.status, cut.text()), (200, wanted));
+    let head = client.ask("HEAD /a.html HTTP/1.1\r\nHost: localhost");
+    assert_eq!((head.status, head.header("content-length")), (200, None));
+    let same = format!("If-None-Match: {}\r\n", answer.header("etag").unwrap());
+    assert_eq!(client.get("/a.html", &same).status, 304);
+    // A change of the file with the rules counts at once.
+    put(&server, ".htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/o/0/n\n");
+    assert_eq!(server.get("/a.txt").text(), page.replace('o', "0"));
+    put(&server, ".htaccess", "");
+    assert_eq!(server.get("/a.html").text(), page);
+}
+
+#[test]
+fn a_line_that_cannot_be_sent_fails_the_request_and_is_logged() {
+    let server = site("apache_htaccess on;");
+    put(&server, "a.html", &"a".repeat(5000));
+    put(&server, "b.html", &("b\n".repeat(100_000) + &"a".repeat(5000)));
+    let atomic = [&"a".repeat(4000), "b"].concat().repeat(20);
+    put(&server, "c.html", &atomic);
+    put(&server, ".htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/b/c/\n");
+    assert_eq!(server.get("/a.html").text().len(), 5000);
+    let rows = [
+        ("SubstituteMaxLineLength 4k\nSubstitute s/b/c/", "a line is too long"),
+        ("Substitute s/x*/y/", "finds an empty text again and again"),
+        ("Substitute s/a+/$0$0$0/\nSubstituteMaxLineLength 14k", "a line is too long"),
+        ("Substitute s/(a+)+[cd]/x/", "took too many steps"),
+    ];
+    for (rule, why) in rows {
+        put(&server, ".htaccess", &format!("SetOutputFilter SUBSTITUTE\n{rule}\n"));
+        assert_eq!(server.get("/a.html").status, 500, "{rule}");
+        assert!(server.error_log().contains(why), "{rule}");
+    }
+    // An expression that takes long is no reason to cut a page off.
+    put(&server, ".htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/(.*)a(.*)/$1$2/\n");
+    assert_eq!(server.get("/a.html").text().len(), 4999);
+    // What has left cannot be taken back.
+    put(
+        &server,
+        ".htaccess",
+        "SetOutputFilter SUBSTITUTE\nSubstituteMaxLineLength 4k\nSubstitute s/b/d/\n",
+    );
+    let before = server.error_log().matches("a line is too long").count();
+    let mut client = server.connect();
+    client.send("GET /b.html HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(client.try_answer("GET").is_err());
+    wait_until("the log says why", || {
+        server.error_log().matches("a line is too long").count() > before
+    });
+    let document = "ErrorDocument 500 /a.html\nSetOutputFilter SUBSTITUTE\nSubstitute s/x*/y/\n";
+    put(&server, ".htaccess", document);
+    assert_eq!(server.get("/c.html").status, 500);
+}
+
+#[test]
+fn what_lies_coded_is_not_sent_for_what_is_searched() {
+    let server = site("apache_htaccess on; gzip_static on; gzip off;");
+    put(&server, "a.html", "foo");
+    fs::write(server.www("a.html.gz"), gzip(b"foo of the other")).unwrap();
+    let gzips = "Accept-Encoding: gzip\r\n";
+    let mut client = server.connect();
+    assert_eq!(gunzip(&client.get("/a.html", gzips).body), "foo of the other");
+    put(&server, ".htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/foo/bar/\n");
+    let answer = client.get("/a.html", gzips);
+    assert_eq!((answer.header("content-encoding"), answer.text()), (None, "bar".to_owned()));
+    let etag = answer.header("etag").unwrap().to_owned();
+    let same = client.get("/a.html", &format!("If-None-Match: {etag}\r\n"));
+    assert_eq!((same.status, same.header("etag")), (304, Some(&etag[..])));
+}
+
+#[test]
+fn what_applications_answer_is_searched_kept_or_not() {
+    let php = TestPhp::start(1);
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on; gzip_min_length 1;
+             location ~ ^/kept/.*\\.php$ {{ {PARAMS} page_cache auto;
+                 fastcgi_pass {pass}; }}
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
+    ));
+    let said = "echo \"<p>foo bar</p>\\nfoo bar\"";
+    let wanted = "<p>bar-foo</p>\nbar-foo";
+    put(&server, ".htaccess", RULES);
+    put(&server, "a.php", &format!("<?php header('ETag: \"x\"'); {said};"));
+    put(&server, "z.php", "<?php header('Content-Encoding: gzip'); echo gzencode('foo bar');");
+    let kept = format!("<?php header('X-LiteSpeed-Cache-Control: public,max-age=60'); {said};");
+    put(&server, "kept/k.php", &kept);
+    put(&server, "text.php", &format!("<?php header('Content-Type: text/plain'); {said};"));
+    let answer = server.get("/a.php");
+    assert_eq!((answer.status, answer.text()), (200, wanted.to_owned()));
+    assert_eq!(answer.header("etag"), Some("W/\"x\""));
+    assert_eq!(server.get("/text.php").text(), "<p>foo bar</p>\nfoo bar");
+    let mut client = server.connect();
+    let coded = client.get("/a.php", "Accept-Encoding: gzip\r\n");
+    assert_eq!(coded.header("content-encoding"), Some("gzip"));
+    assert_eq!(gunzip(&coded.body), wanted);
+    assert_eq!(gunzip(&client.get("/z.php", "Accept-Encoding: gzip\r\n").body), "foo bar");
+    for _ in 0..3 {
+        assert_eq!(server.get("/kept/k.php").text(), wanted);
+    }
+    let part =
+        format!("<?php http_response_code(206); header('Content-Range: bytes 0-30/99'); {said};");
+    put(&server, "part.php", &part);
+    let answer = server.get("/part.php");
+    assert_eq!((answer.status, answer.text()), (206, wanted.to_owned()));
+    put(&server, "late.php", "<?php echo str_repeat('a', 9000);");
+    let limited = "SubstituteMaxLineLength 4k\nSetOutputFilter SUBSTITUTE\nSubstitute s/b/c/\n";
+    put(&server, "late/.htaccess", limited);
+    fs::rename(server.www("late.php"), server.www("late/late.php")).unwrap();
+    // The head of what an application sends leaves before its body is looked at.
+    let cut_off = |path: &str| {
+        let mut client = server.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        client.try_answer("GET").is_err()
+    };
+    assert!(cut_off("/late/late.php"));
+    wait_until("the log says why", || server.error_log().contains("a line is too long"));
+    let filters = "SetOutputFilter INFLATE;SUBSTITUTE;DEFLATE\nSubstitute s/foo/baz/\n";
+    put(&server, ".htaccess", filters);
+    assert_eq!(server.get("/z.php").text(), "baz bar");
+    let coded = client.get("/z.php", "Accept-Encoding: gzip\r\n");
+    assert_eq!(coded.header("content-encoding"), Some("gzip"));
+    assert_eq!(gunzip(&coded.body), "baz bar");
+    assert_eq!(server.get("/kept/k.php").text(), "<p>baz bar</p>\nbaz bar", "kept as it came");
+    // A page that is kept is whole, though a client could not get it.
+    put(&server, "kept/n.php", &kept);
+    put(&server, ".htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/x*/y/\n");
+    assert_eq!(server.get("/kept/k.php").status, 500);
+    for path in ["/kept/n.php", "/a.php"] {
+        assert!(cut_off(path), "{path}");
+    }
+    put(&server, ".htaccess", filters);
+    for path in ["/kept/k.php", "/kept/n.php", "/a.php"] {
+        assert_eq!(server.get(path).text(), "<p>baz bar</p>\nbaz bar", "{path}");
+    }
+}
