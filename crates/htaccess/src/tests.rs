@@ -587,7 +587,7 @@ fn wildcards_have_a_bound() {
 fn a_version_is_matched_in_few_steps() {
     for (pattern, is_read) in [("2(?:|||||||||){4}[xy]", false), ("^2\\.[0-4]\\.\\d+$", true)] {
         let text = format!("<IfVersion ~ {pattern}>\n</IfVersion>\n");
-        assert_eq!(crate::parse(text.as_bytes()).is_ok(), is_read, "{pattern}");
+        assert_eq!(parse(text.as_bytes()).is_ok(), is_read, "{pattern}");
     }
 }
 
