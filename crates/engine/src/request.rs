@@ -468,4 +468,5 @@ static NO_HEAD: RequestHead = RequestHead {
     wire_size: 0,
     early: false,
     pipelined: false,
+    target_first: false,
 };

@@ -82,6 +82,8 @@ pub struct RequestHead {
     pub early: bool,
     /// Whether it arrived before the response to the previous request, for `$pipe`.
     pub pipelined: bool,
+    /// Whether the target came before the host, over HTTP/2.
+    pub target_first: bool,
 }
 
 impl RequestHead {
@@ -99,6 +101,7 @@ impl RequestHead {
         self.wire_size = 0;
         self.early = false;
         self.pipelined = false;
+        self.target_first = false;
     }
 }
 
@@ -118,6 +121,7 @@ impl RequestHead {
         self.wire_size = other.wire_size;
         self.early = other.early;
         self.pipelined = other.pipelined;
+        self.target_first = other.target_first;
     }
 }
 

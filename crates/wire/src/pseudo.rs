@@ -285,6 +285,7 @@ impl<'a> PseudoAssembly<'a> {
             }));
             return;
         }
+        self.head.target_first = self.seen & SEEN_AUTHORITY == 0;
         self.head.target.extend_from_slice(value);
         if value.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
             self.note(refused(400, "client sent invalid \":path\" header"));

@@ -284,6 +284,31 @@ site(
     1,
     ["h3 fields X=1", "h3 fields :path", "h3 fields :method", "h3 body /reads 10 9"],
 )
+WRONG = ("/%25zz", "/../..", "//x", "/p")
+HOSTED = ("a.wild:77", "b.wild", "c")
+site(
+    "HTTP/2: whose rules a target has",
+    """
+    merge_slashes off; error_page 400 /page;
+    server {
+        listen 127.0.0.1:@P0@ default_server; listen 127.0.0.1:@P1@ quic; http2 on;
+        location / { return 200 "first $host $uri $request_port$is_request_port"; }
+    }
+    server {
+        listen 127.0.0.1:@P0@; listen 127.0.0.1:@P1@ quic; server_name ~^(.)[.]wild$;
+        merge_slashes on;
+        location / { return 200 "second $host $uri $request_port$is_request_port"; }
+    }
+""",
+    0,
+    [f"h2 fields :authority={host} :path +:path={path}" for host in HOSTED for path in WRONG]
+    + [
+        f"h2 fields :authority +{name}={host} :path={path}"
+        for name in (":authority", "host")
+        for host in HOSTED
+        for path in WRONG
+    ],
+)
 THERE = """
     upstream both { server 127.0.0.1:@P3@; server 127.0.0.1:@P2@ backup; }
     client_body_buffer_size 8k;

@@ -85,17 +85,32 @@ pub(super) fn first_server(request: &Request, site: &Site, conn: &ConnInfo) -> O
     }
 }
 
-/// Decodes the path by the rules of the server `first`, which answers if it is none.
+/// The server by whose rules the target of a request is read: the first one, if there is one. As in
+/// nginx, over HTTP/2 it is that of the request if its host came before its target.
+pub(super) fn target_reader(request: &Request, first: Option<u32>) -> u32 {
+    match first {
+        Some(first) if !is_host_first(request) => first,
+        _ => request.server,
+    }
+}
+
+/// Whether the host of a request was known when its target came.
+fn is_host_first(request: &Request) -> bool {
+    let head = request.head();
+    head.version == HttpVersion::Http2 && !head.target_first
+}
+
+/// Decodes the path by the rules of the server `reader`, which answers if it is none.
 pub(super) fn settle_target(
     request: &mut Request,
-    first: u32,
+    reader: u32,
     site: &Site,
 ) -> Result<(), UriError> {
-    match request.settle_target(site.server(first).merge_slashes) {
+    match request.settle_target(site.server(reader).merge_slashes) {
         Ok(()) => request.location = site.server(request.server).root,
         Err(error) => {
-            request.server = first;
-            request.location = site.server(first).root;
+            request.server = reader;
+            request.location = site.server(reader).root;
             return Err(error);
         }
     }
@@ -133,7 +148,10 @@ pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
     }
     request.is_unread = unread == UnreadPart::Line;
     if !matches!(unread, UnreadPart::Behind(_)) {
-        request.host.clear();
+        if !is_host_first(request) {
+            request.host.clear();
+            request.port = None;
+        }
         request.uri.clear();
         request.drop_args();
     }
@@ -255,7 +273,6 @@ pub(super) fn refused(
         (host, Some(first)) if host.is_err() || request.host.is_empty() || !has_line => first,
         _ => site.server_of_host(request.listen, &request.host, request.captures.get_mut()),
     };
-    let first = first.unwrap_or(request.server);
     request.location = site.server(request.server).root;
     if !has_line {
         forget_unread(request, UnreadPart::Line);
@@ -265,7 +282,8 @@ pub(super) fn refused(
     if request.head().method == Method::Connect {
         return refusal;
     }
-    match settle_target(request, first, site) {
+    let reader = target_reader(request, first);
+    match settle_target(request, reader, site) {
         Err(error) => {
             forget_unread(request, unread_of_target(request));
             RequestRefusal { status: 400, reason: error.reason() }

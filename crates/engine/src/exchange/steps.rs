@@ -337,8 +337,8 @@ fn choose_server(
     }
     let captures = request.captures.get_mut();
     request.server = site.server_of_host(request.listen, &request.host, captures);
-    let first = first.unwrap_or(request.server);
-    if let Err(error) = admit::settle_target(request, first, site) {
+    let reader = admit::target_reader(request, first);
+    if let Err(error) = admit::settle_target(request, reader, site) {
         admit::forget_unread(request, admit::unread_of_target(request));
         return Err(bad(error.reason()));
     }
