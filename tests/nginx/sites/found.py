@@ -373,3 +373,44 @@ server(
     open=True,
     alone=True,
 )
+OUTER = """
+    location /a/ {
+        location /a/b/ { proxy_pass http://up/; }
+        location /a/v/ { proxy_pass http://up$request_uri; }
+        location /a/d/ { proxy_pass http://up/; proxy_redirect default; }
+        location /a/i/ { if ($uri) { proxy_pass http://up; } }
+        location /a/n/ { location /a/n/m/ { proxy_pass http://up/; } }
+        if ($arg_q) { proxy_pass http://up; }
+        limit_except POST { proxy_pass http://up; }
+        proxy_pass http://@ORIGIN@/x/;
+    }
+    location /e/ {
+        proxy_pass http://@ORIGIN@/x/; proxy_redirect default;
+        location /e/b/ { proxy_pass http://up/; }
+    }
+    location /v/ {
+        proxy_pass http://up$request_uri;
+        location /v/b/ {
+            proxy_pass http://up/;
+            location /v/b/c/ { proxy_pass http://@ORIGIN@/; }
+        }
+    }
+    location /o/ {
+        proxy_redirect off; proxy_pass http://@ORIGIN@/x/;
+        location /o/b/ { proxy_pass http://up/; }
+    }
+"""
+http(
+    "found: whose address proxy_redirect default replaces",
+    f"""
+    upstream up {{ server @ORIGIN@; }}
+    server {{ listen 127.0.0.1:@P0@; {OUTER} }}
+""",
+    [
+        f"{method} /{place}raw/" + f"HTTP/1.1 302 M\r\nLocation: {said}/1\r\n\r\n".encode().hex()
+        for method in ("GET", "POST")
+        for place in ("a/", "a/b/", "a/v/", "a/d/", "a/i/", "a/n/m/", "e/", "e/b/")
+        + ("v/", "v/b/", "v/b/c/", "o/b/")
+        for said in ("http://@ORIGIN@/x", "http://up")
+    ],
+)

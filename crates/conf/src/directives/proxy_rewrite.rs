@@ -111,7 +111,7 @@ fn default_redirect(r: &ConfReader) -> Result<Redirect, ReadFault> {
     let fault = |text: &str| Err(ReadFault::Text(text.to_owned()));
     match &r.scope.handler {
         Handler::Pass(Pass { protocol: Protocol::Http, to: PassTo::Group(_), .. }) => {
-            Ok(Redirect::Default)
+            Ok(Redirect::Default(None))
         }
         Handler::Pass(Pass { protocol: Protocol::Http, .. }) => fault(
             "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with \

@@ -59,7 +59,7 @@ impl Default for ProxySettings {
             method: None,
             fields: Arc::default(),
             body: None,
-            redirects: Arc::new(vec![Redirect::Default]),
+            redirects: Arc::new(vec![Redirect::Default(None)]),
             cookie_domains: Arc::default(),
             cookie_paths: Arc::default(),
             cookie_flags: Arc::default(),
@@ -92,8 +92,9 @@ pub struct ProxyField {
 /// A `proxy_redirect`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Redirect {
-    /// `default`: the URL of `proxy_pass` becomes the prefix of the location.
-    Default,
+    /// `default`: the URL of `proxy_pass` becomes the prefix of the location; those of the block
+    /// that it was inherited from, if there is one.
+    Default(Option<Arc<ProxyUrl>>),
     /// One text becomes another.
     Rule(Replacement),
 }

@@ -8,8 +8,8 @@ use crate::defaults;
 use crate::directive::Contexts;
 use crate::drafts::{AcmeDraft, CacheDraft, LinkForms, MapKeys, OriginDraft, TlsDraft};
 use crate::model::{
-    AddHeader, Except, Handler, LocationId, LocationSettings, Matcher, RewriteOp, ServerName,
-    ServerSettings, SourcePlace, TryFiles, WrittenLocation,
+    AddHeader, Except, Handler, LocationId, LocationSettings, Matcher, Pass, Protocol, Redirect,
+    RewriteOp, ServerName, ServerSettings, SourcePlace, TryFiles, WrittenLocation,
 };
 
 /// The family of upstreams that the directive being read belongs to, where several have the same
@@ -175,7 +175,7 @@ impl BlockScope {
     pub(super) fn inner(&self, context: Contexts) -> Self {
         Self {
             context,
-            settings: Arc::clone(&self.settings),
+            settings: self.inner_settings(),
             server: Arc::clone(&self.server),
             tls: Arc::clone(&self.tls),
             http2: self.http2,
@@ -210,5 +210,24 @@ impl BlockScope {
             referers: MapKeys::default(),
             seen: Seen::default(),
         }
+    }
+
+    /// The settings that blocks inside begin with: as in nginx, `proxy_redirect default` is that of
+    /// the outermost `proxy_pass`.
+    fn inner_settings(&self) -> Arc<LocationSettings> {
+        let mut settings = Arc::clone(&self.settings);
+        let Handler::Pass(Pass { protocol: Protocol::Http, url: Some(url), .. }) = &self.handler
+        else {
+            return settings;
+        };
+        let is_own = |rule: &Redirect| matches!(rule, Redirect::Default(None));
+        if settings.proxied.proxy.redirects.iter().any(is_own) {
+            let proxied = Arc::make_mut(&mut Arc::make_mut(&mut settings).proxied);
+            let rules = Arc::make_mut(&mut Arc::make_mut(&mut proxied.proxy).redirects);
+            for rule in rules.iter_mut().filter(|rule| is_own(rule)) {
+                *rule = Redirect::Default(Some(Arc::clone(url)));
+            }
+        }
+        settings
     }
 }

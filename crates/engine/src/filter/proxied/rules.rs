@@ -44,7 +44,9 @@ impl Rewriter {
             }
         };
         let redirect = |rule: &Redirect| match rule {
-            Redirect::Default => url.map(|url| Rule::Default(Arc::clone(url))),
+            Redirect::Default(inherited) => {
+                inherited.as_ref().or(url).map(|url| Rule::Default(Arc::clone(url)))
+            }
             Redirect::Rule(rule) => Some(replacement(rule)),
         };
         let flags = |rule: &CookieFlags| {
