@@ -414,3 +414,40 @@ http(
         for said in ("http://@ORIGIN@/x", "http://up")
     ],
 )
+http(
+    "found: files of an alias behind a rewrite",
+    """
+    log_format f '$request|$status|$request_filename|$document_root';
+    server {
+        listen 127.0.0.1:@P0@; access_log @LOGS@/access.log f;
+        add_header X $request_filename always;
+        location /a { alias @DIR@/www/dir; rewrite (.*) /r?x=$1 redirect; }
+        location /b { alias @DIR@/www/dir; rewrite (.*) http://x/y; }
+        location /c { alias @DIR@/www/dir; rewrite none /r redirect; return 302 /x; }
+        location /d { alias @DIR@/www/dir; rewrite (.*) /d/x; return 302 /x; }
+        location /e { alias @DIR@/www/dir; if ($uri) { rewrite (.*) /r permanent; } }
+        location /f { alias @DIR@/www/dir; rewrite ^/f$ /f/q; rewrite ^/f/q /r redirect; }
+        location /g { alias @DIR@/www/dir; rewrite ^/g$ /r/$request_filename redirect; }
+        location /h { alias @DIR@/www/dir; rewrite ^/h$ /h/x; }
+        location /i { alias @DIR@/www/dir; rewrite ^/i$ /i/x break; }
+        location /k { root @DIR@/www; rewrite (.*) /r redirect; }
+    }
+""",
+    [f"GET /{name}" for name in "abcdefghik"],
+    errors=True,
+    log=True,
+)
+http(
+    "found: lines about variables before those about a rewrite",
+    """
+    server {
+        listen 127.0.0.1:@P0@; error_log @LOGS@/error.log notice; rewrite_log on;
+        location /s { set $empty 'a b'; }
+        location /a { rewrite a /r$empty last; }
+        location /b { rewrite b /r$empty redirect; }
+        location /c { rewrite c /r?$empty break; }
+    }
+""",
+    ["GET /a", "GET /b", "GET /c"],
+    errors="info",
+)

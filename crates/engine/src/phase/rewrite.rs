@@ -192,6 +192,7 @@ fn apply_rule(
     request.encodes_groups = false;
     match rule.conf.then {
         Then::Redirect(status) => {
+            request.rewritten_here = true;
             redirect_by(request, answer, &rule.conf, program, site, ctx);
             RewriteOutcome::Leave(NextStep::Redirect(status))
         }
@@ -205,7 +206,7 @@ fn apply_rule(
 
 /// Writes the address of a redirect.
 fn redirect_by(
-    request: &Request,
+    request: &mut Request,
     answer: &mut Answer,
     rule: &RewriteRule,
     program: LocationIndex,
@@ -223,6 +224,7 @@ fn redirect_by(
         text.extend_from_slice(args);
     }
     if site.location(program).settings.rewrite_log {
+        request.log_notes(b"", site, ctx);
         log_lines::error(request, site, ctx, LogLevel::Notice, |out| {
             out.extend_from_slice(b"rewritten redirect: \"");
             out.extend_from_slice(&text);
@@ -275,6 +277,8 @@ fn change_uri(
     request.uri_changed = rule.then != Then::Break;
     request.rewritten_here |= rule.then == Then::Break;
     if site.location(program).settings.rewrite_log {
+        // As in nginx, what its variables were not worth is told first.
+        request.log_notes(b"", site, ctx);
         let request = &*request;
         log_lines::error(request, site, ctx, LogLevel::Notice, |out| {
             out.extend_from_slice(b"rewritten data: \"");

@@ -34,7 +34,8 @@ impl VariableScope<'_> {
     /// be told.
     pub(super) fn request_filename(&self, out: &mut Vec<u8>) -> VariableValue {
         let (request, location) = (self.request, self.location());
-        if request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
+        let is_rewritten = request.rewritten_here || request.uri_changed;
+        if is_rewritten && location.settings.root.mapping != Mapping::Whole {
             let mut first = request.first_values.borrow_mut();
             // As in nginx, what could not be evaluated is not tried again.
             if first.find(&Var::RequestFilename).is_none() {
