@@ -373,6 +373,50 @@ server(
     open=True,
     alone=True,
 )
+SAID = "$sent_http_content_type|$sent_http_content_length|$sent_http_last_modified"
+http(
+    "found: what a 204 does not say",
+    f"""
+    log_format f '$status|{SAID}';
+    server {{
+        listen 127.0.0.1:@P0@; root @DIR@/www; access_log @LOGS@/access.log f;
+        location / {{
+            add_header X "{SAID}" always;
+            location /text {{ return 204 abc; }}
+            location /none {{ return 204; }}
+            location /type {{ return 204 abc; types {{ }} default_type a/b; charset utf-8; }}
+            location /page {{ error_page 404 =204 /dir/index.html; }}
+            location /raw/ {{ proxy_pass http://@ORIGIN@; }}
+        }}
+        location /quiet {{ return 204 abc; }}
+        location /dated {{ error_page 404 =204 /again/index.html; }}
+        location /again/ {{ alias @DIR@/www/dir/; add_header Last-Modified $sent_http_etag; }}
+        location /typed {{ add_header Content-Type "x $sent_http_content_type"; return 204; }}
+    }}
+""",
+    [f"GET /{path}" for path in ("text", "none", "type", "page", "quiet", "dated", "typed")]
+    + ["GET /raw/" + b"HTTP/1.1 204 None\r\nContent-Type: a/b\r\n\r\n".hex()],
+    log=True,
+)
+server(
+    "found: redirects to nowhere",
+    """
+    location / { error_page 302 /dir/; }
+    rewrite ^/caught(x)? $1 redirect;
+    location /own { rewrite ^/own(x)? $1 permanent; }
+    location /said { error_page 301 =200 /hello.txt; rewrite ^/said(x)? $1 permanent; }
+""",
+    ["GET /caught", "GET /own", "GET /said"],
+)
+server(
+    "found: where an origin says another place",
+    """
+    recursive_error_pages on;
+    location / { error_page 302 = @origin; return 302 /first; }
+    location @origin { proxy_pass http://@ORIGIN@$request_uri; }
+""",
+    ["GET /raw/" + b"HTTP/1.1 200 OK\r\nETag: 1\r\nLocation: /second\r\n\r\n".hex()],
+)
 OUTER = """
     location /a/ {
         location /a/b/ { proxy_pass http://up/; }

@@ -34,7 +34,7 @@ use crate::filter::charset::{RecodedLength, complain_of_passed, recodes_origin};
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
 use crate::filter::esi::assembles;
-use crate::filter::headers::range_date;
+use crate::filter::headers::{range_date, withhold_passed};
 use crate::filter::passed_fields::{advertises_ranges, fields_of_unsatisfied};
 use crate::filter::slice::{FirstSlice, first_slice};
 use crate::filter::upstream_response::{PassedHead, hear_rate};
@@ -186,6 +186,9 @@ impl CacheTransaction {
         let modified = head.fields.get(Name::LastModified).and_then(bolide_http::date::parse);
         answer.head.body = BodyLen::Exact(len);
         answer.decorate(request, fields, delivery.status, modified, site, ctx);
+        if delivery.status == 204 {
+            withhold_passed(&mut answer.head.fields, request, head, site);
+        }
         say_kept(answer, self, object, location, ctx.now.unix_millis);
         match (body, slice) {
             (Some(form), _) => give_coded(answer, &delivery, form),

@@ -3,7 +3,7 @@
 use bolide_conf::model::{AutoindexFormat, CharsetOf, LogLevel};
 use bolide_files::listing::{Columns, Format, Sizes, Style, callback, content_type, write};
 use bolide_files::{DirEntry, Want};
-use bolide_http::Method;
+use bolide_http::{BodyLen, Method};
 use bytes::Bytes;
 
 use crate::answer::Answer;
@@ -175,8 +175,10 @@ impl Answer {
             Ok(delivery) => delivery,
             Err(next) => return next,
         };
-        self.head.body = delivery.length;
+        // As in nginx, what the configuration adds may speak of a text that a 204 does not send.
+        self.head.body = BodyLen::Exact(body.len() as u64);
         self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        self.head.body = delivery.length;
         give_coded(self, &delivery, body);
         NextStep::Respond
     }

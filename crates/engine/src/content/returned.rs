@@ -68,7 +68,6 @@ impl Answer {
                 target.clear();
                 VariableScope::new(request, self, site, ctx).expand(template, &mut target);
                 self.write_redirect(&target);
-                self.is_to_nowhere = target.is_empty();
                 self.scratch = target;
                 NextStep::Redirect(returned.status)
             }

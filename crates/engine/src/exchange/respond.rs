@@ -162,6 +162,9 @@ impl Answer {
             headers::push_configured(&mut fields, &scope, meant, modified, &mut scratch);
             self.scratch = scratch;
         }
+        if status == 204 {
+            headers::withhold(&mut fields, location);
+        }
         self.head.fields = fields;
     }
 

@@ -3,10 +3,12 @@
 //! Owns `Server`, `Date`, `expires`, `add_header` and redirects' `Location`; refuses framing
 //! fields, which belong to the protocol.
 
+use std::cell::Cell;
+
 use bolide_conf::model::{Expires, ExpiresRule, UserIdMode};
 use bolide_http::date::http_date;
 use bolide_http::digits::push_decimal;
-use bolide_http::{FieldMap, HttpVersion, Name, Scheme};
+use bolide_http::{FieldMap, HttpVersion, Name, OriginHead, Scheme};
 
 use crate::answer::Answer;
 use crate::ctx::{ClientAddress, StepCtx};
@@ -62,10 +64,11 @@ pub(crate) fn push_draft(
         push_own(fields, Name::Date, place.date, place.carried);
     }
     let content_type = place.carried.get(Name::ContentType).unwrap_or(draft.content_type);
-    if !content_type.is_empty() && status != 204 {
+    if !content_type.is_empty() {
         fields.push(Name::ContentType, content_type);
     }
-    if let Some(modified) = draft.last_modified.filter(|_| matches!(status, 200 | 206 | 304)) {
+    if let Some(modified) = draft.last_modified.filter(|_| matches!(status, 200 | 204 | 206 | 304))
+    {
         fields.push(Name::LastModified, modified);
     }
     if let Some(location) = draft.location {
@@ -86,6 +89,36 @@ pub(crate) fn push_draft(
     }
     if draft.ranges {
         fields.push(Name::AcceptRanges, b"bytes");
+    }
+}
+
+/// Takes back what a 204 of ours does not say of a representation: as in nginx, what the
+/// configuration adds may still speak of it.
+#[cold]
+pub(crate) fn withhold(fields: &mut FieldMap, location: &CompiledLocation) {
+    let is_type_seen = Cell::new(false);
+    fields.remove_where(|field| match field.name {
+        // What `add_header` adds stands behind it.
+        Name::ContentType => !is_type_seen.replace(true),
+        Name::LastModified => !location.sets_last_modified,
+        _ => false,
+    });
+}
+
+/// Takes back what a 204 does not say of what an origin sent.
+#[cold]
+pub(crate) fn withhold_passed(
+    fields: &mut FieldMap,
+    request: &Request,
+    head: &OriginHead,
+    site: &Site,
+) {
+    if head.status_or_implied() != 204 {
+        // An error page made it one.
+        withhold(fields, site.location(request.location));
+    } else if request.head().version >= HttpVersion::Http2 {
+        // As in nginx, what a 204 of an origin says of its type passes over HTTP/1 only.
+        fields.remove(Name::ContentType);
     }
 }
 
@@ -316,7 +349,7 @@ impl Answer {
     pub(crate) fn write_redirect(&mut self, path: &[u8]) {
         self.location.clear();
         self.location.extend_from_slice(path);
-        self.location_origin = 0;
+        (self.location_origin, self.is_to_nowhere) = (0, path.is_empty());
     }
 
     /// Writes where a redirect leads, or an answer that an error page made of one. As in nginx, who

@@ -5,7 +5,7 @@
 
 use bolide_base::SpoolLimits;
 use bolide_http::conditional::Validator;
-use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name, OriginHead, Scheme};
+use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Flush, Inflow};
@@ -262,6 +262,9 @@ impl Answer {
         let PassedHead { head, delivery, .. } = passed;
         let modified = head.fields.get(Name::LastModified).and_then(bolide_http::date::parse);
         self.decorate(request, fields, delivery.status, modified, site, ctx);
+        if delivery.status == 204 {
+            headers::withhold_passed(&mut self.head.fields, request, head, site);
+        }
     }
 
     /// The fields of such an answer, as far as they depend on it and the location.
@@ -315,15 +318,6 @@ impl Answer {
         if delivery.is_not_modified {
             remove_content_fields(&mut fields);
         }
-        let is_made = head.status_or_implied() != 204;
-        if delivery.status == 204 && (is_made || request.head().version >= HttpVersion::Http2) {
-            // As in nginx, what a 204 of an origin says of its type passes over HTTP/1 only.
-            fields.remove(Name::ContentType);
-        }
-        if delivery.status == 204 && is_made {
-            // An error page made it one.
-            fields.remove(Name::LastModified);
-        }
         fields
     }
 
@@ -344,7 +338,12 @@ impl Answer {
             push_carried(&mut fields, &self.carried);
         }
         if !self.location.is_empty() || self.is_to_nowhere {
+            // What was said of another place before the origin was asked comes first.
+            let passed = std::mem::take(&mut fields);
             self.push_location(&mut fields, request, site, ctx);
+            for field in passed.iter() {
+                fields.push_parsed(field.name, field.text, field.value);
+            }
         }
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);

@@ -45,7 +45,7 @@ impl VariableScope<'_> {
                 copied_ranges(self).map_or(VariableValue::No, |fields| joined(fields, name, out))
             }
             // As in nginx, HTTP/2 and HTTP/3 know of it for what has content.
-            Name::LastModified if is_dateless(self) => VariableValue::No,
+            Name::LastModified if is_dateless(self, fields) => VariableValue::No,
             // As in nginx, the charset that is ours joins the type when the head leaves.
             Name::ContentType if self.sent.is_some() || is_headless(self.request) => {
                 maybe(out, fields.get(Name::ContentType).map(|value| without_charset(self, value)))
@@ -125,11 +125,18 @@ fn copied_ranges<'a>(scope: &VariableScope<'a>) -> Option<&'a FieldMap> {
     asked_fields(scope.answer).filter(|_| copies)
 }
 
-/// Whether the date of the answer has been forgotten with its head.
-fn is_dateless(scope: &VariableScope<'_>) -> bool {
-    scope.answer.is_responded
-        && scope.request.head().version >= HttpVersion::Http2
-        && !matches!(scope.answer.head.status, 200 | 206 | 304)
+/// Whether the date of the answer has been forgotten with its head; what is none is kept.
+fn is_dateless(scope: &VariableScope<'_>, fields: &FieldMap) -> bool {
+    let answer = scope.answer;
+    answer.is_responded
+        && match answer.head.status {
+            200 | 206 | 304 => false,
+            204 if !answer.is_from_origin() => true,
+            _ => {
+                scope.request.head().version >= HttpVersion::Http2
+                    && fields.get(Name::LastModified).and_then(bolide_http::date::parse).is_some()
+            }
+        }
 }
 
 /// A content type without the charset that was put to it here.
