@@ -61,7 +61,7 @@ impl HeadPool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireRefusal {
     /// The status that nginx uses: 400, 405, 408, 413, 414, 494 (header too large, sent as 400),
-    /// 501, 505.
+    /// 501, 505; 499 of a client that left within its head.
     pub status: u16,
     /// The text for the error log, as nginx writes it: `client sent invalid method`.
     pub reason: &'static str,

@@ -127,6 +127,19 @@ impl ConnFraming {
         }
     }
 
+    /// The client leaves, or ends its side: a request head that has begun is still logged.
+    pub(crate) fn handle_departure(
+        &mut self,
+        is_reset: bool,
+        heads: &mut HeadPool,
+        events: &mut Vec<WireEvent>,
+    ) {
+        match self {
+            Self::H1(conn) => conn.handle_departure(is_reset, heads, events),
+            Self::H2(_) => {}
+        }
+    }
+
     /// A request head did not end in time: it may still be answered and logged.
     pub(crate) fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<WireEvent>) {
         match self {

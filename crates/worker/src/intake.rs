@@ -80,10 +80,23 @@ impl<I: Io> Worker<I> {
             Some(ReceivedBytes::Bytes(len)) => self.take_bytes(key, len),
             Some(ReceivedBytes::End) => self.handle_end(key),
             Some(ReceivedBytes::Dead) => {
+                self.lose_head(key);
                 self.requests.orphan(Owner::Tcp(key), true);
                 self.requests.close(key, Reset::Yes);
             }
             Some(ReceivedBytes::Blocked) | None => {}
+        }
+    }
+
+    /// A reset ends a head that has begun.
+    #[cold]
+    fn lose_head(&mut self, key: SlabKey<TcpConn>) {
+        let (tcp, env) = self.requests.tcp();
+        let conn = tcp.conns.get_mut(key);
+        if let Some(framing) = conn.and_then(|conn| conn.framing.as_mut()) {
+            framing.handle_departure(true, &mut env.heads, &mut env.scratch.events);
+            debug_assert!(env.scratch.events.len() <= 1, "a connection reads one head at a time");
+            self.requests.handle_events(Owner::Tcp(key));
         }
     }
 

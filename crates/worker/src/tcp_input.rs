@@ -319,6 +319,7 @@ impl TcpSide {
         if conn.lingering || matches!(framing, ConnFraming::H2(_)) || is_rest {
             return AtEof::Close;
         }
+        framing.handle_departure(false, &mut env.heads, &mut env.scratch.events);
         framing.handle_eof(&mut env.scratch.events);
         AtEof::Told
     }

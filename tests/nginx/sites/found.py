@@ -495,3 +495,27 @@ http(
     ["GET /a", "GET /b", "GET /c"],
     errors="info",
 )
+LINE = b"GET /x HTTP/1.1\r\n"
+http(
+    "found: clients that leave within a head",
+    """
+    log_format f '$request|$status|$bytes_sent|$request_length|$host|$server_name|$uri|$http_a';
+    access_log @LOGS@/access.log f; error_log @LOGS@/error.log info;
+    server { listen 127.0.0.1:@P0@; server_name first; error_page 400 /hello.txt; }
+    server { listen 127.0.0.1:@P0@; server_name second; root @DIR@/www; }
+""",
+    [
+        LINE,
+        LINE + b"Ho",
+        LINE + b"Host: second\r\n",
+        LINE + b"A: a\r\nHost: second\r\nB: b",
+        LINE + b"Host: second\r\nContent-Length: 5\r\n",
+        LINE + b"Host: second\r\n\r\n",
+        b"POST /x?y HTTP/1.0\r\nA: a\r\n",
+        b"GET http://second/x HTTP/1.1\r\nA: a\r\n",
+    ],
+    alone=True,
+    open=False,
+    errors="connections",
+    log=True,
+)

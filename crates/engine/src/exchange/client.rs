@@ -167,9 +167,14 @@ impl Exchange {
         let refusal = admit::refused(&mut self.request, refusal, has_line, &site, ctx.conn);
         let reading = log_lines::reading(&self.request, refusal);
         log_lines::log_refusal(&self.request, refusal, reading, &site, ctx);
-        if refusal.status == 408 {
-            // As in nginx, a client that does not send its head is not answered.
-            self.answer.bare_status = 408;
+        // As in nginx, a client that does not send its head is not answered.
+        let unanswered = match refusal.status {
+            408 => Some(408),
+            499 => Some(400),
+            _ => None,
+        };
+        if let Some(status) = unanswered {
+            self.answer.bare_status = status;
             ctx.effects.push(StepEffect::CloseSilently);
             return self.conclude(&site, ctx);
         }

@@ -13,6 +13,10 @@ use crate::{HeadPool, StreamId, WireEvent, WireRefusal};
 
 const TIMED_OUT: WireRefusal =
     WireRefusal { status: 408, reason: "client timed out (110: Connection timed out)" };
+const LEFT: WireRefusal =
+    WireRefusal { status: 499, reason: "client prematurely closed connection" };
+const RESET: WireRefusal =
+    WireRefusal { status: 499, reason: "recv() failed (104: Connection reset by peer)" };
 const INVALID_CHUNKS: WireRefusal =
     WireRefusal { status: 400, reason: "client sent invalid chunked body" };
 
@@ -59,17 +63,35 @@ impl H1Conn {
 
     /// Handles the timeout of a head that has begun: it is refused with 408.
     pub fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<WireEvent>) {
-        if !matches!(self.input, Input::Head) {
+        self.give_up_head(TIMED_OUT, heads, events);
+    }
+
+    /// Handles a client that leaves within a head, which is refused with 499: no
+    /// answer would arrive.
+    pub fn handle_departure(
+        &mut self,
+        is_reset: bool,
+        heads: &mut HeadPool,
+        events: &mut Vec<WireEvent>,
+    ) {
+        self.give_up_head(if is_reset { RESET } else { LEFT }, heads, events);
+    }
+
+    /// Refuses a head that has begun and will not end.
+    fn give_up_head(
+        &mut self,
+        refusal: WireRefusal,
+        heads: &mut HeadPool,
+        events: &mut Vec<WireEvent>,
+    ) {
+        debug_assert!(matches!(refusal.status, 408 | 499), "its client is late or gone");
+        if !matches!((&self.input, self.answer), (Input::Head, Answer::Idle)) {
             return;
         }
         if let Some(head) = self.parser.give_up(heads) {
             self.begin(&head, After::Close);
             self.input = Input::Discarding;
-            events.push(WireEvent::Refused {
-                stream: StreamId(self.requests),
-                head,
-                refusal: TIMED_OUT,
-            });
+            events.push(WireEvent::Refused { stream: StreamId(self.requests), head, refusal });
         }
     }
 

@@ -163,3 +163,28 @@ fn the_head_buffer_is_used_again_unless_it_grew() {
     bench.transmit(&mut Pieces(vec![(b"", Pull::End)]));
     assert_eq!(bench.conn.output.capacity(), 0);
 }
+
+#[test]
+fn a_head_that_a_client_leaves_within_is_refused_once() {
+    for (bytes, is_reset, line) in [
+        (&b"GET /a HTTP/1.1\r\nHo"[..], false, &b"GET /a HTTP/1.1"[..]),
+        (b"GET /a HTTP/1.1\r\nHost: a\r\n", true, b"GET /a HTTP/1.1"),
+        (b"GE", false, b""),
+    ] {
+        let mut bench = Bench::new();
+        bench.receive(bytes);
+        for times in [1, 1] {
+            bench.conn.handle_departure(is_reset, &mut bench.heads, &mut bench.events);
+            assert_eq!(bench.events.len(), times);
+        }
+        let Some(WireEvent::Refused { head, refusal, .. }) = bench.events.pop() else {
+            panic!("not refused")
+        };
+        assert_eq!((refusal.status, &head.line[..]), (499, line));
+        assert_eq!(refusal.reason.starts_with("recv()"), is_reset);
+    }
+    let mut bench = Bench::new();
+    bench.request(GET);
+    bench.conn.handle_departure(false, &mut bench.heads, &mut bench.events);
+    assert!(bench.events.is_empty(), "a whole head is no concern of it");
+}
