@@ -26,6 +26,7 @@ HOST = re.compile(r"[a-z]+(\.[a-z]+)*", re.ASCII)
 OWN_FIELDS = re.compile(
     r"(Host|Connection|Keep-Alive|Upgrade|TE|Content-Length|Transfer-Enc)", re.I
 )
+UNKEPT = re.compile(rb"HTTP/1.. (304|416) ")
 CACHE = (
     "proxy_cache_valid any 1m",
     "proxy_cache_valid 200 302 1m",
@@ -114,6 +115,8 @@ def secured(way: str, node: Node, verify: Sequence[Node]) -> Node:
 def asked(way: str, requests: Sequence[Request], rng: Random) -> list[Request]:
     """The requests of a case that is asked in a way."""
     if way == "cache":
+        # Nor is there an answer of an origin that is never kept.
+        requests = [one for one in requests if not UNKEPT.search(told_origin(one))]
         for one in requests:
             # What zones keep: what is kept has parts, whatever its origin says.
             if b"Accept-Ranges" not in told_origin(one):
