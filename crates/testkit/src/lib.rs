@@ -30,6 +30,8 @@ pub mod valkey;
 pub mod wall_clock;
 pub mod wordpress;
 
+use std::time::Duration;
+
 pub use app::{AppRequest, AppSaid, TestApp};
 pub use curl::{Curl, CurlReply, Proto};
 pub use h1::{H1TestClient, Response};
@@ -45,14 +47,22 @@ pub use valkey::Valkey;
 pub use wall_clock::WallClock;
 pub use wordpress::WordPress;
 
-/// Polls `ready` every 10 ms until it is true, and fails with `what` after a minute.
+/// Polls `ready` until it is true, and fails with `what` after a minute.
+///
+/// It rests for 10 ms between two looks, and longer where a look takes long, as one that starts a
+/// program does: else those who wait would take the processors from what they wait for.
 ///
 /// # Panics `ready` stays false: the calling test has failed.
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
-    while !ready() {
+    loop {
+        let look = std::time::Instant::now();
+        if ready() {
+            return;
+        }
         assert!(start.elapsed().as_secs() < 60, "waited a minute in vain for: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        let rest = 4 * look.elapsed();
+        std::thread::sleep(rest.clamp(Duration::from_millis(10), Duration::from_millis(250)));
     }
 }
 
@@ -68,5 +78,5 @@ impl Drop for SetOnDrop<'_> {
 
 /// Sleeps. For tests that put load on a server for some time; never to decide a result.
 pub fn pause(milliseconds: u64) {
-    std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+    std::thread::sleep(Duration::from_millis(milliseconds));
 }

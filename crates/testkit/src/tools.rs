@@ -157,7 +157,9 @@ pub fn finish(name: &str, mut command: Command, limit: Duration) -> ToolRun {
             let err = String::from_utf8_lossy(&err);
             panic!("{name} did not end in {limit:?}: {command:?}\n{said}\n{err}");
         }
-        std::thread::sleep(Duration::from_millis(2));
+        // The longer it has run, the less a late look matters.
+        let rest = start.elapsed() / 50;
+        std::thread::sleep(rest.clamp(Duration::from_millis(2), Duration::from_millis(50)));
     };
     let finished = ToolRun {
         code: status.code().unwrap_or(-1),
