@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # Owns: the order in which a change is checked. Cheap gates first, then one build,
-# then every test; the test totals are repeated at the end, as a sum.
+# then every test and all that takes the compiler long; the test totals are repeated at the end, as a sum.
 #
 #   scripts/test.sh [check]     check: the gates without tests, only
 #
 # What needs the compiler and what does not runs side by side, and so do the tests of the real
-# binary, which mostly wait, and all others, which mostly compute.
+# binary, which often wait, and all others, which compute, with the lints behind them.
 # Needs what `scripts/setup.sh build test` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export BOLIDE_TOOLS=${BOLIDE_TOOLS:-$HOME/.cache/bolide-tools}
 export PATH=$BOLIDE_TOOLS/bin:$PATH:$HOME/.cargo/bin
+
+# What is kept for the next build makes the first one longer.
+[ -e "${CARGO_TARGET_DIR:-target}/debug/incremental" ] || export CARGO_INCREMENTAL=0
 
 # Tests write tens of gigabytes that nothing reads again: into memory, where that has room, for on
 # a disk they wait for one another. The name is short: sockets and nginx's tables want that.
@@ -44,11 +47,14 @@ check_lab() {
         run scripts/lab check && { [ -z "$1" ] || run in_lab pytest --color=no -rs; }
 }
 
-# All tests but those of the binary, then the links in comments, of private items too: only then
-# does no other lane want the build directory, which has one lock.
+lint() { run cargo clippy --workspace --all-targets --locked -- -D warnings; }
+
+# All tests but those of the binary, then lints, and the links in comments, of private items too:
+# only then does no other lane want the build directory, which has one lock.
 check_crates() {
     local ended=0
     run cargo test --workspace --exclude bolide --locked --no-fail-fast || ended=1
+    lint || ended=1
     run env RUSTDOCFLAGS="-D warnings" \
         cargo doc --workspace --no-deps --document-private-items --locked --quiet || ended=1
     return $ended
@@ -74,11 +80,11 @@ run cargo fmt --all --check
 # What may be built in: licences, versions, sources. Advisories need a git host, so they are no gate.
 run cargo deny --locked check bans licenses sources
 beside lab check_lab "$tests"
-run cargo clippy --workspace --all-targets --locked -- -D warnings || failed=1
+[ -n "$tests" ] || lint || failed=1
+[ -z "$tests" ] || run cargo test --workspace --locked --no-run || failed=1
 joined lab || failed=1
 [ -n "$tests" ] && [ $failed = 0 ] || exit $failed
 
-run cargo test --workspace --locked --no-run
 beside crates check_crates
 # They wait for timeouts and for one another's programs more than they compute. All packages are named, for
 # `-p bolide` alone would have dependencies built again with fewer features.
