@@ -195,3 +195,24 @@ fn what_applications_answer_is_searched_kept_or_not() {
         assert_eq!(server.get(path).text(), "<p>baz bar</p>\nbaz bar", "{path}");
     }
 }
+
+/// Pages in one long line, as programs write them, and many rules: what Apache sends whole.
+#[test]
+fn long_lines_and_many_rules_are_searched_to_their_end() {
+    let server = site("apache_htaccess on; gzip off;");
+    put(
+        &server,
+        "a/.htaccess",
+        "SetOutputFilter SUBSTITUTE\nSubstitute \"s/'([a-z]+)':/$1 : /\"\n",
+    );
+    let page = "{'abc':1,'de':2},".repeat(18_000);
+    put(&server, "a/a.js", &page);
+    let wanted = page.replace("'abc':", "abc : ").replace("'de':", "de : ");
+    assert!(server.get("/a/a.js").text() == wanted, "one line");
+    let rules = "SetOutputFilter SUBSTITUTE\n".to_owned()
+        + &(0..50).map(|n| format!("Substitute s/x{n}y+z/-/\n")).collect::<String>();
+    put(&server, "b/.htaccess", &rules);
+    let page = "some words of a line, and x7yyz among them as long as others are\n".repeat(30_000);
+    put(&server, "b/a.txt", &page);
+    assert!(server.get("/b/a.txt").text() == page.replace("x7yyz", "-"), "50 rules");
+}

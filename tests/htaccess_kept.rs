@@ -7,10 +7,10 @@ use crate::htaccess::{ON, PARAMS, put, tree};
 
 #[test]
 fn names_of_an_index_share_what_one_evaluation_may_do() {
-    let slow = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(33);
+    let slow = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(66);
     let server = tree("apache_htaccess on; autoindex on;", &[(".htaccess", &slow)]);
     let directory = format!("{}c", "a".repeat(16));
-    // A match takes some 17,000 steps, so each name takes 560,000 of two million.
+    // A match takes some 17,000 steps, so each name takes 1.1 of four million.
     for (names, status) in [("one two", 200), ("one two three", 200), ("one two three four", 500)] {
         let index = format!("DirectoryIndex {names}\n");
         put(server.www(&format!("{directory}/{}/.htaccess", names.len())), &index);

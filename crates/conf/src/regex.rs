@@ -37,6 +37,7 @@ impl Regex {
         let options = PcreOptions {
             caseless: case == LetterCase::Insensitive,
             dotall: false,
+            never_utf: false,
             attempt: MATCH_ATTEMPT,
         };
         match Pcre::new(source, options) {

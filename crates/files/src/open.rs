@@ -140,6 +140,8 @@ pub struct OpenFile {
     missing_siblings: Cell<Codings>,
     /// What another layer read out of its bytes.
     reading: OnceCell<Rc<dyn Any>>,
+    /// Bytes of memory that this takes beside them.
+    pub(crate) reading_weight: Cell<u64>,
     pub(crate) variants: VariantSet,
 }
 
@@ -154,6 +156,7 @@ impl OpenFile {
             length: Decimal::new(meta.size),
             missing_siblings: Cell::new(Codings::NONE),
             reading: OnceCell::new(),
+            reading_weight: Cell::new(0),
             variants,
         }
     }

@@ -122,7 +122,10 @@ struct FileEntry {
 impl FileEntry {
     fn content_len(&self) -> u64 {
         match &self.state {
-            State::File(file) => file.content().map_or(0, |content| content.len() as u64),
+            State::File(file) => {
+                let content = file.content().map_or(0, |content| content.len() as u64);
+                content + file.reading_weight.get()
+            }
             State::Seen(_) | State::Missing(_) => 0,
         }
     }
@@ -480,7 +483,21 @@ impl FileTable {
         self.index.is_empty()
     }
 
-    /// Bytes of contents that the table keeps in memory.
+    /// Counts what was read out of the file at `path` among its contents: so many bytes.
+    pub fn weigh_reading(&mut self, path: &[u8], file: &Rc<OpenFile>, bytes: u64, now: Now) {
+        let before = file.reading_weight.get();
+        if before == bytes {
+            return;
+        }
+        let slot = self.index.get(path).and_then(|&slot| self.slots[slot as usize].as_ref());
+        if slot.is_some_and(|entry| entry.state.is(&State::File(file.clone()))) {
+            file.reading_weight.set(bytes);
+            self.content = self.content - before + bytes;
+            self.enforce(now);
+        }
+    }
+
+    /// Bytes of contents that the table keeps in memory, with what was read out of them.
     #[must_use]
     pub const fn content_size(&self) -> u64 {
         self.content

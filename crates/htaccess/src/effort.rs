@@ -19,7 +19,7 @@ const PART: u32 = 64;
 /// Steps of an entry of a list that is gone through.
 const ENTRY: usize = 8;
 /// Steps of a step of a match.
-const MATCH_STEP: u32 = 8;
+const MATCH_STEP: u32 = 4;
 /// What one match may take.
 pub(crate) const MATCH_MAX: u32 = MATCH_STEPS_MAX * MATCH_STEP;
 /// LIMIT: what all matches of one evaluation may do uncounted: bytes gone through, items tried.

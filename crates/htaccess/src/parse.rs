@@ -21,6 +21,8 @@ pub const FILE_MAX: usize = 1024 * 1024;
 const LINES_MAX: usize = 20_000;
 /// LIMIT: bytes by which the lines of a file are longer with repeated groups written out.
 const REPETITIONS_MAX: usize = 512 * 1024;
+/// LIMIT: bytes of memory that the expressions of a file take, apart from the last one.
+const COMPILED_MAX: usize = 32 * 1024 * 1024;
 /// LIMIT: sections in one another.
 const DEPTH_MAX: usize = 32;
 
@@ -39,6 +41,7 @@ pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
         line: 1,
         count: 0,
         repetitions: 0,
+        before: bolide_regex::compiled_here(),
         depth: 0,
         needs: NeededOverrides::default(),
     };
@@ -47,7 +50,8 @@ pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
         ParseFault::Here(message) => HtaccessFault { line: parser.line, message },
         ParseFault::At(fault) => fault,
     })?;
-    Ok(HtaccessFile { settings, needs: parser.needs })
+    let weight = parser.compiled();
+    Ok(HtaccessFile { settings, needs: parser.needs, weight })
 }
 
 /// What went wrong: at the line that was read last, or elsewhere.
@@ -78,6 +82,8 @@ struct Parser<'a> {
     line: u32,
     count: usize,
     repetitions: usize,
+    /// What expressions took before.
+    before: usize,
     depth: usize,
     needs: NeededOverrides,
 }
@@ -117,6 +123,11 @@ impl Parser<'_> {
         Ok(until.is_none())
     }
 
+    /// Bytes that expressions of the file take so far.
+    fn compiled(&self) -> usize {
+        bolide_regex::compiled_here().wrapping_sub(self.before)
+    }
+
     fn next_line(&mut self) -> Parsed<Option<Vec<u8>>> {
         let Some((number, line)) = self.lines.next() else { return Ok(None) };
         self.line = number;
@@ -131,6 +142,9 @@ impl Parser<'_> {
         if self.repetitions > REPETITIONS_MAX {
             let message = "expressions up to here are too long with their repeated groups";
             return Err(message.to_owned().into());
+        }
+        if self.compiled() > COMPILED_MAX {
+            return Err("expressions up to here take too much memory".to_owned().into());
         }
         Ok(Some(line.into_owned()))
     }

@@ -22,9 +22,18 @@ use crate::tls::TlsSettings;
 pub struct HtaccessFile {
     pub(crate) settings: Settings,
     pub(crate) needs: NeededOverrides,
+    /// Bytes of memory that its expressions take, but for those forms of them that are compiled
+    /// where a match has to be counted.
+    pub(crate) weight: usize,
 }
 
 impl HtaccessFile {
+    /// Bytes of memory that its expressions take before matches are counted.
+    #[must_use]
+    pub const fn weight(&self) -> usize {
+        self.weight
+    }
+
     /// The first line that has what is not allowed.
     #[must_use]
     pub fn beyond(&self, allowed: AllowedOverrides) -> Option<HtaccessFault> {

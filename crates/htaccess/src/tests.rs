@@ -485,7 +485,7 @@ fn conditions_of_sections_have_a_bound_together_and_name_their_line() {
     assert_eq!(tree.result(&short, None), "-");
     tree.world.path = format!("/{}c", "a".repeat(22)).into_bytes();
     let stop = tree.with("x", |_, _| ()).unwrap_err();
-    assert_eq!(refused_at(stop), ("/srv/www/d/".to_owned(), 6 * 3 + 1));
+    assert_eq!(refused_at(stop), ("/srv/www/d/".to_owned(), 12 * 3 + 1));
     // The parts of one expression count as well.
     let part = "%{REQUEST_URI} =~ m#^/(a|aa)+$# || ".repeat(100);
     let mut tree = Tree::one(&format!("<If \"{part}false\">\n</If>\n"));
@@ -584,6 +584,20 @@ fn wildcards_have_a_bound() {
 }
 
 #[test]
+fn expressions_of_a_file_have_a_bound_of_memory_and_are_of_bytes() {
+    let dear = format!("RewriteCond %{{QUERY_STRING}} \"{}\" [OR]\n", "(a|b)?".repeat(85));
+    let text = format!("RewriteEngine On\n{}", dear.repeat(1500));
+    let fault = parse(text.as_bytes()).unwrap_err();
+    assert!((50..1400).contains(&fault.line), "{fault:?}");
+    assert_eq!(fault.message, "expressions up to here take too much memory");
+    let few = format!("RewriteEngine On\n{}RewriteRule . -\n", dear.repeat(20));
+    let weights = [few, "RewriteEngine On\nRewriteRule ^a$ b\n".to_owned()]
+        .map(|text| parse(text.as_bytes()).unwrap().weight());
+    assert!(weights[0] > 50_000 && weights[1] == 0, "{weights:?}");
+    assert!(parse(b"RewriteEngine On\nRewriteRule (*UTF)^a b\n").is_err());
+}
+
+#[test]
 fn a_version_is_matched_in_few_steps() {
     for (pattern, is_read) in [("2(?:|||||||||){4}[xy]", false), ("^2\\.[0-4]\\.\\d+$", true)] {
         let text = format!("<IfVersion ~ {pattern}>\n</IfVersion>\n");
@@ -603,7 +617,7 @@ fn a_pass_of_rules_has_a_bound_and_names_the_rule() {
     let Stop::RefusedAt(500, "conditions and texts took too many steps", _, line) = stop else {
         panic!("{stop:?}");
     };
-    // The first line is the engine's. A match takes some 100,000 of two million.
+    // The first line is the engine's. A match takes some 300,000 of four million.
     assert!((5..40).contains(&line), "{line}");
     assert_eq!(Tree::one(&rules(4)).result(&long, None), "-");
     let longer = format!("/{}c", "a".repeat(40));

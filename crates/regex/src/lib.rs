@@ -12,9 +12,9 @@ use bolide_base::limits;
 
 mod library;
 
-use library::{Code, Outcome};
+use library::{Code, ItemCosts, Outcome};
 
-pub use library::{CompileError, GroupSpans};
+pub use library::{CompileError, GroupSpans, compiled_here};
 
 /// How an expression is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct PcreOptions {
     pub caseless: bool,
     /// A dot matches a line feed, too.
     pub dotall: bool,
+    /// `(*UTF)` is refused: what an item goes through is bytes.
+    pub never_utf: bool,
     /// What an attempt that is not counted may do at least, in bytes gone through and items tried.
     pub attempt: u32,
 }
@@ -59,13 +61,75 @@ pub struct Pcre {
     plain: Code,
     /// With callouts, once it was needed.
     counted: OnceLock<Option<Code>>,
-    /// The largest `{n`: so many bytes an item may go through before it fails.
-    repeats: usize,
+    /// What it takes that neither the library's counts nor callouts see.
+    unseen: UnseenWork,
 }
 
 /// The library's limit for one place where a match may begin, at least: an attempt with less would
 /// be in vain.
 const LIMIT_MIN: usize = 8;
+/// Steps of compiling a byte of an expression once more.
+const COMPILE_STEPS: u32 = 32;
+/// Properties of a set that are asked as quickly as a byte is looked up.
+const QUICK_PROPERTIES: usize = 4;
+/// Items of an expression for each range that a set of characters beyond bytes may have.
+const RANGE_ITEMS: usize = 16;
+
+/// The work of an item that is seen only when it is done.
+#[derive(Clone, Copy, Debug)]
+struct UnseenWork {
+    /// The largest `{n`: so many bytes an item may go through before it fails.
+    repeats: usize,
+    /// How much dearer than a byte a character is that a set is asked about: one after another, its
+    /// properties are.
+    set: usize,
+    again: TextAgain,
+}
+
+/// How an item goes through parts of the text again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextAgain {
+    No,
+    /// A reference to a group compares all that the group has; a script run is looked at once more.
+    Once,
+    /// `\X` looks back from each character.
+    Everywhere,
+}
+
+impl UnseenWork {
+    fn new(source: &[u8], options: PcreOptions, code: &Code) -> Self {
+        let escapes = |letters: &[u8]| {
+            source.windows(2).filter(|two| two[0] == b'\\' && letters.contains(&two[1])).count()
+        };
+        let is_utf = !options.never_utf && source.starts_with(b"(*");
+        let mut set = 1 + escapes(b"pP") / QUICK_PROPERTIES;
+        set += if is_utf { code.items() / RANGE_ITEMS } else { 0 };
+        let again = match (is_utf, code.has_references()) {
+            (true, _) if escapes(b"X") > 0 => TextAgain::Everywhere,
+            (true, _) | (_, true) => TextAgain::Once,
+            _ => TextAgain::No,
+        };
+        Self { repeats: repeats(source), set, again }
+    }
+
+    /// Bytes that an item may go through beside a text of so many.
+    const fn again(self, len: usize) -> usize {
+        match self.again {
+            TextAgain::No => 0,
+            TextAgain::Once => len.saturating_mul(len),
+            TextAgain::Everywhere => len.saturating_mul(len).saturating_mul(len),
+        }
+    }
+
+    /// Bytes that it may go through without moving on, in a text of so many.
+    fn before_failing(self, len: usize) -> usize {
+        match self.again {
+            TextAgain::No => self.repeats.min(len),
+            TextAgain::Once => len,
+            TextAgain::Everywhere => len.saturating_mul(len),
+        }
+    }
+}
 
 impl Pcre {
     /// Compiles `source`.
@@ -75,8 +139,9 @@ impl Pcre {
     /// What the library says of it, and where.
     pub fn new(source: &[u8], options: PcreOptions) -> Result<Self, CompileError> {
         let plain = Code::new(source, options, false)?;
-        let repeats = repeats(source);
-        Ok(Self { source: source.into(), options, plain, counted: OnceLock::new(), repeats })
+        library::note_compiled(plain.bytes());
+        let unseen = UnseenWork::new(source, options, &plain);
+        Ok(Self { source: source.into(), options, plain, counted: OnceLock::new(), unseen })
     }
 
     /// The expression as written.
@@ -144,11 +209,9 @@ impl Pcre {
     fn take_attempt(&self, len: usize, work: &mut MatchWork) -> Option<u32> {
         let starts = if self.plain.is_anchored() { 1 } else { len + 1 };
         // Between two of the library's counts an item goes through the text, and all others are
-        // tried; a reference to a group compares as much as the group has, each time.
-        let mut between = len + self.plain.items();
-        if self.plain.has_references() {
-            between = between.saturating_mul(len + 1);
-        }
+        // tried.
+        let through = len.saturating_add(self.unseen.again(len)).saturating_mul(self.unseen.set);
+        let between = through.saturating_add(self.plain.items());
         let unit = starts.saturating_mul(between).max(1);
         let limit = (self.options.attempt as usize / unit).max(LIMIT_MIN);
         let taken = u32::try_from(limit.checked_mul(unit)?).ok()?;
@@ -164,11 +227,21 @@ impl Pcre {
         spans: Option<&mut GroupSpans>,
         steps: &mut u32,
     ) -> Result<bool, MatchError> {
-        let counted = self.counted.get_or_init(|| Code::new(&self.source, self.options, true).ok());
+        let counted = self.counted.get_or_init(|| {
+            // Compiling takes about a microsecond for a byte.
+            let compiling = u32::try_from(self.source.len()).unwrap_or(u32::MAX);
+            *steps -= compiling.saturating_mul(COMPILE_STEPS).min(*steps / 2);
+            Code::new(&self.source, self.options, true).ok()
+        });
         // With callouts an expression may be too large for the library.
         let Some(code) = counted else { return Err(MatchError { code: library::TOO_LONG }) };
-        let unseen = if code.has_references() { text.len() } else { self.repeats.min(text.len()) };
-        match code.search_counted(text, from, unseen, steps, spans) {
+        let costs = ItemCosts {
+            source: &self.source,
+            set: self.unseen.set,
+            unseen: self.unseen.before_failing(text.len()),
+            is_unseen_anywhere: self.unseen.again != TextAgain::No,
+        };
+        match code.search_counted(text, from, costs, steps, spans) {
             Outcome::Found => Ok(true),
             Outcome::Nothing => Ok(false),
             Outcome::TooLong | Outcome::NoStack => Err(MatchError { code: library::TOO_LONG }),

@@ -3,42 +3,30 @@
 //! long as their owner; what is read of a match is read before the next one.
 #![allow(unsafe_code, reason = "the library's functions are foreign; see the SAFETY of each call")]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
 
 use pcre2_sys as pcre;
 
+use self::counting::{CalloutBlock, StepCounter, count};
 use crate::PcreOptions;
+
+mod counting;
+
+pub(crate) use counting::ItemCosts;
 
 /// The library's number for a match that reached its limit.
 pub(crate) const TOO_LONG: i32 = pcre::PCRE2_ERROR_MATCHLIMIT;
 /// LIMIT: KiB that a match without JIT may take.
 const HEAP_MAX: u32 = 4 * 1024;
-/// So many bytes gone through are one step.
-const BYTES_PER_STEP: usize = 16;
 
 /// Where an empty text lies.
 static EMPTY: [u8; 1] = [0];
 
 /// What the library's limit cannot be reached with.
 const NO_LIMIT: u32 = i32::MAX.unsigned_abs();
-
-/// What the library calls a callout with: the fields up to the last that is read here.
-#[repr(C)]
-struct CalloutBlock {
-    version: u32,
-    callout_number: u32,
-    capture_top: u32,
-    capture_last: u32,
-    offset_vector: *mut usize,
-    mark: *const u8,
-    subject: *const u8,
-    subject_length: usize,
-    start_match: usize,
-    current_position: usize,
-}
 
 type Callout = unsafe extern "C" fn(*mut CalloutBlock, *mut c_void) -> c_int;
 
@@ -130,6 +118,7 @@ pub(crate) struct Code {
     is_anchored: bool,
     has_references: bool,
     items: usize,
+    bytes: usize,
 }
 
 // SAFETY: the library does not change a compiled expression after it was compiled for JIT, which
@@ -161,6 +150,7 @@ impl Code {
         let mut bits = 0;
         bits |= if options.caseless { pcre::PCRE2_CASELESS } else { 0 };
         bits |= if options.dotall { pcre::PCRE2_DOTALL } else { 0 };
+        bits |= if options.never_utf { pcre::PCRE2_NEVER_UTF } else { 0 };
         bits |= if has_callouts { pcre::PCRE2_AUTO_CALLOUT } else { 0 };
         let (mut error, mut offset) = (0, 0);
         // SAFETY: `source` points to its length of readable bytes, which are read in the call only;
@@ -185,6 +175,7 @@ impl Code {
             is_anchored: false,
             has_references: false,
             items: 0,
+            bytes: 0,
         };
         // SAFETY: the expression is ours, and nothing else has it yet. Where there is no JIT for
         // it, it is interpreted.
@@ -193,7 +184,9 @@ impl Code {
         code.is_anchored =
             code.info::<u32>(pcre::PCRE2_INFO_ALLOPTIONS) & pcre::PCRE2_ANCHORED != 0;
         code.has_references = code.info::<u32>(pcre::PCRE2_INFO_BACKREFMAX) != 0;
-        code.items = code.info::<usize>(pcre::PCRE2_INFO_SIZE) / 4;
+        let size = code.info::<usize>(pcre::PCRE2_INFO_SIZE);
+        code.items = size / 4;
+        code.bytes = size + code.info::<usize>(pcre::PCRE2_INFO_JITSIZE);
         code.names = code.read_names();
         Ok(code)
     }
@@ -219,6 +212,11 @@ impl Code {
     /// About how many items it has.
     pub(crate) const fn items(&self) -> usize {
         self.items
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// What the library knows of the expression; `T` is the type that it has for `what`.
@@ -280,20 +278,16 @@ impl Code {
         })
     }
 
-    /// Searches as long as `steps` last, which the callouts take; `unseen` bytes an item may go
-    /// through before it fails, which no callout sees.
+    /// Searches as long as `steps` last, which the callouts take.
     pub(crate) fn search_counted(
         &self,
         text: &[u8],
         from: usize,
-        unseen: usize,
+        costs: ItemCosts<'_>,
         steps: &mut u32,
         mut spans: Option<&mut GroupSpans>,
     ) -> Outcome {
-        let per_call = u32::try_from(1 + unseen / BYTES_PER_STEP).unwrap_or(u32::MAX);
-        let mut counter = StepCounter { left: *steps, at: from, per_call };
-        // What is gone through to find a first byte is seen by no callout either, and quick.
-        counter.take(text.len().saturating_sub(from) / BYTES_PER_STEP);
+        let mut counter = StepCounter { left: *steps, at: from, costs };
         let outcome = with_scratch(self.groups, |scratch| {
             let data = (&raw mut counter).cast::<c_void>();
             // SAFETY: the context is the scratch's own; `counter` outlives the matches, which are
@@ -306,40 +300,29 @@ impl Code {
                 outcome => outcome,
             }
         });
+        // Where there is no first byte any more, the rest was gone through, quickly.
+        if outcome == Outcome::Nothing {
+            counter.take_rest(text.len().saturating_sub(from));
+        }
         *steps = counter.left;
         outcome
     }
 }
 
-/// What is left to a match.
-struct StepCounter {
-    left: u32,
-    /// Where the last callout saw it.
-    at: usize,
-    per_call: u32,
+thread_local! {
+    static COMPILED: Cell<usize> = const { Cell::new(0) };
 }
 
-impl StepCounter {
-    /// Takes what going through so many bytes comes to.
-    fn take(&mut self, bytes: usize) {
-        let moved = u32::try_from(bytes / BYTES_PER_STEP).unwrap_or(u32::MAX);
-        self.left = self.left.saturating_sub(self.per_call.saturating_add(moved));
-    }
+/// Notes the memory of an expression that was compiled.
+pub(crate) fn note_compiled(bytes: usize) {
+    COMPILED.set(COMPILED.get().wrapping_add(bytes));
 }
 
-/// Takes the steps since the last call.
-///
-/// # Safety
-///
-/// The library calls it with its block and the [`StepCounter`] of the match.
-unsafe extern "C" fn count(block: *mut CalloutBlock, counter: *mut c_void) -> c_int {
-    // SAFETY: the library's block lives as long as the call.
-    let at = unsafe { (*block).current_position };
-    // SAFETY: `search_counted` gave its own counter, and uses it only when the match is over.
-    let counter = unsafe { &mut *counter.cast::<StepCounter>() };
-    counter.take(counter.at.abs_diff(at));
-    counter.at = at;
-    if counter.left == 0 { TOO_LONG } else { 0 }
+/// Bytes of memory of all expressions that this thread has compiled so far, modulo 2^64; what was
+/// compiled between two calls is their difference.
+#[must_use]
+pub fn compiled_here() -> usize {
+    COMPILED.get()
 }
 
 /// What the matches of a thread write to, one after the other.

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::{GroupSpans, MatchError, MatchWork, Pcre, PcreOptions};
 
-const OPTIONS: PcreOptions = PcreOptions { caseless: false, dotall: false, attempt: 8192 };
+const OPTIONS: PcreOptions =
+    PcreOptions { caseless: false, dotall: false, never_utf: false, attempt: 8192 };
 /// As many steps as ten bytes may take at most.
 const PLENTY: MatchWork = MatchWork { quick: 1 << 30, steps: 1 << 30 };
 /// Whatever matches is counted.
@@ -91,6 +92,38 @@ fn a_match_ends_when_its_steps_are_taken() {
 }
 
 #[test]
+fn what_no_callout_sees_has_its_part_in_the_bound() {
+    let properties =
+        ["Greek", "Arabic", "Han", "Thai", "Lu", "Nd"].map(|name| format!("\\p{{{name}}}"));
+    let set = format!("[^{}]+[yz]", properties.concat().repeat(700));
+    let flags = "\u{1f1e6}".repeat(1500);
+    let (run, text) = ("(*UTF)(*sr:[^z]*)[yz]", "a".repeat(8000));
+    for (source, text) in [(&*set, &text), (run, &text), ("(*UTF)\\X*[yz]", &flags)] {
+        let pcre = pcre(source);
+        for quick in [0, 8_000_000] {
+            let mut work = MatchWork { quick, steps: 1_000_000 };
+            let failed = pcre.is_match(text.as_bytes(), &mut work);
+            assert_eq!((failed, work.steps), (Err(MatchError { code: -47 }), 0), "{source:.20}");
+        }
+    }
+    let options = PcreOptions { never_utf: true, ..OPTIONS };
+    assert!(Pcre::new(b"(*UTF)a", options).is_err());
+    assert!(Pcre::new(b"(*NO_JIT)a", options).is_ok());
+}
+
+#[test]
+fn many_matches_in_a_row_pay_for_what_they_go_through() {
+    let (pcre, text) = (pcre("'([a-z]+)':"), "{'abc':1,'de':2},".repeat(20_000));
+    let (mut spans, mut at, mut found) = (GroupSpans::default(), 0, 0);
+    let mut work = MatchWork { quick: 0, steps: 2_000_000 };
+    while pcre.find(text.as_bytes(), at, &mut spans, &mut work) == Ok(true) {
+        at = spans.get(0).unwrap().1;
+        found += 1;
+    }
+    assert_eq!(found, 40_000, "{work:?}");
+}
+
+#[test]
 fn ordinary_matches_need_no_count_and_next_to_no_steps() {
     let rows = [
         ("^/(.*)\\.(jpg|jpeg|png|gif)$", "/wp-content/uploads/2024/05/some-picture-name.png", 1),
@@ -98,6 +131,7 @@ fn ordinary_matches_need_no_count_and_next_to_no_steps() {
         ("(bot|crawl|spider|slurp|facebook)", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537", 0),
         ("(.*)foo(.*)", &"a".repeat(8000), 0),
         ("(?:^|; )session=([^;]+)", &"name=value; ".repeat(600), 0),
+        ("([a-z0-9]{2000,})", &"name=value&".repeat(400), 0),
     ];
     for (source, text, is_match) in rows {
         let pcre = pcre(source);
@@ -105,7 +139,7 @@ fn ordinary_matches_need_no_count_and_next_to_no_steps() {
         assert_eq!(pcre.is_match(text.as_bytes(), &mut work), Ok(is_match == 1), "{source}");
         let is_short = text.len() < 100;
         assert_eq!(work.steps == MatchWork::default().steps, is_short, "{source}");
-        let mut work = MatchWork { quick: 0, steps: 50_000 };
+        let mut work = MatchWork { quick: 0, steps: 600_000 };
         assert_eq!(pcre.is_match(text.as_bytes(), &mut work), Ok(is_match == 1), "{source}");
     }
 }

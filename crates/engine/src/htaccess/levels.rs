@@ -243,7 +243,11 @@ impl FileSearch {
             Known::File(file) => match file.reading(|bytes| parse(bytes).map(Rc::new)) {
                 Some(reading) => {
                     return match FileReading::clone(&reading) {
-                        Ok(file) => Ok(Some(file)),
+                        Ok(read) => {
+                            let weight = read.weight() as u64;
+                            ctx.files.weigh_reading(&self.path, &file, weight, ctx.now);
+                            Ok(Some(read))
+                        }
                         Err(fault) => Err(self.htaccess_fault(request, &fault, site, ctx)),
                     };
                 }

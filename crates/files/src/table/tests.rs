@@ -195,6 +195,28 @@ fn contents_and_descriptors_stay_within_their_limits() {
 }
 
 #[test]
+fn what_was_read_out_of_contents_counts_among_them() {
+    let limits = FileTableLimits { entries: 100, open: 2, content: 1000, variants: 100 };
+    let (mut table, policy) = (FileTable::with_limits(limits, 1), ProbePolicy::default());
+    for number in 0..20_u64 {
+        let path = format!("/m{number}");
+        let Known::File(file) = put(&mut table, &path, content(1, "four"), &policy, at(number))
+        else {
+            panic!("it was put there")
+        };
+        assert_eq!(*file.reading(<[u8]>::len).unwrap(), 4);
+        for _ in 0..2 {
+            table.weigh_reading(path.as_bytes(), &file, 400, at(number));
+        }
+        table.weigh_reading(b"/other", &file, 10_000, at(number));
+        assert!(table.content_size() <= 1000 && table.len() <= 3, "{}", table.content_size());
+    }
+    assert_eq!((table.len(), table.content_size()), (2, 808));
+    table.clear();
+    assert_eq!(table.content_size(), 0);
+}
+
+#[test]
 fn entries_in_use_outlive_a_flood_of_others() {
     let limits = FileTableLimits { entries: 8, ..FileTableLimits::default() };
     let (mut table, policy) = (FileTable::with_limits(limits, 1), ProbePolicy::default());

@@ -17,7 +17,7 @@ const STEP: usize = 64 * 1024;
 const STEP_WORK: u64 = 256 * 1024;
 /// LIMIT: steps of work for a body, and so many more for each of its bytes.
 const BODY_WORK: u64 = 128 * 1024 * 1024;
-const BYTE_WORK: u64 = 64;
+const BYTE_WORK: u64 = 512;
 /// Steps of the first search for a rule: its expression may have to be compiled to be counted.
 const FIRST: u64 = 32 * 1024;
 /// Bytes that are gone through or copied as they are in a step.

@@ -1,0 +1,95 @@
+//! What the steps of a match are counted by: each callout of the library tells how far the match
+//! has moved, and which item comes.
+
+use std::ffi::{c_int, c_void};
+
+use super::TOO_LONG;
+
+/// So many bytes gone through are one step.
+const BYTES_PER_STEP: usize = 16;
+
+/// What the library calls a callout with: the fields up to the last that is read here.
+#[repr(C)]
+pub(super) struct CalloutBlock {
+    version: u32,
+    callout_number: u32,
+    capture_top: u32,
+    capture_last: u32,
+    offset_vector: *mut usize,
+    mark: *const u8,
+    subject: *const u8,
+    subject_length: usize,
+    start_match: usize,
+    current_position: usize,
+    pattern_position: usize,
+    next_item_length: usize,
+}
+
+/// What an item costs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ItemCosts<'p> {
+    /// The expression as written.
+    pub(crate) source: &'p [u8],
+    /// How much dearer than a byte what is gone through is.
+    pub(crate) set: usize,
+    /// Bytes that an item may go through before it fails, which no callout sees.
+    pub(crate) unseen: usize,
+    /// Whether any item may, or only those that are repeated so often.
+    pub(crate) is_unseen_anywhere: bool,
+}
+
+impl ItemCosts<'_> {
+    /// Steps of going through so many bytes.
+    fn of(&self, bytes: usize) -> u32 {
+        u32::try_from((bytes / BYTES_PER_STEP).saturating_mul(self.set)).unwrap_or(u32::MAX)
+    }
+
+    /// Steps of the item at `position` of the expression, beside what it goes through.
+    fn of_item(&self, position: usize, len: usize) -> u32 {
+        let own = u32::try_from(self.set).unwrap_or(u32::MAX);
+        if self.unseen < BYTES_PER_STEP {
+            return own;
+        }
+        let item = self.source.get(position..position.saturating_add(len)).unwrap_or_default();
+        match self.is_unseen_anywhere || item.contains(&b'{') {
+            true => own.saturating_add(self.of(self.unseen)),
+            false => own,
+        }
+    }
+}
+
+/// What is left to a match.
+pub(super) struct StepCounter<'p> {
+    pub(super) left: u32,
+    /// Where the last callout saw it.
+    pub(super) at: usize,
+    pub(super) costs: ItemCosts<'p>,
+}
+
+impl StepCounter<'_> {
+    const fn take(&mut self, steps: u32) {
+        self.left = self.left.saturating_sub(steps);
+    }
+
+    /// Takes what looking for a first byte in so many came to.
+    pub(super) fn take_rest(&mut self, bytes: usize) {
+        self.take(self.costs.of(bytes / BYTES_PER_STEP));
+    }
+}
+
+/// Takes the steps since the last call.
+///
+/// # Safety
+///
+/// The library calls it with its block and the [`StepCounter`] of the match.
+pub(super) unsafe extern "C" fn count(block: *mut CalloutBlock, counter: *mut c_void) -> c_int {
+    // SAFETY: the library's block lives as long as the call.
+    let block = unsafe { &*block };
+    // SAFETY: `search_counted` gave its own counter, and uses it only when the match is over.
+    let counter = unsafe { &mut *counter.cast::<StepCounter<'_>>() };
+    let moved = counter.costs.of(counter.at.abs_diff(block.current_position));
+    counter.at = block.current_position;
+    let item = counter.costs.of_item(block.pattern_position, block.next_item_length);
+    counter.take(moved.saturating_add(item));
+    if counter.left == 0 { TOO_LONG } else { 0 }
+}
