@@ -37,7 +37,7 @@ impl Regex {
         let options = PcreOptions {
             caseless: case == LetterCase::Insensitive,
             dotall: false,
-            never_utf: false,
+            is_trusted: true,
             attempt: MATCH_ATTEMPT,
         };
         match Pcre::new(source, options) {

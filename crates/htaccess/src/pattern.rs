@@ -99,7 +99,7 @@ impl Pattern {
             let options = PcreOptions {
                 caseless: self.letters == Letters::Any,
                 dotall: true,
-                never_utf: true,
+                is_trusted: false,
                 attempt: ATTEMPT,
             };
             let made = Pcre::new(&self.source, options).map_err(|_| self.gave_up())?;

@@ -23,8 +23,9 @@ pub struct PcreOptions {
     pub caseless: bool,
     /// A dot matches a line feed, too.
     pub dotall: bool,
-    /// `(*UTF)` is refused: what an item goes through is bytes.
-    pub never_utf: bool,
+    /// Who runs the server wrote it. Others may not say `(*UTF)`, with which the work of an item
+    /// has no bound, and what is too large to be counted is matched no longer than an attempt.
+    pub is_trusted: bool,
     /// What an attempt that is not counted may do at least, in bytes gone through and items tried.
     pub attempt: u32,
 }
@@ -101,7 +102,7 @@ impl UnseenWork {
         let escapes = |letters: &[u8]| {
             source.windows(2).filter(|two| two[0] == b'\\' && letters.contains(&two[1])).count()
         };
-        let is_utf = !options.never_utf && source.starts_with(b"(*");
+        let is_utf = options.is_trusted && source.starts_with(b"(*");
         let mut set = 1 + escapes(b"pP") / QUICK_PROPERTIES;
         set += if is_utf { code.items() / RANGE_ITEMS } else { 0 };
         let again = match (is_utf, code.has_references()) {
@@ -207,16 +208,24 @@ impl Pcre {
     /// Takes an attempt that is not counted; gives the library's limit for each place where a match
     /// may begin, so that all together stay within it. None if too little is left.
     fn take_attempt(&self, len: usize, work: &mut MatchWork) -> Option<u32> {
-        let starts = if self.plain.is_anchored() { 1 } else { len + 1 };
-        // Between two of the library's counts an item goes through the text, and all others are
-        // tried.
-        let through = len.saturating_add(self.unseen.again(len)).saturating_mul(self.unseen.set);
-        let between = through.saturating_add(self.plain.items());
-        let unit = starts.saturating_mul(between).max(1);
+        let unit = self.unit(len);
         let limit = (self.options.attempt as usize / unit).max(LIMIT_MIN);
         let taken = u32::try_from(limit.checked_mul(unit)?).ok()?;
         work.quick = work.quick.checked_sub(taken)?;
         u32::try_from(limit).ok()
+    }
+
+    /// Places where a match may begin.
+    const fn starts(&self, len: usize) -> usize {
+        if self.plain.is_anchored() { 1 } else { len + 1 }
+    }
+
+    /// What a match may do at most for each of the library's counts, in a text of so many bytes.
+    fn unit(&self, len: usize) -> usize {
+        // Between two counts an item goes through the text, and all others are tried.
+        let through = len.saturating_add(self.unseen.again(len)).saturating_mul(self.unseen.set);
+        let between = through.saturating_add(self.plain.items());
+        self.starts(len).saturating_mul(between).max(1)
     }
 
     #[cold]
@@ -233,8 +242,9 @@ impl Pcre {
             *steps -= compiling.saturating_mul(COMPILE_STEPS).min(*steps / 2);
             Code::new(&self.source, self.options, true).ok()
         });
-        // With callouts an expression may be too large for the library.
-        let Some(code) = counted else { return Err(MatchError { code: library::TOO_LONG }) };
+        let Some(code) = counted else {
+            return self.search_large(text, from, spans, steps);
+        };
         let costs = ItemCosts {
             source: &self.source,
             set: self.unseen.set,
@@ -245,6 +255,38 @@ impl Pcre {
             Outcome::Found => Ok(true),
             Outcome::Nothing => Ok(false),
             Outcome::TooLong | Outcome::NoStack => Err(MatchError { code: library::TOO_LONG }),
+            Outcome::Failed(code) => Err(MatchError { code }),
+        }
+    }
+
+    /// A search by an expression that is too large for the library with callouts: an attempt that
+    /// takes steps.
+    fn search_large(
+        &self,
+        text: &[u8],
+        from: usize,
+        spans: Option<&mut GroupSpans>,
+        steps: &mut u32,
+    ) -> Result<bool, MatchError> {
+        let too_long = Err(MatchError { code: library::TOO_LONG });
+        let len = text.len().saturating_sub(from);
+        let attempt = self.unit(len).saturating_mul(LIMIT_MIN) / library::BYTES_PER_STEP;
+        let limit = match u32::try_from(attempt).ok().and_then(|taken| steps.checked_sub(taken)) {
+            Some(left) => {
+                *steps = left;
+                LIMIT_MIN
+            }
+            None if self.options.is_trusted => {
+                let all = std::mem::take(steps) as usize;
+                (all / self.starts(len)).max(LIMIT_MIN)
+            }
+            None => return too_long,
+        };
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        match self.plain.search(text, from, limit, spans) {
+            Outcome::Found => Ok(true),
+            Outcome::Nothing => Ok(false),
+            Outcome::TooLong | Outcome::NoStack => too_long,
             Outcome::Failed(code) => Err(MatchError { code }),
         }
     }

@@ -15,7 +15,7 @@ use crate::PcreOptions;
 
 mod counting;
 
-pub(crate) use counting::ItemCosts;
+pub(crate) use counting::{BYTES_PER_STEP, ItemCosts};
 
 /// The library's number for a match that reached its limit.
 pub(crate) const TOO_LONG: i32 = pcre::PCRE2_ERROR_MATCHLIMIT;
@@ -150,7 +150,7 @@ impl Code {
         let mut bits = 0;
         bits |= if options.caseless { pcre::PCRE2_CASELESS } else { 0 };
         bits |= if options.dotall { pcre::PCRE2_DOTALL } else { 0 };
-        bits |= if options.never_utf { pcre::PCRE2_NEVER_UTF } else { 0 };
+        bits |= if options.is_trusted { 0 } else { pcre::PCRE2_NEVER_UTF };
         bits |= if has_callouts { pcre::PCRE2_AUTO_CALLOUT } else { 0 };
         let (mut error, mut offset) = (0, 0);
         // SAFETY: `source` points to its length of readable bytes, which are read in the call only;

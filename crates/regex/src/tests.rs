@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{GroupSpans, MatchError, MatchWork, Pcre, PcreOptions};
 
 const OPTIONS: PcreOptions =
-    PcreOptions { caseless: false, dotall: false, never_utf: false, attempt: 8192 };
+    PcreOptions { caseless: false, dotall: false, is_trusted: true, attempt: 8192 };
 /// As many steps as ten bytes may take at most.
 const PLENTY: MatchWork = MatchWork { quick: 1 << 30, steps: 1 << 30 };
 /// Whatever matches is counted.
@@ -106,9 +106,33 @@ fn what_no_callout_sees_has_its_part_in_the_bound() {
             assert_eq!((failed, work.steps), (Err(MatchError { code: -47 }), 0), "{source:.20}");
         }
     }
-    let options = PcreOptions { never_utf: true, ..OPTIONS };
+    let options = PcreOptions { is_trusted: false, ..OPTIONS };
     assert!(Pcre::new(b"(*UTF)a", options).is_err());
     assert!(Pcre::new(b"(*NO_JIT)a", options).is_ok());
+}
+
+/// Lists of thousands of names, as sites have them of robots.
+#[test]
+fn what_is_too_large_to_be_counted_is_matched() {
+    let names: Vec<String> = (0..2000).map(|number| format!("robot{number}x")).collect();
+    let source = format!("(?:{})", names.join("|"));
+    let agent = "Mozilla/5.0 (compatible; robot of no name) ".repeat(8);
+    let other = format!("{agent} robot1999x");
+    for is_trusted in [true, false] {
+        let pcre = Pcre::new(source.as_bytes(), PcreOptions { is_trusted, ..OPTIONS }).unwrap();
+        for (text, is_match) in [(&agent, false), (&other, true)] {
+            let mut work = MatchWork { quick: 0, ..MatchWork::default() };
+            let found = pcre.is_match(text.as_bytes(), &mut work);
+            match found {
+                Ok(found) => assert_eq!(found, is_match),
+                Err(error) => assert_eq!((error.code, is_trusted), (-47, false)),
+            }
+        }
+        let slow = format!("(a+)+[xy]|{source}");
+        let pcre = Pcre::new(slow.as_bytes(), PcreOptions { is_trusted, ..OPTIONS }).unwrap();
+        let mut work = MatchWork { quick: 0, ..MatchWork::default() };
+        assert!(pcre.is_match(&[b'a'; 300], &mut work).is_err());
+    }
 }
 
 #[test]

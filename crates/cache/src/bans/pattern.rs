@@ -52,7 +52,7 @@ pub(crate) struct BanPattern {
 /// A regular expression whose matches end. The error is the library's.
 pub(super) fn regex(text: &[u8]) -> Result<Pcre, String> {
     let options =
-        PcreOptions { caseless: false, dotall: false, never_utf: false, attempt: MATCH_ATTEMPT };
+        PcreOptions { caseless: false, dotall: false, is_trusted: true, attempt: MATCH_ATTEMPT };
     Pcre::new(text, options).map_err(|error| error.to_string())
 }
 

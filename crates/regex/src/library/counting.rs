@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use super::TOO_LONG;
 
 /// So many bytes gone through are one step.
-const BYTES_PER_STEP: usize = 16;
+pub(crate) const BYTES_PER_STEP: usize = 16;
 
 /// What the library calls a callout with: the fields up to the last that is read here.
 #[repr(C)]
