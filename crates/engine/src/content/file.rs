@@ -483,9 +483,11 @@ impl FileSearch {
         }
         let client = compress::wanted_codings(request, location);
         let mut has_sibling = false;
-        let kind = location.kinds.of_path(&request.uri);
         // What is searched is not what lies there coded.
-        let is_searched = original.is_ok() && is_searched(answer, request, kind, location);
+        let is_searched = answer.may_be_searched && original.is_ok() && {
+            let kind = location.kinds.of_path(&request.uri);
+            is_searched(answer, request, kind, location)
+        };
         if location.coded && !is_searched {
             for coding in compress::ORDER {
                 let good_for = compress::sibling(location, client, coding);
