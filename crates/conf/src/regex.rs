@@ -95,7 +95,7 @@ impl Regex {
     ///
     /// As [`Regex::matches`].
     pub fn find(&self, text: &[u8], spans: &mut GroupSpans) -> Result<bool, MatchError> {
-        self.compiled.find(text, 0, spans, &mut MatchWork::default())
+        self.compiled.find(text, spans, &mut MatchWork::default())
     }
 
     /// Named groups: the group's number and its name.

@@ -42,31 +42,28 @@ impl std::fmt::Debug for Pattern {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Groups {
     subject: Vec<u8>,
-    spans: GroupSpans,
+    spans: MatchSpans,
 }
 
 impl Groups {
     /// The text of a group; empty if it took no part.
     pub(crate) fn of(&self, number: usize) -> &[u8] {
-        self.spans
-            .get(number)
-            .and_then(|(start, end)| self.subject.get(start..end))
-            .unwrap_or_default()
+        self.spans.of(&self.subject, number)
     }
 
     /// Where all that matched begins and ends.
     pub(crate) fn span(&self) -> (usize, usize) {
-        self.spans.get(0).unwrap_or((0, 0))
+        self.spans.whole()
     }
 
     /// Forgets the match.
     pub(crate) fn clear(&mut self) {
-        self.spans.clear();
+        self.spans.0.clear();
     }
 }
 
 /// Where a match and its groups are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MatchSpans(GroupSpans);
 
 impl MatchSpans {
@@ -130,7 +127,7 @@ impl Pattern {
         groups: &mut Groups,
         effort: &Effort,
     ) -> Result<bool, Stop> {
-        let is_found = self.find_groups(text, &mut groups.spans, effort)?;
+        let is_found = self.find_spans(text, &mut groups.spans, effort)?;
         if is_found {
             effort.spend(text.len());
             groups.subject.clear();
@@ -140,20 +137,11 @@ impl Pattern {
     }
 
     /// The same; on a match `spans` has where it is.
+    #[inline]
     pub(crate) fn find_spans(
         &self,
         text: &[u8],
-        spans: &mut MatchSpans,
-        effort: &Effort,
-    ) -> Result<bool, Stop> {
-        self.find_groups(text, &mut spans.0, effort)
-    }
-
-    #[inline]
-    fn find_groups(
-        &self,
-        text: &[u8],
-        spans: &mut GroupSpans,
+        MatchSpans(spans): &mut MatchSpans,
         effort: &Effort,
     ) -> Result<bool, Stop> {
         effort.spend_part()?;
@@ -165,7 +153,7 @@ impl Pattern {
             Some(None) => Ok(false),
             None => {
                 let compiled = self.compiled()?;
-                self.within(effort, |work| compiled.find(text, 0, spans, work))
+                self.within(effort, |work| compiled.find(text, spans, work))
             }
         }
     }

@@ -168,11 +168,10 @@ impl Pcre {
     ///
     /// It takes more than `work` has, or more of the library's memory than 4 MB.
     pub fn is_match(&self, text: &[u8], work: &mut MatchWork) -> Result<bool, MatchError> {
-        self.search(text, 0, None, work)
+        self.search(text, None, work)
     }
 
-    /// The same for a match that begins at `from` or behind; on a match `spans` has where its
-    /// groups lie, and stays as it was otherwise.
+    /// The same; on a match `spans` has where its groups lie, and stays as it was otherwise.
     ///
     /// # Errors
     ///
@@ -180,29 +179,25 @@ impl Pcre {
     pub fn find(
         &self,
         text: &[u8],
-        from: usize,
         spans: &mut GroupSpans,
         work: &mut MatchWork,
     ) -> Result<bool, MatchError> {
-        self.search(text, from, Some(spans), work)
+        self.search(text, Some(spans), work)
     }
 
     fn search(
         &self,
         text: &[u8],
-        from: usize,
         mut spans: Option<&mut GroupSpans>,
         work: &mut MatchWork,
     ) -> Result<bool, MatchError> {
-        if let Some(limit) = self.take_attempt(text.len().saturating_sub(from), work) {
-            match self.plain.search(text, from, limit, spans.as_deref_mut()) {
-                Outcome::Found => return Ok(true),
-                Outcome::Nothing => return Ok(false),
+        if let Some(limit) = self.take_attempt(text.len(), work) {
+            match self.plain.search(text, limit, spans.as_deref_mut()) {
                 Outcome::TooLong | Outcome::NoStack => {}
-                Outcome::Failed(code) => return Err(MatchError { code }),
+                outcome => return told(outcome),
             }
         }
-        self.search_counted(text, from, spans, &mut work.steps)
+        self.search_counted(text, spans, &mut work.steps)
     }
 
     /// Takes an attempt that is not counted; gives the library's limit for each place where a match
@@ -222,9 +217,12 @@ impl Pcre {
 
     /// What a match may do at most for each of the library's counts, in a text of so many bytes.
     fn unit(&self, len: usize) -> usize {
-        // Between two counts an item goes through the text, and all others are tried.
-        let through = len.saturating_add(self.unseen.again(len)).saturating_mul(self.unseen.set);
-        let between = through.saturating_add(self.plain.items());
+        // Between two counts an item goes through the text, and all others are tried: those that
+        // are repeated so often may go through as much before they fail.
+        let UnseenWork { repeats, set, .. } = self.unseen;
+        let through = len.saturating_add(self.unseen.again(len)).saturating_mul(set);
+        let each = repeats.min(len).max(1).saturating_mul(set);
+        let between = through.saturating_add(self.plain.items().saturating_mul(each));
         self.starts(len).saturating_mul(between).max(1)
     }
 
@@ -232,7 +230,6 @@ impl Pcre {
     fn search_counted(
         &self,
         text: &[u8],
-        from: usize,
         spans: Option<&mut GroupSpans>,
         steps: &mut u32,
     ) -> Result<bool, MatchError> {
@@ -243,7 +240,7 @@ impl Pcre {
             Code::new(&self.source, self.options, true).ok()
         });
         let Some(code) = counted else {
-            return self.search_large(text, from, spans, steps);
+            return self.search_large(text, spans, steps);
         };
         let costs = ItemCosts {
             source: &self.source,
@@ -251,12 +248,7 @@ impl Pcre {
             unseen: self.unseen.before_failing(text.len()),
             is_unseen_anywhere: self.unseen.again != TextAgain::No,
         };
-        match code.search_counted(text, from, costs, steps, spans) {
-            Outcome::Found => Ok(true),
-            Outcome::Nothing => Ok(false),
-            Outcome::TooLong | Outcome::NoStack => Err(MatchError { code: library::TOO_LONG }),
-            Outcome::Failed(code) => Err(MatchError { code }),
-        }
+        told(code.search_counted(text, costs, steps, spans))
     }
 
     /// A search by an expression that is too large for the library with callouts: an attempt that
@@ -264,12 +256,10 @@ impl Pcre {
     fn search_large(
         &self,
         text: &[u8],
-        from: usize,
         spans: Option<&mut GroupSpans>,
         steps: &mut u32,
     ) -> Result<bool, MatchError> {
-        let too_long = Err(MatchError { code: library::TOO_LONG });
-        let len = text.len().saturating_sub(from);
+        let len = text.len();
         let attempt = self.unit(len).saturating_mul(LIMIT_MIN) / library::BYTES_PER_STEP;
         let limit = match u32::try_from(attempt).ok().and_then(|taken| steps.checked_sub(taken)) {
             Some(left) => {
@@ -280,15 +270,20 @@ impl Pcre {
                 let all = std::mem::take(steps) as usize;
                 (all / self.starts(len)).max(LIMIT_MIN)
             }
-            None => return too_long,
+            None => return told(Outcome::TooLong),
         };
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        match self.plain.search(text, from, limit, spans) {
-            Outcome::Found => Ok(true),
-            Outcome::Nothing => Ok(false),
-            Outcome::TooLong | Outcome::NoStack => too_long,
-            Outcome::Failed(code) => Err(MatchError { code }),
-        }
+        told(self.plain.search(text, limit, spans))
+    }
+}
+
+/// What a search came to, for those who asked.
+const fn told(outcome: Outcome) -> Result<bool, MatchError> {
+    match outcome {
+        Outcome::Found => Ok(true),
+        Outcome::Nothing => Ok(false),
+        Outcome::TooLong | Outcome::NoStack => Err(MatchError { code: library::TOO_LONG }),
+        Outcome::Failed(code) => Err(MatchError { code }),
     }
 }
 

@@ -59,13 +59,6 @@ impl fmt::Display for CompileError {
 pub struct GroupSpans(Vec<Option<(usize, usize)>>);
 
 impl GroupSpans {
-    /// Those of a match without groups.
-    #[must_use]
-    pub fn whole(start: usize, end: usize) -> Self {
-        debug_assert!(start <= end, "a match begins before it ends");
-        Self(vec![Some((start, end))])
-    }
-
     /// Forgets them and keeps the memory.
     pub fn clear(&mut self) {
         self.0.clear();
@@ -267,14 +260,13 @@ impl Code {
     pub(crate) fn search(
         &self,
         text: &[u8],
-        from: usize,
         limit: u32,
         spans: Option<&mut GroupSpans>,
     ) -> Outcome {
         with_scratch(self.groups, |scratch| {
             // SAFETY: the context is the scratch's own.
             unsafe { pcre::pcre2_set_match_limit_8(scratch.plain.as_ptr(), limit) };
-            scratch.run(self, scratch.plain, text, from, 0, spans)
+            scratch.run(self, scratch.plain, text, 0, spans)
         })
     }
 
@@ -282,27 +274,26 @@ impl Code {
     pub(crate) fn search_counted(
         &self,
         text: &[u8],
-        from: usize,
         costs: ItemCosts<'_>,
         steps: &mut u32,
         mut spans: Option<&mut GroupSpans>,
     ) -> Outcome {
-        let mut counter = StepCounter { left: *steps, at: from, costs };
+        let mut counter = StepCounter { left: *steps, at: 0, costs };
         let outcome = with_scratch(self.groups, |scratch| {
             let data = (&raw mut counter).cast::<c_void>();
             // SAFETY: the context is the scratch's own; `counter` outlives the matches, which are
             // the only ones that the context is used for before it gets another.
             unsafe { pcre2_set_callout_8(scratch.counted.as_ptr(), Some(count), data) };
-            match scratch.run(self, scratch.counted, text, from, 0, spans.as_deref_mut()) {
+            match scratch.run(self, scratch.counted, text, 0, spans.as_deref_mut()) {
                 Outcome::NoStack => {
-                    scratch.run(self, scratch.counted, text, from, pcre::PCRE2_NO_JIT, spans)
+                    scratch.run(self, scratch.counted, text, pcre::PCRE2_NO_JIT, spans)
                 }
                 outcome => outcome,
             }
         });
         // Where there is no first byte any more, the rest was gone through, quickly.
         if outcome == Outcome::Nothing {
-            counter.take_rest(text.len().saturating_sub(from));
+            counter.take_rest(text.len());
         }
         *steps = counter.left;
         outcome
@@ -397,14 +388,10 @@ impl Scratch {
         code: &Code,
         context: NonNull<pcre::pcre2_match_context_8>,
         text: &[u8],
-        from: usize,
         options: u32,
         spans: Option<&mut GroupSpans>,
     ) -> Outcome {
         debug_assert!(self.pairs >= code.groups, "each group has room");
-        if from > text.len() {
-            return Outcome::Nothing;
-        }
         // The library reads whole words around a text, so even an empty one lies in memory.
         let start = if text.is_empty() { EMPTY.as_ptr() } else { text.as_ptr() };
         // SAFETY: `start` points to `text.len()` readable bytes that nothing changes in the call;
@@ -414,7 +401,7 @@ impl Scratch {
                 code.code.as_ptr(),
                 start,
                 text.len(),
-                from,
+                0,
                 options,
                 self.data.as_ptr(),
                 context.as_ptr(),

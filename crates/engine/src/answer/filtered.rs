@@ -4,9 +4,9 @@
 //! one piece of the inner body.
 //! Easiest to break: what the inner body wants of the worker (files, fragments) it still gets.
 
-use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
 use bolide_base::limits::FILTERED_PER_TURN;
+use bolide_base::{Bound, SendChain};
 
 use super::filters::ByteFilter;
 use super::substitute::STEP;
@@ -113,7 +113,8 @@ impl FilteredBody {
         let goes_on = |own: &Self| {
             own.state == FilteredState::Going && own.ready.is_empty() && own.work < enough
         };
-        while goes_on(self) {
+        let mut bound = Bound::new();
+        while goes_on(self) && bound.goes_on() {
             match self.filters.iter().position(ByteFilter::is_behind) {
                 Some(behind) => self.pass(behind, b""),
                 None if !self.inner.is_in_hand() || self.take_piece().is_some() => break,

@@ -132,8 +132,8 @@ fn item_len(source: &[u8]) -> Option<usize> {
                     [b']', ..] => break at + 1,
                     [b'\\', b'Q', ..] => end_of(at + 2, br"\E").unwrap_or(source.len()),
                     [b'\\', _, ..] => at + 2,
-                    [b'[', mark @ (b':' | b'.' | b'='), ..] => {
-                        end_of(at + 2, &[*mark, b']']).unwrap_or(at + 1)
+                    [b'[', mark @ (b':' | b'.' | b'='), inner @ ..] => {
+                        at + class_len(*mark, inner).map_or(1, |len| 2 + len)
                     }
                     _ => at + 1,
                 };
@@ -141,6 +141,14 @@ fn item_len(source: &[u8]) -> Option<usize> {
         }
         _ => 1,
     })
+}
+
+/// Bytes up to the end of a class like `[:alpha:]` behind its first two, if it is one: as in PCRE,
+/// no `]` and no further beginning come before its end.
+fn class_len(mark: u8, inner: &[u8]) -> Option<usize> {
+    let stops = |two: &[u8]| two[0] == b']' || two == [b'[', mark] || two == [mark, b']'];
+    let at = inner.windows(2).position(stops)?;
+    (inner[at] == mark).then_some(at + 2)
 }
 
 /// The expression that finds a text.
@@ -187,6 +195,18 @@ fn parts(source: &[u8]) -> Vec<ReplacementPart> {
 mod tests {
     use super::super::SubstituteSettings;
     use super::{LineRule, line_max, substitute};
+
+    /// A line of 1 MB is gone through a few times, whatever has no end in it.
+    #[test]
+    fn sets_without_ends_are_read_once() {
+        for text in ["[:", "[[:a]", "[:[.[=", "[\\Q", "[^]"] {
+            let word = format!("s/{}/x/", text.repeat(900_000 / text.len()));
+            let _refused = LineRule::parse(word.as_bytes());
+        }
+        let read = |source: &str| String::from_utf8(super::of_line(source.as_bytes())).unwrap();
+        assert_eq!(read("[[:alpha:]$]$"), "[[:alpha:]$]\\z");
+        assert_eq!(read("[[:a$]$"), "[[:a$]\\z");
+    }
 
     #[test]
     fn what_is_no_whole_substitution_is_refused() {

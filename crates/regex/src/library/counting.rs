@@ -51,7 +51,9 @@ impl ItemCosts<'_> {
             return own;
         }
         let item = self.source.get(position..position.saturating_add(len)).unwrap_or_default();
-        match self.is_unseen_anywhere || item.contains(&b'{') {
+        // Its last byte tells, however long it is.
+        let is_repeated = matches!(item, [.., b'}'] | [.., b'}', b'+' | b'?']);
+        match self.is_unseen_anywhere || is_repeated {
             true => own.saturating_add(self.of(self.unseen)),
             false => own,
         }
@@ -92,4 +94,33 @@ pub(super) unsafe extern "C" fn count(block: *mut CalloutBlock, counter: *mut c_
     let item = counter.costs.of_item(block.pattern_position, block.next_item_length);
     counter.take(moved.saturating_add(item));
     if counter.left == 0 { TOO_LONG } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES_PER_STEP, ItemCosts};
+
+    #[test]
+    fn items_that_are_repeated_cost_what_they_may_go_through() {
+        let rows = [
+            ("a{20}", true),
+            ("[ab]{20,}", true),
+            ("a{20}+", true),
+            ("a{20}?", true),
+            ("){20}", true),
+            ("[a{]", false),
+            ("a+", false),
+            ("", false),
+        ];
+        for (source, is_dear) in rows {
+            let costs = ItemCosts {
+                source: source.as_bytes(),
+                set: 1,
+                unseen: 10 * BYTES_PER_STEP,
+                is_unseen_anywhere: false,
+            };
+            let steps = costs.of_item(0, source.len());
+            assert_eq!(steps, if is_dear { 11 } else { 1 }, "{source}");
+        }
+    }
 }
