@@ -50,8 +50,10 @@ check_lab() {
         run scripts/lab check && { [ -z "$1" ] || run in_lab pytest --color=no -rs; }
 }
 
-# All tests but those of the binary.
-check_crates() { run cargo test --workspace --exclude bolide --locked --no-fail-fast; }
+# The tests of the binary wait for timeouts and for one another's programs more than they compute, so they
+# begin before all others are built. All packages are named, for `-p bolide` alone would have
+# dependencies built again with fewer features.
+binary=(--bin bolide --test main --test fuzz_replay)
 
 # beside LANE COMMAND...: starts a command whose output waits until `joined` prints it.
 declare -A lanes
@@ -74,19 +76,19 @@ run cargo fmt --all --check
 run cargo deny --locked check bans licenses sources
 beside lab check_lab "$tests"
 if [ -n "$tests" ]; then
-    run cargo test --workspace --locked --no-run || failed=1
+    run cargo test --workspace --locked --no-run "${binary[@]}" || failed=1
 else
     run cargo check --workspace --all-targets --locked || failed=1
 fi
 joined lab || failed=1
 [ -n "$tests" ] && [ $failed = 0 ] || exit $failed
 
-beside crates check_crates
-# They wait for timeouts and for one another's programs more than they compute. All packages are named, for
-# `-p bolide` alone would have dependencies built again with fewer features.
-RUST_TEST_THREADS=$((2 * $(nproc))) run cargo test --workspace --locked --no-fail-fast \
-    --bin bolide --test main --test fuzz_replay 2>&1 | tee "$logs/binary" || failed=1
-joined crates || failed=1
+RUST_TEST_THREADS=$((2 * $(nproc))) beside binary \
+    run cargo test --workspace --locked --no-fail-fast "${binary[@]}"
+# Cargo builds for one command at a time, and what is built for this one is built already.
+until grep -q '^ *Running' "$logs/binary" || ! kill -0 "${lanes[binary]}" 2>/dev/null; do sleep 0.1; done
+run cargo test --workspace --exclude bolide --locked --no-fail-fast 2>&1 | tee "$logs/crates" || failed=1
+joined binary || failed=1
 
 # Cargo ends with the summary of the last crate, often an empty one: add them up, and pytest's.
 printf '\n==> tests\n'

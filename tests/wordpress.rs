@@ -139,8 +139,10 @@ impl Place {
     }
 }
 
-/// Runs the person of `tests/wordpress.py` on the site.
-fn use_it(place: &Place, proto: Proto, name: &str) {
+/// Runs the person of `tests/wordpress.py` on the site, by HTTP/3, or by HTTP/2 as the browsers of
+/// `wordpress_cache` do.
+fn use_it(place: &Place, name: &str) {
+    let by_h2 = std::env::var("BOLIDE_WORDPRESS_BY").is_ok_and(|protocol| protocol == "h2");
     let base = format!("https://localhost:{}", place.port);
     let key = key_hash(&place.cert);
     let mut args = vec![
@@ -149,12 +151,12 @@ fn use_it(place: &Place, proto: Proto, name: &str) {
         format!("--shots={}", pictures(name).display()),
         format!("--flag=--ignore-certificate-errors-spki-list={key}"),
     ];
-    if proto == Proto::H3 {
+    if by_h2 {
+        args.extend(["--protocol=h2".to_owned(), "--flag=--disable-quic".to_owned()]);
+    } else {
         let origin = base.trim_start_matches("https://");
         args.extend(["--protocol=h3".to_owned(), "--flag=--enable-quic".to_owned()]);
         args.push(format!("--flag=--origin-to-force-quic-on={origin}"));
-    } else {
-        args.extend(["--protocol=h2".to_owned(), "--flag=--disable-quic".to_owned()]);
     }
     let done = tools::python(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wordpress.py"), args);
     assert_eq!(done.code, 0, "{}\n{}", done.text(), done.stderr);
@@ -201,24 +203,19 @@ fn look_at_it(place: &Place, root: &Path) {
     crate::report(rows.len() * 3, &failures);
 }
 
-fn with_the_handbook(proto: Proto, name: &str) {
+fn with_the_handbook(name: &str) {
     let site = Site::new(4);
     let server = TestServer::with(BOLIDE, &site.handbook());
     let place = Place::of(&server);
-    use_it(&place, proto, name);
+    use_it(&place, name);
     look_at_it(&place, site.wordpress.dir());
     let reply = place.fetch(Proto::H2, "/wp-includes/css/buttons.css");
     assert_eq!(reply.header("cache-control"), Some("max-age=315360000"));
 }
 
 #[test]
-fn wordpress_works_by_h2_with_the_configuration_of_its_handbook() {
-    with_the_handbook(Proto::H2, "handbook-h2");
-}
-
-#[test]
 fn wordpress_works_by_h3_with_the_configuration_of_its_handbook() {
-    with_the_handbook(Proto::H3, "handbook-h3");
+    with_the_handbook("handbook");
 }
 
 /// `bolide serve --php` in its own directory.
@@ -276,7 +273,7 @@ impl Drop for Served {
     }
 }
 
-fn without_configuration(proto: Proto, name: &str) {
+fn without_configuration(name: &str) {
     let db = MariaDb::start();
     let wordpress = WordPress::new(&db);
     let root = wordpress.dir();
@@ -285,17 +282,12 @@ fn without_configuration(proto: Proto, name: &str) {
     let _only_root_may = run("chown", ["-R", "www-data", root.to_str().unwrap()]);
     let mut served = Served::start(root);
     let place = served.place();
-    use_it(&place, proto, name);
+    use_it(&place, name);
     look_at_it(&place, root);
     served.stop();
 }
 
 #[test]
-fn wordpress_works_by_h2_without_any_configuration() {
-    without_configuration(Proto::H2, "serve-h2");
-}
-
-#[test]
 fn wordpress_works_by_h3_without_any_configuration() {
-    without_configuration(Proto::H3, "serve-h3");
+    without_configuration("serve");
 }

@@ -1,6 +1,14 @@
-//! Certificates for tests, created with the `openssl` program.
+//! Certificates for tests.
 
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair,
+    PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, SanType,
+};
 
 use crate::tools::run;
 
@@ -21,25 +29,33 @@ pub enum CertKey {
     Rsa,
 }
 
-/// Creates `DIR/STEM.pem` and `DIR/STEM.key` for `names` and the address 127.0.0.1.
+/// Creates `DIR/STEM.pem` and `DIR/STEM.key` for `names` and the addresses of the loopback, which
+/// may sign other certificates and is valid for 30 days.
 ///
-/// # Panics `openssl` is missing or fails.
+/// # Panics A file cannot be written, or `openssl`, which makes RSA keys, fails.
 pub fn make(dir: &Path, stem: &str, key: CertKey, names: &[&str]) -> Cert {
     let made = Cert { cert: dir.join(format!("{stem}.pem")), key: dir.join(format!("{stem}.key")) };
-    let mut alternatives = String::from("subjectAltName=IP:127.0.0.1,IP:::1");
-    for name in names {
-        alternatives.push_str(&format!(",DNS:{name}"));
-    }
-    let algorithm: &[&str] = match key {
-        CertKey::Ecdsa => &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
-        CertKey::Rsa => &["-newkey", "rsa:2048"],
+    let pair = match key {
+        CertKey::Ecdsa => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap(),
+        CertKey::Rsa => {
+            let args =
+                ["genpkey", "-quiet", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:2048"];
+            let pem = run("openssl", args).succeeded().text();
+            KeyPair::from_pkcs8_pem_and_sign_algo(&pem, &PKCS_RSA_SHA256).unwrap()
+        }
     };
-    let subject = format!("/CN={}", names[0]);
-    let mut args = vec!["req", "-x509", "-nodes", "-days", "30", "-subj", &subject];
-    args.extend(algorithm);
-    args.extend(["-addext", &alternatives, "-addext", "basicConstraints=critical,CA:TRUE"]);
-    args.extend(["-keyout", made.key.to_str().unwrap(), "-out", made.cert.to_str().unwrap()]);
-    let _quiet = run("openssl", args).succeeded();
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names.clone()).unwrap();
+    let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    params.subject_alt_names.splice(0..0, loopback.map(SanType::IpAddress));
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, names[0].as_str());
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let now = SystemTime::now();
+    params.not_before = now.into();
+    params.not_after = (now + Duration::from_hours(30 * 24)).into();
+    fs::write(&made.key, pair.serialize_pem()).unwrap();
+    fs::write(&made.cert, params.self_signed(&pair).unwrap().pem()).unwrap();
     made
 }
 

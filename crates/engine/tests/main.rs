@@ -1,0 +1,11 @@
+//! The engine from outside: requests against a site, without sockets, in the world of
+//! `bolide-world`. What counts allocations is a program of its own.
+
+mod assembly;
+mod behaviour;
+mod commands;
+mod htaccess_kept;
+mod origins;
+mod rewriting;
+mod routing;
+mod static_answers;
