@@ -24,7 +24,7 @@ use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
-use crate::phase::access::{beyond_htaccess, found};
+use crate::phase::access::{beyond_htaccess, found, vouch_for_part};
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::{Builtin, Site};
@@ -71,6 +71,7 @@ pub(crate) fn obey(
 ) -> NextStep {
     let location = site.location(request.location);
     debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
+    request.is_straight = false;
     let entry = RoundEntry::of(request);
     if let Some(entry) = &entry {
         let mut links = Vec::new();
@@ -121,6 +122,7 @@ impl HtaccessRequest<'_> {
     /// The next step, and where it leads if others may be led there, too.
     #[cold]
     fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> (NextStep, Option<KeptWay>) {
+        vouch_for_part(self.request);
         let location = site.location(self.request.location);
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
