@@ -17,6 +17,16 @@ use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
 
+/// Tells a client to go on whose body is thrown away: over HTTP/2 and HTTP/3 the response is all
+/// that it waits for.
+#[inline]
+pub(crate) fn tell_to_go_on_unread(request: &mut Request, ctx: &mut StepCtx<'_>) {
+    let head = request.head();
+    if head.expects_continue && head.version < HttpVersion::Http2 {
+        request.tell_to_go_on(ctx);
+    }
+}
+
 impl Request {
     /// As in nginx, a client that expects it is told to go on when its body is to be read or thrown
     /// away by what answers, whether there is one or not; never by an error.

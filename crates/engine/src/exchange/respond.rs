@@ -1,7 +1,7 @@
 //! The last moment of a response before it leaves, and the fields that every response of ours has.
 
 use bolide_conf::model::LogLevel;
-use bolide_http::{HttpVersion, Method, Name, Scheme};
+use bolide_http::{Method, Name, Scheme};
 
 use crate::answer::Answer;
 use crate::answer::AnswerBody;
@@ -19,6 +19,7 @@ use crate::site::Site;
 use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::VariableScope;
 
+use super::client::tell_to_go_on_unread;
 use super::mirror::end_mirror;
 use super::{Exchange, ExchangeState, NextStep};
 use crate::persistence::{is_distrusted, stays};
@@ -97,11 +98,7 @@ impl Exchange {
         if self.answer.is_fetching() && !self.answer.is_from_origin() {
             self.answer.drop_fetch(ctx);
         }
-        // Over HTTP/2 and HTTP/3 this response is all that the client waits for.
-        let head = self.request.head();
-        if head.expects_continue && head.version < HttpVersion::Http2 {
-            self.request.tell_to_go_on(ctx);
-        }
+        tell_to_go_on_unread(&mut self.request, ctx);
         self.request.discard_rest(&self.answer, ctx);
         take_cookies(&mut self.answer);
         self.cache.let_go();
