@@ -7,6 +7,7 @@ use bolide_http::{HttpVersion, RequestBody};
 use bytes::Bytes;
 
 use super::body_size::is_too_large;
+use super::searched::withdraw;
 use super::steps::note_request;
 use super::{Exchange, ExchangeState, NextStep, RequestStep, admit};
 use crate::answer::Answer;
@@ -119,7 +120,7 @@ impl Exchange {
         if self.answer.is_responded {
             return cut_off(self, state, &site, ctx);
         }
-        self.answer.drop_fetch(ctx);
+        withdraw(&mut self.answer, ctx);
         self.run(NextStep::Fail(413), ctx)
     }
 
@@ -211,7 +212,7 @@ impl Exchange {
         if !is_late || self.request.head().version == HttpVersion::Http2 {
             log_lines::log_refusal(&self.request, refusal, "", &site, ctx);
         }
-        self.answer.drop_fetch(ctx);
+        withdraw(&mut self.answer, ctx);
         if is_late {
             // As in nginx, a client that does not send its body is not answered.
             self.answer.bare_status = 408;
@@ -353,7 +354,7 @@ fn refuse_length(
     if answer.is_responded {
         return cut_off(exchange, state, site, ctx);
     }
-    answer.drop_fetch(ctx);
+    withdraw(answer, ctx);
     exchange.run(NextStep::Fail(refusal.status), ctx)
 }
 
