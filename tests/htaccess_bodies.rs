@@ -275,6 +275,28 @@ fn lines_of_a_page_that_takes_its_time_leave_when_they_come() {
     }
 }
 
+/// RFC 9110 §15.4.5
+#[test]
+fn a_304_has_the_tag_of_the_200() {
+    let php = TestPhp::start(1);
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on;
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
+    ));
+    let page = "<?php header('ETag: \"x\"');
+        if (isset($_SERVER['HTTP_IF_NONE_MATCH'])) { http_response_code(304); exit; }
+        echo 'foo';";
+    put(&server, "a/a.php", page);
+    put(&server, "b/b.php", page);
+    put(&server, "a/.htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/foo/baz/\n");
+    for (path, tag) in [("/a/a.php", "W/\"x\""), ("/b/b.php", "\"x\"")] {
+        assert_eq!(server.get(path).header("etag"), Some(tag));
+        let same = server.connect().get(path, "If-None-Match: W/\"x\"\r\n");
+        assert_eq!((same.status, same.header("etag")), (304, Some(tag)), "{path}");
+    }
+}
+
 /// Pages in one long line, as programs write them, and many rules: what Apache sends whole.
 #[test]
 fn long_lines_and_many_rules_are_searched_to_their_end() {
