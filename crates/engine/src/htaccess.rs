@@ -5,6 +5,7 @@
 //! understood.
 
 mod admission;
+mod admit_user;
 mod ahead;
 pub(crate) mod decide;
 mod depart;

@@ -264,27 +264,14 @@ impl HtaccessRequest<'_> {
         }
         let Some(held) = ruling.places.clone() else { return Err(NextStep::Fail(500)) };
         let Some(setup) = held.applied().auth_setup() else { return Err(NextStep::Fail(500)) };
-        let Self { request, answer, search, access, .. } = self;
         // Read the group file first, so that the password is checked once.
-        let groups = match setup.group_file {
-            Some(file) => Some(search.htaccess_secret(request, file, site, ctx)?),
-            None => None,
-        };
+        let groups = self.groups(&setup, site, ctx)?;
+        let Self { request, answer, search, access, .. } = self;
         let user = access.htaccess_user(request, answer, search, &setup, site, ctx)?;
-        // Once more from the same beginning, with a user.
-        ruling.begin_env();
-        let (user_now, groups) = (Some(&user[..]), groups.as_deref());
-        let admission = self.ask(ruling, target, user_now, groups, site, ctx, |applied, by| {
-            judge.admit(applied, by)
-        })?;
-        match admission {
-            Admission::Open => {
-                ruling.user = Some(user);
-                ruling.proof = Some(Rc::new(UserProof::new(&setup)));
-                Ok(())
-            }
-            Admission::Forbidden => Err(denied(self.request, site, ctx)),
-            Admission::AsksWho | Admission::Unclear => Err(challenge(self.answer, &setup)),
+        let known = (user, Rc::new(UserProof::new(&setup)), groups);
+        match self.admit_user(ruling, target, &judge, known, site, ctx)? {
+            true => Ok(()),
+            false => Err(challenge(self.answer, &setup)),
         }
     }
 
