@@ -264,6 +264,21 @@ fn every_protocol_is_under_the_same_rules() {
 }
 
 #[test]
+fn fields_tell_what_is_known_of_the_connection() {
+    let fields = "Header set X-A \"%{SSL_PROTOCOL}s %{HTTPS}s %{REQUEST_URI}s %{NOPE}s\"\n";
+    let server = tree(ON, &[("a/.htaccess", fields), ("a/x.txt", "x")]);
+    for (proto, wanted) in
+        [(Proto::H2c, "(null) off /a/x.txt (null)"), (Proto::H2, "TLSv1.3 on /a/x.txt (null)")]
+    {
+        let answer = server.fetch(proto, "/a/x.txt");
+        assert_eq!(answer.header("x-a"), Some(wanted), "{proto:?}");
+    }
+    put_all(&server, &[("a/.htaccess", "Header set X-A %{SSL_SESSION_ID}s\n")]);
+    assert_eq!(server.get("/a/x.txt").status, 500);
+    assert!(server.error_log().contains("a/.htaccess:1: %{SSL_SESSION_ID} is not available"));
+}
+
+#[test]
 fn a_password_is_asked_for_before_any_rule_is_applied() {
     let server = site(ON);
     let root = server.www("").display().to_string();
