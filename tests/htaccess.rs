@@ -278,6 +278,27 @@ fn fields_tell_what_is_known_of_the_connection() {
     assert!(server.error_log().contains("a/.htaccess:1: %{SSL_SESSION_ID} is not available"));
 }
 
+/// What an edit that takes too long would have taken out does not leave.
+#[test]
+fn an_edit_that_cannot_be_made_fails_the_request() {
+    let slow = "Header set X-A aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac\n\
+                Header edit X-A ^(a|aa)+$ b\nHeader set X-Secret none\n";
+    let root = ("a/.htaccess", slow);
+    let server = tree(ON, &[root, ("a/x.txt", "x"), ("b/.htaccess", slow)]);
+    let document = format!("{slow}ErrorDocument 500 /a/x.txt\n");
+    put_all(&server, &[("b/.htaccess", &document), ("b/x.txt", "x")]);
+    for path in ["/a/x.txt", "/b/x.txt"] {
+        let before = server.error_log().matches("a match took too many steps").count();
+        let answer = server.get(path);
+        assert_eq!(answer.status, 500, "{answer:?}");
+        assert!(server.error_log().matches("a match took too many steps").count() > before);
+    }
+    // An error's own fields are edited as far as they can be.
+    let always = slow.replace("Header ", "Header always ");
+    put_all(&server, &[("a/.htaccess", &always)]);
+    assert_eq!(server.get("/a/gone.txt").status, 500);
+}
+
 #[test]
 fn a_password_is_asked_for_before_any_rule_is_applied() {
     let server = site(ON);

@@ -16,6 +16,7 @@ mod looks;
 pub(crate) mod memory;
 mod password;
 mod questions;
+mod reason;
 mod reliance;
 pub(crate) mod ruling;
 pub(crate) mod searched;

@@ -275,8 +275,8 @@ impl Request {
     }
 }
 
-/// Fails a request for which the match of a `map` took too many steps. nginx goes on with the
-/// `default`, which may admit a client that the match would have refused.
+/// Fails a request for which the match of a `map`, or an edit of its fields, took too many steps.
+/// nginx goes on with the `default`, which may admit a client that the match would have refused.
 #[cold]
 fn fail_undecided(
     request: &Request,

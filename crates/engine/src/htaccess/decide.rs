@@ -14,6 +14,7 @@ use super::depart::take_back;
 use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
 use super::memory::{KeptWay, RoundEntry, RoundOutcome, RoundStart};
 use super::password::challenge;
+use super::reason::push_reason;
 use super::reliance::Reliance;
 use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, UserProof, method_name};
 use super::target::{HtaccessTarget, InsideTarget, TargetKind};
@@ -421,30 +422,16 @@ pub(super) fn stopped(
             NextStep::Probe(RequestStep::Htaccess)
         }
         (Stop::Wait, None) => NextStep::Fail(500),
-        (Stop::GaveUp(source), _) => {
-            log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
-                out.extend_from_slice(b"a match took too many steps in .htaccess: \"");
-                out.extend_from_slice(&source);
-                out.push(b'"');
-            });
-            NextStep::Fail(500)
-        }
-        (Stop::RefusedAt(status, why, directory, line), _) => {
-            log_lines::error(request, site, ctx, LogLevel::Error, |out| {
-                out.extend_from_slice(&directory);
-                out.extend_from_slice(b".htaccess:");
-                bolide_http::digits::push_decimal(out, line.into());
-                out.extend_from_slice(b": ");
-                out.extend_from_slice(why.as_bytes());
-            });
-            NextStep::Fail(status)
-        }
-        (Stop::Refused(status, why), _) => {
-            log_lines::error(request, site, ctx, LogLevel::Error, |out| {
-                out.extend_from_slice(b".htaccess: ");
-                out.extend_from_slice(why.as_bytes());
-            });
-            NextStep::Fail(status)
+        (stop, _) => {
+            let level = match stop {
+                Stop::GaveUp(_) => LogLevel::Alert,
+                _ => LogLevel::Error,
+            };
+            log_lines::error(request, site, ctx, level, |out| push_reason(&stop, out));
+            NextStep::Fail(match stop {
+                Stop::Refused(status, _) | Stop::RefusedAt(status, ..) => status,
+                Stop::Wait | Stop::GaveUp(_) => 500,
+            })
         }
     }
 }
