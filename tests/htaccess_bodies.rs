@@ -297,6 +297,27 @@ fn a_304_has_the_tag_of_the_200() {
     }
 }
 
+/// As by Apache, `(?m)` is about all line feeds.
+#[test]
+fn an_end_of_a_line_is_where_the_expression_says() {
+    let server = site("apache_htaccess on; gzip off;");
+    put(&server, "a.txt", "foo\na\nba\nlast a");
+    let rows = [
+        ("(?m)a$", "foo\nX\nbX\nlast X"),
+        ("a$", "foo\na\nba\nlast X"),
+        ("(?m)^a$", "foo\nX\nba\nlast a"),
+        ("(?m)a\\n?$", "foo\nXbXlast X"),
+        ("a[$]?$", "foo\na\nba\nlast X"),
+        ("a.", "foo\na\nba\nlXt a"),
+        ("(?s)a.", "foo\nXbXlXt a"),
+    ];
+    for (source, wanted) in rows {
+        let rule = format!("SetOutputFilter SUBSTITUTE\nSubstitute \"s/{source}/X/\"\n");
+        put(&server, ".htaccess", &rule);
+        assert_eq!(server.get("/a.txt").text(), wanted, "{source}");
+    }
+}
+
 /// Pages in one long line, as programs write them, and many rules: what Apache sends whole.
 #[test]
 fn long_lines_and_many_rules_are_searched_to_their_end() {

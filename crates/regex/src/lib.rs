@@ -23,6 +23,8 @@ pub struct PcreOptions {
     pub caseless: bool,
     /// A dot matches a line feed, too.
     pub dotall: bool,
+    /// `$` matches behind a last line feed only.
+    pub dollar_end_only: bool,
     /// Who runs the server wrote it. Others may not say `(*UTF)`, with which the work of an item
     /// has no bound, and what is too large to be counted is matched no longer than an attempt.
     pub is_trusted: bool,

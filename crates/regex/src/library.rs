@@ -143,6 +143,7 @@ impl Code {
         let mut bits = 0;
         bits |= if options.caseless { pcre::PCRE2_CASELESS } else { 0 };
         bits |= if options.dotall { pcre::PCRE2_DOTALL } else { 0 };
+        bits |= if options.dollar_end_only { pcre::PCRE2_DOLLAR_ENDONLY } else { 0 };
         bits |= if options.is_trusted { 0 } else { pcre::PCRE2_NEVER_UTF };
         bits |= if has_callouts { pcre::PCRE2_AUTO_CALLOUT } else { 0 };
         let (mut error, mut offset) = (0, 0);

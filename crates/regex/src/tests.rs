@@ -4,8 +4,13 @@ use proptest::prelude::*;
 
 use super::{GroupSpans, MatchError, MatchWork, Pcre, PcreOptions};
 
-const OPTIONS: PcreOptions =
-    PcreOptions { caseless: false, dotall: false, is_trusted: true, attempt: 8192 };
+const OPTIONS: PcreOptions = PcreOptions {
+    caseless: false,
+    dotall: false,
+    dollar_end_only: false,
+    is_trusted: true,
+    attempt: 8192,
+};
 /// As many steps as ten bytes may take at most.
 const PLENTY: MatchWork = MatchWork { quick: 1 << 30, steps: 1 << 30 };
 /// Whatever matches is counted.
