@@ -278,6 +278,35 @@ fn fields_tell_what_is_known_of_the_connection() {
     assert!(server.error_log().contains("a/.htaccess:1: %{SSL_SESSION_ID} is not available"));
 }
 
+/// As by Apache, `DPI` counts where a rule leads to the file that was asked for.
+#[test]
+fn what_goes_on_behind_a_file_is_dropped_by_a_rule() {
+    let server = tree(
+        ON,
+        &[
+            ("a/.htaccess", "RewriteEngine On\nRewriteRule ^ x.txt [DPI]\n"),
+            ("a/x.txt", "x"),
+            ("b/.htaccess", "RewriteEngine On\nRewriteRule ^ x.txt\n"),
+            ("b/x.txt", "x"),
+            (
+                "c/.htaccess",
+                "AcceptPathInfo Off\nRewriteEngine On\nRewriteRule ^ x.txt?n=1 [DPI]\n",
+            ),
+            ("c/x.txt", "x"),
+        ],
+    );
+    let rows = [
+        ("/a/x.txt/more", 200),
+        ("/a/x.txt/more?q", 200),
+        ("/b/x.txt/more", 404),
+        ("/c/x.txt/more", 200),
+        ("/c/x.txt", 200),
+    ];
+    for (path, status) in rows {
+        assert_eq!(server.get(path).status, status, "{path}");
+    }
+}
+
 /// What an edit that takes too long would have taken out does not leave.
 #[test]
 fn an_edit_that_cannot_be_made_fails_the_request() {

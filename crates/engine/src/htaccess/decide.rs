@@ -372,6 +372,9 @@ impl HtaccessRequest<'_> {
         if target.kind == TargetKind::File && !target.path_info.is_empty() {
             let is_script = location.pass.is_some();
             match applied.path_info() {
+                _ if ruling.drops_path_info => {
+                    return Ok(Onward::Elsewhere(self.cut_path(ruling, target, site, ctx)));
+                }
                 PathInfoRule::Refuse => return Err(NextStep::Fail(404)),
                 PathInfoRule::Accept if !is_script => {
                     return Ok(Onward::Elsewhere(self.cut_path(ruling, target, site, ctx)));
