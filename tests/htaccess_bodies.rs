@@ -297,6 +297,21 @@ fn a_304_has_the_tag_of_the_200() {
     }
 }
 
+/// Whatever an application says, its fields are edited.
+#[test]
+fn statuses_beyond_those_of_http_pass() {
+    let php = TestPhp::start(1);
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on;
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
+    ));
+    put(&server, "a.php", "<?php http_response_code(999); echo 'foo';");
+    put(&server, ".htaccess", "Header always set X-A b\n");
+    let answer = server.get("/a.php");
+    assert_eq!((answer.status, answer.header("x-a")), (999, Some("b")));
+}
+
 /// As by Apache, `(?m)` is about all line feeds.
 #[test]
 fn an_end_of_a_line_is_where_the_expression_says() {

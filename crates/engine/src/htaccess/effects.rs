@@ -234,7 +234,7 @@ pub(crate) fn decorate(
         }
         return;
     };
-    debug_assert!((100..600).contains(&status), "a status is one of HTTP's");
+    debug_assert!((100..1000).contains(&status), "a status has three digits");
     let is_silent = !places.describes
         && ruling.varies.is_empty()
         && ruling.cookies.is_empty()
