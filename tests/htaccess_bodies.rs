@@ -224,6 +224,10 @@ fn an_answer_whose_first_line_cannot_be_sent_is_a_500() {
         let coded = server.connect().get(path, "Accept-Encoding: gzip\r\n");
         assert_eq!(coded.status, 500, "{path}");
     }
+    // What broke off before there was a line of it is no answer.
+    put(&server, "a/less.php", "<?php header('Content-Length: 99'); echo 'foo';");
+    assert_eq!(server.get("/a/less.php").status, 502);
+    assert!(server.error_log().contains("a body broke off before its first line"));
     // Its body is not asked for.
     let head = server.connect().ask("HEAD /a/long.php HTTP/1.1\r\nHost: localhost");
     assert_eq!((head.status, head.header("x-own")), (200, Some("yes")));

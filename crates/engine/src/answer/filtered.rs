@@ -23,6 +23,8 @@ pub(crate) enum BodyStart {
     Rests,
     /// It cannot be sent.
     Failed(&'static str),
+    /// What it is made of broke off before there was some of it.
+    CutOff,
 }
 
 /// What the head of an answer waits for that is ready.
@@ -158,7 +160,13 @@ impl FilteredBody {
                 },
             }
         }
-        self.fault.map_or(BodyStart::Ready, BodyStart::Failed)
+        match self.fault {
+            Some(fault) => BodyStart::Failed(fault),
+            None if self.state == FilteredState::Broken && self.ready.is_empty() => {
+                BodyStart::CutOff
+            }
+            None => BodyStart::Ready,
+        }
     }
 
     fn pull_piece(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {

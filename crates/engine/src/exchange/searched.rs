@@ -43,6 +43,13 @@ pub(super) fn begin_body(
             cache.let_go();
             Some(Err(NextStep::Fail(500)))
         }
+        BodyStart::CutOff => {
+            let status = if answer.is_from_origin() { 502 } else { 500 };
+            tell_fault(request, "a body broke off before its first line", site, ctx);
+            withdraw(answer, ctx);
+            cache.let_go();
+            Some(Err(NextStep::Fail(status)))
+        }
     }
 }
 
