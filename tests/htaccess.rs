@@ -264,6 +264,71 @@ fn every_protocol_is_under_the_same_rules() {
 }
 
 #[test]
+fn fields_tell_what_is_known_of_the_connection() {
+    let fields = "Header set X-A \"%{SSL_PROTOCOL}s %{HTTPS}s %{REQUEST_URI}s %{NOPE}s\"\n";
+    let server = tree(ON, &[("a/.htaccess", fields), ("a/x.txt", "x")]);
+    for (proto, wanted) in
+        [(Proto::H2c, "(null) off /a/x.txt (null)"), (Proto::H2, "TLSv1.3 on /a/x.txt (null)")]
+    {
+        let answer = server.fetch(proto, "/a/x.txt");
+        assert_eq!(answer.header("x-a"), Some(wanted), "{proto:?}");
+    }
+    put_all(&server, &[("a/.htaccess", "Header set X-A %{SSL_SESSION_ID}s\n")]);
+    assert_eq!(server.get("/a/x.txt").status, 500);
+    assert!(server.error_log().contains("a/.htaccess:1: %{SSL_SESSION_ID} is not available"));
+}
+
+/// As by Apache, `DPI` counts where a rule leads to the file that was asked for.
+#[test]
+fn what_goes_on_behind_a_file_is_dropped_by_a_rule() {
+    let server = tree(
+        ON,
+        &[
+            ("a/.htaccess", "RewriteEngine On\nRewriteRule ^ x.txt [DPI]\n"),
+            ("a/x.txt", "x"),
+            ("b/.htaccess", "RewriteEngine On\nRewriteRule ^ x.txt\n"),
+            ("b/x.txt", "x"),
+            (
+                "c/.htaccess",
+                "AcceptPathInfo Off\nRewriteEngine On\nRewriteRule ^ x.txt?n=1 [DPI]\n",
+            ),
+            ("c/x.txt", "x"),
+        ],
+    );
+    let rows = [
+        ("/a/x.txt/more", 200),
+        ("/a/x.txt/more?q", 200),
+        ("/b/x.txt/more", 404),
+        ("/c/x.txt/more", 200),
+        ("/c/x.txt", 200),
+    ];
+    for (path, status) in rows {
+        assert_eq!(server.get(path).status, status, "{path}");
+    }
+}
+
+/// What an edit that takes too long would have taken out does not leave.
+#[test]
+fn an_edit_that_cannot_be_made_fails_the_request() {
+    let slow = "Header set X-A aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac\n\
+                Header edit X-A ^(a|aa)+$ b\nHeader set X-Secret none\n";
+    let root = ("a/.htaccess", slow);
+    let server = tree(ON, &[root, ("a/x.txt", "x"), ("b/.htaccess", slow)]);
+    let document = format!("{slow}ErrorDocument 500 /a/x.txt\n");
+    put_all(&server, &[("b/.htaccess", &document), ("b/x.txt", "x")]);
+    for path in ["/a/x.txt", "/b/x.txt"] {
+        let before = server.error_log().matches("a match took too many steps").count();
+        let answer = server.get(path);
+        assert_eq!(answer.status, 500, "{answer:?}");
+        assert!(server.error_log().matches("a match took too many steps").count() > before);
+    }
+    // An error's own fields are edited as far as they can be.
+    let always = slow.replace("Header ", "Header always ");
+    put_all(&server, &[("a/.htaccess", &always)]);
+    assert_eq!(server.get("/a/gone.txt").status, 500);
+}
+
+#[test]
 fn a_password_is_asked_for_before_any_rule_is_applied() {
     let server = site(ON);
     let root = server.www("").display().to_string();

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use bolide_testkit::server::LISTEN;
-use bolide_testkit::{TestPhp, TestServer, wait_until};
+use bolide_testkit::{Proto, TestPhp, TestServer, wait_until};
 
 use crate::htaccess::PARAMS;
 use crate::{http, site};
@@ -164,18 +164,6 @@ fn what_applications_answer_is_searched_kept_or_not() {
     put(&server, "part.php", &part);
     let answer = server.get("/part.php");
     assert_eq!((answer.status, answer.text()), (206, wanted.to_owned()));
-    put(&server, "late.php", "<?php echo str_repeat('a', 9000);");
-    let limited = "SubstituteMaxLineLength 4k\nSetOutputFilter SUBSTITUTE\nSubstitute s/b/c/\n";
-    put(&server, "late/.htaccess", limited);
-    fs::rename(server.www("late.php"), server.www("late/late.php")).unwrap();
-    // The head of what an application sends leaves before its body is looked at.
-    let cut_off = |path: &str| {
-        let mut client = server.connect();
-        client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-        client.try_answer("GET").is_err()
-    };
-    assert!(cut_off("/late/late.php"));
-    wait_until("the log says why", || server.error_log().contains("a line is too long"));
     let filters = "SetOutputFilter INFLATE;SUBSTITUTE;DEFLATE\nSubstitute s/foo/baz/\n";
     put(&server, ".htaccess", filters);
     assert_eq!(server.get("/z.php").text(), "baz bar");
@@ -188,11 +176,164 @@ fn what_applications_answer_is_searched_kept_or_not() {
     put(&server, ".htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/x*/y/\n");
     assert_eq!(server.get("/kept/k.php").status, 500);
     for path in ["/kept/n.php", "/a.php"] {
-        assert!(cut_off(path), "{path}");
+        assert_eq!(server.get(path).status, 500, "{path}");
     }
     put(&server, ".htaccess", filters);
     for path in ["/kept/k.php", "/kept/n.php", "/a.php"] {
         assert_eq!(server.get(path).text(), "<p>baz bar</p>\nbaz bar", "{path}");
+    }
+}
+
+/// What is wrong with the first of a body is known before its head leaves.
+#[test]
+fn an_answer_whose_first_line_cannot_be_sent_is_a_500() {
+    let php = TestPhp::start(2);
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on; gzip_min_length 1;
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
+    ));
+    let limited = "SubstituteMaxLineLength 4k\nSetOutputFilter SUBSTITUTE\nSubstitute s/foo/baz/\n";
+    put(&server, "a/.htaccess", limited);
+    put(&server, "a/long.php", "<?php header('X-Own: yes'); echo str_repeat('a', 9000);");
+    // The line comes in pieces, and its end is not there for a while.
+    let slow =
+        "<?php foreach (range(0, 8) as $_) { echo str_repeat('a', 1000); flush(); usleep(9000); }";
+    put(&server, "a/slow.php", slow);
+    put(
+        &server,
+        "a/behind.php",
+        "<?php echo str_repeat(\"foo\\n\", 99999), str_repeat('a', 9000);",
+    );
+    put(&server, "a/empty.php", "<?php header('X-Own: yes');");
+    put(&server, "b/.htaccess", "SetOutputFilter INFLATE;SUBSTITUTE\nSubstitute s/foo/baz/\n");
+    let broken = "<?php header('Content-Encoding: gzip');
+        echo substr(gzencode(str_repeat('foo', 99)), 0, 15);";
+    put(&server, "b/broken.php", broken);
+    for (path, why) in [
+        ("/a/long.php", "a line is too long"),
+        ("/a/slow.php", "a line is too long"),
+        ("/b/broken.php", "a body cannot be inflated"),
+    ] {
+        for proto in [Proto::H1, Proto::H2, Proto::H3] {
+            let before = server.error_log().matches(why).count();
+            let answer = server.fetch(proto, path);
+            assert_eq!((answer.status, answer.header("x-own")), (500, None), "{path} {proto:?}");
+            assert_eq!(server.error_log().matches(why).count(), before + 1, "{path} {proto:?}");
+        }
+        let coded = server.connect().get(path, "Accept-Encoding: gzip\r\n");
+        assert_eq!(coded.status, 500, "{path}");
+    }
+    // What broke off before there was a line of it is no answer.
+    put(&server, "a/less.php", "<?php header('Content-Length: 99'); echo 'foo';");
+    assert_eq!(server.get("/a/less.php").status, 502);
+    assert!(server.error_log().contains("a body broke off before its first line"));
+    // Its body is not asked for.
+    let head = server.connect().ask("HEAD /a/long.php HTTP/1.1\r\nHost: localhost");
+    assert_eq!((head.status, head.header("x-own")), (200, Some("yes")));
+    let answer = server.get("/a/empty.php");
+    assert_eq!(
+        (answer.status, answer.text(), answer.header("x-own")),
+        (200, String::new(), Some("yes"))
+    );
+    // Behind a good beginning it is cut off.
+    let mut client = server.connect();
+    client.send("GET /a/behind.php HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(client.try_answer("GET").is_err());
+}
+
+/// A head waits for no more than the first line.
+#[test]
+fn lines_of_a_page_that_takes_its_time_leave_when_they_come() {
+    let php = TestPhp::start(2);
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on; gzip_min_length 1; gzip_types text/html;
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
+    ));
+    put(&server, ".htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/foo/baz/\n");
+    let page = "<?php header('X-Accel-Buffering: no'); echo \"foo\\nfoo\"; flush();
+        while (!file_exists(__DIR__ . '/go')) { usleep(2000); clearstatcache(); }
+        echo \"bar\\nfoo\";";
+    put(&server, "a.php", page);
+    for fields in ["", "Accept-Encoding: gzip\r\n"] {
+        let mut client = server.connect();
+        client.send(format!("GET /a.php HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
+        let begun = client.take(12).unwrap();
+        assert_eq!(begun, b"HTTP/1.1 200", "it comes while the page is made");
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"\r\n\r\n") {
+            seen.extend(client.take(1).unwrap());
+        }
+        // A piece of the body, which the page goes on behind.
+        assert!(client.take(4).is_ok());
+        put(&server, "go", "");
+        if fields.is_empty() {
+            let mut rest = Vec::new();
+            while !rest.ends_with(b"0\r\n\r\n") {
+                rest.extend(client.take(1).unwrap());
+            }
+            assert!(rest.windows(6).any(|part| part == b"bazbar"), "{}", rest.escape_ascii());
+        }
+        fs::remove_file(server.www("go")).unwrap();
+    }
+}
+
+/// RFC 9110 §15.4.5
+#[test]
+fn a_304_has_the_tag_of_the_200() {
+    let php = TestPhp::start(1);
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on;
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
+    ));
+    let page = "<?php header('ETag: \"x\"');
+        if (isset($_SERVER['HTTP_IF_NONE_MATCH'])) { http_response_code(304); exit; }
+        echo 'foo';";
+    put(&server, "a/a.php", page);
+    put(&server, "b/b.php", page);
+    put(&server, "a/.htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/foo/baz/\n");
+    for (path, tag) in [("/a/a.php", "W/\"x\""), ("/b/b.php", "\"x\"")] {
+        assert_eq!(server.get(path).header("etag"), Some(tag));
+        let same = server.connect().get(path, "If-None-Match: W/\"x\"\r\n");
+        assert_eq!((same.status, same.header("etag")), (304, Some(tag)), "{path}");
+    }
+}
+
+/// Whatever an application says, its fields are edited.
+#[test]
+fn statuses_beyond_those_of_http_pass() {
+    let php = TestPhp::start(1);
+    let pass = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} apache_htaccess on;
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
+    ));
+    put(&server, "a.php", "<?php http_response_code(999); echo 'foo';");
+    put(&server, ".htaccess", "Header always set X-A b\n");
+    let answer = server.get("/a.php");
+    assert_eq!((answer.status, answer.header("x-a")), (999, Some("b")));
+}
+
+/// As by Apache, `(?m)` is about all line feeds.
+#[test]
+fn an_end_of_a_line_is_where_the_expression_says() {
+    let server = site("apache_htaccess on; gzip off;");
+    put(&server, "a.txt", "foo\na\nba\nlast a");
+    let rows = [
+        ("(?m)a$", "foo\nX\nbX\nlast X"),
+        ("a$", "foo\na\nba\nlast X"),
+        ("(?m)^a$", "foo\nX\nba\nlast a"),
+        ("(?m)a\\n?$", "foo\nXbXlast X"),
+        ("a[$]?$", "foo\na\nba\nlast X"),
+        ("a.", "foo\na\nba\nlXt a"),
+        ("(?s)a.", "foo\nXbXlXt a"),
+    ];
+    for (source, wanted) in rows {
+        let rule = format!("SetOutputFilter SUBSTITUTE\nSubstitute \"s/{source}/X/\"\n");
+        put(&server, ".htaccess", &rule);
+        assert_eq!(server.get("/a.txt").text(), wanted, "{source}");
     }
 }
 

@@ -37,6 +37,7 @@ impl Regex {
         let options = PcreOptions {
             caseless: case == LetterCase::Insensitive,
             dotall: false,
+            dollar_end_only: false,
             is_trusted: true,
             attempt: MATCH_ATTEMPT,
         };

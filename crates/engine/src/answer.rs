@@ -35,7 +35,7 @@ pub(crate) use allowed::Allowed;
 pub(crate) use assembly::PageAssembly;
 pub use combined::CombinedHead;
 pub(crate) use compound::{Compound, CompoundReader, PartOrder, PartsFilter};
-pub(crate) use filtered::FilteredBody;
+pub(crate) use filtered::{AnswerHold, BodyStart, FilteredBody};
 pub(crate) use filters::{BodyFilter, BodyFilters, ByteFilter, CompressFilter, blur, weaken};
 pub(crate) use growth::Growth;
 pub(crate) use headed::HeadedBytes;
@@ -233,24 +233,13 @@ impl AnswerBody {
 
     /// Whether a pull wants nothing but what is in memory.
     const fn is_in_hand(&self) -> bool {
-        matches!(self, Self::Span(BytesFrom::Memory(_), _) | Self::Origin(_) | Self::Whole(_))
-    }
-
-    /// Works on what is in hand before the head leaves; why a line of it cannot be sent.
-    pub(crate) fn begin(&mut self) -> Option<&'static str> {
-        match self {
-            Self::Filtered(filtered) => filtered.begin(),
-            _ => None,
-        }
-    }
-
-    /// Why a line of it cannot be sent.
-    pub(crate) fn fault(&self) -> Option<&'static str> {
-        match self {
-            Self::Filtered(filtered) => filtered.fault().or_else(|| filtered.inner.fault()),
-            Self::Compound(compound) => compound.inner.fault(),
-            _ => None,
-        }
+        matches!(
+            self,
+            Self::Span(BytesFrom::Memory(_), _)
+                | Self::Origin(_)
+                | Self::Growing(_)
+                | Self::Whole(_)
+        )
     }
 
     /// How many bytes were taken to change them since the last call.
@@ -679,6 +668,8 @@ pub(crate) struct Answer {
     pub(crate) is_own_page: bool,
     /// Whether `.htaccess` files may have its body searched.
     pub(crate) may_be_searched: bool,
+    /// What its head waits for that is ready.
+    pub(crate) held: AnswerHold,
     /// `WWW-Authenticate`; empty if there is none.
     pub(crate) challenge: Vec<u8>,
     /// For whatever is written on the way to it.
@@ -723,7 +714,7 @@ impl Answer {
         self.location.clear();
         (self.location_origin, self.is_to_nowhere) = (0, false);
         (self.is_without_location, self.is_own_page) = (false, false);
-        self.may_be_searched = false;
+        (self.may_be_searched, self.held) = (false, AnswerHold::No);
         self.fails_condition = false;
         self.challenge.clear();
         self.unsatisfied = None;

@@ -15,6 +15,8 @@
 //!     Coalescing                    Filled, Recalled, Deadline  the look-up, or the response
 //!     Fetching                      Origin                      the response
 //!     Assembling                    Fragment, Filled, Origin    the response
+//!     Beginning                     Origin, Filled, Deadline,   the response, or 500
+//!                                   Spooled
 //!
 //!   (steps) ── response ──▶ Delivering ── Sent ──▶ Done
 //!                               │ Sent, but the upstream server is not done
@@ -41,6 +43,7 @@ pub(crate) mod post_action;
 mod rate;
 mod respond;
 pub(crate) mod response_body;
+mod searched;
 mod spent_body;
 mod step;
 mod steps;
@@ -87,6 +90,8 @@ enum ExchangeState {
     Coalescing,
     /// Heads of fragments are on their way, which the page's own waits for.
     Assembling,
+    /// The head waits for the first of a body that is searched.
+    Beginning,
     /// Another location was asked whether the request may come in.
     AwaitingAuth,
     /// The head was handed over; the body is pulled.
@@ -114,6 +119,7 @@ impl ExchangeState {
                 | Self::Coalescing
                 | Self::AwaitingAuth
                 | Self::Assembling
+                | Self::Beginning
         )
     }
 }

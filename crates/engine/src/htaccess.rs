@@ -5,6 +5,7 @@
 //! understood.
 
 mod admission;
+mod admit_user;
 mod ahead;
 pub(crate) mod decide;
 mod depart;
@@ -15,6 +16,7 @@ mod looks;
 pub(crate) mod memory;
 mod password;
 mod questions;
+mod reason;
 mod reliance;
 pub(crate) mod ruling;
 pub(crate) mod searched;

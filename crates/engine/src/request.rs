@@ -34,6 +34,8 @@ pub(crate) enum RequestNote {
     Match(Box<MatchFailure>),
     /// A line for the log.
     Text(String),
+    /// The same, of bytes.
+    Error(Vec<u8>),
     /// A line for the log that is less than an error.
     Notice(Vec<u8>),
     /// A line for the log that is more than an error.
@@ -70,7 +72,8 @@ pub(crate) struct Request {
     pub(crate) args: Option<Vec<u8>>,
     /// What regexes captured and variables were assigned; reading a variable may change it.
     pub(crate) captures: RefCell<Captures>,
-    /// Whether a match of a `map` took too many steps: what follows from its value is unknown.
+    /// Whether a match of a `map`, or an edit of fields, took too many steps: what follows is
+    /// unknown.
     pub(crate) is_undecided: Cell<bool>,
     /// What evaluating variables wants logged.
     pub(crate) notes: RefCell<Vec<RequestNote>>,

@@ -140,7 +140,8 @@ pub(crate) struct CompiledLocation {
     pub(crate) guarded: bool,
     /// Whether who asks decides which file, page or kept answer is meant.
     pub(crate) turns_on_client: bool,
-    /// Whether access may be refused.
+    /// Whether the configuration itself may refuse access. What `.htaccess` files refuse is judged
+    /// in a step of its own.
     pub(crate) keeps_out: bool,
     /// The origin that answers, if one does.
     pub(crate) pass: Option<Arc<UpstreamPass>>,

@@ -25,6 +25,8 @@ pub(crate) const MATCH_MAX: u32 = MATCH_STEPS_MAX * MATCH_STEP;
 /// LIMIT: what all matches of one evaluation may do uncounted: bytes gone through, items tried.
 /// Beyond it each is counted from the beginning.
 const QUICK_MAX: u32 = 16 * 1024 * 1024;
+/// LIMIT: bytes of expressions that one evaluation has compiled for JIT.
+const JIT_MAX: usize = 128 * 1024;
 
 /// LIMIT: steps of a match in a version number.
 const VERSION_STEPS_MAX: u32 = 500;
@@ -34,6 +36,7 @@ const VERSION_STEPS_MAX: u32 = 500;
 pub struct Effort {
     steps: Cell<u32>,
     quick: Cell<u32>,
+    jit: Cell<usize>,
     /// Whether no text that is made counts any more, and why.
     gave_up: Cell<bool>,
     stop: RefCell<Option<Stop>>,
@@ -44,6 +47,7 @@ impl Default for Effort {
         Self {
             steps: Cell::new(STEPS_MAX),
             quick: Cell::new(QUICK_MAX),
+            jit: Cell::new(JIT_MAX),
             gave_up: Cell::new(false),
             stop: RefCell::default(),
         }
@@ -54,7 +58,8 @@ impl Effort {
     /// That of one match in a version number: a file may ask thousands of times while it is parsed.
     pub(crate) fn for_a_version() -> Self {
         let steps = PART + VERSION_STEPS_MAX * MATCH_STEP;
-        Self { steps: Cell::new(steps), quick: Cell::new(0), ..Self::default() }
+        let (quick, jit) = (Cell::new(0), Cell::new(0));
+        Self { steps: Cell::new(steps), quick, jit, ..Self::default() }
     }
 
     /// One that counts each match from its beginning, and has nothing to begin with.
@@ -140,9 +145,10 @@ impl Effort {
     ) -> Result<Result<T, MatchError>, Stop> {
         self.check()?;
         let most = (self.steps.get() / MATCH_STEP).min(MATCH_STEPS_MAX);
-        let mut work = MatchWork { quick: self.quick.get(), steps: most };
+        let mut work = MatchWork { quick: self.quick.get(), steps: most, jit: self.jit.get() };
         let outcome = made(&mut work);
         self.quick.set(work.quick);
+        self.jit.set(work.jit);
         let taken = (most - work.steps).saturating_mul(MATCH_STEP);
         self.steps.set(self.steps.get().saturating_sub(taken));
         // What one match of its own would have had steps for is the fault of all before it.

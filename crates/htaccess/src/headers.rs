@@ -10,7 +10,7 @@ use crate::expr::{self, Expr, ExprWord};
 use crate::fault::{Told, shown};
 use crate::lines::ArgumentWords;
 use crate::pattern::{Groups, Letters, Pattern};
-use crate::variable::split;
+use crate::variable::{Variable, split};
 use crate::world::{Evaluation, Stop};
 
 /// Which of a response's two tables an edit is about.
@@ -47,8 +47,8 @@ enum Part {
     Text(Vec<u8>),
     /// `%{NAME}e`
     Env(Box<[u8]>),
-    /// `%{NAME}s`, which only TLS has: `(null)`
-    Absent,
+    /// `%{NAME}s`: what mod_ssl knows by this name; none where it knows nothing.
+    Known(Option<Variable>),
     /// `%t`
     Received,
     /// `%D`
@@ -222,7 +222,7 @@ fn header_text(source: &[u8], directive: &str) -> Told<HeaderText> {
                 let (name, behind) = split(inner, b'}').ok_or_else(|| bad(b"{"))?;
                 match behind {
                     [b'e', behind @ ..] => (Part::Env(name.into()), behind),
-                    [b's', behind @ ..] => (Part::Absent, behind),
+                    [b's', behind @ ..] => (Part::Known(known(name)?), behind),
                     _ => return Err(bad(behind.get(..1).unwrap_or_default())),
                 }
             }
@@ -241,6 +241,14 @@ fn header_text(source: &[u8], directive: &str) -> Told<HeaderText> {
     }
     parts.push(Part::Text(text));
     Ok(HeaderText::Parts(parts))
+}
+
+/// What mod_ssl knows by a name, which has no kind before a colon.
+fn known(name: &[u8]) -> Told<Option<Variable>> {
+    match name.contains(&b':') {
+        true => Ok(None),
+        false => Variable::parse_in_expression(name),
+    }
 }
 
 /// RFC 9110 §5.6.2
@@ -266,7 +274,19 @@ impl HeaderText {
                             }
                             out.extend_from_slice(value);
                         }
-                        Part::Absent => out.extend_from_slice(b"(null)"),
+                        Part::Known(variable) => {
+                            let start = out.len();
+                            if let Some(variable) = variable {
+                                variable.push(by, &mut out);
+                            }
+                            by.effort.spend(out.len() - start);
+                            if by.effort.is_spent() {
+                                break;
+                            }
+                            if out.len() == start {
+                                out.extend_from_slice(b"(null)");
+                            }
+                        }
                         Part::Received => {
                             out.extend_from_slice(format!("t={}", times.received).as_bytes());
                         }

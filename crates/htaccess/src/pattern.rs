@@ -18,6 +18,15 @@ pub(crate) enum Letters {
     Any,
 }
 
+/// What an expression is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PatternPlace {
+    /// A text of the request: a dot matches every byte.
+    Text,
+    /// A line of a body: a dot matches no line feed, and `$` is behind the last one.
+    Line,
+}
+
 /// What an attempt at a match that is not counted may do at least: bytes gone through, items tried.
 const ATTEMPT: u32 = 8 * 1024;
 
@@ -26,6 +35,7 @@ const ATTEMPT: u32 = 8 * 1024;
 pub struct Pattern {
     source: Box<[u8]>,
     letters: Letters,
+    place: PatternPlace,
     /// What it comes to, where no expression is needed for it.
     shape: Option<Box<Shape>>,
     /// Only where it was needed, if it has a shape. Threads share what `apache_directory` has.
@@ -81,10 +91,23 @@ impl MatchSpans {
 impl Pattern {
     /// Compiles `source`; none where PCRE refuses it.
     pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
+        Self::of(source, letters, PatternPlace::Text)
+    }
+
+    /// The same for lines of a body.
+    pub(crate) fn of_line(source: &[u8], letters: Letters) -> Option<Self> {
+        Self::of(source, letters, PatternPlace::Line)
+    }
+
+    fn of(source: &[u8], letters: Letters, place: PatternPlace) -> Option<Self> {
+        let shape = Shape::new(source, letters);
+        // What counts bytes counts line feeds.
+        let shape = shape.filter(|shape| place == PatternPlace::Text || shape.is_text());
         let pattern = Self {
             source: source.into(),
             letters,
-            shape: Shape::new(source, letters).map(Box::new),
+            place,
+            shape: shape.map(Box::new),
             compiled: OnceLock::new(),
         };
         // PCRE accepts all that has a shape, and may never be asked.
@@ -95,7 +118,8 @@ impl Pattern {
         if self.compiled.get().is_none() {
             let options = PcreOptions {
                 caseless: self.letters == Letters::Any,
-                dotall: true,
+                dotall: self.place == PatternPlace::Text,
+                dollar_end_only: self.place == PatternPlace::Line,
                 is_trusted: false,
                 attempt: ATTEMPT,
             };

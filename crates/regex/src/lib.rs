@@ -12,7 +12,7 @@ use bolide_base::limits;
 
 mod library;
 
-use library::{Code, ItemCosts, Outcome};
+use library::{Code, CodeForm, ItemCosts, Outcome};
 
 pub use library::{CompileError, GroupSpans, compiled_here};
 
@@ -23,6 +23,8 @@ pub struct PcreOptions {
     pub caseless: bool,
     /// A dot matches a line feed, too.
     pub dotall: bool,
+    /// `$` matches behind a last line feed only.
+    pub dollar_end_only: bool,
     /// Who runs the server wrote it. Others may not say `(*UTF)`, with which the work of an item
     /// has no bound, and what is too large to be counted is matched no longer than an attempt.
     pub is_trusted: bool,
@@ -38,12 +40,15 @@ pub struct MatchWork {
     pub quick: u32,
     /// Counted: items tried, of 10 to 20 ns each, and as much for each 16 bytes gone through.
     pub steps: u32,
+    /// Bytes of expressions that may be compiled for JIT, of about 100 ns each: those that others
+    /// than the administrator wrote, before their first match.
+    pub jit: usize,
 }
 
 impl Default for MatchWork {
     /// That of one match of an expression that the administrator wrote.
     fn default() -> Self {
-        Self { quick: limits::MATCH_QUICK_MAX, steps: limits::MATCH_STEPS_MAX }
+        Self { quick: limits::MATCH_QUICK_MAX, steps: limits::MATCH_STEPS_MAX, jit: usize::MAX }
     }
 }
 
@@ -60,12 +65,25 @@ pub struct Pcre {
     source: Box<[u8]>,
     options: PcreOptions,
     plain: Code,
+    /// With JIT, where `plain` is without, once it was used; none where that takes too much memory.
+    jit: OnceLock<Option<Box<Code>>>,
     /// With callouts, once it was needed.
-    counted: OnceLock<Option<Code>>,
+    counted: OnceLock<Option<Box<Code>>>,
     /// What it takes that neither the library's counts nor callouts see.
     unseen: UnseenWork,
 }
 
+/// Bytes of an expression that say nothing of it.
+const CODE_HEAD: usize = 150;
+/// About how many bytes of memory an expression takes with JIT: so many, and for each byte of what
+/// it says, of the first and of further ones.
+const JIT_FIRST: usize = 640;
+const JIT_EACH: usize = 6;
+const JIT_FURTHER: usize = 14;
+/// Bytes of what an expression says that are not further ones.
+const SAYS_LITTLE: usize = 128;
+/// LIMIT: how much more than that JIT may take; of what takes more, the expression is interpreted.
+const JIT_TIMES_MAX: usize = 2;
 /// The library's limit for one place where a match may begin, at least: an attempt with less would
 /// be in vain.
 const LIMIT_MIN: usize = 8;
@@ -139,10 +157,18 @@ impl Pcre {
     ///
     /// What the library says of it, and where.
     pub fn new(source: &[u8], options: PcreOptions) -> Result<Self, CompileError> {
-        let plain = Code::new(source, options, false)?;
-        library::note_compiled(plain.bytes());
+        // JIT takes several times as long as the rest. A file of others may have thousands of
+        // expressions, and be read again whenever they like.
+        let (form, jit) = match options.is_trusted {
+            true => (CodeForm::Jit, OnceLock::from(None)),
+            false => (CodeForm::Interpreted, OnceLock::new()),
+        };
+        let plain = Code::new(source, options, form)?;
+        let spared = if options.is_trusted { plain.jit_size() } else { jit_share(&plain) };
+        library::note_compiled(plain.size() + spared);
         let unseen = UnseenWork::new(source, options, &plain);
-        Ok(Self { source: source.into(), options, plain, counted: OnceLock::new(), unseen })
+        let (source, counted) = (source.into(), OnceLock::new());
+        Ok(Self { source, options, plain, jit, counted, unseen })
     }
 
     /// The expression as written.
@@ -192,12 +218,34 @@ impl Pcre {
         work: &mut MatchWork,
     ) -> Result<bool, MatchError> {
         if let Some(limit) = self.take_attempt(text.len(), work) {
-            match self.plain.search(text, limit, spans.as_deref_mut()) {
+            match self.quick(work).search(text, limit, spans.as_deref_mut()) {
                 Outcome::TooLong | Outcome::NoStack => {}
                 outcome => return told(outcome),
             }
         }
         self.search_counted(text, spans, &mut work.steps)
+    }
+
+    /// What an attempt is made with.
+    #[inline]
+    fn quick(&self, work: &mut MatchWork) -> &Code {
+        match self.jit.get() {
+            Some(jit) => jit.as_deref().unwrap_or(&self.plain),
+            None => self.compile_jit(work),
+        }
+    }
+
+    /// Compiles it for JIT, if that is within `work`.
+    #[cold]
+    fn compile_jit(&self, work: &mut MatchWork) -> &Code {
+        let Some(left) = work.jit.checked_sub(self.plain.size()) else { return &self.plain };
+        work.jit = left;
+        let most = jit_share(&self.plain).saturating_mul(JIT_TIMES_MAX);
+        let compiled = self.jit.get_or_init(|| {
+            let code = Code::new(&self.source, self.options, CodeForm::Jit).ok()?;
+            (code.size() + code.jit_size() <= most).then(|| Box::new(code))
+        });
+        compiled.as_deref().unwrap_or(&self.plain)
     }
 
     /// Takes an attempt that is not counted; gives the library's limit for each place where a match
@@ -237,7 +285,7 @@ impl Pcre {
             // Compiling takes about a microsecond for a byte.
             let compiling = u32::try_from(self.source.len()).unwrap_or(u32::MAX);
             *steps -= compiling.saturating_mul(COMPILE_STEPS).min(*steps / 2);
-            Code::new(&self.source, self.options, true).ok()
+            Code::new(&self.source, self.options, CodeForm::Counted).ok().map(Box::new)
         });
         let Some(code) = counted else {
             return self.search_large(text, spans, steps);
@@ -275,6 +323,13 @@ impl Pcre {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         told(self.plain.search(text, limit, spans))
     }
+}
+
+/// About how many bytes of memory an expression takes with JIT.
+const fn jit_share(plain: &Code) -> usize {
+    let says = plain.size().saturating_sub(CODE_HEAD);
+    let little = if says < SAYS_LITTLE { says } else { SAYS_LITTLE };
+    JIT_FIRST + little * JIT_EACH + (says - little).saturating_mul(JIT_FURTHER)
 }
 
 /// What a search came to, for those who asked.

@@ -111,7 +111,18 @@ pub(crate) struct Code {
     is_anchored: bool,
     has_references: bool,
     items: usize,
-    bytes: usize,
+    size: usize,
+    jit_size: usize,
+}
+
+/// How an expression is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodeForm {
+    /// Without JIT.
+    Interpreted,
+    Jit,
+    /// With JIT, and a callout before each item.
+    Counted,
 }
 
 // SAFETY: the library does not change a compiled expression after it was compiled for JIT, which
@@ -134,17 +145,18 @@ impl fmt::Debug for Code {
 }
 
 impl Code {
-    /// Compiles `source`, with a callout before each item or without.
+    /// Compiles `source`.
     pub(crate) fn new(
         source: &[u8],
         options: PcreOptions,
-        has_callouts: bool,
+        form: CodeForm,
     ) -> Result<Self, CompileError> {
         let mut bits = 0;
         bits |= if options.caseless { pcre::PCRE2_CASELESS } else { 0 };
         bits |= if options.dotall { pcre::PCRE2_DOTALL } else { 0 };
+        bits |= if options.dollar_end_only { pcre::PCRE2_DOLLAR_ENDONLY } else { 0 };
         bits |= if options.is_trusted { 0 } else { pcre::PCRE2_NEVER_UTF };
-        bits |= if has_callouts { pcre::PCRE2_AUTO_CALLOUT } else { 0 };
+        bits |= if form == CodeForm::Counted { pcre::PCRE2_AUTO_CALLOUT } else { 0 };
         let (mut error, mut offset) = (0, 0);
         // SAFETY: `source` points to its length of readable bytes, which are read in the call only;
         // no context stands for the defaults.
@@ -168,18 +180,22 @@ impl Code {
             is_anchored: false,
             has_references: false,
             items: 0,
-            bytes: 0,
+            size: 0,
+            jit_size: 0,
         };
-        // SAFETY: the expression is ours, and nothing else has it yet. Where there is no JIT for
-        // it, it is interpreted.
-        unsafe { pcre::pcre2_jit_compile_8(code.code.as_ptr(), pcre::PCRE2_JIT_COMPLETE) };
+        if form != CodeForm::Interpreted {
+            // SAFETY: the expression is ours, and nothing else has it yet. Where there is no JIT
+            // for it, it is interpreted.
+            unsafe { pcre::pcre2_jit_compile_8(code.code.as_ptr(), pcre::PCRE2_JIT_COMPLETE) };
+        }
         code.groups = code.info::<u32>(pcre::PCRE2_INFO_CAPTURECOUNT) as usize + 1;
         code.is_anchored =
             code.info::<u32>(pcre::PCRE2_INFO_ALLOPTIONS) & pcre::PCRE2_ANCHORED != 0;
         code.has_references = code.info::<u32>(pcre::PCRE2_INFO_BACKREFMAX) != 0;
         let size = code.info::<usize>(pcre::PCRE2_INFO_SIZE);
         code.items = size / 4;
-        code.bytes = size + code.info::<usize>(pcre::PCRE2_INFO_JITSIZE);
+        code.size = size;
+        code.jit_size = code.info::<usize>(pcre::PCRE2_INFO_JITSIZE);
         code.names = code.read_names();
         Ok(code)
     }
@@ -207,9 +223,14 @@ impl Code {
         self.items
     }
 
-    /// Bytes of memory that it takes.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
+    /// Bytes of memory that it takes, apart from JIT.
+    pub(crate) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes of memory that JIT takes.
+    pub(crate) const fn jit_size(&self) -> usize {
+        self.jit_size
     }
 
     /// What the library knows of the expression; `T` is the type that it has for `what`.

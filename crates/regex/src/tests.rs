@@ -2,14 +2,19 @@
 
 use proptest::prelude::*;
 
-use super::{GroupSpans, MatchError, MatchWork, Pcre, PcreOptions};
+use super::{GroupSpans, JIT_FIRST, MatchError, MatchWork, Pcre, PcreOptions, compiled_here};
 
-const OPTIONS: PcreOptions =
-    PcreOptions { caseless: false, dotall: false, is_trusted: true, attempt: 8192 };
+const OPTIONS: PcreOptions = PcreOptions {
+    caseless: false,
+    dotall: false,
+    dollar_end_only: false,
+    is_trusted: true,
+    attempt: 8192,
+};
 /// As many steps as ten bytes may take at most.
-const PLENTY: MatchWork = MatchWork { quick: 1 << 30, steps: 1 << 30 };
+const PLENTY: MatchWork = MatchWork { quick: 1 << 30, steps: 1 << 30, jit: 1 << 30 };
 /// Whatever matches is counted.
-const COUNTED: MatchWork = MatchWork { quick: 0, steps: 1 << 30 };
+const COUNTED: MatchWork = MatchWork { quick: 0, steps: 1 << 30, jit: 0 };
 
 fn pcre(source: &str) -> Pcre {
     Pcre::new(source.as_bytes(), OPTIONS).unwrap()
@@ -82,11 +87,11 @@ fn a_match_ends_when_its_steps_are_taken() {
     ];
     for (source, text) in rows {
         let pcre = pcre(source);
-        let mut work = MatchWork { quick: 0, steps: 100_000 };
+        let mut work = MatchWork { quick: 0, steps: 100_000, jit: 0 };
         let failed = pcre.is_match(text, &mut work);
         assert_eq!((failed, work.steps), (Err(MatchError { code: -47 }), 0), "{source}");
         // What is left to the uncounted attempt is bounded, too.
-        let mut work = MatchWork { quick: 3_000_000, steps: 100_000 };
+        let mut work = MatchWork { quick: 3_000_000, steps: 100_000, jit: 0 };
         assert_eq!(pcre.is_match(text, &mut work).ok(), None, "{source}");
     }
 }
@@ -101,7 +106,7 @@ fn what_no_callout_sees_has_its_part_in_the_bound() {
     for (source, text) in [(&*set, &text), (run, &text), ("(*UTF)\\X*[yz]", &flags)] {
         let pcre = pcre(source);
         for quick in [0, 8_000_000] {
-            let mut work = MatchWork { quick, steps: 1_000_000 };
+            let mut work = MatchWork { quick, steps: 1_000_000, jit: 0 };
             let failed = pcre.is_match(text.as_bytes(), &mut work);
             assert_eq!((failed, work.steps), (Err(MatchError { code: -47 }), 0), "{source:.20}");
         }
@@ -115,7 +120,7 @@ fn what_no_callout_sees_has_its_part_in_the_bound() {
 fn items_that_fail_late_count_in_what_an_attempt_may_do() {
     let ways: Vec<String> = (0..300).map(|number| format!("a{{999}}x{number}")).collect();
     let pcre = pcre(&format!("^(?:{})", ways.join("|")));
-    let mut work = MatchWork { quick: 1_000_000, steps: 1_000_000 };
+    let mut work = MatchWork { quick: 1_000_000, steps: 1_000_000, jit: 1 << 20 };
     assert_eq!(pcre.is_match(&[b'a'; 998], &mut work), Ok(false));
     assert_eq!(work.quick, 1_000_000, "it was no attempt");
     assert!(work.steps < 1_000_000 - 300 * 60, "each way is paid for: {work:?}");
@@ -149,7 +154,7 @@ fn what_is_too_large_to_be_counted_is_matched() {
 fn many_matches_in_a_row_pay_for_what_they_go_through() {
     let (pcre, text) = (pcre("'([a-z]+)':"), "{'abc':1,'de':2},".repeat(20_000));
     let (mut spans, mut at, mut found) = (GroupSpans::default(), 0, 0);
-    let mut work = MatchWork { quick: 0, steps: 2_000_000 };
+    let mut work = MatchWork { quick: 0, steps: 2_000_000, jit: 0 };
     while pcre.find(&text.as_bytes()[at..], &mut spans, &mut work) == Ok(true) {
         at += spans.get(0).unwrap().1;
         found += 1;
@@ -173,9 +178,29 @@ fn ordinary_matches_need_no_count_and_next_to_no_steps() {
         assert_eq!(pcre.is_match(text.as_bytes(), &mut work), Ok(is_match == 1), "{source}");
         let is_short = text.len() < 100;
         assert_eq!(work.steps == MatchWork::default().steps, is_short, "{source}");
-        let mut work = MatchWork { quick: 0, steps: 600_000 };
+        let mut work = MatchWork { quick: 0, steps: 600_000, jit: 0 };
         assert_eq!(pcre.is_match(text.as_bytes(), &mut work), Ok(is_match == 1), "{source}");
     }
+}
+
+#[test]
+fn what_others_wrote_is_compiled_for_jit_when_it_is_used() {
+    let options = PcreOptions { is_trusted: false, ..OPTIONS };
+    let before = compiled_here();
+    for source in ["^old/p(\\d+)/([^/]+)$", "(a|b)+c", "(.*)foo(.*)", "([a-z]{2,9}\\.){3}"] {
+        let pcre = Pcre::new(source.as_bytes(), options).unwrap();
+        for text in ["old/p7/x", "abababc", "a foo b", "aa.bb.cc.", ""] {
+            let mut spans = [GroupSpans::default(), GroupSpans::default()];
+            let mut none = MatchWork { jit: 0, ..PLENTY };
+            let mut some = MatchWork { jit: 1 << 20, ..PLENTY };
+            let interpreted = pcre.find(text.as_bytes(), &mut spans[0], &mut none);
+            assert_eq!(interpreted, pcre.find(text.as_bytes(), &mut spans[1], &mut some));
+            assert_eq!(spans[0], spans[1], "{source} {text}");
+            assert_eq!(some.jit < 1 << 20, text == "old/p7/x", "once: {source} {text}");
+        }
+    }
+    let noted = compiled_here() - before;
+    assert!(noted > 4 * JIT_FIRST, "what JIT may take counts from the beginning: {noted}");
 }
 
 #[test]
@@ -227,7 +252,8 @@ fn threads_match_by_one_expression() {
             scope.spawn(|| {
                 let text = [b"aab".as_slice(), &b"c".repeat(40), b"d"].concat();
                 for quick in [0, 1 << 20] {
-                    let spans = found(&pcre, &text, MatchWork { quick, steps: 1 << 20 }).unwrap();
+                    let spans =
+                        found(&pcre, &text, MatchWork { quick, steps: 1 << 20, jit: 0 }).unwrap();
                     assert_eq!(spans.unwrap().get(1), Some((0, 2)));
                 }
             });

@@ -51,8 +51,13 @@ pub(crate) struct BanPattern {
 
 /// A regular expression whose matches end. The error is the library's.
 pub(super) fn regex(text: &[u8]) -> Result<Pcre, String> {
-    let options =
-        PcreOptions { caseless: false, dotall: false, is_trusted: true, attempt: MATCH_ATTEMPT };
+    let options = PcreOptions {
+        caseless: false,
+        dotall: false,
+        dollar_end_only: false,
+        is_trusted: true,
+        attempt: MATCH_ATTEMPT,
+    };
     Pcre::new(text, options).map_err(|error| error.to_string())
 }
 

@@ -12,6 +12,32 @@ use super::filters::ByteFilter;
 use super::substitute::STEP;
 use super::{AnswerBody, BodyPiece};
 
+/// How the first of a body stands before its head leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyStart {
+    /// Some of it is made, or it is made as it leaves.
+    Ready,
+    /// It waits for what comes from an origin.
+    Waits,
+    /// There is more to do than a turn may take.
+    Rests,
+    /// It cannot be sent.
+    Failed(&'static str),
+    /// What it is made of broke off before there was some of it.
+    CutOff,
+}
+
+/// What the head of an answer waits for that is ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AnswerHold {
+    #[default]
+    No,
+    /// For the first of its body.
+    ForMore,
+    /// For that, and for another turn.
+    ForTurn,
+}
+
 /// Bytes of the inner body that one piece takes.
 const PIECE: usize = 16 * 1024;
 /// The same where each byte may become a thousand.
@@ -28,6 +54,8 @@ pub(crate) struct FilteredBody {
     /// What a filter takes, and what it gives to the next one.
     between: [Vec<u8>; 2],
     state: FilteredState,
+    /// Why what files have made of it cannot be sent.
+    fault: Option<&'static str>,
     /// Bytes that filters were given since that was asked last, by each of them, and steps of work
     /// that they told.
     pub(super) work: u64,
@@ -51,6 +79,7 @@ impl FilteredBody {
             given: 0,
             between: [Vec::new(), Vec::new()],
             state: FilteredState::Going,
+            fault: None,
             work: 0,
         }
     }
@@ -106,27 +135,38 @@ impl FilteredBody {
         self.pull_piece(max, out)
     }
 
-    /// Works on what is in hand until there is something to give; what broke it, if that did.
-    pub(super) fn begin(&mut self) -> Option<&'static str> {
+    /// Works on what is in hand until there is something to give.
+    fn begin(&mut self) -> BodyStart {
+        if self.inner.is_changed() {
+            return self.inner.begin();
+        }
         debug_assert_eq!(self.given, 0, "nothing leaves before the head");
-        let enough = self.work + FILTERED_PER_TURN;
-        let goes_on = |own: &Self| {
-            own.state == FilteredState::Going && own.ready.is_empty() && own.work < enough
-        };
         let mut bound = Bound::new();
-        while goes_on(self) && bound.goes_on() {
-            match self.filters.iter().position(ByteFilter::is_behind) {
-                Some(behind) => self.pass(behind, b""),
-                None if !self.inner.is_in_hand() || self.take_piece().is_some() => break,
-                None => {}
+        while self.ready.is_empty() && bound.goes_on() {
+            if self.work >= FILTERED_PER_TURN {
+                return BodyStart::Rests;
+            }
+            match self.state {
+                FilteredState::Over | FilteredState::Broken => break,
+                FilteredState::Ending(at) => self.end(at),
+                FilteredState::Going => match self.filters.iter().position(ByteFilter::is_behind) {
+                    Some(behind) => self.pass(behind, b""),
+                    None if !self.inner.is_in_hand() => break,
+                    None => match self.take_piece() {
+                        Some(BodyPiece::Pending) => return BodyStart::Waits,
+                        Some(_) => break,
+                        None => {}
+                    },
+                },
             }
         }
-        self.fault()
-    }
-
-    /// Why a line of it cannot be sent.
-    pub(super) fn fault(&self) -> Option<&'static str> {
-        self.filters.iter().find_map(ByteFilter::fault)
+        match self.fault {
+            Some(fault) => BodyStart::Failed(fault),
+            None if self.state == FilteredState::Broken && self.ready.is_empty() => {
+                BodyStart::CutOff
+            }
+            None => BodyStart::Ready,
+        }
     }
 
     fn pull_piece(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
@@ -177,7 +217,7 @@ impl FilteredBody {
 
     /// Passes a piece through the filters from the one with this index on.
     fn pass(&mut self, first: usize, piece: &[u8]) {
-        let Self { filters, ready, between: [taken, given], state, work, .. } = self;
+        let Self { filters, ready, between: [taken, given], state, fault, work, .. } = self;
         debug_assert!(first <= filters.len(), "what passes the last filter is ready");
         let Some(last) = filters.len().checked_sub(1).filter(|last| first <= *last) else {
             return ready.extend_from_slice(piece);
@@ -190,6 +230,7 @@ impl FilteredBody {
             *work += filter.take_work();
             if fed.is_err() {
                 *state = FilteredState::Broken;
+                *fault = fault.or_else(|| filter.fault());
             }
             std::mem::swap(taken, given);
         }
@@ -225,7 +266,11 @@ impl FilteredBody {
             self.pass(at + 1, &rest);
             match ended {
                 _ if self.state == FilteredState::Broken => return,
-                Err(_) => return self.state = FilteredState::Broken,
+                Err(_) => {
+                    self.state = FilteredState::Broken;
+                    self.fault = self.fault.or_else(|| self.filters[at].fault());
+                    return;
+                }
                 Ok(true) => at += 1,
                 Ok(false) => break,
             }
@@ -233,6 +278,31 @@ impl FilteredBody {
         debug_assert!(at <= self.filters.len(), "each filter ends once, in turn");
         let is_over = at == self.filters.len();
         self.state = if is_over { FilteredState::Over } else { FilteredState::Ending(at) };
+    }
+}
+
+impl AnswerBody {
+    /// Works on the first of what is searched before the head leaves, as far as it is in hand.
+    pub(crate) fn begin(&mut self) -> BodyStart {
+        match self {
+            Self::Filtered(filtered) => filtered.begin(),
+            Self::Compound(compound) => compound.inner.begin(),
+            _ => BodyStart::Ready,
+        }
+    }
+
+    /// Whether another exchange's fetch brings it.
+    pub(crate) fn is_growing(&self) -> bool {
+        matches!(self.innermost(), Self::Growing(_))
+    }
+
+    /// Why what files have made of it cannot be sent.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Filtered(filtered) => filtered.fault.or_else(|| filtered.inner.fault()),
+            Self::Compound(compound) => compound.inner.fault(),
+            _ => None,
+        }
     }
 }
 

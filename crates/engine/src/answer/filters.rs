@@ -104,10 +104,11 @@ impl ByteFilter {
         }
     }
 
-    /// Why a line of the body cannot be sent.
+    /// Why it has broken off.
     pub(super) fn fault(&self) -> Option<&'static str> {
         match self {
             Self::Lines(lines) => lines.fault(),
+            Self::Gunzip(_) => Some("a body cannot be inflated: its gzip is damaged or cut off"),
             _ => None,
         }
     }

@@ -1,12 +1,12 @@
 //! `return`: texts, redirects and bare statuses.
 
 use bolide_conf::model::{Return, ReturnBody};
-use bolide_http::HttpVersion;
 use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::ctx::StepCtx;
 use crate::exchange::NextStep;
+use crate::exchange::client::tell_to_go_on_unread;
 use crate::pages::is_redirect;
 use crate::request::Request;
 use crate::site::Site;
@@ -22,10 +22,7 @@ impl Answer {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         if returned.status < 400 || matches!(&returned.body, ReturnBody::Text(_)) {
-            // Over HTTP/2 and HTTP/3 this response is all that the client waits for.
-            if request.head().version < HttpVersion::Http2 {
-                request.tell_to_go_on(ctx);
-            }
+            tell_to_go_on_unread(request, ctx);
             // As in nginx, who answers in its place finds no body any more.
             if !site.location(request.location).settings.error_pages.is_empty() {
                 request.drop_body(ctx);

@@ -8,7 +8,6 @@ use bolide_http::conditional::Validator;
 use bolide_http::negotiate::{Coding, Codings};
 
 use crate::answer::Answer;
-use crate::answer::weaken;
 use crate::answer::{AnswerBody, BytesFrom, CompressedFile};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::{
@@ -19,7 +18,7 @@ use crate::filter::body::filters_file;
 use crate::filter::charset::{note_file, recodes_file};
 use crate::filter::compress;
 use crate::filter::headers::{HeadDraft, range_date};
-use crate::htaccess::searched::is_searched;
+use crate::htaccess::searched::{is_searched, tag_like_searched};
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -148,8 +147,10 @@ impl Answer {
         };
         if delivery.is_not_modified {
             let next = self.not_modified(request, &draft, site, ctx);
-            if coded == Coded::No && is_searched(self, request, kind, location) {
-                weaken(&mut self.head.fields);
+            if coded == Coded::No {
+                let mut fields = std::mem::take(&mut self.head.fields);
+                tag_like_searched(&mut fields, self, request, (&kind.media, b""), location);
+                self.head.fields = fields;
             }
             return next;
         }

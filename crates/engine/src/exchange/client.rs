@@ -7,6 +7,7 @@ use bolide_http::{HttpVersion, RequestBody};
 use bytes::Bytes;
 
 use super::body_size::is_too_large;
+use super::searched::withdraw;
 use super::steps::note_request;
 use super::{Exchange, ExchangeState, NextStep, RequestStep, admit};
 use crate::answer::Answer;
@@ -16,6 +17,16 @@ use crate::ctx::{RequestRefusal, StepCtx, StepEffect};
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
+
+/// Tells a client to go on whose body is thrown away: over HTTP/2 and HTTP/3 the response is all
+/// that it waits for.
+#[inline]
+pub(crate) fn tell_to_go_on_unread(request: &mut Request, ctx: &mut StepCtx<'_>) {
+    let head = request.head();
+    if head.expects_continue && head.version < HttpVersion::Http2 {
+        request.tell_to_go_on(ctx);
+    }
+}
 
 impl Request {
     /// As in nginx, a client that expects it is told to go on when its body is to be read or thrown
@@ -109,7 +120,7 @@ impl Exchange {
         if self.answer.is_responded {
             return cut_off(self, state, &site, ctx);
         }
-        self.answer.drop_fetch(ctx);
+        withdraw(&mut self.answer, ctx);
         self.run(NextStep::Fail(413), ctx)
     }
 
@@ -201,7 +212,7 @@ impl Exchange {
         if !is_late || self.request.head().version == HttpVersion::Http2 {
             log_lines::log_refusal(&self.request, refusal, "", &site, ctx);
         }
-        self.answer.drop_fetch(ctx);
+        withdraw(&mut self.answer, ctx);
         if is_late {
             // As in nginx, a client that does not send its body is not answered.
             self.answer.bare_status = 408;
@@ -343,7 +354,7 @@ fn refuse_length(
     if answer.is_responded {
         return cut_off(exchange, state, site, ctx);
     }
-    answer.drop_fetch(ctx);
+    withdraw(answer, ctx);
     exchange.run(NextStep::Fail(refusal.status), ctx)
 }
 

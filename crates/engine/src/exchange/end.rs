@@ -5,7 +5,7 @@
 
 use bolide_upstream::OriginNews;
 
-use super::respond::tell_fault;
+use super::searched::tell_fault;
 use super::{Exchange, ExchangeState};
 use crate::content::pass::take_more;
 use crate::counters::ConnProtocol;

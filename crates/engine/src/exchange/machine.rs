@@ -17,6 +17,7 @@ use crate::site::Site;
 use super::child::SubrequestChild;
 use super::parent::SubrequestParent;
 use super::response_body::ResponseBody;
+use super::searched::begin_on;
 use super::steps::PROBES_MAX;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
@@ -90,6 +91,10 @@ impl Exchange {
             (state @ (ExchangeState::Delivering | ExchangeState::Settling), Wake::Origin(news)) => {
                 self.hear(state, news, ctx)
             }
+            (
+                ExchangeState::Beginning,
+                wake @ (Wake::Origin(_) | Wake::Filled | Wake::Deadline | Wake::Spooled),
+            ) => begin_on(self, wake, ctx),
             (ExchangeState::Coalescing, Wake::Filled) => {
                 self.ask_cache(CacheTransaction::follow, ctx)
             }
@@ -122,13 +127,7 @@ impl Exchange {
             }
             (state, Wake::Body(bytes)) => self.take_body(state, bytes, ctx),
             (state, Wake::BodyEnd) => self.end_body(state, ctx),
-            (state, Wake::BodyRefused(refusal)) if state.waits_for_response() => {
-                self.refuse_body(state, refusal, ctx)
-            }
-            (
-                state @ (ExchangeState::Delivering | ExchangeState::Settling),
-                Wake::BodyRefused(refusal),
-            ) if self.request.upload.is_streamed() && self.answer.is_fetching() => {
+            (state, Wake::BodyRefused(refusal)) if reads_body(self, state) => {
                 self.refuse_body(state, refusal, ctx)
             }
             (state, _) => state,
@@ -297,6 +296,13 @@ impl Exchange {
         self.state = ExchangeState::Idle;
         self.request.take_head()
     }
+}
+
+/// Whether anything reads, or would read, the body of the request.
+fn reads_body(exchange: &Exchange, state: ExchangeState) -> bool {
+    let answers = matches!(state, ExchangeState::Delivering | ExchangeState::Settling);
+    let goes_on = exchange.request.upload.is_streamed() && exchange.answer.is_fetching();
+    state.waits_for_response() || answers && goes_on
 }
 
 /// Whether the wishes of a step that led from `was` to `is` fit it: `Respond` at most once, and

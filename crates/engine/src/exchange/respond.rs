@@ -1,10 +1,9 @@
 //! The last moment of a response before it leaves, and the fields that every response of ours has.
 
-use bolide_conf::model::LogLevel;
-use bolide_http::{HttpVersion, Method, Name, Scheme};
+use bolide_http::{Method, Name, Scheme};
 
 use crate::answer::Answer;
-use crate::answer::AnswerBody;
+use crate::answer::{AnswerBody, AnswerHold};
 use crate::content::allow::say_allowed;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::has_no_content;
@@ -12,14 +11,15 @@ use crate::filter::body::filter_body;
 use crate::filter::charset::{DescribedType, complain, rule_charset};
 use crate::filter::esi::take_cookies;
 use crate::filter::headers::{self, FieldPlace, HeadDraft};
-use crate::log_lines;
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::VariableScope;
 
+use super::client::tell_to_go_on_unread;
 use super::mirror::end_mirror;
+use super::searched::begin_body;
 use super::{Exchange, ExchangeState, NextStep};
 use crate::persistence::{is_distrusted, stays};
 
@@ -33,36 +33,18 @@ impl Exchange {
         if self.request.role.post_action().is_some() {
             return Ok(self.end_post_action(site, ctx));
         }
-        match &self.request.role {
-            RequestRole::Subrequest(Subrequest::Mirror(_)) => {
-                return Ok(end_mirror(self, site, ctx));
-            }
-            RequestRole::Subrequest(Subrequest::Slice(slice)) => {
-                self.answer.body.keep_of_slice(slice.wanted);
-            }
-            _ => {}
+        if matches!(self.request.role, RequestRole::Subrequest(Subrequest::Mirror(_))) {
+            return Ok(end_mirror(self, site, ctx));
         }
         debug_assert!(!self.answer.is_responded, "an answer is given once");
         debug_assert_ne!(self.answer.head.status, 0, "an answer has a status");
-        let filters = site.location(self.request.location).filters_bodies;
-        if filters || self.answer.may_be_searched {
-            filter_body(&mut self.request, &mut self.answer, site, ctx);
-            if let Some(outcome) = self.answer.charset.take() {
-                complain(&self.request, &self.answer, &outcome, site, ctx);
-            }
+        if self.answer.held == AnswerHold::No {
+            finish_body(&mut self.request, &mut self.answer, site, ctx);
         }
         if self.answer.may_be_searched
-            && let Some(fault) = self.answer.body.begin()
+            && let Some(instead) = begin_body(self, site, ctx)
         {
-            tell_fault(&self.request, fault, site, ctx);
-            self.answer.body = AnswerBody::Empty;
-            self.answer.may_be_searched = false;
-            self.answer.drop_fetch(ctx);
-            if let Some(asked) = &mut self.answer.origin {
-                asked.is_answering = false;
-            }
-            self.cache.let_go();
-            return Err(NextStep::Fail(500));
+            return instead;
         }
         if self.answer.head.status == 405 {
             say_allowed(&self.request, &mut self.answer, site);
@@ -97,11 +79,7 @@ impl Exchange {
         if self.answer.is_fetching() && !self.answer.is_from_origin() {
             self.answer.drop_fetch(ctx);
         }
-        // Over HTTP/2 and HTTP/3 this response is all that the client waits for.
-        let head = self.request.head();
-        if head.expects_continue && head.version < HttpVersion::Http2 {
-            self.request.tell_to_go_on(ctx);
-        }
+        tell_to_go_on_unread(&mut self.request, ctx);
         self.request.discard_rest(&self.answer, ctx);
         take_cookies(&mut self.answer);
         self.cache.let_go();
@@ -119,13 +97,19 @@ impl Exchange {
     }
 }
 
-/// Logs why a line of a body cannot be sent.
-#[cold]
-pub(super) fn tell_fault(request: &Request, fault: &str, site: &Site, ctx: &mut StepCtx<'_>) {
-    log_lines::error(request, site, ctx, LogLevel::Error, |out| {
-        out.extend_from_slice(b".htaccess: ");
-        out.extend_from_slice(fault.as_bytes());
-    });
+/// Puts the body behind its filters.
+#[inline]
+fn finish_body(request: &mut Request, answer: &mut Answer, site: &Site, ctx: &mut StepCtx<'_>) {
+    if let RequestRole::Subrequest(Subrequest::Slice(slice)) = &request.role {
+        answer.body.keep_of_slice(slice.wanted);
+    }
+    let filters = site.location(request.location).filters_bodies;
+    if filters || answer.may_be_searched {
+        filter_body(request, answer, site, ctx);
+        if let Some(outcome) = answer.charset.take() {
+            complain(request, answer, &outcome, site, ctx);
+        }
+    }
 }
 
 impl Answer {

@@ -25,6 +25,7 @@ use crate::vars::VariableScope;
 
 use super::admit;
 use super::body_size::{is_too_large, refuse_body};
+use super::searched::withdraw;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
 /// LIMIT: looks at the disk that one request may cost.
@@ -274,8 +275,8 @@ impl Request {
     }
 }
 
-/// Fails a request for which the match of a `map` took too many steps. nginx goes on with the
-/// `default`, which may admit a client that the match would have refused.
+/// Fails a request for which the match of a `map`, or an edit of its fields, took too many steps.
+/// nginx goes on with the `default`, which may admit a client that the match would have refused.
 #[cold]
 fn fail_undecided(
     request: &Request,
@@ -292,7 +293,7 @@ fn fail_undecided(
     if !request.is_undecided.take() || is_over {
         return next;
     }
-    answer.drop_fetch(ctx);
+    withdraw(answer, ctx);
     cache.let_go();
     NextStep::Fail(500)
 }

@@ -31,8 +31,9 @@ use crate::filter::passed_fields::{
     push_passed, rewritten,
 };
 use crate::filter::slice::{FirstSlice, first_slice};
+use crate::htaccess::searched::tag_like_searched;
 use crate::log_lines;
-use crate::media_types::MediaType;
+use crate::media_types::{MediaType, media};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
@@ -315,6 +316,11 @@ impl Answer {
                 && fields.get(Name::TransferEncoding).is_none(),
             "framing fields of the origin never become fields of ours"
         );
+        if delivery.status == 304 {
+            let of = |name| head.fields.get(name).unwrap_or_default();
+            let kind = (media(of(Name::ContentType)), of(Name::ContentEncoding));
+            tag_like_searched(&mut fields, self, request, kind, location);
+        }
         if delivery.is_not_modified {
             remove_content_fields(&mut fields);
         }

@@ -373,22 +373,10 @@ impl HtaccessRequest<'_> {
         let Some(setup) = held.applied().auth_setup().filter(|own| proof.is_by(own)) else {
             return Err(NextStep::Fail(401));
         };
-        let groups = match setup.group_file {
-            Some(file) => Some(self.search.htaccess_secret(self.request, file, site, ctx)?),
-            None => None,
-        };
-        ruling.begin_env();
-        let (user_now, groups) = (Some(&user[..]), groups.as_deref());
-        let admission = self.ask(ruling, target, user_now, groups, site, ctx, |applied, by| {
-            judge.admit(applied, by)
-        })?;
-        match admission {
-            Admission::Open => {
-                (ruling.user, ruling.proof) = (Some(user), Some(proof));
-                Ok(())
-            }
-            Admission::Forbidden => Err(denied(self.request, site, ctx)),
-            Admission::AsksWho | Admission::Unclear => Err(NextStep::Fail(401)),
+        let groups = self.groups(&setup, site, ctx)?;
+        match self.admit_user(ruling, target, &judge, (user, proof, groups), site, ctx)? {
+            true => Ok(()),
+            false => Err(NextStep::Fail(401)),
         }
     }
 

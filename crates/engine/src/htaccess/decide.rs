@@ -14,6 +14,7 @@ use super::depart::take_back;
 use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
 use super::memory::{KeptWay, RoundEntry, RoundOutcome, RoundStart};
 use super::password::challenge;
+use super::reason::push_reason;
 use super::reliance::Reliance;
 use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, UserProof, method_name};
 use super::target::{HtaccessTarget, InsideTarget, TargetKind};
@@ -24,7 +25,7 @@ use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
-use crate::phase::access::{beyond_htaccess, found};
+use crate::phase::access::{beyond_htaccess, found, vouch_for_part};
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::{Builtin, Site};
@@ -71,6 +72,7 @@ pub(crate) fn obey(
 ) -> NextStep {
     let location = site.location(request.location);
     debug_assert!(location.htaccess.is_some(), "the step is for locations that read files");
+    request.is_straight = false;
     let entry = RoundEntry::of(request);
     if let Some(entry) = &entry {
         let mut links = Vec::new();
@@ -121,6 +123,7 @@ impl HtaccessRequest<'_> {
     /// The next step, and where it leads if others may be led there, too.
     #[cold]
     fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> (NextStep, Option<KeptWay>) {
+        vouch_for_part(self.request);
         let location = site.location(self.request.location);
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
@@ -262,27 +265,14 @@ impl HtaccessRequest<'_> {
         }
         let Some(held) = ruling.places.clone() else { return Err(NextStep::Fail(500)) };
         let Some(setup) = held.applied().auth_setup() else { return Err(NextStep::Fail(500)) };
-        let Self { request, answer, search, access, .. } = self;
         // Read the group file first, so that the password is checked once.
-        let groups = match setup.group_file {
-            Some(file) => Some(search.htaccess_secret(request, file, site, ctx)?),
-            None => None,
-        };
+        let groups = self.groups(&setup, site, ctx)?;
+        let Self { request, answer, search, access, .. } = self;
         let user = access.htaccess_user(request, answer, search, &setup, site, ctx)?;
-        // Once more from the same beginning, with a user.
-        ruling.begin_env();
-        let (user_now, groups) = (Some(&user[..]), groups.as_deref());
-        let admission = self.ask(ruling, target, user_now, groups, site, ctx, |applied, by| {
-            judge.admit(applied, by)
-        })?;
-        match admission {
-            Admission::Open => {
-                ruling.user = Some(user);
-                ruling.proof = Some(Rc::new(UserProof::new(&setup)));
-                Ok(())
-            }
-            Admission::Forbidden => Err(denied(self.request, site, ctx)),
-            Admission::AsksWho | Admission::Unclear => Err(challenge(self.answer, &setup)),
+        let known = (user, Rc::new(UserProof::new(&setup)), groups);
+        match self.admit_user(ruling, target, &judge, known, site, ctx)? {
+            true => Ok(()),
+            false => Err(challenge(self.answer, &setup)),
         }
     }
 
@@ -382,6 +372,9 @@ impl HtaccessRequest<'_> {
         if target.kind == TargetKind::File && !target.path_info.is_empty() {
             let is_script = location.pass.is_some();
             match applied.path_info() {
+                _ if ruling.drops_path_info => {
+                    return Ok(Onward::Elsewhere(self.cut_path(ruling, target, site, ctx)));
+                }
                 PathInfoRule::Refuse => return Err(NextStep::Fail(404)),
                 PathInfoRule::Accept if !is_script => {
                     return Ok(Onward::Elsewhere(self.cut_path(ruling, target, site, ctx)));
@@ -432,30 +425,16 @@ pub(super) fn stopped(
             NextStep::Probe(RequestStep::Htaccess)
         }
         (Stop::Wait, None) => NextStep::Fail(500),
-        (Stop::GaveUp(source), _) => {
-            log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
-                out.extend_from_slice(b"a match took too many steps in .htaccess: \"");
-                out.extend_from_slice(&source);
-                out.push(b'"');
-            });
-            NextStep::Fail(500)
-        }
-        (Stop::RefusedAt(status, why, directory, line), _) => {
-            log_lines::error(request, site, ctx, LogLevel::Error, |out| {
-                out.extend_from_slice(&directory);
-                out.extend_from_slice(b".htaccess:");
-                bolide_http::digits::push_decimal(out, line.into());
-                out.extend_from_slice(b": ");
-                out.extend_from_slice(why.as_bytes());
-            });
-            NextStep::Fail(status)
-        }
-        (Stop::Refused(status, why), _) => {
-            log_lines::error(request, site, ctx, LogLevel::Error, |out| {
-                out.extend_from_slice(b".htaccess: ");
-                out.extend_from_slice(why.as_bytes());
-            });
-            NextStep::Fail(status)
+        (stop, _) => {
+            let level = match stop {
+                Stop::GaveUp(_) => LogLevel::Alert,
+                _ => LogLevel::Error,
+            };
+            log_lines::error(request, site, ctx, level, |out| push_reason(&stop, out));
+            NextStep::Fail(match stop {
+                Stop::Refused(status, _) | Stop::RefusedAt(status, ..) => status,
+                Stop::Wait | Stop::GaveUp(_) => 500,
+            })
         }
     }
 }

@@ -11,13 +11,14 @@ use bolide_htaccess::{
 use bolide_http::negotiate::{Coding, Codings};
 use bolide_http::{FieldMap, Name, Params};
 
+use super::reason::push_reason;
 use super::ruling::{
     FirstError, HtaccessPlaces, HtaccessRuling, method_name, received, round_of_error,
 };
 use super::target::HtaccessTarget;
 use super::tls;
 use super::world::RequestWorld;
-use crate::request::Request;
+use crate::request::{Request, RequestNote};
 use crate::site::CompiledLocation;
 use crate::vars::VariableScope;
 
@@ -233,7 +234,7 @@ pub(crate) fn decorate(
         }
         return;
     };
-    debug_assert!((100..600).contains(&status), "a status is one of HTTP's");
+    debug_assert!((100..1000).contains(&status), "a status has three digits");
     let is_silent = !places.describes
         && ruling.varies.is_empty()
         && ruling.cookies.is_empty()
@@ -291,7 +292,7 @@ pub(crate) fn decorate(
     for cookie in &ruling.cookies {
         fields.push(Name::SetCookie, cookie);
     }
-    edit(fields, scope, ruling, &applied, is_own);
+    edit(fields, scope, status, (ruling, &applied), is_own);
 }
 
 /// Type, charset and coding of a file. Where its last extension has no type, an earlier one may.
@@ -349,8 +350,8 @@ fn describe(
 fn edit(
     fields: &mut FieldMap,
     scope: &VariableScope<'_>,
-    ruling: &HtaccessRuling,
-    applied: &Applied<'_>,
+    status: u16,
+    (ruling, applied): (&HtaccessRuling, &Applied<'_>),
     is_own: bool,
 ) {
     let mut varies = ruling.varies.clone();
@@ -381,9 +382,14 @@ fn edit(
         let elapsed = scope.now.unix_seconds().saturating_mul(1_000_000).saturating_sub(received);
         let times = HeaderTimes { received, duration: elapsed };
         let mut always = FieldMap::default();
-        // What cannot be judged any more was judged when the request came in; an expression of an
-        // edit that gives up leaves the fields behind it alone.
-        let _ = applied.edit_response(fields, &mut always, is_own, times, &mut by);
+        let edited = applied.edit_response(fields, &mut always, is_own, times, &mut by);
+        if let Err(stop) = edited {
+            let mut line = Vec::new();
+            push_reason(&stop, &mut line);
+            scope.request.notes.borrow_mut().push(RequestNote::Error(line));
+            // What is left undone may have closed something. An error leaves as it is.
+            scope.request.is_undecided.set(status < 500);
+        }
         for field in always.iter() {
             fields.push_parsed(field.name, field.text, field.value);
         }

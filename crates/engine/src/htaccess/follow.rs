@@ -254,6 +254,7 @@ impl HtaccessRequest<'_> {
         if matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..)) {
             self.begin_error(ruling);
         }
+        ruling.drops_path_info = outcome.drops_path_info;
         ruling.media_type = outcome.media_type.or(ruling.media_type.take());
         ruling.handler = outcome.handler.map(|handler| handler.to_ascii_lowercase());
         let next = match outcome.result {

@@ -107,6 +107,8 @@ pub(crate) struct HtaccessRuling {
     pub(crate) opens_round: bool,
     /// Whether the path is what `try_files` found.
     pub(crate) is_found: bool,
+    /// Whether what goes on behind the file counts no more.
+    pub(crate) drops_path_info: bool,
     /// The media type and the handler that a rule asked for.
     pub(crate) media_type: Option<Vec<u8>>,
     pub(crate) handler: Option<Vec<u8>>,
@@ -329,7 +331,7 @@ impl HtaccessRuling {
         if !self.is_looked_for() {
             self.media_type = None;
         }
-        self.has_codings = false;
+        (self.has_codings, self.drops_path_info) = (false, false);
         self.named_filters.clear();
         self.body_max = 0;
         self.handler = None;

@@ -1,8 +1,9 @@
 //! `SUBSTITUTE` and `INFLATE`: which bodies files have searched, and undone before.
 
 use bolide_htaccess::{BodySubstitution, OutputFilter};
+use bolide_http::FieldMap;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, weaken};
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::CompiledLocation;
@@ -16,6 +17,21 @@ pub(crate) fn is_searched(
     location: &CompiledLocation,
 ) -> bool {
     answer.may_be_searched && SearchOrder::of(request, answer, location, &kind.media).changes(b"")
+}
+
+/// Makes the tag of a 304 that of the 200 that it stands for (RFC 9110 §15.4.5): weak where files
+/// have the body of that changed.
+pub(crate) fn tag_like_searched(
+    fields: &mut FieldMap,
+    answer: &Answer,
+    request: &Request,
+    (media, encoding): (&[u8], &[u8]),
+    location: &CompiledLocation,
+) {
+    if answer.may_be_searched && SearchOrder::of(request, answer, location, media).changes(encoding)
+    {
+        weaken(fields);
+    }
 }
 
 /// What files have made of a body, beside its coding.

@@ -71,9 +71,7 @@ impl AccessChecks {
             return admitted(location);
         }
         if request.role.part().is_some() {
-            // As in nginx, a client that may have a page may have all of it; but what others would
-            // have been refused is not stored for them.
-            request.is_vouched_for = true;
+            vouch_for_part(request);
             return admitted(location);
         }
         let asks = location.settings.auth_request.uri.is_some();
@@ -104,6 +102,14 @@ impl Answer {
     pub(super) fn satisfied(&mut self, request: &Request, site: &Site) -> NextStep {
         self.challenge.clear();
         admitted(site.location(request.location))
+    }
+}
+
+/// As in nginx, a client that may have a page may have all of it; but what others would have been
+/// refused is not stored for them.
+pub(crate) const fn vouch_for_part(request: &mut Request) {
+    if request.role.part().is_some() {
+        request.is_vouched_for = true;
     }
 }
 

@@ -89,6 +89,7 @@ impl Request {
                     (LogLevel::Error, line)
                 }
                 RequestNote::Text(text) => (LogLevel::Error, text.into_bytes()),
+                RequestNote::Error(line) => (LogLevel::Error, line),
                 RequestNote::Notice(line) => (LogLevel::Notice, line),
                 RequestNote::Critical(line) => (LogLevel::Crit, line),
                 RequestNote::Alert(line) => (LogLevel::Alert, line),

@@ -336,7 +336,6 @@ fn location(
     };
     let headers = parsed(&settings.add_headers);
     let keeps_out = !settings.limits.is_empty()
-        || settings.obeys_apache()
         || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();

@@ -49,6 +49,11 @@ impl Shape {
         is_exact.then(|| Self::Text { bytes: bytes.into(), begins, ends })
     }
 
+    /// Whether it finds one text only.
+    pub(super) const fn is_text(&self) -> bool {
+        matches!(self, Self::Text { .. })
+    }
+
     /// Where it is found in `text`, if it is; none where only a match can tell.
     pub(super) fn find(&self, text: &[u8]) -> Option<Option<(usize, usize)>> {
         Some(match self {

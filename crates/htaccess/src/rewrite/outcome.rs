@@ -62,6 +62,8 @@ pub struct PassOutcome {
     pub ends: bool,
     /// Whether a rule made an address of it, though it may be the same.
     pub is_changed: bool,
+    /// Whether what goes on behind the file counts no more (`DPI`), where the path stays.
+    pub drops_path_info: bool,
     /// Whether rules looked at what the place says of the request beside its path and query: its
     /// origin, its target as sent, the moment.
     pub is_particular: bool,

@@ -422,10 +422,12 @@ impl Pass<'_> {
         Ok(Rewritten::Redirect(self.redirect.unwrap_or(302), address))
     }
 
-    fn inside(&self, base: Option<&[u8]>) -> Result<Rewritten, Stop> {
+    fn inside(&mut self, base: Option<&[u8]>) -> Result<Rewritten, Stop> {
         // As in Apache, the same path with something behind a file is another one.
         let is_same = self.file == self.place.file;
         let args = self.args.clone();
+        self.outcome.drops_path_info =
+            is_same && self.path_info.is_empty() && !self.place.path_info.is_empty();
         if is_same && !self.made_args {
             return Ok(Rewritten::Nothing);
         }

@@ -88,67 +88,12 @@ impl LineRule {
                 }
             }
         }
-        let source = if is_regex { of_line(from) } else { literal(from) };
-        let pattern = Pattern::new(&source, letters)
+        let source = if is_regex { from.to_vec() } else { literal(from) };
+        let pattern = Pattern::of_line(&source, letters)
             .ok_or_else(|| format!("Substitute could not compile regex '{}'", shown(from)))?;
         let with = if is_regex { parts(to) } else { vec![ReplacementPart::Text(to.into())] };
         Ok(Self { pattern, with, is_flat })
     }
-}
-
-/// The expression as Apache reads it here: `.` finds no line feed, and `$` is behind the last one.
-fn of_line(source: &[u8]) -> Vec<u8> {
-    let mut out = match source.contains(&b'.') {
-        true => b"(?-s)".to_vec(),
-        false => Vec::new(),
-    };
-    let mut rest = source;
-    while let Some(len) = item_len(rest) {
-        let (item, behind) = rest.split_at(len);
-        out.extend_from_slice(if item == b"$" { br"\z" } else { item });
-        rest = behind;
-    }
-    out
-}
-
-/// Bytes of the first item of an expression, as far as `$` may stand in one for itself: an escape,
-/// `\Q…\E`, a set; none at the end.
-fn item_len(source: &[u8]) -> Option<usize> {
-    let end_of = |from: usize, end: &[u8]| {
-        let at = source.get(from..)?.windows(end.len()).position(|text| text == end)?;
-        Some(from + at + end.len())
-    };
-    Some(match source {
-        [] => return None,
-        [b'\\', b'Q', ..] => end_of(2, br"\E").unwrap_or(source.len()),
-        [b'\\', _, ..] => 2,
-        [b'[', ..] => {
-            let mut at = 1 + usize::from(source.get(1) == Some(&b'^'));
-            // A `]` that comes first is one of the set.
-            at += usize::from(source.get(at) == Some(&b']'));
-            loop {
-                at = match source.get(at..).unwrap_or_default() {
-                    [] => break source.len(),
-                    [b']', ..] => break at + 1,
-                    [b'\\', b'Q', ..] => end_of(at + 2, br"\E").unwrap_or(source.len()),
-                    [b'\\', _, ..] => at + 2,
-                    [b'[', mark @ (b':' | b'.' | b'='), inner @ ..] => {
-                        at + class_len(*mark, inner).map_or(1, |len| 2 + len)
-                    }
-                    _ => at + 1,
-                };
-            }
-        }
-        _ => 1,
-    })
-}
-
-/// Bytes up to the end of a class like `[:alpha:]` behind its first two, if it is one: as in PCRE,
-/// no `]` and no further beginning come before its end.
-fn class_len(mark: u8, inner: &[u8]) -> Option<usize> {
-    let stops = |two: &[u8]| two[0] == b']' || two == [b'[', mark] || two == [mark, b']'];
-    let at = inner.windows(2).position(stops)?;
-    (inner[at] == mark).then_some(at + 2)
 }
 
 /// The expression that finds a text.
@@ -195,18 +140,6 @@ fn parts(source: &[u8]) -> Vec<ReplacementPart> {
 mod tests {
     use super::super::SubstituteSettings;
     use super::{LineRule, line_max, substitute};
-
-    /// A line of 1 MB is gone through a few times, whatever has no end in it.
-    #[test]
-    fn sets_without_ends_are_read_once() {
-        for text in ["[:", "[[:a]", "[:[.[=", "[\\Q", "[^]"] {
-            let word = format!("s/{}/x/", text.repeat(900_000 / text.len()));
-            let _refused = LineRule::parse(word.as_bytes());
-        }
-        let read = |source: &str| String::from_utf8(super::of_line(source.as_bytes())).unwrap();
-        assert_eq!(read("[[:alpha:]$]$"), "[[:alpha:]$]\\z");
-        assert_eq!(read("[[:a$]$"), "[[:a$]\\z");
-    }
 
     #[test]
     fn what_is_no_whole_substitution_is_refused() {

@@ -1,0 +1,104 @@
+//! An answer whose body files have searched: its head waits for the first of the body, or for what
+//! is wrong with it.
+//!
+//! Owns what becomes of an answer that is taken back before its head has left. Easiest to break: a
+//! head that waits has not left, so whatever ends the request answers it anew.
+
+use bolide_conf::model::LogLevel;
+
+use super::{Exchange, ExchangeState, NextStep};
+use crate::answer::{Answer, AnswerBody, AnswerHold, BodyStart};
+use crate::content::pass::take_more;
+use crate::ctx::{StepCtx, StepEffect, Wake};
+use crate::log_lines;
+use crate::request::Request;
+use crate::site::Site;
+
+/// Looks at the first of the body; what comes instead of the response, if that is not ready.
+#[cold]
+pub(super) fn begin_body(
+    exchange: &mut Exchange,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<Result<ExchangeState, NextStep>> {
+    let Exchange { request, answer, cache, .. } = exchange;
+    answer.held = AnswerHold::No;
+    match answer.body.begin() {
+        BodyStart::Waits if answer.is_fetching() || answer.body.is_growing() => {
+            answer.held = AnswerHold::ForMore;
+            if answer.is_fetching() && answer.wants_origin() {
+                ctx.effects.push(StepEffect::FetchMore(true));
+            }
+            Some(Ok(ExchangeState::Beginning))
+        }
+        BodyStart::Rests => {
+            answer.held = AnswerHold::ForTurn;
+            ctx.effects.push(StepEffect::Deadline(ctx.now.mono));
+            Some(Ok(ExchangeState::Beginning))
+        }
+        BodyStart::Ready | BodyStart::Waits => None,
+        BodyStart::Failed(fault) => {
+            tell_fault(request, fault, site, ctx);
+            withdraw(answer, ctx);
+            cache.let_go();
+            Some(Err(NextStep::Fail(500)))
+        }
+        BodyStart::CutOff => {
+            let status = if answer.is_from_origin() { 502 } else { 500 };
+            tell_fault(request, "a body broke off before its first line", site, ctx);
+            withdraw(answer, ctx);
+            cache.let_go();
+            Some(Err(NextStep::Fail(status)))
+        }
+    }
+}
+
+/// What becomes of an answer whose head waits.
+pub(super) fn begin_on(
+    exchange: &mut Exchange,
+    wake: Wake,
+    ctx: &mut StepCtx<'_>,
+) -> ExchangeState {
+    let Exchange { request, answer, .. } = exchange;
+    debug_assert!(!answer.is_responded, "the head of what begins waits");
+    debug_assert_ne!(answer.held, AnswerHold::No, "the head of what begins waits");
+    match wake {
+        Wake::Origin(news) => {
+            let Some(site) = request.site.clone() else { return ExchangeState::Done };
+            take_more(request, answer, news, &site, ctx);
+        }
+        Wake::Spooled => answer.answer_spooled(ctx),
+        Wake::Deadline => {
+            // Another turn, in which as much may be done again.
+            answer.body.take_work();
+            answer.held = AnswerHold::ForMore;
+        }
+        _ => {}
+    }
+    match answer.held {
+        AnswerHold::ForTurn => ExchangeState::Beginning,
+        AnswerHold::ForMore | AnswerHold::No => exchange.run(NextStep::Respond, ctx),
+    }
+}
+
+/// Lets go of the fetch, and takes back an answer whose head has not left: another one comes.
+pub(super) fn withdraw(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
+    answer.drop_fetch(ctx);
+    if answer.is_responded {
+        return;
+    }
+    answer.body = AnswerBody::Empty;
+    (answer.may_be_searched, answer.held) = (false, AnswerHold::No);
+    if let Some(asked) = &mut answer.origin {
+        asked.is_answering = false;
+    }
+}
+
+/// Logs why what files have made of a body cannot be sent.
+#[cold]
+pub(super) fn tell_fault(request: &Request, fault: &str, site: &Site, ctx: &mut StepCtx<'_>) {
+    log_lines::error(request, site, ctx, LogLevel::Error, |out| {
+        out.extend_from_slice(b".htaccess: ");
+        out.extend_from_slice(fault.as_bytes());
+    });
+}

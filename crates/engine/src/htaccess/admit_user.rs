@@ -1,0 +1,51 @@
+//! Who comes in where it is known who comes: by a password, or by the request that looks ahead.
+
+use std::rc::Rc;
+
+use bolide_htaccess::{Admission, AuthSetup};
+use bytes::Bytes;
+
+use super::admission::AdmissionJudge;
+use super::decide::{Decided, HtaccessRequest, denied};
+use super::ruling::{HtaccessRuling, UserProof};
+use super::target::HtaccessTarget;
+use crate::ctx::StepCtx;
+use crate::site::Site;
+
+impl HtaccessRequest<'_> {
+    /// The file of groups, where a place has one.
+    pub(super) fn groups(
+        &mut self,
+        setup: &AuthSetup<'_>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<Option<Bytes>> {
+        let Some(file) = setup.group_file else { return Ok(None) };
+        self.search.htaccess_secret(self.request, file, site, ctx).map(Some)
+    }
+
+    /// Judges who comes in once more from the same beginning, with a user, what proved who that
+    /// is, and the file of groups; whether that one does.
+    pub(super) fn admit_user(
+        &self,
+        ruling: &mut HtaccessRuling,
+        target: &HtaccessTarget,
+        judge: &AdmissionJudge,
+        (user, proof, groups): (Vec<u8>, Rc<UserProof>, Option<Bytes>),
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Decided<bool> {
+        ruling.begin_env();
+        let (name, groups) = (Some(&user[..]), groups.as_deref());
+        let admission = self
+            .ask(ruling, target, name, groups, site, ctx, |applied, by| judge.admit(applied, by))?;
+        match admission {
+            Admission::Open => {
+                (ruling.user, ruling.proof) = (Some(user), Some(proof));
+                Ok(true)
+            }
+            Admission::Forbidden => Err(denied(self.request, site, ctx)),
+            Admission::AsksWho | Admission::Unclear => Ok(false),
+        }
+    }
+}
