@@ -77,6 +77,7 @@ mod overtime;
 mod pace;
 mod package;
 mod page_cache;
+mod passing;
 mod php;
 mod php_chaos;
 mod php_pool;

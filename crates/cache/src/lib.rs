@@ -60,6 +60,7 @@ mod key;
 mod namespaces;
 mod object;
 mod outbox;
+mod passing;
 mod peek;
 mod permit;
 mod purging;

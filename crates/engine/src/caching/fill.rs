@@ -150,6 +150,19 @@ impl Fill {
         self.permit.as_ref().is_some_and(FillPermit::is_joined)
     }
 
+    /// Whether the answer is read to its end for those that follow it alone.
+    #[must_use]
+    pub fn passes_on(&self) -> bool {
+        self.permit.as_ref().is_some_and(FillPermit::passes_on)
+    }
+
+    /// Whether more of the answer may be read: not while those that follow one that is not kept
+    /// are too far behind.
+    #[must_use]
+    pub fn has_room(&mut self, now: Now) -> bool {
+        self.permit.as_mut().is_none_or(|permit| permit.has_room(now.mono))
+    }
+
     /// Abandons the fill: no request follows it.
     pub fn let_go(&mut self) -> Wakes {
         self.give_up(AbandonReason::Gone)
