@@ -115,6 +115,7 @@ mod tls_computed;
 mod tls_contexts;
 mod tls_keys;
 mod tls_origins;
+mod truncated;
 mod upgrade;
 mod variables;
 mod videos;

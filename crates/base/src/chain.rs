@@ -23,10 +23,8 @@ pub struct FileRange {
     pub file: FileRef,
     /// First byte to send.
     pub offset: u64,
-    /// The stamp that the file must still have when these bytes are sent, however late.
+    /// Bytes to send.
     pub len: u64,
-    /// The stamp that the file must still have when these bytes are sent, however late.
-    pub stamp: ChainStamp,
 }
 
 /// One piece of a [`SendChain`].

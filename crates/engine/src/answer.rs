@@ -69,9 +69,8 @@ pub enum BodyPiece {
         offset: u64,
         /// Bytes to read; fewer may be fed.
         len: u64,
-        /// What the file must still look like, lest two versions be mixed; none for a file of the
-        /// server's own.
-        expect: Option<Meta>,
+        /// Whose file it is.
+        whose: FileOwner,
     },
     /// Pull from the exchange of this name, give what came to `Exchange::take_fragment`, then ask
     /// again.
@@ -84,11 +83,22 @@ pub enum BodyPiece {
         offset: u64,
         /// Bytes to send, at most what was asked for.
         len: u64,
-        /// What the file must still look like, lest two versions be mixed; none for a file of the
-        /// server's own, which grows and has no name. Such a part must be read, not referred to:
-        /// the file may be written over once it was read.
-        expect: Option<Meta>,
+        /// Whose file it is. One of a body in transit must be read, not referred to: it may be
+        /// written over once it was read.
+        whose: FileOwner,
     },
+}
+
+/// Whose file the bytes of a body come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileOwner {
+    /// A body in transit, without a name.
+    Transit,
+    /// The site, which may change it meanwhile: as with nginx, what is there is sent, as far as the
+    /// length that was stated.
+    Site,
+    /// The cache, which never changes it: what it must still look like.
+    Cache(Meta),
 }
 
 /// Where the bytes of a part come from.
@@ -97,7 +107,7 @@ pub(crate) enum BytesFrom {
     /// Memory.
     Memory(Bytes),
     /// A file that is too large to keep.
-    File(FileRef, Meta),
+    File(FileRef),
     /// A kept answer in several pieces.
     Object(std::sync::Arc<bolide_cache::Object>),
     /// A kept answer that memory does not have.
@@ -462,8 +472,8 @@ fn pull_span(
     }
     let len = left.min(max as u64);
     match source {
-        BytesFrom::File(file, expect) => {
-            BodyPiece::File { file: file.clone(), offset: span.at, len, expect: Some(*expect) }
+        BytesFrom::File(file) => {
+            BodyPiece::File { file: file.clone(), offset: span.at, len, whose: FileOwner::Site }
         }
         BytesFrom::Outside(file) => file.pull(span, len, out),
         BytesFrom::Headed(headed) => headed.pull(span, len, out),
@@ -543,7 +553,6 @@ impl MultipartBody {
 #[derive(Debug)]
 pub(crate) struct CompressedFile {
     file: FileRef,
-    expect: Meta,
     /// What is left to read.
     span: ByteSpan,
     /// Absent when the stream is complete, or broken.
@@ -561,11 +570,11 @@ const STREAM_READ: u64 = 64 * 1024;
 
 impl CompressedFile {
     /// A stream of the whole file.
-    pub(crate) const fn new(file: FileRef, expect: Meta, encoder: CodingEncoder) -> Self {
-        let span = ByteSpan { at: 0, end: expect.size };
+    pub(crate) const fn new(file: FileRef, size: u64, encoder: CodingEncoder) -> Self {
+        let span = ByteSpan { at: 0, end: size };
         let encoder = Some(encoder);
         let ready = Vec::new();
-        Self { file, expect, span, encoder, is_broken: false, ready, given: 0, work: 0 }
+        Self { file, span, encoder, is_broken: false, ready, given: 0, work: 0 }
     }
 
     fn feed(&mut self, bytes: &[u8]) {
@@ -588,8 +597,8 @@ impl CompressedFile {
             self.given = 0;
             if self.span.at < self.span.end {
                 let len = STREAM_READ.min(self.span.end - self.span.at);
-                let (file, expect) = (self.file.clone(), self.expect);
-                return BodyPiece::Read { file, offset: self.span.at, len, expect: Some(expect) };
+                let (file, offset, whose) = (self.file.clone(), self.span.at, FileOwner::Site);
+                return BodyPiece::Read { file, offset, len, whose };
             }
             let Some(encoder) = self.encoder.take() else { return BodyPiece::End };
             if encoder.finish(&mut self.ready).is_err() {

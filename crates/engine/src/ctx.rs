@@ -71,6 +71,9 @@ pub enum Wake {
     ClientReset,
     /// The client took nothing for too long and is sent away; that is logged already.
     SendTimeout,
+    /// A file has nothing where it had something when the head was sent, in words for the log: the
+    /// answer is cut.
+    FileTruncated(String),
     /// The server waits no longer.
     TimeUp,
     /// The last byte of the answer was handed over.

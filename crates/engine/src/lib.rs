@@ -40,7 +40,7 @@ mod subrequest;
 pub mod tracing;
 mod vars;
 
-pub use answer::{BodyPiece, CombinedHead, Pulled};
+pub use answer::{BodyPiece, CombinedHead, FileOwner, Pulled};
 pub use body::RequestUpload;
 pub use bolide_limit::{LimitHold, ReportRoom, Zone as LimitZone, Zones};
 pub use bolide_log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};

@@ -1,12 +1,13 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
-use bolide_base::{Bound, ChainStamp, FileRange, FileRef, Instant, SendChain, Slab, SlabKey};
-use bolide_engine::{Around, BodyPiece, ResponseBody};
+use bolide_base::{Bound, FileRange, FileRef, Instant, SendChain, Slab, SlabKey};
+use bolide_engine::{Around, BodyPiece, FileOwner, ResponseBody};
 use bolide_files::Meta;
 use bolide_io::Io;
 use bolide_wire::{BodySource, Pull, StreamOwner};
 
 use crate::exchange_table::ActiveExchange;
+use crate::shortened::read_short;
 use crate::subrequest_tree::SubrequestTree;
 use crate::throttle::Allowance;
 
@@ -23,6 +24,8 @@ pub(crate) struct Bodies<'a, I> {
     pub(crate) roomy: &'a mut Vec<SlabKey<ActiveExchange>>,
     /// Where exchanges go whose bodies are to be pulled in the next turn.
     pub(crate) resting: &'a mut Vec<SlabKey<ActiveExchange>>,
+    /// What is to be logged of files that became too short.
+    pub(crate) truncated: &'a mut Vec<(SlabKey<ActiveExchange>, String)>,
     /// Bytes that filters may still take in this turn.
     pub(crate) work: &'a mut u64,
     /// What is to be done for pages and their fragments.
@@ -136,16 +139,17 @@ impl<I: Io> Bodies<'_, I> {
         let Some(live) = self.exchanges.get_mut(key) else { return BodyPiece::Broken };
         let mut body = live.exchange.response_body();
         if !body.is_changed() {
-            return pull_plain(self.io, body, max, out);
+            let (piece, trouble) = pull_plain(self.io, body, max, out);
+            self.truncated.extend(trouble.map(|text| (key, text)));
+            return piece;
         }
         let before = out.len();
         while *self.work > 0 {
             let piece = body.pull(max, out);
-            let is_read = read_for(self.io, &mut body, &piece);
+            let read = read_for(self.io, &mut body, &piece);
             *self.work = self.work.saturating_sub(body.take_work());
-            if !is_read {
-                return piece;
-            }
+            let Some(trouble) = read else { return piece };
+            self.truncated.extend(trouble.map(|text| (key, text)));
             debug_assert_eq!(out.len(), before, "what is there leaves before more is read");
         }
         BodyPiece::Later
@@ -169,29 +173,18 @@ impl<I: Io> Bodies<'_, I> {
             }
             BodyPiece::End => Pull::End,
             BodyPiece::Broken | BodyPiece::Read { .. } | BodyPiece::Fragment(_) => Pull::Broken,
-            BodyPiece::File { file, offset, len, expect: None } => {
-                let want = (len as usize).min(max).min(READ_MAX);
-                let taken = out
-                    .push_with(want, |buffer| self.io.read(&file, offset, buffer).unwrap_or(0))
-                    as u64;
-                if taken == 0 {
-                    return Pull::Broken;
-                }
-                live.exchange.response_body().advance(taken);
-                Pull::More
-            }
-            BodyPiece::File { file, offset, len, expect: Some(expect) } => {
+            BodyPiece::File { file, offset, len, whose } => {
                 let len = len.min(max as u64);
-                let taken = if out.keeps_files() {
-                    let stamp = stamp(&expect);
-                    if !is_same(self.io, &file, stamp) {
-                        return Pull::Broken;
-                    }
-                    out.push_file(FileRange { file, offset, len, stamp });
+                let taken = if whose == FileOwner::Site && out.keeps_files() {
+                    out.push_file(FileRange { file, offset, len });
                     len
                 } else {
                     let want = (len as usize).min(READ_MAX);
-                    read_into(self.io, &file, offset, &expect, want, out)
+                    let n = read_into(self.io, &file, offset, whose, want, out);
+                    if n == 0 && whose == FileOwner::Site {
+                        self.truncated.push((key, read_short(self.io, &file, want)));
+                    }
+                    n
                 };
                 if taken == 0 {
                     return Pull::Broken;
@@ -203,34 +196,39 @@ impl<I: Io> Bodies<'_, I> {
     }
 }
 
-/// Pulls from a body that is read as it is.
+/// Pulls from a body that is read as it is; and what is to be logged.
 fn pull_plain(
     io: &mut impl Io,
     mut body: ResponseBody<'_>,
     max: usize,
     out: &mut SendChain,
-) -> BodyPiece {
+) -> (BodyPiece, Option<String>) {
     let mut bound = Bound::new();
+    let mut trouble = None;
     while bound.goes_on() {
         let piece = body.pull(max, out);
-        if !read_for(io, &mut body, &piece) {
-            return piece;
+        match read_for(io, &mut body, &piece) {
+            None => return (piece, trouble),
+            Some(told) => trouble = trouble.or(told),
         }
     }
-    BodyPiece::Broken
+    (BodyPiece::Broken, trouble)
 }
 
-/// Reads for a body what a pull asked for; false if it asked for nothing.
-fn read_for(io: &mut impl Io, body: &mut ResponseBody<'_>, piece: &BodyPiece) -> bool {
-    let BodyPiece::Read { file, offset, len, expect } = piece else { return false };
+/// Reads for a body what a pull asked for, and says what is to be logged; none if it asked for
+/// nothing.
+fn read_for(
+    io: &mut impl Io,
+    body: &mut ResponseBody<'_>,
+    piece: &BodyPiece,
+) -> Option<Option<String>> {
+    let BodyPiece::Read { file, offset, len, whose } = piece else { return None };
     let mut buffer = vec![0; *len as usize];
-    let n = match expect {
-        Some(expect) => read_same(io, file, *offset, expect, &mut buffer),
-        None => io.read(file, *offset, &mut buffer).unwrap_or(0),
-    };
+    let n = read_of(io, file, *offset, *whose, &mut buffer);
     // Nothing at all breaks the body.
     body.feed(&buffer[..n]);
-    true
+    let is_short = n == 0 && *len > 0 && *whose == FileOwner::Site;
+    Some(is_short.then(|| read_short(io, file, buffer.len())))
 }
 
 /// Reads up to `want` bytes to the end of `out`; says how many.
@@ -238,44 +236,43 @@ fn read_into(
     io: &mut impl Io,
     file: &FileRef,
     offset: u64,
-    expect: &Meta,
+    whose: FileOwner,
     want: usize,
     out: &mut SendChain,
 ) -> u64 {
     if !out.shares(want) {
-        return out.push_with(want, |buffer| read_same(io, file, offset, expect, buffer)) as u64;
+        return out.push_with(want, |buffer| read_of(io, file, offset, whose, buffer)) as u64;
     }
     // PERF: QUIC keeps what it sends until it is acknowledged; a piece of its own is handed over,
     // where bytes of the chain would have to be copied out of it.
     let mut piece = vec![0; want];
-    let n = read_same(io, file, offset, expect, &mut piece);
+    let n = read_of(io, file, offset, whose, &mut piece);
     piece.truncate(n);
     out.push_owned(bytes::Bytes::from(piece));
     n as u64
 }
 
-/// Reads, unless the file was rewritten in place since its head was sent: the looks come after the
-/// read, so that what is sent is never a mixture. 0 when it was, or cannot be read.
-fn read_same(
+/// Reads; nothing of a file of the cache that is not what it was: the look comes after the read, so
+/// that what is sent is never a mixture. 0 when it cannot be read.
+fn read_of(
     io: &mut impl Io,
     file: &FileRef,
     offset: u64,
-    expect: &Meta,
+    whose: FileOwner,
     into: &mut [u8],
 ) -> usize {
     let n = io.read(file, offset, into).unwrap_or(0);
-    if is_same(io, file, stamp(expect)) { n } else { 0 }
-}
-
-const fn stamp(meta: &Meta) -> ChainStamp {
-    ChainStamp { size: meta.size, mtime_seconds: meta.mtime_secs, mtime_nanos: meta.mtime_nanos }
+    match whose {
+        FileOwner::Cache(then) if !is_same(io, file, &then) => 0,
+        FileOwner::Cache(_) | FileOwner::Site | FileOwner::Transit => n,
+    }
 }
 
 /// Whether a file is what it was: attributes may change, and the name may go; the content must not.
-pub(crate) fn is_same(io: &mut impl Io, file: &FileRef, then: ChainStamp) -> bool {
+fn is_same(io: &mut impl Io, file: &FileRef, then: &Meta) -> bool {
     io.stat(file).is_ok_and(|now| {
         now.size == then.size
-            && now.mtime_seconds == then.mtime_seconds
+            && now.mtime_seconds == then.mtime_secs
             && now.mtime_nanos == then.mtime_nanos
     })
 }

@@ -249,6 +249,8 @@ pub(crate) struct Scratch {
     pub(crate) early: Vec<(SlabKey<ActiveExchange>, Wake)>,
     /// Streams whose pace holds them until then.
     pub(crate) paced: Vec<(StreamOwner, Instant)>,
+    /// What is to be logged of a file that became too short while it was sent.
+    pub(crate) truncated: Option<String>,
     /// What changed below watched directories.
     pub(crate) changes: Vec<DirChange>,
 }
@@ -265,6 +267,7 @@ impl Default for Scratch {
             gone: Vec::new(),
             early: Vec::new(),
             paced: Vec::new(),
+            truncated: None,
             changes: Vec::new(),
         }
     }

@@ -137,6 +137,8 @@ pub(crate) struct Exchanges {
     pub(crate) roomy: Vec<SlabKey<ActiveExchange>>,
     /// Exchanges whose bodies took as much as a turn may, and go on in the next one.
     pub(crate) resting: Vec<SlabKey<ActiveExchange>>,
+    /// What is to be logged of files that became too short while they were sent.
+    pub(crate) truncated: Vec<(SlabKey<ActiveExchange>, String)>,
     /// Connections whose clients may have left before an upstream server was asked.
     pub(crate) left: Vec<SlabKey<TcpConn>>,
     /// What is to be done for pages and their parts.
@@ -152,6 +154,7 @@ impl Exchanges {
             effects: Vec::new(),
             roomy: Vec::new(),
             resting: Vec::new(),
+            truncated: Vec::new(),
             left: Vec::new(),
             family: SubrequestTree::default(),
         }

@@ -55,6 +55,7 @@ mod segments;
 mod server_lookups;
 mod settings;
 mod settling;
+mod shortened;
 mod spooling;
 mod stored_answers;
 mod stored_pages;

@@ -3,11 +3,12 @@
 use bolide_base::limits::FILTERED_PER_TURN;
 use bolide_base::{Bound, CopyPolicy, SlabKey};
 use bolide_engine::Due;
-use bolide_io::{Io, Reset};
+use bolide_io::Io;
 
 use crate::bodies::Bodies;
 use crate::exchange_table::Owner;
 use crate::segments::SHARE_MIN;
+use crate::shortened;
 use crate::tcp::TcpConn;
 use crate::tcp_output::Flushed;
 use crate::worker::Worker;
@@ -32,7 +33,7 @@ impl<I: Io> Worker<I> {
         match tcp.flush(key, env) {
             Flushed::All => {}
             Flushed::Part => return,
-            Flushed::Dead => return self.requests.close(key, Reset::Yes),
+            Flushed::Dead => return shortened::close_dead(&mut self.requests, key),
         }
         if self.gather(key) == Answers::Several {
             // The client must not have the second answer before the line of the first is written.
@@ -43,7 +44,7 @@ impl<I: Io> Worker<I> {
             let is_alive = tcp.send(key, env);
             env.scratch.chain.clear();
             if !is_alive {
-                return self.requests.close(key, Reset::Yes);
+                return shortened::close_dead(&mut self.requests, key);
             }
         }
         self.after_output(key);
@@ -75,6 +76,7 @@ impl<I: Io> Worker<I> {
                 paced: &mut self.requests.env.scratch.paced,
                 roomy: &mut self.requests.exchanges.roomy,
                 resting: &mut self.requests.exchanges.resting,
+                truncated: &mut self.requests.exchanges.truncated,
                 work: &mut work,
                 family: &mut self.requests.exchanges.family,
                 around: bolide_engine::Around {
@@ -91,6 +93,7 @@ impl<I: Io> Worker<I> {
             let pipelined =
                 !conn.input.is_empty() && framing.wants_input() && !framing.is_closing();
             self.requests.env.arm_paced();
+            shortened::cut(&mut self.requests);
             self.requests.handle_events(Owner::Tcp(key));
             if !pipelined || self.requests.env.scratch.chain.len() >= room as u64 {
                 break;

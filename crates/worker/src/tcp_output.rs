@@ -5,10 +5,10 @@ use bolide_conf::model::LingeringClose;
 use bolide_io::{AfterSend, Io, Reset, Sent};
 use bytes::Bytes;
 
-use crate::bodies::is_same;
 use crate::endings::{EndOfSocket, SocketEnd};
 use crate::env::WorkerEnv;
 use crate::segments::{advance, keep_rest, segment_len};
+use crate::shortened;
 use crate::tcp::{ROOM_MIN, TcpConn};
 use crate::tcp_side::TcpSide;
 
@@ -36,9 +36,6 @@ impl TcpSide {
         let Some(conn) = self.conns.get_mut(key) else { return Flushed::Part };
         while let Some(segment) = conn.unsent.front_mut() {
             let len = segment_len(segment);
-            if !is_intact(&mut env.io, Some(segment)) {
-                return Flushed::Dead;
-            }
             match env.io.send_segment(conn.fd, segment) {
                 Sent::Bytes(n) if n == len => {
                     conn.unsent.pop_front();
@@ -54,7 +51,13 @@ impl TcpSide {
                     self.rearm(key, env);
                     return Flushed::Part;
                 }
-                Sent::Dead | Sent::FileFailed => return Flushed::Dead,
+                Sent::FileFailed => {
+                    if let Some(Segment::File(range)) = conn.unsent.front() {
+                        shortened::note(env, range);
+                    }
+                    return Flushed::Dead;
+                }
+                Sent::Dead => return Flushed::Dead,
             }
         }
         conn.blocked = false;
@@ -102,9 +105,18 @@ impl TcpSide {
                     keep_rest(&env.scratch.chain, n, &mut conn.unsent);
                 }
                 // A file that shrank ends a send as a full socket does, but nothing follows.
-                return is_intact(&mut env.io, conn.unsent.front());
+                if let Some(Segment::File(range)) = conn.unsent.front()
+                    && env.io.stat(&range.file).is_ok_and(|now| now.size <= range.offset)
+                {
+                    shortened::note(env, range);
+                    return false;
+                }
             }
-            Sent::Dead | Sent::FileFailed => return false,
+            Sent::FileFailed => {
+                shortened::note_first(env);
+                return false;
+            }
+            Sent::Dead => return false,
         }
         true
     }
@@ -179,13 +191,5 @@ impl TcpSide {
         self.again.push(key);
         self.rearm(key, env);
         None
-    }
-}
-
-/// Whether what is to be sent is still what its head announced.
-fn is_intact(io: &mut impl Io, segment: Option<&Segment>) -> bool {
-    match segment {
-        Some(Segment::File(range)) => is_same(io, &range.file, range.stamp),
-        Some(Segment::Inline(..) | Segment::Bytes(_)) | None => true,
     }
 }

@@ -13,6 +13,7 @@ use crate::exchange_table::Owner;
 use crate::quic_conn::{QuicConn, QuicStreamTable};
 use crate::quic_side::{StreamRead, TRAINS_MAX};
 use crate::requests::Requests;
+use crate::shortened;
 use crate::worker::Worker;
 
 /// Bytes pulled from bodies for one connection in one turn.
@@ -233,6 +234,7 @@ impl<I: Io> Worker<I> {
                 paced,
                 roomy: &mut exchanges.roomy,
                 resting: &mut exchanges.resting,
+                truncated: &mut exchanges.truncated,
                 work: &mut work,
                 family: &mut exchanges.family,
                 around: bolide_engine::Around {
@@ -247,6 +249,7 @@ impl<I: Io> Worker<I> {
             conn.h3.transmit(ROOM, chain, events, &mut bodies, streams);
             chain.clear();
             env.arm_paced();
+            shortened::cut(&mut self.requests);
             self.settle_quic(key, Ok(()));
         }
         let (quic, env) = self.requests.quic();

@@ -2,7 +2,7 @@
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
-use bolide_engine::{BodyPiece, Exchange};
+use bolide_engine::{BodyPiece, Exchange, FileOwner};
 use bolide_http::{BodyLen, Method, ResponseHead};
 
 use crate::disk::FuzzIo;
@@ -86,7 +86,7 @@ pub(crate) fn pull(
         BodyPiece::Pending => return WorldPulled::Nothing,
         BodyPiece::End => return WorldPulled::All,
         BodyPiece::Broken => return WorldPulled::Broken,
-        BodyPiece::File { file, offset, len, expect: None } => {
+        BodyPiece::File { file, offset, len, whose: FileOwner::Transit } => {
             let part = origin.read(&file, offset, len).expect("the file was written so far");
             reply.body.extend_from_slice(part);
             exchange.response_body().advance(len);

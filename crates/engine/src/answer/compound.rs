@@ -417,12 +417,12 @@ impl Compound {
                     }
                 }
                 BodyPiece::Broken => self.is_broken = true,
-                BodyPiece::File { file, offset, len, expect } => {
+                BodyPiece::File { file, offset, len, whose } => {
                     return Some(BodyPiece::Read {
                         file,
                         offset,
                         len: len.min(STEP as u64),
-                        expect,
+                        whose,
                     });
                 }
                 BodyPiece::Read { .. } | BodyPiece::Fragment(_) | BodyPiece::Later => {

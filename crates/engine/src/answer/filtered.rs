@@ -191,9 +191,9 @@ impl FilteredBody {
             }
             BodyPiece::End => self.finish(),
             BodyPiece::Broken => self.state = FilteredState::Broken,
-            BodyPiece::File { file, offset, len, expect } => {
+            BodyPiece::File { file, offset, len, whose } => {
                 let len = len.min(size as u64);
-                return Some(BodyPiece::Read { file, offset, len, expect });
+                return Some(BodyPiece::Read { file, offset, len, whose });
             }
             BodyPiece::Read { .. } | BodyPiece::Fragment(_) | BodyPiece::Later => {
                 return Some(piece);

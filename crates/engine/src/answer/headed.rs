@@ -3,7 +3,7 @@
 use bolide_base::SendChain;
 use bytes::Bytes;
 
-use super::{BodyPiece, ByteSpan, BytesFrom, push_part};
+use super::{BodyPiece, ByteSpan, BytesFrom, FileOwner, push_part};
 
 /// Bytes of ours, and behind them a file or memory from a byte on.
 #[derive(Clone, Debug)]
@@ -30,9 +30,10 @@ impl HeadedBytes {
         let (bytes, from) = match &self.rest {
             _ if span.at < head_len => (&self.head, span.at),
             BytesFrom::Memory(bytes) => (bytes, span.at - head_len + self.skip),
-            BytesFrom::File(file, expect) => {
+            BytesFrom::File(file) => {
                 let offset = span.at - head_len + self.skip;
-                return BodyPiece::File { file: file.clone(), offset, len, expect: Some(*expect) };
+                let (file, whose) = (file.clone(), FileOwner::Site);
+                return BodyPiece::File { file, offset, len, whose };
             }
             _ => return BodyPiece::Broken,
         };

@@ -9,7 +9,7 @@ use bolide_http::negotiate::Coding;
 use bolide_http::range::ByteRange;
 use bytes::Bytes;
 
-use super::BodyPiece;
+use super::{BodyPiece, FileOwner};
 
 /// When what an encoder holds back leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Inflow {
             SpoolPiece::End => BodyPiece::End,
             SpoolPiece::Broken => BodyPiece::Broken,
             SpoolPiece::File { file, offset, len } => {
-                BodyPiece::File { file, offset, len, expect: None }
+                BodyPiece::File { file, offset, len, whose: FileOwner::Transit }
             }
         }
     }

@@ -9,7 +9,7 @@ use bolide_cache::{Object, Outside};
 use bolide_files::{FileKind, Meta};
 use bytes::Bytes;
 
-use super::{BodyPiece, ByteSpan};
+use super::{BodyPiece, ByteSpan, FileOwner};
 
 /// A reader of one file.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl FromFile {
             file: outside.file.clone(),
             offset: outside.at + number * Outside::CHUNK + have,
             len: outside.chunk_len(number).saturating_sub(have),
-            expect: Some(meta(outside)),
+            whose: FileOwner::Cache(meta(outside)),
         }
     }
 

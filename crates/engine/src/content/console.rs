@@ -15,7 +15,7 @@ use crate::console::guard::{ConsoleRights, ConsoleVisitor};
 use crate::console::{ConsoleAction, ConsoleOutcome, StatusWorkers, status};
 use crate::content::admin::arguments;
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::NextStep;
+use crate::exchange::{Exchange, NextStep};
 use crate::explain::Json;
 use crate::request::Request;
 use crate::site::Site;
@@ -27,6 +27,14 @@ const JSON: &str = "application/json";
 pub(crate) struct ConsoleRequest<'a> {
     pub(crate) request: &'a Request,
     pub(crate) answer: &'a mut Answer,
+}
+
+impl<'a> ConsoleRequest<'a> {
+    /// What of an exchange it takes.
+    pub(crate) const fn of(exchange: &'a mut Exchange) -> Self {
+        let Exchange { request, answer, .. } = exchange;
+        Self { request, answer }
+    }
 }
 
 impl ConsoleRequest<'_> {

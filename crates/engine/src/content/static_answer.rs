@@ -228,7 +228,7 @@ impl Answer {
             _ => match &file.body {
                 bolide_files::FileBody::Disk(open) => {
                     let encoder = CodingEncoder::new(key.coding, key.level).ok()?;
-                    let stream = CompressedFile::new(open.clone(), file.meta, encoder);
+                    let stream = CompressedFile::new(open.clone(), file.meta.size, encoder);
                     AnswerBody::Stream(Box::new(stream))
                 }
                 // One wait is enough: a form that is gone again is not worth a second one.
@@ -274,6 +274,6 @@ pub(super) fn dated(file: &OpenFile) -> HeadDraft<'_> {
 pub(super) fn source(file: &OpenFile) -> BytesFrom {
     match &file.body {
         bolide_files::FileBody::Memory(bytes) => BytesFrom::Memory(bytes.clone()),
-        bolide_files::FileBody::Disk(open) => BytesFrom::File(open.clone(), file.meta),
+        bolide_files::FileBody::Disk(open) => BytesFrom::File(open.clone()),
     }
 }

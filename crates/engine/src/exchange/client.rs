@@ -271,6 +271,20 @@ impl Exchange {
     }
 }
 
+/// A file is shorter than what was said of it.
+pub(super) fn lose_file(
+    exchange: &mut Exchange,
+    what: &str,
+    ctx: &mut StepCtx<'_>,
+) -> ExchangeState {
+    let Some(site) = exchange.request.site.clone() else { return ExchangeState::Done };
+    log_lines::error(&exchange.request, &site, ctx, LogLevel::Alert, |out| {
+        out.extend_from_slice(what.as_bytes());
+        out.extend_from_slice(b" while sending response to client");
+    });
+    exchange.leave(&site, ctx)
+}
+
 /// Whether an application is not stopped when its client leaves.
 fn ignores_client_abort(request: &Request, site: &Site) -> bool {
     let files = request.htaccess.as_ref();

@@ -15,6 +15,7 @@ use crate::request::Request;
 use crate::site::Site;
 
 use super::child::SubrequestChild;
+use super::client::lose_file;
 use super::parent::SubrequestParent;
 use super::response_body::ResponseBody;
 use super::searched::begin_on;
@@ -65,12 +66,8 @@ impl Exchange {
             (ExchangeState::Changing, Wake::FilesChanged(outcome)) => {
                 self.go_on(|own, site, ctx| DavRequest::of(own).changed(&outcome, site, ctx), ctx)
             }
-            (ExchangeState::Commanding, Wake::Commanded(outcome)) => self.go_on(
-                |Self { request, answer, .. }, site, ctx| {
-                    ConsoleRequest { request, answer }.report(&outcome, site, ctx)
-                },
-                ctx,
-            ),
+            (ExchangeState::Commanding, Wake::Commanded(outcome)) => self
+                .go_on(|own, site, ctx| ConsoleRequest::of(own).report(&outcome, site, ctx), ctx),
             (ExchangeState::Delaying, Wake::Deadline) => {
                 self.go_on(|own, _, _| delayed(&mut own.request), ctx)
             }
@@ -83,6 +80,7 @@ impl Exchange {
             (state, Wake::ClientGone) => self.abandon(state, false, ctx),
             (state, Wake::ClientReset) => self.abandon(state, true, ctx),
             (state, Wake::SendTimeout) => self.send_away(state, ctx),
+            (_, Wake::FileTruncated(what)) => lose_file(self, &what, ctx),
             (
                 ExchangeState::Collecting(step),
                 wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled),

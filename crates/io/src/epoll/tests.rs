@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixListener;
 
-use bolide_base::chain::{ChainStamp, CopyPolicy, FileRange, SendChain};
+use bolide_base::chain::{CopyPolicy, FileRange, SendChain};
 use bolide_testkit::site::TempDir;
 
 use super::Epoll;
@@ -52,8 +52,7 @@ fn what_waits_for_the_end_of_a_side_arrives_with_it() {
         if ends_all {
             let file = io.create_temp(dir.as_os_str().as_bytes()).unwrap();
             io.write_all_at(&file, &mut 0, b"of a file").unwrap();
-            let stamp = ChainStamp { size: 9, mtime_seconds: 0, mtime_nanos: 0 };
-            chain.push_file(FileRange { file, offset: 0, len: 9, stamp });
+            chain.push_file(FileRange { file, offset: 0, len: 9 });
         }
         assert_eq!(io.send(call.fd, &chain, AfterSend::End), Sent::Bytes(chain.len()));
         match ends_all {

@@ -1,0 +1,63 @@
+//! Answers that are cut because their files became too short while they were sent.
+//!
+//! Owns that the log names the file, and not the client, before the connection or stream ends.
+
+use bolide_base::{FileRange, FileRef, Segment, SlabKey};
+use bolide_engine::Wake;
+use bolide_io::{Io, Reset};
+
+use crate::env::WorkerEnv;
+use crate::exchange_table::Owner;
+use crate::requests::Requests;
+use crate::tcp::TcpConn;
+
+/// Notes that nothing was sent where a file had something, in nginx's words.
+pub(crate) fn note<I: Io>(env: &mut WorkerEnv<I>, range: &FileRange) {
+    let (name, at) = (env.io.name_of(&range.file).unwrap_or_default(), range.offset);
+    let name = String::from_utf8_lossy(&name);
+    let text = format!("sendfile() reported that \"{name}\" was truncated at {at}");
+    env.scratch.truncated = Some(text);
+}
+
+/// The same of the first file of the chain that is too short.
+pub(crate) fn note_first<I: Io>(env: &mut WorkerEnv<I>) {
+    let WorkerEnv { scratch, io, .. } = env;
+    let short = scratch.chain.segments().iter().find_map(|segment| match segment {
+        Segment::File(range) => {
+            let end = range.offset + range.len;
+            let is_short = io.stat(&range.file).is_ok_and(|now| now.size < end);
+            is_short.then(|| range.clone())
+        }
+        Segment::Inline(..) | Segment::Bytes(_) => None,
+    });
+    if let Some(range) = short {
+        note(env, &range);
+    }
+}
+
+/// As nginx says the same of a file that is read.
+pub(crate) fn read_short(io: &mut impl Io, file: &FileRef, want: usize) -> String {
+    let name = io.name_of(file).unwrap_or_default();
+    format!("pread() read only 0 of {want} from \"{}\"", String::from_utf8_lossy(&name))
+}
+
+/// Closes a connection to which nothing can be sent any more.
+pub(crate) fn close_dead<I: Io>(requests: &mut Requests<I>, key: SlabKey<TcpConn>) {
+    if let Some(text) = requests.env.scratch.truncated.take() {
+        let mut users = Vec::new();
+        requests.clients.users(Owner::Tcp(key), &mut users);
+        for user in users {
+            requests.step(SlabKey::from_bits(user), Wake::FileTruncated(text.clone()));
+        }
+    }
+    requests.close(key, Reset::Yes);
+}
+
+/// Cuts the answers whose files were found too short while they were pulled.
+#[inline]
+pub(crate) fn cut<I: Io>(requests: &mut Requests<I>) {
+    while let Some((key, text)) = requests.exchanges.truncated.pop() {
+        let root = requests.exchanges.root(key).map_or(key, |(root, _)| root);
+        requests.step(root, Wake::FileTruncated(text));
+    }
+}
