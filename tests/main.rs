@@ -59,6 +59,7 @@ mod http2_directives;
 mod identity;
 mod import_apache;
 mod json_logs;
+mod large_listings;
 mod lifetimes;
 mod limiting;
 mod limits;

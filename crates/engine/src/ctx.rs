@@ -45,8 +45,8 @@ pub enum Wake {
     BodyRefused(RequestRefusal),
     /// The compressed form that was asked for is in the table now, or will not be.
     Compressed,
-    /// What came of the last `Effect::CutVideo`.
-    VideoCut(Box<bolide_files::Mp4Made>),
+    /// What came of the last `Effect::CutVideo` or `Effect::List`.
+    Made(Made),
     /// The password that was to be checked is right, or is not.
     PasswordChecked(bool),
     /// The moment of the last `Effect::Deadline` has come.
@@ -83,6 +83,15 @@ pub enum Wake {
         /// Bytes of the head and of framing that left.
         head_bytes: u64,
     },
+}
+
+/// What was made beside the worker for an answer.
+#[derive(Debug)]
+pub enum Made {
+    /// A part of a video.
+    Video(Box<bolide_files::Mp4Made>),
+    /// The listing of a directory.
+    Listing(Bytes),
 }
 
 impl Wake {
@@ -179,8 +188,10 @@ pub enum StepEffect {
     CheckPassword(Box<PasswordCheck>),
     /// Compress a file, put the result into the table, wake with `Compressed`.
     Compress(Box<bolide_files::CompressJob>),
-    /// Make a part of a video, wake with `VideoCut`.
+    /// Make a part of a video, wake with `Made`.
     CutVideo(Box<bolide_files::Mp4Job>),
+    /// Write the listing of a large directory, wake with `Made`.
+    List(Box<bolide_files::listing::ListingJob>),
     /// The head is ready; the body is pulled.
     Respond,
     /// Ask for the fragments that `Exchange::next_fragment` names.

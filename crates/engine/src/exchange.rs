@@ -6,7 +6,7 @@
 //!   (steps) wait in                 until                       and go on with
 //!     Probing(step)                 Probed                      the same step
 //!     Compressing(step)             Compressed                  the same step
-//!     Cutting(step)                 VideoCut                    the same step
+//!     Making(step)                  Made                        the same step
 //!     Checking(step)                PasswordChecked             the same step
 //!     Changing                      FilesChanged                the response
 //!     Delaying                      Deadline                    access
@@ -72,8 +72,8 @@ enum ExchangeState {
     Probing(RequestStep),
     /// A compressed form is being made; then this step is made again.
     Compressing(RequestStep),
-    /// A part of a video is being made; then this step is made again.
-    Cutting(RequestStep),
+    /// A part of a video, or a large listing, is being made; then this step is made again.
+    Making(RequestStep),
     /// A password is being checked; then this step is made again.
     Checking(RequestStep),
     /// Files are being changed.
@@ -109,7 +109,7 @@ impl ExchangeState {
             self,
             Self::Probing(_)
                 | Self::Compressing(_)
-                | Self::Cutting(_)
+                | Self::Making(_)
                 | Self::Checking(_)
                 | Self::Changing
                 | Self::Commanding

@@ -2,6 +2,8 @@
 //!
 //! The names come from the disk and may contain any byte; each format escapes them its own way.
 
+use std::sync::Arc;
+
 use bolide_http::date::{CivilDate, MONTHS, http_date};
 use bolide_http::digits::{push_decimal, push_right};
 use bolide_http::escape::{UriPart, push_html, push_json, push_uri};
@@ -40,6 +42,29 @@ pub enum Columns {
     Bytes,
     /// A character is a column: for a location with `charset utf-8`.
     Utf8,
+}
+
+/// A listing that is to be written, maybe by another thread.
+#[derive(Clone, Debug)]
+pub struct ListingJob {
+    /// The path of the directory, as clients see it.
+    pub uri: Vec<u8>,
+    /// What is in it, in order.
+    pub entries: Arc<Vec<DirEntry>>,
+    /// The layout.
+    pub style: Style,
+    /// What [`callback`] gave.
+    pub callback: Option<Vec<u8>>,
+}
+
+impl ListingJob {
+    /// The listing.
+    #[must_use]
+    pub fn run(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        write(&mut text, &self.uri, &self.entries, &self.style, self.callback.as_deref());
+        text
+    }
 }
 
 /// The layout of a listing.

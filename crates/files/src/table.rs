@@ -18,6 +18,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_base::{Instant, Now, limits};
@@ -154,7 +155,7 @@ impl FileEntry {
 }
 
 /// What is in a directory, or why that is not known.
-pub type Listed = Result<Rc<[DirEntry]>, OpenFailure>;
+pub type Listed = Result<Arc<Vec<DirEntry>>, OpenFailure>;
 
 /// Results that hold only until the end of the turn.
 #[derive(Debug)]
@@ -418,7 +419,7 @@ impl FileTable {
             Probed::Open(meta, file) => self.insert_file(probe, meta, FileBody::Disk(file), now),
             Probed::Seen(meta) => self.insert_seen(probe, meta, now),
             Probed::Listing(meta, names) => {
-                self.turn.listings.insert(probe.path.clone(), Ok(names.into()));
+                self.turn.listings.insert(probe.path.clone(), Ok(Arc::new(names)));
                 self.insert_seen(probe, meta, now)
             }
             // A directory that cannot be listed is there all the same.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use bolide_base::SlabKey;
 use bolide_cache::Object;
-use bolide_engine::{FileChange, PasswordCheck, StoreOrder, Wake};
+use bolide_engine::{FileChange, Made, PasswordCheck, StoreOrder, Wake};
+use bolide_files::listing::ListingJob;
 use bolide_files::{CompressJob, FileTable, Mp4Job, VariantKey};
 use bolide_http::negotiate::Coding;
 use bolide_io::Io;
@@ -53,8 +54,8 @@ pub(crate) struct Background {
     compressing: HashMap<u64, (SlabKey<ActiveExchange>, CompressJob)>,
     /// Kept answers that are compressed, by ticket.
     coding: HashMap<u64, (Arc<Object>, Coding)>,
-    /// Which exchange waits for which part of a video, by ticket.
-    cutting: HashMap<u64, SlabKey<ActiveExchange>>,
+    /// Which exchange waits for which part of a video, or listing, by ticket.
+    making: HashMap<u64, SlabKey<ActiveExchange>>,
     pub(crate) scans: Scans,
 }
 
@@ -70,7 +71,7 @@ impl Background {
             changing: HashMap::new(),
             compressing: HashMap::new(),
             coding: HashMap::new(),
-            cutting: HashMap::new(),
+            making: HashMap::new(),
             scans: Scans::default(),
         }
     }
@@ -89,7 +90,7 @@ impl Background {
             || self.changing.contains_key(&ticket)
             || self.compressing.contains_key(&ticket)
             || self.coding.contains_key(&ticket)
-            || self.cutting.contains_key(&ticket)
+            || self.making.contains_key(&ticket)
             || self.scans.has(ticket)
     }
 
@@ -174,8 +175,26 @@ impl Background {
         io: &mut impl Io,
     ) -> Option<Wake> {
         match self.submit(Task::CutVideo(job)) {
-            Ok(ticket) => drop(self.cutting.insert(ticket, key)),
-            Err(Task::CutVideo(job)) => return Some(Wake::VideoCut(cut_video(&job, io))),
+            Ok(ticket) => drop(self.making.insert(ticket, key)),
+            Err(Task::CutVideo(job)) => {
+                return Some(Wake::Made(Made::Video(cut_video(&job, io))));
+            }
+            Err(_) => {}
+        }
+        None
+    }
+
+    /// Has the listing of a large directory written for an exchange; the wake that it leads to at
+    /// once, if any.
+    pub(crate) fn list(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        job: Box<ListingJob>,
+    ) -> Option<Wake> {
+        debug_assert!(!job.entries.is_empty(), "what is short is written in the turn");
+        match self.submit(Task::List(job)) {
+            Ok(ticket) => drop(self.making.insert(ticket, key)),
+            Err(Task::List(job)) => return Some(Wake::Made(Made::Listing(job.run().into()))),
             Err(_) => {}
         }
         None
@@ -216,8 +235,12 @@ impl Background {
             },
             Output::Scanned(found) => self.scanned(finished.ticket, *found, env),
             Output::VideoCut(made) => {
-                let key = self.cutting.remove(&finished.ticket)?;
-                Some((key, Wake::VideoCut(made)))
+                let key = self.making.remove(&finished.ticket)?;
+                Some((key, Wake::Made(Made::Video(made))))
+            }
+            Output::Listed(text) => {
+                let key = self.making.remove(&finished.ticket)?;
+                Some((key, Wake::Made(Made::Listing(text.into()))))
             }
             Output::Checked(is_right) => {
                 let (key, fingerprint) = self.checking.remove(&finished.ticket)?;

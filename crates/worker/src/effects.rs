@@ -41,6 +41,7 @@ impl<I: Io> Requests<I> {
             StepEffect::CutVideo(job) => {
                 return self.background.cut_video(key, job, &mut self.env.io);
             }
+            StepEffect::List(job) => return self.background.list(key, job),
             StepEffect::CheckPassword(check) => return self.background.check_password(key, &check),
             StepEffect::ChangeFiles(change) => {
                 return self.background.change_files(key, *change, &mut self.env.io);

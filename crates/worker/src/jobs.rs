@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use bolide_engine::{FileOutcome, PasswordCheck};
+use bolide_files::listing::ListingJob;
 use bolide_files::{EncodeError, Mp4Job, Mp4Made, Probed, VariantKey};
 use bolide_io::Io;
 use bytes::Bytes;
@@ -40,6 +41,8 @@ pub(crate) enum Task {
     Scan(Box<DirectoryScan>),
     /// A part of a video, whose file is read for it.
     CutVideo(Box<Mp4Job>),
+    /// The listing of a large directory.
+    List(Box<ListingJob>),
 }
 
 /// What a task gave.
@@ -55,6 +58,8 @@ pub(crate) enum Output {
     Scanned(Box<Probed>),
     /// The part of the video.
     VideoCut(Box<Mp4Made>),
+    /// The listing.
+    Listed(Vec<u8>),
 }
 
 /// What came of a job.
@@ -158,6 +163,7 @@ fn compute(mut job: Job, posts: &[Post], io: &mut impl Io) -> Option<Job> {
             None => return Some(job),
         },
         Task::CutVideo(job) => Output::VideoCut(cut_video(job, io)),
+        Task::List(job) => Output::Listed(job.run()),
     };
     if let Some(post) = posts.get(usize::from(job.worker)) {
         // A box takes every result, however full it is.

@@ -13,6 +13,7 @@ use crate::tcp::TcpConn;
 
 /// Notes that nothing was sent where a file had something, in nginx's words.
 pub(crate) fn note<I: Io>(env: &mut WorkerEnv<I>, range: &FileRange) {
+    debug_assert!(range.len > 0, "nothing is missing of a range that was sent");
     let (name, at) = (env.io.name_of(&range.file).unwrap_or_default(), range.offset);
     let name = String::from_utf8_lossy(&name);
     let text = format!("sendfile() reported that \"{name}\" was truncated at {at}");

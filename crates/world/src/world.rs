@@ -11,7 +11,7 @@ use std::time::Duration;
 use bolide_base::prng::Prng;
 use bolide_base::{Instant, Now};
 use bolide_engine::{
-    Behind, ClientAddress, ConnInfo, Due, Exchange, Fill, HtaccessMemory, LogTarget, Logs,
+    Behind, ClientAddress, ConnInfo, Due, Exchange, Fill, HtaccessMemory, LogTarget, Logs, Made,
     Recalled, RequestRefusal, RequestTallies, Site, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
 };
 use bolide_files::FileTable;
@@ -309,6 +309,7 @@ impl FuzzWorld {
             // There is one exchange, which waits for no other; nothing is done behind its back.
             StepEffect::News(_) | StepEffect::StoreFile(_) | StepEffect::Command(_) => {}
             StepEffect::AuthSubrequest | StepEffect::Mirror(_) => unreachable!("there are none"),
+            StepEffect::List(job) => self.wake(Wake::Made(Made::Listing(job.run().into()))),
             StepEffect::Refresh(..) | StepEffect::CutVideo(_) => unreachable!("no background"),
             StepEffect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
             StepEffect::Fetch(request) => self.origin.ask(*request),

@@ -1,7 +1,10 @@
 //! `autoindex`: what is in a directory, in one of four formats; without it, 403.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use bolide_conf::model::{AutoindexFormat, CharsetOf, LogLevel};
-use bolide_files::listing::{Columns, Format, Sizes, Style, callback, content_type, write};
+use bolide_files::listing::{Columns, Format, ListingJob, Sizes, Style, callback, content_type};
 use bolide_files::{DirEntry, Want};
 use bolide_http::{BodyLen, Method};
 use bytes::Bytes;
@@ -47,8 +50,19 @@ impl FileSearch {
             return NextStep::Fail(403);
         }
         self.end_without_slash();
+        if let Some(text) = self.listed.take() {
+            return answer.send_listing(request, text, location, site, ctx);
+        }
         if let Some(Ok(entries)) = ctx.files.listing(&self.path, ctx.now) {
-            return answer.send_listing(request, &entries, location, site, ctx);
+            let job = match listing_job(request, location, entries, site, ctx) {
+                Ok(job) => job,
+                Err(next) => return next,
+            };
+            if job.entries.len() <= LISTED_AT_ONCE {
+                return answer.send_listing(request, job.run().into(), location, site, ctx);
+            }
+            ctx.effects.push(StepEffect::List(Box::new(job)));
+            return NextStep::Make(RequestStep::Listing);
         }
         self.probe_listing(request, RequestStep::Listing, site, ctx)
     }
@@ -104,48 +118,77 @@ impl FileSearch {
     }
 }
 
+/// LIMIT: entries of a listing that is written in the turn; a longer one takes milliseconds.
+const LISTED_AT_ONCE: usize = 1000;
+
+fn format_of(location: &CompiledLocation) -> Format {
+    match location.settings.autoindex.format {
+        AutoindexFormat::Html => Format::Html,
+        AutoindexFormat::Json => Format::Json,
+        AutoindexFormat::Jsonp => Format::Jsonp,
+        AutoindexFormat::Xml => Format::Xml,
+    }
+}
+
+fn asked_callback(request: &Request, format: Format) -> Option<&[u8]> {
+    match format {
+        Format::Jsonp => crate::vars::argument(request.args(), b"callback"),
+        Format::Html | Format::Json | Format::Xml => None,
+    }
+}
+
+/// What is to be written for a directory with these entries.
+fn listing_job(
+    request: &Request,
+    location: &CompiledLocation,
+    entries: Arc<Vec<DirEntry>>,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Result<ListingJob, NextStep> {
+    let autoindex = location.settings.autoindex;
+    let format = format_of(location);
+    let Ok(callback) = callback(asked_callback(request, format)) else {
+        request.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"client sent invalid callback name");
+        });
+        return Err(NextStep::Fail(400));
+    };
+    let style = Style {
+        format,
+        sizes: if autoindex.exact_size { Sizes::Exact } else { Sizes::Rounded },
+        columns: match &location.settings.charset.charset {
+            CharsetOf::Name(name)
+                if name.as_text().is_some_and(|name| name.eq_ignore_ascii_case(b"utf-8")) =>
+            {
+                Columns::Utf8
+            }
+            _ => Columns::Bytes,
+        },
+        offset: if autoindex.localtime { ctx.clock.utc_offset() } else { 0 },
+    };
+    let shown = match shown(request, location, &entries) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(some) => Some(Arc::new(some)),
+    };
+    Ok(ListingJob {
+        uri: request.uri.clone(),
+        entries: shown.unwrap_or(entries),
+        style,
+        callback: callback.map(<[u8]>::to_vec),
+    })
+}
+
 impl Answer {
     fn send_listing(
         &mut self,
         request: &Request,
-        entries: &[DirEntry],
+        text: Bytes,
         location: &CompiledLocation,
         site: &Site,
-        ctx: &mut StepCtx<'_>,
+        ctx: &StepCtx<'_>,
     ) -> NextStep {
-        let entries = shown(request, location, entries);
-        let autoindex = location.settings.autoindex;
-        let format = match autoindex.format {
-            AutoindexFormat::Html => Format::Html,
-            AutoindexFormat::Json => Format::Json,
-            AutoindexFormat::Jsonp => Format::Jsonp,
-            AutoindexFormat::Xml => Format::Xml,
-        };
-        let asked = match format {
-            Format::Jsonp => crate::vars::argument(request.args(), b"callback"),
-            _ => None,
-        };
-        let Ok(callback) = callback(asked) else {
-            request.log_error(site, ctx, |out| {
-                out.extend_from_slice(b"client sent invalid callback name");
-            });
-            return NextStep::Fail(400);
-        };
-        let style = Style {
-            format,
-            sizes: if autoindex.exact_size { Sizes::Exact } else { Sizes::Rounded },
-            columns: match &location.settings.charset.charset {
-                CharsetOf::Name(name)
-                    if name.as_text().is_some_and(|name| name.eq_ignore_ascii_case(b"utf-8")) =>
-                {
-                    Columns::Utf8
-                }
-                _ => Columns::Bytes,
-            },
-            offset: if autoindex.localtime { ctx.clock.utc_offset() } else { 0 },
-        };
-        let mut text = Vec::new();
-        write(&mut text, &request.uri, &entries, &style, callback);
+        let format = format_of(location);
+        let callback = callback(asked_callback(request, format)).unwrap_or_default();
         let media = content_type(format, callback).as_bytes().into();
         let mut kind = kind(&location.settings, &media);
         if format == Format::Xml {
@@ -153,7 +196,7 @@ impl Answer {
             kind.value = Box::from(&b"text/xml; charset=utf-8"[..]);
             kind.charset_varies = false;
         }
-        self.send_text(request, &kind, 200, Bytes::from(text), site, ctx)
+        self.send_text(request, &kind, 200, text, site, ctx)
     }
 
     /// Answers with a text made for this request, compressed if configuration and client agree.

@@ -36,7 +36,7 @@ impl FileSearch {
             None => Ok(Mp4Outcome::Whole),
             Some(cut) => match self.cut(&file, cut, ctx) {
                 Some(outcome) => outcome,
-                None => return NextStep::CutVideo(RequestStep::Mp4),
+                None => return NextStep::Make(RequestStep::Mp4),
             },
         };
         match outcome {

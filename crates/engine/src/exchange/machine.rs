@@ -39,7 +39,7 @@ impl Exchange {
         self.answer.clear();
         self.access.clear();
         self.probes_left = PROBES_MAX;
-        self.search.waited_for_listing = false;
+        self.search.begin();
         self.cache.clear();
         self.state = ExchangeState::Received;
     }
@@ -55,8 +55,8 @@ impl Exchange {
             | (ExchangeState::Compressing(step), Wake::Compressed) => {
                 self.run(NextStep::Step(step), ctx)
             }
-            (ExchangeState::Cutting(step), Wake::VideoCut(made)) => {
-                self.search.video = Some(made);
+            (ExchangeState::Making(step), Wake::Made(made)) => {
+                self.search.take_made(made);
                 self.run(NextStep::Step(step), ctx)
             }
             (ExchangeState::Checking(step), Wake::PasswordChecked(is_right)) => {

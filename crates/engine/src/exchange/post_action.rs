@@ -64,7 +64,7 @@ impl Exchange {
         self.answer.forget_draft();
         self.access.clear();
         self.probes_left = PROBES_MAX;
-        self.search.waited_for_listing = false;
+        self.search.begin();
         self.request.is_vouched_for = false;
         self.cache.clear();
     }

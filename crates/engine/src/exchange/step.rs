@@ -60,8 +60,8 @@ pub(crate) enum NextStep {
     Probe(RequestStep),
     /// Nowhere until a compressed form is made; then this step again.
     Compress(RequestStep),
-    /// Nowhere until a part of a video is made; then this step again.
-    CutVideo(RequestStep),
+    /// Nowhere until a part of a video, or a large listing, is made; then this step again.
+    Make(RequestStep),
     /// Nowhere until a password is checked; then this step again.
     CheckPassword(RequestStep),
     /// Nowhere until files are changed.

@@ -79,7 +79,7 @@ impl Exchange {
                     None => NextStep::Fail(500),
                 },
                 NextStep::Compress(step) => return ExchangeState::Compressing(step),
-                NextStep::CutVideo(step) => return ExchangeState::Cutting(step),
+                NextStep::Make(step) => return ExchangeState::Making(step),
                 NextStep::CheckPassword(step) => return ExchangeState::Checking(step),
                 NextStep::ChangeFiles => return ExchangeState::Changing,
                 NextStep::Command => return ExchangeState::Commanding,

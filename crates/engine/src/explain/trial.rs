@@ -17,7 +17,7 @@ use super::{
 use crate::caching::Caching;
 use crate::caching::Recalled;
 use crate::counters::RequestTallies;
-use crate::ctx::{ClientAddress, ConnInfo, SiteRef, StepCtx, StepEffect, TlsFacts, Wake};
+use crate::ctx::{ClientAddress, ConnInfo, Made, SiteRef, StepCtx, StepEffect, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::htaccess::memory::HtaccessMemory;
 use crate::route::LocationIndex;
@@ -216,7 +216,11 @@ impl ExplainTrial {
                     }
                     // A trial reads no videos.
                     StepEffect::CutVideo(job) => {
-                        self.next = Some(Wake::VideoCut(Box::new(job.left_whole())));
+                        let made = Made::Video(Box::new(job.left_whole()));
+                        self.next = Some(Wake::Made(made));
+                    }
+                    StepEffect::List(job) => {
+                        self.next = Some(Wake::Made(Made::Listing(job.run().into())));
                     }
                     StepEffect::CheckPassword(check) => {
                         self.next = Some(Wake::PasswordChecked(check.run()));

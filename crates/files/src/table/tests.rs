@@ -172,7 +172,7 @@ fn directories_and_stat_lookups_are_distinct_from_files() {
         vec![DirEntry { name: (*b"x").into(), kind: FileKind::File, size: 1, mtime_secs: 2 }];
     let probe = table.probe(b"/d", Want::List, &policy);
     table.insert_watched(&probe, Probed::Listing(directory, names.clone()), at(4000));
-    assert_eq!(table.listing(b"/d", at(4000)), Some(Ok(names.into())));
+    assert_eq!(table.listing(b"/d", at(4000)), Some(Ok(std::sync::Arc::new(names))));
     assert_eq!(table.listing(b"/d", at(4001)), None);
 }
 
