@@ -416,7 +416,7 @@ fn push_origin(scheme: &str, peer: &str, target: &[u8], out: &mut Vec<u8>) {
     if peer.starts_with("unix:") {
         out.push(b':');
     }
-    push_log(out, target);
+    out.extend_from_slice(target);
     out.push(b'"');
 }
 

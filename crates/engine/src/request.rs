@@ -90,6 +90,8 @@ pub(crate) struct Request {
     pub(crate) limit_rate: Cell<Option<u64>>,
     /// Whether `rewrite` changed the path, so that the location has to be looked for again.
     pub(crate) uri_changed: bool,
+    /// Whether a `rewrite` made the path, be it the same: what the client wrote does not count.
+    pub(crate) is_rewritten: bool,
     /// Whether a `rewrite` that a `break` followed changed the path, so that it may not belong to
     /// the location.
     pub(crate) rewritten_here: bool,
@@ -211,7 +213,7 @@ impl Request {
         self.limit_rate.set(None);
         self.tracing = TraceDecision::default();
         self.uri_changed = false;
-        self.rewritten_here = false;
+        (self.rewritten_here, self.is_rewritten) = (false, false);
         (self.has_dots, self.is_unread) = (false, false);
         self.encodes_groups = false;
         self.internal = false;

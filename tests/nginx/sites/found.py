@@ -519,3 +519,51 @@ http(
     errors="connections",
     log=True,
 )
+http(
+    "found: a path that a rewrite leaves as it is, passed on",
+    """
+    server {
+        listen 127.0.0.1:@P0@;
+        rewrite ^/s(.*)$ /s$1;
+        location / { proxy_pass http://@ORIGIN@; }
+        location /b { rewrite ^(.*)$ $1 break; proxy_pass http://@ORIGIN@; }
+        location /n { rewrite ^nothing$ /x; proxy_pass http://@ORIGIN@; }
+        location /c { if ($uri ~ c) { rewrite (.*) $1 break; } proxy_pass http://@ORIGIN@; }
+    }
+""",
+    [
+        f"GET /{first}{rest}"
+        for first in "sbnca"
+        for rest in ("//x", "/%61?y=%61", "/./x?", "/x//../y", "/%C3%A9", "/x")
+    ],
+)
+http(
+    "found: fields that are forgotten with their head",
+    """
+    log_format f '$request_uri|$status|$sent_http_last_modified|$sent_http_location|$sent_http_etag';
+    access_log @LOGS@/access.log f; error_log @LOGS@/error.log warn;
+    server {
+        listen 127.0.0.1:@P0@; root @DIR@/www;
+        location /raw/ { proxy_pass http://@ORIGIN@; }
+        location /a/ {
+            add_header Last-Modified "Tue, 14 Nov 2023 22:13:20 GMT" always;
+            location /a/200 { return 200 a; }
+            location /a/201 { return 201 a; }
+            location /a/301 { return 301 /a; }
+            location /a/404 { return 404; }
+            location /a/never { add_header Last-Modified never always; return 404; }
+        }
+        location /to { add_header Location /other; rewrite ^/to(/.*)?$ $1 permanent; }
+        location /w { if ($uri = x) { set $w y; } proxy_pass http://@ORIGIN@; add_header X -$w; }
+    }
+""",
+    [
+        "GET /raw/" + f"HTTP/1.1 {said}\r\nLast-Modified: {date}\r\n\r\n".encode().hex()
+        for said in ("200 OK", "201 Created", "302 Found", "404 Not Found", "503 Never")
+        for date in ("Tue, 14 Nov 2023 22:13:20 GMT", "never")
+    ]
+    + [f"GET /a/{said}" for said in ("200", "201", "301", "404", "never", "file")]
+    + ["GET /to", "GET /to/x", b"GET /w?a=\xff HTTP/1.1\r\nHost: a\r\n\r\n"],
+    errors=True,
+    log=True,
+)

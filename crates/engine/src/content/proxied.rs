@@ -287,7 +287,7 @@ fn is_quoted(scope: &VariableScope<'_>) -> bool {
 fn is_as_asked(scope: &VariableScope<'_>) -> bool {
     let request = scope.request;
     // As in nginx, a slice is asked for as the other request was.
-    if request.role.is_subrequest() && request.role.slice().is_none() {
+    if request.is_rewritten || request.role.is_subrequest() && request.role.slice().is_none() {
         return false;
     }
     let target = &request.head().target;

@@ -58,7 +58,12 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         loop {
             if !self.request.notes.get_mut().is_empty() {
-                self.request.log_notes(b"", &site, ctx);
+                // As in nginx, the head of an answer is made of an origin's while that is read.
+                let doing: &[u8] = match self.answer.is_from_origin() {
+                    true => b" while reading response header from upstream",
+                    false => b"",
+                };
+                self.request.log_notes(doing, &site, ctx);
                 next = fail_undecided(&self.request, &mut self.answer, &mut self.cache, next, ctx);
             }
             next = match next {

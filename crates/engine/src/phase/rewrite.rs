@@ -273,7 +273,7 @@ fn change_uri(
     request.uri.extend_from_slice(&path[..path_len]);
     request.note_dots();
     answer.scratch = path;
-    request.internal = true;
+    (request.internal, request.is_rewritten) = (true, true);
     request.arrival.bend();
     request.uri_changed = rule.then != Then::Break;
     request.rewritten_here |= rule.then == Then::Break;

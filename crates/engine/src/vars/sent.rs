@@ -44,13 +44,13 @@ impl VariableScope<'_> {
             {
                 copied_ranges(self).map_or(VariableValue::No, |fields| joined(fields, name, out))
             }
-            // As in nginx, HTTP/2 and HTTP/3 know of it for what has content.
+            // As in nginx, only what has content, or confirms it, has it still.
             Name::LastModified if is_dateless(self, fields) => VariableValue::No,
             // As in nginx, the charset that is ours joins the type when the head leaves.
             Name::ContentType if self.sent.is_some() || is_headless(self.request) => {
                 maybe(out, fields.get(Name::ContentType).map(|value| without_charset(self, value)))
             }
-            Name::Location if !self.answer.location.is_empty() => {
+            Name::Location if !self.answer.location.is_empty() || self.answer.is_to_nowhere => {
                 // As in nginx, a path of ours becomes an address when the head leaves.
                 let (answer, own) = (self.answer, self.answer.location_origin);
                 let has_left = answer.is_responded && !is_headless(self.request);
@@ -132,10 +132,7 @@ fn is_dateless(scope: &VariableScope<'_>, fields: &FieldMap) -> bool {
         && match answer.head.status {
             200 | 206 | 304 => false,
             204 if !answer.is_from_origin() => true,
-            _ => {
-                scope.request.head().version >= HttpVersion::Http2
-                    && fields.get(Name::LastModified).and_then(bolide_http::date::parse).is_some()
-            }
+            _ => fields.get(Name::LastModified).and_then(bolide_http::date::parse).is_some(),
         }
 }
 
