@@ -227,6 +227,16 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
+    /// The file of one object cannot be written: one line.
+    fn tell_one(&mut self, path: &[u8], failure: FileFailure) {
+        let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
+        let words = words.split(" (os error").next().unwrap_or_default();
+        let (call, errno) = (failure.call, failure.errno);
+        let path = String::from_utf8_lossy(path);
+        let text = format!("{call}() \"{path}\" failed ({errno}: {words}), the object is not kept");
+        self.notes.push((LogLevel::Crit, text));
+    }
+
     fn turn_on(&mut self, charge: &mut Charge) {
         charge.off_until = None;
         charge.tree.set_off(false);

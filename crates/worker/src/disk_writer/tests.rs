@@ -136,6 +136,21 @@ fn the_next_life_believes_what_the_last_one_wrote() {
 }
 
 #[test]
+fn a_directory_in_the_place_of_a_file_costs_one_object_and_not_the_tree() {
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
+    let file = life.keep();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    life.store.purge_all(life.site, TagPurge::Dead);
+    assert_eq!(life.keep(), file);
+    assert!(!life.tree.is_off(), "other objects have other places");
+    let notes = life.disk_writer.take_notes();
+    let told: Vec<_> = notes.iter().filter(|(_, text)| text.contains("Is a directory")).collect();
+    assert!(matches!(&told[..], [(_, text)] if text.contains(file.to_str().unwrap())), "{notes:?}");
+}
+
+#[test]
 fn a_purge_that_comes_before_its_shelf_is_open_outlives_the_process() {
     let directory = TempDir::new();
     let file = Life::start(&directory).keep();

@@ -13,6 +13,9 @@ pub(super) const OWNER_ALONE: u32 = 0o600;
 const OWNER_ALONE_DIRECTORY: u32 = 0o700;
 const ENOENT: i32 = 2;
 const EEXIST: i32 = 17;
+/// ENOTDIR, EISDIR, ENOTEMPTY and ELOOP: something else stands where a file or a directory of the
+/// tree has its place.
+const IN_THE_WAY: [i32; 4] = [20, 21, 39, 40];
 /// Objects written in one step.
 const OBJECTS: usize = 64;
 /// Bytes written in one step, but for the last object.
@@ -40,6 +43,10 @@ impl<I: Io> DiskWriter<I> {
                 Ok(size) => {
                     charge.is_told = false;
                     bytes += size;
+                }
+                // The next object has another place.
+                Err(failure) if IN_THE_WAY.contains(&failure.errno) => {
+                    self.tell_one(&tree.path(spill.hash()), failure);
                 }
                 Err(failure) => {
                     self.turn_off(charge, failure);
