@@ -23,7 +23,7 @@ use bolide_conf::vars::{FieldName, Template, TemplatePart, Var};
 use bolide_http::digits::push_decimal;
 use bolide_http::escape::{UriPart, push_uri};
 use bolide_http::fields::Field;
-use bolide_http::{FieldMap, HttpVersion, Name, Scheme};
+use bolide_http::{FieldMap, HttpVersion, Name, RequestHead, Scheme};
 
 use crate::answer::Answer;
 use crate::connection::{Around, ClientAddress, ConnInfo};
@@ -200,7 +200,7 @@ impl<'a> VariableScope<'a> {
             Var::Cookie(name) => maybe(out, cookie(&head.fields, name.as_bytes())),
             Var::ContentType => maybe(out, head.fields.get(Name::ContentType)),
             Var::ContentLength => self.content_length(out),
-            Var::Request => maybe(out, (!head.line.is_empty()).then_some(&head.line)),
+            Var::Request => maybe(out, first_line(head)),
             Var::RequestMethod => match (request.method, head.method) {
                 (bolide_http::Method::Get, sent) if sent != bolide_http::Method::Get => {
                     text(out, b"GET")
@@ -533,6 +533,13 @@ fn ratio(answer: &Answer, coding: &str, out: &mut Vec<u8>) -> VariableValue {
     let hundredths = (before % after * 100 / after) as u8;
     out.extend_from_slice(&[b'.', b'0' + hundredths / 10, b'0' + hundredths % 10]);
     VariableValue::Yes
+}
+
+/// The first line of a request. As in nginx, a client that sent blank lines alone has one of no
+/// bytes.
+fn first_line(head: &RequestHead) -> Option<&[u8]> {
+    let has_line = !head.line.is_empty() || head.version < HttpVersion::Http2;
+    has_line.then_some(&head.line)
 }
 
 #[cfg(test)]

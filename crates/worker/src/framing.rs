@@ -127,23 +127,38 @@ impl ConnFraming {
         }
     }
 
-    /// The client leaves, or ends its side: a request head that has begun is still logged.
+    /// Whether a head has begun, if only by a blank line.
+    pub(crate) const fn is_within_head(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.is_within_head(),
+            Self::H2(_) => false,
+        }
+    }
+
+    /// The client leaves, or ends its side: a request head that has begun is still logged. `rest`
+    /// is what the framing has not taken.
     pub(crate) fn handle_departure(
         &mut self,
         is_reset: bool,
+        rest: &[u8],
         heads: &mut HeadPool,
         events: &mut Vec<WireEvent>,
     ) {
         match self {
-            Self::H1(conn) => conn.handle_departure(is_reset, heads, events),
+            Self::H1(conn) => conn.handle_departure(is_reset, rest, heads, events),
             Self::H2(_) => {}
         }
     }
 
     /// A request head did not end in time: it may still be answered and logged.
-    pub(crate) fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<WireEvent>) {
+    pub(crate) fn handle_timeout(
+        &mut self,
+        rest: &[u8],
+        heads: &mut HeadPool,
+        events: &mut Vec<WireEvent>,
+    ) {
         match self {
-            Self::H1(conn) => conn.handle_timeout(heads, events),
+            Self::H1(conn) => conn.handle_timeout(rest, heads, events),
             Self::H2(_) => {}
         }
     }

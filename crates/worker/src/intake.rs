@@ -92,9 +92,10 @@ impl<I: Io> Worker<I> {
     #[cold]
     fn lose_head(&mut self, key: SlabKey<TcpConn>) {
         let (tcp, env) = self.requests.tcp();
-        let conn = tcp.conns.get_mut(key);
-        if let Some(framing) = conn.and_then(|conn| conn.framing.as_mut()) {
-            framing.handle_departure(true, &mut env.heads, &mut env.scratch.events);
+        let Some(conn) = tcp.conns.get_mut(key) else { return };
+        if let Some(framing) = &mut conn.framing {
+            let (heads, events) = (&mut env.heads, &mut env.scratch.events);
+            framing.handle_departure(true, &conn.input, heads, events);
             debug_assert!(env.scratch.events.len() <= 1, "a connection reads one head at a time");
             self.requests.handle_events(Owner::Tcp(key));
         }

@@ -5,6 +5,7 @@
 
 use bolide_conf::model::LogLevel;
 use bolide_io::Io;
+use bolide_wire::proxy::Broken;
 
 use crate::env::WorkerEnv;
 use crate::framing::ConnFraming;
@@ -46,7 +47,7 @@ enum Doing {
 }
 
 impl Doing {
-    fn of(conn: &TcpConn) -> Self {
+    fn of(conn: &TcpConn, departure: Departure) -> Self {
         if conn.lingering {
             return Self::Other;
         }
@@ -58,10 +59,18 @@ impl Doing {
             return if has_begun { Self::Handshaking } else { Self::AwaitingHandshake };
         }
         match &conn.framing {
-            None if conn.input.is_empty() => Self::AwaitingRequest,
-            None => Self::Other,
-            Some(framing @ ConnFraming::H2(_)) if framing.is_idle() => Self::Other,
+            // What has come then is the beginning of HTTP/2's preface.
+            None => Self::AwaitingRequest,
+            // As in nginx, a client that ends between two frames has nothing to say about itself.
+            Some(framing @ ConnFraming::H2(_))
+                if framing.is_idle()
+                    && conn.input.is_empty()
+                    && (departure == Departure::End || conn.session.is_some()) =>
+            {
+                Self::Other
+            }
             Some(ConnFraming::H2(_)) => Self::Streaming,
+            Some(framing) if framing.is_within_head() => Self::Other,
             Some(framing) if !framing.is_idle() || !conn.unsent.is_empty() => Self::Other,
             Some(framing) if framing.requests() == 0 => Self::AwaitingRequest,
             Some(_) => Self::Resting,
@@ -80,7 +89,7 @@ impl Doing {
 
 /// What a connection does whose client is late with its first words.
 pub(crate) fn awaited(conn: &TcpConn) -> &'static str {
-    Doing::of(conn).text()
+    Doing::of(conn, Departure::End).text()
 }
 
 impl<I: Io> WorkerEnv<I> {
@@ -88,7 +97,15 @@ impl<I: Io> WorkerEnv<I> {
     pub(crate) fn tell_departure(&mut self, conn: &TcpConn, departure: Departure) {
         let Self { now, clock, logs, .. } = self;
         let (site, info) = (&conn.generation.site, &conn.info);
-        let doing = Doing::of(conn);
+        let doing = Doing::of(conn, departure);
+        let begun = if conn.session.is_some() { &conn.cipher } else { &conn.input };
+        // As in nginx, which takes what came for all of it.
+        if doing == Doing::ReadingPreface
+            && !begun.is_empty()
+            && let Some(text) = Broken::Header.message(begun)
+        {
+            return site.log_conn(info, LogLevel::Error, &[&text], *now, clock, logs);
+        }
         let what = match (doing, departure) {
             (Doing::Other, _) => return,
             (Doing::Resting, _) => {

@@ -315,11 +315,12 @@ impl TcpSide {
         }
         (conn.eof, conn.readable) = (true, false);
         let Some(framing) = &mut conn.framing else { return AtEof::Close };
-        let is_rest = framing.is_idle() && conn.unsent.is_empty();
+        let is_rest = framing.is_idle() && !framing.is_within_head() && conn.unsent.is_empty();
         if conn.lingering || matches!(framing, ConnFraming::H2(_)) || is_rest {
             return AtEof::Close;
         }
-        framing.handle_departure(false, &mut env.heads, &mut env.scratch.events);
+        let (heads, events) = (&mut env.heads, &mut env.scratch.events);
+        framing.handle_departure(false, &conn.input, heads, events);
         framing.handle_eof(&mut env.scratch.events);
         AtEof::Told
     }

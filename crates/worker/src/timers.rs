@@ -98,9 +98,9 @@ impl<I: Io> Worker<I> {
     /// Answers a head that did not end in time; false when none has begun.
     fn refuse_late_head(&mut self, key: SlabKey<TcpConn>) -> bool {
         let (tcp, env) = self.requests.tcp();
-        let conn = tcp.conns.get_mut(key);
-        let Some(framing) = conn.and_then(|conn| conn.framing.as_mut()) else { return false };
-        framing.handle_timeout(&mut env.heads, &mut env.scratch.events);
+        let Some(conn) = tcp.conns.get_mut(key) else { return false };
+        let Some(framing) = &mut conn.framing else { return false };
+        framing.handle_timeout(&conn.input, &mut env.heads, &mut env.scratch.events);
         if env.scratch.events.is_empty() {
             return false;
         }

@@ -505,6 +505,12 @@ http(
     server { listen 127.0.0.1:@P0@; server_name second; root @DIR@/www; }
 """,
     [
+        b"\r\n",
+        b"\r\n\n\r\n",
+        b"\r",
+        b"G",
+        b"GET /a",
+        b"\r\nGET /a ",
         LINE,
         LINE + b"Ho",
         LINE + b"Host: second\r\n",
@@ -540,7 +546,7 @@ http(
 http(
     "found: fields that are forgotten with their head",
     """
-    log_format f '$request_uri|$status|$sent_http_last_modified|$sent_http_location|$sent_http_etag';
+    log_format f '$request_uri|$status|$sent_http_last_modified|$sent_http_location';
     access_log @LOGS@/access.log f; error_log @LOGS@/error.log warn;
     server {
         listen 127.0.0.1:@P0@; root @DIR@/www;

@@ -14,7 +14,9 @@ use crate::site::Site;
 pub(crate) fn reading(request: &Request, refusal: RequestRefusal) -> &'static str {
     let line = ["invalid method", "URI", "version", "invalid request", "URL"];
     let head = request.head();
-    let has_line = !head.line.is_empty() || head.version >= HttpVersion::Http2;
+    // A client that left within its first line, or was late with it.
+    let is_cut = matches!(refusal.status, 408 | 499) && head.method_text.is_empty();
+    let has_line = !(head.line.is_empty() || is_cut) || head.version >= HttpVersion::Http2;
     if line.iter().any(|word| refusal.reason.contains(word)) || !has_line {
         " while reading client request line"
     } else if refusal.reason.contains("body") {

@@ -61,9 +61,21 @@ impl H1Conn {
         self.settle(events);
     }
 
-    /// Handles the timeout of a head that has begun: it is refused with 408.
-    pub fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<WireEvent>) {
-        self.give_up_head(TIMED_OUT, heads, events);
+    /// Handles the timeout of a head that has begun: it is refused with 408. `rest` is what
+    /// [`Self::receive`] has left.
+    pub fn handle_timeout(
+        &mut self,
+        rest: &[u8],
+        heads: &mut HeadPool,
+        events: &mut Vec<WireEvent>,
+    ) {
+        self.give_up_head(TIMED_OUT, rest, heads, events);
+    }
+
+    /// Whether a head, or a blank line before it, has begun and no answer is due.
+    #[must_use]
+    pub const fn is_within_head(&self) -> bool {
+        matches!((&self.input, self.answer), (Input::Head, Answer::Idle)) && !self.parser.is_fresh()
     }
 
     /// Handles a client that leaves within a head, which is refused with 499: no
@@ -71,16 +83,18 @@ impl H1Conn {
     pub fn handle_departure(
         &mut self,
         is_reset: bool,
+        rest: &[u8],
         heads: &mut HeadPool,
         events: &mut Vec<WireEvent>,
     ) {
-        self.give_up_head(if is_reset { RESET } else { LEFT }, heads, events);
+        self.give_up_head(if is_reset { RESET } else { LEFT }, rest, heads, events);
     }
 
     /// Refuses a head that has begun and will not end.
     fn give_up_head(
         &mut self,
         refusal: WireRefusal,
+        rest: &[u8],
         heads: &mut HeadPool,
         events: &mut Vec<WireEvent>,
     ) {
@@ -88,7 +102,7 @@ impl H1Conn {
         if !matches!((&self.input, self.answer), (Input::Head, Answer::Idle)) {
             return;
         }
-        if let Some(head) = self.parser.give_up(heads) {
+        if let Some(head) = self.parser.give_up(rest, heads) {
             self.begin(&head, After::Close);
             self.input = Input::Discarding;
             events.push(WireEvent::Refused { stream: StreamId(self.requests), head, refusal });

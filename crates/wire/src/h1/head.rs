@@ -123,9 +123,23 @@ impl H1HeadParser {
         self.scanned
     }
 
-    /// Returns the incomplete head, if one has begun, and resets the parser.
-    pub(super) fn give_up(&mut self, heads: &mut HeadPool) -> Option<Box<RequestHead>> {
-        if self.is_empty() { None } else { Some(self.reset(heads)) }
+    /// Returns the incomplete head, if one has begun, and resets the parser. As in nginx, blank
+    /// lines begin one, and what came of its first line is that line; it is in `rest`.
+    pub(super) fn give_up(
+        &mut self,
+        rest: &[u8],
+        heads: &mut HeadPool,
+    ) -> Option<Box<RequestHead>> {
+        if self.is_fresh() {
+            return None;
+        }
+        let has_line = self.head.is_some();
+        let mut head = self.reset(heads);
+        if !has_line {
+            let line = rest.split(|byte| matches!(byte, b'\r' | b'\n')).next();
+            head.line.extend_from_slice(line.unwrap_or_default());
+        }
+        Some(head)
     }
 
     /// The requested host, once, before more lines are parsed.

@@ -169,12 +169,15 @@ fn a_head_that_a_client_leaves_within_is_refused_once() {
     for (bytes, is_reset, line) in [
         (&b"GET /a HTTP/1.1\r\nHo"[..], false, &b"GET /a HTTP/1.1"[..]),
         (b"GET /a HTTP/1.1\r\nHost: a\r\n", true, b"GET /a HTTP/1.1"),
-        (b"GE", false, b""),
+        (b"GE", false, b"GE"),
+        (b"\r\n\r\nGET /\r", false, b"GET /"),
+        (b"\r\n", true, b""),
     ] {
         let mut bench = Bench::new();
         bench.receive(bytes);
         for times in [1, 1] {
-            bench.conn.handle_departure(is_reset, &mut bench.heads, &mut bench.events);
+            let rest = bytes.strip_prefix(b"\r\n\r\n").unwrap_or(bytes);
+            bench.conn.handle_departure(is_reset, rest, &mut bench.heads, &mut bench.events);
             assert_eq!(bench.events.len(), times);
         }
         let Some(WireEvent::Refused { head, refusal, .. }) = bench.events.pop() else {
@@ -185,6 +188,6 @@ fn a_head_that_a_client_leaves_within_is_refused_once() {
     }
     let mut bench = Bench::new();
     bench.request(GET);
-    bench.conn.handle_departure(false, &mut bench.heads, &mut bench.events);
+    bench.conn.handle_departure(false, b"", &mut bench.heads, &mut bench.events);
     assert!(bench.events.is_empty(), "a whole head is no concern of it");
 }
