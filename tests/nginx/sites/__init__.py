@@ -41,6 +41,7 @@ TABLES = (
     "named_federation",
     "named_homes",
     "named_pages",
+    "named_recipes",
     "named_fronts",
     "pitfalls",
     "php_applications",

@@ -115,7 +115,8 @@ impl SubrequestChild<'_> {
             false => self.request.captures.take(),
         };
         let (told, held) = (self.request.limited.details(), self.request.limited.held.clone());
-        Some(Box::new(AuthVerdict { status, challenges, values, known, told, held }))
+        let has_asked = self.answer.origin.is_some();
+        Some(Box::new(AuthVerdict { status, has_asked, challenges, values, known, told, held }))
     }
 
     /// For a fragment that is a kept answer: what shows that it is public.

@@ -99,6 +99,10 @@ impl Answer {
                 request.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"auth request unexpected status: ");
                     bolide_http::digits::push_decimal(out, u64::from(status));
+                    // nginx has not forgotten what it did last for the question.
+                    if verdict.has_asked {
+                        out.extend_from_slice(b" while sending to client");
+                    }
                 });
                 NextStep::Fail(500)
             }

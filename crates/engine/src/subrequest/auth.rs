@@ -31,6 +31,8 @@ pub struct AuthSubrequest {
 #[derive(Debug, Default)]
 pub struct AuthVerdict {
     pub(crate) status: u16,
+    /// Whether an upstream server was asked.
+    pub(crate) has_asked: bool,
     /// `WWW-Authenticate` of the origin that was asked.
     pub(crate) challenges: Vec<Vec<u8>>,
     /// `auth_request_set`
