@@ -1,6 +1,6 @@
 //! Revalidation of stale responses (RFC 9111 §4.3).
 
-use bolide_testkit::{AppSaid, Response};
+use bolide_testkit::{AppSaid, H1TestClient, Response};
 
 use super::{Lab, run};
 
@@ -86,6 +86,31 @@ fn a_304_that_is_about_something_else_confirms_nothing() {
     let asked = lab.app.asked(&path);
     assert_eq!(asked[2].field("If-None-Match"), None);
     assert_eq!((run(&lab.get(&path)), lab.app.count(&path)), (3, 3));
+}
+
+#[test]
+fn requests_wait_together_for_the_answer_behind_a_304_that_does_not_fit() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nETag: \"a\"";
+    let other = "Status: 304\nCache-Control: max-age=60\nETag: \"b\"";
+    let third = "Cache-Control: max-age=60\nETag: \"b\"";
+    let path = lab.pages(&[first, other, third, "Status: 500"]);
+    assert_eq!(lab.get(&path).status, 200);
+    bolide_testkit::pause(1100);
+    lab.app.hold(&path);
+    let runs: Vec<usize> = std::thread::scope(|scope| {
+        let ask = |mut client: H1TestClient| {
+            let path = &path;
+            scope.spawn(move || run(&client.get(path, "")))
+        };
+        let all: Vec<_> = (0..6).map(|_| ask(lab.server.connect())).collect();
+        bolide_testkit::wait_until("the first question", || lab.app.count(&path) >= 2);
+        // The others join it meanwhile, or find what it brings.
+        bolide_testkit::pause(300);
+        lab.app.release();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!((runs, lab.app.count(&path)), (vec![3; 6], 3));
 }
 
 #[test]

@@ -280,10 +280,11 @@ fn give_answer<I: Io>(
     let mut fill = live.fill.take();
     for news in given {
         if let Some(fill) = &mut fill {
-            let wakes = fill.hear(&news, env.now);
+            let mut wakes = fill.hear(&news, env.now);
             if matches!(news, OriginNews::Head(_)) {
                 live.exchange.note_kept(fill);
             }
+            wakes.join(fill.end_misfit());
             env.news.post(wakes);
         }
         env.news.tell(key, Wake::Origin(news));

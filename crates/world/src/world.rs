@@ -405,6 +405,7 @@ impl FuzzWorld {
                 if let Some(fill) = &mut self.fill {
                     drop(fill.hear(&news, self.now));
                     self.exchange.note_kept(fill);
+                    drop(fill.end_misfit());
                 }
                 self.wake(Wake::Origin(news));
             }

@@ -123,6 +123,8 @@ pub struct Fill {
     pub(crate) pass_ms: u64,
     /// What became of the answer.
     pub(crate) keeping: StoreIntent,
+    /// Whether the origin confirmed something else than what there is.
+    pub(crate) misfits: bool,
 }
 
 impl Fill {
@@ -161,6 +163,20 @@ impl Fill {
     #[must_use]
     pub fn has_room(&mut self, now: Now) -> bool {
         self.permit.as_mut().is_none_or(|permit| permit.has_room(now.mono))
+    }
+
+    /// The permit of a fill whose origin confirmed something else, for the exchange that asks again
+    /// in full; those that follow wait for that.
+    pub(crate) fn take_misfit(&mut self) -> Option<FillPermit> {
+        self.permit.take_if(|_| self.misfits)
+    }
+
+    /// The same where no exchange has taken it. A refresh in the background asks no second time:
+    /// the next request does, as nothing is kept.
+    pub fn end_misfit(&mut self) -> Wakes {
+        let Some(permit) = self.take_misfit() else { return Wakes::default() };
+        self.store.strike_url(&permit.key(), TagPurge::Dead);
+        permit.abandon(AbandonReason::Gone)
     }
 
     /// Abandons the fill: no request follows it.
@@ -297,10 +313,8 @@ impl Fill {
             && let Some(old) = permit.stale().cloned()
         {
             if !caching.is_about(&old, &head.fields) {
-                // The origin has another one. A refresh in the background asks no second time: the
-                // next request does, as nothing is kept.
-                self.store.strike_url(&permit.key(), TagPurge::Dead);
-                return permit.abandon(AbandonReason::Gone);
+                (self.misfits, self.permit) = (true, Some(permit));
+                return Wakes::default();
             }
             return self.freshen(permit, &old, head, caching, now_ms);
         }

@@ -78,7 +78,13 @@ impl Exchange {
     }
 
     /// Notes what becomes of the answer that comes: to be told before its head is.
-    pub fn note_kept(&mut self, fill: &Fill) {
+    pub fn note_kept(&mut self, fill: &mut Fill) {
+        if self.cache.revalidates
+            && let Some(permit) = fill.take_misfit()
+        {
+            debug_assert!(matches!(self.cache.state, CacheState::Passed), "a fill has one permit");
+            self.cache.state = CacheState::Filling { permit, past: fill.is_past };
+        }
         self.cache.keeping = fill.keeping();
         self.cache.refusal = fill.refusal();
         self.cache.way.ttl = fill.ttl();
@@ -583,6 +589,7 @@ impl CacheTransaction {
             ttl: None,
             pass_ms: PASS_MS,
             keeping: StoreIntent::No,
+            misfits: false,
         }))
     }
 

@@ -16,6 +16,7 @@ use crate::caching::CacheTransaction;
 use crate::caching::UpstreamCacheStatus;
 use crate::caching::lookup::take_over;
 use crate::caching::magento;
+use crate::caching::transaction::CacheState;
 use crate::caching::{Caching, StaleCause};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
@@ -50,7 +51,9 @@ impl CacheTransaction {
         if !caching.is_about(&old, &head.fields) {
             // It may still stand in for a failure of the second answer.
             self.stale = Some(old);
-            take_over(request, self, caching, ctx);
+            if matches!(self.state, CacheState::Passed) {
+                take_over(request, self, caching, ctx);
+            }
             return Some(NextStep::Step(RequestStep::Ask));
         }
         // RFC 9111 §4.3.4: the answer has the new fields at once, in nginx's zones, too.
