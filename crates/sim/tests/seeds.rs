@@ -77,7 +77,7 @@ fn clients_that_abort_stall_or_talk_nonsense_harm_nobody_else() {
 }
 
 #[test]
-fn no_answer_mixes_versions_of_a_file_however_the_disk_behaves() {
+fn no_answer_mixes_versions_of_a_file_that_is_not_written_to_meanwhile() {
     try_all(Scenario::Disk);
 }
 

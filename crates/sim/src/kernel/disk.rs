@@ -99,6 +99,8 @@ pub struct SimDisk {
     next_directory: u64,
     pub(super) inodes: BTreeMap<u64, Inode>,
     histories: BTreeMap<String, Vec<(u64, DiskSeen)>>,
+    /// When which file was written to in its place.
+    rewrites: Vec<(String, u64)>,
     pub(super) open: BTreeMap<i32, (FileRef, u64)>,
     next_inode: u64,
     /// Bodies on their way, and a part of what WebDAV reaches, are on file systems of their own.
@@ -155,7 +157,14 @@ impl SimDisk {
         };
         inode.content = Content { modified: stamp(&bytes, now), bytes: bytes.into() };
         let content = inode.content.clone();
+        self.rewrites.push((path.to_owned(), now));
         self.note(path, now, DiskSeen::File(content));
+    }
+
+    /// Whether the file under `path` was written to in its place from `from` to `to`.
+    #[must_use]
+    pub fn was_rewritten(&self, path: &str, from: u64, to: u64) -> bool {
+        self.rewrites.iter().any(|(known, at)| known == path && (from..=to).contains(at))
     }
 
     /// Takes the file away.
