@@ -186,6 +186,7 @@ impl Passage {
 
     /// Cuts off the readers that have not read the first half of what waits.
     pub(crate) fn cut_slowest(&mut self, held: &Held) {
+        debug_assert!(self.kept.is_none(), "kept pieces hold no reader up");
         let most = self.bytes / 2;
         let mut slow = 0;
         while self.bytes > most
