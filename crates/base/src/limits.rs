@@ -46,7 +46,7 @@ pub const UNWAITED_FILLS_PER_ORIGIN_MAX: usize = 32;
 /// Bytes that an answer which the page cache does not keep may be ahead of the slowest request
 /// that was coalesced with it.
 pub const PASSING_AHEAD_MAX: u64 = 4 * 1024 * 1024;
-/// Milliseconds after which such a request is cut off, if it holds up the others and reads nothing.
+/// Milliseconds for which such a request may hold others up, in all, before it is cut off.
 pub const PASSING_STALL_MS: u64 = 60_000;
 /// Exchanges in flight on one worker.
 pub const EXCHANGES_MAX: u32 = 1 << 18;

@@ -135,8 +135,6 @@ pub struct GrowingObject {
     passage: Mutex<Passage>,
     count: AtomicU64,
     size: AtomicU64,
-    /// How many pieces were read, by all followers.
-    reads: AtomicU64,
     waiters: Mutex<Vec<Waiter>>,
     /// Those that wait for the end, not for the next bytes.
     patient: Mutex<Vec<Waiter>>,
@@ -166,7 +164,6 @@ impl GrowingObject {
             held,
             count: AtomicU64::new(0),
             size: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
             waiters: Mutex::default(),
             patient: Mutex::default(),
         }
@@ -223,9 +220,9 @@ impl GrowingObject {
         lock(&self.passage).waiting()
     }
 
-    /// How many pieces were read, by all followers.
-    pub(crate) fn reads(&self) -> u64 {
-        self.reads.load(Ordering::Relaxed)
+    /// Whether a follower has read everything that came, where nothing is kept.
+    pub(crate) fn is_read_to_the_end(&self) -> bool {
+        lock(&self.passage).is_read_to_the_end()
     }
 
     /// Cuts off the followers that are furthest behind, where nothing is kept.
@@ -445,7 +442,6 @@ impl Follower {
             match self.take() {
                 Passed::Piece(bytes) => {
                     self.piece += 1;
-                    self.growing.reads.fetch_add(1, Ordering::Relaxed);
                     return GrowthRead::Bytes(bytes);
                 }
                 Passed::CutOff => return GrowthRead::Broken,

@@ -147,6 +147,11 @@ impl Passage {
         self.bytes
     }
 
+    /// Whether a reader has read everything that came.
+    pub(crate) fn is_read_to_the_end(&self) -> bool {
+        self.pieces.back().is_some_and(|last| last.left < self.readers)
+    }
+
     pub(crate) fn push(&mut self, bytes: Bytes, held: &Held) {
         debug_assert!(self.kept.is_none(), "a piece is kept or passes by");
         if self.readers == 0 {

@@ -25,6 +25,9 @@ const ETAG_SIZE_MAX: usize = 1024;
 /// LIMIT: bytes of all fills in progress, at least; above it, fills that will not be stored are
 /// given up.
 const PASSING_MIN: u64 = 2 * PASSING_AHEAD_MAX;
+/// Between two looks at followers that are behind, as much counts as held up by them at most: what
+/// is beyond was the origin's.
+const LOOK_MAX: Duration = Duration::from_millis(100);
 
 /// Why a fill was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +94,9 @@ pub struct FillPermit {
     overflown: bool,
     /// See [`Self::pass_on`].
     passes_on: bool,
-    /// Since when the followers of a response that is not stored have read nothing.
-    stall: Option<(u64, Instant)>,
+    /// When it was seen last that followers of a response that is not stored hold others up, and
+    /// how long they have in all.
+    held_up: (Option<Instant>, Duration),
     /// Other nodes wait for this fill.
     pub(crate) lease: Option<SharedLease>,
 }
@@ -105,7 +109,7 @@ impl FillPermit {
             spent: false,
             overflown: false,
             passes_on: false,
-            stall: None,
+            held_up: (None, Duration::ZERO),
             lease: None,
         }
     }
@@ -187,25 +191,26 @@ impl FillPermit {
         self.passes_on
     }
 
-    /// Whether followers are near enough for more of a response that is not stored. If none of
-    /// them reads anything for [`PASSING_STALL_MS`], those that are furthest behind are cut off.
+    /// Whether followers are near enough for more of a response that is not stored. Those that are
+    /// furthest behind are cut off when they have held others up for [`PASSING_STALL_MS`] in all:
+    /// the client of this fill, if it waits, or followers that have read everything.
     #[must_use]
-    pub fn has_room(&mut self, now: Instant) -> bool {
-        if !self.passes_on || self.growing.waiting() < PASSING_AHEAD_MAX {
-            self.stall = None;
+    pub fn has_room(&mut self, now: Instant, client_waits: bool) -> bool {
+        if !self.passes_on {
             return true;
         }
-        let reads = self.growing.reads();
-        match self.stall {
-            Some((before, since)) if before == reads => {
-                if since.after(Duration::from_millis(PASSING_STALL_MS)) <= now {
-                    self.stall = None;
-                    self.growing.cut_slowest();
-                }
-            }
-            _ => self.stall = Some((reads, now)),
+        let is_ahead = self.growing.waiting() >= PASSING_AHEAD_MAX;
+        let holds_up = is_ahead && (client_waits || self.growing.is_read_to_the_end());
+        let (since, total) = &mut self.held_up;
+        if let Some(since) = since.take() {
+            *total += now.since(since).min(LOOK_MAX);
         }
-        false
+        *since = holds_up.then_some(now);
+        if *total >= Duration::from_millis(PASSING_STALL_MS) {
+            *total = Duration::ZERO;
+            self.growing.cut_slowest();
+        }
+        !is_ahead
     }
 
     /// The response has begun; followers may read it. Only the first call counts.

@@ -432,20 +432,20 @@ fn what_all_followers_have_read_of_a_fill_that_is_not_kept_is_let_go() {
     let _ = filling.append(Bytes::from(vec![1; MIB]));
     let mut followers = [(); 3].map(|()| joined(&mut front, site));
     let now = bolide_base::Instant::default();
-    assert!(filling.pass_on(None) && filling.has_room(now));
+    assert!(filling.pass_on(None) && filling.has_room(now, false));
     let held = || store.stats().filling_bytes as usize;
     for piece in 0..3 {
         let _ = filling.append(Bytes::from(vec![2; MIB]));
-        assert_eq!((filling.has_room(now), held()), (true, (piece + 2) * MIB));
+        assert_eq!((filling.has_room(now, false), held()), (true, (piece + 2) * MIB));
     }
     assert_eq!(bytes_read(&mut followers[0]), 4 * MIB);
     let _ = filling.append(Bytes::from(vec![3; MIB]));
-    assert_eq!((filling.has_room(now), held()), (false, 5 * MIB), "two have read nothing");
+    assert_eq!((filling.has_room(now, false), held()), (false, 5 * MIB), "two have read nothing");
     assert_eq!(bytes_read(&mut followers[1]), 5 * MIB);
     assert_eq!(held(), 5 * MIB);
     let [first, second, third] = followers;
     drop(third);
-    assert_eq!((filling.has_room(now), held()), (true, MIB), "the first has not read the last");
+    assert_eq!((filling.has_room(now, false), held()), (true, MIB), "the first has not read the last");
     drop(first);
     assert_eq!(held(), 0);
     drop(second);
@@ -469,11 +469,24 @@ fn a_follower_that_holds_the_others_up_for_too_long_is_cut_off() {
     }
     assert_eq!(bytes_read(&mut quick), 4 + 4 * MIB);
     let at = |millis| bolide_base::Instant::default().after(Duration::from_millis(millis));
-    assert!(!filling.has_room(at(0)));
-    assert!(matches!(stuck.read(), GrowthRead::Bytes(_)));
-    assert!(!filling.has_room(at(PASSING_STALL_MS)), "it has read something");
-    assert!(!filling.has_room(at(2 * PASSING_STALL_MS)), "and is cut off");
-    assert!(filling.has_room(at(2 * PASSING_STALL_MS)));
+    let looks = |filling: &mut FillPermit, from: u64| {
+        (from..from + PASSING_STALL_MS / 2)
+            .step_by(50)
+            .all(|millis| !filling.has_room(at(millis), false))
+    };
+    assert!(looks(&mut filling, 0));
+    // Whoever reads a little now and then holds the others up as well.
+    for _ in 0..2 {
+        assert!(matches!(stuck.read(), GrowthRead::Bytes(_)));
+    }
+    assert!(filling.has_room(at(PASSING_STALL_MS / 2), false));
+    let _ = filling.append(Bytes::from(vec![2; MIB]));
+    assert_eq!(bytes_read(&mut quick), MIB);
+    // An origin that says nothing for an hour is not held up.
+    let later = 3_600_000;
+    assert!(looks(&mut filling, later), "it is not cut off before its time");
+    assert!(!filling.has_room(at(later + PASSING_STALL_MS), false), "and is then");
+    assert!(filling.has_room(at(later + PASSING_STALL_MS + 50), false));
     assert_eq!((stuck.read(), quick.read()), (GrowthRead::Broken, GrowthRead::Pending));
     assert!(filling.pass_on(None), "the quick one reads on");
     let _ = filling.append(Bytes::from_static(b"end"));

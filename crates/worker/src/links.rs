@@ -365,6 +365,20 @@ impl Origins {
         false
     }
 
+    /// Whether those that follow an answer which is not kept are near enough for more of it.
+    fn is_followed_closely<I: Io>(
+        &mut self,
+        fetch: SlabKey<LiveFetch>,
+        env: &WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) -> bool {
+        let Some(live) = self.fetches.get_mut(fetch) else { return true };
+        let Some(fill) = live.fill.as_mut().filter(|fill| fill.passes_on()) else { return true };
+        let client = live.exchange.and_then(|key| exchanges.live.get_mut(key));
+        let waits = client.is_some_and(|client| client.exchange.response_body().is_drained());
+        fill.has_room(env.now, waits)
+    }
+
     /// Bytes that may be read now; none while the pace of the origin, or a slow follower of its
     /// answer, holds it.
     fn room_of<I: Io>(
@@ -375,8 +389,7 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) -> Option<usize> {
         let now = env.now.mono;
-        let fill = self.fetches.get_mut(fetch).and_then(|live| live.fill.as_mut());
-        let is_followed_closely = fill.is_none_or(|fill| fill.has_room(env.now));
+        let is_followed_closely = self.is_followed_closely(fetch, env, exchanges);
         let link = self.links.table.get_mut(key)?;
         let (room, next) = match &link.throttle {
             // Followers are on any worker: none of them has to wake what it held up.

@@ -159,10 +159,10 @@ impl Fill {
     }
 
     /// Whether more of the answer may be read: not while those that follow one that is not kept
-    /// are too far behind.
+    /// are too far behind. Its own client waits if it was given everything that came.
     #[must_use]
-    pub fn has_room(&mut self, now: Now) -> bool {
-        self.permit.as_mut().is_none_or(|permit| permit.has_room(now.mono))
+    pub fn has_room(&mut self, now: Now, client_waits: bool) -> bool {
+        self.permit.as_mut().is_none_or(|permit| permit.has_room(now.mono, client_waits))
     }
 
     /// The permit of a fill whose origin confirmed something else, for the exchange that asks again
