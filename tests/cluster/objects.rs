@@ -355,7 +355,7 @@ fn records_that_are_not_ours_are_misses() {
             drop(fleet.valkey.cli(&["eval", script, "1", key]).succeeded());
         }),
         ("of another version", &|key| {
-            drop(fleet.valkey.cli(&["setrange", key, "7", "2"]).succeeded());
+            drop(fleet.valkey.cli(&["setrange", key, "7", "1"]).succeeded());
         }),
         ("damaged", &|key| drop(fleet.valkey.cli(&["setrange", key, "150", "zzz"]).succeeded())),
         ("a list", &|key| {
