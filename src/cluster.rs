@@ -6,6 +6,7 @@
 //! Easiest to break: a configuration that changes the block ends one thread and starts another,
 //! while purges go on being kept in the store's outbox.
 
+mod clock;
 mod exchange;
 mod mark;
 mod node;
@@ -13,6 +14,8 @@ mod objects;
 mod report;
 mod session;
 mod setup;
+#[cfg(test)]
+mod sim;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -21,6 +24,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bolide_cache::Store;
+use bolide_cluster::EntryMark;
 use bolide_conf::model::{Config, LogLevel, SharedObjects};
 use bolide_engine::metrics::SharedObjectFigures;
 use tokio::sync::mpsc;
@@ -76,9 +80,9 @@ struct Running {
 #[derive(Debug)]
 enum ClusterMail {
     /// The number up to which purges of this process are in the stream, and where the node stands.
-    Progress(SyncSender<Told<(u64, String)>>),
-    /// What all nodes have left of themselves.
-    Peers(SyncSender<Told<Vec<ClusterPeer>>>),
+    Progress(SyncSender<Told<(u64, EntryMark)>>),
+    /// What all nodes have left of themselves, and whether that says that they have this entry.
+    Peers(Option<EntryMark>, SyncSender<Told<Vec<ClusterPeer>>>),
     /// The newest entries.
     Purges(usize, SyncSender<Told<Vec<ClusterPurge>>>),
     /// Send what waits, and end.
@@ -268,9 +272,9 @@ impl ClusterDesk {
         self.exchange.read()
     }
 
-    /// What all nodes have left of themselves.
-    pub(crate) fn peers(&self) -> Told<Vec<ClusterPeer>> {
-        self.ask(ClusterMail::Peers)
+    /// What all nodes have left of themselves, and whether that says that they have this entry.
+    pub(crate) fn peers(&self, entry: Option<EntryMark>) -> Told<Vec<ClusterPeer>> {
+        self.ask(|reply| ClusterMail::Peers(entry, reply))
     }
 
     /// The newest entries, the newest first.
@@ -279,7 +283,7 @@ impl ClusterDesk {
     }
 
     /// The number up to which purges of this process are in the stream, and where the node stands.
-    pub(crate) fn progress(&self) -> Told<(u64, String)> {
+    pub(crate) fn progress(&self) -> Told<(u64, EntryMark)> {
         self.ask(ClusterMail::Progress)
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use bolide_cache::Store;
-use bolide_cluster::EntryId;
+use bolide_cluster::EntryMark;
 use bolide_engine::explain::Json;
 use bolide_engine::metrics::SharedObjectFigures;
 
@@ -192,7 +192,7 @@ fn objects(of: SharedObjectFigures) -> Json {
 
 pub(super) fn tell_peers(desk: &AdminDesk, words: &Words) -> Told {
     let cluster = desk.cluster()?;
-    let peers = cluster.peers()?;
+    let peers = cluster.peers(None)?;
     let own = peers.iter().find(|peer| peer.is_self).map(|peer| peer.position);
     let state = |peer: &ClusterPeer| match () {
         () if peer.is_self => "this node",
@@ -264,11 +264,11 @@ pub(super) fn wait(cluster: &ClusterDesk, store: &Store, nodes: usize) -> Result
     let until = bolide_io::process::now().mono.after(WAIT);
     let is_late = || bolide_io::process::now().mono >= until;
     let carried_out = "carried out here";
-    let position: EntryId = loop {
+    let entry: EntryMark = loop {
         let told = cluster.progress();
         let (confirmed, position) = told.map_err(|why| format!("{carried_out}, but {why}"))?;
         if confirmed >= number {
-            break position.parse().unwrap_or_default();
+            break position;
         }
         if is_late() {
             return Err(format!("{carried_out}, but Valkey has not taken it yet"));
@@ -276,9 +276,11 @@ pub(super) fn wait(cluster: &ClusterDesk, store: &Store, nodes: usize) -> Result
         std::thread::park_timeout(STEP);
     };
     loop {
-        let peers = cluster.peers().map_err(|why| format!("{carried_out} and sent, but {why}"))?;
+        let peers = cluster
+            .peers(Some(entry))
+            .map_err(|why| format!("{carried_out} and sent, but {why}"))?;
         let (have, lack): (Vec<_>, Vec<_>) =
-            peers.iter().partition(|peer| peer.is_self || peer.position >= position);
+            peers.iter().partition(|peer| peer.is_self || peer.has_entry);
         if have.len() >= nodes {
             return Ok(());
         }

@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_cache::{Store, StreamPlace};
-use bolide_cluster::{ClusterMachine, EntryId, LastLife, Peer};
+use bolide_cluster::{ClusterMachine, EntryId, EntryMark, LastLife, Peer};
 use bolide_conf::model::LogLevel;
 use bolide_io::epoll::Epoll;
 use bolide_valkey::{Connector, ValkeyFault, ValkeyFaultKind};
 use tokio::sync::mpsc;
 
+use super::clock::NodeClock;
 use super::session::{Report, Session};
 use super::setup::ClusterSetup;
 use super::{ClusterMail, Shared, lock};
@@ -66,11 +67,26 @@ enum Life {
     Replaced,
 }
 
-struct Node {
+/// What a node is made of.
+pub(super) struct NodeParts {
+    pub(super) shared: Arc<Shared>,
+    pub(super) setup: Arc<ClusterSetup>,
+    pub(super) store: Arc<Store>,
+    pub(super) connector: Connector,
+    pub(super) clock: NodeClock,
+    /// The process, by chance.
+    pub(super) life: u64,
+    pub(super) mail: mpsc::Sender<ClusterMail>,
+    pub(super) orders: mpsc::Receiver<ClusterMail>,
+}
+
+/// One node at work.
+pub(super) struct ClusterNode {
     shared: Arc<Shared>,
     setup: Arc<ClusterSetup>,
     store: Arc<Store>,
     connector: Arc<Connector>,
+    clock: NodeClock,
     machine: ClusterMachine,
     door: Epoll,
     mail: mpsc::Sender<ClusterMail>,
@@ -90,6 +106,8 @@ struct Node {
     has_oversize: bool,
     /// Where a reply was too large.
     strike: Strike,
+    /// The last look at the stream did not find its place.
+    is_astray: bool,
     /// Whether a line of this node is on the way, and whether another one is due.
     is_acknowledging: bool,
     acknowledge_again: bool,
@@ -125,53 +143,27 @@ pub(super) fn run(
         return fail(&shared, &why);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let made = runtime.and_then(|runtime| Ok((runtime, Epoll::new()?)));
-    let (runtime, door) = match made {
-        Ok(made) => made,
-        Err(error) => return fail(&shared, &format!("cluster: {error}")),
-    };
     let connector = match Connector::new(setup.settings.clone()) {
-        Ok(connector) => Arc::new(connector),
+        Ok(connector) => connector,
         Err(why) => return fail(&shared, &format!("cluster: {why}")),
     };
-    let (cluster, node) = (setup.conf.namespace.as_bytes(), setup.node.as_bytes());
-    let machine = ClusterMachine::new(cluster, node, bolide_tls::random_seed());
-    let overflows = store.outbox().counts().overflows;
-    let last = lock(&shared.mark).take_last();
-    let node = Node {
-        shared,
-        connector,
-        machine,
-        door,
-        mail,
-        orders,
-        kept: VecDeque::new(),
-        session: None,
-        sessions: 0,
-        life: Life::Going,
-        beats: 0,
-        server_ms: 0,
-        is_full: false,
-        has_oversize: false,
-        strike: Strike::default(),
-        is_acknowledging: false,
-        acknowledge_again: false,
-        overflows,
-        owes: None,
-        told: Vec::new(),
-        last,
-        fence: EntryId::ZERO,
-        has_past: false,
-        leases: Arc::default(),
-        setup,
-        store,
-    };
-    runtime.block_on(node.live());
+    let (clock, life) = (NodeClock::default(), bolide_tls::random_seed());
+    let told = shared.clone();
+    let parts = NodeParts { shared, setup, store, connector, clock, life, mail, orders };
+    match runtime.and_then(|runtime| Ok((runtime, ClusterNode::new(parts)?))) {
+        Ok((runtime, node)) => runtime.block_on(node.live()),
+        Err(error) => fail(&told, &format!("cluster: {error}")),
+    }
 }
 
-/// An id, as the store has it.
-const fn place(id: EntryId) -> StreamPlace {
-    StreamPlace { ms: id.ms, number: id.number }
+/// An entry, as the store has it.
+const fn place(of: EntryMark) -> StreamPlace {
+    StreamPlace { ms: of.id.ms, number: of.id.number, sum: of.sum }
+}
+
+/// The least place of an entry with this id.
+const fn place_from(id: EntryId) -> StreamPlace {
+    place(EntryMark { id, sum: 0 })
 }
 
 fn say(shared: &Shared, level: LogLevel, text: &str) {
@@ -179,8 +171,48 @@ fn say(shared: &Shared, level: LogLevel, text: &str) {
     log.into_iter().for_each(|log| log.write(level, text));
 }
 
-impl Node {
-    async fn live(mut self) {
+impl ClusterNode {
+    /// A node that has heard nothing yet.
+    pub(super) fn new(parts: NodeParts) -> std::io::Result<Self> {
+        let NodeParts { shared, setup, store, connector, clock, life, mail, orders } = parts;
+        let (cluster, node) = (setup.conf.namespace.as_bytes(), setup.node.as_bytes());
+        let machine = ClusterMachine::new(cluster, node, life);
+        let overflows = store.outbox().counts().overflows;
+        let last = lock(&shared.mark).take_last();
+        Ok(Self {
+            shared,
+            connector: Arc::new(connector),
+            clock,
+            machine,
+            door: Epoll::new()?,
+            mail,
+            orders,
+            kept: VecDeque::new(),
+            session: None,
+            sessions: 0,
+            life: Life::Going,
+            beats: 0,
+            server_ms: 0,
+            is_full: false,
+            has_oversize: false,
+            strike: Strike::default(),
+            is_astray: false,
+            is_acknowledging: false,
+            acknowledge_again: false,
+            overflows,
+            owes: None,
+            told: Vec::new(),
+            last,
+            fence: EntryId::ZERO,
+            has_past: false,
+            leases: Arc::default(),
+            setup,
+            store,
+        })
+    }
+
+    /// Goes on until it is told to end.
+    pub(super) async fn live(mut self) {
         let mut failures = 0;
         loop {
             self.note_time();
@@ -277,7 +309,7 @@ impl Node {
     }
 
     fn note_time(&self) {
-        self.store.outbox().note_time(bolide_io::process::now().unix_millis);
+        self.store.outbox().note_time(self.clock.now().unix_millis);
     }
 
     fn handle(&mut self, mail: Option<ClusterMail>) {
@@ -288,7 +320,7 @@ impl Node {
             Some(ClusterMail::Progress(reply)) => {
                 let _gone = reply.try_send(self.progress());
             }
-            Some(ClusterMail::Peers(reply)) => self.tell_peers(reply),
+            Some(ClusterMail::Peers(entry, reply)) => self.tell_peers(entry, reply),
             Some(ClusterMail::Purges(count, reply)) => self.tell_purges(count, reply),
             Some(ClusterMail::Session(number, report)) => {
                 let current = self.session.as_ref().map(Session::number);
@@ -302,8 +334,12 @@ impl Node {
 
     fn handle_report(&mut self, report: Report) {
         match report {
-            Report::News(entries) => self.receive(&entries),
+            Report::News(entries) => {
+                self.is_astray = false;
+                self.receive(&entries);
+            }
             Report::CaughtUp => {
+                self.is_astray = false;
                 self.strike.forget();
                 self.machine.handle_end();
                 self.send();
@@ -347,22 +383,26 @@ impl Node {
         }
         let outbox = self.store.outbox();
         if let Some(record) = self.machine.poll_record(|| outbox.take(RECORD_MAX)) {
-            session.add(record.to_vec(), self.setup.conf.purge_keep_count.into());
+            session.add(record, self.setup.conf.purge_keep_count.into());
         }
+    }
+
+    /// Whether others have yet to hear of a loss that concerns them.
+    fn is_owing(&self) -> bool {
+        self.owes.is_some_and(|number| number > self.machine.confirmed())
     }
 
     /// Tells others how far this node is.
     fn acknowledge(&mut self) {
+        if self.is_owing() {
+            return;
+        }
         let Some(session) = &mut self.session else { return };
         if self.is_acknowledging {
             self.acknowledge_again = true;
             return;
         }
-        let Some(position) = self.machine.position() else { return };
-        self.owes.take_if(|number| *number <= self.machine.confirmed());
-        if self.owes.is_some() {
-            return;
-        }
+        let Some(position) = self.machine.mark() else { return };
         self.is_acknowledging = true;
         let (life, seen_ms, fence) = (self.machine.life(), self.server_ms, self.fence);
         let peer = Peer { life, position, seen_ms, fence, has_ended: false };
@@ -426,7 +466,7 @@ impl Node {
 
     /// Logs, unless the same was said a moment ago.
     fn tell(&mut self, topic: Topic, level: LogLevel, text: &str) {
-        let now = bolide_io::process::now().mono;
+        let now = self.clock.now().mono;
         let known = self.told.iter_mut().find(|(other, _)| *other == topic);
         match known {
             Some((_, again)) if now < *again => return,

@@ -24,12 +24,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::ClusterMail;
+use super::clock::NodeClock;
 use super::session::Report;
 use super::setup::ClusterSetup;
 
 /// What carries objects, on a connection of its own: whatever happens to that, purges go on.
 pub(super) struct Carrier {
     pub(super) connector: Arc<Connector>,
+    pub(super) clock: NodeClock,
     /// A connection to the server that has the keys.
     pub(super) like: Line,
     pub(super) store: Arc<Store>,
@@ -44,6 +46,7 @@ pub(super) struct Carrier {
 /// What carries objects on one connection.
 struct Porter {
     line: Line,
+    clock: NodeClock,
     store: Arc<Store>,
     setup: Arc<ClusterSetup>,
     life: u64,
@@ -117,6 +120,7 @@ impl Carrier {
     fn porter(&self, line: Line) -> Porter {
         Porter {
             line,
+            clock: self.clock.clone(),
             store: self.store.clone(),
             setup: self.setup.clone(),
             life: self.life,
@@ -192,8 +196,8 @@ impl Porter {
     /// one too many, or has waited for this thread, is given back.
     async fn ask(&self, mut question: SharedQuestion) {
         let conf = &self.setup.conf;
-        let began = question.asked().unwrap_or_else(|| bolide_io::process::now().mono);
-        let waited = || bolide_io::process::now().mono.since(began);
+        let began = question.asked().unwrap_or_else(|| self.clock.now().mono);
+        let waited = || self.clock.now().mono.since(began);
         let Some(_one) = Counted::among(&self.asks, SHARED_ORDERS_MAX) else { return };
         if waited() > conf.objects_timeout.max(Duration::from_millis(SHARED_DESK_MS)) {
             return self.sharing().count(SharingCount::Late);
@@ -253,7 +257,7 @@ impl Porter {
         is_patient: bool,
         (mark, rounds): (&mut Vec<u8>, &mut u32),
     ) -> Looked {
-        let (now_ms, bytes) = (bolide_io::process::now().unix_millis, bytes.into());
+        let (now_ms, bytes) = (self.clock.now().unix_millis, bytes.into());
         match question.take(&bytes, self.setup.conf.namespace.as_bytes(), now_ms) {
             Ok(()) => Looked::Answered,
             Err((open, SharedUnfit::Ahead)) if is_patient => Looked::Later(open),
@@ -283,7 +287,7 @@ impl Porter {
         }
         let is_full =
             self.full_until.lock().is_ok_and(|until| until.is_some_and(|at| at > Instant::now()));
-        let now_ms = bolide_io::process::now().unix_millis;
+        let now_ms = self.clock.now().unix_millis;
         let bytes = offer.bytes(self.setup.conf.namespace.as_bytes(), now_ms);
         let Some((bytes, keep_ms)) = bytes.filter(|_| !is_full) else { return };
         let most = if offer.is_vary() { SHARED_VARY_KEEP_MS } else { SHARED_KEEP_MAX_MS };

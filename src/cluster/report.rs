@@ -67,6 +67,8 @@ pub(crate) struct ClusterPeer {
     /// How long ago that was, in milliseconds, by Valkey's clock.
     pub(crate) silent_ms: u64,
     pub(crate) is_self: bool,
+    /// Whether it has the entry that was asked about.
+    pub(crate) has_entry: bool,
 }
 
 /// An entry of the stream.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bolide_cluster::{EntryId, StreamFacts};
+use bolide_cluster::{EntryId, EntryMark, StreamFacts};
 use bolide_valkey::{Line, StreamEntry, StreamState, ValkeyFault, ValkeyFaultKind};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -53,10 +53,21 @@ pub(super) struct Session {
     mail: mpsc::Sender<ClusterMail>,
 }
 
-/// What a stream is, seen from a position.
-pub(super) fn facts(state: &StreamState, has_position: bool) -> StreamFacts {
-    let newest = state.newest.unwrap_or(state.last);
-    StreamFacts { first: state.first.unwrap_or(newest), newest, last: state.last, has_position }
+/// An entry as it is known again.
+pub(super) fn mark(entry: &StreamEntry) -> EntryMark {
+    EntryMark::of(entry.id, entry.bytes.as_deref())
+}
+
+/// What a stream is, seen from a position whose entry was or was not there.
+pub(super) async fn facts(
+    line: &Line,
+    state: &StreamState,
+    has_position: bool,
+) -> Result<StreamFacts, ValkeyFault> {
+    let newest = line.read_newest(1).await?.first().map(mark);
+    let newest = newest.unwrap_or(EntryMark { id: state.last, sum: 0 });
+    let (first, last) = (state.first.unwrap_or(newest.id), state.last.max(newest.id));
+    Ok(StreamFacts { first, newest, last, has_position })
 }
 
 impl Session {
@@ -90,8 +101,8 @@ impl Session {
         });
     }
 
-    /// Reads what comes behind `position`.
-    pub(super) fn read_from(&mut self, position: EntryId) {
+    /// Reads what comes behind `position`; after a rest, if it was looked for in vain just now.
+    pub(super) fn read_from(&mut self, position: EntryMark, is_again: bool) {
         let reader = Reader {
             waiter: self.waiter.clone(),
             line: self.line.clone(),
@@ -99,6 +110,9 @@ impl Session {
             mail: self.mail.clone(),
         };
         self.run(async move {
+            if is_again {
+                tokio::time::sleep(HASTE).await;
+            }
             let read = reader.read(position).await;
             read.unwrap_or_else(|fault| Some(Report::Broken(fault)))
         });
@@ -171,20 +185,20 @@ struct Reader {
 
 impl Reader {
     /// Reads until the position is not good any more.
-    async fn read(self, mut position: EntryId) -> Result<Option<Report>, ValkeyFault> {
+    async fn read(self, mut position: EntryMark) -> Result<Option<Report>, ValkeyFault> {
         let mut is_hasty = false;
         loop {
             // The entry at the position comes first, as the evidence that nothing is missing.
-            let mut entries = self.line.read(position, READ_MAX + 1).await?;
-            if entries.first().is_none_or(|entry| entry.id != position) {
+            let mut entries = self.line.read(position.id, READ_MAX + 1).await?;
+            if entries.first().is_none_or(|entry| mark(entry) != position) {
                 let state = self.line.state().await?;
                 return Ok(Some(match state {
-                    Some(state) => Report::Astray(facts(&state, false)),
+                    Some(state) => Report::Astray(facts(&self.line, &state, false).await?),
                     None => Report::Broken(gone()),
                 }));
             }
             entries.remove(0);
-            let last = entries.last().map(|last| last.id);
+            let last = entries.last().map(mark);
             if last.is_none() && is_hasty {
                 tokio::time::sleep(HASTE).await;
             }
@@ -196,7 +210,7 @@ impl Reader {
                 Some(last) => (position, is_hasty) = (last, false),
                 None => {
                     let start = Instant::now();
-                    self.waiter.wait(position, WAIT).await?;
+                    self.waiter.wait(position.id, WAIT).await?;
                     // One that answers at once without news would keep this thread busy.
                     is_hasty = start.elapsed() < HASTE;
                 }

@@ -16,7 +16,7 @@ fn entries_that_cannot_be_read_drop_what_is_cached() {
     let two = Node::joined(&valkey, "two", "");
     for (page, words, reason) in [
         ("/1", &["xadd", STREAM, "*", "hello", "world"][..], "an entry of the stream is foreign"),
-        ("/2", &["xadd", STREAM, "*", "purges", "bolideC1 and rubbish"], "damaged"),
+        ("/2", &["xadd", STREAM, "*", "purges", "bolideC2 and rubbish"], "damaged"),
         ("/3", &["xadd", STREAM, "*", "purges", "x", "more", "y"], "foreign"),
     ] {
         let before = two.fill(page, PAGE);

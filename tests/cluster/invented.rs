@@ -80,6 +80,11 @@ impl State {
                 let all: Vec<_> = (from.max(1)..=count).map(|number| self.entry(number)).collect();
                 array(&all)
             }
+            "XREVRANGE" => {
+                let newest: Vec<_> =
+                    self.entries.last().map(|_| self.entry(count)).into_iter().collect();
+                array(&newest)
+            }
             "XREAD" => b"*-1\r\n".to_vec(),
             "HGET" => b"$-1\r\n".to_vec(),
             "LOOK" => match &words[4..] {

@@ -254,6 +254,26 @@ fn a_node_that_dies_with_the_lease_holds_others_up_for_its_time_only() {
     });
 }
 
+/// What is left of a lease is as long as Valkey's clock was set back, and longer than leases are.
+#[test]
+fn a_lease_from_before_the_clock_of_valkey_was_set_back_holds_nobody_up() {
+    let fleet = Fleet::start(2, "objects public; objects_timeout 20s; objects_lease_time 1h;");
+    fleet.app.say("/a", PAGE);
+    fleet.app.hold("/a");
+    let mut first = fleet.nodes[0].connect();
+    first.send(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    wait_until("the fill to begin", || fleet.app.count("/a") == 1);
+    fleet.nodes[0].signal("KILL");
+    let lease = fleet.valkey.cli(&["--scan", "--pattern", "bolide:{bolide}:lease:*"]).text();
+    let _ = fleet.valkey.cli(&["pexpire", lease.trim(), "7200000"]);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| fleet.page(1, "/a"));
+        wait_until("the other one to fetch", || fleet.app.count("/a") == 2);
+        fleet.app.release();
+        assert_eq!(second.join().unwrap(), "run 2");
+    });
+}
+
 #[test]
 fn a_valkey_that_hangs_costs_a_few_misses_their_wait_and_then_nothing() {
     let fleet = Fleet::start(2, "objects public; objects_timeout 30ms; reply_timeout 1m;");
@@ -335,7 +355,7 @@ fn records_that_are_not_ours_are_misses() {
             drop(fleet.valkey.cli(&["eval", script, "1", key]).succeeded());
         }),
         ("of another version", &|key| {
-            drop(fleet.valkey.cli(&["setrange", key, "7", "2"]).succeeded());
+            drop(fleet.valkey.cli(&["setrange", key, "7", "1"]).succeeded());
         }),
         ("damaged", &|key| drop(fleet.valkey.cli(&["setrange", key, "150", "zzz"]).succeeded())),
         ("a list", &|key| {

@@ -91,7 +91,7 @@ fn process() -> (Arc<Store>, NamespaceId) {
 }
 
 fn place(id: u64) -> StreamPlace {
-    StreamPlace { ms: id, number: 0 }
+    StreamPlace { ms: id, ..StreamPlace::default() }
 }
 
 /// All pages, at a time.
@@ -456,7 +456,7 @@ impl World {
     /// The stream has lost what a node has heard, its own purges maybe.
     fn roll_back(&mut self, at: usize) {
         let (end, newest) = (self.end(), self.stream.last().unwrap().id);
-        self.nodes[at].fence = self.nodes[at].fence.max(end);
+        self.nodes[at].fence = end;
         self.nodes[at].begin_sharing();
         self.drop_all(at, newest);
         self.time += 1;

@@ -7,7 +7,7 @@
 //! ```
 //! INVARIANT: a node that cannot know that it has heard of all purges drops what it keeps. So what
 //! the machine rests on is evidence: numbers without gaps from each process, and the entry at its
-//! own position, which has to be there still.
+//! own position, which has to be there still: the very entry, not another one with its id.
 //!
 //! Beside purges it owns what secrets are sealed with, whose turn of the keys it is
 //! ([`KeyRing`]), and reports of limits ([`LimitReport`]).
@@ -22,7 +22,7 @@ mod vault;
 
 pub use machine::{ClusterMachine, EntryOutcome, Loss};
 pub use peer::{LastLife, Peer};
-pub use position::{EntryId, StreamFacts};
+pub use position::{EntryId, EntryMark, StreamFacts};
 pub use record::{PurgeRecord, RecordFault};
 pub use report::{LimitReport, ReportKind, ReportZone};
 pub use ring::{KeyRing, RING_GRACE_MS, TimedKey};

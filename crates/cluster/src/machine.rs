@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bolide_cache::OutboxBatch;
 use bolide_cache::disk::DiskPurge;
 
-use crate::position::{EntryId, StreamFacts};
+use crate::position::{EntryId, EntryMark, StreamFacts};
 use crate::record::{PurgeRecord, RecordFault};
 
 /// LIMIT: processes whose numbers are remembered. Of one that was forgotten, any number is taken.
@@ -81,7 +81,7 @@ struct Heard {
 /// Purges of this process that have not come back yet.
 #[derive(Debug)]
 struct Flight {
-    record: Vec<u8>,
+    purges: Vec<u8>,
     last: u64,
     sent: Sent,
 }
@@ -103,7 +103,9 @@ pub struct ClusterMachine {
     cluster: Box<[u8]>,
     node: Box<[u8]>,
     life: u64,
-    position: Option<EntryId>,
+    /// Entries of this process so far.
+    entries: u64,
+    position: Option<EntryMark>,
     heard: HashMap<u64, Heard>,
     /// One at a time: entries of a process have the order of its purges.
     flight: Option<Flight>,
@@ -119,6 +121,7 @@ impl ClusterMachine {
             cluster: cluster.into(),
             node: node.into(),
             life,
+            entries: 0,
             position: None,
             heard: HashMap::new(),
             flight: None,
@@ -134,7 +137,13 @@ impl ClusterMachine {
 
     /// The last entry that was received.
     #[must_use]
-    pub const fn position(&self) -> Option<EntryId> {
+    pub fn position(&self) -> Option<EntryId> {
+        self.position.map(|position| position.id)
+    }
+
+    /// The same, as it is known again.
+    #[must_use]
+    pub const fn mark(&self) -> Option<EntryMark> {
         self.position
     }
 
@@ -152,7 +161,7 @@ impl ClusterMachine {
 
     /// There is a connection. A process that has not heard anything goes on where the node was,
     /// which `stored` says. What was on the way is sent again. Returns the position to be checked.
-    pub fn attach(&mut self, stored: Option<EntryId>) -> EntryId {
+    pub fn attach(&mut self, stored: Option<EntryMark>) -> EntryMark {
         self.send_again();
         self.position = self.position.or(stored);
         self.position.unwrap_or_default()
@@ -163,9 +172,9 @@ impl ClusterMachine {
     pub fn check(&mut self, facts: &StreamFacts) -> Result<(), Loss> {
         let loss = match self.position {
             None => Loss::NoPosition,
-            Some(position) if position > facts.last => Loss::RolledBack,
+            Some(position) if position.id > facts.last => Loss::RolledBack,
             Some(_) if facts.has_position => return Ok(()),
-            Some(position) if facts.first < position => Loss::RolledBack,
+            Some(position) if facts.first <= position.id => Loss::RolledBack,
             Some(_) => Loss::Trimmed,
         };
         self.skip_to(facts.newest);
@@ -173,7 +182,7 @@ impl ClusterMachine {
     }
 
     /// What comes up to `newest` is not heard: all was dropped.
-    pub fn skip_to(&mut self, newest: EntryId) {
+    pub fn skip_to(&mut self, newest: EntryMark) {
         self.position = Some(newest);
         self.heard.clear();
         // It may have been skipped; a second time it does no harm.
@@ -188,10 +197,21 @@ impl ClusterMachine {
         bytes: Option<&'a [u8]>,
         apply: impl FnMut(&DiskPurge<'a>),
     ) -> EntryOutcome {
-        if self.position.is_some_and(|position| id <= position) {
+        if self.position.is_some_and(|position| id <= position.id) {
             return EntryOutcome::Known;
         }
-        self.position = Some(id);
+        self.position = Some(EntryMark::of(id, bytes));
+        let received = self.receive_new(id, bytes, apply);
+        self.note_passed(id);
+        received
+    }
+
+    fn receive_new<'a>(
+        &mut self,
+        id: EntryId,
+        bytes: Option<&'a [u8]>,
+        apply: impl FnMut(&DiskPurge<'a>),
+    ) -> EntryOutcome {
         let record = match bytes.map_or(Err(RecordFault::Foreign), PurgeRecord::read) {
             Ok(record) if *record.cluster != *self.cluster => return EntryOutcome::Elsewhere,
             Ok(record) => record,
@@ -249,30 +269,43 @@ impl ClusterMachine {
     }
 
     /// The entry to be sent now, if there is one: the one that did not arrive, or what `take` has.
-    pub fn poll_record(&mut self, take: impl FnOnce() -> Option<OutboxBatch>) -> Option<&[u8]> {
+    pub fn poll_record(&mut self, take: impl FnOnce() -> Option<OutboxBatch>) -> Option<Vec<u8>> {
         if self.flight.is_none() {
-            let OutboxBatch { last, bytes, .. } = take()?;
-            let (cluster, node, life) = (&*self.cluster, &*self.node, self.life);
-            let mut record = Vec::new();
-            PurgeRecord { cluster, node, life, purges: &bytes }.write(&mut record);
-            self.flight = Some(Flight { record, last, sent: Sent::No });
+            let OutboxBatch { last, bytes: purges, .. } = take()?;
+            self.flight = Some(Flight { purges, last, sent: Sent::No });
         }
-        let position = self.position;
-        let is_due = |flight: &Flight| match flight.sent {
-            Sent::No => true,
-            Sent::Asked => false,
-            // It was passed without having been read.
-            Sent::Added(id) => position.is_some_and(|position| position >= id),
-        };
-        let flight = self.flight.as_mut().filter(|flight| is_due(flight))?;
+        let mut flight = self.flight.take_if(|flight| flight.sent == Sent::No)?;
         flight.sent = Sent::Asked;
-        Some(&flight.record)
+        let record = self.record(&flight.purges);
+        self.flight = Some(flight);
+        Some(record)
+    }
+
+    /// An entry that no other one is the same as.
+    fn record(&mut self, purges: &[u8]) -> Vec<u8> {
+        self.entries += 1;
+        let (cluster, node) = (&*self.cluster, &*self.node);
+        let (life, number) = (self.life, self.entries);
+        let mut record = Vec::new();
+        PurgeRecord { cluster, node, life, number, purges }.write(&mut record);
+        record
     }
 
     /// The server has added the entry.
     pub fn handle_added(&mut self, id: EntryId) {
         if let Some(flight) = self.flight.as_mut().filter(|flight| flight.sent == Sent::Asked) {
             flight.sent = Sent::Added(id);
+        }
+    }
+
+    /// An entry was read. Of this process's entry, if it is not behind that one, it is known now
+    /// that it was passed without having been read. An id that was not behind when it was given
+    /// says nothing of that: the stream may have lost entries, and give their ids again.
+    fn note_passed(&mut self, id: EntryId) {
+        if let Some(Flight { sent: Sent::Added(added), .. }) = self.flight
+            && added <= id
+        {
+            self.send_again();
         }
     }
 
@@ -292,11 +325,8 @@ impl ClusterMachine {
 
     /// An entry without purges, so that the stream has one that is young.
     #[must_use]
-    pub fn hello(&self) -> Vec<u8> {
-        let mut record = Vec::new();
-        let (cluster, node, life) = (&*self.cluster, &*self.node, self.life);
-        PurgeRecord { cluster, node, life, purges: b"" }.write(&mut record);
-        record
+    pub fn hello(&mut self) -> Vec<u8> {
+        self.record(b"")
     }
 }
 

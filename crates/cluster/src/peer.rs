@@ -1,9 +1,9 @@
 //! What each node leaves of itself beside the stream, as a line of text.
 
-use crate::position::EntryId;
+use crate::position::{EntryId, EntryMark};
 
 /// The first word of a line; a line of another version is not read.
-const VERSION: &str = "3";
+const VERSION: &str = "4";
 /// The last word of the line of a process that ended, and of one that may run.
 const STATES: [&str; 2] = ["ended", "runs"];
 
@@ -13,7 +13,7 @@ pub struct Peer {
     /// The process.
     pub life: u64,
     /// The last entry whose purges it has carried out.
-    pub position: EntryId,
+    pub position: EntryMark,
     /// When, by the clock of the server that keeps the stream.
     pub seen_ms: u64,
     /// Purges of earlier processes of the node may be missing before this entry.
@@ -58,7 +58,8 @@ impl Peer {
         let Self { life, position, seen_ms, fence, has_ended } = *self;
         let [ended, runs] = STATES;
         let state = if has_ended { ended } else { runs };
-        format!("{VERSION} {life:016x} {position} {seen_ms} {fence} {state}")
+        let EntryMark { id, sum } = position;
+        format!("{VERSION} {life:016x} {id} {sum:016x} {seen_ms} {fence} {state}")
     }
 
     /// Reads a line.
@@ -67,7 +68,9 @@ impl Peer {
         let mut words = line.split(' ');
         let is_ours = words.next()? == VERSION;
         let life = u64::from_str_radix(words.next()?, 16).ok()?;
-        let position = words.next()?.parse().ok()?;
+        let id = words.next()?.parse().ok()?;
+        let sum = u64::from_str_radix(words.next()?, 16).ok()?;
+        let position = EntryMark { id, sum };
         let seen_ms = words.next()?.parse().ok()?;
         let fence = words.next()?.parse().ok()?;
         let state = words.next()?;
@@ -80,10 +83,11 @@ impl Peer {
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryId, LastLife, Peer};
+    use super::{EntryId, EntryMark, LastLife, Peer};
 
     fn peer(life: u64, has_ended: bool) -> Peer {
-        let (position, fence) = (EntryId { ms: 5, number: 6 }, EntryId { ms: 1, number: 0 });
+        let position = EntryMark { id: EntryId { ms: 5, number: 6 }, sum: 10 };
+        let fence = EntryId { ms: 1, number: 0 };
         Peer { life, position, seen_ms: 8, fence, has_ended }
     }
 
@@ -95,13 +99,15 @@ mod tests {
         }
         for text in [
             "",
-            "3",
-            "2 4d 5-6 8 1-0 runs",
-            "3 4d 5-6 8 1-0",
-            "3 4d 5-6 8 1-0 9",
-            "3 4d 5-6 8 1-0 runs 9",
-            "3 xx 5-6 8 1-0 ended",
-            "3 4d 56 8 1-0 ended",
+            "4",
+            "3 4d 5-6 8 1-0 runs",
+            "4 4d 5-6 8 1-0 runs",
+            "4 4d 5-6 a 8 1-0",
+            "4 4d 5-6 a 8 1-0 9",
+            "4 4d 5-6 a 8 1-0 runs 9",
+            "4 xx 5-6 a 8 1-0 ended",
+            "4 4d 5-6 x 8 1-0 ended",
+            "4 4d 56 a 8 1-0 ended",
         ] {
             assert_eq!(Peer::read(text), None, "{text}");
         }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bolide_cache::disk::format::sum;
+
 /// The id of an entry: ids of a stream only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId {
@@ -45,13 +47,30 @@ impl FromStr for EntryId {
     }
 }
 
+/// An entry as it is known again: after a loss another one may have its id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryMark {
+    /// Its id.
+    pub id: EntryId,
+    /// The checksum of its bytes. No two entries of servers have the same bytes.
+    pub sum: u64,
+}
+
+impl EntryMark {
+    /// That of an entry; without bytes it is none of servers, or too large to be read.
+    #[must_use]
+    pub fn of(id: EntryId, bytes: Option<&[u8]>) -> Self {
+        Self { id, sum: bytes.map_or(0, sum) }
+    }
+}
+
 /// A stream at one moment, as seen from a position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamFacts {
     /// The id of the oldest entry that is there.
     pub first: EntryId,
-    /// The id of the newest entry that is there.
-    pub newest: EntryId,
+    /// The newest entry that is there.
+    pub newest: EntryMark,
     /// The greatest id that the stream has given.
     pub last: EntryId,
     /// Whether the entry at the position is there.

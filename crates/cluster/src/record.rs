@@ -5,9 +5,9 @@ use bolide_cache::disk::format::sum;
 use bolide_cache::disk::journal::{self, JournalEntry};
 
 /// What every version of an entry begins with, and the version.
-const MAGIC: [u8; 8] = *b"bolideC1";
-/// Magic, checksum, life, lengths of cluster and node.
-const FIXED: usize = 8 + 8 + 8 + 2 + 2;
+const MAGIC: [u8; 8] = *b"bolideC2";
+/// Magic, checksum, life, number, lengths of cluster and node.
+const FIXED: usize = 8 + 8 + 8 + 8 + 2 + 2;
 
 /// An entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,9 @@ pub struct PurgeRecord<'a> {
     pub node: &'a [u8],
     /// The process that sends it, by chance.
     pub life: u64,
+    /// Its number among the entries of the process: one that is sent again has another one, so that
+    /// no two are the same.
+    pub number: u64,
     /// Entries of a journal; their numbers are those of the process.
     pub purges: &'a [u8],
 }
@@ -39,6 +42,7 @@ impl<'a> PurgeRecord<'a> {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(&self.life.to_le_bytes());
+        out.extend_from_slice(&self.number.to_le_bytes());
         for name in [cluster, node] {
             out.extend_from_slice(&(name.len() as u16).to_le_bytes());
         }
@@ -70,11 +74,12 @@ impl<'a> PurgeRecord<'a> {
             return None;
         }
         let life = u64::from_le_bytes(*fixed[16..].first_chunk()?);
-        let cluster_len = u16::from_le_bytes(*fixed[24..].first_chunk()?);
-        let node_len = u16::from_le_bytes(*fixed[26..].first_chunk()?);
+        let number = u64::from_le_bytes(*fixed[24..].first_chunk()?);
+        let cluster_len = u16::from_le_bytes(*fixed[32..].first_chunk()?);
+        let node_len = u16::from_le_bytes(*fixed[34..].first_chunk()?);
         let (cluster, rest) = bytes[FIXED..].split_at_checked(cluster_len.into())?;
         let (node, purges) = rest.split_at_checked(node_len.into())?;
-        Some(Self { cluster, node, life, purges })
+        Some(Self { cluster, node, life, number, purges })
     }
 
     /// Its purges; `None` if one cannot be read or their numbers have gaps.
@@ -115,7 +120,7 @@ mod tests {
 
     fn written(purges: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        PurgeRecord { cluster: b"shop", node: b"n1", life: 7, purges }.write(&mut bytes);
+        PurgeRecord { cluster: b"shop", node: b"n1", life: 7, number: 3, purges }.write(&mut bytes);
         bytes
     }
 
@@ -124,7 +129,9 @@ mod tests {
         let purges = purges(&[4, 5, 6]);
         let bytes = written(&purges);
         let read = PurgeRecord::read(&bytes).expect("an entry");
-        assert_eq!(read, PurgeRecord { cluster: b"shop", node: b"n1", life: 7, purges: &purges });
+        let (cluster, node) = (&b"shop"[..], &b"n1"[..]);
+        let wanted = PurgeRecord { cluster, node, life: 7, number: 3, purges: &purges };
+        assert_eq!(read, wanted);
         let numbers = read.purges().map(|all| all.iter().map(|one| one.sequence).collect());
         assert_eq!(numbers, Some(vec![4, 5, 6]));
     }
@@ -135,9 +142,9 @@ mod tests {
             let bytes = written(&purges);
             assert_eq!(PurgeRecord::read(&bytes).ok().and_then(|read| read.purges()), None);
         }
-        assert_eq!(PurgeRecord::read(b"bolideC2 and more"), Err(RecordFault::Foreign));
+        assert_eq!(PurgeRecord::read(b"bolideC1 and more"), Err(RecordFault::Foreign));
         assert_eq!(PurgeRecord::read(b""), Err(RecordFault::Foreign));
-        assert_eq!(PurgeRecord::read(b"bolideC1"), Err(RecordFault::Damaged));
+        assert_eq!(PurgeRecord::read(b"bolideC2"), Err(RecordFault::Damaged));
     }
 
     proptest! {

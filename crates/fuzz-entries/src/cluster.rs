@@ -3,7 +3,9 @@
 use bolide_cache::TagPurge;
 use bolide_cache::disk::journal::{self, Echo, JournalEntry};
 use bolide_cache::disk::{DiskPurge, DiskPurgeTarget};
-use bolide_cluster::{ClusterMachine, EntryId, EntryOutcome, Loss, Peer, PurgeRecord, StreamFacts};
+use bolide_cluster::{
+    ClusterMachine, EntryId, EntryMark, EntryOutcome, Loss, Peer, PurgeRecord, StreamFacts,
+};
 
 /// LIMIT: entries of one input.
 const ENTRIES_MAX: usize = 64;
@@ -14,7 +16,7 @@ pub fn stream(mut data: &[u8]) {
     let _ = Peer::read(&String::from_utf8_lossy(data));
     let _ = String::from_utf8_lossy(data).parse::<EntryId>();
     let mut machine = ClusterMachine::new(b"c", b"n", 1);
-    machine.attach(Some(EntryId::ZERO));
+    machine.attach(Some(EntryMark::default()));
     let facts = StreamFacts { has_position: true, ..StreamFacts::default() };
     assert_eq!(machine.check(&facts), Ok(()), "a position that is there is good");
     let mut last = std::collections::HashMap::new();
@@ -26,7 +28,8 @@ pub fn stream(mut data: &[u8]) {
         let mut good = Vec::new();
         if size % 2 == 1 {
             let purges = purges(text);
-            PurgeRecord { cluster: b"c", node: b"o", life, purges: &purges }.write(&mut good);
+            let (cluster, node, number) = (&b"c"[..], &b"o"[..], ms);
+            PurgeRecord { cluster, node, life, number, purges: &purges }.write(&mut good);
         }
         let bytes = if good.is_empty() { text } else { &good };
         let id = EntryId { ms, number: 0 };

@@ -1,5 +1,6 @@
 //! Connections: by address or socket, through TLS, by what sentinels and nodes of a cluster say.
 
+use std::fmt;
 use std::sync::Arc;
 
 use redis::aio::MultiplexedConnection;
@@ -10,18 +11,27 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
 use crate::line::{Driver, Line};
-use crate::metered::{Metered, Stream};
+use crate::metered::{Metered, ValkeyStream};
 use crate::settings::{ValkeyPlace, ValkeySettings};
 use crate::{ValkeyFault, ValkeyFaultKind, replies};
 
 /// LIMIT: how often nodes of a cluster may send on to others.
 const REDIRECTS_MAX: usize = 5;
 
+/// Opens a connection in the place of the system.
+pub type ValkeyDial = dyn Fn(&ValkeyPlace) -> std::io::Result<Box<dyn ValkeyStream>> + Send + Sync;
+
 /// Opens connections.
-#[derive(Debug)]
 pub struct Connector {
     settings: ValkeySettings,
     tls: Option<Arc<ClientConfig>>,
+    dial: Option<Box<ValkeyDial>>,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 /// Where a connection was sent on to, or why there is none.
@@ -36,7 +46,13 @@ impl Connector {
     /// The authorities are none.
     pub fn new(settings: ValkeySettings) -> Result<Self, String> {
         let tls = settings.authorities.as_deref().map(tls).transpose()?;
-        Ok(Self { settings, tls })
+        Ok(Self { settings, tls, dial: None })
+    }
+
+    /// One whose connections `dial` opens.
+    #[must_use]
+    pub fn dialing(settings: ValkeySettings, dial: Box<ValkeyDial>) -> Self {
+        Self { settings, tls: None, dial: Some(dial) }
     }
 
     /// Two connections to the server that keeps the stream: one to wait on, and one to work with.
@@ -140,8 +156,11 @@ impl Connector {
         Ok((connection, Driver::new(tokio::spawn(driver), overrun)))
     }
 
-    async fn stream(&self, place: &ValkeyPlace) -> Result<Box<dyn Stream>, String> {
+    async fn stream(&self, place: &ValkeyPlace) -> Result<Box<dyn ValkeyStream>, String> {
         let failed = |error: std::io::Error| error.to_string();
+        if let Some(dial) = &self.dial {
+            return dial(place).map_err(failed);
+        }
         let (host, port) = match place {
             ValkeyPlace::Unix(path) => {
                 return Ok(Box::new(UnixStream::connect(path).await.map_err(failed)?));

@@ -28,12 +28,14 @@ end
 return out";
 
 /// Takes leases, unless they have other tokens. Keys: the leases. Arguments: a token of each, the
-/// time. Returns of each whether it has the token.
+/// time. Returns of each whether it has the token. One that has more time than leases get is from
+/// before the server's clock was set back, and would last for as long.
 const TAKE_LEASES: &str = "\
 local out = {}
 for at, key in ipairs(KEYS) do
-  local now = redis.call('GET', key)
-  if now and now ~= ARGV[at] then out[at] = 0
+  local now, left = redis.call('GET', key), redis.pcall('PTTL', key)
+  local is_over = type(left) == 'number' and left > tonumber(ARGV[#ARGV])
+  if now and now ~= ARGV[at] and not is_over then out[at] = 0
   else
     redis.call('SET', key, ARGV[at], 'PX', ARGV[#ARGV])
     out[at] = 1

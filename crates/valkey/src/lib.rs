@@ -15,9 +15,10 @@ mod replies;
 mod settings;
 mod small;
 
-pub use connect::Connector;
+pub use connect::{Connector, ValkeyDial};
 pub use kept::{KeptValue, VALUE_MAX, stamp_of};
 pub use line::{Line, StreamEntry, StreamState};
+pub use metered::ValkeyStream;
 pub use objects::{ObjectAsk, ObjectFound, ObjectOffer};
 pub use settings::{ValkeyPlace, ValkeySettings};
 

@@ -24,9 +24,9 @@ impl Overrun {
 }
 
 /// Any connection.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait ValkeyStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ValkeyStream for S {}
 
 /// Where the bytes that come next belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,13 +110,13 @@ impl ReplyMeter {
 }
 
 pub(crate) struct Metered {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn ValkeyStream>,
     reply: ReplyMeter,
     overrun: Overrun,
 }
 
 impl Metered {
-    pub(crate) fn new(stream: Box<dyn Stream>) -> (Self, Overrun) {
+    pub(crate) fn new(stream: Box<dyn ValkeyStream>) -> (Self, Overrun) {
         let overrun = Overrun::default();
         (Self { stream, reply: ReplyMeter::new(), overrun: overrun.clone() }, overrun)
     }

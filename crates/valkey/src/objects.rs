@@ -12,6 +12,8 @@ const NOTHING_MS: u64 = 1000;
 
 /// Finds an object that is not the one with this mark, or takes the lease of its key. Keys: the
 /// object, its lease, the lease of its page. Arguments: token, time of the lease, mark, size limit.
+/// A lease that has more time than leases get is from before the server's clock was set back: who
+/// had it is done with it, or fetches once more.
 const ASK: &str = "\
 local n = redis.pcall('STRLEN', KEYS[1])
 if type(n) == 'number' and n > 0 and n <= tonumber(ARGV[4]) then
@@ -21,11 +23,13 @@ end
 for i = 2, #KEYS do
   local lease = redis.pcall('GET', KEYS[i])
   if type(lease) == 'table' then return {4} end
-  if lease == '-' and i == 2 then return {4} end
-  if lease and lease ~= '-' then return {2} end
+  local left = redis.pcall('PTTL', KEYS[i])
+  local is_over = type(left) == 'number' and left > tonumber(ARGV[2])
+  if lease == '-' and i == 2 and not is_over then return {4} end
+  if lease and lease ~= '-' and not is_over then return {2} end
 end
-if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return {3} end
-return {4}";
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return {3}";
 
 /// Stores an object: with a token only while the lease has it, which ends then; without one only
 /// while no node has the lease. Keys: the object, the lease. Arguments: bytes, time, token.

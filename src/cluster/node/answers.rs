@@ -2,19 +2,22 @@
 
 use std::sync::mpsc::SyncSender;
 
-use bolide_cluster::Peer;
-use bolide_valkey::{StreamEntry, ValkeyFault};
+use bolide_cluster::{EntryMark, Peer};
+use bolide_valkey::{Line, StreamEntry, ValkeyFault};
 
-use super::{Node, lock};
+use super::{ClusterNode, lock};
 use crate::cluster::Told;
 use crate::cluster::report::{ClusterPeer, ClusterPurge};
-use crate::cluster::session::Session;
+use crate::cluster::session::{Session, mark};
 
-impl Node {
+impl ClusterNode {
     /// The number up to which purges of this process are in the stream, and where the node stands.
-    pub(super) fn progress(&self) -> Told<(u64, String)> {
-        let position = self.machine.position().unwrap_or_default().to_string();
-        self.connected().map(|_| (self.machine.confirmed(), position))
+    pub(super) fn progress(&self) -> Told<(u64, EntryMark)> {
+        let position = self.machine.mark().unwrap_or_default();
+        // What came back before a loss may be in the stream no more: others hear of it by what this
+        // node owes them.
+        let sent = if self.is_owing() { 0 } else { self.machine.confirmed() };
+        self.connected().map(|_| (sent, position))
     }
 
     fn connected(&self) -> Result<&Session, String> {
@@ -25,7 +28,11 @@ impl Node {
         })
     }
 
-    pub(super) fn tell_peers(&mut self, reply: SyncSender<Told<Vec<ClusterPeer>>>) {
+    pub(super) fn tell_peers(
+        &mut self,
+        entry: Option<EntryMark>,
+        reply: SyncSender<Told<Vec<ClusterPeer>>>,
+    ) {
         let line = match self.connected() {
             Ok(session) => session.line().clone(),
             Err(why) => return drop(reply.try_send(Err(why))),
@@ -34,12 +41,18 @@ impl Node {
         let asked = async move {
             let now = line.time().await?;
             let nodes = line.nodes().await?;
-            let read = |(name, text): (String, String)| {
-                let peer = Peer::read(&text)?;
-                let silent_ms = now.saturating_sub(peer.seen_ms);
-                Some(ClusterPeer { is_self: name == own, name, position: peer.position, silent_ms })
+            let read = |(name, text): (String, String)| Some((name, Peer::read(&text)?));
+            let found: Vec<_> = nodes.into_iter().filter_map(read).collect();
+            let marks = found.iter().map(|(_, peer)| peer.position);
+            let behind = marks_behind(&line, entry, marks).await?;
+            let told = |(name, peer): (String, Peer)| ClusterPeer {
+                is_self: name == own,
+                name,
+                position: peer.position.id,
+                silent_ms: now.saturating_sub(peer.seen_ms),
+                has_entry: behind.contains(&peer.position),
             };
-            let mut peers: Vec<_> = nodes.into_iter().filter_map(read).collect();
+            let mut peers: Vec<_> = found.into_iter().map(told).collect();
             peers.sort_by(|a, b| a.name.cmp(&b.name));
             Ok::<_, ValkeyFault>(peers)
         };
@@ -71,4 +84,29 @@ impl Node {
             });
         }
     }
+}
+
+/// Which of these positions say that a node has an entry. After a loss the stream may give ids
+/// again, so that one that is greater says nothing by itself: both entries have to be there.
+async fn marks_behind(
+    line: &Line,
+    entry: Option<EntryMark>,
+    positions: impl Iterator<Item = EntryMark>,
+) -> Result<Vec<EntryMark>, ValkeyFault> {
+    let Some(entry) = entry else { return Ok(Vec::new()) };
+    let mut behind: Vec<EntryMark> = Vec::new();
+    for position in positions.filter(|position| position.id >= entry.id) {
+        if !behind.contains(&position) && is_there(line, position).await? {
+            behind.push(position);
+        }
+    }
+    if !is_there(line, entry).await? {
+        behind.clear();
+    }
+    Ok(behind)
+}
+
+async fn is_there(line: &Line, wanted: EntryMark) -> Result<bool, ValkeyFault> {
+    let found = line.read(wanted.id, 1).await?;
+    Ok(found.first().is_some_and(|entry| mark(entry) == wanted))
 }

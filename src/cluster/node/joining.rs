@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::task::Poll;
 
-use bolide_cluster::{EntryId, Loss, Peer, PurgeRecord, StreamFacts};
+use bolide_cluster::{EntryId, EntryMark, Loss, Peer, PurgeRecord, StreamFacts};
 use bolide_conf::model::LogLevel;
 use bolide_valkey::{Line, StreamEntry, ValkeyFault, ValkeyFaultKind};
 
-use super::{Node, Topic, lock, place};
+use super::{ClusterNode, Topic, lock, place, place_from};
 use crate::cluster::ClusterMail;
 use crate::cluster::objects::Carrier;
-use crate::cluster::session::{Session, facts, gone};
+use crate::cluster::session::{Session, facts, gone, mark};
 
 /// The place at which a reply was too large.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Strike {
 /// LIMIT: entries of the past that are read at once.
 const PAST_MAX: usize = 256;
 
-impl Node {
+impl ClusterNode {
     /// Connects, and finds out what this node has missed.
     pub(super) async fn open(&mut self) -> Result<(), ValkeyFault> {
         let lines = self.connect().await?;
@@ -58,7 +58,7 @@ impl Node {
             let read = self.read_past(&line).await;
             if !matches!(read, Ok(true)) {
                 // What is missing is not known.
-                let known = self.machine.position().unwrap_or_default();
+                let known = self.machine.mark().unwrap_or_default();
                 self.store.sharing().reset(place(known), self.store.generation());
             }
             read?;
@@ -66,10 +66,11 @@ impl Node {
         self.sessions += 1;
         let place = line.place().to_string();
         let mut session = Session::new(self.sessions, lines, self.mail.clone());
-        session.read_from(self.machine.position().unwrap_or_default());
+        session.read_from(self.machine.mark().unwrap_or_default(), false);
         if self.store.sharing().is_open() {
             session.carry(Carrier {
                 connector: self.connector.clone(),
+                clock: self.clock.clone(),
                 like: line,
                 store: self.store.clone(),
                 setup: self.setup.clone(),
@@ -93,13 +94,13 @@ impl Node {
 
     /// Where this node stood when its last process ended. Shared objects need evidence that no
     /// purge of earlier processes is missing in the stream; else objects count from now on.
-    async fn find_stored(&mut self, line: &Line) -> Result<Option<EntryId>, ValkeyFault> {
+    async fn find_stored(&mut self, line: &Line) -> Result<Option<EntryMark>, ValkeyFault> {
         let text = line.node(&self.setup.node).await?;
         let fence = self.last.fence(text.as_deref());
         self.fence = match fence {
             Some(fence) => fence,
             // Whatever comes from now on. What tells the end of the stream may be too large itself.
-            None if self.has_oversize => self.greet(line).await?,
+            None if self.has_oversize => self.greet(line).await?.id,
             None => line.state().await?.map_or(EntryId::ZERO, |state| state.last.next()),
         };
         if self.store.sharing().is_open() {
@@ -117,29 +118,31 @@ impl Node {
         // What waits may be from before objects were shared.
         let counts = self.store.outbox().counts();
         let barrier = if counts.waiting > 0 { counts.last } else { 0 };
-        self.store.sharing().begin(place(self.fence), barrier);
+        self.store.sharing().begin(place_from(self.fence), barrier);
     }
 
     /// Reads the purges that are kept and were carried out before this process, or dropped with
     /// all that they could hit: objects of other nodes may be from that time. Returns whether all
     /// up to the position of this node were there.
     async fn read_past(&self, line: &Line) -> Result<bool, ValkeyFault> {
-        let Some(until) = self.machine.position() else { return Ok(false) };
+        let Some(until) = self.machine.mark() else { return Ok(false) };
         let first = line.state().await?.and_then(|state| state.first);
         let Some(first) = first else { return Ok(false) };
         self.begin_sharing();
         let mut heard = HashMap::new();
         let mut last = None;
         loop {
-            let entries = line.read(last.unwrap_or(first), PAST_MAX).await?;
+            let from = last.map_or(first, |last: EntryMark| last.id);
+            let entries = line.read(from, PAST_MAX).await?;
             let known = usize::from(last.is_some());
-            let is_whole = last.is_none_or(|last| entries.first().is_some_and(|it| it.id == last));
+            let is_whole =
+                last.is_none_or(|last| entries.first().is_some_and(|it| mark(it) == last));
             let new = entries.get(known..).unwrap_or_default();
-            let new = new.iter().take_while(|entry| entry.id <= until);
+            let new = new.iter().take_while(|entry| entry.id <= until.id);
             let before = last;
             for entry in new {
                 self.note_past(entry, &mut heard);
-                last = Some(entry.id);
+                last = Some(mark(entry));
             }
             if !is_whole {
                 // Entries were trimmed meanwhile, some of them maybe unread.
@@ -165,21 +168,21 @@ impl Node {
             is_whole = known.is_none_or(|known| first.sequence <= known + 1);
             purges.iter().for_each(|order| self.store.nodes().note_past_purge(order));
         }
-        self.store.nodes().note_entry(place(entry.id), Some(before), 0);
+        self.store.nodes().note_entry(place(mark(entry)), Some(before), 0);
         if !is_whole {
-            self.store.sharing().reset(place(entry.id), self.store.generation());
+            self.store.sharing().reset(place(mark(entry)), self.store.generation());
         }
     }
 
     /// Whether no purge of this process is missing in the stream.
     fn is_all_sent(&self) -> bool {
         let counts = self.store.outbox().counts();
-        counts.waiting == 0 && !self.machine.is_sending() && self.owes.is_none()
+        counts.waiting == 0 && !self.machine.is_sending() && !self.is_owing()
     }
 
     /// Leaves word that all purges of this process are in the stream: there, and here.
     pub(super) async fn say_farewell(&mut self) {
-        let place = self.machine.position().filter(|_| self.is_all_sent());
+        let place = self.machine.mark().filter(|_| self.is_all_sent());
         if let (Some(session), Some(position)) = (&self.session, place) {
             let (life, seen_ms, fence) = (self.machine.life(), self.server_ms, self.fence);
             let peer = Peer { life, position, seen_ms, fence, has_ended: true };
@@ -212,7 +215,7 @@ impl Node {
     async fn find_place(
         &mut self,
         line: &Line,
-        stored: Option<EntryId>,
+        stored: Option<EntryMark>,
     ) -> Result<(), ValkeyFault> {
         let mut state = line.state().await?;
         if state.is_none_or(|state| state.newest.is_none()) {
@@ -221,9 +224,9 @@ impl Node {
         }
         let state = state.ok_or_else(gone)?;
         let position = self.machine.attach(stored);
-        let found = line.read(position, 1).await?;
-        let has_position = found.first().is_some_and(|entry| entry.id == position);
-        let is_good = self.check(&facts(&state, has_position));
+        let found = line.read(position.id, 1).await?;
+        let has_position = found.first().is_some_and(|entry| mark(entry) == position);
+        let is_good = self.check(&facts(line, &state, has_position).await?);
         if !is_good {
             // So that something comes behind the end.
             let _id = self.greet(line).await?;
@@ -235,28 +238,31 @@ impl Node {
     async fn skip_oversize(
         &mut self,
         line: &Line,
-        stored: Option<EntryId>,
+        stored: Option<EntryMark>,
     ) -> Result<(), ValkeyFault> {
         self.machine.attach(stored);
-        let id = self.greet(line).await?;
-        self.machine.skip_to(id);
+        let mark = self.greet(line).await?;
+        self.machine.skip_to(mark);
         // What was skipped was not looked at: the stream may have lost own purges, too.
-        self.fence = self.fence.max(id);
+        self.fence = mark.id;
         self.lose(Loss::TooLarge);
         Ok(())
     }
 
-    async fn greet(&self, line: &Line) -> Result<EntryId, ValkeyFault> {
-        line.add(&self.machine.hello(), self.setup.conf.purge_keep_count.into()).await
+    async fn greet(&mut self, line: &Line) -> Result<EntryMark, ValkeyFault> {
+        let hello = self.machine.hello();
+        let id = line.add(&hello, self.setup.conf.purge_keep_count.into()).await?;
+        Ok(EntryMark::of(id, Some(&hello)))
     }
 
     /// The entry at the position of this node is not there any more.
     pub(super) fn go_astray(&mut self, facts: &StreamFacts) {
         let is_good = self.check(facts);
-        let position = self.machine.position().unwrap_or_default();
+        let position = self.machine.mark().unwrap_or_default();
         let (hello, keep) = (self.machine.hello(), self.setup.conf.purge_keep_count);
         let Some(session) = &mut self.session else { return };
-        session.read_from(position);
+        // A stream that is empty, and has no room for an entry, has no place to go on from.
+        session.read_from(position, std::mem::replace(&mut self.is_astray, true));
         if !is_good {
             session.greet(hello, keep.into());
         }
@@ -268,7 +274,8 @@ impl Node {
     fn check(&mut self, facts: &StreamFacts) -> bool {
         let Err(loss) = self.machine.check(facts) else { return true };
         if loss.is_of_stream() {
-            self.fence = self.fence.max(facts.last.next());
+            // The fence before may be of another history of the stream, with greater ids.
+            self.fence = facts.last.next();
             if self.store.sharing().is_open() {
                 self.begin_sharing();
             }
@@ -281,7 +288,7 @@ impl Node {
     pub(super) fn lose(&mut self, loss: Loss) {
         self.store.drop_everything();
         self.write_purges();
-        let known = self.machine.position().unwrap_or_default();
+        let known = self.machine.mark().unwrap_or_default();
         self.store.sharing().reset(place(known), self.store.generation());
         if loss.concerns_others() {
             self.store.outbox().push_everything();

@@ -5,9 +5,10 @@ use bolide_cluster::EntryOutcome;
 use bolide_conf::model::LogLevel;
 use bolide_valkey::StreamEntry;
 
-use super::{Node, Topic, lock, place};
+use super::{ClusterNode, Topic, lock, place};
+use crate::cluster::session::mark;
 
-impl Node {
+impl ClusterNode {
     /// Carries out what others have purged.
     pub(super) fn receive(&mut self, entries: &[StreamEntry]) {
         let (mut lost, mut done) = (None, 0);
@@ -36,7 +37,7 @@ impl Node {
             if received != EntryOutcome::Known {
                 let confirmed = self.machine.confirmed();
                 let before = (confirmed == had).then_some(before);
-                store.nodes().note_entry(place(entry.id), before, confirmed);
+                store.nodes().note_entry(place(mark(entry)), before, confirmed);
             }
         }
         if let Some((id, size)) = too_large {

@@ -21,13 +21,16 @@ const ENTRIES_MAX: usize = 1 << 16;
 /// LIMIT: purges that are remembered.
 const PURGES_MAX: usize = 1 << 17;
 
-/// The id of an entry of the stream.
+/// An entry of the stream: its id, and what tells it from another one with that id, which comes
+/// after a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamPlace {
     /// Its first half.
     pub ms: u64,
     /// Its second half.
     pub number: u64,
+    /// The checksum of its bytes.
+    pub sum: u64,
 }
 
 /// An entry whose purges are carried out.

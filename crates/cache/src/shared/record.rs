@@ -12,9 +12,9 @@ use crate::disk::DiskWrite;
 use crate::disk::format::{Record, head_size, sum};
 
 /// What every version begins with, and the version.
-const MAGIC: [u8; 8] = *b"bolideO1";
+const MAGIC: [u8; 8] = *b"bolideO2";
 /// Magic, place, length of the name.
-const FIXED: usize = 8 + 8 + 8 + 2;
+const FIXED: usize = 8 + 8 + 8 + 8 + 2;
 /// Bytes of a head that tell it from others: magic, seal, sum.
 const MARK: usize = 24;
 
@@ -33,6 +33,7 @@ fn prefix(cluster: &[u8], place: StreamPlace) -> Vec<u8> {
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&place.ms.to_le_bytes());
     out.extend_from_slice(&place.number.to_le_bytes());
+    out.extend_from_slice(&place.sum.to_le_bytes());
     out.extend_from_slice(&(cluster.len() as u16).to_le_bytes());
     out.extend_from_slice(cluster);
     out
@@ -55,7 +56,7 @@ pub(super) fn write(cluster: &[u8], place: StreamPlace, object: &DiskWrite) -> O
 pub(super) fn read<'a>(bytes: &'a [u8], cluster: &[u8]) -> Option<SharedRecord<'a>> {
     let fixed = bytes.first_chunk::<FIXED>()?;
     let word = |at: usize| fixed[at..].first_chunk().map(|word| u64::from_le_bytes(*word));
-    let place = StreamPlace { ms: word(8)?, number: word(16)? };
+    let place = StreamPlace { ms: word(8)?, number: word(16)?, sum: word(24)? };
     let own = prefix(cluster, place);
     let rest = bytes.strip_prefix(&*own)?;
     let record = Record::decode(rest).filter(|record| record.seal == sum(&own))?;

@@ -25,7 +25,7 @@ fn process() -> (Arc<Store>, NamespaceId) {
     store.sharing().set_patience(Duration::from_secs(5));
     store.sharing().open(SIZE_MAX);
     store.sharing().set_answering(true);
-    store.sharing().reset(StreamPlace { ms: 1, number: 0 }, store.generation());
+    store.sharing().reset(StreamPlace { ms: 1, ..StreamPlace::default() }, store.generation());
     (store, site)
 }
 

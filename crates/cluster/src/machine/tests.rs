@@ -7,11 +7,16 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{ClusterMachine, EntryOutcome, Loss};
-use crate::position::{EntryId, StreamFacts};
+use crate::position::{EntryId, EntryMark, StreamFacts};
 use crate::record::{PurgeRecord, RecordFault};
 
 fn at(ms: u64) -> EntryId {
     EntryId { ms, number: 0 }
+}
+
+/// An entry without bytes.
+fn mark(ms: u64) -> EntryMark {
+    EntryMark::of(at(ms), None)
 }
 
 /// Purges with these numbers.
@@ -32,14 +37,19 @@ fn batch_of(purges: &[(u64, &str)]) -> OutboxBatch {
 }
 
 fn record(life: u64, numbers: &[u64]) -> Vec<u8> {
+    record_of(b"c", life, 1, numbers)
+}
+
+fn record_of(cluster: &[u8], life: u64, number: u64, numbers: &[u64]) -> Vec<u8> {
     let mut out = Vec::new();
     let purges = &batch(numbers).bytes;
-    PurgeRecord { cluster: b"c", node: b"n", life, purges }.write(&mut out);
+    PurgeRecord { cluster, node: b"n", life, number, purges }.write(&mut out);
     out
 }
 
 fn attached(life: u64, position: EntryId) -> ClusterMachine {
     let mut machine = ClusterMachine::new(b"c", b"n", life);
+    let position = EntryMark::of(position, None);
     assert_eq!(machine.attach(Some(position)), position);
     machine
 }
@@ -76,9 +86,7 @@ fn what_is_missing_or_unreadable_is_a_loss_and_what_is_of_others_is_not() {
         let lost = EntryOutcome::Lost(Loss::Unreadable(fault));
         assert_eq!(take(&mut machine, at(id), bytes), (lost, vec![]));
     }
-    let mut other = Vec::new();
-    let purges = &batch(&[1]).bytes;
-    PurgeRecord { cluster: b"d", node: b"n", life: 9, purges }.write(&mut other);
+    let other = record_of(b"d", 9, 1, &[1]);
     assert_eq!(take(&mut machine, at(15), &other), (EntryOutcome::Elsewhere, vec![]));
     let none = machine.receive(at(16), None, |_| panic!("nothing to carry out"));
     assert_eq!(none, EntryOutcome::Lost(Loss::Unreadable(RecordFault::Foreign)));
@@ -88,22 +96,24 @@ fn what_is_missing_or_unreadable_is_a_loss_and_what_is_of_others_is_not() {
 fn a_position_is_good_while_its_entry_is_there() {
     let facts = |first, newest, last, has_position| StreamFacts {
         first: at(first),
-        newest: at(newest),
+        newest: mark(newest),
         last: at(last),
         has_position,
     };
     for (position, facts, wanted) in [
         (Some(5), facts(1, 9, 9, true), Ok(())),
         (Some(5), facts(6, 9, 9, false), Err(Loss::Trimmed)),
+        // Another entry has its id.
+        (Some(5), facts(5, 9, 9, false), Err(Loss::RolledBack)),
         (Some(5), facts(1, 9, 9, false), Err(Loss::RolledBack)),
         (Some(5), facts(1, 4, 4, false), Err(Loss::RolledBack)),
         (None, facts(1, 9, 9, false), Err(Loss::NoPosition)),
     ] {
         let mut machine = ClusterMachine::new(b"c", b"n", 1);
-        machine.attach(position.map(at));
+        machine.attach(position.map(mark));
         assert_eq!(machine.check(&facts), wanted, "{position:?} {facts:?}");
-        let end = if wanted.is_ok() { position.map(at) } else { Some(facts.newest) };
-        assert_eq!(machine.position(), end);
+        let end = if wanted.is_ok() { position.map(mark) } else { Some(facts.newest) };
+        assert_eq!(machine.mark(), end);
     }
 }
 
@@ -111,13 +121,13 @@ fn a_position_is_good_while_its_entry_is_there() {
 fn own_purges_are_sent_until_they_come_back() {
     let mut machine = attached(1, at(10));
     assert!(machine.poll_record(|| None).is_none());
-    let first = machine.poll_record(|| Some(batch(&[1, 2]))).map(<[u8]>::to_vec);
-    assert_eq!(first.as_deref(), Some(&record(1, &[1, 2])[..]));
+    let again = |number| Some(record_of(b"c", 1, number, &[1, 2]));
+    assert_eq!(machine.poll_record(|| Some(batch(&[1, 2]))), again(1));
     assert!(machine.poll_record(|| panic!("one at a time")).is_none());
     machine.send_again();
-    assert_eq!(machine.poll_record(|| panic!("the same first")), first.as_deref());
+    assert_eq!(machine.poll_record(|| panic!("the same first")), again(2), "no two are the same");
     machine.attach(None);
-    assert_eq!(machine.poll_record(|| panic!("the same first")), first.as_deref());
+    assert_eq!(machine.poll_record(|| panic!("the same first")), again(3));
     assert_eq!(take(&mut machine, at(11), &record(1, &[1, 2])), (EntryOutcome::Good, vec![]));
     assert_eq!((machine.confirmed(), machine.is_sending()), (2, false));
     assert!(machine.poll_record(|| Some(batch(&[3]))).is_some());
@@ -126,14 +136,26 @@ fn own_purges_are_sent_until_they_come_back() {
 #[test]
 fn an_entry_that_was_passed_without_being_read_is_sent_again() {
     let mut machine = attached(1, at(10));
-    let first = machine.poll_record(|| Some(batch(&[1]))).map(<[u8]>::to_vec);
+    let again = |number| Some(record_of(b"c", 1, number, &[1]));
+    assert_eq!(machine.poll_record(|| Some(batch(&[1]))), again(1));
     machine.handle_added(at(11));
     assert!(machine.poll_record(|| panic!("it is on the way")).is_none());
     take(&mut machine, at(12), &record(2, &[1]));
-    assert_eq!(machine.poll_record(|| panic!("the same first")), first.as_deref());
+    assert_eq!(machine.poll_record(|| panic!("the same first")), again(2));
     machine.handle_added(at(13));
     machine.handle_end();
-    assert_eq!(machine.poll_record(|| panic!("the same first")), first.as_deref());
+    assert_eq!(machine.poll_record(|| panic!("the same first")), again(3));
+}
+
+/// The stream has lost entries, and gives ids that this node has read.
+#[test]
+fn an_entry_with_an_id_from_before_the_position_is_not_sent_again_at_once() {
+    let mut machine = attached(1, at(10));
+    assert!(machine.poll_record(|| Some(batch(&[1]))).is_some());
+    machine.handle_added(at(9));
+    assert!(machine.poll_record(|| panic!("it is on the way")).is_none());
+    machine.skip_to(mark(9));
+    assert!(machine.poll_record(|| panic!("the same first")).is_some());
 }
 
 #[test]
@@ -207,7 +229,7 @@ struct Node {
     machine: ClusterMachine,
     is_attached: bool,
     /// What it has acknowledged, which outlives it.
-    stored: Option<EntryId>,
+    stored: Option<EntryMark>,
     /// Numbers and tags of purges; the tag `all` means everything.
     waiting: Vec<(u64, &'static str)>,
     last: u64,
@@ -253,17 +275,20 @@ impl World {
     }
 
     fn add(&mut self, bytes: Vec<u8>) {
-        // A server whose clock goes back still gives greater ids.
-        self.last = EntryId { ms: self.time.max(self.last.ms), number: self.last.number + 1 };
+        // A server whose clock stands still or goes back gives the next id, and one that has lost
+        // entries gives theirs again.
+        self.last = self.last.next();
         self.entries.push((self.last, bytes));
     }
 
-    fn facts(&self, position: EntryId) -> StreamFacts {
+    fn facts(&self, position: EntryMark) -> StreamFacts {
+        let mark = |(id, bytes): &(EntryId, Vec<u8>)| EntryMark::of(*id, Some(bytes));
+        let none = EntryMark::of(self.last, None);
         StreamFacts {
             first: self.entries.first().map_or(self.last, |(id, _)| *id),
-            newest: self.entries.last().map_or(self.last, |(id, _)| *id),
+            newest: self.entries.last().map_or(none, mark),
             last: self.last,
-            has_position: self.entries.iter().any(|(id, _)| *id == position),
+            has_position: self.entries.iter().any(|entry| mark(entry) == position),
         }
     }
 
@@ -298,7 +323,7 @@ impl World {
             node.is_attached = true;
             node.machine.attach(node.stored);
         }
-        let position = node.machine.position().unwrap_or_default();
+        let position = node.machine.mark().unwrap_or_default();
         let facts = self.facts(position);
         if let Err(loss) = self.nodes[n].machine.check(&facts) {
             self.lose(n, loss);
@@ -324,7 +349,7 @@ impl World {
         }
         let node = &mut self.nodes[n];
         if node.owes <= node.machine.confirmed() {
-            node.stored = node.machine.position();
+            node.stored = node.machine.mark();
         }
     }
 
@@ -339,7 +364,6 @@ impl World {
             left.clear();
             (!waiting.is_empty()).then(|| batch_of(&waiting))
         });
-        let bytes = bytes.map(<[u8]>::to_vec);
         node.waiting = left;
         let Some(bytes) = bytes else { return };
         match fate {

@@ -8,7 +8,7 @@ use crate::object::{ObjectKind, Times};
 use crate::tags::{TagPurge, Tags};
 
 fn at(ms: u64) -> StreamPlace {
-    StreamPlace { ms, number: 0 }
+    StreamPlace { ms, ..StreamPlace::default() }
 }
 
 fn purge(log: &mut PurgeLog, tag: &[u8], sequence: u64, told: Option<u64>) {

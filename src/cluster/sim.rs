@@ -1,0 +1,216 @@
+//! Nodes of a cluster by an invented Valkey, in invented time: their threads' whole work, with
+//! faults by seed, and what must hold whatever happens.
+//!
+//! ```text
+//!   visitors ──▶ stores ──▶ nodes ══ connections that are late, cut, still ══▶ server ── keeper
+//!                  └───────────── what they serve ──▶ witness ◀── what nodes say of themselves
+//! ```
+//! Checked: no node serves a page that was purged and that it said to have dropped; no visitor
+//! gets another's private page, and none of those is in Valkey; each purge is carried out once; no
+//! question waits for longer than it may; and once faults end, all nodes are connected, hear of
+//! all, and fetch a page once between them. `BOLIDE_CLUSTER_SEED=7` runs one history,
+//! `BOLIDE_CLUSTER_SEEDS=20000` as many.
+
+mod keeper;
+mod member;
+mod server;
+mod visits;
+mod weather;
+mod witness;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use bolide_base::prng::Prng;
+use bolide_base::{Instant as Mono, Now};
+use tokio::time::{Instant, sleep};
+
+use member::Member;
+use server::Server;
+use witness::Tally;
+
+/// Nodes at most; a history has two to four.
+const NODES: usize = 4;
+/// Pages for all visitors, and visitors with a page of their own.
+const PAGES: usize = 4;
+const VISITORS: usize = 2;
+const SUBJECTS: usize = PAGES + VISITORS;
+/// What time it is when a history begins.
+const EPOCH_MS: u64 = 1_700_000_000_000;
+/// Histories of a test run.
+const SEEDS: u64 = 60;
+
+/// Time that passes as the runtime has it, with a clock on the wall that may be wrong.
+#[derive(Debug)]
+pub(super) struct InventedClock {
+    start: Instant,
+    skew_ms: AtomicI64,
+}
+
+impl InventedClock {
+    fn new(skew_ms: i64) -> Arc<Self> {
+        Arc::new(Self { start: Instant::now(), skew_ms: AtomicI64::new(skew_ms) })
+    }
+
+    pub(super) fn now(&self) -> Now {
+        let passed = self.start.elapsed();
+        let skew = self.skew_ms.load(Ordering::Relaxed);
+        let unix_millis = (EPOCH_MS + passed.as_millis() as u64).saturating_add_signed(skew);
+        Now { mono: Mono::from_nanos(1 + passed.as_nanos() as u64), unix_millis }
+    }
+}
+
+fn below(chance: &mut Prng, bound: u64) -> u64 {
+    chance.below(bound)
+}
+
+/// A history.
+struct World {
+    seed: u64,
+    chance: RefCell<Prng>,
+    server: Arc<Server>,
+    members: RefCell<Vec<Member>>,
+    /// Numbers fetches and purges in their order.
+    ticks: Cell<u64>,
+    lives: Cell<u64>,
+    fetches: Cell<u64>,
+    tally: RefCell<Tally>,
+    plan: Plan,
+    /// Faults have ended.
+    is_over: Cell<bool>,
+    /// Since when all nodes know what they have to.
+    calm_since: Cell<Option<Instant>>,
+    start: Instant,
+    is_shown: bool,
+    dir: bolide_testkit::site::TempDir,
+}
+
+/// What does not change in a history.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    nodes: usize,
+    keep_ms: u64,
+    keep_count: u32,
+    queue: u32,
+    objects_ms: u64,
+    lease_ms: u64,
+}
+
+impl Plan {
+    fn new(chance: &mut Prng) -> Self {
+        let mut one_of = |choices: &[u64]| choices[below(chance, choices.len() as u64) as usize];
+        Self {
+            nodes: one_of(&[2, 3, 3, 4]) as usize,
+            keep_ms: one_of(&[2_000, 10_000, 600_000]),
+            keep_count: one_of(&[20, 1000]) as u32,
+            queue: one_of(&[3, 50, 1000]) as u32,
+            objects_ms: one_of(&[2, 20]),
+            lease_ms: one_of(&[1_000, 2_000]),
+        }
+    }
+}
+
+impl World {
+    fn below(&self, bound: u64) -> u64 {
+        below(&mut self.chance.borrow_mut(), bound)
+    }
+
+    /// Says what happens, if one history is looked at.
+    fn say(&self, what: impl FnOnce() -> String) {
+        if self.is_shown {
+            println!("{:>9.3} {}", self.start.elapsed().as_secs_f64(), what());
+        }
+    }
+
+    fn tick(&self) -> u64 {
+        self.ticks.set(self.ticks.get() + 1);
+        self.ticks.get()
+    }
+
+    /// Waits for something that has to happen.
+    async fn await_that(&self, ms: u64, what: &str, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_millis(ms);
+        while !is_so() {
+            assert!(Instant::now() < until, "seed {}: {what}: {}", self.seed, self.describe());
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn describe(&self) -> String {
+        let members = self.members.borrow();
+        let lines: Vec<_> = members.iter().map(|one| format!("{:?}", one.status())).collect();
+        lines.join("\n")
+    }
+}
+
+async fn history(seed: u64) -> Tally {
+    let mut chance = Prng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x00c1_0573);
+    let plan = Plan::new(&mut chance);
+    let world = Rc::new(World {
+        seed,
+        chance: RefCell::new(chance),
+        server: Server::new(seed),
+        members: RefCell::default(),
+        ticks: Cell::new(0),
+        lives: Cell::new(0),
+        fetches: Cell::new(0),
+        tally: RefCell::default(),
+        plan,
+        is_over: Cell::new(false),
+        calm_since: Cell::new(None),
+        start: Instant::now(),
+        is_shown: std::env::var_os("BOLIDE_CLUSTER_SHOW").is_some(),
+        dir: bolide_testkit::site::TempDir::new(),
+    });
+    for at in 0..plan.nodes {
+        let member = world.begin(at, None);
+        world.members.borrow_mut().push(member);
+    }
+    let visitors: Vec<_> =
+        (0..plan.nodes).map(|at| tokio::task::spawn_local(world.clone().visit(at))).collect();
+    world.clone().storm().await;
+    world.calm().await;
+    for visitor in visitors {
+        visitor.await.expect("visitors see no fault");
+    }
+    world.check_calm().await;
+    world.end_all().await;
+    world.tally.take()
+}
+
+/// Runs one history in a runtime of its own.
+fn run(seed: u64) -> Tally {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    tokio::task::LocalSet::new().block_on(&runtime, history(seed))
+}
+
+#[test]
+fn what_is_promised_holds_whatever_happens() {
+    let read = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = read("BOLIDE_CLUSTER_SEED") {
+        run(seed);
+        return;
+    }
+    let count = read("BOLIDE_CLUSTER_SEEDS").unwrap_or(SEEDS);
+    let first = read("BOLIDE_CLUSTER_FIRST").unwrap_or(1);
+    let mut all = Tally::default();
+    for seed in first..first + count {
+        let ran = std::panic::catch_unwind(|| run(seed));
+        match ran {
+            Ok(tally) => all.add(&tally),
+            Err(fault) => {
+                println!("BOLIDE_CLUSTER_SEED={seed} failed");
+                std::panic::resume_unwind(fault);
+            }
+        }
+    }
+    println!("{count} histories: {all:?}");
+    all.assert_rich(count);
+}
