@@ -445,7 +445,11 @@ fn what_all_followers_have_read_of_a_fill_that_is_not_kept_is_let_go() {
     assert_eq!(held(), 5 * MIB);
     let [first, second, third] = followers;
     drop(third);
-    assert_eq!((filling.has_room(now, false), held()), (true, MIB), "the first has not read the last");
+    assert_eq!(
+        (filling.has_room(now, false), held()),
+        (true, MIB),
+        "the first has not read the last"
+    );
     drop(first);
     assert_eq!(held(), 0);
     drop(second);
