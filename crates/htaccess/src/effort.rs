@@ -25,8 +25,9 @@ pub(crate) const MATCH_MAX: u32 = MATCH_STEPS_MAX * MATCH_STEP;
 /// LIMIT: what all matches of one evaluation may do uncounted: bytes gone through, items tried.
 /// Beyond it each is counted from the beginning.
 const QUICK_MAX: u32 = 16 * 1024 * 1024;
-/// LIMIT: bytes of expressions that one evaluation has compiled for JIT.
-const JIT_MAX: usize = 128 * 1024;
+/// LIMIT: bytes of memory that the library has in one evaluation to compile expressions for JIT; an
+/// ordinary one takes some 9 KiB.
+const JIT_MAX: usize = 2 * 1024 * 1024;
 
 /// LIMIT: steps of a match in a version number.
 const VERSION_STEPS_MAX: u32 = 500;

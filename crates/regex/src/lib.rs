@@ -40,8 +40,9 @@ pub struct MatchWork {
     pub quick: u32,
     /// Counted: items tried, of 10 to 20 ns each, and as much for each 16 bytes gone through.
     pub steps: u32,
-    /// Bytes of expressions that may be compiled for JIT, of about 100 ns each: those that others
-    /// than the administrator wrote, before their first match.
+    /// Bytes of memory that the library may have to compile for JIT, of 1 to 3 ns each: expressions
+    /// that others than the administrator wrote, before their first match. The last one may take
+    /// 512 KiB more.
     pub jit: usize,
 }
 
@@ -84,6 +85,8 @@ const JIT_FURTHER: usize = 14;
 const SAYS_LITTLE: usize = 128;
 /// LIMIT: how much more than that JIT may take; of what takes more, the expression is interpreted.
 const JIT_TIMES_MAX: usize = 2;
+/// LIMIT: bytes of memory that the library may take to compile one expression for JIT.
+const JIT_WORK_MAX: usize = 512 * 1024;
 /// The library's limit for one place where a match may begin, at least: an attempt with less would
 /// be in vain.
 const LIMIT_MIN: usize = 8;
@@ -157,14 +160,16 @@ impl Pcre {
     ///
     /// What the library says of it, and where.
     pub fn new(source: &[u8], options: PcreOptions) -> Result<Self, CompileError> {
+        let mut plain = Code::new(source, options, CodeForm::Plain)?;
         // JIT takes several times as long as the rest. A file of others may have thousands of
         // expressions, and be read again whenever they like.
-        let (form, jit) = match options.is_trusted {
-            true => (CodeForm::Jit, OnceLock::from(None)),
-            false => (CodeForm::Interpreted, OnceLock::new()),
+        let (jit, spared) = match options.is_trusted {
+            true => {
+                plain.compile_jit();
+                (OnceLock::from(None), plain.jit_size())
+            }
+            false => (OnceLock::new(), jit_share(&plain)),
         };
-        let plain = Code::new(source, options, form)?;
-        let spared = if options.is_trusted { plain.jit_size() } else { jit_share(&plain) };
         library::note_compiled(plain.size() + spared);
         let unseen = UnseenWork::new(source, options, &plain);
         let (source, counted) = (source.into(), OnceLock::new());
@@ -238,12 +243,16 @@ impl Pcre {
     /// Compiles it for JIT, if that is within `work`.
     #[cold]
     fn compile_jit(&self, work: &mut MatchWork) -> &Code {
-        let Some(left) = work.jit.checked_sub(self.plain.size()) else { return &self.plain };
-        work.jit = left;
+        if work.jit == 0 {
+            return &self.plain;
+        }
         let most = jit_share(&self.plain).saturating_mul(JIT_TIMES_MAX);
         let compiled = self.jit.get_or_init(|| {
-            let code = Code::new(&self.source, self.options, CodeForm::Jit).ok()?;
-            (code.size() + code.jit_size() <= most).then(|| Box::new(code))
+            let mut code = Code::new(&self.source, self.options, CodeForm::Plain).ok()?;
+            let taken = code.compile_jit_within(JIT_WORK_MAX);
+            work.jit = work.jit.saturating_sub(self.plain.size() + taken);
+            let is_small = code.size() + code.jit_size() <= most;
+            (code.has_jit() && is_small).then(|| Box::new(code))
         });
         compiled.as_deref().unwrap_or(&self.plain)
     }
@@ -285,7 +294,11 @@ impl Pcre {
             // Compiling takes about a microsecond for a byte.
             let compiling = u32::try_from(self.source.len()).unwrap_or(u32::MAX);
             *steps -= compiling.saturating_mul(COMPILE_STEPS).min(*steps / 2);
-            Code::new(&self.source, self.options, CodeForm::Counted).ok().map(Box::new)
+            let mut code = Code::new(&self.source, self.options, CodeForm::Counted).ok()?;
+            if self.options.is_trusted {
+                code.compile_jit();
+            }
+            Some(Box::new(code))
         });
         let Some(code) = counted else {
             return self.search_large(text, spans, steps);

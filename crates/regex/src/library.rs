@@ -11,9 +11,11 @@ use std::ptr::{NonNull, null_mut};
 use pcre2_sys as pcre;
 
 use self::counting::{CalloutBlock, StepCounter, count};
+use self::memory::CompileContext;
 use crate::PcreOptions;
 
 mod counting;
+mod memory;
 
 pub(crate) use counting::{BYTES_PER_STEP, ItemCosts};
 
@@ -21,6 +23,9 @@ pub(crate) use counting::{BYTES_PER_STEP, ItemCosts};
 pub(crate) const TOO_LONG: i32 = pcre::PCRE2_ERROR_MATCHLIMIT;
 /// LIMIT: KiB that a match without JIT may take.
 const HEAP_MAX: u32 = 4 * 1024;
+
+/// How much dearer a step is where a match is interpreted.
+const INTERPRETED_STEPS: u32 = 2;
 
 /// Where an empty text lies.
 static EMPTY: [u8; 1] = [0];
@@ -118,10 +123,8 @@ pub(crate) struct Code {
 /// How an expression is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeForm {
-    /// Without JIT.
-    Interpreted,
-    Jit,
-    /// With JIT, and a callout before each item.
+    Plain,
+    /// With a callout before each item.
     Counted,
 }
 
@@ -158,8 +161,14 @@ impl Code {
         bits |= if options.is_trusted { 0 } else { pcre::PCRE2_NEVER_UTF };
         bits |= if form == CodeForm::Counted { pcre::PCRE2_AUTO_CALLOUT } else { 0 };
         let (mut error, mut offset) = (0, 0);
+        // No context stands for the defaults.
+        let context = match options.is_trusted {
+            true => None,
+            false => Some(CompileContext::bounded()?),
+        };
+        let context = context.as_ref().map_or(null_mut(), CompileContext::as_ptr);
         // SAFETY: `source` points to its length of readable bytes, which are read in the call only;
-        // no context stands for the defaults.
+        // so is the context.
         let code = unsafe {
             pcre::pcre2_compile_8(
                 source.as_ptr(),
@@ -167,7 +176,7 @@ impl Code {
                 bits,
                 &raw mut error,
                 &raw mut offset,
-                null_mut(),
+                context,
             )
         };
         let Some(code) = NonNull::new(code) else {
@@ -183,11 +192,6 @@ impl Code {
             size: 0,
             jit_size: 0,
         };
-        if form != CodeForm::Interpreted {
-            // SAFETY: the expression is ours, and nothing else has it yet. Where there is no JIT
-            // for it, it is interpreted.
-            unsafe { pcre::pcre2_jit_compile_8(code.code.as_ptr(), pcre::PCRE2_JIT_COMPLETE) };
-        }
         code.groups = code.info::<u32>(pcre::PCRE2_INFO_CAPTURECOUNT) as usize + 1;
         code.is_anchored =
             code.info::<u32>(pcre::PCRE2_INFO_ALLOPTIONS) & pcre::PCRE2_ANCHORED != 0;
@@ -195,9 +199,26 @@ impl Code {
         let size = code.info::<usize>(pcre::PCRE2_INFO_SIZE);
         code.items = size / 4;
         code.size = size;
-        code.jit_size = code.info::<usize>(pcre::PCRE2_INFO_JITSIZE);
         code.names = code.read_names();
         Ok(code)
+    }
+
+    /// Compiles it for JIT. Where there is no JIT for it, it is interpreted.
+    pub(crate) fn compile_jit(&mut self) {
+        // SAFETY: the expression is ours, and nothing else has it yet.
+        unsafe { pcre::pcre2_jit_compile_8(self.code.as_ptr(), pcre::PCRE2_JIT_COMPLETE) };
+        self.jit_size = self.info::<usize>(pcre::PCRE2_INFO_JITSIZE);
+    }
+
+    /// The same with so many bytes of memory at most, of an expression whose compiling is bounded;
+    /// how many it took.
+    pub(crate) fn compile_jit_within(&mut self, most: usize) -> usize {
+        memory::within(most, || self.compile_jit())
+    }
+
+    /// Whether it was compiled for JIT.
+    pub(crate) const fn has_jit(&self) -> bool {
+        self.jit_size > 0
     }
 
     pub(crate) const fn groups(&self) -> usize {
@@ -299,7 +320,8 @@ impl Code {
         steps: &mut u32,
         mut spans: Option<&mut GroupSpans>,
     ) -> Outcome {
-        let mut counter = StepCounter { left: *steps, at: 0, costs };
+        let each = if self.has_jit() { 1 } else { INTERPRETED_STEPS };
+        let mut counter = StepCounter { left: *steps, at: 0, each, costs };
         let outcome = with_scratch(self.groups, |scratch| {
             let data = (&raw mut counter).cast::<c_void>();
             // SAFETY: the context is the scratch's own; `counter` outlives the matches, which are

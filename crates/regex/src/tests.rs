@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::{GroupSpans, JIT_FIRST, MatchError, MatchWork, Pcre, PcreOptions, compiled_here};
+use super::{
+    GroupSpans, JIT_FIRST, JIT_TIMES_MAX, JIT_WORK_MAX, MatchError, MatchWork, Pcre, PcreOptions,
+    compiled_here, jit_share,
+};
 
 const OPTIONS: PcreOptions = PcreOptions {
     caseless: false,
@@ -201,6 +204,32 @@ fn what_others_wrote_is_compiled_for_jit_when_it_is_used() {
     }
     let noted = compiled_here() - before;
     assert!(noted > 4 * JIT_FIRST, "what JIT may take counts from the beginning: {noted}");
+}
+
+/// JIT would make 17 MB of code of the first, in a third of a second.
+#[test]
+fn compiling_what_others_wrote_has_a_bound() {
+    let nested = |depth: usize, inner: &str, more: &str| {
+        let text = format!("{}{inner}{}{more}", "(".repeat(depth), ")".repeat(depth));
+        Pcre::new(text.as_bytes(), PcreOptions { is_trusted: false, ..OPTIONS })
+    };
+    let again: String = (1..40).map(|group| format!("(?{group})?")).collect();
+    for (inner, text) in [("(b)?".repeat(1500), "bbb"), ("a".to_owned(), "aaa")] {
+        let pcre = nested(39, &inner, &again).unwrap();
+        let mut work = MatchWork { jit: 1 << 20, ..PLENTY };
+        // Interpreted, the first has too little memory.
+        let found = pcre.is_match(text.as_bytes(), &mut work);
+        assert!(found.is_err() || found == Ok(true), "{found:?}");
+        let taken = (1 << 20) - work.jit;
+        assert!(taken > 0 && taken <= JIT_WORK_MAX + pcre.plain.size(), "{taken}");
+        let kept = pcre.jit.get().unwrap().as_ref().map_or(0, |code| code.jit_size());
+        assert!(kept <= JIT_TIMES_MAX * jit_share(&pcre.plain), "{kept}");
+        let _ = pcre.is_match(text.as_bytes(), &mut MatchWork { jit: 1 << 20, ..COUNTED });
+        let counted = pcre.counted.get().unwrap().as_ref();
+        assert!(counted.is_none_or(|code| !code.has_jit()), "it is in no account");
+    }
+    let fault = nested(60, "a", "").unwrap_err();
+    assert_eq!(fault.message, "parentheses are too deeply nested");
 }
 
 #[test]
