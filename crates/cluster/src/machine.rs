@@ -172,6 +172,8 @@ impl ClusterMachine {
     pub fn check(&mut self, facts: &StreamFacts) -> Result<(), Loss> {
         let loss = match self.position {
             None => Loss::NoPosition,
+            // Nothing was given since, though the entry itself may be gone.
+            Some(position) if position == facts.newest => return Ok(()),
             Some(position) if position.id > facts.last => Loss::RolledBack,
             Some(_) if facts.has_position => return Ok(()),
             Some(position) if facts.first <= position.id => Loss::RolledBack,

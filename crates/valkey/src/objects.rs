@@ -7,7 +7,8 @@ use redis::Value;
 use crate::line::Line;
 use crate::{ValkeyFault, replies};
 
-/// How long it is known that a fill came to nothing, so that those who wait for it go on.
+/// How long it is known that a fill came to nothing, so that those who wait for it go on. A lease
+/// may be shorter.
 const NOTHING_MS: u64 = 1000;
 
 /// Finds an object that is not the one with this mark, or takes the lease of its key. Keys: the
@@ -24,7 +25,7 @@ for i = 2, #KEYS do
   local lease = redis.pcall('GET', KEYS[i])
   if type(lease) == 'table' then return {4} end
   local left = redis.pcall('PTTL', KEYS[i])
-  local is_over = type(left) == 'number' and left > tonumber(ARGV[2])
+  local is_over = type(left) == 'number' and left > math.max(tonumber(ARGV[2]), 1000)
   if lease == '-' and i == 2 and not is_over then return {4} end
   if lease and lease ~= '-' and not is_over then return {2} end
 end

@@ -323,7 +323,7 @@ impl Keeper {
         }
         for (at, key) in keys.iter().enumerate().skip(1) {
             let until_ms = self.items.get(key).map_or(0, |item| item.until_ms);
-            let is_over = until_ms.saturating_sub(now_ms) > number(lease_ms);
+            let is_over = until_ms.saturating_sub(now_ms) > number(lease_ms).max(1000);
             match self.text(key, now_ms) {
                 Ok(_) if is_over => {}
                 Err(_) => return answer(4),

@@ -107,6 +107,8 @@ fn a_position_is_good_while_its_entry_is_there() {
         (Some(5), facts(5, 9, 9, false), Err(Loss::RolledBack)),
         (Some(5), facts(1, 9, 9, false), Err(Loss::RolledBack)),
         (Some(5), facts(1, 4, 4, false), Err(Loss::RolledBack)),
+        // The stream was emptied, and nothing was given since.
+        (Some(9), facts(9, 9, 9, false), Ok(())),
         (None, facts(1, 9, 9, false), Err(Loss::NoPosition)),
     ] {
         let mut machine = ClusterMachine::new(b"c", b"n", 1);
