@@ -196,6 +196,8 @@ fn an_answer_whose_first_line_cannot_be_sent_is_a_500() {
     let limited = "SubstituteMaxLineLength 4k\nSetOutputFilter SUBSTITUTE\nSubstitute s/foo/baz/\n";
     put(&server, "a/.htaccess", limited);
     put(&server, "a/long.php", "<?php header('X-Own: yes'); echo str_repeat('a', 9000);");
+    // More than `fastcgi_buffers` have room for comes at once.
+    put(&server, "a/burst.php", "<?php header('X-Own: yes'); echo str_repeat('a', 50000);");
     // The line comes in pieces, and its end is not there for a while.
     let slow =
         "<?php foreach (range(0, 8) as $_) { echo str_repeat('a', 1000); flush(); usleep(9000); }";
@@ -212,6 +214,7 @@ fn an_answer_whose_first_line_cannot_be_sent_is_a_500() {
     put(&server, "b/broken.php", broken);
     for (path, why) in [
         ("/a/long.php", "a line is too long"),
+        ("/a/burst.php", "a line is too long"),
         ("/a/slow.php", "a line is too long"),
         ("/b/broken.php", "a body cannot be inflated"),
     ] {

@@ -90,10 +90,4 @@ impl ResponseBody<'_> {
     pub fn wants_origin(&self) -> bool {
         self.answer.wants_origin()
     }
-
-    /// Whether all that came of an origin's answer was given.
-    #[must_use]
-    pub fn is_drained(&self) -> bool {
-        self.answer.body.inflow().is_some_and(|inflow| inflow.spool().is_drained())
-    }
 }

@@ -44,7 +44,8 @@ pub(super) fn begin_body(
             Some(Err(NextStep::Fail(500)))
         }
         BodyStart::CutOff => {
-            let status = if answer.is_from_origin() { 502 } else { 500 };
+            let is_of_origin = answer.is_from_origin() || answer.body.is_growing();
+            let status = if is_of_origin { 502 } else { 500 };
             tell_fault(request, "a body broke off before its first line", site, ctx);
             withdraw(answer, ctx);
             cache.let_go();
@@ -89,6 +90,9 @@ pub(super) fn withdraw(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
     }
     answer.body = AnswerBody::Empty;
     (answer.may_be_searched, answer.held) = (false, AnswerHold::No);
+    answer.location.clear();
+    (answer.location_origin, answer.is_to_nowhere) = (0, false);
+    answer.challenge.clear();
     if let Some(asked) = &mut answer.origin {
         asked.is_answering = false;
     }

@@ -4,6 +4,7 @@
 //! Easiest to break: framing fields of the origin never become fields of ours.
 
 use bolide_base::SpoolLimits;
+use bolide_base::limits::RECEIVE_SIZE;
 use bolide_http::conditional::Validator;
 use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
 
@@ -473,9 +474,11 @@ fn answer_with_inflow(
     let origin = &location.settings.origin;
     debug_assert_ne!(delivery.bytes, DeliveredBytes::Parts, "what comes by and by has one range");
     let buffers = is_buffered(head, origin);
+    // The first of what is searched is looked at before the head leaves, when it is in memory.
+    let least = if answer.may_be_searched { 2 * RECEIVE_SIZE } else { 0 };
     let limits = match buffers {
         true => SpoolLimits {
-            memory: origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1,
+            memory: least.max(origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1),
             file: origin.max_temp_file_size,
         },
         false => SpoolLimits { memory: origin.buffer_size, file: 0 },

@@ -388,7 +388,7 @@ fn edit(
             push_reason(&stop, &mut line);
             scope.request.notes.borrow_mut().push(RequestNote::Error(line));
             // What is left undone may have closed something. An error leaves as it is.
-            scope.request.is_undecided.set(status < 500);
+            scope.request.is_undecided.set(!(500..600).contains(&status));
         }
         for field in always.iter() {
             fields.push_parsed(field.name, field.text, field.value);
