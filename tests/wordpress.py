@@ -62,6 +62,20 @@ class Person:
             raise Failure(f"{method} {path}: {answer['status']} {answer['text'][:300]}")
         return json.loads(answer["text"])
 
+    def write(self, text):
+        """Writes into the paragraph with the cursor, until it has the text: the editor may still be drawing it."""
+        p = self.owner
+        has = ("(() => { const e = document.activeElement && document.activeElement.closest('[data-type=\"core/paragraph\"]');"
+               f" return !!e && e.innerText.includes({json.dumps(text)}); }})()")
+        for _ in range(10):
+            p.send("Input.insertText", text=text)
+            for _ in range(20):
+                if p.run(has):
+                    return
+                self.chromium.read(0.1)
+                p.take_events()
+        raise Failure(f"the paragraph does not take {text!r}")
+
     # ---- steps -----------------------------------------------------------
 
     def install_wizard(self):
@@ -121,7 +135,7 @@ class Person:
             p.press("Enter")
             p.wait("the cursor in a new paragraph", "(() => { const e = document.activeElement;"
                    " return e && e.closest('[data-type=\"core/paragraph\"]') && !e.innerText.trim(); })()")
-            p.send("Input.insertText", text=text)
+            self.write(text)
         p.has(".components-autocomplete__result")
         p.press("Enter")
         p.has(".wp-block-image input[type=file]")

@@ -129,9 +129,6 @@ _PATTERNS: dict[str, list[str]] = {
     PREFACE: ["happenings: headers of the PROXY protocol: half of it *"],
     QUESTIONS: [
         "applications by name: federation: GET /bigbluebutton/presentation/*",
-        "applications by name: homes: GET /api/events/*",
-        "applications by name: fronts: * | Cookie: verdict=485454502f312e312035303020*",
-        "applications by name: fronts: POST /app | *",
         "applications by name: fronts: GET /v2/raw/485454502f312e312033303120580d0a4c6f636174696f6e"
         "3a202f72656c*",
         "applications by name: fronts: GET /v2/raw/485454502f312e312033303220580d0a436f6e*",
