@@ -78,7 +78,6 @@ mod overtime;
 mod pace;
 mod package;
 mod page_cache;
-mod passing;
 mod php;
 mod php_chaos;
 mod php_pool;

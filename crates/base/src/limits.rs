@@ -43,11 +43,6 @@ pub const LINKS_MAX: u32 = 1 << 18;
 pub const UNWAITED_FILLS_MAX: usize = 64;
 /// Those of them from one upstream.
 pub const UNWAITED_FILLS_PER_ORIGIN_MAX: usize = 32;
-/// Bytes that an answer which the page cache does not keep may be ahead of the slowest request
-/// that was coalesced with it.
-pub const PASSING_AHEAD_MAX: u64 = 4 * 1024 * 1024;
-/// Milliseconds for which such a request may hold others up, in all, before it is cut off.
-pub const PASSING_STALL_MS: u64 = 60_000;
 /// Exchanges in flight on one worker.
 pub const EXCHANGES_MAX: u32 = 1 << 18;
 /// Readiness reports handled in one turn.

@@ -7,8 +7,7 @@
 //!     └────────────────┴────────▶ Abandoned      (before begin: followers look up again;
 //!                                                 after it: their responses are truncated)
 //! ```
-//! Followers of all workers read without a lock what may be stored. One writer, the permit,
-//! appends. What will not be stored is held until the slowest follower has it (`passing.rs`).
+//! Followers of all workers read without a lock. One writer, the permit, appends.
 //!
 //! INVARIANT: a follower without bytes to read registers under the lock of the waiters, and checks
 //! once more under it. The writer first publishes, then takes the waiters. So no wake is lost.
@@ -21,7 +20,7 @@ use bytes::Bytes;
 
 use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::object::{Object, ObjectHead};
-use crate::passing::{Held, KeptPieces, Passage, Passed};
+use crate::segments::Segments;
 use crate::tags::{TagTable, lock};
 
 /// A waiting exchange, by the caller's own numbers.
@@ -131,24 +130,17 @@ pub struct GrowingObject {
     pub(crate) tags: OnceLock<Vec<u32>>,
     /// The tags as text, for the disk.
     pub(crate) packed_tags: OnceLock<Box<[u8]>>,
-    held: Arc<Held>,
-    passage: Mutex<Passage>,
+    pieces: Segments<OnceLock<Bytes>>,
     count: AtomicU64,
     size: AtomicU64,
     waiters: Mutex<Vec<Waiter>>,
     /// Those that wait for the end, not for the next bytes.
     patient: Mutex<Vec<Waiter>>,
+    followers: AtomicU64,
 }
 
 impl GrowingObject {
-    /// `filling` counts the bytes of all fills.
-    pub(crate) fn new(
-        key: &CacheKey<'_>,
-        generation: u64,
-        stale: Option<Arc<Object>>,
-        filling: &Arc<AtomicU64>,
-    ) -> Self {
-        let held = Held::new(Arc::clone(filling));
+    pub(crate) fn new(key: &CacheKey<'_>, generation: u64, stale: Option<Arc<Object>>) -> Self {
         Self {
             key: OwnedKey::new(key),
             generation,
@@ -160,12 +152,12 @@ impl GrowingObject {
             head: OnceLock::new(),
             tags: OnceLock::new(),
             packed_tags: OnceLock::new(),
-            passage: Mutex::new(Passage::new(KeptPieces::new(Arc::clone(&held)))),
-            held,
+            pieces: Segments::new(8),
             count: AtomicU64::new(0),
             size: AtomicU64::new(0),
             waiters: Mutex::default(),
             patient: Mutex::default(),
+            followers: AtomicU64::new(0),
         }
     }
 
@@ -205,34 +197,7 @@ impl GrowingObject {
     }
 
     pub(crate) fn is_followed(&self) -> bool {
-        lock(&self.passage).has_readers()
-    }
-
-    /// From now on nothing is kept; whether there is a follower.
-    pub(crate) fn pass_by(&self) -> bool {
-        let mut passage = lock(&self.passage);
-        passage.begin(self.count.load(Ordering::Relaxed) as usize);
-        passage.has_readers()
-    }
-
-    /// Bytes that wait for the slowest follower, where nothing is kept.
-    pub(crate) fn waiting(&self) -> u64 {
-        lock(&self.passage).waiting()
-    }
-
-    /// Whether a follower has read everything that came, where nothing is kept.
-    pub(crate) fn is_read_to_the_end(&self) -> bool {
-        lock(&self.passage).is_read_to_the_end()
-    }
-
-    /// Cuts off the followers that are furthest behind, where nothing is kept.
-    pub(crate) fn cut_slowest(&self) {
-        lock(&self.passage).cut_slowest(&self.held);
-    }
-
-    /// What is left of it is not a fill's any more.
-    pub(crate) fn end_holding(&self) {
-        self.held.end();
+        self.followers.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn doom(&self) {
@@ -275,15 +240,9 @@ impl GrowingObject {
         );
         let count = self.count.load(Ordering::Relaxed);
         self.size.fetch_add(bytes.len() as u64, Ordering::Release);
-        let mut passage = lock(&self.passage);
-        match &passage.kept {
-            Some(kept) => {
-                self.held.add(bytes.len() as u64);
-                kept.set(count as usize, bytes);
-            }
-            None => passage.push(bytes, &self.held),
-        }
-        drop(passage);
+        let cell = self.pieces.make(count as usize);
+        let set = cell.is_some_and(|cell| cell.set(bytes).is_ok());
+        debug_assert!(set, "one writer, and memory ends before the rows do");
         self.count.store(count + 1, Ordering::Release);
         self.wake()
     }
@@ -304,9 +263,8 @@ impl GrowingObject {
 
     pub(crate) fn body(&self) -> Vec<Bytes> {
         let count = self.count.load(Ordering::Acquire) as usize;
-        let kept = lock(&self.passage).kept.clone();
         let body: Vec<Bytes> =
-            (0..count).filter_map(|index| kept.as_ref()?.get(index).cloned()).collect();
+            (0..count).filter_map(|index| self.pieces.get(index)?.get().cloned()).collect();
         assert_eq!(
             body.iter().map(|piece| piece.len() as u64).sum::<u64>(),
             self.size(),
@@ -336,8 +294,7 @@ pub enum GrowthRead {
     Pending,
     /// The body is complete.
     End,
-    /// The fill was abandoned within the body, or this follower cut off from it: truncate the
-    /// response.
+    /// The fill was abandoned within the body: truncate the response.
     Broken,
 }
 
@@ -354,10 +311,6 @@ pub enum Waited {
 #[derive(Debug)]
 pub struct Follower {
     growing: Arc<GrowingObject>,
-    /// What may be stored, until all of it is read.
-    kept: Option<Arc<KeptPieces>>,
-    /// It joined when nothing was kept any more.
-    is_late: bool,
     /// The purge generation when it joined.
     since: u64,
     piece: usize,
@@ -366,18 +319,15 @@ pub struct Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.kept = None;
-        if !self.is_late {
-            lock(&self.growing.passage).leave(self.piece, &self.growing.held);
-        }
+        let before = self.growing.followers.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "every follower is counted");
     }
 }
 
 impl Follower {
     pub(crate) fn new(growing: Arc<GrowingObject>, since: u64) -> Self {
-        let kept = lock(&growing.passage).join();
-        let is_late = kept.is_none();
-        Self { growing, kept, is_late, since, piece: 0, begun: false }
+        growing.followers.fetch_add(1, Ordering::Relaxed);
+        Self { growing, since, piece: 0, begun: false }
     }
 
     /// Whether the head is available. [`Follow::Head`] is final.
@@ -388,7 +338,6 @@ impl Follower {
         match self.growing.state.load(Ordering::Acquire) {
             ASKED => Follow::Waiting,
             ABANDONED => Follow::Again,
-            _ if self.is_late => Follow::Again,
             _ if self.since > self.growing.generation && self.growing.is_doomed() => Follow::Again,
             _ => {
                 self.begun = true;
@@ -438,31 +387,18 @@ impl Follower {
         // The state is loaded first: a reader that sees the end must see every piece.
         let state = self.growing.state.load(Ordering::Acquire);
         let come = self.growing.count.load(Ordering::Acquire) as usize;
-        if self.begun && self.piece < come {
-            match self.take() {
-                Passed::Piece(bytes) => {
-                    self.piece += 1;
-                    return GrowthRead::Bytes(bytes);
-                }
-                Passed::CutOff => return GrowthRead::Broken,
-                Passed::NotCome => debug_assert!(false, "a piece that was counted is there"),
-            }
+        if self.begun
+            && self.piece < come
+            && let Some(bytes) = self.growing.pieces.get(self.piece).and_then(OnceLock::get)
+        {
+            self.piece += 1;
+            return GrowthRead::Bytes(bytes.clone());
         }
         match state {
             COMPLETE => GrowthRead::End,
             ABANDONED => GrowthRead::Broken,
             _ => GrowthRead::Pending,
         }
-    }
-
-    fn take(&mut self) -> Passed {
-        if let Some(kept) = &self.kept {
-            if let Some(bytes) = kept.get(self.piece) {
-                return Passed::Piece(bytes.clone());
-            }
-            self.kept = None;
-        }
-        lock(&self.growing.passage).read(self.piece, &self.growing.held)
     }
 
     /// Registers a waiter, unless there is something new for this follower.

@@ -60,7 +60,6 @@ mod key;
 mod namespaces;
 mod object;
 mod outbox;
-mod passing;
 mod peek;
 mod permit;
 mod purging;

@@ -46,7 +46,7 @@ impl Store {
         }
         let generation = self.generation();
         let permit = |stale: Option<Arc<Object>>| {
-            let growing = Arc::new(GrowingObject::new(key, generation, stale, &self.filling));
+            let growing = Arc::new(GrowingObject::new(key, generation, stale));
             FillPermit::new(Arc::clone(self), growing)
         };
         let shard = lock(self.index.shard(key.url_hash));
@@ -80,7 +80,7 @@ impl Store {
             Some(growing) if !growing.is(key) => return Lookup::Pass,
             // A fill that never proceeds, so that the real one gets no waiter.
             Some(growing) if !is_killed(growing) => {
-                let still = Arc::new(GrowingObject::new(key, generation, None, &self.filling));
+                let still = Arc::new(GrowingObject::new(key, generation, None));
                 return Lookup::Join(Follower::new(still, generation));
             }
             _ => {}

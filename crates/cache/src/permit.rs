@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bolide_base::Instant;
-use bolide_base::limits::{PASSING_AHEAD_MAX, PASSING_STALL_MS};
 use bytes::Bytes;
 
 use crate::disk::format::{Record, pack_tags};
@@ -24,10 +22,7 @@ use crate::tags::{TagVerdict, Tags, lock};
 const ETAG_SIZE_MAX: usize = 1024;
 /// LIMIT: bytes of all fills in progress, at least; above it, fills that will not be stored are
 /// given up.
-const PASSING_MIN: u64 = 2 * PASSING_AHEAD_MAX;
-/// Between two looks at followers that are behind, as much counts as held up by them at most: what
-/// is beyond was the origin's.
-const LOOK_MAX: Duration = Duration::from_millis(100);
+const PASSING_MIN: u64 = 1 << 20;
 
 /// Why a fill was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,24 +89,13 @@ pub struct FillPermit {
     overflown: bool,
     /// See [`Self::pass_on`].
     passes_on: bool,
-    /// When it was seen last that followers of a response that is not stored hold others up, and
-    /// how long they have in all.
-    held_up: (Option<Instant>, Duration),
     /// Other nodes wait for this fill.
     pub(crate) lease: Option<SharedLease>,
 }
 
 impl FillPermit {
     pub(crate) const fn new(store: Arc<Store>, growing: Arc<GrowingObject>) -> Self {
-        Self {
-            store,
-            growing,
-            spent: false,
-            overflown: false,
-            passes_on: false,
-            held_up: (None, Duration::ZERO),
-            lease: None,
-        }
+        Self { store, growing, spent: false, overflown: false, passes_on: false, lease: None }
     }
 
     /// A follower of this fill, for the exchange with the permit.
@@ -167,8 +151,7 @@ impl FillPermit {
     }
 
     /// Continues the fill without storing it: the response is too large, or a purge hit it. No
-    /// request is coalesced with it from now on; its followers read on, and what all of them have
-    /// read is let go. Ask [`Self::has_room`] before more is read. Returns false if the fill
+    /// request is coalesced with it from now on; its followers read on. Returns false if the fill
     /// is to be given up: it has no reader, or exceeds the memory of the store.
     #[must_use]
     pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
@@ -180,37 +163,9 @@ impl FillPermit {
             }
             self.store.end_storing(&self.growing);
         }
-        let is_read = self.growing.pass_by();
+        let is_read = Arc::strong_count(&self.growing) > 1;
         let bytes_max = self.store.limits.bytes.max(PASSING_MIN);
         is_read && self.store.filling.load(Ordering::Relaxed) <= bytes_max
-    }
-
-    /// Whether it is certain that the response is not stored.
-    #[must_use]
-    pub const fn passes_on(&self) -> bool {
-        self.passes_on
-    }
-
-    /// Whether followers are near enough for more of a response that is not stored. Those that are
-    /// furthest behind are cut off when they have held others up for [`PASSING_STALL_MS`] in all:
-    /// the client of this fill, if it waits, or followers that have read everything.
-    #[must_use]
-    pub fn has_room(&mut self, now: Instant, client_waits: bool) -> bool {
-        if !self.passes_on {
-            return true;
-        }
-        let is_ahead = self.growing.waiting() >= PASSING_AHEAD_MAX;
-        let holds_up = is_ahead && (client_waits || self.growing.is_read_to_the_end());
-        let (since, total) = &mut self.held_up;
-        if let Some(since) = since.take() {
-            *total += now.since(since).min(LOOK_MAX);
-        }
-        *since = holds_up.then_some(now);
-        if *total >= Duration::from_millis(PASSING_STALL_MS) {
-            *total = Duration::ZERO;
-            self.growing.cut_slowest();
-        }
-        !is_ahead
     }
 
     /// The response has begun; followers may read it. Only the first call counts.
@@ -259,6 +214,7 @@ impl FillPermit {
     /// Appends to the body. `bytes` must own its memory, not be a slice of a receive buffer.
     pub fn append(&mut self, bytes: Bytes) -> Wakes {
         debug_assert!(!self.spent, "an ended permit fills nothing");
+        self.store.filling.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let wakes = self.growing.append(bytes);
         self.heed_size(self.growing.size());
         wakes

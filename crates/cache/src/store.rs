@@ -82,7 +82,7 @@ pub struct Store {
     pub(crate) tags: TagTable,
     pub(crate) limits: StoreLimits,
     bytes: AtomicU64,
-    pub(crate) filling: Arc<AtomicU64>,
+    pub(crate) filling: AtomicU64,
     pub(crate) namespaces: Namespaces,
     pub(crate) orphans: Orphans,
     sweep: Mutex<Sweep>,
@@ -109,7 +109,7 @@ impl Store {
             tags: TagTable::new(),
             limits,
             bytes: AtomicU64::new(0),
-            filling: Arc::new(AtomicU64::new(0)),
+            filling: AtomicU64::new(0),
             namespaces: Namespaces::new(),
             orphans: Orphans::default(),
             sweep: Mutex::default(),
@@ -265,7 +265,7 @@ impl Store {
         generation: u64,
         stale: Option<Arc<Object>>,
     ) -> FillPermit {
-        let growing = Arc::new(GrowingObject::new(key, generation, stale, &self.filling));
+        let growing = Arc::new(GrowingObject::new(key, generation, stale));
         shard.fills.begin(&growing);
         FillPermit::new(Arc::clone(self), growing)
     }
@@ -283,7 +283,8 @@ impl Store {
     /// Ends a fill.
     pub(crate) fn end_fill(&self, growing: &Arc<GrowingObject>) {
         self.end_storing(growing);
-        growing.end_holding();
+        let before = self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
+        assert!(before >= growing.size(), "the bytes of fills are those of their bodies");
     }
 
     /// The tags of `old`, with new references. `None` if the index does not have `old` under `key`.

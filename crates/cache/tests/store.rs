@@ -1,13 +1,11 @@
 //! The store as an exchange uses it: fills, purges, sessions, limits.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use bolide_base::limits::PASSING_STALL_MS;
 use bolide_cache::{
-    AbandonReason, CacheKey, FillPermit, Follow, Follower, Freshness, Front, GrowthRead,
-    KeyBuilder, Lookup, NamespaceId, Object, ObjectHead, ObjectVariant, SessionKey, Store,
-    StoreLimits, TagPurge, TagScope, Tags, Times, Waited, Waiter, Wakes,
+    AbandonReason, CacheKey, FillPermit, Follow, Freshness, Front, GrowthRead, KeyBuilder, Lookup,
+    NamespaceId, Object, ObjectHead, ObjectVariant, SessionKey, Store, StoreLimits, TagPurge,
+    TagScope, Tags, Times, Waited, Waiter, Wakes,
 };
 use bolide_http::negotiate::Coding;
 use bolide_http::{FieldMap, Name};
@@ -402,102 +400,6 @@ fn who_joined_a_fill_that_is_not_kept_after_all_reads_to_its_end() {
     }
     let stats = store.stats();
     assert_eq!((stats.fills, stats.filling_bytes), (0, 0));
-}
-
-/// A follower of `/page` that is ready to read.
-fn joined(front: &mut Front, site: NamespaceId) -> Follower {
-    let keys = url(site, "/page");
-    let Lookup::Join(mut follower) = front.lookup(&keys.public(), 0) else { panic!("no fill") };
-    assert_eq!(follower.poll(), Follow::Head);
-    follower
-}
-
-fn bytes_read(follower: &mut Follower) -> usize {
-    std::iter::from_fn(|| match follower.read() {
-        GrowthRead::Bytes(bytes) => Some(bytes.len()),
-        _ => None,
-    })
-    .sum()
-}
-
-const MIB: usize = 1 << 20;
-
-#[test]
-fn what_all_followers_have_read_of_a_fill_that_is_not_kept_is_let_go() {
-    let store = Store::new(StoreLimits { bytes: 64 << 20, ..StoreLimits::default() }, 7);
-    let site = store.namespace(b"site");
-    let (mut front, keys) = (store.front(0), url(site, "/page"));
-    let mut filling = permit(front.lookup(&keys.public(), 0));
-    let _ = filling.begin(head(1000), &Tags::default());
-    let _ = filling.append(Bytes::from(vec![1; MIB]));
-    let mut followers = [(); 3].map(|()| joined(&mut front, site));
-    let now = bolide_base::Instant::default();
-    assert!(filling.pass_on(None) && filling.has_room(now, false));
-    let held = || store.stats().filling_bytes as usize;
-    for piece in 0..3 {
-        let _ = filling.append(Bytes::from(vec![2; MIB]));
-        assert_eq!((filling.has_room(now, false), held()), (true, (piece + 2) * MIB));
-    }
-    assert_eq!(bytes_read(&mut followers[0]), 4 * MIB);
-    let _ = filling.append(Bytes::from(vec![3; MIB]));
-    assert_eq!((filling.has_room(now, false), held()), (false, 5 * MIB), "two have read nothing");
-    assert_eq!(bytes_read(&mut followers[1]), 5 * MIB);
-    assert_eq!(held(), 5 * MIB);
-    let [first, second, third] = followers;
-    drop(third);
-    assert_eq!(
-        (filling.has_room(now, false), held()),
-        (true, MIB),
-        "the first has not read the last"
-    );
-    drop(first);
-    assert_eq!(held(), 0);
-    drop(second);
-    assert!(!filling.pass_on(None), "it has no reader");
-    drop(filling);
-    assert_eq!(held(), 0);
-}
-
-#[test]
-fn a_follower_that_holds_the_others_up_for_too_long_is_cut_off() {
-    let store = Store::new(StoreLimits { bytes: 64 << 20, ..StoreLimits::default() }, 7);
-    let site = store.namespace(b"site");
-    let (mut front, keys) = (store.front(0), url(site, "/page"));
-    let mut filling = permit(front.lookup(&keys.public(), 0));
-    let _ = filling.begin(head(1000), &Tags::default());
-    let _ = filling.append(Bytes::from_static(b"kept"));
-    let [mut quick, mut stuck] = [(); 2].map(|()| joined(&mut front, site));
-    assert!(filling.pass_on(None));
-    for _ in 0..4 {
-        let _ = filling.append(Bytes::from(vec![2; MIB]));
-    }
-    assert_eq!(bytes_read(&mut quick), 4 + 4 * MIB);
-    let at = |millis| bolide_base::Instant::default().after(Duration::from_millis(millis));
-    let looks = |filling: &mut FillPermit, from: u64| {
-        (from..from + PASSING_STALL_MS / 2)
-            .step_by(50)
-            .all(|millis| !filling.has_room(at(millis), false))
-    };
-    assert!(looks(&mut filling, 0));
-    // Whoever reads a little now and then holds the others up as well.
-    for _ in 0..2 {
-        assert!(matches!(stuck.read(), GrowthRead::Bytes(_)));
-    }
-    assert!(filling.has_room(at(PASSING_STALL_MS / 2), false));
-    let _ = filling.append(Bytes::from(vec![2; MIB]));
-    assert_eq!(bytes_read(&mut quick), MIB);
-    // An origin that says nothing for an hour is not held up.
-    let later = 3_600_000;
-    assert!(looks(&mut filling, later), "it is not cut off before its time");
-    assert!(!filling.has_room(at(later + PASSING_STALL_MS), false), "and is then");
-    assert!(filling.has_room(at(later + PASSING_STALL_MS + 50), false));
-    assert_eq!((stuck.read(), quick.read()), (GrowthRead::Broken, GrowthRead::Pending));
-    assert!(filling.pass_on(None), "the quick one reads on");
-    let _ = filling.append(Bytes::from_static(b"end"));
-    drop(stuck);
-    assert_eq!(bytes_read(&mut quick), 3);
-    assert!(filling.commit().object.is_none());
-    assert_eq!((quick.read(), store.stats().filling_bytes), (GrowthRead::End, 0));
 }
 
 #[test]

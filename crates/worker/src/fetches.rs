@@ -52,14 +52,9 @@ impl LiveFetch {
         self.stored.as_ref().is_some_and(|stored| stored.is_storing())
     }
 
-    /// Whether the store does, or who follows this fill.
+    /// Whether the store does, which bounds how much it takes.
     pub(crate) fn feeds_store(&self) -> bool {
         self.fill.as_ref().is_some_and(|fill| fill.is_filling())
-    }
-
-    /// Whether it may be read whatever its client takes: the store bounds how much that is.
-    pub(crate) fn is_free(&self) -> bool {
-        self.fill.as_ref().is_some_and(|fill| fill.is_filling() && !fill.passes_on())
     }
 
     /// What the connection is told with the request.

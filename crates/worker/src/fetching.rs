@@ -159,7 +159,7 @@ impl Origins {
             if live.is_filling() {
                 self.unwaited.push(fetch);
                 // No client holds it up any more.
-                if !live.is_free() {
+                if !live.feeds_store() {
                     self.step_fetch(fetch, FetchWake::Resumed, env, exchanges);
                     self.reread_fetch(fetch);
                 }

@@ -11,7 +11,6 @@
 
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
 
 use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
 use bolide_base::{Bound, CopyPolicy, SendChain, SlabKey, Spool, SpoolPiece};
@@ -39,8 +38,6 @@ const EPIPE: i32 = 32;
 const ENOBUFS: i32 = 105;
 const ECONNRESET: i32 = 104;
 const EPROTO: i32 = 71;
-/// When it is looked again whether those who follow an answer have read on.
-const FOLLOWERS_AGAIN: Duration = Duration::from_millis(10);
 /// Bytes of the shared buffer that are kept between requests.
 const CHAIN_KEPT: usize = 256 * 1024;
 
@@ -92,7 +89,7 @@ impl Origins {
             dirty: false,
             queued: false,
             throttle: None,
-            slowed: None,
+            is_slowed: false,
         };
         let key = match self.links.table.insert(link) {
             Ok(key) => key,
@@ -196,7 +193,7 @@ impl Origins {
         let Some(link) = self.links.table.get_mut(key) else { return };
         debug_assert!(link.fetch == Some(fetch), "a link serves one fetch");
         link.fetch = None;
-        (link.is_started, link.throttle, link.slowed) = (false, None, None);
+        (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
         let reusable =
             link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up && !link.is_deaf;
         match fate {
@@ -344,7 +341,7 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) -> bool {
         let Some(live) = self.fetches.get(fetch) else { return false };
-        if live.is_free() {
+        if live.feeds_store() {
             return true;
         }
         let waiting = live.exchange.and_then(|key| exchanges.live.get_mut(key));
@@ -365,22 +362,7 @@ impl Origins {
         false
     }
 
-    /// Whether those that follow an answer which is not kept are near enough for more of it.
-    fn is_followed_closely<I: Io>(
-        &mut self,
-        fetch: SlabKey<LiveFetch>,
-        env: &WorkerEnv<I>,
-        exchanges: &mut Exchanges,
-    ) -> bool {
-        let Some(live) = self.fetches.get_mut(fetch) else { return true };
-        let Some(fill) = live.fill.as_mut().filter(|fill| fill.passes_on()) else { return true };
-        let client = live.exchange.and_then(|key| exchanges.live.get_mut(key));
-        let waits = client.is_some_and(|client| client.exchange.response_body().is_drained());
-        fill.has_room(env.now, waits)
-    }
-
-    /// Bytes that may be read now; none while the pace of the origin, or a slow follower of its
-    /// answer, holds it.
+    /// Bytes that may be read now; none while the pace of the origin holds it.
     fn room_of<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -389,20 +371,12 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) -> Option<usize> {
         let now = env.now.mono;
-        let is_followed_closely = self.is_followed_closely(fetch, env, exchanges);
         let link = self.links.table.get_mut(key)?;
-        let (room, next) = match &link.throttle {
-            // Followers are on any worker: none of them has to wake what it held up.
-            _ if !is_followed_closely => (0, now.after(FOLLOWERS_AGAIN)),
-            Some(throttle) => (throttle.allowed(now).min(RECEIVE_SIZE), throttle.next(now)),
-            None => (RECEIVE_SIZE, now),
-        };
-        let was_slowed = link.slowed.is_some();
-        if room > 0 {
-            link.slowed = None;
-        } else if link.slowed.is_none_or(|at| at <= now) {
-            link.slowed = Some(next);
-            env.wheel.arm_once(next, PollToken::Link(key).pack());
+        let Some(throttle) = &link.throttle else { return Some(RECEIVE_SIZE) };
+        let room = throttle.allowed(now).min(RECEIVE_SIZE);
+        let was_slowed = std::mem::replace(&mut link.is_slowed, room == 0);
+        if room == 0 {
+            env.wheel.arm_once(throttle.next(now), PollToken::Link(key).pack());
         }
         match (was_slowed, room == 0) {
             (false, true) => self.step_fetch(fetch, FetchWake::Paused, env, exchanges),

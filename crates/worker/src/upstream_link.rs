@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bolide_base::{Instant, Segment, SlabKey};
+use bolide_base::{Segment, SlabKey};
 use bolide_io::Fd;
 use bolide_upstream::Secure;
 use bolide_wire::OriginConn;
@@ -40,8 +40,8 @@ pub(crate) struct UpstreamLink {
     pub(crate) queued: bool,
     /// The pace at which the origin may be read, if that is limited.
     pub(crate) throttle: Option<Throttle>,
-    /// Its pace, or a follower of its answer, holds it, and the fetch was told: when to look again.
-    pub(crate) slowed: Option<Instant>,
+    /// The pace holds it, and the fetch was told.
+    pub(crate) is_slowed: bool,
 }
 
 impl UpstreamLink {

@@ -152,19 +152,6 @@ impl Fill {
         self.permit.as_ref().is_some_and(FillPermit::is_joined)
     }
 
-    /// Whether the answer is read to its end for those that follow it alone.
-    #[must_use]
-    pub fn passes_on(&self) -> bool {
-        self.permit.as_ref().is_some_and(FillPermit::passes_on)
-    }
-
-    /// Whether more of the answer may be read: not while those that follow one that is not kept
-    /// are too far behind. Its own client waits if it was given everything that came.
-    #[must_use]
-    pub fn has_room(&mut self, now: Now, client_waits: bool) -> bool {
-        self.permit.as_mut().is_none_or(|permit| permit.has_room(now.mono, client_waits))
-    }
-
     /// The permit of a fill whose origin confirmed something else, for the exchange that asks again
     /// in full; those that follow wait for that.
     pub(crate) fn take_misfit(&mut self) -> Option<FillPermit> {
