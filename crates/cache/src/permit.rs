@@ -155,6 +155,7 @@ impl FillPermit {
     /// is to be given up: it has no reader, or exceeds the memory of the store.
     #[must_use]
     pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
+        debug_assert!(!self.spent, "an ended permit fills nothing");
         if !self.passes_on {
             self.passes_on = true;
             self.lease = None;

@@ -24,9 +24,6 @@ pub(crate) const TOO_LONG: i32 = pcre::PCRE2_ERROR_MATCHLIMIT;
 /// LIMIT: KiB that a match without JIT may take.
 const HEAP_MAX: u32 = 4 * 1024;
 
-/// How much dearer a step is where a match is interpreted.
-const INTERPRETED_STEPS: u32 = 2;
-
 /// Where an empty text lies.
 static EMPTY: [u8; 1] = [0];
 
@@ -320,8 +317,7 @@ impl Code {
         steps: &mut u32,
         mut spans: Option<&mut GroupSpans>,
     ) -> Outcome {
-        let each = if self.has_jit() { 1 } else { INTERPRETED_STEPS };
-        let mut counter = StepCounter { left: *steps, at: 0, each, costs };
+        let mut counter = StepCounter { left: *steps, at: 0, costs };
         let outcome = with_scratch(self.groups, |scratch| {
             let data = (&raw mut counter).cast::<c_void>();
             // SAFETY: the context is the scratch's own; `counter` outlives the matches, which are

@@ -3,8 +3,7 @@
 //! Owns `X-Accel-*`, intercepted errors, hidden fields, and codings of what is made on the fly.
 //! Easiest to break: framing fields of the origin never become fields of ours.
 
-use bolide_base::SpoolLimits;
-use bolide_base::limits::RECEIVE_SIZE;
+use bolide_base::{SpoolLimits, limits::RECEIVE_SIZE};
 use bolide_http::conditional::Validator;
 use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
 
@@ -470,7 +469,6 @@ fn answer_with_inflow(
     location: &CompiledLocation,
     ctx: &mut StepCtx<'_>,
 ) {
-    let length = head.fields.get(Name::ContentLength).and_then(number);
     let origin = &location.settings.origin;
     debug_assert_ne!(delivery.bytes, DeliveredBytes::Parts, "what comes by and by has one range");
     let buffers = is_buffered(head, origin);
@@ -489,7 +487,7 @@ fn answer_with_inflow(
         // As in nginx, the rest of the fetch serves no purpose.
         answer.drop_fetch(ctx);
     } else if delivery.bytes != DeliveredBytes::Nothing {
-        let mut inflow = Inflow::new(limits, length);
+        let mut inflow = Inflow::new(limits, head.fields.get(Name::ContentLength).and_then(number));
         if let Some(coding) = choice.coding {
             let flush = if buffers { Flush::Lazily } else { Flush::Always };
             inflow.encode(coding, compress::level(location, coding), flush);

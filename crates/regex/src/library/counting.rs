@@ -65,14 +65,12 @@ pub(super) struct StepCounter<'p> {
     pub(super) left: u32,
     /// Where the last callout saw it.
     pub(super) at: usize,
-    /// How much dearer each step is.
-    pub(super) each: u32,
     pub(super) costs: ItemCosts<'p>,
 }
 
 impl StepCounter<'_> {
     const fn take(&mut self, steps: u32) {
-        self.left = self.left.saturating_sub(steps.saturating_mul(self.each));
+        self.left = self.left.saturating_sub(steps);
     }
 
     /// Takes what looking for a first byte in so many came to.

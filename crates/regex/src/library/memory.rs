@@ -1,8 +1,8 @@
 //! What the library may have to compile an expression that others than the administrator wrote:
 //! memory as long as what is allowed lasts, and groups in groups not too deep.
 //!
-//! The code that JIT makes for nested groups, recursions and assertions grows with the square of the
-//! expression, and the time with it; its memory is what can be bounded.
+//! The code that JIT makes for nested groups, recursions and assertions grows with the square of
+//! the expression, and the time with it; its memory is what can be bounded.
 
 use std::cell::Cell;
 use std::ffi::c_void;
