@@ -348,17 +348,21 @@ def reason_for(key: str) -> tuple[str, str] | None:
     return None
 
 
+# Differs on some runs only.
+TIMELY = {"happenings: origins that fail: a short body at cached"}
+
+
 def must_excuse() -> set[tuple[str, str]]:
     """What has to excuse something.
 
     Whether a body is here already when its answer is made is a matter of timing, so those two
-    headings need not.
+    headings need not; nor need what depends on which of two lines is there when the log is read.
     """
     return {
         (heading, pattern)
         for heading, patterns in _PATTERNS.items()
         for pattern in patterns
-        if heading not in (CHUNKS, EXPECT)
+        if heading not in (CHUNKS, EXPECT) and pattern not in TIMELY
     }
 
 
