@@ -89,10 +89,7 @@ pub(super) fn withdraw(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
         return;
     }
     answer.body = AnswerBody::Empty;
-    (answer.may_be_searched, answer.held) = (false, AnswerHold::No);
-    answer.location.clear();
-    (answer.location_origin, answer.is_to_nowhere) = (0, false);
-    answer.challenge.clear();
+    answer.forget_draft();
     if let Some(asked) = &mut answer.origin {
         asked.is_answering = false;
     }
