@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::FileRef;
 
-/// The state of a file when its response began. Names and attributes may change; a different stamp
-/// means different content.
+/// What a file of the cache was when it was opened. Names and attributes may change; a different
+/// stamp means different content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainStamp {
     /// Bytes.
