@@ -10,7 +10,7 @@ use std::fs;
 
 use bolide_testkit::origin::{answer, answer_of};
 use bolide_testkit::server::LISTEN;
-use bolide_testkit::{H1TestClient, Proto, TestServer, TestUpstream, wait_until};
+use bolide_testkit::{H1TestClient, Proto, TestServer, TestUpstream, site, wait_until};
 
 use crate::http;
 
@@ -34,7 +34,7 @@ fn post(server: &TestServer, path: &str, body: &str) -> bolide_testkit::Response
 
 /// Bytes without repetition.
 fn long_body(len: usize) -> Vec<u8> {
-    (0_u32..).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).take(len).collect()
+    site::noise(len, 1)
 }
 
 #[test]

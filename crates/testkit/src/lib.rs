@@ -24,6 +24,7 @@ pub mod php;
 pub mod ports;
 pub mod server;
 pub mod site;
+mod socket_tables;
 pub mod tcp_link;
 pub mod tools;
 pub mod valkey;

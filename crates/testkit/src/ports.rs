@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::socket_tables;
+
 const FIRST: usize = 18_000;
 const BLOCKS: usize = 1_400;
 
@@ -55,26 +57,13 @@ impl TestPorts {
     }
 }
 
-/// The ports that a socket of this network namespace listens or is bound to. They are read, not
-/// tried: a child that is started meanwhile holds a copy of every socket until it runs its program,
-/// and so a trial would keep the port taken for a while after it ended.
+/// The ports that a socket of this network namespace listens or is bound to. They are asked for and
+/// not tried: a child that is started meanwhile holds a copy of every socket until it runs its
+/// program, and so a trial would keep the port taken for a while after it ended.
 fn used_ports() -> HashSet<u16> {
-    let mut used = HashSet::new();
-    for (table, is_tcp) in [("tcp", true), ("tcp6", true), ("udp", false), ("udp6", false)] {
-        let text = fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
-        used.extend(text.lines().skip(1).filter_map(|line| used_port(line, is_tcp)));
-    }
+    let mut used = socket_tables::listening();
+    used.extend(socket_tables::bound_udp());
     used
-}
-
-/// The local port of a line of `/proc/net/{tcp,udp}{,6}`, if nothing else can be bound to it.
-fn used_port(line: &str, is_tcp: bool) -> Option<u16> {
-    const LISTEN: &str = "0A";
-    let mut columns = line.split_ascii_whitespace().skip(1);
-    let local = columns.next()?;
-    let state = columns.nth(1)?;
-    let port = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
-    (!is_tcp || state == LISTEN).then_some(port)
 }
 
 #[cfg(test)]

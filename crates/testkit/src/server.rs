@@ -17,7 +17,7 @@ use crate::curl::{Curl, CurlReply, Proto};
 use crate::h1::H1TestClient;
 use crate::ports::TestPorts;
 use crate::tools::{ToolRun, finish, run};
-use crate::{certs, site, wait_until};
+use crate::{certs, site, socket_tables, wait_until};
 
 /// A running server. Dropping it kills it; a failing test prints its logs first.
 pub struct TestServer {
@@ -194,7 +194,7 @@ impl Home {
         let conf = fs::read_to_string(self.dir().join("nginx.conf")).unwrap_or_default();
         let wanted: Vec<u16> = conf.split([';', '{', '}']).filter_map(tcp_port).collect();
         for _ in 0..LOOKS {
-            let open = listening_ports();
+            let open = socket_tables::listening();
             if wanted.iter().all(|port| open.contains(port)) {
                 return;
             }
@@ -210,18 +210,6 @@ fn tcp_port(statement: &str) -> Option<u16> {
     let words: Vec<&str> = statement.split_whitespace().collect();
     let is_listen = words.first() == Some(&"listen") && !words.contains(&"quic");
     words.get(1).filter(|_| is_listen)?.rsplit(':').next()?.parse().ok()
-}
-
-/// The ports in state LISTEN, as `/proc/net/tcp` and `/proc/net/tcp6` have them.
-fn listening_ports() -> Vec<u16> {
-    let port = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let is_open = words.get(3) == Some(&"0A");
-        let (_, port) = words.get(1).filter(|_| is_open)?.rsplit_once(':')?;
-        u16::from_str_radix(port, 16).ok()
-    };
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
-    tables.iter().flatten().flat_map(|table| table.lines().filter_map(port)).collect()
 }
 
 impl TestServer {

@@ -83,14 +83,15 @@ pub fn touch(path: &Path, mtime: u64) {
 #[must_use]
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut x = seed | 1;
-    (0..len)
-        .map(|_| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            (x >> 32) as u8
-        })
-        .collect()
+    let mut noise = Vec::with_capacity(len + 8);
+    while noise.len() < len {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        noise.extend(x.to_le_bytes());
+    }
+    noise.truncate(len);
+    noise
 }
 
 /// A page of about 10 KB that compresses well.
