@@ -29,6 +29,7 @@ use crate::scenario_log::{ScenarioLog, Telling};
 use disk::SimDisk;
 use logs::SimLogs;
 use net::Net;
+use socket::SocketTable;
 pub use socket::{SimSocket, SocketGot};
 
 /// Descriptors of connections; far above those that the real kernel gives out.
@@ -88,7 +89,7 @@ pub struct Kernel {
     /// accept4() has just failed: the connection that the worker closes next makes room.
     pub(crate) is_shedding: bool,
     pub(crate) chance: Chance,
-    pub(crate) sockets: BTreeMap<i32, SimSocket>,
+    pub(crate) sockets: SocketTable,
     ports: Vec<Port>,
     desks: Vec<Desk>,
     next_socket: i32,
@@ -176,7 +177,7 @@ impl Kernel {
             is_tight: false,
             is_shedding: false,
             chance: Chance::new(seed, 1),
-            sockets: BTreeMap::new(),
+            sockets: SocketTable::default(),
             ports: Vec::new(),
             // The last one is the disk writer's.
             desks: (0..=workers).map(|_| Desk::default()).collect(),
@@ -254,7 +255,7 @@ impl Kernel {
             // The number of its descriptor may be given to another socket.
             (port.is_open, port.fd) = (false, -1);
             for fd in port.waiting.drain(..) {
-                if let Some(socket) = self.sockets.get_mut(&fd) {
+                if let Some(socket) = self.sockets.get_mut(fd) {
                     socket.killed = true;
                     socket.close(bolide_io::Reset::Yes);
                 }
@@ -303,27 +304,27 @@ impl Kernel {
     /// The connection behind a descriptor.
     #[must_use]
     pub fn socket(&self, fd: i32) -> Option<&SimSocket> {
-        self.sockets.get(&fd)
+        self.sockets.get(fd)
     }
 
     /// Connections that the server has not closed.
     pub fn open_sockets(&self) -> impl Iterator<Item = &SimSocket> {
-        self.sockets.values().filter(|socket| socket.closed.is_none())
+        self.sockets.iter().map(|(_, socket)| socket).filter(|socket| socket.closed.is_none())
     }
 
     /// The client of `fd` writes; `None` when the connection is dead.
     pub fn client_write(&mut self, fd: i32, bytes: &[u8]) -> Option<usize> {
-        self.sockets.get_mut(&fd)?.write(bytes)
+        self.sockets.get_mut(fd)?.write(bytes)
     }
 
     /// The client of `fd` reads.
     pub fn client_read(&mut self, fd: i32, max: usize) -> SocketGot {
-        self.sockets.get_mut(&fd).map_or(SocketGot::Reset, |socket| socket.read(max))
+        self.sockets.get_mut(fd).map_or(SocketGot::Reset, |socket| socket.read(max))
     }
 
     /// The client of `fd` sends no more.
     pub fn client_finish(&mut self, fd: i32) {
-        if let Some(socket) = self.sockets.get_mut(&fd) {
+        if let Some(socket) = self.sockets.get_mut(fd) {
             socket.finish();
             let number = socket.number;
             self.tell(|| format!("#{number} client ends its side"));
@@ -332,7 +333,7 @@ impl Kernel {
 
     /// The client of `fd` leaves; `rude` means by a reset.
     pub fn client_leave(&mut self, fd: i32, rude: bool) {
-        if let Some(socket) = self.sockets.get_mut(&fd) {
+        if let Some(socket) = self.sockets.get_mut(fd) {
             socket.leave(rude);
             let number = socket.number;
             self.tell(|| format!("#{number} client leaves{}", if rude { " rudely" } else { "" }));
@@ -341,7 +342,7 @@ impl Kernel {
 
     /// Kills a connection in the middle, as a broken network does.
     pub fn cut(&mut self, fd: i32) {
-        if let Some(socket) = self.sockets.get_mut(&fd)
+        if let Some(socket) = self.sockets.get_mut(fd)
             && socket.closed.is_none()
         {
             self.deeds.cuts += u64::from(socket.port == 0);
@@ -357,7 +358,7 @@ impl Kernel {
     pub fn any_socket(&mut self) -> Option<i32> {
         let open = |s: &SimSocket| s.closed.is_none() && !s.client_gone;
         let all: Vec<i32> =
-            self.sockets.iter().filter(|(_, s)| open(s)).map(|(fd, _)| *fd).collect();
+            self.sockets.iter().filter(|(_, s)| open(s)).map(|(fd, _)| fd).collect();
         if all.is_empty() { None } else { Some(all[self.chance.index(all.len())]) }
     }
 
@@ -378,7 +379,7 @@ impl Kernel {
     }
 
     pub(crate) fn watch(&mut self, worker: usize, fd: i32, token: u64) {
-        if let Some(socket) = self.sockets.get_mut(&fd) {
+        if let Some(socket) = self.sockets.get_mut(fd) {
             self.watched.insert(fd);
             socket.watch = Some((worker, token));
             // epoll reports what is already so when a descriptor is added.
@@ -423,7 +424,10 @@ impl Kernel {
             || self.net.is_readable(worker)
             || self.names.readable(worker).next().is_some()
             || self.disk.watches.report(worker).is_some()
-            || self.watched.iter().any(|fd| self.sockets[fd].is_due_to(worker))
+            || self
+                .watched
+                .iter()
+                .any(|fd| self.sockets.get(*fd).is_some_and(|socket| socket.is_due_to(worker)))
     }
 
     /// The time, civil time included.
@@ -453,9 +457,10 @@ impl Kernel {
         found.retain(|_| !self.chance.one_in(late));
         // A change is told no later than a request that comes behind it.
         found.extend(self.disk.watches.report(worker).map(level));
-        self.watched.retain(|fd| self.sockets[fd].watch.is_some());
+        self.watched
+            .retain(|fd| self.sockets.get(*fd).is_some_and(|socket| socket.watch.is_some()));
         for fd in &self.watched {
-            let Some(socket) = self.sockets.get_mut(fd) else { continue };
+            let Some(socket) = self.sockets.get_mut(*fd) else { continue };
             let Some((_, token)) = socket.watch.filter(|(watcher, _)| *watcher == worker) else {
                 continue;
             };

@@ -35,7 +35,7 @@ fn count_fetch((place, page): (&str, &str), target: &str, conn: &Conn, kernel: &
     let which = PagePlace::named(place).zip(page.parse().ok());
     let Some(which) = which.filter(|_| kernel.deeds.of(target).is_empty()) else { return };
     let (now, sockets) = (kernel.nanos, &kernel.sockets);
-    let is_open = |fd| sockets.get(&fd).is_some_and(SimSocket::is_whole);
+    let is_open = |fd| sockets.get(fd).is_some_and(SimSocket::is_whole);
     // The page cache tells ports apart, where the application is told of them.
     let target = format!("{target} {}", param(&conn.params, b"SERVER_PORT"));
     if kernel.pages.begin_fetch(which, &target, conn.fd, now, is_open) {

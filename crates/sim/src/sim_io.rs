@@ -121,7 +121,7 @@ impl SimIo {
 
     /// What a connection could not do just now is reported again.
     fn report_again(&self, fd: Fd) {
-        if let Some(socket) = self.kernel.borrow_mut().sockets.get_mut(&fd.0) {
+        if let Some(socket) = self.kernel.borrow_mut().sockets.get_mut(fd.0) {
             socket.edge = true;
         }
     }
@@ -159,7 +159,7 @@ impl SimIo {
                 kernel.tell(|| "sendfile: EIO".to_owned());
                 return if total > 0 { Sent::Bytes(total) } else { Sent::Dead };
             }
-            let Some(socket) = kernel.sockets.get_mut(&fd.0) else {
+            let Some(socket) = kernel.sockets.get_mut(fd.0) else {
                 kernel.offences.push(format!("send on unknown descriptor {}", fd.0));
                 return Sent::Dead;
             };
@@ -193,7 +193,7 @@ impl SimIo {
                 break;
             }
         }
-        let number = kernel.sockets.get(&fd.0).map_or(0, |socket| socket.number);
+        let number = kernel.sockets.get(fd.0).map_or(0, |socket| socket.number);
         let offered: u64 = chain.map_or(0, SendChain::len);
         kernel.tell(|| format!("#{number} send {total} of {offered}"));
         Sent::Bytes(total)
@@ -257,14 +257,14 @@ impl Io for SimIo {
     fn watch(&mut self, fd: Fd, token: u64, _how: Interest) -> bool {
         if self.strikes(DoorCall::Watch).is_some() {
             let mut kernel = self.kernel.borrow_mut();
-            if let Some(socket) = kernel.sockets.get_mut(&fd.0) {
+            if let Some(socket) = kernel.sockets.get_mut(fd.0) {
                 socket.killed = true;
             }
             return false;
         }
         let mut kernel = self.call();
         let kernel = &mut *kernel;
-        if let Some(socket) = kernel.sockets.get_mut(&fd.0)
+        if let Some(socket) = kernel.sockets.get_mut(fd.0)
             && kernel.chance.one_in(kernel.faults.watch_in)
         {
             kernel.deeds.refusals += u64::from(socket.port == 0);
@@ -290,7 +290,7 @@ impl Io for SimIo {
             Ok(None) => return Accepted::QueueEmpty,
             Err(errno) => return Accepted::Failed(errno),
         };
-        let Some(socket) = kernel.sockets.get(&fd) else { return Accepted::Gone };
+        let Some(socket) = kernel.sockets.get(fd) else { return Accepted::Gone };
         let (number, port) = (socket.number, socket.port);
         kernel.tell(|| format!("#{number} accepted"));
         let remote = SocketAddr::from(([192, 0, 2, 1], 1024 + (number % 60_000) as u16));
@@ -317,7 +317,7 @@ impl Io for SimIo {
             return Err(errno);
         }
         let kernel = self.call();
-        kernel.sockets.get(&fd.0).map_or(Err(EIO), |socket| socket.refused.map_or(Ok(()), Err))
+        kernel.sockets.get(fd.0).map_or(Err(EIO), |socket| socket.refused.map_or(Ok(()), Err))
     }
 
     fn keep_alive(&mut self, _fd: Fd) {}
@@ -336,7 +336,7 @@ impl Io for SimIo {
         }
         let mut kernel = self.call();
         let nanos = kernel.nanos;
-        let Some(socket) = kernel.sockets.get_mut(&fd.0).filter(|s| s.closed.is_none()) else {
+        let Some(socket) = kernel.sockets.get_mut(fd.0).filter(|s| s.closed.is_none()) else {
             kernel.offences.push("receive on a closed descriptor".to_owned());
             return ReceivedBytes::Dead;
         };
@@ -377,7 +377,7 @@ impl Io for SimIo {
         if kernel.is_dead {
             return;
         }
-        if let Some(socket) = kernel.sockets.get_mut(&fd.0) {
+        if let Some(socket) = kernel.sockets.get_mut(fd.0) {
             socket.shut = true;
             let number = socket.number;
             kernel.tell(|| format!("#{number} shut"));
@@ -393,7 +393,7 @@ impl Io for SimIo {
             return;
         }
         let (sheds, nanos) = (std::mem::take(&mut kernel.is_shedding), kernel.nanos);
-        let Some(socket) = kernel.sockets.get_mut(&fd.0) else { return };
+        let Some(socket) = kernel.sockets.get_mut(fd.0) else { return };
         let number = socket.number;
         socket.killed |= sheds;
         if socket.closed.is_some() {

@@ -136,7 +136,7 @@ impl AudienceMachine {
         for ask in asks {
             let mut kernel = self.kernel.borrow_mut();
             let fd = kernel.connect(PORT).ok_or("nobody listens")?;
-            kernel.sockets.entry(fd).and_modify(|socket| socket.inbound_max = 1 << 20);
+            kernel.sockets.get_mut(fd).expect("it was just opened").inbound_max = 1 << 20;
             kernel.client_write(fd, ask.text().as_bytes());
             clients.push(Client { fd, is_head: ask.is_head(), input: Vec::new(), seen: None });
         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use bolide_io::Reset;
 
-use super::Kernel;
+use super::{FIRST_SOCKET, Kernel};
 
 /// What a client gets when it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,10 +207,45 @@ impl SimSocket {
     }
 }
 
+/// The stream sockets of a run by their descriptors, which rise; some numbers between them are of
+/// sockets of another kind. Closed sockets stay: what they received is checked at the end.
+#[derive(Debug, Default)]
+pub(crate) struct SocketTable(Vec<Option<SimSocket>>);
+
+impl SocketTable {
+    fn index(fd: i32) -> Option<usize> {
+        usize::try_from(fd.checked_sub(FIRST_SOCKET)?).ok()
+    }
+
+    /// Adds a socket under a descriptor that is higher than all before.
+    pub(super) fn insert(&mut self, fd: i32, socket: SimSocket) {
+        let index = Self::index(fd).expect("the numbers of sockets begin at FIRST_SOCKET");
+        assert!(index >= self.0.len(), "a descriptor is given once");
+        self.0.resize_with(index, || None);
+        self.0.push(Some(socket));
+    }
+
+    pub(crate) fn get(&self, fd: i32) -> Option<&SimSocket> {
+        self.0.get(Self::index(fd)?)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, fd: i32) -> Option<&mut SimSocket> {
+        self.0.get_mut(Self::index(fd)?)?.as_mut()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (i32, &SimSocket)> {
+        (FIRST_SOCKET..).zip(&self.0).filter_map(|(fd, socket)| Some((fd, socket.as_ref()?)))
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut SimSocket> {
+        self.0.iter_mut().flatten()
+    }
+}
+
 impl Kernel {
     /// The server announced the end of its side of a socket for this turn.
     pub(crate) fn expect_end(&mut self, fd: i32) {
-        if let Some(socket) = self.sockets.get_mut(&fd) {
+        if let Some(socket) = self.sockets.get_mut(fd) {
             socket.awaits_end = true;
         }
     }
@@ -218,7 +253,7 @@ impl Kernel {
     /// Checks that the ends that `worker` announced have come.
     pub(super) fn check_ends(&mut self, worker: usize) {
         for fd in &self.watched {
-            let Some(socket) = self.sockets.get(fd) else { continue };
+            let Some(socket) = self.sockets.get(*fd) else { continue };
             let is_own = socket.watch.is_some_and(|(watcher, _)| watcher == worker);
             if is_own && socket.awaits_end && !socket.shut && socket.closed.is_none() {
                 self.offences.push(format!("#{} was to end in this turn", socket.number));
