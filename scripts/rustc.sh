@@ -5,21 +5,29 @@
 #   RUSTC_WORKSPACE_WRAPPER=scripts/rustc.sh cargo test ...     cargo adds: RUSTC ARGUMENTS
 set -euo pipefail
 
-clippy-driver "$@" -D warnings
-
-# rustdoc takes what the compiler takes, but for what is made and where. Builds of tests, and what
-# cargo asks of a compiler before it builds, have no documentation.
-arguments=(--document-private-items -D warnings) crate='' out='' value_of=''
+# rustdoc takes what the compiler takes, but for what is made and where.
+compiled=() documented=(--document-private-items -D warnings) crate='' out='' value_of='' test=''
 for word in "${@:2}"; do
+    compiled+=("$word")
     case $value_of$word in
-        --test | -) exit 0 ;;
+        --test) test=yes ;;
+        -) test=no ;;
         --emit=* | -C=incremental=*) ;;
-        -C=*) arguments+=(-C "$word") ;;
+        -C=*) documented+=(-C "$word") ;;
         --out-dir=*) out=$word ;;
         -C | --out-dir) value_of=$word=; continue ;;
-        --crate-name) crate=yes; arguments+=("$word") ;;
-        *) arguments+=("$word") ;;
+        --crate-name) crate=yes; documented+=("$word") ;;
+        *) documented+=("$word") ;;
     esac
     value_of=''
 done
-[ -z "$crate" ] || rustdoc "${arguments[@]}" --out-dir "${out%/deps}/doc"
+
+# To optimise what runs for a second takes longer than that: the tests of a crate are not, where the
+# crate is so that other tests run fast.
+if [ "$test" = yes ]; then
+    compiled=("${compiled[@]/#opt-level=1/opt-level=0}")
+fi
+clippy-driver "$1" "${compiled[@]}" -D warnings
+
+# Builds of tests, and what cargo asks of a compiler before it builds, have no documentation.
+[ -n "$test" ] || [ -z "$crate" ] || rustdoc "${documented[@]}" --out-dir "${out%/deps}/doc"
