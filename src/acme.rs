@@ -462,7 +462,7 @@ pub(crate) fn make_directories(config: &Config, owner: Option<(u32, u32)>) -> Re
     let Some(http) = &config.http else { return Ok(()) };
     let make = |path: &Path, mode| {
         bolide_io::file::make_owned_directory(path, mode, owner).map_err(|(call, error)| {
-            let why = crate::sockets::describe(&error);
+            let why = bolide_base::errno::describe(&error);
             format!("{call} \"{}\" failed ({why})", path.display())
         })
     };

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bolide_base::Instant;
+use bolide_base::errno::describe;
 use bolide_engine::metrics::EventCount;
 use bolide_io::Io as _;
 use bolide_io::epoll::Epoll;
@@ -26,7 +27,7 @@ use bolide_io::signal::{self, Signal, Signals};
 use crate::control::is_worse;
 use crate::invocation::{AdoptOptions, AdoptPurpose, Invocation};
 use crate::messages::{err, out};
-use crate::sockets::{bind_of, describe};
+use crate::sockets::bind_of;
 use crate::{check, reading};
 use nginx::Nginx;
 use plan::shown;

@@ -257,7 +257,7 @@ pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<Str
                 open.insert(name.to_vec(), known.cloned().unwrap_or(file));
             }
             Err(error) => {
-                let (shown, why) = (path.display(), crate::sockets::describe(&error));
+                let (shown, why) = (path.display(), bolide_base::errno::describe(&error));
                 failed.push(format!("open() \"{shown}\" failed ({why})"));
                 if let Some(file) = old.get(name) {
                     open.insert(name.to_vec(), file.clone());

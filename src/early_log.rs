@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
+use bolide_base::errno::describe;
 use bolide_conf::model::LogLevel;
 
 use crate::control_log::line;
 use crate::invocation::Invocation;
 use crate::messages::err;
-use crate::sockets::describe;
 
 /// The target of such lines.
 #[derive(Debug)]

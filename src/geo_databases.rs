@@ -84,7 +84,7 @@ impl FileState {
 fn read_database(path: &Path) -> Result<GeoDatabase, String> {
     let bytes = bolide_io::file::read_small(path, SIZE_MAX).map_err(|error| {
         match error.raw_os_error() {
-            Some(_) => format!("open() failed ({})", crate::sockets::describe(&error)),
+            Some(_) => format!("open() failed ({})", bolide_base::errno::describe(&error)),
             None => error.to_string(),
         }
     })?;
@@ -232,7 +232,7 @@ impl DatabaseFile {
         match &file {
             // A missing or invalid file is logged once, not at every check.
             Err(error) if before.is_some() => {
-                let why = crate::sockets::describe(error);
+                let why = bolide_base::errno::describe(error);
                 log.write(LogLevel::Error, &format!("stat() \"{path}\" failed ({why})"));
             }
             Ok(file) if before != Some(*file) => match read_database(&self.path) {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::sockets::describe;
+use bolide_base::errno::describe;
 
 /// A pid file that is removed when the server ends.
 #[derive(Debug)]

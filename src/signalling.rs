@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use bolide_base::errno::describe;
 use bolide_conf::model::LogLevel;
 use bolide_io::signal::{self, Signal};
 
 use crate::early_log::EarlyLog;
 use crate::invocation::Invocation;
 use crate::reading;
-use crate::sockets::describe;
 
 /// LIMIT: bytes of a pid file that are read; as many digits as a number may have.
 const PID_BYTES_MAX: usize = 22;

@@ -315,14 +315,7 @@ fn open_all(
 }
 
 pub(crate) fn failed(listen: &Listen, error: &std::io::Error) -> String {
-    format!("bind() to {} failed ({})", listen.address, describe(error))
-}
-
-/// An error in nginx's form: `98: Address already in use`.
-pub(crate) fn describe(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let words = text.split(" (os error").next().unwrap_or(&text);
-    format!("{}: {words}", error.raw_os_error().unwrap_or(0))
+    format!("bind() to {} failed ({})", listen.address, bolide_base::errno::describe(error))
 }
 
 #[cfg(test)]

@@ -301,7 +301,7 @@ impl Entry {
             .first()
             .ok_or_else(|| format!("{} could not be resolved", self.responder.host))?;
         let failed = |call: &str, error: &std::io::Error| {
-            format!("{call}() failed ({})", crate::sockets::describe(error))
+            format!("{call}() failed ({})", bolide_base::errno::describe(error))
         };
         let mut socket = TcpStream::connect_timeout(address, PATIENCE)
             .map_err(|error| failed("connect", &error))?;

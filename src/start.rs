@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use bolide_base::errno::describe;
 use bolide_conf::model::{Config, LogLevel, LogTargetConf};
 use bolide_io::process::ChildWait;
 use bolide_io::signal;
@@ -21,7 +22,7 @@ use crate::php::PhpPools;
 use crate::pid::PidFile;
 use crate::reading::{self, Reading};
 use crate::service_manager::ServiceManager;
-use crate::sockets::{OpenSocket, describe};
+use crate::sockets::OpenSocket;
 use crate::tls_setup::ReadCertificates;
 use crate::{account, adopted_sockets, given_sockets, upgrade, version};
 

@@ -35,7 +35,7 @@ pub(crate) fn make(config: &Config, owner: Option<(u32, u32)>) -> Result<(), Str
 fn one(path: &Path, owner: Option<(u32, u32)>) -> Result<(), String> {
     // Every reload runs with our rights, in directories that workers could write to.
     bolide_io::file::make_owned_directory(path, 0o700, owner).map_err(|(call, error)| {
-        let why = crate::sockets::describe(&error);
+        let why = bolide_base::errno::describe(&error);
         format!("{call} \"{}\" failed ({why})", path.display())
     })
 }

@@ -95,7 +95,7 @@ fn host_secret(config: &Config) -> Result<Option<[u8; 32]>, String> {
         let Some((path, place)) = &server.settings.h3.host_key else { continue };
         let shown = path.display();
         let bytes = std::fs::read(path).map_err(|error| {
-            let why = crate::sockets::describe(&error);
+            let why = bolide_base::errno::describe(&error);
             format!("open() \"{shown}\" failed ({why}) in {place}")
         })?;
         if bytes.is_empty() {

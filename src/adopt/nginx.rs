@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use bolide_base::errno::describe;
 use bolide_io::foreign::{ForeignProcess, SocketId, command_line};
 use bolide_io::listen::{Listener, SocketAddress};
 use bolide_io::signal::Signal;
 
 use crate::signalling::read_pid;
-use crate::sockets::describe;
 
 /// Where packages have nginx's pid file, if neither option nor configuration names one.
 const PID_FILES: [&str; 3] = ["/run/nginx.pid", "/var/run/nginx.pid", "/run/nginx/nginx.pid"];

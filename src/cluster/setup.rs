@@ -75,7 +75,7 @@ pub(super) fn address(settings: &ValkeySettings) -> String {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| {
-        format!("open() \"{}\" failed ({})", path.display(), crate::sockets::describe(&error))
+        format!("open() \"{}\" failed ({})", path.display(), bolide_base::errno::describe(&error))
     })
 }
 

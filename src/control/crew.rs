@@ -230,7 +230,7 @@ impl Member {
 /// Sets the cores, priority and account of the calling thread; returns whether it may work.
 fn settle(cores: &[usize], priority: i32, account: Option<PurgeAccount>) -> bool {
     let alert = |call: &str, error: &std::io::Error| {
-        let why = crate::sockets::describe(error);
+        let why = bolide_base::errno::describe(error);
         err(&format!("bolide: [alert] {call} failed ({why})"));
     };
     if !cores.is_empty()

@@ -140,7 +140,7 @@ fn judge(head: &[u8]) -> Result<(), Refusal> {
 }
 
 fn said(call: &str, error: &std::io::Error) -> String {
-    format!("{call}() failed ({})", crate::sockets::describe(error))
+    format!("{call}() failed ({})", bolide_base::errno::describe(error))
 }
 
 /// TLS that verifies the certificate of the collector.

@@ -39,7 +39,7 @@ impl PoolSocket {
     /// In nginx's words.
     pub(super) fn listen(&mut self, settled: &Settled) -> Result<(), String> {
         let failed = |what: &str, path: &Path, error: &std::io::Error| {
-            let why = crate::sockets::describe(error);
+            let why = bolide_base::errno::describe(error);
             format!("{what} to unix:{} failed ({why})", path.display())
         };
         let path = &self.path;

@@ -185,7 +185,7 @@ pub(super) fn passwords(file: Option<&(PathBuf, SourcePlace)>) -> Result<Vec<Vec
     let Some((path, place)) = file else { return Ok(Vec::new()) };
     let text = std::fs::read(path).map_err(|error| {
         let call = if path.is_dir() { "read" } else { "open" };
-        let why = crate::sockets::describe(&error);
+        let why = bolide_base::errno::describe(&error);
         format!("{call}() \"{}\" failed ({why}) in {}:{}", path.display(), place.file, place.line)
     })?;
     let lines = text.split(|byte| *byte == b'\n');
@@ -196,8 +196,7 @@ pub(super) fn passwords(file: Option<&(PathBuf, SourcePlace)>) -> Result<Vec<Vec
 /// A file that cannot be opened, in the words that OpenSSL gives nginx.
 pub(crate) fn openssl_words(path: &Path, error: &std::io::Error) -> String {
     let number = error.raw_os_error().unwrap_or(0);
-    let words = crate::sockets::describe(error);
-    let words = words.split_once(": ").map_or("", |(_, text)| text);
+    let words = bolide_base::errno::words(error);
     let path = path.display();
     let reason = if number == 2 { "no such file" } else { "system lib" };
     let code = if number == 2 { "10000080" } else { "10080002" };

@@ -114,7 +114,7 @@ pub(super) fn read_keys(server: &ServerConf) -> Result<Option<Tickets>, String> 
         let bytes = match std::fs::metadata(path) {
             Ok(about) if ![48, 80].contains(&about.len()) => return Err(must()),
             _ => std::fs::read(path).map_err(|error| {
-                at(format!("open() \"{shown}\" failed ({})", crate::sockets::describe(&error)))
+                at(format!("open() \"{shown}\" failed ({})", bolide_base::errno::describe(&error)))
             })?,
         };
         if Tickets::with_keys(std::slice::from_ref(&bytes)).is_none() {

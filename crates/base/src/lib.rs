@@ -1,5 +1,5 @@
 //! The vocabulary of all layers: time, generational keys, gather lists, the deadline queue, random
-//! numbers, limits.
+//! numbers, limits, errors in words.
 //!
 //! Nothing here does I/O or knows HTTP.
 
@@ -8,6 +8,7 @@ mod bound;
 pub mod chain;
 pub mod client_cert;
 pub mod deadline_queue;
+pub mod errno;
 pub mod file;
 pub mod limits;
 mod pieces;

@@ -9,6 +9,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bolide_base::errno;
+
 use crate::diagnostic::Diagnostic;
 use crate::lex::{LexError, Lexeme, Lexer, Terminator, TextOrigin, Word};
 use crate::model::{LogLevel, SourcePlace};
@@ -298,18 +300,14 @@ impl<S: ConfSource> Loader<'_, S> {
 
 /// The system's error number and text, in nginx's form.
 fn system_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    match error.raw_os_error() {
-        Some(number) => {
-            let text = text.strip_suffix(&format!(" (os error {number})")).unwrap_or(&text);
-            format!("{number}: {text}")
-        }
-        None => match error.kind() {
-            io::ErrorKind::NotFound => "2: No such file or directory".to_owned(),
-            io::ErrorKind::PermissionDenied => "13: Permission denied".to_owned(),
-            io::ErrorKind::IsADirectory => "21: Is a directory".to_owned(),
-            _ => text,
-        },
+    if error.raw_os_error().is_some() {
+        return errno::describe(error);
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound => errno::reason(2),
+        io::ErrorKind::PermissionDenied => errno::reason(13),
+        io::ErrorKind::IsADirectory => errno::reason(21),
+        _ => error.to_string(),
     }
 }
 

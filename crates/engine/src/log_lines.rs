@@ -422,12 +422,8 @@ fn push_origin(scheme: &str, peer: &str, target: &[u8], out: &mut Vec<u8>) {
 
 /// Appends `(2: No such file or directory)`.
 pub(crate) fn push_errno(out: &mut Vec<u8>, errno: i32) {
-    let text = std::io::Error::from_raw_os_error(errno).to_string();
-    let words = text.split(" (os error").next().unwrap_or_default();
     out.push(b'(');
-    push_decimal(out, u64::from(errno.unsigned_abs()));
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(words.as_bytes());
+    out.extend_from_slice(bolide_base::errno::reason(errno).as_bytes());
     out.push(b')');
 }
 

@@ -22,7 +22,6 @@ mod trial;
 pub use ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
 pub use fetch::Fetch;
 pub use groups::{Group, UpstreamGroups};
-pub use messages::reason;
 pub use pool::{LinkPools, Notice, Turns};
 pub use request::{
     Attempt, Cause, ConnectRefused, LocalAddress, NameTarget, OriginLogLine, OriginNews,

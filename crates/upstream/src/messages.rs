@@ -1,6 +1,7 @@
 //! Error log messages about upstreams, in nginx's words.
 
 use bolide_base::Instant;
+use bolide_base::errno::reason;
 use bolide_conf::model::{LogLevel, PeerAddress, Protocol};
 
 pub(crate) const CONNECTING: &str = "while connecting to upstream";
@@ -74,12 +75,4 @@ pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
     line.extend_from_slice(&text[..end.min(STDERR_MAX)]);
     line.push(b'"');
     Some(line)
-}
-
-/// An error number with its words, as in nginx's log: `111: Connection refused`.
-#[must_use]
-pub fn reason(errno: i32) -> String {
-    let text = std::io::Error::from_raw_os_error(errno).to_string();
-    let words = text.split(" (os error").next().unwrap_or_default();
-    format!("{errno}: {words}")
 }

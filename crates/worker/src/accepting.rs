@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_base::deadline_queue::{Armed, DeadlineQueue};
+use bolide_base::errno::reason;
 use bolide_base::limits::ACCEPTS_PER_TURN;
 use bolide_conf::model::LogLevel;
 use bolide_io::listen::Listener;
 use bolide_io::{Fd, Interest, Io, SocketPeer};
 
-use crate::log::describe;
 use crate::token::PollToken;
 
 /// How long listeners rest unless a descriptor of ours becomes free before, as in nginx.
@@ -135,7 +135,7 @@ impl Listeners {
         }
         self.told = Some(now);
         let level = if matches!(errno, EMFILE | ENFILE) { LogLevel::Crit } else { LogLevel::Alert };
-        Some((level, format!("accept4() failed {}", describe(errno))))
+        Some((level, format!("accept4() failed ({})", reason(errno))))
     }
 
     /// Stops accepting for a while.

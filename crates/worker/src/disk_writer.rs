@@ -17,6 +17,7 @@ mod write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bolide_base::errno::reason;
 use bolide_base::prng::Prng;
 use bolide_base::{FileRef, Instant, Now};
 use bolide_cache::Store;
@@ -214,26 +215,20 @@ impl<I: Io> DiskWriter<I> {
         charge.tree.set_off(true);
         charge.off_until = Some(self.now.mono.after(REST));
         if !std::mem::replace(&mut charge.is_told, true) {
-            let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
-            let words = words.split(" (os error").next().unwrap_or_default();
-            let (call, errno) = (failure.call, failure.errno);
+            let (call, why) = (failure.call, reason(failure.errno));
             let root = String::from_utf8_lossy(charge.tree.root());
             self.notes.push((
                 LogLevel::Crit,
-                format!(
-                    "{call}() in cache \"{root}\" failed ({errno}: {words}), not written for now"
-                ),
+                format!("{call}() in cache \"{root}\" failed ({why}), not written for now"),
             ));
         }
     }
 
     /// The file of one object cannot be written: one line.
     fn tell_one(&mut self, path: &[u8], failure: FileFailure) {
-        let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
-        let words = words.split(" (os error").next().unwrap_or_default();
-        let (call, errno) = (failure.call, failure.errno);
+        let (call, why) = (failure.call, reason(failure.errno));
         let path = String::from_utf8_lossy(path);
-        let text = format!("{call}() \"{path}\" failed ({errno}: {words}), the object is not kept");
+        let text = format!("{call}() \"{path}\" failed ({why}), the object is not kept");
         self.notes.push((LogLevel::Crit, text));
     }
 

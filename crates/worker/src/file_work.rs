@@ -208,9 +208,7 @@ const fn status_of(errno: i32, absent: u16) -> (LogLevel, u16) {
 
 /// `(2: No such file or directory)`
 fn errno_text(errno: i32) -> Vec<u8> {
-    let words = std::io::Error::from_raw_os_error(errno).to_string();
-    let words = words.split(" (os error").next().unwrap_or_default();
-    format!("({errno}: {words})").into_bytes()
+    format!("({})", bolide_base::errno::reason(errno)).into_bytes()
 }
 
 /// Attributes of what a path names. As for the kernel, what ends with a slash is a directory, but a

@@ -10,8 +10,8 @@ use crate::env::WorkerEnv;
 
 mod files;
 
+pub(crate) use files::LogFiles;
 pub use files::{LogFile, OpenLogs};
-pub(crate) use files::{LogFiles, describe};
 
 /// How long a worker that ends waits for slow readers of its logs.
 const FAREWELL: Duration = Duration::from_secs(1);

@@ -231,7 +231,7 @@ fn open_stream(io: &mut impl Io, at: SocketAddr, token: u64) -> Result<NameStrea
 
 /// A call of the system failed, in nginx's words.
 pub(crate) fn failed(call: &str, errno: i32) -> String {
-    format!("{call}() failed ({})", bolide_upstream::reason(errno))
+    format!("{call}() failed ({})", bolide_base::errno::reason(errno))
 }
 
 #[cfg(test)]

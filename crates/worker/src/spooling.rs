@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bolide_base::errno::reason;
 use bolide_base::{FileRef, SlabKey, Spool};
 use bolide_conf::model::TempPath;
 use bolide_engine::{SpoolPlace, Wake};
@@ -104,10 +105,8 @@ fn describe(failure: &FileFailure, place: &SpoolPlace) -> String {
 
 /// The same for a directory.
 pub(crate) fn describe_at(failure: &FileFailure, dir: &Path) -> String {
-    let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
-    let words = words.split(" (os error").next().unwrap_or_default();
-    let (call, errno, dir) = (failure.call, failure.errno, dir.display());
-    format!("{call}() of a temporary file in \"{dir}\" failed ({errno}: {words})")
+    let (call, why, dir) = (failure.call, reason(failure.errno), dir.display());
+    format!("{call}() of a temporary file in \"{dir}\" failed ({why})")
 }
 
 /// Writes a bounded part of what is due; a file without a name is made with the first byte.

@@ -7,12 +7,12 @@
 
 use std::collections::VecDeque;
 
+use bolide_base::errno::reason;
 use bolide_conf::model::LogLevel;
 use bolide_files::{OpenFailure, Probe, Probed, Remember, Trail, TrailStanding, Trust, Want};
 use bolide_io::{DirChange, DirDepth, Io};
 
 use crate::env::WorkerEnv;
-use crate::log::describe;
 use crate::look::look;
 use crate::token::PollToken;
 
@@ -175,9 +175,9 @@ impl<I: Io> WorkerEnv<I> {
             return;
         }
         let text = format!(
-            "inotify watches no more directories {}: files in \"{}\" and others are looked at for \
-             each request",
-            describe(errno),
+            "inotify watches no more directories ({}): files in \"{}\" and others are looked at \
+             for each request",
+            reason(errno),
             String::from_utf8_lossy(prefix),
         );
         self.log_server(LogLevel::Notice, &text);

@@ -77,7 +77,7 @@ fn vault(conf: &ClusterConf) -> Result<Option<Vault>, String> {
 fn key(path: &Path, place: &SourcePlace) -> Result<VaultSecret, String> {
     let shown = path.display();
     let failed = |error: std::io::Error| {
-        let why = crate::sockets::describe(&error);
+        let why = bolide_base::errno::describe(&error);
         format!("open() \"{shown}\" failed ({why}) in {place}")
     };
     // One descriptor for both: what is read is what was looked at.

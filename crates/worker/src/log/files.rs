@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bolide_base::errno::reason;
 use bolide_base::{FileRef, Instant};
 use bolide_conf::model::{LogFileCache, LogLevel, Syslog, SyslogServer};
 use bolide_engine::{Batch, LogTarget, Site, VariableFile, datagrams};
@@ -367,15 +368,15 @@ impl LogFileTrouble {
         let mut text = format!("{what} \"").into_bytes();
         // Requests may have made it.
         bolide_http::escape::push_log(&mut text, path);
-        text.extend_from_slice(format!("\" failed {}", describe(failure.errno)).as_bytes());
+        text.extend_from_slice(format!("\" failed ({})", reason(failure.errno)).as_bytes());
         Self { level, serial: None, text }
     }
 
     fn with_root(root: &[u8], failure: FileFailure) -> Self {
         let mut text = b"testing \"".to_vec();
         bolide_http::escape::push_log(&mut text, root);
-        text.extend_from_slice(b"\" existence failed ");
-        text.extend_from_slice(describe(failure.errno).as_bytes());
+        let why = format!("\" existence failed ({})", reason(failure.errno));
+        text.extend_from_slice(why.as_bytes());
         Self { level: LogLevel::Error, serial: None, text }
     }
 
@@ -393,18 +394,11 @@ impl LogFileTrouble {
         };
         let FileFailure { errno, call } = failure;
         let text = format!(
-            "{call}() failed {} while logging to syslog, server: {server}",
-            describe(errno)
+            "{call}() failed ({}) while logging to syslog, server: {server}",
+            reason(errno)
         );
         Self { level, serial: None, text: text.into_bytes() }
     }
-}
-
-/// `(2: No such file or directory)`.
-pub(crate) fn describe(errno: i32) -> String {
-    let text = std::io::Error::from_raw_os_error(errno).to_string();
-    let words = text.split(" (os error").next().unwrap_or_default();
-    format!("({errno}: {words})")
 }
 
 const fn look(path: &[u8]) -> OpenRequest<'_> {
