@@ -28,5 +28,5 @@ pub(crate) mod zone;
 
 pub(crate) use arrival::{InternalRedirect, RequestArrival, varying_origin};
 pub(crate) use policy::{CacheNamespaces, CacheSpace, Caching, STALE_FOR_EVER, StaleCause};
-pub(crate) use transaction::{CacheReason, CacheTransaction, UpstreamCacheStatus};
-pub use transaction::{Recalled, StoreIntent};
+pub use transaction::Recalled;
+pub(crate) use transaction::{CacheReason, CacheTransaction, StoreIntent, UpstreamCacheStatus};

@@ -280,12 +280,7 @@ fn give_answer<I: Io>(
     let mut fill = live.fill.take();
     for news in given {
         if let Some(fill) = &mut fill {
-            let mut wakes = fill.hear(&news, env.now);
-            if matches!(news, OriginNews::Head(_)) {
-                live.exchange.note_kept(fill);
-            }
-            wakes.join(fill.end_misfit());
-            env.news.post(wakes);
+            env.news.post(fill.hear(&news, Some(&mut live.exchange), env.now));
         }
         env.news.tell(key, Wake::Origin(news));
     }

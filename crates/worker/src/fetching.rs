@@ -265,13 +265,8 @@ impl Origins {
         let listener = live.exchange;
         if let Some(fill) = &mut live.fill {
             let was_filling = fill.is_filling();
-            let mut wakes = fill.hear(&news, env.now);
-            if matches!(news, OriginNews::Head(_))
-                && let Some(waiting) = listener.and_then(|key| exchanges.live.get_mut(key))
-            {
-                waiting.exchange.note_kept(fill);
-            }
-            wakes.join(fill.end_misfit());
+            let waiting = listener.and_then(|key| exchanges.live.get_mut(key));
+            let wakes = fill.hear(&news, waiting.map(|waiting| &mut *waiting.exchange), env.now);
             let is_filling = fill.is_filling();
             if was_filling && !is_filling && listener.is_none() {
                 self.unheard.push(key);

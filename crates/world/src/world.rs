@@ -403,9 +403,7 @@ impl FuzzWorld {
         match self.origin.next() {
             FuzzNext::News(news) => {
                 if let Some(fill) = &mut self.fill {
-                    drop(fill.hear(&news, self.now));
-                    self.exchange.note_kept(fill);
-                    drop(fill.end_misfit());
+                    drop(fill.hear(&news, Some(&mut self.exchange), self.now));
                 }
                 self.wake(Wake::Origin(news));
             }

@@ -38,6 +38,7 @@ use crate::caching::identity::{
 };
 use crate::caching::no_vary_search;
 use crate::caching::{Caching, STALE_FOR_EVER, StaleCause};
+use crate::exchange::Exchange;
 use crate::filter::passed_fields::is_buffered;
 use crate::route::LocationIndex;
 use crate::site::SiteRef;
@@ -128,18 +129,6 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Seconds that what is kept of the answer is fresh, once its head was heard.
-    #[must_use]
-    pub const fn ttl(&self) -> Option<u32> {
-        self.ttl
-    }
-
-    /// Why the answer is not kept, once its head was heard.
-    #[must_use]
-    pub const fn refusal(&self) -> Option<StoreRefusal> {
-        self.refusal
-    }
-
     /// Whether the answer is (still) meant for the store, so that it must be read to its end.
     #[must_use]
     pub const fn is_filling(&self) -> bool {
@@ -160,7 +149,7 @@ impl Fill {
 
     /// The same where no exchange has taken it. A refresh in the background asks no second time:
     /// the next request does, as nothing is kept.
-    pub fn end_misfit(&mut self) -> Wakes {
+    fn end_misfit(&mut self) -> Wakes {
         let Some(permit) = self.take_misfit() else { return Wakes::default() };
         self.store.strike_url(&permit.key(), TagPurge::Dead);
         permit.abandon(AbandonReason::Gone)
@@ -171,14 +160,20 @@ impl Fill {
         self.give_up(AbandonReason::Gone)
     }
 
-    /// What becomes of the answer, once its head came.
-    #[must_use]
-    pub const fn keeping(&self) -> StoreIntent {
-        self.keeping
+    /// Hears what the origin did before the exchange that asked does, if it is still there, and
+    /// names the exchanges to wake.
+    pub fn hear(&mut self, news: &OriginNews, exchange: Option<&mut Exchange>, now: Now) -> Wakes {
+        let mut wakes = self.take(news, now);
+        if matches!(news, OriginNews::Head(_))
+            && let Some(exchange) = exchange
+        {
+            exchange.note_kept(self);
+        }
+        wakes.join(self.end_misfit());
+        wakes
     }
 
-    /// Hears what the origin did, and names the exchanges to wake.
-    pub fn hear(&mut self, news: &OriginNews, now: Now) -> Wakes {
+    fn take(&mut self, news: &OriginNews, now: Now) -> Wakes {
         let now_ms = now.unix_millis;
         match news {
             OriginNews::Head(head) => {

@@ -78,16 +78,16 @@ impl Exchange {
     }
 
     /// Notes what becomes of the answer that comes: to be told before its head is.
-    pub fn note_kept(&mut self, fill: &mut Fill) {
+    pub(super) fn note_kept(&mut self, fill: &mut Fill) {
         if self.cache.revalidates
             && let Some(permit) = fill.take_misfit()
         {
             debug_assert!(matches!(self.cache.state, CacheState::Passed), "a fill has one permit");
             self.cache.state = CacheState::Filling { permit, past: fill.is_past };
         }
-        self.cache.keeping = fill.keeping();
-        self.cache.refusal = fill.refusal();
-        self.cache.way.ttl = fill.ttl();
+        self.cache.keeping = fill.keeping;
+        self.cache.refusal = fill.refusal;
+        self.cache.way.ttl = fill.ttl;
     }
 }
 

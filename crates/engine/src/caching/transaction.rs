@@ -77,7 +77,7 @@ impl CacheReason {
 
 /// What becomes of an answer that an origin gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StoreIntent {
+pub(crate) enum StoreIntent {
     /// It passes by.
     #[default]
     No,
