@@ -138,18 +138,18 @@ impl<I: Io> Bodies<'_, I> {
     ) -> BodyPiece {
         let Some(live) = self.exchanges.get_mut(key) else { return BodyPiece::Broken };
         let mut body = live.exchange.response_body();
+        let mut files = BodyFiles { key, io: self.io, truncated: self.truncated };
         if !body.is_changed() {
-            let (piece, trouble) = pull_plain(self.io, body, max, out);
-            self.truncated.extend(trouble.map(|text| (key, text)));
-            return piece;
+            return files.pull_plain(body, max, out);
         }
         let before = out.len();
         while *self.work > 0 {
             let piece = body.pull(max, out);
-            let read = read_for(self.io, &mut body, &piece);
+            let has_read = files.read_for(&mut body, &piece);
             *self.work = self.work.saturating_sub(body.take_work());
-            let Some(trouble) = read else { return piece };
-            self.truncated.extend(trouble.map(|text| (key, text)));
+            if !has_read {
+                return piece;
+            }
             debug_assert_eq!(out.len(), before, "what is there leaves before more is read");
         }
         BodyPiece::Later
@@ -180,11 +180,8 @@ impl<I: Io> Bodies<'_, I> {
                     len
                 } else {
                     let want = (len as usize).min(READ_MAX);
-                    let n = read_into(self.io, &file, offset, whose, want, out);
-                    if n == 0 && whose == FileOwner::Site {
-                        self.truncated.push((key, read_short(self.io, &file, want)));
-                    }
-                    n
+                    let mut files = BodyFiles { key, io: self.io, truncated: self.truncated };
+                    files.read_into(&file, offset, whose, want, out)
                 };
                 if taken == 0 {
                     return Pull::Broken;
@@ -196,75 +193,76 @@ impl<I: Io> Bodies<'_, I> {
     }
 }
 
-/// Pulls from a body that is read as it is; and what is to be logged.
-fn pull_plain(
-    io: &mut impl Io,
-    mut body: ResponseBody<'_>,
-    max: usize,
-    out: &mut SendChain,
-) -> (BodyPiece, Option<String>) {
-    let mut bound = Bound::new();
-    let mut trouble = None;
-    while bound.goes_on() {
-        let piece = body.pull(max, out);
-        match read_for(io, &mut body, &piece) {
-            None => return (piece, trouble),
-            Some(told) => trouble = trouble.or(told),
+/// The files that the body of one exchange is read from.
+struct BodyFiles<'a, I> {
+    key: SlabKey<ActiveExchange>,
+    io: &'a mut I,
+    /// As in [`Bodies`].
+    truncated: &'a mut Vec<(SlabKey<ActiveExchange>, String)>,
+}
+
+impl<I: Io> BodyFiles<'_, I> {
+    /// Pulls from a body that is read as it is.
+    fn pull_plain(
+        &mut self,
+        mut body: ResponseBody<'_>,
+        max: usize,
+        out: &mut SendChain,
+    ) -> BodyPiece {
+        let mut bound = Bound::new();
+        while bound.goes_on() {
+            let piece = body.pull(max, out);
+            if !self.read_for(&mut body, &piece) {
+                return piece;
+            }
         }
+        BodyPiece::Broken
     }
-    (BodyPiece::Broken, trouble)
-}
 
-/// Reads for a body what a pull asked for, and says what is to be logged; none if it asked for
-/// nothing.
-fn read_for(
-    io: &mut impl Io,
-    body: &mut ResponseBody<'_>,
-    piece: &BodyPiece,
-) -> Option<Option<String>> {
-    let BodyPiece::Read { file, offset, len, whose } = piece else { return None };
-    let mut buffer = vec![0; *len as usize];
-    let n = read_of(io, file, *offset, *whose, &mut buffer);
-    // Nothing at all breaks the body.
-    body.feed(&buffer[..n]);
-    let is_short = n == 0 && *len > 0 && *whose == FileOwner::Site;
-    Some(is_short.then(|| read_short(io, file, buffer.len())))
-}
-
-/// Reads up to `want` bytes to the end of `out`; says how many.
-fn read_into(
-    io: &mut impl Io,
-    file: &FileRef,
-    offset: u64,
-    whose: FileOwner,
-    want: usize,
-    out: &mut SendChain,
-) -> u64 {
-    if !out.shares(want) {
-        return out.push_with(want, |buffer| read_of(io, file, offset, whose, buffer)) as u64;
+    /// Reads for a body what a pull asked for; whether it asked.
+    fn read_for(&mut self, body: &mut ResponseBody<'_>, piece: &BodyPiece) -> bool {
+        let BodyPiece::Read { file, offset, len, whose } = piece else { return false };
+        let mut buffer = vec![0; *len as usize];
+        let n = self.read(file, *offset, *whose, &mut buffer);
+        // Nothing at all breaks the body.
+        body.feed(&buffer[..n]);
+        true
     }
-    // PERF: QUIC keeps what it sends until it is acknowledged; a piece of its own is handed over,
-    // where bytes of the chain would have to be copied out of it.
-    let mut piece = vec![0; want];
-    let n = read_of(io, file, offset, whose, &mut piece);
-    piece.truncate(n);
-    out.push_owned(bytes::Bytes::from(piece));
-    n as u64
-}
 
-/// Reads; nothing of a file of the cache that is not what it was: the look comes after the read, so
-/// that what is sent is never a mixture. 0 when it cannot be read.
-fn read_of(
-    io: &mut impl Io,
-    file: &FileRef,
-    offset: u64,
-    whose: FileOwner,
-    into: &mut [u8],
-) -> usize {
-    let n = io.read(file, offset, into).unwrap_or(0);
-    match whose {
-        FileOwner::Cache(then) if !is_same(io, file, &then) => 0,
-        FileOwner::Cache(_) | FileOwner::Site | FileOwner::Transit => n,
+    /// Reads up to `want` bytes to the end of `out`; says how many.
+    fn read_into(
+        &mut self,
+        file: &FileRef,
+        offset: u64,
+        whose: FileOwner,
+        want: usize,
+        out: &mut SendChain,
+    ) -> u64 {
+        if !out.shares(want) {
+            return out.push_with(want, |buffer| self.read(file, offset, whose, buffer)) as u64;
+        }
+        // PERF: QUIC keeps what it sends until it is acknowledged; a piece of its own is handed
+        // over, where bytes of the chain would have to be copied out of it.
+        let mut piece = vec![0; want];
+        let n = self.read(file, offset, whose, &mut piece);
+        piece.truncate(n);
+        out.push_owned(bytes::Bytes::from(piece));
+        n as u64
+    }
+
+    /// Reads, and notes a file of the site that has nothing more. Nothing of a file of the cache
+    /// that is not what it was: the look comes after the read, so that what is sent is never a
+    /// mixture. 0 when it cannot be read.
+    fn read(&mut self, file: &FileRef, offset: u64, whose: FileOwner, into: &mut [u8]) -> usize {
+        let n = self.io.read(file, offset, into).unwrap_or(0);
+        match whose {
+            FileOwner::Cache(then) if !is_same(self.io, file, &then) => return 0,
+            FileOwner::Site if n == 0 && !into.is_empty() => {
+                self.truncated.push((self.key, read_short(self.io, file, into.len())));
+            }
+            FileOwner::Cache(_) | FileOwner::Site | FileOwner::Transit => {}
+        }
+        n
     }
 }
 
