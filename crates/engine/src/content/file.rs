@@ -486,7 +486,7 @@ impl FileSearch {
         // What is searched is not what lies there coded.
         let is_searched = answer.may_be_searched && original.is_ok() && {
             let kind = location.kinds.of_path(&request.uri);
-            is_searched(answer, request, kind, location)
+            is_searched(answer, request, (&kind.media, b""), location)
         };
         if location.coded && !is_searched {
             for coding in compress::ORDER {

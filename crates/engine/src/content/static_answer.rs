@@ -65,7 +65,7 @@ impl Answer {
         let location = site.location(request.location);
         let kind = location.kinds.of_path(&request.uri);
         let mut varies = has_sibling;
-        if location.coded && !is_searched(self, request, kind, location) {
+        if location.coded && !is_searched(self, request, (&kind.media, b""), location) {
             let status = self.status_or(200);
             let choice =
                 compress::choose(request, location, kind, status, Some(file.meta.size), client);
@@ -118,7 +118,7 @@ impl Answer {
         let is_filtered = location.filters_bodies
             && (filters_file(request, self, kind, coded.token(), file.meta.size, site, ctx)
                 || recodes_file(self, request, (kind, coded.token()), file.meta.size, site, ctx))
-            || coded == Coded::No && is_searched(self, request, kind, location);
+            || coded == Coded::No && is_searched(self, request, (&kind.media, b""), location);
         let representation = Representation {
             source: RepresentationSource::File,
             status,

@@ -4,19 +4,18 @@ use bolide_htaccess::{BodySubstitution, OutputFilter};
 use bolide_http::FieldMap;
 
 use crate::answer::{Answer, weaken};
-use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::CompiledLocation;
 
-/// Whether files have a file of this type searched.
+/// Whether files have a body of this type and coding changed.
 #[inline]
 pub(crate) fn is_searched(
     answer: &Answer,
     request: &Request,
-    kind: &MediaType,
+    (media, encoding): (&[u8], &[u8]),
     location: &CompiledLocation,
 ) -> bool {
-    answer.may_be_searched && SearchOrder::of(request, answer, location, &kind.media).changes(b"")
+    answer.may_be_searched && SearchOrder::of(request, answer, location, media).changes(encoding)
 }
 
 /// Makes the tag of a 304 that of the 200 that it stands for (RFC 9110 §15.4.5): weak where files
@@ -25,11 +24,10 @@ pub(crate) fn tag_like_searched(
     fields: &mut FieldMap,
     answer: &Answer,
     request: &Request,
-    (media, encoding): (&[u8], &[u8]),
+    body: (&[u8], &[u8]),
     location: &CompiledLocation,
 ) {
-    if answer.may_be_searched && SearchOrder::of(request, answer, location, media).changes(encoding)
-    {
+    if is_searched(answer, request, body, location) {
         weaken(fields);
     }
 }
