@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::content::flv::VideoPart;
 use crate::content::search::FileSearch;
-use crate::ctx::{StepCtx, StepEffect};
+use crate::ctx::{Made, StepCtx, StepEffect};
 use crate::delivery::DeliveryRules;
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
@@ -67,8 +67,11 @@ impl FileSearch {
         cut: Mp4Cut,
         ctx: &mut StepCtx<'_>,
     ) -> Option<Result<Mp4Outcome, Mp4Fault>> {
-        let made = self.video.take().filter(|made| made.meta == file.meta && made.cut == cut);
-        if let Some(made) = made {
+        // The file may have changed meanwhile.
+        if let Some(Made::Video(made)) = self.made.take()
+            && made.meta == file.meta
+            && made.cut == cut
+        {
             return Some(made.outcome);
         }
         match &file.body {

@@ -56,7 +56,7 @@ impl Exchange {
                 self.run(NextStep::Step(step), ctx)
             }
             (ExchangeState::Making(step), Wake::Made(made)) => {
-                self.search.take_made(made);
+                self.search.made = Some(made);
                 self.run(NextStep::Step(step), ctx)
             }
             (ExchangeState::Checking(step), Wake::PasswordChecked(is_right)) => {
