@@ -6,7 +6,6 @@ mod ending;
 use std::fmt;
 use std::sync::Arc;
 
-use bolide_base::limits::MATCH_ATTEMPT;
 use bolide_regex::{CompileError, MatchWork, Pcre, PcreOptions};
 
 pub use bolide_regex::{GroupSpans, MatchError};
@@ -34,13 +33,8 @@ impl Regex {
     ///
     /// nginx's message: `pcre2_compile() failed: WHY in "RE" at "REST"`.
     pub fn new(source: &[u8], case: LetterCase) -> Result<Self, String> {
-        let options = PcreOptions {
-            caseless: case == LetterCase::Insensitive,
-            dotall: false,
-            dollar_end_only: false,
-            is_trusted: true,
-            attempt: MATCH_ATTEMPT,
-        };
+        let options =
+            PcreOptions { caseless: case == LetterCase::Insensitive, ..PcreOptions::trusted() };
         match Pcre::new(source, options) {
             Ok(compiled) => Ok(Self { case, compiled: Arc::new(compiled) }),
             Err(error) => Err(message(source, &error)),

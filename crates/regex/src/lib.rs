@@ -32,6 +32,20 @@ pub struct PcreOptions {
     pub attempt: u32,
 }
 
+impl PcreOptions {
+    /// Those of an expression that the administrator wrote, as nginx has them.
+    #[must_use]
+    pub const fn trusted() -> Self {
+        Self {
+            caseless: false,
+            dotall: false,
+            dollar_end_only: false,
+            is_trusted: true,
+            attempt: limits::MATCH_ATTEMPT,
+        }
+    }
+}
+
 /// What matches may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchWork {

@@ -7,13 +7,7 @@ use super::{
     compiled_here, jit_share,
 };
 
-const OPTIONS: PcreOptions = PcreOptions {
-    caseless: false,
-    dotall: false,
-    dollar_end_only: false,
-    is_trusted: true,
-    attempt: 8192,
-};
+const OPTIONS: PcreOptions = PcreOptions { attempt: 8192, ..PcreOptions::trusted() };
 /// As many steps as ten bytes may take at most.
 const PLENTY: MatchWork = MatchWork { quick: 1 << 30, steps: 1 << 30, jit: 1 << 30 };
 /// Whatever matches is counted.

@@ -1,7 +1,6 @@
 //! What a ban is about: one field of Magento's, the tags of an object, or an expression in
 //! Varnish's words.
 
-use bolide_base::limits::MATCH_ATTEMPT;
 use bolide_regex::{MatchWork, Pcre, PcreOptions};
 
 use crate::bans::expression::BanExpression;
@@ -51,14 +50,7 @@ pub(crate) struct BanPattern {
 
 /// A regular expression whose matches end. The error is the library's.
 pub(super) fn regex(text: &[u8]) -> Result<Pcre, String> {
-    let options = PcreOptions {
-        caseless: false,
-        dotall: false,
-        dollar_end_only: false,
-        is_trusted: true,
-        attempt: MATCH_ATTEMPT,
-    };
-    Pcre::new(text, options).map_err(|error| error.to_string())
+    Pcre::new(text, PcreOptions::trusted()).map_err(|error| error.to_string())
 }
 
 /// Whether a value matches. What takes too many steps does.
