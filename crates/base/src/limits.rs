@@ -51,7 +51,7 @@ pub const READY_PER_TURN: usize = 512;
 pub const ACCEPTS_PER_TURN: usize = 64;
 /// Deadlines handled in one turn.
 pub const DEADLINES_PER_TURN: usize = 1024;
-/// Steps that one match of a regular expression may take, of 10 to 20 ns: an item that is tried,
+/// Steps that one match of a regular expression may take, of 20 to 60 ns: an item that is tried,
 /// or 16 bytes that one goes through.
 pub const MATCH_STEPS_MAX: u32 = 1_000_000;
 /// Bytes gone through and items tried, at most, in one match of an expression of the configuration

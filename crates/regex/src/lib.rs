@@ -52,7 +52,7 @@ pub struct MatchWork {
     /// Uncounted: bytes gone through and items tried, of some ns each. An attempt takes the most
     /// that it could do.
     pub quick: u32,
-    /// Counted: items tried, of 10 to 20 ns each, and as much for each 16 bytes gone through.
+    /// Counted: items tried, of 20 to 60 ns each, and as much for each 16 bytes gone through.
     pub steps: u32,
     /// Bytes of memory that the library may have to compile for JIT, of 1 to 3 ns each: expressions
     /// that others than the administrator wrote, before their first match. The last one may take
