@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use bolide_cache::Store;
 use bolide_cluster::EntryMark;
-use bolide_conf::model::{Config, LogLevel, SharedObjects};
+use bolide_conf::model::{ClusterConf, Config, LogLevel, SharedObjects};
 use bolide_engine::metrics::SharedObjectFigures;
 use tokio::sync::mpsc;
 
@@ -160,15 +160,7 @@ impl ClusterThread {
             *lock(&self.0.status) = ClusterStatus::default();
             return;
         };
-        store.outbox().open(setup.conf.purge_queue as usize);
-        match setup.conf.objects {
-            SharedObjects::Off => store.sharing().close(),
-            SharedObjects::Public => {
-                let conf = &setup.conf;
-                store.sharing().set_patience(conf.objects_timeout + conf.objects_lease_time);
-                store.sharing().open(conf.objects_max_size);
-            }
-        }
+        open(store, &setup.conf);
         let timeout = setup.conf.reply_timeout;
         self.start(setup, store, account.cloned());
         let has_pages = store.disk().trees().iter().any(|tree| !tree.is_off());
@@ -235,6 +227,18 @@ impl Shared {
         let status = lock(&self.status);
         let objects = store.as_ref().filter(|store| store.sharing().is_open()).map(objects);
         status.is_on().then(|| ClusterStatus { objects, ..status.clone() })
+    }
+}
+
+/// Has the purges and objects of a store shared as the configuration says.
+fn open(store: &Store, conf: &ClusterConf) {
+    store.outbox().open(conf.purge_queue as usize);
+    match conf.objects {
+        SharedObjects::Off => store.sharing().close(),
+        SharedObjects::Public => {
+            store.sharing().set_patience(conf.objects_timeout + conf.objects_lease_time);
+            store.sharing().open(conf.objects_max_size);
+        }
     }
 }
 

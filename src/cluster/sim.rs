@@ -111,6 +111,11 @@ impl Plan {
             lease_ms: one_of(&[1_000, 2_000]),
         }
     }
+
+    /// How long a visitor waits for other nodes at most, give or take what timers do.
+    const fn patience(&self) -> Duration {
+        Duration::from_millis(self.objects_ms + self.lease_ms + 5)
+    }
 }
 
 impl World {

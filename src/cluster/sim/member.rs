@@ -16,7 +16,7 @@ use crate::cluster::clock::NodeClock;
 use crate::cluster::mark::LifeMark;
 use crate::cluster::node::{ClusterNode, NodeParts};
 use crate::cluster::setup::ClusterSetup;
-use crate::cluster::{ClusterMail, ClusterStatus, MAIL_MAX, PATIENCE, Shared, State, lock};
+use crate::cluster::{ClusterMail, ClusterStatus, MAIL_MAX, PATIENCE, Shared, State, lock, open};
 
 /// How long Valkey may take to reply.
 const REPLY: Duration = Duration::from_millis(400);
@@ -104,9 +104,7 @@ impl World {
             mark: Mutex::new(LifeMark::begin(&dir, true)),
         });
         let conf = setup(&self.plan, at).conf;
-        store.outbox().open(conf.purge_queue as usize);
-        store.sharing().set_patience(conf.objects_timeout + conf.objects_lease_time);
-        store.sharing().open(conf.objects_max_size);
+        open(&store, &conf);
         let skew_ms = self.below(4001) as i64 - 2000;
         let told = before.map_or([0; SUBJECTS], |before| before.told);
         self.start(at, (shared, store), InventedClock::new(skew_ms), told)
