@@ -12,10 +12,11 @@ mod secure;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ask::{Era, SimAnswer, SimAsk, Truth};
+use crate::ask::{SimAnswer, SimAsk};
 use crate::chance::Chance;
 use crate::kernel::Kernel;
 use crate::scenario::Habits;
+use crate::truth::{Era, Truth};
 
 /// What came of letting a client act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! moment between the request and it, the state that it tells of; whatever happens, what has a name
 //! is a whole body.
 
-use crate::ask::{SimAsk, Truth};
+use crate::ask::SimAsk;
 use crate::chance::Chance;
-use crate::deeds::{application_answer, upload_byte};
+use crate::deeds::{Deeds, application_answer, upload_byte};
 use crate::kernel::Kernel;
 use crate::kernel::dav::{MOUNT, is_beside};
 use crate::kernel::disk::{DiskSeen, SimDisk};
@@ -207,10 +207,10 @@ pub(crate) fn is_right(
     ask: &SimAsk,
     status: u16,
     until: u64,
-    truth: &Truth<'_>,
+    (disk, deeds): (&SimDisk, &Deeds),
 ) -> bool {
-    let span = Span { disk: truth.disk, since: ask.since, until };
-    if status >= 400 && truth.deeds.full_disks > 0 {
+    let span = Span { disk, since: ask.since, until };
+    if status >= 400 && deeds.full_disks > 0 {
         return true;
     }
     let DavAct { path, has_slash, .. } = act;

@@ -25,6 +25,7 @@ pub mod secrets;
 pub mod sim_io;
 pub mod site;
 pub mod site_files;
+pub mod truth;
 pub mod upkeep;
 pub mod weather;
 

@@ -15,7 +15,7 @@ use bolide_worker::{Holdings, Mail, Worker};
 
 use bolide_cache::StoreLimits;
 
-use crate::ask::{Era, Weights};
+use crate::ask::Weights;
 use crate::chance::Chance;
 use crate::client::{SimAct, SimClient};
 use crate::dav;
@@ -30,6 +30,7 @@ use crate::scenario_log::Telling;
 use crate::sim_io::{Anchor, SharedKernel, SimIo};
 use crate::site::{self, Layout};
 use crate::site_files::{self, DIRECTORIES, FILES};
+use crate::truth::Era;
 use server::{Birth, SimServer};
 
 /// Rounds after which a run is called endless.

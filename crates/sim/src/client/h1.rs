@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use crate::ask::{Era, SimAnswer, SimAsk, SimUpload, What};
+use crate::ask::{SimAnswer, SimAsk, SimUpload, What};
 use crate::client::pipe::{Pipe, Wrote};
 use crate::client::secure::Waits;
 use crate::client::{Base, Sabotage, SimAct, truth};
 use crate::deeds::upload_byte;
 use crate::kernel::{Kernel, SocketGot};
 use crate::scenario::MILLI;
+use crate::truth::Era;
 
 /// Things that are no request; each is answered by an error, and the connection is over.
 const NONSENSE: &[&[u8]] = &[

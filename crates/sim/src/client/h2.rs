@@ -6,12 +6,13 @@
 mod conn;
 mod frame;
 
-use crate::ask::{Era, SimUpload};
+use crate::ask::SimUpload;
 use crate::client::pipe::Wrote;
 use crate::client::secure::Waits;
 use crate::client::{Base, Sabotage, SimAct, truth};
 use crate::kernel::{Kernel, SocketGot};
 use crate::scenario::MILLI;
+use crate::truth::Era;
 use conn::{SimH2Conn, SimH2News, SimH2Stream};
 use frame::{PREFACE, kind};
 

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use quinn_proto::ConnectionError;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 
-use crate::ask::Era;
 use crate::client::{Base, SimAct, truth};
 use crate::kernel::Kernel;
 use crate::scenario::MILLI;
 use crate::secrets;
+use crate::truth::Era;
 use conn::{SimH3Call, SimH3Conn, SimH3Transport, Tidings};
 use frame::code;
 use mischief::Manner;
