@@ -15,15 +15,14 @@
 //! message unfinished is refused. The library gets one record of the handshake at a time, so that
 //! it holds none after the last when `Records` takes over.
 
+mod library;
+
 use std::fmt;
 use std::sync::Arc;
 
 use bolide_base::ClientCert;
 use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
-};
-use rustls::{Error, HandshakeKind, ProtocolVersion, ServerConfig, SignatureScheme};
+use rustls::{Error, ProtocolVersion, ServerConfig, SignatureScheme};
 
 use crate::alerts::{self, HELLO_START, Spoken};
 use crate::asking::take_client_signature;
@@ -31,13 +30,10 @@ use crate::by_name::Hello;
 use crate::cert::take_signature;
 use crate::certs::{CertificateQuery, Offers};
 use crate::offers::signature_name;
-use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
+use crate::records::{PLAIN_PER_RECORD, Records};
 use crate::sealed_records::RecordRoom;
 use crate::server_hello::ServerHello;
-use crate::{Acceptor, CHALLENGE_PROTOCOL, certs, names};
-
-/// Bytes of a record beyond its plain bytes, in the costliest suite of TLS 1.2.
-const RECORD_OVERHEAD: usize = RECORD_HEADER + 8 + 16 + 1;
+use crate::{Acceptor, CHALLENGE_PROTOCOL, certs};
 
 /// The library's answer where no certificate is available: a fatal alert, in the clear.
 const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
@@ -243,9 +239,9 @@ impl TlsSession {
             };
             let handshaking = conn.is_handshaking();
             let complete = if handshaking {
-                first_record(fresh).unwrap_or(0)
+                library::first_record(fresh).unwrap_or(0)
             } else {
-                complete_records(fresh)
+                library::complete_records(fresh)
             };
             let whole = self.retained + complete;
             // The library sees incomplete records too: garbage is refused early.
@@ -259,7 +255,8 @@ impl TlsSession {
             let mut start = [0; HELLO_START];
             let kept = offered.len().min(HELLO_START);
             start[..kept].copy_from_slice(&offered[..kept]);
-            let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
+            let processed =
+                library::process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
             let is_handshaking = conn.is_handshaking();
             // Taken in any case, so that no name remains for the next session of this thread.
             let CertificateQuery { name, offers, is_refused, .. } = certs::take_asked();
@@ -306,7 +303,7 @@ impl TlsSession {
         let Stage::Library(conn) = std::mem::replace(&mut self.stage, Stage::Failed) else {
             return Ok(());
         };
-        let mut facts = facts_of(&conn);
+        let mut facts = library::facts_of(&conn);
         facts.heard = std::mem::take(&mut self.heard);
         if let Some(judge) = self.judge.take() {
             facts.client = judge.client_cert(self.server_name(), conn.peer_certificates());
@@ -339,7 +336,7 @@ impl TlsSession {
             Stage::Records(records) => Ok(records.seal(plain, self.record_size, out)?),
             Stage::Library(conn) => {
                 for piece in plain.chunks(self.record_size) {
-                    seal(conn, piece, out)?;
+                    library::seal(conn, piece, out)?;
                 }
                 Ok(())
             }
@@ -355,7 +352,7 @@ impl TlsSession {
         }
         match &mut self.stage {
             Stage::Records(records) => records.close(out),
-            Stage::Library(conn) if !conn.is_handshaking() => close(conn, out),
+            Stage::Library(conn) if !conn.is_handshaking() => library::close(conn, out),
             Stage::Library(_) | Stage::Hello(_) | Stage::Failed => {}
         }
     }
@@ -484,142 +481,6 @@ impl fmt::Debug for TlsSession {
             .field("server_name", &self.server_name)
             .field("peer_closed", &self.peer_closed)
             .finish_non_exhaustive()
-    }
-}
-
-/// Length of the record at the front of `bytes`, if it is complete (RFC 8446 §5.1).
-fn first_record(bytes: &[u8]) -> Option<usize> {
-    let &[_, _, _, high, low] = bytes.first_chunk()?;
-    let len = RECORD_HEADER + usize::from(u16::from_be_bytes([high, low]));
-    (bytes.len() >= len).then_some(len)
-}
-
-/// How many bytes at the front of `bytes` are complete records.
-fn complete_records(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(len) = first_record(&bytes[at..]) {
-        at += len;
-    }
-    at
-}
-
-/// Runs the library until it needs more bytes; returns how many it has consumed.
-fn process(
-    conn: &mut UnbufferedServerConnection,
-    cipher: &mut [u8],
-    plain: &mut Vec<u8>,
-    out: &mut Vec<u8>,
-    peer_closed: &mut bool,
-) -> Result<usize, Error> {
-    let mut consumed = 0;
-    loop {
-        let UnbufferedStatus { discard, state } = conn.process_tls_records(&mut cipher[consumed..]);
-        let mut done = false;
-        match state {
-            Ok(ConnectionState::ReadTraffic(mut traffic)) => {
-                while let Some(record) = traffic.next_record() {
-                    plain.extend_from_slice(record?.payload);
-                }
-            }
-            Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out)?,
-            Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-            Ok(ConnectionState::PeerClosed) => *peer_closed = true,
-            Ok(_) => done = true,
-            Err(error) => {
-                flush(conn, out);
-                return Err(error);
-            }
-        }
-        consumed += discard;
-        if done {
-            return Ok(consumed);
-        }
-    }
-}
-
-/// Appends `plain` to `out` in records made by the library.
-fn seal(
-    conn: &mut UnbufferedServerConnection,
-    plain: &[u8],
-    out: &mut impl RecordRoom,
-) -> Result<(), Error> {
-    if conn.is_handshaking() {
-        return Err(Error::HandshakeNotComplete);
-    }
-    let records = plain.len().div_ceil(PLAIN_PER_RECORD);
-    let mut room = plain.len() + records * RECORD_OVERHEAD;
-    loop {
-        let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);
-        match state? {
-            ConnectionState::EncodeTlsData(data) => encode(data, out)?,
-            ConnectionState::TransmitTlsData(data) => data.done(),
-            ConnectionState::WriteTraffic(mut traffic) => {
-                match out.push_record(room, |into| traffic.encrypt(plain, into)) {
-                    Ok(()) => return Ok(()),
-                    Err(EncryptError::InsufficientSize(size)) => room = size.required_size,
-                    Err(EncryptError::EncryptExhausted) => return Err(Error::EncryptError),
-                }
-            }
-            _ => return Err(Error::HandshakeNotComplete),
-        }
-    }
-}
-
-/// Appends a `close_notify` made by the library.
-fn close(conn: &mut UnbufferedServerConnection, out: &mut Vec<u8>) {
-    flush(conn, out);
-    loop {
-        let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);
-        match state {
-            Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-            Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                // Without room the alert is queued, and `flush` makes the room that it needs.
-                let _ = traffic.queue_close_notify(&mut []);
-                break;
-            }
-            _ => break,
-        }
-    }
-    flush(conn, out);
-}
-
-/// Appends the bytes that the library has queued, and does nothing else with it.
-fn flush(conn: &mut UnbufferedServerConnection, out: &mut Vec<u8>) {
-    while conn.wants_write() {
-        let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);
-        let Ok(ConnectionState::EncodeTlsData(data)) = state else { return };
-        if encode(data, out).is_err() {
-            return;
-        }
-    }
-}
-
-fn facts_of(conn: &UnbufferedServerConnection) -> Facts {
-    let group = conn.negotiated_key_exchange_group();
-    Facts {
-        protocol: conn.protocol_version().map_or("", names::version_name),
-        cipher: conn
-            .negotiated_cipher_suite()
-            .map_or("", |suite| names::cipher_name(suite.suite())),
-        curve: group.map_or("", |group| names::curve_name(group.name())),
-        alpn: conn.alpn_protocol().map(Box::from),
-        resumed: conn.handshake_kind() == Some(HandshakeKind::Resumed),
-        client: None,
-        heard: Heard::default(),
-    }
-}
-
-/// Appends one pending handshake or alert record to `out`.
-fn encode<D>(mut data: EncodeTlsData<'_, D>, out: &mut impl RecordRoom) -> Result<(), Error> {
-    let mut room = 0;
-    loop {
-        match out.push_record(room, |into| data.encode(into)) {
-            Ok(()) => return Ok(()),
-            Err(EncodeError::InsufficientSize(size)) if size.required_size > room => {
-                room = size.required_size;
-            }
-            Err(error) => return Err(Error::General(error.to_string())),
-        }
     }
 }
 
