@@ -11,6 +11,7 @@ mod clock;
 mod conn;
 mod crypto;
 mod endpoint;
+mod events;
 mod keys;
 mod outgoing;
 pub mod padding;
@@ -20,8 +21,9 @@ mod token;
 
 pub use cid::{CID_LEN, WorkerNumbers, bpf_program, owner};
 pub use clock::QuicClock;
-pub use conn::{Gone, Handshake, Lost, QuicConnection, QuicEvent, QuicStats, ReadEnd, Transferred};
+pub use conn::{Gone, Handshake, QuicConnection, QuicStats, ReadEnd, Transferred};
 pub use endpoint::{ConnId, EndedStats, Endpoint, QuicArrival, Rest};
+pub use events::{Lost, QuicEvent};
 pub use keys::SharedKeys;
 pub use outgoing::{QuicOutgoing, Train};
 pub use settings::{GsoCutting, PathMtu, QuicSettings, Retry, SettingsError};
