@@ -12,32 +12,29 @@
 mod fate;
 mod inlines;
 mod judge;
+mod kept_head;
+mod keys;
+pub(in crate::caching) mod purging;
 
 use std::sync::Arc;
 
 use bolide_base::Now;
-use bolide_cache::rules::{
-    self, AnswerFacts, AnswerSource, Environment, Facts, PurgeOrder, PurgeTarget, StoreDecision,
-    StoreRefusal, StoreVerdict,
-};
+use bolide_cache::rules::{self, AnswerFacts, Environment, Facts, StoreRefusal, StoreVerdict};
 use bolide_cache::{
-    AbandonReason, FillPermit, KeyBuilder, NamespaceId, Object, ObjectHead, SessionKey, Store,
-    TagPurge, Tags, Wakes,
+    AbandonReason, FillPermit, NamespaceId, Object, SessionKey, Store, TagPurge, Wakes,
 };
 use bolide_http::cookies::Cookies;
-use bolide_http::lscache::{CacheScope, PurgeEffect as Lapse};
+use bolide_http::lscache::CacheScope;
 use bolide_http::message::Scheme;
-use bolide_http::{FieldMap, Method, Name, OriginHead, date};
+use bolide_http::{FieldMap, Method, Name, OriginHead};
 use bolide_upstream::OriginNews;
 
 use self::inlines::InlineCutting;
+use self::kept_head::{kept_head, stretch};
 use crate::caching::StoreIntent;
-use crate::caching::identity::{
-    for_inlines, key_of, page_key, push_combined, push_named, push_session, shared_key,
-    unvaried_key, zone_key,
-};
+use crate::caching::identity::push_session;
 use crate::caching::no_vary_search;
-use crate::caching::{Caching, STALE_FOR_EVER, StaleCause};
+use crate::caching::{Caching, StaleCause};
 use crate::exchange::Exchange;
 use crate::filter::passed_fields::is_buffered;
 use crate::route::LocationIndex;
@@ -390,134 +387,6 @@ impl Fill {
         permit.freshen(kept, &tags).wakes
     }
 
-    /// Moves the permit to the key that the answer belongs under.
-    fn settle_key(
-        &self,
-        permit: FillPermit,
-        decision: &StoreDecision,
-        settled: &Settled<'_>,
-        caching: &Caching,
-    ) -> (Option<FillPermit>, Wakes) {
-        let Settled { cookies, scope, session, now_ms } = *settled;
-        let fields = &self.question.fields;
-        let facts = self.question.facts();
-        let place = (self.namespace, &*self.url);
-        let mut keys = KeyBuilder::default();
-        let value = decision.vary_value.as_deref();
-        match (caching.is_page(), decision.no_vary) {
-            (true, no_vary) if !matches!(self.kept_as, KeptAs::Itself) => {
-                self.key_for_includes(&mut keys, &facts, cookies, caching, no_vary);
-            }
-            (true, true) => unvaried_key(&mut keys, place, &facts),
-            (true, false) => page_key(&mut keys, place, &facts, caching, cookies, value),
-            (false, _) => zone_key(&mut keys, place, facts.arrival),
-        }
-        let session = match scope {
-            CacheScope::Public => None,
-            CacheScope::Private => SessionKey::new(session),
-        };
-        // What one visitor has would become every visitor's.
-        assert!(
-            scope == CacheScope::Public || session.is_some(),
-            "a private answer is kept for a session or not at all"
-        );
-        if !decision.vary.is_empty() {
-            let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
-            if !self.store.remember_vary(&key_of(&keys, session), &names) {
-                return (None, permit.abandon(self.passing(now_ms)));
-            }
-            push_named(&mut keys, names, fields, cookies);
-        }
-        let key = key_of(&keys, session);
-        let own = permit.key();
-        let is_same = own.hash() == key.hash() && own.session() == key.session();
-        if is_same {
-            return (Some(permit), Wakes::default());
-        }
-        if scope == CacheScope::Private && own.session().is_none() && !self.is_past {
-            // The next client that asks has a response of its own and need not wait for this one.
-            self.store.remember_pass(&own, now_ms + PASS_MS);
-        }
-        let moved = match caching.is_page() {
-            true => permit.move_to(&key),
-            // As in nginx, the last one is stored.
-            false => permit.move_over(&key),
-        };
-        (moved.permit, moved.wakes)
-    }
-
-    fn key_for_includes(
-        &self,
-        keys: &mut KeyBuilder,
-        facts: &Facts<'_>,
-        cookies: &Cookies<'_>,
-        caching: &Caching,
-        no_vary: bool,
-    ) {
-        let by = match &self.kept_as {
-            KeptAs::Shared { tags, .. } => {
-                let by = (&**tags, !no_vary);
-                return shared_key(keys, self.namespace, (facts, cookies), caching, by);
-            }
-            KeptAs::Combined { by } => by,
-            KeptAs::Itself => return debug_assert!(false, "it has the key of its address"),
-        };
-        let (place, facts) = ((self.namespace, &*self.url), for_inlines(facts));
-        match no_vary {
-            true => unvaried_key(keys, place, &facts),
-            false => page_key(keys, place, &facts, caching, cookies, None),
-        }
-        push_combined(keys, by);
-    }
-
-    /// Carries out what the answer says about others; `session` is whose it is from now on.
-    fn purge(&self, orders: &[PurgeOrder], facts: &Facts<'_>, caching: &Caching, session: &[u8]) {
-        if orders.is_empty() {
-            return;
-        }
-        let old = self.old_session(caching);
-        for order in orders {
-            let how = match order.effect {
-                Lapse::Dead => TagPurge::Dead,
-                Lapse::Stale => TagPurge::Stale,
-            };
-            carry_out(&self.store, self.namespace, order, how, facts, caching, session);
-            if order.scope == CacheScope::Private && old != session {
-                // A log-out ends the session in whose name it came.
-                carry_out(&self.store, self.namespace, order, how, facts, caching, &old);
-            }
-        }
-    }
-
-    /// What the request's own session is known by.
-    fn old_session(&self, caching: &Caching) -> Vec<u8> {
-        let mut old = Vec::new();
-        push_session(&mut old, &Cookies::of(&self.question.fields), &caching.conf.page.session);
-        old
-    }
-
-    /// A POST drops what was kept for its session while it was carried out.
-    fn flush_again(&self, facts: &Facts<'_>, caching: &Caching) {
-        if !(caching.is_page()
-            && caching.conf.page.autoflush
-            && rules::autoflushes(&caching.policy, facts))
-        {
-            return;
-        }
-        if let Some(session) = SessionKey::new(&self.old_session(caching)) {
-            self.store.purge_private(self.namespace, Some(session), TagPurge::Dead);
-        }
-    }
-
-    /// Has the page found by its address though its key is another text.
-    fn tag_address(&self, tags: &mut Tags, caching: &Caching) {
-        if caching.is_page() && caching.conf.page.key.is_some() {
-            let mut url = Vec::new();
-            rules::url(&mut url, &self.question.facts(), &caching.policy);
-            tags.push(&url_tag(&url));
-        }
-    }
-
     /// Bytes that an answer's head may have, where tags may be long lists.
     #[must_use]
     pub fn head_max(&self) -> usize {
@@ -537,163 +406,6 @@ struct Settled<'a> {
     scope: CacheScope,
     session: &'a [u8],
     now_ms: u64,
-}
-
-/// Does what an order to purge says; how many objects it hit.
-pub(crate) fn carry_out(
-    store: &Arc<Store>,
-    namespace: NamespaceId,
-    order: &PurgeOrder,
-    how: TagPurge,
-    facts: &Facts<'_>,
-    caching: &Caching,
-    session: &[u8],
-) -> u64 {
-    let session = match order.scope {
-        CacheScope::Public => None,
-        CacheScope::Private => match SessionKey::new(session) {
-            Some(session) => Some(session),
-            None => return 0,
-        },
-    };
-    let reach = session.map_or(bolide_cache::TagScope::Public, bolide_cache::TagScope::Session);
-    match &order.target {
-        PurgeTarget::All => store.purge_tag(namespace, reach, b"*", how),
-        PurgeTarget::Tag(tag) if **tag == *b"*" => store.purge_tag(namespace, reach, b"*", how),
-        PurgeTarget::Tag(tag) => store.purge_tag(namespace, reach, tag, how),
-        PurgeTarget::Prefix(prefix) => {
-            store.purge_tag(namespace, reach, &[prefix, &b"*"[..]].concat(), how)
-        }
-        PurgeTarget::Url(target) => {
-            let mut url = Vec::new();
-            rules::url_of(&mut url, facts, target, &caching.policy);
-            let mut keys = KeyBuilder::default();
-            let mut hit = 0;
-            for spelled in spellings(url) {
-                if caching.conf.page.key.is_some() {
-                    hit += store.purge_tag(namespace, reach, &url_tag(&spelled), how);
-                }
-                let kept = no_vary_search::kept_url(store, namespace, &spelled);
-                for url in [Some(spelled), kept].into_iter().flatten() {
-                    keys.start(namespace);
-                    keys.push_url(&url);
-                    hit += store.purge_url(&key_of(&keys, session), how);
-                }
-            }
-            hit
-        }
-    }
-}
-
-/// The tag of an address, for pages whose key is another text. No application's tag begins so.
-fn url_tag(url: &[u8]) -> Vec<u8> {
-    [b"\0", url, b"\0"].concat()
-}
-
-/// An address as clients may have spelled it: browsers write `%C3`, some applications `%c3`.
-fn spellings(url: Vec<u8>) -> Vec<Vec<u8>> {
-    let with_case = |change: fn(&mut u8)| {
-        let mut other = url.clone();
-        for at in memchr::memchr_iter(b'%', &url) {
-            other.iter_mut().skip(at + 1).take(2).for_each(change);
-        }
-        other
-    };
-    let others = [u8::make_ascii_lowercase, u8::make_ascii_uppercase].map(with_case);
-    let mut all = vec![url];
-    for other in others {
-        if !all.contains(&other) {
-            all.push(other);
-        }
-    }
-    all
-}
-
-/// What the configuration adds to how long an answer is good.
-fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: &Caching) {
-    let page = &caching.conf.page;
-    if caching.is_page() {
-        if let Some(max) = page.max_ttl {
-            decision.ttl = decision.ttl.min(u32::try_from(max.as_secs()).unwrap_or(u32::MAX));
-        }
-        if caching.is_magento() {
-            return caching.set_grace(decision);
-        }
-        // RFC 9111 §4.2.4: HTTP's own words permit nothing stale that they do not name. Who speaks
-        // LSCache, or says nothing so that the configuration does, has LiteSpeed's habit.
-        let is_permitted = page.says_stale
-            || decision.source == AnswerSource::Configuration
-            || rules::is_lscache(answer);
-        if !decision.must_revalidate && is_permitted {
-            let seconds = |time: std::time::Duration| time.as_secs() as u32;
-            if !decision.says_refreshable {
-                decision.stale_while_revalidate = seconds(page.stale);
-            }
-            if !decision.says_for_errors {
-                decision.stale_if_error = seconds(page.stale_error);
-            }
-        }
-        return;
-    }
-    // What it may be used for is asked when it is.
-    decision.stale_while_revalidate = STALE_FOR_EVER;
-    decision.stale_if_error = STALE_FOR_EVER;
-}
-
-/// The head as it is kept, and its tags.
-fn kept_head(
-    status: u16,
-    answer: &FieldMap,
-    decision: &StoreDecision,
-    caching: &Caching,
-    now_ms: u64,
-    told: Option<u64>,
-) -> (ObjectHead, Tags) {
-    let mut fields = answer.clone();
-    rules::for_store(&mut fields, caching.policy.mode);
-    // RFC 9110 §6.6.1: a recipient that counts from Date to Expires needs the date of the answer.
-    let own = answer.get(Name::Date);
-    if let Some(date) = own.filter(|_| caching.is_page()) {
-        fields.push(Name::Date, date);
-    } else if own.is_none()
-        && (caching.policy.is_strict || caching.is_page() && answer.get(Name::Expires).is_some())
-    {
-        fields.push_writing(Name::Date, |out| {
-            out.extend_from_slice(&date::http_date((now_ms / 1000) as i64));
-        });
-    }
-    if decision.esi {
-        fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
-    }
-    if caching.is_magento() {
-        // Bans are about it as it was sent.
-        let lines: Vec<&[u8]> = answer.all_text(rules::magento::TAGS).collect();
-        if !lines.is_empty() {
-            fields.push_text(rules::magento::TAGS, &lines.join(&b","[..]));
-        }
-    }
-    let mut tags = Tags::default();
-    if caching.is_page() {
-        if !caching.conf.page.trusted.is_empty() {
-            rules::for_front(answer, &mut fields);
-        }
-        for cookie in &decision.cookies {
-            fields.push(Name::SetCookie, cookie);
-        }
-        rules::tags(answer, |word| match word.public {
-            true => tags.push_public(word.text),
-            false => tags.push(word.text),
-        });
-    }
-    let head = ObjectHead {
-        status,
-        fields,
-        etag: answer.get(Name::Etag).unwrap_or_default().to_vec(),
-        last_modified: answer.get(Name::LastModified).and_then(date::parse),
-        times: decision.times(now_ms),
-        length: told,
-    };
-    (head, tags)
 }
 
 /// Whether the rules refuse nothing but to invent a lifetime.

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::Caching;
-use crate::caching::fill::carry_out;
+use crate::caching::fill::purging::carry_out;
 use crate::caching::fronts::ip;
 use crate::caching::identity::key_of;
 use crate::caching::lookup::is_any;

@@ -14,9 +14,9 @@ use bolide_http::lscache::{self, CacheScope};
 use bolide_http::{FieldMap, Name};
 use bytes::Bytes;
 
-use super::{Fill, key_of};
+use super::Fill;
 use crate::caching::Caching;
-use crate::caching::identity::{for_inlines, page_key, push_piece, unvaried_key};
+use crate::caching::identity::{for_inlines, key_of, page_key, push_piece, unvaried_key};
 use crate::subrequest::is_same_site;
 
 /// LIMIT: inlines of one page that are kept.

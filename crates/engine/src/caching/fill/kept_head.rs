@@ -1,0 +1,94 @@
+//! The head of an answer as it is kept, and how long it is good.
+
+use bolide_cache::rules::{self, AnswerSource, StoreDecision};
+use bolide_cache::{ObjectHead, Tags};
+use bolide_http::{FieldMap, Name, date};
+
+use crate::caching::{Caching, STALE_FOR_EVER};
+
+/// What the configuration adds to how long an answer is good.
+pub(super) fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: &Caching) {
+    let page = &caching.conf.page;
+    if caching.is_page() {
+        if let Some(max) = page.max_ttl {
+            decision.ttl = decision.ttl.min(u32::try_from(max.as_secs()).unwrap_or(u32::MAX));
+        }
+        if caching.is_magento() {
+            return caching.set_grace(decision);
+        }
+        // RFC 9111 §4.2.4: HTTP's own words permit nothing stale that they do not name. Who speaks
+        // LSCache, or says nothing so that the configuration does, has LiteSpeed's habit.
+        let is_permitted = page.says_stale
+            || decision.source == AnswerSource::Configuration
+            || rules::is_lscache(answer);
+        if !decision.must_revalidate && is_permitted {
+            let seconds = |time: std::time::Duration| time.as_secs() as u32;
+            if !decision.says_refreshable {
+                decision.stale_while_revalidate = seconds(page.stale);
+            }
+            if !decision.says_for_errors {
+                decision.stale_if_error = seconds(page.stale_error);
+            }
+        }
+        return;
+    }
+    // What it may be used for is asked when it is.
+    decision.stale_while_revalidate = STALE_FOR_EVER;
+    decision.stale_if_error = STALE_FOR_EVER;
+}
+
+/// The head as it is kept, and its tags.
+pub(super) fn kept_head(
+    status: u16,
+    answer: &FieldMap,
+    decision: &StoreDecision,
+    caching: &Caching,
+    now_ms: u64,
+    told: Option<u64>,
+) -> (ObjectHead, Tags) {
+    let mut fields = answer.clone();
+    rules::for_store(&mut fields, caching.policy.mode);
+    // RFC 9110 §6.6.1: a recipient that counts from Date to Expires needs the date of the answer.
+    let own = answer.get(Name::Date);
+    if let Some(date) = own.filter(|_| caching.is_page()) {
+        fields.push(Name::Date, date);
+    } else if own.is_none()
+        && (caching.policy.is_strict || caching.is_page() && answer.get(Name::Expires).is_some())
+    {
+        fields.push_writing(Name::Date, |out| {
+            out.extend_from_slice(&date::http_date((now_ms / 1000) as i64));
+        });
+    }
+    if decision.esi {
+        fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
+    }
+    if caching.is_magento() {
+        // Bans are about it as it was sent.
+        let lines: Vec<&[u8]> = answer.all_text(rules::magento::TAGS).collect();
+        if !lines.is_empty() {
+            fields.push_text(rules::magento::TAGS, &lines.join(&b","[..]));
+        }
+    }
+    let mut tags = Tags::default();
+    if caching.is_page() {
+        if !caching.conf.page.trusted.is_empty() {
+            rules::for_front(answer, &mut fields);
+        }
+        for cookie in &decision.cookies {
+            fields.push(Name::SetCookie, cookie);
+        }
+        rules::tags(answer, |word| match word.public {
+            true => tags.push_public(word.text),
+            false => tags.push(word.text),
+        });
+    }
+    let head = ObjectHead {
+        status,
+        fields,
+        etag: answer.get(Name::Etag).unwrap_or_default().to_vec(),
+        last_modified: answer.get(Name::LastModified).and_then(date::parse),
+        times: decision.times(now_ms),
+        length: told,
+    };
+    (head, tags)
+}

@@ -1,0 +1,95 @@
+//! The key that an answer belongs under, once its head is there.
+
+use bolide_cache::rules::{Facts, StoreDecision};
+use bolide_cache::{FillPermit, KeyBuilder, SessionKey, Wakes};
+use bolide_http::cookies::Cookies;
+use bolide_http::lscache::CacheScope;
+
+use super::{Fill, PASS_MS, Settled};
+use crate::caching::Caching;
+use crate::caching::identity::{
+    for_inlines, key_of, page_key, push_combined, push_named, shared_key, unvaried_key, zone_key,
+};
+use crate::subrequest::KeptAs;
+
+impl Fill {
+    /// Moves the permit to the key that the answer belongs under.
+    pub(super) fn settle_key(
+        &self,
+        permit: FillPermit,
+        decision: &StoreDecision,
+        settled: &Settled<'_>,
+        caching: &Caching,
+    ) -> (Option<FillPermit>, Wakes) {
+        let Settled { cookies, scope, session, now_ms } = *settled;
+        let fields = &self.question.fields;
+        let facts = self.question.facts();
+        let place = (self.namespace, &*self.url);
+        let mut keys = KeyBuilder::default();
+        let value = decision.vary_value.as_deref();
+        match (caching.is_page(), decision.no_vary) {
+            (true, no_vary) if !matches!(self.kept_as, KeptAs::Itself) => {
+                self.key_for_includes(&mut keys, &facts, cookies, caching, no_vary);
+            }
+            (true, true) => unvaried_key(&mut keys, place, &facts),
+            (true, false) => page_key(&mut keys, place, &facts, caching, cookies, value),
+            (false, _) => zone_key(&mut keys, place, facts.arrival),
+        }
+        let session = match scope {
+            CacheScope::Public => None,
+            CacheScope::Private => SessionKey::new(session),
+        };
+        // What one visitor has would become every visitor's.
+        assert!(
+            scope == CacheScope::Public || session.is_some(),
+            "a private answer is kept for a session or not at all"
+        );
+        if !decision.vary.is_empty() {
+            let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
+            if !self.store.remember_vary(&key_of(&keys, session), &names) {
+                return (None, permit.abandon(self.passing(now_ms)));
+            }
+            push_named(&mut keys, names, fields, cookies);
+        }
+        let key = key_of(&keys, session);
+        let own = permit.key();
+        let is_same = own.hash() == key.hash() && own.session() == key.session();
+        if is_same {
+            return (Some(permit), Wakes::default());
+        }
+        if scope == CacheScope::Private && own.session().is_none() && !self.is_past {
+            // The next client that asks has a response of its own and need not wait for this one.
+            self.store.remember_pass(&own, now_ms + PASS_MS);
+        }
+        let moved = match caching.is_page() {
+            true => permit.move_to(&key),
+            // As in nginx, the last one is stored.
+            false => permit.move_over(&key),
+        };
+        (moved.permit, moved.wakes)
+    }
+
+    fn key_for_includes(
+        &self,
+        keys: &mut KeyBuilder,
+        facts: &Facts<'_>,
+        cookies: &Cookies<'_>,
+        caching: &Caching,
+        no_vary: bool,
+    ) {
+        let by = match &self.kept_as {
+            KeptAs::Shared { tags, .. } => {
+                let by = (&**tags, !no_vary);
+                return shared_key(keys, self.namespace, (facts, cookies), caching, by);
+            }
+            KeptAs::Combined { by } => by,
+            KeptAs::Itself => return debug_assert!(false, "it has the key of its address"),
+        };
+        let (place, facts) = ((self.namespace, &*self.url), for_inlines(facts));
+        match no_vary {
+            true => unvaried_key(keys, place, &facts),
+            false => page_key(keys, place, &facts, caching, cookies, None),
+        }
+        push_combined(keys, by);
+    }
+}

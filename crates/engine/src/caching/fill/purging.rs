@@ -1,0 +1,139 @@
+//! What an answer says about others is carried out: orders to purge, and a POST that flushes.
+
+use std::sync::Arc;
+
+use bolide_cache::rules::{self, Facts, PurgeOrder, PurgeTarget};
+use bolide_cache::{KeyBuilder, NamespaceId, SessionKey, Store, TagPurge, Tags};
+use bolide_http::cookies::Cookies;
+use bolide_http::lscache::{CacheScope, PurgeEffect as Lapse};
+
+use super::Fill;
+use crate::caching::Caching;
+use crate::caching::identity::{key_of, push_session};
+use crate::caching::no_vary_search;
+
+impl Fill {
+    /// Carries out what the answer says about others; `session` is whose it is from now on.
+    pub(super) fn purge(
+        &self,
+        orders: &[PurgeOrder],
+        facts: &Facts<'_>,
+        caching: &Caching,
+        session: &[u8],
+    ) {
+        if orders.is_empty() {
+            return;
+        }
+        let old = self.old_session(caching);
+        for order in orders {
+            let how = match order.effect {
+                Lapse::Dead => TagPurge::Dead,
+                Lapse::Stale => TagPurge::Stale,
+            };
+            carry_out(&self.store, self.namespace, order, how, facts, caching, session);
+            if order.scope == CacheScope::Private && old != session {
+                // A log-out ends the session in whose name it came.
+                carry_out(&self.store, self.namespace, order, how, facts, caching, &old);
+            }
+        }
+    }
+
+    /// What the request's own session is known by.
+    fn old_session(&self, caching: &Caching) -> Vec<u8> {
+        let mut old = Vec::new();
+        push_session(&mut old, &Cookies::of(&self.question.fields), &caching.conf.page.session);
+        old
+    }
+
+    /// A POST drops what was kept for its session while it was carried out.
+    pub(super) fn flush_again(&self, facts: &Facts<'_>, caching: &Caching) {
+        if !(caching.is_page()
+            && caching.conf.page.autoflush
+            && rules::autoflushes(&caching.policy, facts))
+        {
+            return;
+        }
+        if let Some(session) = SessionKey::new(&self.old_session(caching)) {
+            self.store.purge_private(self.namespace, Some(session), TagPurge::Dead);
+        }
+    }
+
+    /// Has the page found by its address though its key is another text.
+    pub(super) fn tag_address(&self, tags: &mut Tags, caching: &Caching) {
+        if caching.is_page() && caching.conf.page.key.is_some() {
+            let mut url = Vec::new();
+            rules::url(&mut url, &self.question.facts(), &caching.policy);
+            tags.push(&url_tag(&url));
+        }
+    }
+}
+
+/// Does what an order to purge says; how many objects it hit.
+pub(crate) fn carry_out(
+    store: &Arc<Store>,
+    namespace: NamespaceId,
+    order: &PurgeOrder,
+    how: TagPurge,
+    facts: &Facts<'_>,
+    caching: &Caching,
+    session: &[u8],
+) -> u64 {
+    let session = match order.scope {
+        CacheScope::Public => None,
+        CacheScope::Private => match SessionKey::new(session) {
+            Some(session) => Some(session),
+            None => return 0,
+        },
+    };
+    let reach = session.map_or(bolide_cache::TagScope::Public, bolide_cache::TagScope::Session);
+    match &order.target {
+        PurgeTarget::All => store.purge_tag(namespace, reach, b"*", how),
+        PurgeTarget::Tag(tag) if **tag == *b"*" => store.purge_tag(namespace, reach, b"*", how),
+        PurgeTarget::Tag(tag) => store.purge_tag(namespace, reach, tag, how),
+        PurgeTarget::Prefix(prefix) => {
+            store.purge_tag(namespace, reach, &[prefix, &b"*"[..]].concat(), how)
+        }
+        PurgeTarget::Url(target) => {
+            let mut url = Vec::new();
+            rules::url_of(&mut url, facts, target, &caching.policy);
+            let mut keys = KeyBuilder::default();
+            let mut hit = 0;
+            for spelled in spellings(url) {
+                if caching.conf.page.key.is_some() {
+                    hit += store.purge_tag(namespace, reach, &url_tag(&spelled), how);
+                }
+                let kept = no_vary_search::kept_url(store, namespace, &spelled);
+                for url in [Some(spelled), kept].into_iter().flatten() {
+                    keys.start(namespace);
+                    keys.push_url(&url);
+                    hit += store.purge_url(&key_of(&keys, session), how);
+                }
+            }
+            hit
+        }
+    }
+}
+
+/// The tag of an address, for pages whose key is another text. No application's tag begins so.
+fn url_tag(url: &[u8]) -> Vec<u8> {
+    [b"\0", url, b"\0"].concat()
+}
+
+/// An address as clients may have spelled it: browsers write `%C3`, some applications `%c3`.
+fn spellings(url: Vec<u8>) -> Vec<Vec<u8>> {
+    let with_case = |change: fn(&mut u8)| {
+        let mut other = url.clone();
+        for at in memchr::memchr_iter(b'%', &url) {
+            other.iter_mut().skip(at + 1).take(2).for_each(change);
+        }
+        other
+    };
+    let others = [u8::make_ascii_lowercase, u8::make_ascii_uppercase].map(with_case);
+    let mut all = vec![url];
+    for other in others {
+        if !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    all
+}
