@@ -13,6 +13,7 @@ pub(crate) mod esi;
 pub(crate) mod file;
 mod flv;
 mod health;
+mod index;
 pub(crate) mod listing;
 pub(crate) mod memcached;
 mod metrics;
