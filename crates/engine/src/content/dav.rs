@@ -11,8 +11,8 @@ use bolide_http::{Method, Name, RequestBody};
 
 use crate::answer::Answer;
 use crate::body::FileHolds;
+use crate::content::collecting::{collected_in, file_with_name};
 use crate::content::file::alias_rewritten;
-use crate::content::pass::{collected_in, file_with_name};
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};

@@ -1,68 +1,33 @@
-//! Answers that an origin gives: the request to it, and what it says.
+//! Answers that an origin gives: the request to it.
 //!
 //! Owns what is known of the origins that were asked; who they are and whether another one is tried
-//! is the business of `upstream`. Easiest to break: a fetch that runs when an exchange turns to
-//! something else is dropped exactly once.
+//! is the business of `upstream`.
 
 use std::sync::Arc;
 
 use bolide_base::Spool;
 use bolide_cache::rules::Environment;
-use bolide_conf::model::{
-    Balance, BodyFiles, LogLevel, OriginSettings, PassTo, Protocol, UpstreamId,
-};
+use bolide_conf::model::{Balance, OriginSettings, PassTo, Protocol, UpstreamId};
 use bolide_http::{Method, Name, RequestBody, UpstreamMessage};
-use bolide_upstream::{
-    Cause, ConnectRefused, OriginLogLine, OriginNews, OriginRequest, request::PassTarget,
-};
+use bolide_upstream::{OriginRequest, request::PassTarget};
 
 use crate::answer::Answer;
-use crate::answer::AnswerBody;
-use crate::body::{FileHolds, UploadProgress};
+use crate::body::FileHolds;
 use crate::caching::CacheTransaction;
-use crate::caching::StaleCause;
 use crate::caching::UpstreamCacheStatus;
 use crate::caching::magento;
 use crate::content::bind::bind_to;
+use crate::content::collecting::{collected, holds};
 use crate::content::esi::answer_without_origin;
 use crate::content::file::FileLookup;
 use crate::content::search::FileSearch;
 use crate::content::target::{self, NoTarget};
 use crate::content::{memcached, params, proxied, upstream_tls};
-use crate::ctx::{ClientAddress, SpoolPlace, StepCtx, StepEffect, Wake};
+use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};
-use crate::log_lines;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
 use crate::vars::VariableScope;
-
-impl Answer {
-    /// Whether more of the origin's answer may be read now.
-    pub(crate) fn wants_origin(&self) -> bool {
-        self.body.inflow().is_none_or(|inflow| !inflow.spool().is_full())
-    }
-
-    /// Lets go of the fetch that is under way, if there is one.
-    pub(crate) fn drop_fetch(&mut self, ctx: &mut StepCtx<'_>) {
-        if let Some(asked) = &mut self.origin
-            && std::mem::take(&mut asked.is_running)
-        {
-            asked.close_attempt(ctx.now);
-            ctx.effects.push(StepEffect::FetchDrop);
-        }
-    }
-
-    /// Who is asked, with the protocol's name.
-    pub(crate) fn peer(&self) -> Option<(&'static str, Arc<str>)> {
-        let asked = self.origin.as_ref()?;
-        Some((asked.scheme, asked.attempts.last()?.peer.clone()))
-    }
-
-    /// Whether a fetch is under way.
-    pub(crate) fn is_fetching(&self) -> bool {
-        self.origin.as_ref().is_some_and(|asked| asked.is_running())
-    }
-}
 
 /// Forgets what the origin said that was asked before: as in nginx, variables tell nothing of its
 /// answer from the moment on at which the next one is looked for. What the store had to do with it
@@ -167,47 +132,6 @@ impl FileSearch {
             FileLookup::Failed(failure) => Some(self.open_failed(request, failure, site, ctx)),
             FileLookup::Directory | FileLookup::Other => Some(NextStep::Fail(403)),
         }
-    }
-}
-
-impl Request {
-    /// Goes on collecting.
-    pub(crate) fn collect(
-        &mut self,
-        answer: &Answer,
-        step: RequestStep,
-        wake: Wake,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        let location = site.location(self.location);
-        match wake {
-            Wake::Body(bytes) => {
-                let len = bytes.len();
-                self.body_received += len as u64;
-                let was_writing = self.upload.spool().is_some_and(Spool::wants_writing);
-                self.upload.push(bytes);
-                if self.is_body_too_large(answer, len, site, ctx) {
-                    self.upload.refuse(ctx.effects);
-                    return NextStep::Fail(413);
-                }
-                if was_writing {
-                    return NextStep::Collect(step);
-                }
-            }
-            Wake::BodyEnd => {
-                self.upload.finish();
-                if self.upload.spool().is_some_and(Spool::wants_writing) {
-                    return NextStep::Collect(step);
-                }
-            }
-            _ => {}
-        }
-        let progress = self.upload.settle(ctx.effects);
-        if step == RequestStep::Dav {
-            return collected_in(self, progress, step, file_with_name(location), ctx);
-        }
-        collected(self, progress, step, location, ctx)
     }
 }
 
@@ -383,61 +307,6 @@ impl Request {
     }
 }
 
-impl Answer {
-    /// What the origin did before there was an answer.
-    pub(crate) fn take_news(
-        &mut self,
-        request: &mut Request,
-        cache: &mut CacheTransaction,
-        news: OriginNews,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        match news {
-            OriginNews::Early(head) => {
-                self.pass_early(request, &head, site, ctx);
-                NextStep::Fetch
-            }
-            OriginNews::Head(head) => self.take_origin_head(request, cache, &head, site, ctx),
-            OriginNews::Failed(refused) => {
-                if let Some(asked) = &mut self.origin {
-                    asked.is_running = false;
-                }
-                match cache.stale_if_error(
-                    request,
-                    self,
-                    StaleCause::Failed(refused.cause),
-                    site,
-                    ctx,
-                ) {
-                    Some(next) => next,
-                    None => take_refusal(self, refused),
-                }
-            }
-            OriginNews::End => {
-                debug_assert!(false, "a head comes before the end");
-                take_refusal(
-                    self,
-                    ConnectRefused { status: 502, retry_after: None, cause: Cause::Error },
-                )
-            }
-            OriginNews::Body(_) | OriginNews::Trailers(_) => NextStep::Fetch,
-            news @ (OriginNews::Attempt(_) | OriginNews::Log(_)) => {
-                note_news(request, self, news, site, ctx);
-                NextStep::Fetch
-            }
-        }
-    }
-
-    /// Part of the answer was written to its file.
-    pub(crate) fn answer_spooled(&self, ctx: &mut StepCtx<'_>) {
-        if self.wants_origin() && self.is_fetching() {
-            ctx.effects.push(StepEffect::FetchMore(true));
-        }
-        tell_ready(self, ctx);
-    }
-}
-
 /// Whether an HTTP origin is asked for another protocol.
 fn asks_upgrade(message: &UpstreamMessage) -> bool {
     message.pairs().any(|(name, value)| name.eq_ignore_ascii_case(b"upgrade") && !value.is_empty())
@@ -487,58 +356,6 @@ fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestB
         && (takes_unknown || body != RequestBody::Unknown)
 }
 
-/// What is in the file of a body that is collected.
-pub(crate) fn holds(location: &CompiledLocation, site: &Site) -> FileHolds {
-    match location.settings.client_body_in_file_only {
-        BodyFiles::Unnamed if site.names_body_file => FileHolds::Everything,
-        BodyFiles::Unnamed => FileHolds::Rest,
-        files => FileHolds::Always { is_removed: files == BodyFiles::Removed },
-    }
-}
-
-/// What follows from how a collection of the request body stands; `step` when it is complete.
-pub(crate) fn collected(
-    request: &mut Request,
-    progress: UploadProgress,
-    step: RequestStep,
-    location: &CompiledLocation,
-    ctx: &mut StepCtx<'_>,
-) -> NextStep {
-    let place = &location.settings.client_body_temp_path;
-    let place = match location.settings.client_body_in_file_only {
-        BodyFiles::Unnamed => SpoolPlace::Unnamed(place.path.clone()),
-        BodyFiles::Kept | BodyFiles::Removed => file_with_name(location),
-    };
-    collected_in(request, progress, step, place, ctx)
-}
-
-/// Where the file of a body is made that has a name.
-pub(crate) fn file_with_name(location: &CompiledLocation) -> SpoolPlace {
-    SpoolPlace::Named(location.settings.client_body_temp_path.clone())
-}
-
-/// As [`collected`], with its file there.
-pub(crate) fn collected_in(
-    request: &mut Request,
-    progress: UploadProgress,
-    step: RequestStep,
-    place: SpoolPlace,
-    ctx: &mut StepCtx<'_>,
-) -> NextStep {
-    match progress {
-        UploadProgress::Waiting => NextStep::Collect(step),
-        UploadProgress::Writing => {
-            ctx.effects.push(StepEffect::Spool(place));
-            NextStep::Collect(step)
-        }
-        UploadProgress::Complete => NextStep::Step(step),
-        UploadProgress::Failed => {
-            request.upload.refuse(ctx.effects);
-            NextStep::Fail(500)
-        }
-    }
-}
-
 /// The body that goes to the origin, and its length as far as it is known.
 fn body_to_send(
     request: &mut Request,
@@ -572,22 +389,6 @@ fn body_to_send(
     }
 }
 
-fn take_refusal(answer: &mut Answer, refused: ConnectRefused) -> NextStep {
-    debug_assert!((400..600).contains(&refused.status), "a fetch that failed is an error");
-    if let Some(asked) = &mut answer.origin {
-        asked.is_running = false;
-    }
-    answer.retry_after = refused.retry_after;
-    NextStep::Fail(refused.status)
-}
-
-/// The body may have bytes, unless its last one has left.
-fn tell_ready(answer: &Answer, ctx: &mut StepCtx<'_>) {
-    if answer.is_responded && !answer.is_complete {
-        ctx.effects.push(StepEffect::Ready);
-    }
-}
-
 /// Evaluates an address with variables, and keeps what it says besides who is asked.
 fn read_address(
     request: &mut Request,
@@ -617,112 +418,4 @@ fn find_no_target(
 ) -> NextStep {
     request.log_error(site, ctx, |out| out.extend_from_slice(&no.line));
     NextStep::Fail(no.status)
-}
-
-/// Lets something be done to the body; what it holds too much of goes to a file, and when it is
-/// full the origin has to wait.
-fn fill_body(
-    request: &Request,
-    answer: &mut Answer,
-    site: &Site,
-    ctx: &mut StepCtx<'_>,
-    fill: impl FnOnce(&mut AnswerBody),
-) {
-    let Some(inflow) = answer.body.inflow() else { return };
-    let was_writing = inflow.spool().wants_writing();
-    fill(&mut answer.body);
-    let Some(inflow) = answer.body.inflow() else { return };
-    if inflow.spool().wants_writing() && !was_writing {
-        let settings = &site.location(request.location).settings;
-        let place = SpoolPlace::Unnamed(settings.origin.temp_path.path.clone());
-        ctx.effects.push(StepEffect::Spool(place));
-    }
-    if inflow.spool().is_full() && answer.is_fetching() {
-        ctx.effects.push(StepEffect::FetchMore(false));
-    }
-    tell_ready(answer, ctx);
-}
-
-fn note_news(
-    request: &Request,
-    answer: &mut Answer,
-    news: OriginNews,
-    site: &Site,
-    ctx: &mut StepCtx<'_>,
-) {
-    match news {
-        OriginNews::Attempt(attempt) => {
-            if let Some(asked) = &mut answer.origin {
-                request.last_origin.replace(Some((asked.scheme, attempt.peer.clone())));
-                asked.note(*attempt);
-            }
-        }
-        OriginNews::Log(line) => {
-            let OriginLogLine { level, text, doing, peer } = *line;
-            let (level, doing) = match answer.is_tunnel() {
-                true => (LogLevel::Info, "while proxying upgraded connection"),
-                false => (level, doing),
-            };
-            let scheme = answer.origin.as_ref().map_or("", |asked| asked.scheme);
-            let origin = peer.as_deref().map(|peer| (scheme, peer));
-            log_lines::error_about(request, origin, site, ctx, level, |out| {
-                out.extend_from_slice(&text);
-                if !doing.is_empty() {
-                    out.push(b' ');
-                    out.extend_from_slice(doing.as_bytes());
-                }
-            });
-        }
-        _ => {}
-    }
-}
-
-/// What the origin did while its answer leaves.
-pub(crate) fn take_more(
-    request: &Request,
-    answer: &mut Answer,
-    news: OriginNews,
-    site: &Site,
-    ctx: &mut StepCtx<'_>,
-) {
-    match news {
-        OriginNews::Body(bytes) => fill_body(request, answer, site, ctx, |body| body.push(bytes)),
-        OriginNews::End | OriginNews::Failed(_) => {
-            // A tunnel just ends.
-            let is_whole = matches!(news, OriginNews::End) || answer.is_tunnel();
-            if let Some(asked) = &mut answer.origin {
-                asked.is_running = false;
-            }
-            fill_body(request, answer, site, ctx, |body| {
-                if is_whole { body.finish() } else { body.fail() }
-            });
-            if let AnswerBody::Origin(inflow) = &answer.body {
-                answer.compression = inflow.compression();
-            }
-        }
-        OriginNews::Trailers(fields) => {
-            if let Some(asked) = &mut answer.origin {
-                asked.trailers.copy_from(&fields);
-            }
-        }
-        OriginNews::Early(_) | OriginNews::Head(_) => {}
-        news @ (OriginNews::Attempt(_) | OriginNews::Log(_)) => {
-            note_news(request, answer, news, site, ctx);
-        }
-    }
-}
-
-/// The answer ends where it is, visibly.
-pub(crate) fn cut_answer(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
-    answer.drop_fetch(ctx);
-    answer.body.fail();
-    tell_ready(answer, ctx);
-}
-
-/// Leaves the fetch that is under way to itself.
-pub(crate) fn detach_fetch(answer: &mut Answer, ctx: &StepCtx<'_>) {
-    if let Some(asked) = &mut answer.origin {
-        asked.is_running = false;
-        asked.close_attempt(ctx.now);
-    }
 }

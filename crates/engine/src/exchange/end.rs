@@ -7,7 +7,7 @@ use bolide_upstream::OriginNews;
 
 use super::searched::tell_fault;
 use super::{Exchange, ExchangeState};
-use crate::content::pass::take_more;
+use crate::content::origin_news::take_more;
 use crate::counters::ConnProtocol;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::debug_lines;

@@ -10,7 +10,7 @@ use bolide_http::{Name, RequestBody, RequestHead};
 use super::parent::SubrequestParent;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 use crate::answer::AnswerBody;
-use crate::content::pass::{collected, holds};
+use crate::content::collecting::{collected, holds};
 use crate::ctx::{Behind, StepCtx, StepEffect};
 use crate::log_lines;
 use crate::request::Request;

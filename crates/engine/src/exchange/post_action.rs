@@ -17,7 +17,7 @@ use super::{Exchange, ExchangeState, NextStep};
 use crate::answer::Answer;
 use crate::answer::AnswerBody;
 use crate::caching::CacheTransaction;
-use crate::content::pass::detach_fetch;
+use crate::content::origin_news::detach_fetch;
 use crate::ctx::{Behind, StepCtx, StepEffect};
 use crate::explain::ring::note_decision;
 use crate::log_lines;

@@ -8,7 +8,7 @@ use bolide_conf::model::LogLevel;
 
 use super::{Exchange, ExchangeState, NextStep};
 use crate::answer::{Answer, AnswerBody, AnswerHold, BodyStart};
-use crate::content::pass::take_more;
+use crate::content::origin_news::take_more;
 use crate::ctx::{StepCtx, StepEffect, Wake};
 use crate::log_lines;
 use crate::request::Request;

@@ -19,7 +19,7 @@ use crate::caching::UpstreamCacheStatus;
 use crate::caching::cached_response::say_asked;
 use crate::caching::cached_response::say_kept;
 use crate::caching::hit_memo::warm_tag;
-use crate::content::pass::take_more;
+use crate::content::origin_news::take_more;
 use crate::ctx::{StepCtx, StepEffect, Wake};
 use crate::delivery::{Delivery, Representation, has_no_content};
 use crate::exchange::NextStep;
