@@ -3,7 +3,8 @@
 use bolide_base::SendChain;
 use bytes::Bytes;
 
-use super::{BodyPiece, ByteSpan, BytesFrom, FileOwner, push_part};
+use super::piece::{BodyPiece, FileOwner};
+use super::span::{ByteSpan, BytesFrom, push_part};
 
 /// Bytes of ours, and behind them a file or memory from a byte on.
 #[derive(Clone, Debug)]

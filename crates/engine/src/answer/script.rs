@@ -14,7 +14,8 @@ use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
 use super::growth::{Grown, Growth};
-use super::{BodyPiece, Inflow, push_part};
+use super::span::push_part;
+use super::{BodyPiece, Inflow};
 
 /// What comes next in a page.
 #[derive(Debug)]

@@ -12,8 +12,9 @@ use bolide_esi::splice::Joint;
 use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
+use super::BodyPiece;
 use super::assembly::PARTS_MAX;
-use super::{BodyPiece, push_part};
+use super::span::push_part;
 
 /// A page on its way.
 #[derive(Debug)]

@@ -1,0 +1,378 @@
+//! The body that is pulled from an answer.
+//!
+//! Owns how much of a body has left; the invariant that is easiest to break is that a body of a
+//! stated length yields exactly that many bytes.
+
+use bolide_base::SendChain;
+use bolide_http::range::ByteRange;
+use bytes::Bytes;
+
+use super::assembly::PageAssembly;
+use super::compound::Compound;
+use super::compressed_file::CompressedFile;
+use super::filtered::FilteredBody;
+use super::growth::Growth;
+use super::inflow::Inflow;
+use super::piece::BodyPiece;
+use super::sliced::SlicedBody;
+use super::span::{ByteSpan, BytesFrom, MultipartBody, pull_span};
+use super::strand::Strand;
+
+/// A body that is being sent.
+#[derive(Debug, Default)]
+pub(crate) enum AnswerBody {
+    /// None, or none left.
+    #[default]
+    Empty,
+    /// `at..end` of a source.
+    Span(BytesFrom, ByteSpan),
+    /// `multipart/byteranges`
+    Parts(Box<MultipartBody>),
+    /// A file that is compressed while it leaves.
+    Stream(Box<CompressedFile>),
+    /// What an origin sends.
+    Origin(Box<Inflow>),
+    /// What another exchange's fetch brings.
+    Growing(Box<Growth>),
+    /// A page that is put together.
+    Assembly(Box<PageAssembly>),
+    /// Such a page as it was put together a moment ago.
+    Whole(Strand),
+    /// Another body, behind filters.
+    Filtered(Box<FilteredBody>),
+    /// Another body, with further answers in it.
+    Compound(Box<Compound>),
+    /// Slices one after another.
+    Sliced(Box<SlicedBody>),
+}
+
+impl AnswerBody {
+    /// Drops what is left, without a call where nothing is.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        if !matches!(self, Self::Empty) {
+            *self = Self::Empty;
+        }
+    }
+
+    /// Whether other answers may go into it.
+    pub(crate) const fn may_have_parts(&self) -> bool {
+        matches!(self, Self::Assembly(_) | Self::Filtered(_) | Self::Compound(_) | Self::Sliced(_))
+    }
+
+    /// All of `bytes`.
+    pub(crate) fn memory(bytes: Bytes) -> Self {
+        let end = bytes.len() as u64;
+        if end == 0 {
+            Self::Empty
+        } else {
+            Self::Span(BytesFrom::Memory(bytes), ByteSpan { at: 0, end })
+        }
+    }
+
+    /// All `length` bytes of `source`.
+    pub(crate) fn whole(source: BytesFrom, length: u64) -> Self {
+        debug_assert!(
+            !matches!(&source, BytesFrom::Memory(bytes) if bytes.len() as u64 != length),
+            "the declared length is that of the bytes"
+        );
+        Self::Span(source, ByteSpan { at: 0, end: length })
+    }
+
+    /// A part of `source`.
+    pub(crate) fn span(source: BytesFrom, range: ByteRange) -> Self {
+        debug_assert!(range.start < range.end, "a range has bytes (RFC 9110 §14.1.1)");
+        Self::Span(source, ByteSpan { at: range.start, end: range.end })
+    }
+
+    /// Appends at most `max` bytes to `out`, or describes a part of a file.
+    pub(crate) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        match self {
+            Self::Empty => BodyPiece::End,
+            Self::Span(source, span) => {
+                let piece = pull_span(source, span, max, out);
+                if matches!(piece, BodyPiece::End) {
+                    *self = Self::Empty;
+                }
+                piece
+            }
+            Self::Parts(parts) => parts.pull(max, out),
+            Self::Stream(stream) => stream.pull(max, out),
+            Self::Origin(inflow) => inflow.pull(max, out),
+            Self::Growing(growth) => growth.pull(max, out),
+            Self::Assembly(assembly) => assembly.pull(max, out),
+            Self::Whole(strand) => strand.pull(max, out),
+            Self::Filtered(filtered) => filtered.pull(max, out),
+            Self::Compound(compound) => compound.pull(max, out),
+            Self::Sliced(sliced) => sliced.pull(max, out),
+        }
+    }
+
+    /// Whether it takes other bytes than it gives.
+    pub(crate) fn is_changed(&self) -> bool {
+        match self {
+            Self::Stream(_) | Self::Filtered(_) | Self::Compound(_) => true,
+            Self::Sliced(sliced) => sliced.inner.is_changed(),
+            _ => false,
+        }
+    }
+
+    /// Whether a pull wants nothing but what is in memory.
+    pub(super) const fn is_in_hand(&self) -> bool {
+        matches!(
+            self,
+            Self::Span(BytesFrom::Memory(_), _)
+                | Self::Origin(_)
+                | Self::Growing(_)
+                | Self::Whole(_)
+        )
+    }
+
+    /// How many bytes were taken to change them since the last call.
+    pub(crate) fn take_work(&mut self) -> u64 {
+        match self {
+            Self::Stream(stream) => std::mem::take(&mut stream.work),
+            Self::Filtered(filtered) => {
+                std::mem::take(&mut filtered.work) + filtered.inner.take_work()
+            }
+            Self::Compound(compound) => {
+                std::mem::take(&mut compound.work) + compound.inner.take_work()
+            }
+            Self::Sliced(sliced) => sliced.inner.take_work(),
+            _ => 0,
+        }
+    }
+
+    /// What comes from an origin, if anything does.
+    pub(crate) fn inflow(&self) -> Option<&Inflow> {
+        match self {
+            Self::Origin(inflow) => Some(inflow),
+            Self::Assembly(assembly) => assembly.origin(),
+            Self::Filtered(filtered) => filtered.inner.inflow(),
+            Self::Compound(compound) => compound.inner.inflow(),
+            Self::Sliced(sliced) => sliced.inner.inflow(),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn inflow_mut(&mut self) -> Option<&mut Inflow> {
+        match self {
+            Self::Origin(inflow) => Some(inflow),
+            Self::Assembly(assembly) => assembly.inflow_mut(),
+            Self::Filtered(filtered) => filtered.inner.inflow_mut(),
+            Self::Compound(compound) => compound.inner.inflow_mut(),
+            Self::Sliced(sliced) => sliced.inner.inflow_mut(),
+            _ => None,
+        }
+    }
+
+    /// The body that others change on its way.
+    pub(crate) fn innermost(&self) -> &Self {
+        match self {
+            Self::Filtered(filtered) => filtered.inner.innermost(),
+            Self::Compound(compound) => compound.inner.innermost(),
+            body => body,
+        }
+    }
+
+    /// The page that is put together, if one is.
+    pub(crate) fn assembly(&self) -> Option<&PageAssembly> {
+        match self.innermost() {
+            Self::Assembly(assembly) => Some(assembly),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn assembly_mut(&mut self) -> Option<&mut PageAssembly> {
+        match self {
+            Self::Assembly(assembly) => Some(assembly),
+            Self::Filtered(filtered) => filtered.inner.assembly_mut(),
+            Self::Compound(compound) => compound.inner.assembly_mut(),
+            _ => None,
+        }
+    }
+
+    /// The body with other answers in it, if it is one.
+    pub(crate) fn compound(&self) -> Option<&Compound> {
+        match self {
+            Self::Compound(compound) => Some(compound),
+            Self::Filtered(filtered) => filtered.inner.compound(),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn compound_mut(&mut self) -> Option<&mut Compound> {
+        match self {
+            Self::Compound(compound) => Some(compound),
+            Self::Filtered(filtered) => filtered.inner.compound_mut(),
+            _ => None,
+        }
+    }
+
+    /// The body in slices, if it is one.
+    pub(crate) fn sliced(&self) -> Option<&SlicedBody> {
+        match self {
+            Self::Sliced(sliced) => Some(sliced),
+            Self::Filtered(filtered) => filtered.inner.sliced(),
+            Self::Compound(compound) => compound.inner.sliced(),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn sliced_mut(&mut self) -> Option<&mut SlicedBody> {
+        match self {
+            Self::Sliced(sliced) => Some(sliced),
+            Self::Filtered(filtered) => filtered.inner.sliced_mut(),
+            Self::Compound(compound) => compound.inner.sliced_mut(),
+            _ => None,
+        }
+    }
+
+    /// Throws away what is outside of `wanted`, which may be empty, of a slice that nothing was
+    /// pulled of. A slice that is shorter stays as it is, and breaks the body that it is for.
+    pub(crate) fn keep_of_slice(&mut self, wanted: ByteRange) {
+        match self {
+            Self::Span(_, span) if span.end - span.at >= wanted.end => {
+                span.end = span.at + wanted.end;
+                span.at += wanted.start;
+            }
+            Self::Origin(inflow) => inflow.keep_only(wanted),
+            _ => {}
+        }
+    }
+
+    /// Whether it does something with what is read of a file for it.
+    pub(super) fn feeds_itself(&self) -> bool {
+        match self {
+            Self::Span(BytesFrom::Outside(_), _)
+            | Self::Stream(_)
+            | Self::Filtered(_)
+            | Self::Compound(_) => true,
+            Self::Sliced(sliced) => sliced.inner.feeds_itself(),
+            _ => false,
+        }
+    }
+
+    /// Takes more of what comes from an origin.
+    pub(crate) fn push(&mut self, bytes: Bytes) {
+        match self {
+            Self::Origin(inflow) => inflow.push(bytes),
+            Self::Assembly(assembly) => assembly.push(bytes),
+            Self::Filtered(filtered) => filtered.inner.push(bytes),
+            Self::Compound(compound) => compound.inner.push(bytes),
+            Self::Sliced(sliced) => sliced.inner.push(bytes),
+            _ => {}
+        }
+    }
+
+    /// The origin has sent all.
+    pub(crate) fn finish(&mut self) {
+        match self {
+            Self::Origin(inflow) => inflow.finish(),
+            Self::Assembly(assembly) => assembly.finish(),
+            Self::Filtered(filtered) => filtered.inner.finish(),
+            Self::Compound(compound) => compound.inner.finish(),
+            Self::Sliced(sliced) => sliced.inner.finish(),
+            _ => {}
+        }
+    }
+
+    /// The origin sends no more, and that was not all.
+    pub(crate) fn fail(&mut self) {
+        match self {
+            Self::Origin(inflow) => inflow.fail(),
+            Self::Assembly(assembly) => assembly.fail(),
+            Self::Filtered(filtered) => filtered.inner.fail(),
+            Self::Compound(compound) => compound.inner.fail(),
+            Self::Sliced(sliced) => sliced.inner.fail(),
+            _ => {}
+        }
+    }
+
+    /// Takes what was read of the described file part; nothing at all means that reading failed.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Stream(stream) => stream.feed(bytes),
+            Self::Filtered(filtered) => filtered.feed(bytes),
+            Self::Compound(compound) => compound.feed(bytes),
+            Self::Sliced(sliced) => sliced.inner.feed(bytes),
+            Self::Span(BytesFrom::Outside(file), span) => file.feed(span.at, bytes),
+            Self::Parts(parts) => {
+                if let (BytesFrom::Outside(file), Some(span)) = (&mut parts.source, &parts.span) {
+                    file.feed(span.at, bytes);
+                }
+            }
+            Self::Empty
+            | Self::Span(..)
+            | Self::Origin(_)
+            | Self::Growing(_)
+            | Self::Assembly(_)
+            | Self::Whole(_) => {}
+        }
+    }
+
+    /// Notes that `len` bytes of the described file part were sent.
+    pub(crate) fn advance(&mut self, len: u64) {
+        let span = match self {
+            Self::Span(_, span) => Some(span),
+            Self::Parts(parts) => parts.span.as_mut(),
+            Self::Origin(inflow) => return inflow.advance(len),
+            Self::Assembly(assembly) => return assembly.advance(len),
+            Self::Filtered(filtered) => return filtered.inner.advance(len),
+            Self::Compound(compound) => return compound.inner.advance(len),
+            Self::Sliced(sliced) => return sliced.advance(len),
+            Self::Empty | Self::Stream(_) | Self::Growing(_) | Self::Whole(_) => None,
+        };
+        if let Some(span) = span {
+            debug_assert!(len <= span.end - span.at, "no more is sent than was described");
+            span.at = span.end.min(span.at.saturating_add(len));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_base::SendChain;
+    use bolide_base::chain::CopyPolicy;
+    use bolide_http::range::ByteRange;
+    use bytes::Bytes;
+
+    use super::{AnswerBody, BodyPiece, BytesFrom, MultipartBody};
+
+    fn drain(body: &mut AnswerBody, max: usize) -> Vec<u8> {
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
+        for _ in 0..1000 {
+            match body.pull(max, &mut out) {
+                BodyPiece::More => {}
+                BodyPiece::End => return out.contiguous().unwrap().to_vec(),
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("the body never ends");
+    }
+
+    #[test]
+    fn a_body_in_memory_is_whole_whatever_the_size_of_the_pulls() {
+        for max in [1, 3, 10, 11, 100] {
+            let mut body = AnswerBody::memory(Bytes::from_static(b"0123456789"));
+            assert_eq!(drain(&mut body, max), b"0123456789");
+            assert_eq!(drain(&mut body, max), b"");
+        }
+    }
+
+    #[test]
+    fn parts_come_with_their_frames() {
+        let mut body = AnswerBody::Parts(Box::new(MultipartBody {
+            source: BytesFrom::Memory(Bytes::from_static(b"0123456789")),
+            frames: vec![b"<a>".to_vec(), b"<b>".to_vec(), b"<end>".to_vec()],
+            ranges: vec![ByteRange { start: 1, end: 4 }, ByteRange { start: 8, end: 10 }],
+            next: 0,
+            span: None,
+        }));
+        assert_eq!(drain(&mut body, 2), b"<a>123<b>89<end>");
+    }
+}

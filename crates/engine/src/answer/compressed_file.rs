@@ -1,0 +1,72 @@
+//! A file that is compressed while it leaves.
+
+use bolide_base::{FileRef, SendChain};
+use bolide_files::CodingEncoder;
+
+use super::piece::{BodyPiece, FileOwner};
+use super::span::ByteSpan;
+
+/// A file that is compressed while it leaves.
+#[derive(Debug)]
+pub(crate) struct CompressedFile {
+    file: FileRef,
+    /// What is left to read.
+    span: ByteSpan,
+    /// Absent when the stream is complete, or broken.
+    encoder: Option<CodingEncoder>,
+    is_broken: bool,
+    /// What was compressed and has not left.
+    ready: Vec<u8>,
+    given: usize,
+    /// Bytes that were taken since that was asked last.
+    pub(super) work: u64,
+}
+
+/// Bytes read at once for a stream.
+const STREAM_READ: u64 = 64 * 1024;
+
+impl CompressedFile {
+    /// A stream of the whole file.
+    pub(crate) const fn new(file: FileRef, size: u64, encoder: CodingEncoder) -> Self {
+        let span = ByteSpan { at: 0, end: size };
+        let encoder = Some(encoder);
+        let ready = Vec::new();
+        Self { file, span, encoder, is_broken: false, ready, given: 0, work: 0 }
+    }
+
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        debug_assert!(
+            bytes.len() as u64 <= self.span.end - self.span.at,
+            "no more is fed than was asked for"
+        );
+        self.span.at = self.span.end.min(self.span.at + bytes.len() as u64);
+        self.work += bytes.len() as u64;
+        let fed = self.encoder.as_mut().map(|encoder| encoder.feed(bytes, &mut self.ready));
+        self.is_broken |= bytes.is_empty() || !matches!(fed, Some(Ok(())));
+    }
+
+    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        if self.is_broken {
+            return BodyPiece::Broken;
+        }
+        if self.given == self.ready.len() {
+            self.ready.clear();
+            self.given = 0;
+            if self.span.at < self.span.end {
+                let len = STREAM_READ.min(self.span.end - self.span.at);
+                let (file, offset, whose) = (self.file.clone(), self.span.at, FileOwner::Site);
+                return BodyPiece::Read { file, offset, len, whose };
+            }
+            let Some(encoder) = self.encoder.take() else { return BodyPiece::End };
+            if encoder.finish(&mut self.ready).is_err() {
+                self.is_broken = true;
+                return BodyPiece::Broken;
+            }
+        }
+        let end = self.ready.len().min(self.given + max);
+        out.push_slice(&self.ready[self.given..end]);
+        self.given = end;
+        let is_over = self.encoder.is_none() && self.given == self.ready.len();
+        if is_over { BodyPiece::End } else { BodyPiece::More }
+    }
+}
