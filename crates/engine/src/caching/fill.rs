@@ -35,7 +35,6 @@ use crate::caching::StoreIntent;
 use crate::caching::identity::push_session;
 use crate::caching::no_vary_search;
 use crate::caching::{Caching, StaleCause};
-use crate::exchange::Exchange;
 use crate::filter::passed_fields::is_buffered;
 use crate::route::LocationIndex;
 use crate::site::SiteRef;
@@ -146,7 +145,7 @@ impl Fill {
 
     /// The same where no exchange has taken it. A refresh in the background asks no second time:
     /// the next request does, as nothing is kept.
-    fn end_misfit(&mut self) -> Wakes {
+    pub(super) fn end_misfit(&mut self) -> Wakes {
         let Some(permit) = self.take_misfit() else { return Wakes::default() };
         self.store.strike_url(&permit.key(), TagPurge::Dead);
         permit.abandon(AbandonReason::Gone)
@@ -157,20 +156,7 @@ impl Fill {
         self.give_up(AbandonReason::Gone)
     }
 
-    /// Hears what the origin did before the exchange that asked does, if it is still there, and
-    /// names the exchanges to wake.
-    pub fn hear(&mut self, news: &OriginNews, exchange: Option<&mut Exchange>, now: Now) -> Wakes {
-        let mut wakes = self.take(news, now);
-        if matches!(news, OriginNews::Head(_))
-            && let Some(exchange) = exchange
-        {
-            exchange.note_kept(self);
-        }
-        wakes.join(self.end_misfit());
-        wakes
-    }
-
-    fn take(&mut self, news: &OriginNews, now: Now) -> Wakes {
+    pub(super) fn take(&mut self, news: &OriginNews, now: Now) -> Wakes {
         let now_ms = now.unix_millis;
         match news {
             OriginNews::Head(head) => {

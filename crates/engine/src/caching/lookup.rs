@@ -3,15 +3,16 @@
 //! Owns the decision between serving, waiting and asking; what an upstream server's answer becomes
 //! is the business of `fill`.
 
+mod asking;
 mod brought;
+mod following;
 mod narrow;
 
 use std::sync::Arc;
 
-use bolide_cache::rules::{self, Facts, KeyPiece};
+use bolide_cache::rules::{self, Facts};
 use bolide_cache::{
-    AbandonReason, FillPermit, Follow, KeyBuilder, Lookup, NamespaceId, Object, ObjectKind,
-    SessionKey, Waited, Waiter,
+    AbandonReason, KeyBuilder, Lookup, NamespaceId, Object, ObjectKind, SessionKey,
 };
 use bolide_conf::Template;
 use bolide_http::cookies::Cookies;
@@ -19,27 +20,26 @@ use bolide_http::lscache::CacheScope as Whose;
 use bolide_http::{FieldMap, Method, RequestBody};
 
 use crate::answer::Answer;
-use crate::answer::AnswerBody;
 use crate::caching::CacheTransaction;
 use crate::caching::cdn_cache_control::read_controls;
 use crate::caching::disk_lookup::{ask_nodes, recall_private};
-use crate::caching::fill::{Fill, Judge, PASS_MS, RequestSnapshot};
 use crate::caching::identity::write_arrival;
-use crate::caching::identity::{key_of, page_key, push_named, push_piece, unvaried_key, zone_key};
+use crate::caching::identity::{key_of, page_key, push_named, unvaried_key, zone_key};
+use crate::caching::lookup::asking::keep_permit;
 use crate::caching::lookup::brought::find_shared;
 use crate::caching::request_cache_control::set_apart;
-use crate::caching::request_cache_control::wants_far_part;
 use crate::caching::transaction::{CacheState, StoreIntent, UpstreamCacheStatus};
 use crate::caching::zone::miss_zone;
 use crate::caching::{CacheSpace, Caching};
-use crate::ctx::{SiteRef, StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::NextStep;
 use crate::explain::Why;
 use crate::request::Request;
 use crate::route::LocationIndex;
 use crate::site::Site;
-use crate::subrequest::KeptAs;
 use crate::vars::VariableScope;
+
+pub(super) use asking::take_over;
 
 /// LIMIT: fills that one exchange waits for before it asks for itself.
 pub(super) const ROUNDS_MAX: u8 = 3;
@@ -61,33 +61,6 @@ impl CacheTransaction {
     /// Whether the fetch that begins may be kept: it is made without conditions and ranges.
     pub(crate) const fn is_to_keep(&self) -> bool {
         matches!(self.state, CacheState::Filling { .. })
-    }
-}
-
-impl Exchange {
-    /// Whether it waits for what another exchange fetches.
-    #[must_use]
-    pub fn is_coalescing(&self) -> bool {
-        let waits = |body: &AnswerBody| match body {
-            AnswerBody::Growing(growth) => growth.is_waiting(),
-            AnswerBody::Assembly(assembly) => assembly.is_waiting(),
-            _ => false,
-        };
-        let waits = waits(self.answer.body.innermost()) || self.is_assembling();
-        matches!(self.cache.state, CacheState::Waiting(_)) || waits
-    }
-
-    /// Notes what becomes of the answer that comes: to be told before its head is.
-    pub(super) fn note_kept(&mut self, fill: &mut Fill) {
-        if self.cache.revalidates
-            && let Some(permit) = fill.take_misfit()
-        {
-            debug_assert!(matches!(self.cache.state, CacheState::Passed), "a fill has one permit");
-            self.cache.state = CacheState::Filling { permit, past: fill.is_past };
-        }
-        self.cache.keeping = fill.keeping;
-        self.cache.refusal = fill.refusal;
-        self.cache.way.ttl = fill.ttl;
     }
 }
 
@@ -452,50 +425,6 @@ impl CacheTransaction {
         }
     }
 
-    /// Looks at the fill that it waits for.
-    pub(crate) fn follow(
-        &mut self,
-        request: &mut Request,
-        answer: &mut Answer,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        let Some(caching) = &site.location(request.location).caching else {
-            return NextStep::Fail(500);
-        };
-        // Word of a fill that it waited for before.
-        if self.is_asking_nodes {
-            return NextStep::Coalesce;
-        }
-        let waiter = waiter(ctx);
-        loop {
-            let CacheState::Waiting(follower) = &mut self.state else {
-                return NextStep::Step(RequestStep::Origin);
-            };
-            let is_page = caching.is_page();
-            match if is_page { follower.poll() } else { follower.poll_end() } {
-                Follow::Head if is_page => break,
-                // In nginx's zones, a request that waits finds it kept, or asks.
-                Follow::Head | Follow::Again => {
-                    self.state = CacheState::Passed;
-                    self.rounds += 1;
-                    let next = self.look_again(request, answer, caching, site, ctx);
-                    return next.unwrap_or(NextStep::Step(RequestStep::Origin));
-                }
-                Follow::Waiting => {
-                    match if is_page { follower.wait(waiter) } else { follower.wait_end(waiter) } {
-                        Waited::Registered => return NextStep::Coalesce,
-                        Waited::Moved => {}
-                    }
-                }
-            }
-        }
-        let CacheState::Waiting(follower) = std::mem::take(&mut self.state) else {
-            return NextStep::Fail(500);
-        };
-        self.serve_growing(request, answer, follower, waiter, site, ctx)
-    }
-
     pub(super) fn look_again(
         &mut self,
         request: &mut Request,
@@ -508,125 +437,6 @@ impl CacheTransaction {
             self.build_key(request, answer, caching, space, site, ctx);
         }
         self.look_up(request, answer, caching, site, ctx)
-    }
-
-    /// What the fetch that is about to begin is heard by.
-    pub(crate) fn take_fill(
-        &mut self,
-        request: &Request,
-        answer: &Answer,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> Option<Box<Fill>> {
-        let caching = site.location(request.location).caching.as_ref()?;
-        if self.looked != Some(request.location) {
-            return None;
-        }
-        let (permit, is_past) = match std::mem::take(&mut self.state) {
-            CacheState::Filling { permit, past } => (Some(permit), past),
-            CacheState::Waiting(_) | CacheState::Passed => (None, false),
-        };
-        self.is_whole = permit.is_some();
-        debug_assert!(!is_past || permit.is_some(), "only a fill has a key of its own");
-        // Without a permit, only the application's purges matter.
-        if permit.is_none() && !caching.is_page() {
-            return None;
-        }
-        let question = (self.revalidates, answer.cached);
-        let fill = self.fill_of(request, answer, permit, question, site, ctx)?;
-        Some(Box::new(Fill { is_past, ..*fill }))
-    }
-
-    fn fill_of(
-        &self,
-        request: &Request,
-        answer: &Answer,
-        permit: Option<FillPermit>,
-        (revalidates, cached): (bool, UpstreamCacheStatus),
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> Option<Box<Fill>> {
-        let own: &SiteRef = request.site.as_ref()?;
-        let caching = site.location(request.location).caching.as_ref()?;
-        let question = RequestSnapshot {
-            method: if request.asks_for_whole(caching) { Method::Get } else { request.method },
-            fields: request.head().fields.clone(),
-            scheme: ctx.conn.scheme,
-            host: request.asked_host().to_vec(),
-            port: ctx.conn.local.port(),
-            server: site.server(request.server).name.as_bytes().to_vec(),
-            target: request.address().to_vec(),
-            authority: request.head().authority.clone(),
-            arrival: self.arrival.clone(),
-            environment: self.environment.clone(),
-        };
-        let kept_as = request.role.fragment().map_or(KeptAs::Itself, |lineage| lineage.kept_as());
-        let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
-        let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
-        let judge =
-            is_judged.then(|| Judge::new(&VariableScope::new(request, answer, site, ctx), cached));
-        Some(Box::new(Fill {
-            store: site.kept()?.store.clone(),
-            site: own.clone(),
-            location: request.location,
-            namespace: self.space?,
-            stale: permit.as_ref().and_then(FillPermit::stale).or(self.stale.as_ref()).cloned(),
-            permit,
-            question: Box::new(question),
-            url: url.unwrap_or_default(),
-            asked_ms: ctx.now.unix_millis,
-            revalidates,
-            judge: judge.map(Box::new),
-            is_past: false,
-            kept_as,
-            slice: request.asked_slice(),
-            is_page: caching.is_page(),
-            may_be_empty: true,
-            size: 0,
-            told: None,
-            cutting: None,
-            refusal: None,
-            ttl: None,
-            pass_ms: PASS_MS,
-            keeping: StoreIntent::No,
-            misfits: false,
-        }))
-    }
-
-    /// Has the origin asked in the background.
-    pub(super) fn refresh(
-        &self,
-        request: &mut Request,
-        answer: &Answer,
-        permit: FillPermit,
-        caching: &Caching,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        let has_body = request.head().body != RequestBody::None;
-        let is_get = request.head().method == Method::Get || request.asks_for_whole(caching);
-        let stale = permit.stale().cloned();
-        let revalidates = stale.as_ref().is_some_and(|old| caching.can_revalidate(old));
-        let asked = if is_get && !has_body {
-            let fill = self.fill_of(
-                request,
-                answer,
-                Some(permit),
-                (revalidates, UpstreamCacheStatus::Expired),
-                site,
-                ctx,
-            );
-            let old = stale.as_ref().filter(|_| revalidates);
-            let question =
-                answer.origin_request(request, &self.environment, true, old, site, ctx).ok();
-            question.zip(fill)
-        } else {
-            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-            None
-        };
-        if let Some((question, fill)) = asked {
-            ctx.effects.push(StepEffect::Refresh(Box::new(question), fill));
-        }
     }
 }
 
@@ -648,12 +458,6 @@ pub(crate) fn follow_private(
         }
     }
     None
-}
-
-/// Who this exchange is to those who wake it.
-pub(crate) fn waiter(ctx: &StepCtx<'_>) -> Waiter {
-    let worker = ctx.cache.as_ref().map_or(0, |front| front.worker());
-    Waiter { worker, exchange: ctx.me }
 }
 
 /// The part of the store that this location uses.
@@ -692,48 +496,4 @@ pub(crate) fn is_any(
         VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
         !matches!(&*text, b"" | b"0")
     })
-}
-
-/// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
-fn keep_permit(
-    request: &Request,
-    answer: &mut Answer,
-    cache: &mut CacheTransaction,
-    permit: FillPermit,
-    caching: &Caching,
-    ctx: &mut StepCtx<'_>,
-) {
-    debug_assert!(matches!(cache.state, CacheState::Passed), "a request has one permit");
-    debug_assert!(caching.is_page(), "zones have rules of their own");
-    let stale = permit.stale().cloned();
-    answer.cached =
-        if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
-    cache.stale = stale;
-    if request.head().method == Method::Head || wants_far_part(request, caching) {
-        ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-        return;
-    }
-    cache.revalidates = cache.stale.as_ref().is_some_and(|old| caching.can_revalidate(old));
-    cache.state = CacheState::Filling { permit, past: false };
-}
-
-/// Asks past the store, and keeps what comes in place of what is there.
-pub(crate) fn take_over(
-    request: &Request,
-    cache: &mut CacheTransaction,
-    caching: &Caching,
-    ctx: &mut StepCtx<'_>,
-) {
-    if request.head().method == Method::Head && !request.asks_for_whole(caching) {
-        return;
-    }
-    // A key of its own until the answer is there; then the fill moves.
-    let mut keys = cache.keys.clone();
-    push_piece(&mut keys, KeyPiece::Past(request.id));
-    let now_ms = ctx.now.unix_millis;
-    let Some(front) = ctx.cache.as_deref_mut() else { return };
-    if let Lookup::Miss(permit) = front.lookup(&keys.public(), now_ms) {
-        debug_assert!(matches!(cache.state, CacheState::Passed), "a request has one permit");
-        cache.state = CacheState::Filling { permit, past: true };
-    }
 }

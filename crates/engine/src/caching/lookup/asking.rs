@@ -1,0 +1,215 @@
+//! It is this exchange's turn to ask: the fill that hears what comes, and what becomes of it.
+
+use bolide_base::Now;
+use bolide_cache::rules::KeyPiece;
+use bolide_cache::{AbandonReason, FillPermit, Lookup, Wakes};
+use bolide_http::{Method, RequestBody};
+use bolide_upstream::OriginNews;
+
+use crate::answer::Answer;
+use crate::caching::fill::{Fill, Judge, PASS_MS, RequestSnapshot};
+use crate::caching::identity::push_piece;
+use crate::caching::request_cache_control::wants_far_part;
+use crate::caching::transaction::{CacheState, StoreIntent, UpstreamCacheStatus};
+use crate::caching::{CacheTransaction, Caching};
+use crate::ctx::{SiteRef, StepCtx, StepEffect};
+use crate::exchange::Exchange;
+use crate::request::Request;
+use crate::site::Site;
+use crate::subrequest::KeptAs;
+use crate::vars::VariableScope;
+
+impl Fill {
+    /// Hears what the origin did before the exchange that asked does, if it is still there, and
+    /// names the exchanges to wake.
+    pub fn hear(&mut self, news: &OriginNews, exchange: Option<&mut Exchange>, now: Now) -> Wakes {
+        let mut wakes = self.take(news, now);
+        if matches!(news, OriginNews::Head(_))
+            && let Some(exchange) = exchange
+        {
+            exchange.note_kept(self);
+        }
+        wakes.join(self.end_misfit());
+        wakes
+    }
+}
+
+impl Exchange {
+    /// Notes what becomes of the answer that comes: to be told before its head is.
+    fn note_kept(&mut self, fill: &mut Fill) {
+        if self.cache.revalidates
+            && let Some(permit) = fill.take_misfit()
+        {
+            debug_assert!(matches!(self.cache.state, CacheState::Passed), "a fill has one permit");
+            self.cache.state = CacheState::Filling { permit, past: fill.is_past };
+        }
+        self.cache.keeping = fill.keeping;
+        self.cache.refusal = fill.refusal;
+        self.cache.way.ttl = fill.ttl;
+    }
+}
+
+impl CacheTransaction {
+    /// What the fetch that is about to begin is heard by.
+    pub(crate) fn take_fill(
+        &mut self,
+        request: &Request,
+        answer: &Answer,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> Option<Box<Fill>> {
+        let caching = site.location(request.location).caching.as_ref()?;
+        if self.looked != Some(request.location) {
+            return None;
+        }
+        let (permit, is_past) = match std::mem::take(&mut self.state) {
+            CacheState::Filling { permit, past } => (Some(permit), past),
+            CacheState::Waiting(_) | CacheState::Passed => (None, false),
+        };
+        self.is_whole = permit.is_some();
+        debug_assert!(!is_past || permit.is_some(), "only a fill has a key of its own");
+        // Without a permit, only the application's purges matter.
+        if permit.is_none() && !caching.is_page() {
+            return None;
+        }
+        let question = (self.revalidates, answer.cached);
+        let fill = self.fill_of(request, answer, permit, question, site, ctx)?;
+        Some(Box::new(Fill { is_past, ..*fill }))
+    }
+
+    fn fill_of(
+        &self,
+        request: &Request,
+        answer: &Answer,
+        permit: Option<FillPermit>,
+        (revalidates, cached): (bool, UpstreamCacheStatus),
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> Option<Box<Fill>> {
+        let own: &SiteRef = request.site.as_ref()?;
+        let caching = site.location(request.location).caching.as_ref()?;
+        let question = RequestSnapshot {
+            method: if request.asks_for_whole(caching) { Method::Get } else { request.method },
+            fields: request.head().fields.clone(),
+            scheme: ctx.conn.scheme,
+            host: request.asked_host().to_vec(),
+            port: ctx.conn.local.port(),
+            server: site.server(request.server).name.as_bytes().to_vec(),
+            target: request.address().to_vec(),
+            authority: request.head().authority.clone(),
+            arrival: self.arrival.clone(),
+            environment: self.environment.clone(),
+        };
+        let kept_as = request.role.fragment().map_or(KeptAs::Itself, |lineage| lineage.kept_as());
+        let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
+        let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
+        let judge =
+            is_judged.then(|| Judge::new(&VariableScope::new(request, answer, site, ctx), cached));
+        Some(Box::new(Fill {
+            store: site.kept()?.store.clone(),
+            site: own.clone(),
+            location: request.location,
+            namespace: self.space?,
+            stale: permit.as_ref().and_then(FillPermit::stale).or(self.stale.as_ref()).cloned(),
+            permit,
+            question: Box::new(question),
+            url: url.unwrap_or_default(),
+            asked_ms: ctx.now.unix_millis,
+            revalidates,
+            judge: judge.map(Box::new),
+            is_past: false,
+            kept_as,
+            slice: request.asked_slice(),
+            is_page: caching.is_page(),
+            may_be_empty: true,
+            size: 0,
+            told: None,
+            cutting: None,
+            refusal: None,
+            ttl: None,
+            pass_ms: PASS_MS,
+            keeping: StoreIntent::No,
+            misfits: false,
+        }))
+    }
+
+    /// Has the origin asked in the background.
+    pub(in crate::caching) fn refresh(
+        &self,
+        request: &mut Request,
+        answer: &Answer,
+        permit: FillPermit,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        let has_body = request.head().body != RequestBody::None;
+        let is_get = request.head().method == Method::Get || request.asks_for_whole(caching);
+        let stale = permit.stale().cloned();
+        let revalidates = stale.as_ref().is_some_and(|old| caching.can_revalidate(old));
+        let asked = if is_get && !has_body {
+            let fill = self.fill_of(
+                request,
+                answer,
+                Some(permit),
+                (revalidates, UpstreamCacheStatus::Expired),
+                site,
+                ctx,
+            );
+            let old = stale.as_ref().filter(|_| revalidates);
+            let question =
+                answer.origin_request(request, &self.environment, true, old, site, ctx).ok();
+            question.zip(fill)
+        } else {
+            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+            None
+        };
+        if let Some((question, fill)) = asked {
+            ctx.effects.push(StepEffect::Refresh(Box::new(question), fill));
+        }
+    }
+}
+
+/// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
+pub(super) fn keep_permit(
+    request: &Request,
+    answer: &mut Answer,
+    cache: &mut CacheTransaction,
+    permit: FillPermit,
+    caching: &Caching,
+    ctx: &mut StepCtx<'_>,
+) {
+    debug_assert!(matches!(cache.state, CacheState::Passed), "a request has one permit");
+    debug_assert!(caching.is_page(), "zones have rules of their own");
+    let stale = permit.stale().cloned();
+    answer.cached =
+        if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
+    cache.stale = stale;
+    if request.head().method == Method::Head || wants_far_part(request, caching) {
+        ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+        return;
+    }
+    cache.revalidates = cache.stale.as_ref().is_some_and(|old| caching.can_revalidate(old));
+    cache.state = CacheState::Filling { permit, past: false };
+}
+
+/// Asks past the store, and keeps what comes in place of what is there.
+pub(in crate::caching) fn take_over(
+    request: &Request,
+    cache: &mut CacheTransaction,
+    caching: &Caching,
+    ctx: &mut StepCtx<'_>,
+) {
+    if request.head().method == Method::Head && !request.asks_for_whole(caching) {
+        return;
+    }
+    // A key of its own until the answer is there; then the fill moves.
+    let mut keys = cache.keys.clone();
+    push_piece(&mut keys, KeyPiece::Past(request.id));
+    let now_ms = ctx.now.unix_millis;
+    let Some(front) = ctx.cache.as_deref_mut() else { return };
+    if let Lookup::Miss(permit) = front.lookup(&keys.public(), now_ms) {
+        debug_assert!(matches!(cache.state, CacheState::Passed), "a request has one permit");
+        cache.state = CacheState::Filling { permit, past: true };
+    }
+}
