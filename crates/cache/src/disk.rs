@@ -24,11 +24,11 @@ use bolide_base::{ChainStamp, FileRef};
 use bytes::Bytes;
 
 pub(crate) use filed::Filed;
+pub use journal::{Replay, everything};
 pub use name::{file_hash, shared_bits, url_bits};
 pub use purges::{DiskPurge, DiskPurgeTarget};
 pub use tree::{
-    Begun, DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, JOURNAL, LOCK, Replay, Unfit,
-    everything, review_seconds,
+    Begun, DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, JOURNAL, LOCK, Unfit, review_seconds,
 };
 
 use crate::disk::format::{Record, unpack_tags};

@@ -5,8 +5,10 @@
 //!
 //! INVARIANT: an unreadable entry may have purged anything, so every object from before it is dead.
 
+use bolide_base::FileRef;
+
 use crate::disk::format::sum;
-use crate::disk::purges::{DiskPurge, DiskPurgeTarget};
+use crate::disk::purges::{DiskPurge, DiskPurgeTarget, Purges};
 use crate::tags::TagPurge;
 
 /// The first bytes of a journal.
@@ -165,6 +167,70 @@ pub fn read<'a>(bytes: &'a [u8], mut take: impl FnMut(JournalEntry<'a>)) -> Jour
         }
     }
     JournalRead { used, is_damaged }
+}
+
+/// The contents of a journal.
+#[derive(Debug, Default)]
+pub struct Replay {
+    pub(super) purges: Purges,
+    rest: Vec<u8>,
+    last: u64,
+    is_damaged: bool,
+}
+
+impl Replay {
+    /// Parses the next bytes behind the head.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+        let (purges, mut last) = (&mut self.purges, self.last);
+        let read = read(&self.rest, |entry| match entry {
+            JournalEntry::Start(sequence) => last = last.max(sequence),
+            JournalEntry::Purge(order, _) => {
+                last = last.max(order.sequence);
+                purges.add(&order);
+            }
+        });
+        self.last = last;
+        self.is_damaged |= read.is_damaged;
+        self.rest.drain(..read.used);
+    }
+
+    /// Whether part of it is unreadable. The lost entries may have purged anything: replace the
+    /// journal with one that has another seal, so that no earlier object is used.
+    #[must_use]
+    pub const fn is_damaged(&self) -> bool {
+        self.is_damaged || !self.rest.is_empty()
+    }
+
+    /// The greatest purge number in it.
+    #[must_use]
+    pub const fn last(&self) -> u64 {
+        self.last
+    }
+}
+
+/// An open journal, or one that could not be written.
+#[derive(Debug, Default)]
+pub(super) struct OpenJournal {
+    pub(super) file: Option<FileRef>,
+    /// The journal that was given up, until it is replaced.
+    pub(super) given_up: Option<FileRef>,
+}
+
+impl OpenJournal {
+    pub(super) fn give_up(&mut self) {
+        if let Some(file) = self.file.take() {
+            self.given_up = Some(file);
+        }
+    }
+}
+
+/// A purge of every object with a smaller number.
+#[must_use]
+pub fn everything(sequence: u64) -> JournalEntry<'static> {
+    let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
+    let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
+    JournalEntry::Purge(order, Echo::First)
 }
 
 #[cfg(test)]

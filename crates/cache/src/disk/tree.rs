@@ -6,26 +6,23 @@
 //! INVARIANT: a purge is in this table before it is in the store's tags. A lookup that read the
 //! table too early is then stopped by the tags.
 
+mod journaling;
+mod write;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::disk::format::{CHUNK, Record, Summer, head_size, sum};
+use crate::disk::format::{Record, sum};
 use crate::disk::index::{Age, FileHash, Index};
-use crate::disk::journal::{self, Echo, JournalEntry};
-use crate::disk::name::{file_hash, hex, is_hex, parse_hex};
-use crate::disk::purges::{DiskPurge, DiskPurgeTarget, Purges};
+use crate::disk::journal::{OpenJournal, Replay, everything};
+use crate::disk::name::{hex, is_hex, parse_hex};
+use crate::disk::purges::Purges;
 use crate::key::{CacheKey, SessionKey};
 use crate::object::{Object, ObjectKind};
-use crate::tags::{TagPurge, TagVerdict, lock};
+use crate::tags::{TagVerdict, lock};
 use bolide_base::FileRef;
 
-/// LIMIT: bytes of objects that wait to be written; more are not written.
-const QUEUE_BYTES_MAX: u64 = 64 << 20;
-/// LIMIT: objects that wait to be written.
-const QUEUE_MAX: usize = 4096;
-/// LIMIT: bytes of purges that the journal does not have.
-const DUE_MAX: usize = 1 << 20;
 /// The file name of the journal in the root of the tree.
 pub const JOURNAL: &[u8] = b"bolide.journal";
 /// The name of the lock file in the root of the tree.
@@ -86,62 +83,6 @@ pub enum Unfit {
     Old,
 }
 
-/// The contents of a journal.
-#[derive(Debug, Default)]
-pub struct Replay {
-    purges: Purges,
-    rest: Vec<u8>,
-    last: u64,
-    is_damaged: bool,
-}
-
-impl Replay {
-    /// Parses the next bytes behind the head.
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.rest.extend_from_slice(bytes);
-        let (purges, mut last) = (&mut self.purges, self.last);
-        let read = journal::read(&self.rest, |entry| match entry {
-            JournalEntry::Start(sequence) => last = last.max(sequence),
-            JournalEntry::Purge(order, _) => {
-                last = last.max(order.sequence);
-                purges.add(&order);
-            }
-        });
-        self.last = last;
-        self.is_damaged |= read.is_damaged;
-        self.rest.drain(..read.used);
-    }
-
-    /// Whether part of it is unreadable. The lost entries may have purged anything: replace the
-    /// journal with one that has another seal, so that no earlier object is used.
-    #[must_use]
-    pub const fn is_damaged(&self) -> bool {
-        self.is_damaged || !self.rest.is_empty()
-    }
-
-    /// The greatest purge number in it.
-    #[must_use]
-    pub const fn last(&self) -> u64 {
-        self.last
-    }
-}
-
-/// An open journal, or one that could not be written.
-#[derive(Debug, Default)]
-struct Journal {
-    file: Option<FileRef>,
-    /// The journal that was given up, until it is replaced.
-    given_up: Option<FileRef>,
-}
-
-impl Journal {
-    fn give_up(&mut self) {
-        if let Some(file) = self.file.take() {
-            self.given_up = Some(file);
-        }
-    }
-}
-
 /// How a tree began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
@@ -173,19 +114,11 @@ pub struct DiskTree {
     purges: Mutex<Purges>,
     /// Entries that the journal does not have.
     due: Mutex<Vec<u8>>,
-    journal: Mutex<Journal>,
+    journal: Mutex<OpenJournal>,
     queue: Mutex<Queue>,
     /// Files to remove.
     doomed: Mutex<Vec<FileHash>>,
     dropped: AtomicU64,
-}
-
-/// A purge of every object with a smaller number.
-#[must_use]
-pub fn everything(sequence: u64) -> JournalEntry<'static> {
-    let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
-    let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
-    JournalEntry::Purge(order, Echo::First)
 }
 
 /// The interval in seconds at which uses in memory are recorded in the tree, for its `inactive`
@@ -351,7 +284,7 @@ impl DiskTree {
     pub fn open(&self, file: FileRef, seal: u64, replay: Replay) {
         *lock(&self.replayed) = Some(replay.purges);
         self.seal.store(seal, Ordering::Relaxed);
-        *lock(&self.journal) = Journal { file: Some(file), given_up: None };
+        *lock(&self.journal) = OpenJournal { file: Some(file), given_up: None };
     }
 
     /// Opens the tree for lookups and writes; purges are numbered from `start` on. An earlier purge
@@ -394,130 +327,6 @@ impl DiskTree {
         self.is_off.store(is_off, Ordering::Relaxed);
         if is_off {
             *lock(&self.queue) = Queue::default();
-        }
-    }
-
-    /// Whether the journal could not be written, or was never opened.
-    #[must_use]
-    pub fn lacks_journal(&self) -> bool {
-        lock(&self.journal).file.is_none()
-    }
-
-    /// Records a purge for the files and for the journal.
-    pub(crate) fn purge(&self, order: &DiskPurge<'_>, echo: Echo, unix_ms: u64) {
-        let mut purges = lock(&self.purges);
-        let start = self.start.load(Ordering::Relaxed);
-        // It was numbered before the tree began, and recorded after.
-        let is_late = self.is_open() && order.sequence < start;
-        let entry = if is_late { everything(start) } else { JournalEntry::Purge(*order, echo) };
-        if let JournalEntry::Purge(order, _) = &entry {
-            purges.add(order);
-        }
-        if !self.is_open() {
-            self.is_purged_early.store(true, Ordering::Relaxed);
-        }
-        self.note(&entry, unix_ms);
-    }
-
-    /// Adds an entry to those that the journal does not have.
-    pub fn note(&self, entry: &JournalEntry<'_>, unix_ms: u64) {
-        let mut due = lock(&self.due);
-        if due.len() > DUE_MAX
-            && let JournalEntry::Purge(DiskPurge { sequence, .. }, _)
-            | JournalEntry::Start(sequence) = entry
-        {
-            due.clear();
-            journal::push(&mut due, &everything(*sequence), unix_ms);
-        }
-        journal::push(&mut due, entry, unix_ms);
-    }
-
-    /// Purges may have come before the tree was known: treats all of its files as purged.
-    pub fn note_missed_purges(&self) {
-        self.is_purged_early.store(!self.is_open(), Ordering::Relaxed);
-    }
-
-    /// Whether a purge came before it began. A crash could lose that purge, so the caller unlinks
-    /// the journal: without it no process uses the files.
-    #[must_use]
-    pub fn is_purged_early(&self) -> bool {
-        self.is_purged_early.load(Ordering::Relaxed)
-    }
-
-    /// Lets `append` write the due entries to the journal. On an error the file is given up: the
-    /// caller unlinks it, so that no later process uses it, and replaces it.
-    ///
-    /// # Errors
-    ///
-    /// The error of `append`.
-    pub fn flush<E>(
-        &self,
-        append: impl FnOnce(&mut FileRef, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        // The lock is held during the write: a caller that finds no due entries must not return
-        // before they are written.
-        let mut journal = lock(&self.journal);
-        let Some(file) = &mut journal.file else { return Ok(()) };
-        let due = std::mem::take(&mut *lock(&self.due));
-        if due.is_empty() {
-            return Ok(());
-        }
-        let appended = append(file, &due);
-        if appended.is_err() {
-            journal.give_up();
-            lock(&self.due).splice(0..0, due);
-        }
-        appended
-    }
-
-    /// Lets `make` replace the journal as it was last open; the new file ends with the due entries.
-    /// No entry is written meanwhile, so do slow work before.
-    ///
-    /// # Errors
-    ///
-    /// The error of `make`; then there is no journal.
-    pub fn replace_journal<E>(
-        &self,
-        make: impl FnOnce(Option<&FileRef>, &[u8]) -> Result<FileRef, E>,
-    ) -> Result<(), E> {
-        let mut journal = lock(&self.journal);
-        let due = lock(&self.due).clone();
-        journal.give_up();
-        let file = make(journal.given_up.as_ref(), &due)?;
-        *journal = Journal { file: Some(file), given_up: None };
-        let mut left = lock(&self.due);
-        // If too many entries came meanwhile, they were replaced by a purge of everything, and some
-        // of them may be in the journal twice.
-        if left.starts_with(&due) {
-            left.drain(..due.len());
-        }
-        Ok(())
-    }
-
-    /// The journal as it was last open, from which a new one is made.
-    #[must_use]
-    pub fn old_journal(&self) -> Option<FileRef> {
-        let journal = lock(&self.journal);
-        journal.file.as_ref().or(journal.given_up.as_ref()).cloned()
-    }
-
-    /// The contents of the journal are unknown: the caller unlinks it and replaces it.
-    pub fn give_up_journal(&self) {
-        lock(&self.journal).give_up();
-    }
-
-    /// The open journal.
-    #[must_use]
-    pub fn journal_file(&self) -> Option<FileRef> {
-        lock(&self.journal).file.clone()
-    }
-
-    /// Another process has replaced `old` by `file`: writes to that one from now on, if `old` is
-    /// still open.
-    pub fn follow_journal(&self, old: &FileRef, file: FileRef) {
-        let mut journal = lock(&self.journal);
-        if journal.file.as_ref() == Some(old) {
-            journal.file = Some(file);
         }
     }
 
@@ -570,46 +379,6 @@ impl DiskTree {
         }
         let verdict = if record.is_stale { TagVerdict::Stale } else { verdict };
         Ok((record, verdict))
-    }
-
-    /// Queues an object to be written; false if the queue is full.
-    pub(crate) fn spill(&self, spill: DiskWrite) -> bool {
-        if !self.is_open() || self.is_off() {
-            return false;
-        }
-        let mut queue = lock(&self.queue);
-        let bytes = spill.object.charge();
-        if queue.spills.len() >= QUEUE_MAX || queue.bytes + bytes > QUEUE_BYTES_MAX {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-            return false;
-        }
-        queue.bytes += bytes;
-        queue.spills.push_back((spill, bytes));
-        true
-    }
-
-    /// The next object to write.
-    #[must_use]
-    pub fn next_spill(&self) -> Option<DiskWrite> {
-        let mut queue = lock(&self.queue);
-        let (spill, bytes) = queue.spills.pop_front()?;
-        queue.bytes -= bytes;
-        assert!(
-            queue.bytes == 0 || !queue.spills.is_empty(),
-            "the bytes of the queue are those of its objects"
-        );
-        Some(spill)
-    }
-
-    /// Visits the queued objects; for the command line.
-    pub(crate) fn queued(&self, visit: &mut impl FnMut(&Arc<Object>)) {
-        lock(&self.queue).spills.iter().for_each(|(spill, _)| visit(&spill.object));
-    }
-
-    /// The smallest purge number of the queued objects.
-    #[must_use]
-    pub fn queued_floor(&self) -> Option<u64> {
-        lock(&self.queue).spills.iter().map(|(spill, _)| spill.sequence).min()
     }
 
     /// Records a written file of `bytes` bytes, at `now` (seconds of a monotonic clock).
@@ -685,57 +454,6 @@ impl DiskTree {
     #[must_use]
     pub fn floor(&self) -> u64 {
         lock(&self.purges).floor()
-    }
-}
-
-impl DiskWrite {
-    /// The name of its file.
-    #[must_use]
-    pub fn hash(&self) -> FileHash {
-        let session = self.object.session().map_or(&b""[..], |session| session.text());
-        file_hash(&self.namespace, self.object.url(), self.object.vary(), session)
-    }
-
-    /// Encodes the head of its file; the pieces of the object follow it. False if the format cannot
-    /// hold it.
-    #[must_use]
-    pub fn encode(&self, seal: u64, out: &mut Vec<u8>) -> bool {
-        let object = &self.object;
-        let mut sums = Summer::default();
-        if object.kind() == ObjectKind::Content {
-            object.pieces().for_each(|piece| sums.add(piece));
-        }
-        let sums = sums.finish();
-        debug_assert!(
-            object.kind() != ObjectKind::Content
-                || sums.len() as u64 == object.body_len().div_ceil(CHUNK as u64) * 8,
-            "each chunk of a body has a checksum"
-        );
-        let is_content = object.kind() == ObjectKind::Content;
-        let record = Record {
-            seal,
-            sequence: self.sequence,
-            kind: object.kind(),
-            is_stale: object.is_softly_purged(),
-            status: if is_content { object.status() } else { 0 },
-            times: object.times(),
-            body_len: if is_content { object.body_len() } else { 0 },
-            namespace: &self.namespace,
-            url: object.url(),
-            vary: object.vary(),
-            session: object.session().map_or(&b""[..], |session| session.text()),
-            etag: object.etag().unwrap_or_default(),
-            tags: &self.tags,
-            head: object.packed_head(),
-            sums: &sums,
-        };
-        record.encode(out) && head_size(out) == Some(out.len())
-    }
-
-    /// The object.
-    #[must_use]
-    pub const fn object(&self) -> &Arc<Object> {
-        &self.object
     }
 }
 

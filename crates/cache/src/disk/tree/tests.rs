@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
-use super::{DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, Replay, journal};
-use crate::disk::journal::{Echo, JournalEntry};
+use super::{DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, Replay};
+use crate::disk::journal::{self, Echo, JournalEntry};
 use crate::disk::{DiskPurge, DiskPurgeTarget};
 use crate::key::{KeyBuilder, NamespaceId};
 use crate::object::{Object, ObjectParts, ObjectVariant, Times};
