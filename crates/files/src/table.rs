@@ -16,22 +16,26 @@
 //! was read may change again without changing its times, so such an entry never counts as
 //! unchanged.
 
+mod doubts;
+mod entry;
+mod inserting;
+
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bolide_base::{Instant, Now, limits};
 
 use crate::encode::EncodeError;
 use crate::hash::Seeded;
 use crate::lapses::{LapseMark, Lapses};
-use crate::open::{DirEntry, FileBody, FileKind, Meta, OpenFile};
-use crate::probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Trust, Want};
+use crate::open::{DirEntry, FileBody, Meta, OpenFile};
+use crate::probe::{Probe, ProbePolicy, Probed, SymlinkPolicy, Trust, Want};
 use crate::real::RealPaths;
 use crate::variant::{CompressJob, FileVariant, VariantKey, VariantRing};
-use crate::watches::{Trails, Watches};
+use crate::watches::Watches;
 use crate::{OpenFailure, resolve};
+use entry::{FileEntry, State};
 
 /// Bounds of a [`FileTable`].
 #[derive(Clone, Copy, Debug)]
@@ -74,85 +78,8 @@ pub enum Known {
     Unknown,
 }
 
-/// A change this close to the reading may be followed by an invisible one. Kernels stamp times with
-/// the tick, 10 ms at worst; file servers are coarser.
-const RACY_MILLIS: i64 = 1_000;
-/// Entries dropped at once when descriptors run out.
-const SHED_MAX: usize = 64;
 /// Capacity of the turn's own maps above which their memory is released.
 const TURN_KEPT: usize = 1024;
-
-#[derive(Debug)]
-enum State {
-    File(Rc<OpenFile>),
-    Seen(Meta),
-    Missing(OpenFailure),
-}
-
-impl State {
-    /// Whether what was found is the same.
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::File(own), Self::File(other)) => Rc::ptr_eq(own, other),
-            (Self::Seen(own), Self::Seen(other)) => own == other,
-            (Self::Missing(own), Self::Missing(other)) => own == other,
-            _ => false,
-        }
-    }
-}
-
-#[derive(Debug)]
-struct FileEntry {
-    path: Rc<[u8]>,
-    state: State,
-    checked: Instant,
-    used: Instant,
-    uses: u32,
-    /// Set by use, cleared by the clock's hand.
-    referenced: bool,
-    /// Read so soon after a change that equal times prove no equality.
-    racy: bool,
-    /// The directories on its path were watched before it was looked at, and told of no change.
-    watched: bool,
-    /// In which part of a turn it was looked at.
-    part: u32,
-    symlinks: SymlinkPolicy,
-    inactive: Duration,
-}
-
-impl FileEntry {
-    fn content_len(&self) -> u64 {
-        match &self.state {
-            State::File(file) => {
-                let content = file.content().map_or(0, |content| content.len() as u64);
-                content + file.reading_weight.get()
-            }
-            State::Seen(_) | State::Missing(_) => 0,
-        }
-    }
-
-    fn holds_descriptor(&self) -> bool {
-        match &self.state {
-            State::File(file) => file.content().is_none(),
-            State::Seen(_) | State::Missing(_) => false,
-        }
-    }
-
-    /// Whether a result found under this entry's rule for links is valid for a request with `rule`.
-    fn satisfies(&self, rule: SymlinkPolicy) -> bool {
-        let found = !matches!(self.state, State::Missing(_));
-        self.symlinks == rule || found && rule == SymlinkPolicy::Follow
-    }
-
-    fn known(&self) -> Known {
-        match &self.state {
-            State::File(file) => Known::File(file.clone()),
-            State::Seen(meta) if meta.kind == FileKind::Directory => Known::Directory(*meta),
-            State::Seen(meta) => Known::Seen(*meta),
-            State::Missing(failure) => Known::Missing(*failure),
-        }
-    }
-}
 
 /// What is in a directory, or why that is not known.
 pub type Listed = Result<Arc<Vec<DirEntry>>, OpenFailure>;
@@ -290,63 +217,6 @@ impl FileTable {
         let entry = self.entry(path)?;
         let is_vouched = entry.watched && entry.satisfies(policy.symlinks);
         is_vouched.then(|| entry.checked.after(policy.valid))
-    }
-
-    /// Something about a name in a watched directory changed.
-    pub fn hear_changed(&mut self, watch: u32, name: &[u8], now: Instant) {
-        let doubts = self.watches.changed(watch, name, now);
-        self.doubt_trails(&doubts.lost);
-        doubts.behind.iter().for_each(|prefix| self.doubt_name(prefix, name));
-    }
-
-    /// A watched directory is not where it was.
-    pub fn hear_gone(&mut self, watch: u32) {
-        let lost = self.watches.gone(watch);
-        self.doubt_trails(&lost);
-    }
-
-    /// Anything may have changed.
-    pub fn hear_unknown(&mut self) {
-        self.lapses.note_all();
-        self.watches.clear();
-        self.slots.iter_mut().flatten().for_each(|entry| entry.watched = false);
-        self.real.clear();
-    }
-
-    fn doubt_trails(&mut self, lost: &Trails) {
-        if lost.is_empty() {
-            return;
-        }
-        for entry in self.slots.iter_mut().flatten() {
-            if entry.watched && lost.contains(resolve::trail(&entry.path)) {
-                self.lapses.note(&entry.path);
-                entry.watched = false;
-            }
-        }
-        self.real.doubt(|trail| lost.contains(trail));
-    }
-
-    fn doubt_name(&mut self, prefix: &[u8], name: &[u8]) {
-        let mut path = [prefix, name].concat();
-        self.doubt(&path);
-        if let Some(base) = resolve::base_of_sibling(&path)
-            && let Some(FileEntry { state: State::File(file), .. }) = self.entry(base)
-        {
-            file.forget_siblings();
-        }
-        path.push(b'/');
-        self.doubt(&path);
-    }
-
-    fn doubt(&mut self, path: &[u8]) {
-        if let Some(&slot) = self.index.get(path)
-            && let Some(entry) = &mut self.slots[slot as usize]
-        {
-            if entry.watched {
-                self.lapses.note(&entry.path);
-            }
-            entry.watched = false;
-        }
     }
 
     /// A failure of this very turn.
@@ -520,111 +390,6 @@ impl FileTable {
         self.slots[*self.index.get(path)? as usize].as_ref()
     }
 
-    /// The file is unchanged: its entry is valid for another period.
-    fn keep(&mut self, probe: &Probe, now: Now) -> Known {
-        let slot = self.index.get(&probe.path).map(|&slot| slot as usize);
-        let entry = slot.and_then(|slot| self.slots[slot].as_mut());
-        let Some(entry) = entry else { return Known::Unknown };
-        match &entry.state {
-            State::File(file) if probe.known == Some(file.meta) => file.forget_siblings(),
-            // The entry was replaced during the lookup; the present one is younger.
-            _ => return entry.known(),
-        }
-        (entry.checked, entry.part, entry.watched) = (now.mono, self.part, false);
-        entry.symlinks = probe.policy.symlinks;
-        entry.known()
-    }
-
-    fn insert_file(&mut self, probe: &Probe, meta: Meta, body: FileBody, now: Now) -> Known {
-        debug_assert_eq!(meta.kind, FileKind::File, "only regular files are opened");
-        let changed =
-            meta.ctime_secs.saturating_mul(1000) + i64::from(meta.ctime_nanos / 1_000_000);
-        let read = i64::try_from(now.unix_millis).unwrap_or(i64::MAX);
-        let racy = read.saturating_sub(changed) < RACY_MILLIS;
-        let same = self.entry(&probe.path).and_then(|entry| match &entry.state {
-            State::File(old) => is_same(old, &meta, &body).then(|| old.clone()),
-            State::Seen(_) | State::Missing(_) => None,
-        });
-        let file = same.unwrap_or_else(|| {
-            let variants = self.ring.new_set();
-            Rc::new(OpenFile::new(probe.path.clone(), body, meta, variants))
-        });
-        file.forget_siblings();
-        self.insert(probe, State::File(file), racy, now)
-    }
-
-    fn insert_seen(&mut self, probe: &Probe, meta: Meta, now: Now) -> Known {
-        // A lookup of attributes must not cost an open file that is unchanged.
-        let same = self.entry(&probe.path).and_then(|entry| match &entry.state {
-            State::File(old) if old.meta == meta && !entry.racy => Some(old.clone()),
-            _ => None,
-        });
-        let state = same.map_or(State::Seen(meta), State::File);
-        self.insert(probe, state, false, now)
-    }
-
-    fn insert_failure(&mut self, probe: &Probe, failure: OpenFailure, now: Now) -> Known {
-        if failure.is_out_of_descriptors() {
-            for _ in 0..SHED_MAX {
-                if !self.evict(now, FileEntry::holds_descriptor) {
-                    break;
-                }
-            }
-        }
-        match probe.policy.failures {
-            Remember::Failures => self.insert(probe, State::Missing(failure), false, now),
-            Remember::Nothing => {
-                if let Some(&slot) = self.index.get(&probe.path) {
-                    self.remove(slot as usize);
-                }
-                let found = (probe.policy.symlinks, failure);
-                self.turn.missing.insert(probe.path.clone(), found);
-                Known::Missing(failure)
-            }
-        }
-    }
-
-    fn insert(&mut self, probe: &Probe, state: State, racy: bool, now: Now) -> Known {
-        let old = self.index.get(&probe.path).map(|&slot| slot as usize);
-        let entry = old.and_then(|slot| self.slots[slot].as_ref());
-        let uses = entry.map_or(1, |entry| entry.uses);
-        let is_same = entry.is_some_and(|entry| entry.state.is(&state));
-        if let Some(slot) = old {
-            // What was found again did not lapse.
-            match is_same {
-                true => drop(self.take(slot)),
-                false => self.remove(slot),
-            }
-        }
-        if self.index.len() >= probe.policy.max.min(self.limits.entries) {
-            self.evict(now, |_| true);
-        }
-        let entry = FileEntry {
-            path: probe.path.clone(),
-            state,
-            checked: now.mono,
-            used: now.mono,
-            uses,
-            referenced: old.is_some(),
-            racy,
-            watched: false,
-            part: self.part,
-            symlinks: probe.policy.symlinks,
-            inactive: probe.policy.inactive,
-        };
-        let known = entry.known();
-        self.content += entry.content_len();
-        self.open += usize::from(entry.holds_descriptor());
-        let slot = self.free.pop().map_or(self.slots.len(), |slot| slot as usize);
-        self.index.insert(entry.path.clone(), slot as u32);
-        match self.slots.get_mut(slot) {
-            Some(place) => *place = Some(entry),
-            None => self.slots.push(Some(entry)),
-        }
-        self.enforce(now);
-        known
-    }
-
     fn enforce(&mut self, now: Now) {
         while self.content > self.limits.content && self.evict(now, |entry| entry.content_len() > 0)
         {
@@ -673,15 +438,6 @@ impl FileTable {
 fn answers(rule: SymlinkPolicy, failure: OpenFailure, wanted: SymlinkPolicy) -> bool {
     let is_laxer = wanted == SymlinkPolicy::Follow && failure == OpenFailure::NotFound;
     rule == wanted || is_laxer
-}
-
-/// Whether a newly opened file is the one that `old` already holds.
-fn is_same(old: &OpenFile, meta: &Meta, body: &FileBody) -> bool {
-    old.meta == *meta
-        && match (&old.body, body) {
-            (FileBody::Memory(old), FileBody::Memory(new)) => old == new,
-            _ => false,
-        }
 }
 
 impl FileTable {

@@ -1,0 +1,83 @@
+//! What the table has of a path.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bolide_base::Instant;
+
+use super::Known;
+use crate::OpenFailure;
+use crate::open::{FileKind, Meta, OpenFile};
+use crate::probe::SymlinkPolicy;
+
+#[derive(Debug)]
+pub(super) enum State {
+    File(Rc<OpenFile>),
+    Seen(Meta),
+    Missing(OpenFailure),
+}
+
+impl State {
+    /// Whether what was found is the same.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(own), Self::File(other)) => Rc::ptr_eq(own, other),
+            (Self::Seen(own), Self::Seen(other)) => own == other,
+            (Self::Missing(own), Self::Missing(other)) => own == other,
+            _ => false,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FileEntry {
+    pub(super) path: Rc<[u8]>,
+    pub(super) state: State,
+    pub(super) checked: Instant,
+    pub(super) used: Instant,
+    pub(super) uses: u32,
+    /// Set by use, cleared by the clock's hand.
+    pub(super) referenced: bool,
+    /// Read so soon after a change that equal times prove no equality.
+    pub(super) racy: bool,
+    /// The directories on its path were watched before it was looked at, and told of no change.
+    pub(super) watched: bool,
+    /// In which part of a turn it was looked at.
+    pub(super) part: u32,
+    pub(super) symlinks: SymlinkPolicy,
+    pub(super) inactive: Duration,
+}
+
+impl FileEntry {
+    pub(super) fn content_len(&self) -> u64 {
+        match &self.state {
+            State::File(file) => {
+                let content = file.content().map_or(0, |content| content.len() as u64);
+                content + file.reading_weight.get()
+            }
+            State::Seen(_) | State::Missing(_) => 0,
+        }
+    }
+
+    pub(super) fn holds_descriptor(&self) -> bool {
+        match &self.state {
+            State::File(file) => file.content().is_none(),
+            State::Seen(_) | State::Missing(_) => false,
+        }
+    }
+
+    /// Whether a result found under this entry's rule for links is valid for a request with `rule`.
+    pub(super) fn satisfies(&self, rule: SymlinkPolicy) -> bool {
+        let found = !matches!(self.state, State::Missing(_));
+        self.symlinks == rule || found && rule == SymlinkPolicy::Follow
+    }
+
+    pub(super) fn known(&self) -> Known {
+        match &self.state {
+            State::File(file) => Known::File(file.clone()),
+            State::Seen(meta) if meta.kind == FileKind::Directory => Known::Directory(*meta),
+            State::Seen(meta) => Known::Seen(*meta),
+            State::Missing(failure) => Known::Missing(*failure),
+        }
+    }
+}
