@@ -31,6 +31,7 @@ mod late_streams;
 mod lateness;
 mod leavers;
 mod link_handshake;
+mod link_output;
 mod links;
 mod log;
 mod look;
