@@ -2,6 +2,7 @@
 //!
 //! Filters compute; they neither wait nor act.
 
+pub(crate) mod accel;
 pub(crate) mod body;
 pub(crate) mod charset;
 pub(crate) mod compress;

@@ -30,6 +30,7 @@ use crate::delivery::{
     push_range,
 };
 use crate::exchange::NextStep;
+use crate::filter::accel::hear_rate;
 use crate::filter::charset::{RecodedLength, complain_of_passed, recodes_origin};
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
@@ -37,7 +38,7 @@ use crate::filter::esi::assembles;
 use crate::filter::headers::{range_date, withhold_passed};
 use crate::filter::passed_fields::{advertises_ranges, fields_of_unsatisfied};
 use crate::filter::slice::{FirstSlice, first_slice};
-use crate::filter::upstream_response::{PassedHead, hear_rate};
+use crate::filter::upstream_response::PassedHead;
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};

@@ -10,7 +10,6 @@ use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Flush, Inflow};
 use crate::caching::CacheTransaction;
-use crate::caching::InternalRedirect;
 use crate::caching::cached_response::say_asked;
 use crate::caching::magento;
 use crate::caching::{Caching, StaleCause};
@@ -21,6 +20,7 @@ use crate::delivery::{
     Transfer, has_no_content, push_range, remove_content_fields,
 };
 use crate::exchange::NextStep;
+use crate::filter::accel::{accel_redirect, hear_rate, number};
 use crate::filter::charset::{
     RecodedLength, complain_of_passed, recodes_origin, rule_origin_charset,
 };
@@ -32,7 +32,6 @@ use crate::filter::passed_fields::{
 };
 use crate::filter::slice::{FirstSlice, first_slice};
 use crate::htaccess::searched::tag_like_searched;
-use crate::log_lines;
 use crate::media_types::{MediaType, media};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -98,60 +97,6 @@ impl Answer {
         }
         self.send_origin(request, cache, status, head, site, ctx)
     }
-}
-
-/// `X-Accel-Limit-Rate` sets the pace of the request, wherever it goes from here.
-pub(crate) fn hear_rate(request: &Request, fields: &FieldMap, location: &CompiledLocation) {
-    if let Some(text) = fields.get_text(b"X-Accel-Limit-Rate")
-        && !location.settings.origin.ignore_headers.limit_rate
-        && text.iter().all(u8::is_ascii_digit)
-        && let Some(rate) = number(text)
-    {
-        request.limit_rate.set(Some(rate));
-    }
-}
-
-/// `X-Accel-Redirect`: the answer is another one of ours.
-fn accel_redirect(
-    request: &mut Request,
-    answer: &Answer,
-    target: &[u8],
-    site: &Site,
-    ctx: &mut StepCtx<'_>,
-) -> NextStep {
-    request.is_straight = false;
-    request.arrival.turn(InternalRedirect::Accel);
-    if target.first() == Some(&b'@') {
-        return request.enter_named(target, site, ctx);
-    }
-    let (path, args) = match memchr::memchr(b'?', target) {
-        Some(mark) => (&target[..mark], &target[mark + 1..]),
-        None => (target, &b""[..]),
-    };
-    let mut decoded = Vec::with_capacity(path.len());
-    bolide_http::uri::push_decoded(&mut decoded, path);
-    if is_unsafe(path) || is_unsafe(&decoded) {
-        log_lines::error_at_origin(request, answer, site, ctx, |out| {
-            out.extend_from_slice(b"unsafe URI \"");
-            bolide_http::escape::push_log(out, target);
-            out.extend_from_slice(b"\" was detected while reading response header from upstream");
-        });
-        return NextStep::Fail(404);
-    }
-    if request.method != Method::Head {
-        request.method = Method::Get;
-    }
-    let next = request.redirect_inside(path, site, ctx);
-    if matches!(next, NextStep::Step(_)) {
-        // A `?` that was written as `%3F` is part of the path.
-        request.uri.clear();
-        request.uri.extend_from_slice(&decoded);
-        request.note_dots();
-        if !args.is_empty() {
-            request.set_args(args);
-        }
-    }
-    next
 }
 
 impl Answer {
@@ -361,17 +306,6 @@ impl Answer {
     }
 }
 
-/// Whether a path could lead out of where it points: `..` as a segment, NUL, nothing at all.
-pub(crate) fn is_unsafe(path: &[u8]) -> bool {
-    path.is_empty()
-        || memchr::memchr(0, path).is_some()
-        || path.split(|byte| *byte == b'/').any(|segment| segment == b"..")
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
 /// Puts what is `carried` in front of an answer's own fields.
 #[cold]
 fn push_carried(fields: &mut FieldMap, carried: &FieldMap) {
@@ -496,20 +430,5 @@ fn answer_with_inflow(
             inflow.keep_only(range);
         }
         answer.body = AnswerBody::Origin(Box::new(inflow));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_unsafe;
-
-    #[test]
-    fn a_path_with_a_way_up_is_unsafe() {
-        for path in ["", "/a/../b", "..", "../a", "/a/..", "/a\0b"] {
-            assert!(is_unsafe(path.as_bytes()), "{path}");
-        }
-        for path in ["/", "/a/..b", "a", "/a/b..c", "/..a/"] {
-            assert!(!is_unsafe(path.as_bytes()), "{path}");
-        }
     }
 }

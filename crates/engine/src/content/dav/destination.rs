@@ -8,7 +8,7 @@ use bolide_http::Scheme;
 use crate::answer::Answer;
 use crate::content::confine::leads_out;
 use crate::ctx::StepCtx;
-use crate::filter::upstream_response::is_unsafe;
+use crate::filter::accel::is_unsafe;
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
