@@ -17,6 +17,7 @@ mod ban;
 mod claims;
 pub(crate) mod controls;
 mod decide;
+mod decision;
 mod fresh;
 mod gate;
 mod identity;
@@ -31,9 +32,8 @@ mod zone;
 pub use asked::{PurgeRequest, asked_purges};
 pub use ban::asked_bans;
 pub use claims::ForwardedClaim;
-pub use decide::{
-    AnswerFacts, AnswerSource, StoreDecision, StoreRefusal, StoreVerdict, decide, is_esi,
-};
+pub use decide::{AnswerFacts, decide, is_esi};
+pub use decision::{AnswerSource, StoreDecision, StoreRefusal, StoreVerdict};
 pub use fresh::{FreshState, Instructions, judge};
 pub use gate::{Bypass, CacheGate, Environment, autoflushes, gate};
 pub use identity::{

@@ -6,7 +6,8 @@ use bolide_http::cache_control::{self, AccelExpires, CacheControl};
 use bolide_http::{FieldMap, Method, Name, date};
 use memchr::memmem;
 
-use crate::rules::decide::{AnswerFacts, AnswerSource, StoreDecision, StoreRefusal};
+use crate::rules::decide::AnswerFacts;
+use crate::rules::decision::{AnswerSource, StoreDecision, StoreRefusal};
 use crate::rules::identity::{Facts, SENT};
 use crate::rules::policy::CachePolicy;
 

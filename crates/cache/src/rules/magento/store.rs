@@ -8,9 +8,8 @@ use bolide_http::cookies::Cookies;
 use bolide_http::{FieldMap, Method, Name, date};
 
 use super::{CACHE_ID, VARY, is_graphql};
-use crate::rules::decide::{
-    AnswerFacts, AnswerSource, Said, StoreDecision, StoreRefusal, judge_authorization, vary,
-};
+use crate::rules::decide::{AnswerFacts, Said, judge_authorization, vary};
+use crate::rules::decision::{AnswerSource, StoreDecision, StoreRefusal};
 use crate::rules::identity::Facts;
 use crate::rules::policy::CachePolicy;
 
