@@ -2,10 +2,12 @@
 //!
 //! Knows every variable of the language; one whose feature is not there is absent.
 
+mod addresses;
 mod browsers;
 mod date;
 pub(crate) mod file_names;
 mod first_values;
+mod named;
 mod proxy_protocol;
 mod real_root;
 mod sent;
@@ -13,9 +15,9 @@ pub(crate) mod system;
 mod tls;
 pub(crate) mod trace;
 mod upstream;
+mod value;
 
 use std::io::Write as _;
-use std::net::IpAddr;
 
 use bolide_base::TcpInfo;
 use bolide_conf::model::Mapping;
@@ -32,8 +34,14 @@ use crate::credentials::push_basic;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
+pub(crate) use addresses::address;
+use addresses::{binary_address, port};
 pub(crate) use first_values::FirstValues;
+use named::cookie;
+pub(crate) use named::{argument, cookie_in};
 pub(crate) use real_root::RealRoot;
+pub(crate) use value::{VariableValue, push_status};
+use value::{maybe, millis, number, text};
 
 /// Everything a variable may look at.
 #[derive(Clone, Copy)]
@@ -51,15 +59,6 @@ pub(crate) struct VariableScope<'a> {
     pub(crate) tcp: Option<TcpInfo>,
 }
 
-/// Whether a variable has a value; an absent one is `-` in default log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum VariableValue {
-    /// It has one, maybe empty.
-    Yes,
-    /// It has none.
-    No,
-}
-
 /// How `$1` and its kin are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureGroups {
@@ -67,12 +66,6 @@ pub(crate) enum CaptureGroups {
     Plain,
     /// Percent-encoded, for arguments.
     Encoded,
-}
-
-impl VariableValue {
-    pub(crate) const fn when(found: bool) -> Self {
-        if found { Self::Yes } else { Self::No }
-    }
 }
 
 impl<'a> VariableScope<'a> {
@@ -371,81 +364,6 @@ pub(crate) const fn scheme(scheme: Scheme) -> &'static [u8] {
     }
 }
 
-fn text(out: &mut Vec<u8>, value: &[u8]) -> VariableValue {
-    out.extend_from_slice(value);
-    VariableValue::Yes
-}
-
-fn maybe<T: AsRef<[u8]> + ?Sized>(out: &mut Vec<u8>, value: Option<&T>) -> VariableValue {
-    if let Some(value) = value {
-        out.extend_from_slice(value.as_ref());
-    }
-    VariableValue::when(value.is_some())
-}
-
-fn number(out: &mut Vec<u8>, value: u64) -> VariableValue {
-    push_decimal(out, value);
-    VariableValue::Yes
-}
-
-/// Appends milliseconds as seconds with three decimals.
-fn millis(out: &mut Vec<u8>, millis: u64) -> VariableValue {
-    push_decimal(out, millis / 1000);
-    let rest = (millis % 1000) as u16;
-    let digit = |value: u16| b'0' + (value % 10) as u8;
-    out.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
-    VariableValue::Yes
-}
-
-/// Appends a status with three digits at least.
-pub(crate) fn push_status(out: &mut Vec<u8>, status: u16) {
-    debug_assert!(status < 1000, "a status has three digits");
-    let digit = |value: u16| b'0' + (value % 10) as u8;
-    out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status)]);
-}
-
-/// Appends the address of a peer without its port.
-pub(crate) fn address(out: &mut Vec<u8>, peer: ClientAddress) -> VariableValue {
-    match peer {
-        ClientAddress::Unix => out.extend_from_slice(b"unix:"),
-        ClientAddress::Inet(addr) => match addr.ip().to_canonical() {
-            IpAddr::V4(ip) => {
-                let [a, b, c, d] = ip.octets();
-                push_decimal(out, u64::from(a));
-                for part in [b, c, d] {
-                    out.push(b'.');
-                    push_decimal(out, u64::from(part));
-                }
-            }
-            IpAddr::V6(ip) => {
-                // Writing to a vector cannot fail.
-                let _ = write!(out, "{ip}");
-            }
-        },
-    }
-    VariableValue::Yes
-}
-
-fn port(out: &mut Vec<u8>, peer: ClientAddress) -> VariableValue {
-    match peer {
-        ClientAddress::Unix => VariableValue::Yes,
-        // A client that only a field told of may have none.
-        ClientAddress::Inet(addr) if addr.port() == 0 => VariableValue::Yes,
-        ClientAddress::Inet(addr) => number(out, u64::from(addr.port())),
-    }
-}
-
-fn binary_address(out: &mut Vec<u8>, peer: ClientAddress) -> VariableValue {
-    match peer {
-        ClientAddress::Unix => out.extend_from_slice(b"unix:"),
-        ClientAddress::Inet(addr) => match addr.ip().to_canonical() {
-            IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()),
-            IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
-        },
-    }
-    VariableValue::Yes
-}
-
 /// Appends all values of a field, joined by `, ` (cookies by `; `).
 fn joined(fields: &FieldMap, name: &FieldName, out: &mut Vec<u8>) -> VariableValue {
     joined_from(fields.iter(), name, out)
@@ -479,40 +397,6 @@ fn same_field(spelled: &[u8], meant: &[u8]) -> bool {
             let spelled = spelled.to_ascii_lowercase();
             *meant == if spelled == b'_' { b'-' } else { spelled }
         })
-}
-
-/// The first argument called `name`, in any case.
-pub(crate) fn argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    if name.is_empty() {
-        return None;
-    }
-    args.split(|byte| *byte == b'&').find_map(|pair| {
-        let mark = memchr::memchr(b'=', pair)?;
-        pair[..mark].eq_ignore_ascii_case(name).then_some(&pair[mark + 1..])
-    })
-}
-
-/// The first cookie called `name`.
-fn cookie<'a>(fields: &'a FieldMap, name: &[u8]) -> Option<&'a [u8]> {
-    fields.all(Name::Cookie).find_map(|line| cookie_in(line, name))
-}
-
-/// The first cookie called `name` of one field.
-pub(crate) fn cookie_in<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    line.split(|byte| *byte == b';').find_map(|pair| {
-        let pair = trim_blanks(pair);
-        let (start, rest) = pair.split_at_checked(name.len())?;
-        // As in nginx, blanks may stand around the mark.
-        let value = trim_blanks(rest).strip_prefix(b"=")?;
-        start.eq_ignore_ascii_case(name).then(|| trim_blanks(value))
-    })
-}
-
-const fn trim_blanks(mut text: &[u8]) -> &[u8] {
-    while let [b' ', rest @ ..] = text {
-        text = rest;
-    }
-    text
 }
 
 /// The user of Basic authentication (RFC 7617): what stands before the colon.
