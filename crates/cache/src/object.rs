@@ -6,25 +6,27 @@
 //! INVARIANT: an object is marked retired before its tags are released, because the tables of
 //! workers may still hold it and would read slots that belong to other tags by then.
 
+mod body;
 mod marks;
+mod outside;
 mod packed;
+mod times;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
-use bolide_base::{ChainStamp, FileRef};
 use bolide_http::FieldMap;
-use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
-use crate::disk::DiskTree;
-use crate::disk::format::{CHUNK, sum};
 use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::tags::{TagTable, TagVerdict};
 use marks::ObjectMarks;
+pub use outside::Outside;
 use packed::gather;
 pub use packed::is_marked;
 pub(crate) use packed::{pack_head, split_field};
+use times::PackedMillis;
+pub use times::Times;
 
 /// LIMIT: bytes of a body that shares an allocation with key and head.
 const PACKED_MAX: usize = 16 * 1024;
@@ -38,42 +40,6 @@ pub const ESI_MARK: (&[u8], &[u8]) = (b"Surrogate-Control", b"content=\"ESI/1.0\
 const STATUS_VARY: u16 = 0;
 const STATUS_PASS: u16 = 1;
 const STATUS_FAILED: u16 = 2;
-
-/// The creation time and freshness of an object, in milliseconds of the caller's clock.
-///
-/// A clock that jumps back makes objects younger, never dead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
-    /// The creation time: the time of the response less its `Age`.
-    pub created_ms: u64,
-    /// The object is fresh before this time.
-    pub expires_ms: u64,
-    /// Seconds after that in which it may be served while it is revalidated (RFC 5861 §3).
-    pub stale_seconds: u32,
-    /// Seconds after `expires_ms` in which it may be served on an error (RFC 5861 §4), and in which
-    /// it is kept for revalidation.
-    pub error_seconds: u32,
-}
-
-impl Times {
-    /// The end of stale-while-revalidate.
-    #[must_use]
-    pub const fn stale_until_ms(&self) -> u64 {
-        self.expires_ms.saturating_add(self.stale_seconds as u64 * 1000)
-    }
-
-    /// The end of stale-if-error.
-    #[must_use]
-    pub const fn error_until_ms(&self) -> u64 {
-        self.expires_ms.saturating_add(self.error_seconds as u64 * 1000)
-    }
-
-    /// Age in whole seconds (RFC 9111 §4.2.3).
-    #[must_use]
-    pub const fn age_seconds(&self, now_ms: u64) -> u64 {
-        now_ms.saturating_sub(self.created_ms) / 1000
-    }
-}
 
 /// The head of a response to store, without hop-by-hop fields, `Set-Cookie` and validators.
 #[derive(Clone, Debug, Default)]
@@ -101,51 +67,6 @@ pub enum ObjectVariant {
     NotWorth,
 }
 
-/// A body that stays in its file, of an object made for one response.
-#[derive(Clone, Debug)]
-pub struct Outside {
-    /// The open file.
-    pub file: FileRef,
-    /// The stamp of the file.
-    pub stamp: ChainStamp,
-    /// The offset of the body in the file.
-    pub at: u64,
-    /// Bytes of the body.
-    pub len: u64,
-    /// The checksum of each [`crate::disk::format::CHUNK`] of the body.
-    pub sums: Box<[u8]>,
-    /// The disk tree that the file belongs to.
-    pub tree: Arc<DiskTree>,
-    /// The name of the file.
-    pub hash: u128,
-}
-
-impl Outside {
-    /// Bytes that one checksum covers.
-    pub const CHUNK: u64 = CHUNK as u64;
-
-    /// Bytes of the chunk with this number.
-    #[must_use]
-    pub const fn chunk_len(&self, number: u64) -> u64 {
-        let left = self.len.saturating_sub(number.saturating_mul(Self::CHUNK));
-        if left < Self::CHUNK { left } else { Self::CHUNK }
-    }
-
-    /// Removes the file: it is corrupt.
-    pub fn condemn(&self) {
-        self.tree.condemn(self.hash);
-    }
-
-    /// Whether a chunk of the body has the right checksum.
-    #[must_use]
-    pub fn is_good(&self, number: u64, bytes: &[u8]) -> bool {
-        let (sums, _) = self.sums.as_chunks::<8>();
-        let told = usize::try_from(number).ok().and_then(|number| sums.get(number));
-        bytes.len() as u64 == self.chunk_len(number)
-            && told.is_some_and(|told| sum(bytes).to_le_bytes() == *told)
-    }
-}
-
 /// The kind of an index entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectKind {
@@ -157,23 +78,6 @@ pub enum ObjectKind {
     Pass,
     /// A marker for a failed upstream, with the status to send.
     Failed,
-}
-
-/// Milliseconds since 1970 in six bytes, enough for 8,900 years. The greatest value means for ever.
-#[derive(Clone, Copy, Debug)]
-struct Moment([u16; 3]);
-
-impl Moment {
-    const fn new(millis: u64) -> Self {
-        let millis = if millis >> 48 == 0 { millis } else { u64::MAX };
-        Self([millis as u16, (millis >> 16) as u16, (millis >> 32) as u16])
-    }
-
-    const fn millis(self) -> u64 {
-        let [low, middle, high] = self.0;
-        let millis = low as u64 | (middle as u64) << 16 | (high as u64) << 32;
-        if millis == (1 << 48) - 1 { u64::MAX } else { millis }
-    }
 }
 
 /// The parts that few objects have.
@@ -193,8 +97,8 @@ pub struct Object {
     /// URL, vary part, session, validator, tags, head, small body.
     packed: Bytes,
     extra: OnceLock<Box<Extra>>,
-    created: Moment,
-    expires: Moment,
+    created: PackedMillis,
+    expires: PackedMillis,
     stale_seconds: u32,
     error_seconds: u32,
     namespace: NamespaceId,
@@ -259,8 +163,8 @@ impl Object {
             hash: key.hash[1],
             packed: Bytes::from(packed.into_boxed_slice()),
             extra,
-            created: Moment::new(times.created_ms),
-            expires: Moment::new(times.expires_ms),
+            created: PackedMillis::new(times.created_ms),
+            expires: PackedMillis::new(times.expires_ms),
             stale_seconds: times.stale_seconds,
             error_seconds: times.error_seconds,
             namespace: key.namespace,
@@ -419,124 +323,6 @@ impl Object {
     pub fn vary_names(&self) -> impl Iterator<Item = &[u8]> {
         let names = if self.kind() == ObjectKind::Vary { self.head() } else { &[] };
         names.split(|byte| *byte == b',').filter(|name| !name.is_empty())
-    }
-
-    /// Bytes of the stored body, in memory or on disk.
-    #[must_use]
-    pub fn body_len(&self) -> u64 {
-        if let Some(outside) = self.outside() {
-            return outside.len;
-        }
-        self.pieces().map(|piece| piece.len() as u64).sum()
-    }
-
-    /// The whole body, if it is one piece, as bodies up to 1 MiB are. It is shared, not copied.
-    #[must_use]
-    pub fn body(&self) -> Option<Bytes> {
-        match self.extra.get().map(|extra| &extra.pieces[..]) {
-            None | Some([]) => Some(self.packed.slice(self.body_start()..)),
-            Some([one]) => Some(one.clone()),
-            Some(_) => None,
-        }
-    }
-
-    /// The pieces of the body.
-    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let large = self.extra.get().map_or(&[][..], |extra| &extra.pieces[..]);
-        let small = if large.is_empty() { &self.packed[self.body_start()..] } else { &[] };
-        std::iter::once(small).chain(large.iter().map(|piece| &piece[..])).filter(|p| !p.is_empty())
-    }
-
-    /// The rest of the piece with byte `offset` of the body, shared; `None` past its end.
-    #[must_use]
-    pub fn piece_at(&self, offset: u64) -> Option<Bytes> {
-        let large = self.extra.get().map_or(&[][..], |extra| &extra.pieces[..]);
-        if large.is_empty() {
-            let start = self.body_start().saturating_add(usize::try_from(offset).ok()?);
-            return (start < self.packed.len()).then(|| self.packed.slice(start..));
-        }
-        let mut before = 0;
-        for piece in large {
-            let within = offset - before;
-            if within < piece.len() as u64 {
-                return Some(piece.slice(within as usize..));
-            }
-            before += piece.len() as u64;
-        }
-        None
-    }
-
-    /// The place of the body, if it is not in memory.
-    #[must_use]
-    pub fn outside(&self) -> Option<&Outside> {
-        self.extra.get()?.outside.get()
-    }
-
-    pub(crate) fn set_outside(&self, outside: Outside) {
-        debug_assert!(
-            outside.sums.len() as u64 == outside.len.div_ceil(Outside::CHUNK) * 8,
-            "each chunk of a body has a checksum"
-        );
-        let set = self.extra.get_or_init(Box::default).outside.set(outside);
-        debug_assert!(set.is_ok(), "a body has one file");
-    }
-
-    /// The compressed variant, if it was made.
-    #[must_use]
-    pub fn variant(&self, coding: Coding) -> Option<&ObjectVariant> {
-        self.extra.get()?.variants[coding.index()].get()
-    }
-
-    /// Claims the making of this compressed variant. True once, until [`Self::unclaim_variant`].
-    #[must_use]
-    pub fn claim_variant(&self, coding: Coding) -> bool {
-        self.outside().is_none() && self.marks.claim(coding)
-    }
-
-    /// Returns the claim: the variant was not made.
-    pub fn unclaim_variant(&self, coding: Coding) {
-        self.marks.unclaim(coding);
-    }
-
-    /// Adds a compressed variant. Returns the bytes it adds, for the accounts of the store.
-    pub(crate) fn add_variant(&self, coding: Coding, variant: ObjectVariant) -> u64 {
-        let size = match &variant {
-            ObjectVariant::Ready(bytes) => bytes.len() as u64,
-            ObjectVariant::NotWorth => 0,
-        };
-        let extra = self.extra.get_or_init(Box::default);
-        if extra.variants[coding.index()].set(variant).is_ok() { size } else { 0 }
-    }
-
-    /// Whether its body is ESI, which is assembled when it is sent.
-    #[must_use]
-    pub fn is_esi(&self) -> bool {
-        self.marks.is_assembled()
-    }
-
-    /// The body as a program for ESI assembly; parsed on the first call.
-    #[must_use]
-    pub fn prepared(&self) -> &bolide_esi::Prepared {
-        self.extra.get_or_init(Box::default).prepared.get_or_init(|| {
-            let mut offset = 0;
-            let pieces = std::iter::from_fn(|| {
-                let piece = self.piece_at(offset)?;
-                offset += piece.len() as u64;
-                Some(piece)
-            });
-            Box::new(match self.is_esi() {
-                true => bolide_esi::Prepared::page(pieces, bolide_esi::EsiLimits::default()),
-                false => bolide_esi::Prepared::plain(pieces),
-            })
-        })
-    }
-
-    /// Compresses the literals of [`Self::prepared`], on the first call.
-    pub fn make_parts(&self, coding: Coding, level: i8) {
-        let prepared = self.prepared();
-        if prepared.parts(coding).is_none() {
-            prepared.make_parts(coding, level);
-        }
     }
 
     /// The number of hits that workers have reported; at most 65,535.
