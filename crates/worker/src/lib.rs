@@ -47,6 +47,8 @@ mod overtime;
 mod post_actions;
 mod proxy_preface;
 mod quic_conn;
+mod quic_leaving;
+mod quic_output;
 mod quic_side;
 mod recall;
 mod reload;

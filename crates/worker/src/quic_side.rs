@@ -12,13 +12,11 @@ use std::time::Duration;
 use bolide_base::limits::CONNS_MAX;
 use bolide_base::{Instant, Now, Slab, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::{ClientAddress, ConnInfo, ConnProtocol, Due, TallyCount, WorkerCount};
+use bolide_engine::{ClientAddress, ConnInfo, ConnProtocol, TallyCount, WorkerCount};
 use bolide_http::Scheme;
 use bolide_io::listen::Listener;
-use bolide_io::{DatagramOut, Fd, Interest, Io, UdpBatch};
-use bolide_quic::{
-    ConnId, Endpoint, QuicArrival, QuicClock, QuicEvent, QuicOutgoing, ReadEnd, Train,
-};
+use bolide_io::{Interest, Io, UdpBatch};
+use bolide_quic::{ConnId, Endpoint, QuicArrival, QuicClock, QuicEvent, QuicOutgoing, ReadEnd};
 use bolide_wire::{ConnError, StreamId, h3};
 use bytes::Bytes;
 
@@ -29,7 +27,7 @@ use crate::mail::{Mail, Strayed};
 use crate::quic_conn::{QuicConn, QuicStreamTable};
 use crate::settings::Profile;
 use crate::token::PollToken;
-use crate::udp_sockets::{NO_LISTEN, UdpSocket, UdpSockets};
+use crate::udp_sockets::{UdpSocket, UdpSockets};
 
 /// Receive calls on one socket in one turn.
 const BATCHES_PER_TURN: usize = 4;
@@ -38,12 +36,6 @@ const READ_MAX: usize = 256 * 1024;
 /// How often a client that waits for an origin is asked for a sign of life: well within the idle
 /// timeouts of browsers.
 const PING_EVERY: Duration = Duration::from_secs(10);
-/// Trains gathered before they are sent.
-pub(crate) const TRAINS_MAX: usize = 32;
-/// As many as one connection mostly has; sending these clears less memory.
-const FEW_TRAINS: usize = 2;
-/// How long a client may take to confirm what it got (RFC 9000 §18.2).
-const ACK_DELAY: Duration = Duration::from_millis(25);
 /// H3_GENERAL_PROTOCOL_ERROR and H3_INTERNAL_ERROR (RFC 9114 §8.1).
 const H3_GENERAL_PROTOCOL_ERROR: u64 = 0x101;
 const H3_INTERNAL_ERROR: u64 = 0x102;
@@ -412,44 +404,6 @@ impl QuicSide {
         }
     }
 
-    /// Whether a connection is to be closed: its client was told to go away and has all that it
-    /// asked for. What it may have asked before it heard of that is waited for.
-    pub(crate) fn is_to_close<I: Io>(
-        &mut self,
-        key: SlabKey<QuicConn>,
-        env: &WorkerEnv<I>,
-    ) -> bool {
-        let is_served = self.is_served(key);
-        let Some(conn) = self.conns.get_mut(key) else { return false };
-        let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return false };
-        match conn.close_at {
-            _ if !is_served => conn.close_at = None,
-            None => {
-                let grace = 2 * transport.round_trip() + ACK_DELAY;
-                conn.close_at = Some(env.now.mono.after(grace));
-            }
-            Some(at) if at > env.now.mono => {}
-            Some(_) if !std::mem::replace(&mut conn.told_last, true) => {
-                // RFC 9114 §5.2: at last the client learns which requests were processed.
-                conn.h3.shutdown(&mut QuicStreamTable(transport));
-                let grace = 2 * transport.round_trip() + ACK_DELAY;
-                conn.close_at = Some(env.now.mono.after(grace));
-            }
-            Some(_) => {
-                conn.close_at = None;
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Whether the client has all that it asked for.
-    fn is_served(&mut self, key: SlabKey<QuicConn>) -> bool {
-        let Some(conn) = self.conns.get(key) else { return true };
-        let transport = self.udp[conn.slot].endpoint.conn(conn.id);
-        conn.h3.is_idle() && transport.is_none_or(|transport| !transport.owes())
-    }
-
     /// Sets the deadline of a connection.
     pub(crate) fn rearm<I: Io>(&mut self, key: SlabKey<QuicConn>, env: &mut WorkerEnv<I>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
@@ -488,121 +442,7 @@ impl QuicSide {
         self.rearm(key, env);
         false
     }
-
-    /// Sends what was packed for the connections of one socket.
-    pub(crate) fn send_trains<I: Io>(
-        &mut self,
-        slot: usize,
-        outgoing: &mut QuicOutgoing,
-        env: &mut WorkerEnv<I>,
-    ) {
-        if outgoing.is_empty() {
-            return;
-        }
-        // The end of a connection may be among them: see `endings.rs`.
-        env.write_logs(Due::Only);
-        env.note_purges();
-        let Some(udp) = self.udp.get_mut(slot) else { return outgoing.clear() };
-        for train in outgoing.trains() {
-            let count = train.bytes.len().div_ceil(train.segment.max(1));
-            env.tally.count(WorkerCount::DatagramsOut, count as u64);
-            env.tally.count(WorkerCount::DatagramBytesOut, train.bytes.len() as u64);
-        }
-        let fd = udp.socket.fd();
-        match outgoing.trains() {
-            few if few.len() <= FEW_TRAINS => send_some::<FEW_TRAINS, I>(&mut env.io, fd, few),
-            many => {
-                for trains in many.chunks(TRAINS_MAX) {
-                    send_some::<TRAINS_MAX, I>(&mut env.io, fd, trains);
-                }
-            }
-        }
-        outgoing.clear();
-    }
-
-    /// Ends a connection with its requests; whether it is to be closed at once, as it has none.
-    pub(crate) fn end(&mut self, key: SlabKey<QuicConn>) -> bool {
-        let Some(conn) = self.conns.get_mut(key) else { return false };
-        if !conn.started {
-            return true;
-        }
-        // A request may be on its way: the client is told before the connection closes.
-        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
-            conn.h3.shutdown(&mut QuicStreamTable(transport));
-            self.mark(key);
-        }
-        false
-    }
-
-    /// Lets those sockets go that the configuration no longer names; which connections have to end.
-    pub(crate) fn forget_others(
-        &mut self,
-        sockets: &[(usize, Arc<Listener>)],
-    ) -> Vec<SlabKey<QuicConn>> {
-        let mut is_leaving = false;
-        for udp in self.udp.iter_mut() {
-            udp.wanted = sockets.iter().any(|(_, socket)| socket.fd() == udp.socket.fd());
-            if !udp.wanted {
-                udp.listen = NO_LISTEN;
-                udp.endpoint.stop_accepting();
-                is_leaving = true;
-            }
-        }
-        self.udp.is_leaving = is_leaving;
-        if !is_leaving {
-            return Vec::new();
-        }
-        let is_unwanted = |key: &SlabKey<QuicConn>| {
-            self.conns.get(*key).is_some_and(|conn| !self.udp[conn.slot].wanted)
-        };
-        self.conns.keys().filter(is_unwanted).collect()
-    }
-
-    /// Closes what no connection is left on.
-    pub(crate) fn let_sockets_go<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
-        let mut is_leaving = false;
-        for (place, held) in self.udp.places.iter_mut().enumerate() {
-            let Some(udp) = held.as_ref().filter(|udp| !udp.wanted) else { continue };
-            let is_used = udp.endpoint.live() > 0
-                || self
-                    .conns
-                    .keys()
-                    .any(|key| self.conns.get(key).is_some_and(|conn| conn.slot == place));
-            if is_used {
-                is_leaving = true;
-            } else {
-                env.io.unwatch(udp.socket.fd());
-                *held = None;
-            }
-        }
-        self.udp.is_leaving = is_leaving;
-    }
 }
-
-/// Sends up to `N` trains. What the socket does not take is lost, as on any network; the protocol
-/// repairs it.
-fn send_some<const N: usize, I: Io>(io: &mut I, fd: Fd, trains: &[Train]) {
-    debug_assert!(trains.len() <= N, "the caller cuts batches");
-    let mut out = [EMPTY; N];
-    for (to, train) in out.iter_mut().zip(trains) {
-        *to = DatagramOut {
-            bytes: &train.bytes,
-            segment: train.segment,
-            remote: train.remote,
-            local: train.local,
-            ecn: train.ecn,
-        };
-    }
-    let _ = io.send_datagrams(fd, &out[..trains.len()]);
-}
-
-const EMPTY: DatagramOut<'static> = DatagramOut {
-    bytes: &[],
-    segment: 0,
-    remote: SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, 0)),
-    local: None,
-    ecn: 0,
-};
 
 fn stray(
     posts: &[crate::mail::Post],

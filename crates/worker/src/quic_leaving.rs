@@ -1,0 +1,114 @@
+//! Connections over QUIC that are to end, and sockets that are no longer wanted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_base::SlabKey;
+use bolide_io::Io;
+use bolide_io::listen::Listener;
+
+use crate::env::WorkerEnv;
+use crate::quic_conn::{QuicConn, QuicStreamTable};
+use crate::quic_side::QuicSide;
+use crate::udp_sockets::NO_LISTEN;
+
+/// How long a client may take to confirm what it got (RFC 9000 §18.2).
+const ACK_DELAY: Duration = Duration::from_millis(25);
+
+impl QuicSide {
+    /// Whether a connection is to be closed: its client was told to go away and has all that it
+    /// asked for. What it may have asked before it heard of that is waited for.
+    pub(crate) fn is_to_close<I: Io>(
+        &mut self,
+        key: SlabKey<QuicConn>,
+        env: &WorkerEnv<I>,
+    ) -> bool {
+        let is_served = self.is_served(key);
+        let Some(conn) = self.conns.get_mut(key) else { return false };
+        let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return false };
+        match conn.close_at {
+            _ if !is_served => conn.close_at = None,
+            None => {
+                let grace = 2 * transport.round_trip() + ACK_DELAY;
+                conn.close_at = Some(env.now.mono.after(grace));
+            }
+            Some(at) if at > env.now.mono => {}
+            Some(_) if !std::mem::replace(&mut conn.told_last, true) => {
+                // RFC 9114 §5.2: at last the client learns which requests were processed.
+                conn.h3.shutdown(&mut QuicStreamTable(transport));
+                let grace = 2 * transport.round_trip() + ACK_DELAY;
+                conn.close_at = Some(env.now.mono.after(grace));
+            }
+            Some(_) => {
+                conn.close_at = None;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether the client has all that it asked for.
+    fn is_served(&mut self, key: SlabKey<QuicConn>) -> bool {
+        let Some(conn) = self.conns.get(key) else { return true };
+        let transport = self.udp[conn.slot].endpoint.conn(conn.id);
+        conn.h3.is_idle() && transport.is_none_or(|transport| !transport.owes())
+    }
+
+    /// Ends a connection with its requests; whether it is to be closed at once, as it has none.
+    pub(crate) fn end(&mut self, key: SlabKey<QuicConn>) -> bool {
+        let Some(conn) = self.conns.get_mut(key) else { return false };
+        if !conn.started {
+            return true;
+        }
+        // A request may be on its way: the client is told before the connection closes.
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            conn.h3.shutdown(&mut QuicStreamTable(transport));
+            self.mark(key);
+        }
+        false
+    }
+
+    /// Lets those sockets go that the configuration no longer names; which connections have to end.
+    pub(crate) fn forget_others(
+        &mut self,
+        sockets: &[(usize, Arc<Listener>)],
+    ) -> Vec<SlabKey<QuicConn>> {
+        let mut is_leaving = false;
+        for udp in self.udp.iter_mut() {
+            udp.wanted = sockets.iter().any(|(_, socket)| socket.fd() == udp.socket.fd());
+            if !udp.wanted {
+                udp.listen = NO_LISTEN;
+                udp.endpoint.stop_accepting();
+                is_leaving = true;
+            }
+        }
+        self.udp.is_leaving = is_leaving;
+        if !is_leaving {
+            return Vec::new();
+        }
+        let is_unwanted = |key: &SlabKey<QuicConn>| {
+            self.conns.get(*key).is_some_and(|conn| !self.udp[conn.slot].wanted)
+        };
+        self.conns.keys().filter(is_unwanted).collect()
+    }
+
+    /// Closes what no connection is left on.
+    pub(crate) fn let_sockets_go<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
+        let mut is_leaving = false;
+        for (place, held) in self.udp.places.iter_mut().enumerate() {
+            let Some(udp) = held.as_ref().filter(|udp| !udp.wanted) else { continue };
+            let is_used = udp.endpoint.live() > 0
+                || self
+                    .conns
+                    .keys()
+                    .any(|key| self.conns.get(key).is_some_and(|conn| conn.slot == place));
+            if is_used {
+                is_leaving = true;
+            } else {
+                env.io.unwatch(udp.socket.fd());
+                *held = None;
+            }
+        }
+        self.udp.is_leaving = is_leaving;
+    }
+}
