@@ -304,9 +304,9 @@ fn system_text(error: &io::Error) -> String {
         return errno::describe(error);
     }
     match error.kind() {
-        io::ErrorKind::NotFound => errno::reason(2),
-        io::ErrorKind::PermissionDenied => errno::reason(13),
-        io::ErrorKind::IsADirectory => errno::reason(21),
+        io::ErrorKind::NotFound => errno::reason(errno::ENOENT),
+        io::ErrorKind::PermissionDenied => errno::reason(errno::EACCES),
+        io::ErrorKind::IsADirectory => errno::reason(errno::EISDIR),
         _ => error.to_string(),
     }
 }

@@ -1,5 +1,9 @@
 //! Why a path could not be opened, and the status that a client gets for it.
 
+use bolide_base::errno::{
+    EACCES, EAGAIN, ELOOP, EMFILE, EMLINK, ENAMETOOLONG, ENFILE, ENOENT, ENOTDIR,
+};
+
 /// A failed file lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenFailure {
@@ -16,16 +20,6 @@ pub enum OpenFailure {
     /// Any other error number.
     Other(i32),
 }
-
-const ENOENT: i32 = 2;
-const EAGAIN: i32 = 11;
-const EACCES: i32 = 13;
-const ENOTDIR: i32 = 20;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-const EMLINK: i32 = 31;
-const ENAMETOOLONG: i32 = 36;
-const ELOOP: i32 = 40;
 
 impl OpenFailure {
     /// The failure for Linux's `errno`.

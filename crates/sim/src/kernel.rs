@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use bolide_base::errno::{EIO, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC};
 use bolide_base::{Instant, Now};
 use bolide_io::{Fd, Readiness};
 
@@ -142,17 +143,6 @@ impl Default for KernelPatience {
         Self { idle: 30_000_000_000, send: 20_000_000_000, body: 20_000_000_000 }
     }
 }
-
-/// Error numbers of Linux.
-const ENOENT: i32 = 2;
-const EIO: i32 = 5;
-const EAGAIN: i32 = 11;
-const ENOMEM: i32 = 12;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-const ENOSPC: i32 = 28;
-const ENOBUFS: i32 = 105;
-const ECONNREFUSED: i32 = 111;
 
 /// Waits without any effect after which a worker is called spinning.
 const IDLE_WAITS_MAX: u32 = 64;

@@ -172,7 +172,7 @@ impl SimNames {
 
     /// The next datagram at a socket of a worker.
     pub(crate) fn receive(&mut self, fd: i32, into: &mut [u8]) -> Result<Option<usize>, i32> {
-        let Some(socket) = self.sockets.get_mut(&fd) else { return Err(deeds::EBADF) };
+        let Some(socket) = self.sockets.get_mut(&fd) else { return Err(bolide_base::errno::EBADF) };
         if let Some(errno) = socket.error.take() {
             return Err(errno);
         }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
+use bolide_base::errno::{EACCES, EAGAIN, EEXIST, EINVAL, EIO, EMFILE, ENOENT, ENOSPC};
 use bolide_base::{CopyPolicy, FileRef, Instant, Now, Segment, SendChain};
 use bolide_io::{
     Accepted, AfterSend, Appended, Callee, ConnectCall, DatagramOut, DirChange, DirDepth, Entries,
@@ -14,18 +15,9 @@ use bolide_io::{
 
 use crate::kernel::Kernel;
 use crate::kernel::dav::is_dav;
-use crate::kernel::dearth::{DoorCall, EAGAIN};
+use crate::kernel::dearth::DoorCall;
 use crate::kernel::disk::{DiskSeen, is_body, is_stored};
 use crate::kernel::logs::SYSLOG;
-
-/// Error numbers of Linux.
-const ENOENT: i32 = 2;
-const EIO: i32 = 5;
-const EACCES: i32 = 13;
-const EEXIST: i32 = 17;
-const EMFILE: i32 = 24;
-const EINVAL: i32 = 22;
-const ENOSPC: i32 = 28;
 
 /// The kernel as all workers and clients share it.
 pub type SharedKernel = Rc<RefCell<Kernel>>;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_base::deadline_queue::{Armed, DeadlineQueue};
-use bolide_base::errno::reason;
+use bolide_base::errno::{EMFILE, ENFILE, ENOBUFS, ENOMEM, reason};
 use bolide_base::limits::ACCEPTS_PER_TURN;
 use bolide_conf::model::LogLevel;
 use bolide_io::listen::Listener;
@@ -20,12 +20,6 @@ use crate::token::PollToken;
 
 /// How long listeners rest unless a descriptor of ours becomes free before, as in nginx.
 const REST: Duration = Duration::from_millis(500);
-
-/// Error numbers of Linux.
-const ENOMEM: i32 = 12;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-const ENOBUFS: i32 = 105;
 
 /// How many clients are taken from one listener in one turn.
 ///

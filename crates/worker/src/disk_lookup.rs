@@ -1,6 +1,7 @@
 //! Looks for kept answers on disk, and journals of purges: what a turn does with the files of a
 //! cache.
 
+use bolide_base::errno::{ENOENT, ESTALE};
 use bolide_base::{ChainStamp, FileRef};
 use bolide_cache::disk::format::{FIXED, HEAD_MAX, head_size};
 use bolide_cache::disk::{DiskTree, JOURNAL, TreeUse};
@@ -11,8 +12,6 @@ use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 const HEAD_READ: usize = 16 * 1024;
 /// LIMIT: journals in a row that another process replaces while one is written.
 const REPLACED_MAX: u32 = 16;
-const ENOENT: i32 = 2;
-const ESTALE: i32 = 116;
 
 /// Writes purges to the journals. Every thread that purged calls it before it acknowledges the
 /// purge. The disk writer logs and repeats what fails; no later process trusts the files before.

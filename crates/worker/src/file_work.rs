@@ -8,6 +8,9 @@ mod placing;
 mod transfer;
 mod tree;
 
+use bolide_base::errno::{
+    EACCES, EEXIST, EISDIR, ENAMETOOLONG, ENOENT, ENOSPC, ENOTDIR, EPERM, EXDEV,
+};
 use bolide_conf::model::LogLevel;
 use bolide_engine::{DavDepth, FileChange, FileChangeKind, FileOutcome};
 use bolide_files::SymlinkPolicy;
@@ -21,16 +24,6 @@ use tree::TreeWalk;
 const DEPTH_MAX: usize = 256;
 /// LIMIT: lines that one change writes to the log.
 const NOTES_MAX: usize = 16;
-
-pub(crate) const EPERM: i32 = 1;
-pub(crate) const ENOENT: i32 = 2;
-pub(crate) const EACCES: i32 = 13;
-pub(crate) const EEXIST: i32 = 17;
-pub(crate) const EXDEV: i32 = 18;
-pub(crate) const ENOTDIR: i32 = 20;
-pub(crate) const EISDIR: i32 = 21;
-const ENOSPC: i32 = 28;
-const ENAMETOOLONG: i32 = 36;
 
 /// What is left to do, the next at the end.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! What leaves on a connection to an origin: one write per turn, of what the framing pulls.
 
+use bolide_base::errno::{EPIPE, EPROTO};
 use bolide_base::limits::SEND_PER_TURN;
 use bolide_base::{Bound, CopyPolicy, SendChain, SlabKey, Spool, SpoolPiece};
 use bolide_io::{AfterSend, Io, Sent};
@@ -9,15 +10,12 @@ use bolide_wire::{BodySource, Pull, StreamOwner};
 use crate::env::WorkerEnv;
 use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
-use crate::links::EPIPE;
 use crate::segments::{SHARE_MIN, keep_rest};
 use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
 
 /// Bytes read from the file of a request body in one call.
 const READ_MAX: usize = 64 * 1024;
-/// An error number of Linux, for what the framing tells without one.
-const EPROTO: i32 = 71;
 /// Bytes of the shared buffer that are kept between requests.
 const CHAIN_KEPT: usize = 256 * 1024;
 

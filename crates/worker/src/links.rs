@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 
+use bolide_base::errno::{ECONNRESET, ENOBUFS, EPIPE};
 use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
 use bolide_base::{CopyPolicy, SendChain, SlabKey};
 use bolide_conf::model::{PeerAddress, Protocol};
@@ -28,10 +29,6 @@ use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
 
-/// Error numbers of Linux, for what the door tells without one.
-pub(crate) const EPIPE: i32 = 32;
-const ENOBUFS: i32 = 105;
-const ECONNRESET: i32 = 104;
 impl Origins {
     /// Calls an origin on behalf of a fetch.
     pub(crate) fn call_origin<I: Io>(

@@ -1,5 +1,6 @@
 //! Looks at the disk for the table of open files, through the door.
 
+use bolide_base::errno::EFBIG;
 use bolide_base::limits;
 use bolide_files::{DirEntry, FileKind, Meta, OpenFailure, Probe, Probed, SymlinkPolicy, Want};
 use bolide_io::{Entries, Io, OpenRequest, Stat, SymlinkRule};
@@ -23,7 +24,6 @@ pub fn look(io: &mut impl Io, probe: &Probe) -> Probed {
 
 /// Entries of a directory that one turn reads.
 pub(crate) const SCANNED_AT_ONCE: usize = 512;
-const EFBIG: i32 = 27;
 
 type FileLookupDone<T> = Result<T, bolide_io::FileFailure>;
 
@@ -139,10 +139,11 @@ pub(crate) const fn meta(stat: &Stat) -> Meta {
 
 #[cfg(test)]
 mod tests {
+    use bolide_base::errno::EFBIG;
     use bolide_files::{OpenFailure, Probed};
     use bolide_io::{Entries, FileFailure, Stat};
 
-    use super::{DirectoryScan, EFBIG, meta};
+    use super::{DirectoryScan, meta};
 
     fn scan(count: usize, failure: Option<FileFailure>, most: usize) -> (usize, Probed) {
         let all = (0..count).rev().map(|n| (format!("{n:04}").into_bytes(), Stat::default()));

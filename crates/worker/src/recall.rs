@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bolide_base::errno::{ENOENT, ENOTDIR};
 use bolide_base::limits::SHARED_DESK_MS;
 use bolide_base::{ChainStamp, FileRef, SlabKey};
 use bolide_cache::disk::{DiskQuery, READ_MAX, Recall, Unfit};
@@ -17,9 +18,6 @@ use crate::exchange_table::{ActiveExchange, NodesQuestion};
 use crate::mail::Mail;
 use crate::token::PollToken;
 use crate::worker::Worker;
-
-const ENOENT: i32 = 2;
-const ENOTDIR: i32 = 20;
 
 impl<I: Io> WorkerEnv<I> {
     /// Looks on disk for what a permit is about.

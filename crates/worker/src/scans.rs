@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use bolide_base::SlabKey;
+use bolide_base::errno::EAGAIN;
 use bolide_engine::Wake;
 use bolide_files::{OpenFailure, Probe, Probed, Want};
 use bolide_io::Io;
@@ -19,7 +20,6 @@ use crate::look::{DirectoryScan, SCANNED_AT_ONCE};
 
 /// LIMIT: exchanges of one worker that wait until a large directory may be read.
 const WAITING_MAX: usize = 1024;
-const EAGAIN: i32 = 11;
 
 type Waiting = (SlabKey<ActiveExchange>, Box<Probe>);
 

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bolide_base::errno::reason;
+use bolide_base::errno::{EEXIST, ENOENT, reason};
 use bolide_base::{FileRef, SlabKey, Spool};
 use bolide_conf::model::TempPath;
 use bolide_engine::{SpoolPlace, Wake};
@@ -16,8 +16,6 @@ use crate::exchange_table::ActiveExchange;
 const WRITE_PER_TURN: usize = 512 * 1024;
 /// Names that are tried for one file; the steps between them double.
 const NAMES_TRIED: u32 = 64;
-const ENOENT: i32 = 2;
-const EEXIST: i32 = 17;
 
 /// How far a spool was written.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use bolide_base::errno::reason;
+use bolide_base::errno::{EINVAL, ELOOP, EMFILE, ENOENT, ENOSPC, reason};
 use bolide_conf::model::LogLevel;
 use bolide_files::{OpenFailure, Probe, Probed, Remember, Trail, TrailStanding, Trust, Want};
 use bolide_io::{DirChange, DirDepth, Io};
@@ -20,11 +20,6 @@ use crate::token::PollToken;
 const LINKS_MAX: usize = 40;
 /// LIMIT: directories on one path.
 const STEPS_MAX: usize = 128;
-const ENOENT: i32 = 2;
-const EINVAL: i32 = 22;
-const EMFILE: i32 = 24;
-const ENOSPC: i32 = 28;
-const ELOOP: i32 = 40;
 
 impl<I: Io> WorkerEnv<I> {
     /// Looks at the disk as an exchange asks.

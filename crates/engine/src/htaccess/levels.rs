@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bolide_base::errno::EISDIR;
 use bolide_conf::model::{ApacheDirectory, LogLevel, Mapping};
 use bolide_files::{FileKind, Known, OpenFailure, ProbePolicy, Remember, Want};
 use bolide_htaccess::{
@@ -316,9 +317,6 @@ fn configured(
     }
     allowed
 }
-
-/// What reading a directory fails with.
-const EISDIR: i32 = 21;
 
 /// Where an alias names a file, what leads to it begins at its directory.
 fn leave_file(

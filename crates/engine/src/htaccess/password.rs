@@ -1,5 +1,6 @@
 //! Names and passwords by `AuthUserFile`, groups by `AuthGroupFile`.
 
+use bolide_base::errno::{EFBIG, EISDIR};
 use bolide_conf::model::LogLevel;
 use bolide_files::{FileKind, Known, OpenFailure, ProbePolicy, Want};
 use bolide_htaccess::AuthSetup;
@@ -118,9 +119,6 @@ impl FileSearch {
         Err(NextStep::Fail(500))
     }
 }
-
-const EISDIR: i32 = 21;
-const EFBIG: i32 = 27;
 
 fn log_user(request: &Request, user: &[u8], words: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
     request.log_error(site, ctx, |out| {

@@ -2,6 +2,7 @@
 //!
 //! The file is read like any other, through the table; slow hashes are checked by others.
 
+use bolide_base::errno::EISDIR;
 use bolide_conf::model::LogLevel;
 use bolide_files::{Known, OpenFailure, Want};
 use bytes::Bytes;
@@ -17,9 +18,6 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 use bolide_password::PasswordCheck;
-
-/// What reading a directory fails with.
-const EISDIR: i32 = 21;
 
 /// What came of asking for a password.
 pub(super) enum AuthAnswer {

@@ -408,6 +408,19 @@ mod tests {
     use super::{LinkRule, open_unwaiting, walk, write};
 
     #[test]
+    fn the_error_numbers_are_those_of_the_system() {
+        macro_rules! same {
+            ($($name:ident)*) => { $(assert_eq!(bolide_base::errno::$name, libc::$name);)* };
+        }
+        same!(
+            EPERM ENOENT EIO EBADF EAGAIN ENOMEM EACCES EBUSY EEXIST EXDEV ENOTDIR EISDIR EINVAL
+            ENFILE EMFILE EFBIG ENOSPC EROFS EMLINK EPIPE ENAMETOOLONG ENOSYS ENOTEMPTY ELOOP
+            EPROTO EADDRNOTAVAIL ENETUNREACH ECONNRESET ENOBUFS ETIMEDOUT ECONNREFUSED
+            EHOSTUNREACH ESTALE EDQUOT
+        );
+    }
+
+    #[test]
     fn what_ends_with_a_slash_is_a_directory() {
         let base = TempDir::new();
         std::fs::create_dir_all(base.join("dir")).unwrap();

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
+use bolide_base::errno::{EAGAIN, ECONNREFUSED, ENOENT};
 use bolide_io::{ConnectCall, Fd};
 
-use super::{EAGAIN, ECONNREFUSED, ENOENT, FIRST_SOCKET, Kernel, SimSocket, SocketGot};
+use super::{FIRST_SOCKET, Kernel, SimSocket, SocketGot};
 use crate::names::{NameCaller, SimNames};
 
 impl Kernel {

@@ -3,11 +3,8 @@
 //! Owns the queue of each worker. As the kernel, it tells a change before the request that comes
 //! behind it, forgets a watch whose directory goes, and tells of too many changes only that.
 
+use bolide_base::errno::{ENOENT, ENOSPC, ENOSYS};
 use bolide_io::DirChange;
-
-const ENOENT: i32 = 2;
-const ENOSPC: i32 = 28;
-const ENOSYS: i32 = 38;
 
 /// Changes that wait for one worker, at most.
 const QUEUE_MAX: usize = 12;

@@ -3,20 +3,13 @@
 //! Owns the rules of `rename`, `mkdir` and `rmdir` for what WebDAV and stored responses reach. A
 //! part of the tree, and bodies on their way, may be another file system.
 
+use bolide_base::errno::{
+    EBUSY, EEXIST, EINVAL, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EXDEV,
+};
 use bolide_io::FileFailure;
 
 use super::Kernel;
 use super::disk::{DiskSeen, EPOCH_SECONDS, SimDisk};
-
-const ENOENT: i32 = 2;
-const EBUSY: i32 = 16;
-const EEXIST: i32 = 17;
-const EXDEV: i32 = 18;
-const ENOTDIR: i32 = 20;
-const EISDIR: i32 = 21;
-const EINVAL: i32 = 22;
-const ENOSPC: i32 = 28;
-const ENOTEMPTY: i32 = 39;
 
 /// Where another file system may be.
 pub const MOUNT: &str = "/dav/f";

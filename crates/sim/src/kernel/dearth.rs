@@ -3,6 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use bolide_base::errno::{
+    EACCES, EADDRNOTAVAIL, EAGAIN, ECONNREFUSED, ECONNRESET, EDQUOT, EFBIG, EHOSTUNREACH, EIO,
+    ELOOP, EMFILE, ENAMETOOLONG, ENETUNREACH, ENFILE, ENOBUFS, ENOENT, ENOMEM, ENOSPC, EPIPE,
+    EROFS, ESTALE, ETIMEDOUT,
+};
+
 use crate::chance::Chance;
 
 /// A call of the door.
@@ -30,30 +36,6 @@ pub enum DoorCall {
     OpenDatagrams,
     Append,
 }
-
-const ENOENT: i32 = 2;
-const EIO: i32 = 5;
-/// What asks for another try later.
-pub const EAGAIN: i32 = 11;
-const ENOMEM: i32 = 12;
-const EACCES: i32 = 13;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-const EFBIG: i32 = 27;
-const ENOSPC: i32 = 28;
-const EROFS: i32 = 30;
-const EPIPE: i32 = 32;
-const ENAMETOOLONG: i32 = 36;
-const ELOOP: i32 = 40;
-const EADDRNOTAVAIL: i32 = 99;
-const ENETUNREACH: i32 = 101;
-const ECONNRESET: i32 = 104;
-const ENOBUFS: i32 = 105;
-const ETIMEDOUT: i32 = 110;
-const ECONNREFUSED: i32 = 111;
-const EHOSTUNREACH: i32 = 113;
-const ESTALE: i32 = 116;
-const EDQUOT: i32 = 122;
 
 /// All of them.
 pub const DOOR: [(DoorCall, &[i32]); 20] = [

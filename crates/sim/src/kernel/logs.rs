@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bolide_base::FileRef;
+use bolide_base::errno::{EACCES, ECONNREFUSED, EIO, EMFILE, ENFILE, ENOBUFS, ENOSPC, EPIPE};
 use bolide_io::{Appended, Stat};
 
 use crate::chance::Chance;
@@ -18,16 +19,6 @@ pub const SYSLOG: &str = "syslog";
 
 /// For how long the server may believe that a name still means the same file.
 const VALID: u64 = 1_100_000_000;
-
-/// Error numbers of Linux.
-const EIO: i32 = 5;
-const EACCES: i32 = 13;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-const ENOSPC: i32 = 28;
-const EPIPE: i32 = 32;
-const ENOBUFS: i32 = 105;
-const ECONNREFUSED: i32 = 111;
 
 #[derive(Debug)]
 struct Open {

@@ -1,11 +1,9 @@
 //! What a name server does with a question.
 
+use bolide_base::errno::{ECONNREFUSED, ENOBUFS};
+
 use super::message::{self, RESPONSE, SimQuestion, TRUNCATED};
 use super::{ADDRESSES, ALIAS, MILLI, Mood, NAMES, SECOND, SimNames};
-
-pub(super) const EBADF: i32 = 9;
-const ECONNREFUSED: i32 = 111;
-const ENOBUFS: i32 = 105;
 
 /// What a server does with a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

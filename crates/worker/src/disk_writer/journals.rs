@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bolide_base::FileRef;
+use bolide_base::errno::{EDQUOT, ENOSPC};
 use bolide_cache::disk::journal::{self, Echo, HEAD, JournalEntry, JournalRead};
 use bolide_cache::disk::{Begun, DiskTree, JOURNAL, LOCK, Replay, everything};
 use bolide_conf::model::LogLevel;
@@ -17,8 +18,6 @@ use crate::disk_lookup::{flush, read_full};
 const READ: usize = 256 * 1024;
 /// Steps of the walk over a tree that are made before the first request.
 const FIRST_STEPS: usize = 16;
-const ENOSPC: i32 = 28;
-const EDQUOT: i32 = 122;
 /// Files that make room for a journal.
 const SACRIFICED: usize = 8;
 

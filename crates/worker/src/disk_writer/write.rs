@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bolide_base::FileRef;
+use bolide_base::errno::{EEXIST, ENOENT};
 use bolide_cache::disk::{DiskTree, DiskWrite};
 use bolide_io::{FileFailure, Io};
 
@@ -11,8 +12,6 @@ use super::{Charge, DiskWriter};
 /// The permissions of files and of directories.
 pub(super) const OWNER_ALONE: u32 = 0o600;
 const OWNER_ALONE_DIRECTORY: u32 = 0o700;
-const ENOENT: i32 = 2;
-const EEXIST: i32 = 17;
 /// ENOTDIR, EISDIR, ENOTEMPTY and ELOOP: something else stands where a file or a directory of the
 /// tree has its place.
 const IN_THE_WAY: [i32; 4] = [20, 21, 39, 40];

@@ -1,10 +1,11 @@
 //! The bytes of a file on their way to a file beside its place, which takes the name at the end.
 
 use bolide_base::FileRef;
+use bolide_base::errno::{EEXIST, ENOENT};
 use bolide_conf::model::LogLevel;
 use bolide_io::{FileFailure, Io, OpenRequest, Stat, SymlinkRule};
 
-use super::{Act, EEXIST, ENOENT, FileWork, parent};
+use super::{Act, FileWork, parent};
 
 /// Bytes copied in one step.
 const PIECE: usize = 64 * 1024;

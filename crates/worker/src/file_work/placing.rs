@@ -1,11 +1,12 @@
 //! A temporary file takes its place: by renaming, or by a copy where that is another file system.
 
+use bolide_base::errno::{EEXIST, EISDIR, ENOENT, EXDEV};
 use bolide_conf::model::{FileAccess, LogLevel};
 use bolide_engine::FilePlacement;
 use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 
 use super::copying::SourceFate;
-use super::{EEXIST, EISDIR, ENOENT, EXDEV, FileWork, errno_text};
+use super::{FileWork, errno_text};
 
 impl FileWork {
     /// Puts a file in its place.

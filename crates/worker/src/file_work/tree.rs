@@ -2,12 +2,12 @@
 //!
 //! Links are removed and never copied. What fails is told, and the rest goes on.
 
+use bolide_base::errno::ELOOP;
 use bolide_conf::model::LogLevel;
 use bolide_io::{Entries, FileFailure, Io, Stat};
 
 use super::{Act, DEPTH_MAX, FileWork, stat_as_named};
 
-const ELOOP: i32 = 40;
 /// Entries read at once.
 const BATCH: usize = 64;
 

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bolide_base::errno::reason;
+use bolide_base::errno::{ENOTDIR, reason};
 use bolide_base::{FileRef, Instant};
 use bolide_conf::model::{LogFileCache, LogLevel, Syslog, SyslogServer};
 use bolide_engine::{Batch, LogTarget, Site, VariableFile, datagrams};
@@ -413,7 +413,6 @@ fn open(io: &mut impl Io, path: &[u8]) -> Result<(LogFile, (u64, u64)), FileFail
 
 /// A name made of variables needs a site: nothing is opened for one whose root is not there.
 fn test_root(io: &mut impl Io, root: &[u8]) -> Result<(), FileFailure> {
-    const ENOTDIR: i32 = 20;
     if io.open(&look(root))?.stat.is_dir {
         Ok(())
     } else {
