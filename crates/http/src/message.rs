@@ -228,4 +228,28 @@ impl OriginHead {
             status => status,
         }
     }
+
+    /// The length of the body that it states.
+    #[must_use]
+    pub fn length(&self) -> Option<u64> {
+        std::str::from_utf8(self.fields.get(Name::ContentLength)?).ok()?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OriginHead;
+    use crate::Name;
+
+    #[test]
+    fn a_length_is_a_number_or_none() {
+        let stated = |value: &[u8]| {
+            let mut head = OriginHead::default();
+            head.fields.push(Name::ContentLength, value);
+            head.length()
+        };
+        assert_eq!(OriginHead::default().length(), None);
+        assert_eq!((stated(b"0"), stated(b"512")), (Some(0), Some(512)));
+        assert_eq!((stated(b""), stated(b"5 bytes"), stated(b"-1")), (None, None, None));
+    }
 }

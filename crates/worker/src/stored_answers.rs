@@ -8,7 +8,6 @@ use std::sync::Arc;
 use bolide_base::FileRef;
 use bolide_conf::model::LogLevel;
 use bolide_engine::{StoreOrder, stored_time};
-use bolide_http::Name;
 use bolide_io::{FileFailure, Io};
 use bolide_upstream::OriginNews;
 
@@ -66,8 +65,7 @@ impl StoredAnswer {
         match news {
             OriginNews::Head(head) if self.order.wants(head) => {
                 debug_assert!(matches!(self.state, StoreState::Waiting), "a head comes once");
-                let length = head.fields.get(Name::ContentLength);
-                self.told = length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+                self.told = head.length();
                 self.modified = stored_time(head);
                 self.state = StoreState::Writing(None);
             }

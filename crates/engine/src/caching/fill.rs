@@ -245,7 +245,7 @@ impl Fill {
         }
         let mut session = Vec::new();
         push_session(&mut session, &cookies, &caching.conf.page.session);
-        let told = head.fields.get(Name::ContentLength).and_then(number);
+        let told = head.length();
         let answer = AnswerFacts {
             status,
             fields: &head.fields,
@@ -397,8 +397,4 @@ struct Settled<'a> {
 /// Whether the rules refuse nothing but to invent a lifetime.
 const fn lacks_lifetime(verdict: StoreVerdict) -> bool {
     !matches!(verdict, StoreVerdict::Refuse(why) if !matches!(why, StoreRefusal::NoLifetime))
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }

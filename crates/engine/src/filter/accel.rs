@@ -15,7 +15,7 @@ pub(crate) fn hear_rate(request: &Request, fields: &FieldMap, location: &Compile
     if let Some(text) = fields.get_text(b"X-Accel-Limit-Rate")
         && !location.settings.origin.ignore_headers.limit_rate
         && text.iter().all(u8::is_ascii_digit)
-        && let Some(rate) = number(text)
+        && let Some(rate) = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
     {
         request.limit_rate.set(Some(rate));
     }
@@ -69,10 +69,6 @@ pub(crate) fn is_unsafe(path: &[u8]) -> bool {
     path.is_empty()
         || memchr::memchr(0, path).is_some()
         || path.split(|byte| *byte == b'/').any(|segment| segment == b"..")
-}
-
-pub(super) fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -159,8 +159,7 @@ impl CacheTransaction {
     ) -> NextStep {
         let location = site.location(request.location);
         let origin = &location.settings.origin;
-        let len = head.fields.get(Name::ContentLength);
-        let len = len.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        let len = head.length();
         let mut head = head.clone();
         let (status, coding) = answer.fill_assembled(request, &mut head, (true, None), site, ctx);
         say_asked(request, answer, self, location, ctx);

@@ -20,7 +20,7 @@ use crate::delivery::{
     Transfer, has_no_content, push_range, remove_content_fields,
 };
 use crate::exchange::NextStep;
-use crate::filter::accel::{accel_redirect, hear_rate, number};
+use crate::filter::accel::{accel_redirect, hear_rate};
 use crate::filter::charset::{
     RecodedLength, complain_of_passed, recodes_origin, rule_origin_charset,
 };
@@ -144,7 +144,7 @@ impl Answer {
         let now = ctx.now.unix_seconds();
         let (mut choice, transfer) =
             transfer_of(request, status, head, (kind, recoded), location, now);
-        let length = head.fields.get(Name::ContentLength).and_then(number);
+        let length = head.length();
         let representation = Representation {
             range_date: headers::range_date(request, self, site, ctx),
             ..upstream_representation(
@@ -330,7 +330,7 @@ fn transfer_of(
     location: &CompiledLocation,
     now: u64,
 ) -> (CodingChoice, Transfer) {
-    let length = head.fields.get(Name::ContentLength).and_then(number);
+    let length = head.length();
     let encoding = head.fields.get(Name::ContentEncoding);
     let mut choice = CodingChoice::default();
     let mut is_coded_last = false;
@@ -421,7 +421,7 @@ fn answer_with_inflow(
         // As in nginx, the rest of the fetch serves no purpose.
         answer.drop_fetch(ctx);
     } else if delivery.bytes != DeliveredBytes::Nothing {
-        let mut inflow = Inflow::new(limits, head.fields.get(Name::ContentLength).and_then(number));
+        let mut inflow = Inflow::new(limits, head.length());
         if let Some(coding) = choice.coding {
             let flush = if buffers { Flush::Lazily } else { Flush::Always };
             inflow.encode(coding, compress::level(location, coding), flush);
