@@ -1,6 +1,6 @@
 //! Drives a connection with arbitrary bytes and asserts its invariants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bolide_base::chain::CopyPolicy;
 use bolide_base::{Instant, Now, SendChain};
@@ -15,10 +15,15 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADER_LEN: usize = 9;
 /// RFC 9113 §4.2: the largest frame that needs no setting.
 const FRAME_SIZE_MAX: usize = 16_384;
-/// RFC 9113 §6: types of frames, and a flag.
+/// RFC 9113 §6: types of frames, and flags.
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
 const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+/// More streams than this, and what was said on the first ones is forgotten.
+const REMEMBERED: usize = 16;
 
 /// Bodies of a few thousand bytes that sometimes have no bytes available, or fail.
 struct Bodies {
@@ -99,22 +104,60 @@ impl World {
     }
 }
 
-/// Checks that the output is whole frames of legal sizes with uninterrupted field blocks.
-fn check_output(out: &[u8]) {
-    let mut rest = out;
-    let mut block_is_open = false;
-    while !rest.is_empty() {
-        let (header, tail) = rest.split_first_chunk::<HEADER_LEN>().expect("whole frame headers");
-        let [high, middle, low, kind, flags, ..] = *header;
-        let len = u32::from_be_bytes([0, high, middle, low]) as usize;
-        assert!(len <= FRAME_SIZE_MAX && tail.len() >= len, "whole frames");
-        assert_eq!(kind == CONTINUATION, block_is_open);
-        if matches!(kind, HEADERS | CONTINUATION) {
-            block_is_open = flags & END_HEADERS == 0;
+/// What the connection has said on its streams.
+#[derive(Debug, Default)]
+pub struct H2Sent {
+    begun: BTreeSet<u32>,
+    ended: BTreeSet<u32>,
+    reset: BTreeSet<u32>,
+}
+
+impl H2Sent {
+    /// Checks that the output is whole frames of legal sizes with uninterrupted field blocks.
+    ///
+    /// # Panics
+    ///
+    /// It is not, or a stream gets what it may not.
+    pub fn check(&mut self, out: &[u8]) {
+        let mut rest = out;
+        let mut block_is_open = false;
+        while !rest.is_empty() {
+            let (header, tail) =
+                rest.split_first_chunk::<HEADER_LEN>().expect("whole frame headers");
+            let [high, middle, low, kind, flags, stream @ ..] = *header;
+            let len = u32::from_be_bytes([0, high, middle, low]) as usize;
+            assert!(len <= FRAME_SIZE_MAX && tail.len() >= len, "whole frames");
+            assert_eq!(kind == CONTINUATION, block_is_open);
+            if matches!(kind, HEADERS | CONTINUATION) {
+                block_is_open = flags & END_HEADERS == 0;
+            }
+            self.note(u32::from_be_bytes(stream), kind, flags);
+            rest = &tail[len..];
         }
-        rest = &tail[len..];
+        assert!(!block_is_open, "whole blocks");
     }
-    assert!(!block_is_open, "whole blocks");
+
+    /// RFC 9113 §5.1, §5.4.2: nothing follows the end of a stream but a reset, and nothing that.
+    fn note(&mut self, stream: u32, kind: u8, flags: u8) {
+        if stream == 0 {
+            return;
+        }
+        let is_ended = self.ended.contains(&stream);
+        assert!(!is_ended || !matches!(kind, DATA | HEADERS), "{stream} goes on behind its end");
+        assert!(kind != DATA || self.begun.contains(&stream), "a head precedes its body");
+        if kind == HEADERS {
+            self.begun.insert(stream);
+        }
+        if matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0 {
+            self.ended.insert(stream);
+        }
+        let is_remembered = self.begun.len() + self.reset.len() < REMEMBERED;
+        let is_reset = self.reset.contains(&stream);
+        assert!(!is_reset || !is_remembered, "{stream} gets frame {kind} behind its reset");
+        if kind == RST_STREAM {
+            self.reset.insert(stream);
+        }
+    }
 }
 
 /// Feeds `data` as the client's bytes, in pieces whose sizes depend on it.
@@ -127,6 +170,7 @@ pub fn fuzz(data: &[u8]) {
     let (mut conn, mut heads, mut events) = (H2Conn::new(), HeadPool::default(), Vec::new());
     let (mut world, mut bodies) =
         (World::default(), Bodies { left: BTreeMap::new(), turn: data.len() });
+    let mut sent = H2Sent::default();
     let mut input = PREFACE.to_vec();
     input.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
     input.extend_from_slice(data);
@@ -152,7 +196,7 @@ pub fn fuzz(data: &[u8]) {
         }
         let mut out = SendChain::new(CopyPolicy::Contiguous);
         conn.transmit(now, 8192, &mut out, &mut events, &mut bodies);
-        check_output(out.contiguous().unwrap_or_default());
+        sent.check(out.contiguous().unwrap_or_default());
         for event in std::mem::take(&mut events) {
             world.handle(&mut conn, &mut bodies, &mut heads, event);
         }

@@ -281,11 +281,8 @@ impl H2Conn {
     /// Resets a stream. The next `receive` or `transmit` reports its `Reset` event.
     pub fn reset(&mut self, stream: StreamId, code: u32) {
         let Some(slot) = self.streams.slot(stream) else { return };
-        let id = self.streams.id(slot);
-        if let Some(user) = self.drop_stream(slot, Closed::ByUs) {
-            self.deferred.push(WireEvent::Reset { user });
-        }
-        self.output.reset(id, code);
+        let user = self.reset_slot(slot, code);
+        self.deferred.extend(user.map(|user| WireEvent::Reset { user }));
     }
 
     /// Shuts the connection down gracefully: no new streams; open ones are served.
@@ -365,6 +362,18 @@ impl H2Conn {
         self.streams.remove(slot, why)
     }
 
+    /// Removes a stream and has it reset. Returns the owner if it needs a `Reset` event.
+    fn reset_slot(&mut self, slot: u32, code: u32) -> Option<StreamOwner> {
+        let id = self.streams.id(slot);
+        // RFC 9113 §5.4.2: one reset for each stream. That of one that lingers is on its way.
+        let is_first = self.streams.at(slot).is_active();
+        let user = self.drop_stream(slot, Closed::ByUs);
+        if is_first {
+            self.output.reset(id, code);
+        }
+        user
+    }
+
     /// Fails the connection: every owner gets a `Reset` event, and GOAWAY is the last frame.
     fn fail(&mut self, error: ConnError, events: &mut Vec<WireEvent>) {
         for slot in 0..self.streams.slots() {
@@ -400,13 +409,17 @@ impl H2Conn {
     ) -> Result<(), ConnError> {
         match self.streams.find(id) {
             Some(slot) => {
-                let user = self.drop_stream(slot, Closed::ByUs);
+                let user = self.reset_slot(slot, code);
                 events.extend(user.map(|user| WireEvent::Reset { user }));
             }
-            None if self.streams.closed(id).is_none() => self.streams.forget(id, Closed::ByUs),
-            None => {}
+            // RFC 9113 §5.1: a closed stream gets nothing, but for what its peer sends behind a
+            // reset of its own.
+            None if matches!(self.streams.closed(id), Some(Closed::ByUs | Closed::Ended)) => {}
+            None => {
+                self.streams.forget(id, Closed::ByUs);
+                self.output.reset(id, code);
+            }
         }
-        self.output.reset(id, code);
         self.abuse.waste(code)
     }
 

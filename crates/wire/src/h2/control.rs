@@ -159,6 +159,7 @@ impl H2Conn {
             ));
         }
         self.check_idle(header.stream, "client sent RST_STREAM frame on an idle stream")?;
+        self.output.withhold_reset(header.stream);
         let Some(slot) = self.streams.find(header.stream) else {
             return self.abuse.charge(Chatter::Stray, turn.now);
         };
@@ -186,10 +187,14 @@ impl H2Conn {
             }
             _ => Some(code::FRAME_SIZE_ERROR),
         };
-        match wrong {
-            Some(code) => self.stream_error(header.stream, code, turn.events),
-            None => Ok(()),
+        let Some(code) = wrong else { return Ok(()) };
+        let is_reset =
+            matches!(self.streams.closed(header.stream), Some(Closed::ByPeer | Closed::ByUs));
+        if self.streams.find(header.stream).is_none() && !is_reset {
+            // RFC 9113 §6.4, §5.1, §5.4: no reset may name a stream that is idle or has ended.
+            return Err(error(code, "client sent incorrect PRIORITY frame on no open stream"));
         }
+        self.stream_error(header.stream, code, turn.events)
     }
 
     /// RFC 9218 §7.1.

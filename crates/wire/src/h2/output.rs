@@ -21,8 +21,8 @@ const QUEUE_KEPT: usize = 8192;
 #[derive(Debug)]
 pub(super) struct H2Output {
     queue: Vec<u8>,
-    /// Resets behind responses, see [`Self::reset_behind`].
-    late: Vec<u8>,
+    /// Streams and codes of resets behind responses, see [`Self::reset_behind`].
+    late: Vec<(u32, u32)>,
     /// Control frames queued since the last [`Self::drain`].
     control_queued: u32,
     /// The peer's `SETTINGS_MAX_FRAME_SIZE`.
@@ -97,18 +97,34 @@ impl H2Output {
     /// Queues a `RST_STREAM` behind a complete response, for the write after the one that ends
     /// that. Clients that read both at once (libcurl before 8) take the response for lost.
     pub(super) fn reset_behind(&mut self, stream: u32, code: u32) {
+        debug_assert!(
+            self.late.iter().all(|(other, _)| *other != stream),
+            "RFC 9113 §5.4.2: one reset for each stream"
+        );
         self.control_queued += 1;
-        frame::push_u32(&mut self.late, FrameKind::RstStream, stream, code);
+        self.late.push((stream, code));
+    }
+
+    /// The peer closed a stream: a reset that has not been queued is not sent.
+    pub(super) fn withhold_reset(&mut self, stream: u32) {
+        self.late.retain(|(other, _)| *other != stream);
     }
 
     /// Queues what was to wait for another write, before what was queued since.
     #[inline]
     pub(super) fn release_late(&mut self) {
         if !self.late.is_empty() {
-            let mut first = std::mem::take(&mut self.late);
-            first.append(&mut self.queue);
-            self.queue = first;
+            self.queue_late();
         }
+    }
+
+    #[cold]
+    fn queue_late(&mut self) {
+        let since = std::mem::take(&mut self.queue);
+        for (stream, code) in self.late.drain(..) {
+            frame::push_u32(&mut self.queue, FrameKind::RstStream, stream, code);
+        }
+        self.queue.extend_from_slice(&since);
     }
 
     /// Queues a GOAWAY that names `last` as the last stream that was processed.
@@ -203,6 +219,7 @@ impl H2Output {
         self.encoder.shrink();
         self.known.shrink();
         self.queue = Vec::new();
+        self.late = Vec::new();
     }
 
     /// Bytes in the queue, and its capacity.

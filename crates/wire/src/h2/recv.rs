@@ -362,6 +362,8 @@ impl H2Conn {
             return self.spoil(slot, CLOSED_EARLY, events).map(|_| ());
         }
         if !stream.is_active() {
+            let id = self.streams.id(slot);
+            self.output.withhold_reset(id);
             self.streams.remove(slot, Closed::Ended);
         } else if !stream.discards {
             match stream.user {

@@ -7,7 +7,7 @@ use bolide_base::{Now, SendChain};
 use bolide_http::{BodyLen, FieldMap, ResponseHead, status};
 
 use super::frame::{FrameHeader, FrameKind, HEADER_LEN, code, flag};
-use super::streams::{Closed, H2Sending, Receiving, UNKNOWN};
+use super::streams::{H2Sending, Receiving, UNKNOWN};
 use super::{H2Conn, check_accounts};
 use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
@@ -126,10 +126,8 @@ impl H2Conn {
                     self.finish(slot, events);
                 }
                 Written::Broken => {
-                    let id = self.streams.id(slot);
-                    let user = self.drop_stream(slot, Closed::ByUs);
+                    let user = self.reset_slot(slot, code::INTERNAL_ERROR);
                     events.extend(user.map(|user| WireEvent::Reset { user }));
-                    self.output.reset(id, code::INTERNAL_ERROR);
                 }
             }
         }

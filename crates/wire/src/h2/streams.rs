@@ -156,7 +156,8 @@ pub(super) enum Closed {
     ByUs,
 }
 
-/// The streams that closed last. A new one replaces the oldest.
+/// The streams that closed last. A new one replaces the oldest; of two entries of one stream the
+/// newer one holds.
 #[derive(Debug, Default)]
 struct Memory {
     /// The stream number (an odd id without its lowest bit) and the reason in one word; 0 is empty.
@@ -173,7 +174,9 @@ impl Memory {
 
     fn find(&self, id: u32) -> Option<Closed> {
         let number = id >> 1;
-        let word = self.ring.iter().find(|&&word| word != 0 && word >> 2 == number)?;
+        let (newer, older) = self.ring.split_at(usize::from(self.next));
+        let mut words = newer.iter().rev().chain(older.iter().rev());
+        let word = words.find(|&&word| word != 0 && word >> 2 == number)?;
         match word & 3 {
             1 => Some(Closed::Ended),
             2 => Some(Closed::ByPeer),

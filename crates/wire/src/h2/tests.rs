@@ -14,7 +14,7 @@ use bolide_base::{Instant, Now, SendChain};
 use bolide_http::{BodyLen, Name, RequestHead, ResponseHead};
 
 use super::frame::{FrameHeader, FrameKind, PREFACE, flag};
-use super::{H2Conn, H2Settings};
+use super::{H2Conn, H2Settings, fuzz};
 use crate::hpack::{FieldToken, HpackDecoder, Sink, Traits};
 use crate::{BodySource, ConnError, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
@@ -132,6 +132,7 @@ struct Bench {
     streams: BTreeMap<u32, StreamId>,
     last_head: Option<Box<RequestHead>>,
     error: Option<ConnError>,
+    sent: fuzz::H2Sent,
 }
 
 impl Bench {
@@ -151,6 +152,7 @@ impl Bench {
             streams: BTreeMap::new(),
             last_head: None,
             error: None,
+            sent: fuzz::H2Sent::default(),
         }
     }
 
@@ -229,6 +231,7 @@ impl Bench {
         self.conn.transmit(self.now, self.room, &mut out, &mut self.raw, &mut self.bodies);
         self.take_events();
         let mut rest = out.contiguous().unwrap();
+        self.sent.check(rest);
         let mut lines = Vec::new();
         while let Some((bytes, tail)) = rest.split_first_chunk::<9>() {
             let header = FrameHeader::parse(*bytes);

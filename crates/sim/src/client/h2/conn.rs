@@ -1,6 +1,6 @@
 //! One HTTP/2 connection of a client: streams, windows, settings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bolide_wire::hpack::{FieldToken, HpackDecoder, Sink, Traits};
 
@@ -60,6 +60,8 @@ pub(super) struct SimH2Conn {
     pub(super) chatter: u32,
     /// Settings were sent and not acknowledged.
     pub(super) settings_are_open: bool,
+    /// Streams that the server reset.
+    resets: BTreeSet<u32>,
     next_id: u32,
     decoder: HpackDecoder,
     block: Option<(u32, u8, Vec<u8>)>,
@@ -85,6 +87,7 @@ impl SimH2Conn {
             pings: 0,
             chatter: 0,
             settings_are_open: false,
+            resets: BTreeSet::new(),
             next_id: 1,
             decoder: HpackDecoder::default(),
             block: None,
@@ -223,6 +226,13 @@ impl SimH2Conn {
         chance: &mut Chance,
     ) -> Result<Option<SimH2News>, String> {
         let SimH2Frame { kind, flags, stream, payload } = frame;
+        // RFC 9113 §5.1, §5.4.2: a reset is the last that is heard of a stream.
+        if self.resets.contains(&stream) {
+            return Err(format!("frame {kind} behind the reset of stream {stream}"));
+        }
+        if stream >= self.next_id {
+            return Err(format!("frame {kind} on the idle stream {stream}"));
+        }
         match kind {
             kind::DATA => return self.receive_data(flags, stream, &payload),
             kind::HEADERS => {
@@ -241,7 +251,10 @@ impl SimH2Conn {
                 block.extend_from_slice(&payload);
                 return self.receive_block(stream, first | flags & END_HEADERS, block);
             }
-            kind::RST_STREAM => return Ok(Some(SimH2News::Reset(stream, frame::number(&payload)))),
+            kind::RST_STREAM => {
+                self.resets.insert(stream);
+                return Ok(Some(SimH2News::Reset(stream, frame::number(&payload))));
+            }
             kind::SETTINGS if flags & 1 != 0 => self.receive_ack()?,
             kind::SETTINGS => {
                 self.has_begun = true;

@@ -148,12 +148,11 @@ fn ids_must_grow_and_closed_streams_stay_closed() {
         bench.send(&late);
         bench.expect_goaway(1, STREAM_CLOSED);
     }
-    // Reset by the peer: a late frame gets an error, and the tables stay in step.
+    // Reset by the peer: the first late frame gets an error, and the tables stay in step.
     let mut bench = Bench::new();
     let inserting = [&[0x40, 1, b'x', 1, b'y'][..]].concat();
     bench.send(&[post(1), rst(1, 8), headers(1, END, &inserting), data(1, 0, b"x")].concat());
-    let closed = format!("RST_STREAM 1 {STREAM_CLOSED}");
-    assert_eq!(bench.out(), [closed.clone(), closed]);
+    assert_eq!(bench.out(), [format!("RST_STREAM 1 {STREAM_CLOSED}")]);
     bench.send(&headers(3, END, &[&block(&GET)[..], &[0xbe]].concat()));
     assert_eq!(bench.fields(), ["Host: a", "x: y"]);
     // Harmless on closed streams.
@@ -177,10 +176,67 @@ fn after_our_reset_what_was_on_its_way_is_ignored() {
 }
 
 #[test]
+fn a_stream_is_reset_once_whatever_comes_for_it() {
+    let closed = format!("RST_STREAM 1 {STREAM_CLOSED}");
+    let wrong = || [frame(2, 0, 1, &[0; 4]), frame(2, 0, 1, &[0, 0, 0, 1, 0])].concat();
+    // Reset by us for a stream error.
+    let mut bench = Bench::new();
+    bench.send(&[get(1), data(1, END, b"x"), wrong(), get(1), data(1, 0, b"x")].concat());
+    assert_eq!(bench.out(), [closed.as_str()]);
+    // Reset by the peer, and closed for us from its first late frame on.
+    let mut bench = Bench::new();
+    let late = [data(1, 0, b"x"), data(1, 0, b"y"), wrong(), data(1, END, b"z")];
+    bench.send(&[post(1), rst(1, 8), late.concat()].concat());
+    assert_eq!(bench.out(), [closed]);
+    // Ended by both sides: it is the connection's error.
+    let mut bench = Bench::new();
+    bench.send(&get(1));
+    bench.answer(1, 0);
+    bench.out();
+    bench.send(&wrong());
+    bench.expect_goaway(1, FRAME_SIZE_ERROR);
+    // Reset behind its response, which an error follows, before the reset leaves and after.
+    for leaves in [false, true] {
+        for late in [wrong(), window(1, 0), window(1, 0x7fff_ffff)] {
+            let mut bench = Bench::new();
+            bench.send(&post(1));
+            bench.answer(1, 0);
+            let mut out = bench.out();
+            out.extend(leaves.then(|| bench.out()).into_iter().flatten());
+            bench.send(&late);
+            bench.conn.reset(bench.streams[&1], 2);
+            out.extend(bench.out_twice());
+            assert_eq!(out[1..], ["RST_STREAM 1 0"]);
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_its_peer_closes_is_not_reset_behind_its_response() {
+    for (body, end) in [(post(1), data(1, END, b"")), (post(1), rst(1, 8))] {
+        let mut bench = Bench::new();
+        bench.send(&body);
+        bench.answer(1, 0);
+        assert_eq!(bench.out().len(), 1);
+        bench.send(&end);
+        assert_eq!((bench.out(), bench.error), (vec![], None));
+    }
+}
+
+#[test]
+fn an_error_of_a_priority_frame_on_an_idle_stream_ends_the_connection() {
+    check_connection_errors(&[
+        (vec![frame(2, 0, 1, &[0, 0, 0, 1, 0])], PROTOCOL_ERROR),
+        (vec![frame(2, 0, 2, &[0, 0, 0, 1])], FRAME_SIZE_ERROR),
+        (vec![get(1), frame(2, 0, 3, &[0, 0, 0, 1])], FRAME_SIZE_ERROR),
+    ]);
+}
+
+#[test]
 fn self_dependency_and_short_priority_frames_cost_the_stream() {
     let mut bench = Bench::new();
-    bench.send(&frame(2, 0, 1, &[0, 0, 0, 1, 0]));
-    bench.send(&frame(2, 0, 3, &[0, 0, 0, 1]));
+    bench.send(&[get(1), frame(2, 0, 1, &[0, 0, 0, 1, 0])].concat());
+    bench.send(&[get(3), frame(2, 0, 3, &[0, 0, 0, 1])].concat());
     let priority = [&[0x80, 0, 0, 5, 9][..], &block(&GET)].concat();
     bench.send(&frame(1, END | HEAD | 0x20, 5, &priority));
     bench.send(&frame(1, END | HEAD | 0x28, 7, &[&[2][..], &priority, &[0, 0]].concat()));
@@ -193,7 +249,8 @@ fn self_dependency_and_short_priority_frames_cost_the_stream() {
             format!("RST_STREAM 5 {PROTOCOL_ERROR}"),
         ]
     );
-    assert_eq!(bench.events(), ["request 7 GET / HTTP/2.0"]);
+    let told = bench.events();
+    assert_eq!(told[3..], ["reset 3", "request 7 GET / HTTP/2.0"]);
 }
 
 #[test]

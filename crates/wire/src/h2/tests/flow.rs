@@ -160,12 +160,11 @@ fn a_wrong_length_of_a_body_that_nothing_reads_is_told_to_the_client_alone() {
     bench.answer(1, 1);
     let lines = bench.out_twice();
     assert_eq!(lines[1..], ["DATA 1 1 end".to_owned(), format!("RST_STREAM 1 {PROTOCOL_ERROR}")]);
-    // Behind the response, too.
+    // Behind the response the stream is reset already.
     bench.send(&headers(3, 0, &with(&POST, &[("content-length", "4")])));
     bench.answer(3, 1);
     assert_eq!(bench.out_twice().last(), Some(&format!("RST_STREAM 3 {NO_ERROR}")));
     bench.send(&data(3, END, b"abc"));
-    assert_eq!(bench.out(), [format!("RST_STREAM 3 {PROTOCOL_ERROR}")]);
     bench.send(&data(3, END, b"abc"));
     assert!(bench.out().is_empty() && bench.error.is_none());
 }

@@ -27,6 +27,9 @@ fn frames() -> impl Strategy<Value = Vec<Vec<u8>>> {
         1 => (id.clone(), 0..12_u32).prop_map(|(id, code)| rst(id, code)),
         2 => (id.clone(), 0..99_999_u32).prop_map(|(id, n)| window(id - 1, n)),
         2 => (id.clone(), 0..99_999_u32).prop_map(|(id, n)| window(id, n)),
+        1 => (id.clone(), 0..2_u32).prop_map(|(id, n)| window(id, n * 0x7fff_ffff)),
+        1 => (id.clone(), 0..24_u8, 3..7_usize)
+            .prop_map(|(id, other, len)| frame(2, 0, id, &[0, 0, 0, other, 1, 1][..len])),
         1 => (0..10_u16, 0..70_000_u32).prop_map(|(id, n)| settings(&[(id, n)])),
         1 => bytes(9).prop_map(|bytes| frame(6, 0, 0, &bytes)),
         1 => (id.clone(), bytes(40)).prop_map(|(id, bytes)| headers(id, END, &bytes)),
