@@ -116,17 +116,29 @@ impl HeadParser {
         if std::mem::replace(&mut self.has_status, true) {
             return Ok(());
         }
-        let digits =
-            value.first_chunk::<3>().filter(|digits| digits.iter().all(u8::is_ascii_digit));
-        // RFC 9110 §15.2.2: the request has no `Upgrade`, so 101 is invalid.
-        let Some(digits) = digits.filter(|digits| digits[0] != b'0' && *digits != b"101") else {
-            return Err(invalid_head(b"upstream sent invalid status \"", value, b"\""));
-        };
-        head.status = digits.iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
-        let reason = value[3..].strip_prefix(b" ").unwrap_or_default();
-        head.reason.extend_from_slice(trim(reason));
-        Ok(())
+        take_status(head, value)
     }
+}
+
+/// Takes the status out of a `Status` field. As in nginx it is the first three digits, whatever
+/// stands behind them.
+pub(crate) fn take_status(head: &mut OriginHead, value: &[u8]) -> Result<(), OriginError> {
+    let invalid = || invalid_head(b"upstream sent invalid status \"", value, b"\"");
+    let (digits, rest) = value.split_first_chunk::<3>().ok_or_else(invalid)?;
+    if digits[0] == b'0' || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(invalid());
+    }
+    let status = digits.iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
+    // A longer number is no interim response, behind which the final head would come. RFC 9110
+    // §15.2.2: the request has no `Upgrade`, so 101 is invalid.
+    let is_alone = matches!(rest, [] | [b' ' | b'\t', ..]);
+    if status == 101 || is_early(status) && !is_alone {
+        return Err(invalid());
+    }
+    head.status = status;
+    head.reason.clear();
+    head.reason.extend_from_slice(trim(rest.strip_prefix(b" ").unwrap_or_default()));
+    Ok(())
 }
 
 /// Adds a field to a head whose lines come separately (LSAPI).

@@ -48,10 +48,18 @@ fn the_status_is_taken_out_and_its_first_line_counts() {
     assert_eq!(read(b"sTATUS: 999\n\n"), "999 []  +");
     assert_eq!(read(b"Status: 404 a\nStatus: 403 b\n\n"), "404 [a]  +");
     assert_eq!(read(b"Status: 2000 x\n\n"), "200 []  +");
-    for (bad, shown) in [("40x", "40x"), ("40", "40"), ("", ""), ("099 x", "099 x"), ("-10", "-10")]
-    {
+    assert_eq!(read(b"Status: 103 Early Hints\n\n"), "103 [Early Hints]  +");
+    for bad in ["40x", "40", "", "099 x", "-10", "+200", "2 00", "101", "1013 x"] {
         let head = format!("Status: {bad}\r\n\r\n");
-        assert_eq!(read(head.as_bytes()), format!("upstream sent invalid status \"{shown}\""));
+        assert_eq!(read(head.as_bytes()), format!("upstream sent invalid status \"{bad}\""));
+    }
+}
+
+#[test]
+fn a_number_that_begins_like_an_interim_status_is_none() {
+    for bad in ["1000", "1000 X", "1030", "100x", "1999"] {
+        let head = format!("Status: {bad}\r\n\r\nStatus: 404\r\n\r\n");
+        assert_eq!(read(head.as_bytes()), format!("upstream sent invalid status \"{bad}\""));
     }
 }
 
