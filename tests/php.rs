@@ -684,6 +684,11 @@ fn lsphp_answers_by_each_protocol_and_gets_bodies_and_variables() {
     let echoed = server.get("/echo.php?x=a%0d%0aX-Evil:1");
     assert!(echoed.header("x-evil").is_none(), "{echoed:?}");
     fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    let text = b"<?php header('Status: 503 Not Now'); echo 'later';";
+    site::write(&server.www("status.php"), text);
+    for (proto, reply) in by_each(&server, "/status.php") {
+        assert_eq!((reply.status, reply.header("status")), (503, None), "{proto:?}");
+    }
     let text = "<?php echo str_repeat('begun', 20000); flush(); usleep(200000);
         shell_exec('kill -9 ' . getmypid());";
     site::write(&server.www("end.php"), text.as_bytes());

@@ -141,16 +141,6 @@ pub(crate) fn take_status(head: &mut OriginHead, value: &[u8]) -> Result<(), Ori
     Ok(())
 }
 
-/// Adds a field to a head whose lines come separately (LSAPI).
-pub(crate) fn push_line(head: &mut OriginHead, line: &[u8]) -> Result<(), OriginError> {
-    if let CgiLine::Field(name, value) = parse_line(line)?
-        && !name.eq_ignore_ascii_case(b"status")
-    {
-        head.fields.push_text(name, value);
-    }
-    Ok(())
-}
-
 pub(crate) fn invalid_head(before: &[u8], shown: &[u8], after: &[u8]) -> OriginError {
     let shown = &shown[..shown.len().min(SHOWN_MAX)];
     OriginError::InvalidHead([before, shown, after].concat().into())

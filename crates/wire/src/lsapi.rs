@@ -21,7 +21,7 @@ use bolide_http::{OriginHead, Params};
 use bytes::Bytes;
 
 use self::packet::{ByteOrder, HEADER_LEN, PacketHeader, PacketKind};
-use crate::cgi::{self, CgiPhase};
+use crate::cgi::{self, CgiLine, CgiPhase};
 use crate::outgoing::SendingState;
 use crate::upstream_client::{Started, UpstreamCall, UpstreamClient, UpstreamProtocol};
 use crate::{BodySource, OriginError, OriginEvent, Pull, StreamOwner};
@@ -303,14 +303,25 @@ fn parse_head(content: &[u8], order: ByteOrder) -> Result<OriginHead, OriginErro
         wire_size: u32::try_from(content.len() + HEADER_LEN).unwrap_or(u32::MAX),
         ..OriginHead::default()
     };
+    let mut has_field = false;
     for length in lengths.as_chunks::<2>().0 {
         let (mut line, rest) = text.split_at_checked(order.short(*length)).ok_or_else(cut)?;
         text = rest;
         while let [before @ .., 0 | b'\n'] = line {
             line = before;
         }
-        if !line.is_empty() {
-            cgi::push_line(&mut head, line)?;
+        if line.is_empty() {
+            continue;
+        }
+        match cgi::parse_line(line)? {
+            // As in LiteSpeed, it overrules the status of the packet: `header("Status: 503")`.
+            CgiLine::Field(name, value) if name.eq_ignore_ascii_case(b"status") => {
+                if !std::mem::replace(&mut has_field, true) {
+                    cgi::take_status(&mut head, value)?;
+                }
+            }
+            CgiLine::Field(name, value) => head.fields.push_text(name, value),
+            CgiLine::Ignored | CgiLine::End => {}
         }
     }
     Ok(head)

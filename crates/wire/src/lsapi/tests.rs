@@ -59,7 +59,7 @@ fn an_answer_is_head_body_end() {
     let bytes = [
         packet(6, b"\0PID\x01\x02\0\0"),
         packet(7, b""),
-        head(404, &["X-A: b", "Set-Cookie: c", "Set-Cookie: d", "Status: 500 no"]),
+        head(404, &["X-A: b", "Set-Cookie: c", "Set-Cookie: d"]),
         stream("hel"),
         packet(6, b"oops\n"),
         stream(""),
@@ -70,6 +70,20 @@ fn an_answer_is_head_body_end() {
     let story = tell(&FuzzAsk::default(), &bytes.concat());
     assert_eq!(story.told, [head, "body hel", "stderr oops\\n", "body lo", "end 0"]);
     assert!(story.is_idle);
+}
+
+#[test]
+fn a_status_field_overrules_the_packets_and_is_not_passed_on() {
+    let first = |lines: &[&str]| told(&[head(200, lines), end()].concat()).remove(0);
+    assert_eq!(first(&["X-A: b", "Status: 503"]), "head 503, X-A: b");
+    assert_eq!(first(&["status: 404 Nope", "Status: 500"]), "head 404 Nope");
+    for bad in ["", "abc", "20", "099", "101", "1000"] {
+        let said = format!("Status: {bad}");
+        let text = format!("invalid upstream sent invalid status \\\"{bad}\\\"");
+        assert_eq!(first(&[&said]), text);
+    }
+    let early = [head(200, &["Status: 103", "Link: </a>"]), head(200, &[]), end()].concat();
+    assert_eq!(told(&early), ["head 103, Link: </a>", "head 200", "end 0"]);
 }
 
 #[test]
