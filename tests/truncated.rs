@@ -3,11 +3,15 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use bolide_testkit::{Proto, wait_until};
+use bolide_testkit::app::AppSaid;
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Proto, TestApp, TestServer, wait_until};
 
-use crate::site;
+use crate::{http, site};
 
 const SIZE: usize = 6_000_000;
+/// The `fastcgi_param` lines that Bolide ships.
+const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
 
 /// A client over `proto`, HTTP/1 in the clear if there is none, that gets a file at a pace, while
 /// `change` is done to the file; how many bytes it gets, and what the error log has.
@@ -18,6 +22,18 @@ fn while_sent(
     change: fn(&Path),
 ) -> (usize, String) {
     let server = site(&format!("limit_rate 2m; gzip_types text/plain; {directives}"));
+    let (_exit, got) = get_while(&server, proto, "/big.txt", fields, change);
+    (got.len(), server.error_log())
+}
+
+/// How curl ends, and what a client gets of `target`, while `change` is done to a file.
+fn get_while(
+    server: &TestServer,
+    proto: Option<Proto>,
+    target: &str,
+    fields: &str,
+    change: fn(&Path),
+) -> (i32, Vec<u8>) {
     let path = server.www("big.txt");
     // What does not compress.
     let mut state = 1_u32;
@@ -27,16 +43,17 @@ fn while_sent(
     });
     fs::write(&path, noise.take(SIZE).collect::<Vec<u8>>()).unwrap();
     let got = server.home().dir().join("got");
+    let _before = fs::remove_file(&got);
     let into = got.to_str().unwrap().to_owned();
-    let url = server.url(proto.unwrap_or(Proto::H2c), "/big.txt");
+    let url = server.url(proto.unwrap_or(Proto::H2c), target);
     let curl =
         server.curl(proto.unwrap_or(Proto::H1)).field(fields).args(["--no-buffer", "-o", &into]);
     let asking = std::thread::spawn(move || curl.attempt(&url));
     let len = || fs::metadata(&got).map_or(0, |meta| meta.len());
     wait_until("the first bytes", || len() > 0);
     change(&path);
-    let _reply = asking.join().unwrap();
-    (len() as usize, server.error_log())
+    let reply = asking.join().unwrap();
+    (reply.exit, fs::read(&got).unwrap())
 }
 
 fn truncate(path: &Path) {
@@ -75,6 +92,40 @@ fn a_file_that_shrinks_while_it_is_sent_is_cut_and_named_in_the_log() {
         }
     }
     crate::report(rows.len(), &failures);
+}
+
+#[test]
+fn a_part_that_shrinks_breaks_its_page_off_unless_that_goes_on() {
+    let app = TestApp::start();
+    let server = http(&format!(
+        "server {{ {LISTEN} limit_rate 2m;
+             location / {{ {PARAMS} fastcgi_pass {}; page_cache auto; }}
+             location = /big.txt {{ }} location = /ssi.html {{ ssi on; }} }}",
+        app.address()
+    ));
+    let esi = "Surrogate-Control: content=\"ESI/1.0\"\nContent-Type: text/html";
+    for (target, more) in [("/break", ""), ("/on", " onerror='continue'")] {
+        let page = format!("a<esi:include src='/big.txt'{more}/>b");
+        app.plan(target, vec![AppSaid::head(esi).body(page.as_bytes())]);
+    }
+    fs::write(server.www("ssi.html"), "a<!--#include virtual='/big.txt' -->b").unwrap();
+    for target in ["/break", "/on", "/ssi.html"] {
+        for proto in Proto::TLS {
+            let before = server.error_log().len();
+            let (exit, got) = get_while(&server, Some(proto), target, "X: y", truncate);
+            let log = server.error_log().split_off(before);
+            let goes_on = target == "/on";
+            assert_eq!(exit == 0, goes_on, "{target} {proto:?}: {log}");
+            assert!(got.len() < SIZE && got.starts_with(b"a"), "{target} {proto:?}");
+            assert_eq!(got.ends_with(b"b"), goes_on, "{target} {proto:?}");
+            let alerts: Vec<_> = log.lines().filter(|line| line.contains("[alert]")).collect();
+            assert!(
+                matches!(&alerts[..], [line] if line.contains("/big.txt\"")),
+                "{target} {proto:?}: {log}"
+            );
+            assert!(!log.contains("prematurely"), "{target} {proto:?}: {log}");
+        }
+    }
 }
 
 #[test]

@@ -54,7 +54,8 @@ pub(crate) fn close_dead<I: Io>(requests: &mut Requests<I>, key: SlabKey<TcpConn
     requests.close(key, Reset::Yes);
 }
 
-/// Cuts the answers whose files were found too short while they were pulled.
+/// Cuts the answers whose files were found too short while they were pulled. A page goes on behind
+/// a part of it, or breaks off, as behind any part that breaks off.
 #[inline]
 pub(crate) fn cut<I: Io>(requests: &mut Requests<I>) {
     if !requests.exchanges.truncated.is_empty() {
@@ -66,7 +67,13 @@ pub(crate) fn cut<I: Io>(requests: &mut Requests<I>) {
 fn cut_some<I: Io>(requests: &mut Requests<I>) {
     for (key, text) in std::mem::take(&mut requests.exchanges.truncated) {
         let root = requests.exchanges.root(key).map_or(key, |(root, _)| root);
-        requests.step(root, Wake::FileTruncated(text));
+        debug_assert!(!text.is_empty(), "the log says which file it was");
+        requests.step(key, Wake::FileTruncated(text));
+        let page = requests.exchanges.live.get_mut(root).filter(|_| root != key);
+        if page.is_some_and(|live| live.exchange.as_parent().breaks_off()) {
+            // Its end is not the client's doing.
+            requests.step(root, Wake::SendTimeout);
+        }
     }
     debug_assert!(requests.exchanges.truncated.is_empty(), "an answer that ends reads no file");
 }

@@ -348,6 +348,11 @@ impl PageAssembly {
         number.is_some_and(|number| self.is_main(number))
     }
 
+    /// Whether it ends where it is.
+    pub(crate) const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// A fragment will not come, or not to its end.
     pub(crate) fn lose(&mut self, child: u64) {
         let is_it = |fragment: &Fragment| fragment.is_by(child);

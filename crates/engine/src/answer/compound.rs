@@ -243,6 +243,11 @@ impl Compound {
         }
     }
 
+    /// Whether it ends where it is.
+    pub(crate) const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// It cannot be asked for.
     pub(crate) const fn refuse(&mut self) {
         self.is_broken = true;

@@ -50,6 +50,14 @@ impl SubrequestParent<'_> {
         self.answer.next_fragment(self.request, self.cache, head, conn)
     }
 
+    /// Whether what is put together ends where it is, because a part of it did.
+    #[must_use]
+    pub fn breaks_off(&self) -> bool {
+        let body = &self.answer.body;
+        body.assembly().is_some_and(|assembly| assembly.is_broken())
+            || body.compound().is_some_and(|compound| compound.is_broken())
+    }
+
     /// Names the exchange that asks for what was named last.
     pub fn bind(&mut self, child: u64, is_part: bool) {
         let body = &mut self.answer.body;
