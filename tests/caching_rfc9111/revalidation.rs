@@ -114,6 +114,32 @@ fn requests_wait_together_for_the_answer_behind_a_304_that_does_not_fit() {
 }
 
 #[test]
+fn behind_a_304_that_does_not_fit_each_asks_in_full_if_that_fails() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nETag: \"a\"";
+    let other = "Status: 304\nCache-Control: max-age=60\nETag: \"b\"";
+    let path = lab.pages(&[first, other, "Status: none"]);
+    assert_eq!(lab.get(&path).status, 200);
+    bolide_testkit::pause(1100);
+    lab.app.hold(&path);
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let ask = |mut client: H1TestClient| {
+            let path = &path;
+            scope.spawn(move || client.get(path, "").status)
+        };
+        let all: Vec<_> = (0..3).map(|_| ask(lab.server.connect())).collect();
+        bolide_testkit::wait_until("the first question", || lab.app.count(&path) >= 2);
+        bolide_testkit::pause(300);
+        lab.app.release();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(statuses, [502; 3]);
+    let asked = lab.app.asked(&path);
+    let with_tag = asked.iter().filter(|one| one.field("If-None-Match").is_some()).count();
+    assert_eq!((with_tag, asked.len()), (1, 5), "the second question fails for each");
+}
+
+#[test]
 fn a_304_that_varies_by_more_than_what_is_kept_confirms_nothing() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"";

@@ -13,7 +13,7 @@ mod packed;
 mod times;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use bolide_http::FieldMap;
 use bytes::Bytes;
@@ -87,6 +87,7 @@ struct Extra {
     variants: [OnceLock<ObjectVariant>; 3],
     prepared: OnceLock<Box<bolide_esi::Prepared>>,
     outside: OnceLock<Outside>,
+    is_disowned: AtomicBool,
 }
 
 /// A stored response.
@@ -335,6 +336,17 @@ impl Object {
     #[must_use]
     pub fn is_retired(&self) -> bool {
         self.marks.is_retired()
+    }
+
+    /// Notes that its origin, asked to confirm it, confirmed another response.
+    pub fn disown(&self) {
+        self.extra.get_or_init(Box::default).is_disowned.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its origin does not confirm it, so that it is asked for in full.
+    #[must_use]
+    pub fn is_disowned(&self) -> bool {
+        self.extra.get().is_some_and(|extra| extra.is_disowned.load(Ordering::Relaxed))
     }
 
     /// Whether a soft purge hit it.

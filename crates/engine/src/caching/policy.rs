@@ -130,6 +130,7 @@ impl Caching {
     pub(crate) fn can_revalidate(&self, old: &Object) -> bool {
         let has_validator = old.etag().is_some() || old.last_modified().is_some();
         match self.is_page() {
+            _ if old.is_disowned() => false,
             true => self.conf.revalidate || has_validator && old.status() == 200,
             // As in nginx, validators of other answers are not remembered.
             false => self.conf.revalidate && matches!(old.status(), 200 | 206),

@@ -49,7 +49,9 @@ impl CacheTransaction {
         self.revalidates = false;
         answer.drop_fetch(ctx);
         if !caching.is_about(&old, &head.fields) {
-            // It may still stand in for a failure of the second answer.
+            // If the second answer fails, others need not ask the first question again.
+            old.disown();
+            // It may still stand in for that failure.
             self.stale = Some(old);
             if matches!(self.state, CacheState::Passed) {
                 take_over(request, self, caching, ctx);
