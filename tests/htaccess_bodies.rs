@@ -191,7 +191,7 @@ fn an_answer_whose_first_line_cannot_be_sent_is_a_500() {
     let pass = php.address();
     let server = http(&format!(
         "server {{ {LISTEN} apache_htaccess on; gzip_min_length 1;
-             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; }} }}"
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {pass}; fastcgi_read_timeout 2s; }} }}"
     ));
     let limited = "SubstituteMaxLineLength 4k\nSetOutputFilter SUBSTITUTE\nSubstitute s/foo/baz/\n";
     put(&server, "a/.htaccess", limited);
@@ -231,6 +231,8 @@ fn an_answer_whose_first_line_cannot_be_sent_is_a_500() {
     put(&server, "a/less.php", "<?php header('Content-Length: 99'); echo 'foo';");
     assert_eq!(server.get("/a/less.php").status, 502);
     assert!(server.error_log().contains("a body broke off before its first line"));
+    put(&server, "a/hung.php", "<?php echo 'foo'; flush(); sleep(9);");
+    assert_eq!(server.get("/a/hung.php").status, 504, "as where there was no head");
     // Its body is not asked for.
     let head = server.connect().ask("HEAD /a/long.php HTTP/1.1\r\nHost: localhost");
     assert_eq!((head.status, head.header("x-own")), (200, Some("yes")));

@@ -21,6 +21,8 @@ pub(crate) struct PassRequest {
     pub(crate) is_running: bool,
     /// Whether its answer is the client's.
     pub(crate) is_answering: bool,
+    /// Why its answer broke off, as a status, once it did.
+    pub(crate) refused: Option<u16>,
     /// Whether what comes is for a cache, too, so that the whole was asked for.
     pub(crate) is_whole: bool,
     /// Bytes of heads that came before the answer's.
@@ -41,6 +43,7 @@ impl PassRequest {
         self.head_at = now.mono;
         self.is_running = true;
         (self.is_answering, self.is_whole) = (false, false);
+        self.refused = None;
         self.early_size = 0;
         self.scheme = scheme;
     }

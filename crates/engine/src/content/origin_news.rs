@@ -186,6 +186,9 @@ pub(crate) fn take_more(
             let is_whole = matches!(news, OriginNews::End) || answer.is_tunnel();
             if let Some(asked) = &mut answer.origin {
                 asked.is_running = false;
+                if let OriginNews::Failed(refused) = &news {
+                    asked.refused = Some(refused.status);
+                }
             }
             fill_body(request, answer, site, ctx, |body| {
                 if is_whole { body.finish() } else { body.fail() }

@@ -45,7 +45,8 @@ pub(super) fn begin_body(
         }
         BodyStart::CutOff => {
             let is_of_origin = answer.is_from_origin() || answer.body.is_growing();
-            let status = if is_of_origin { 502 } else { 500 };
+            let refused = answer.origin.as_ref().and_then(|asked| asked.refused);
+            let status = if is_of_origin { refused.unwrap_or(502) } else { 500 };
             tell_fault(request, "a body broke off before its first line", site, ctx);
             withdraw(answer, ctx);
             cache.let_go();
