@@ -89,8 +89,9 @@ fn a_line_that_cannot_be_sent_fails_the_request_and_is_logged() {
     ];
     for (rule, why) in rows {
         put(&server, ".htaccess", &format!("SetOutputFilter SUBSTITUTE\n{rule}\n"));
+        let before = server.error_log().matches(why).count();
         assert_eq!(server.get("/a.html").status, 500, "{rule}");
-        assert!(server.error_log().contains(why), "{rule}");
+        assert_eq!(server.error_log().matches(why).count(), before + 1, "{rule}");
     }
     // An expression that takes long is no reason to cut a page off.
     put(&server, ".htaccess", "SetOutputFilter SUBSTITUTE\nSubstitute s/(.*)a(.*)/$1$2/\n");
@@ -110,7 +111,10 @@ fn a_line_that_cannot_be_sent_fails_the_request_and_is_logged() {
     });
     let document = "ErrorDocument 500 /a.html\nSetOutputFilter SUBSTITUTE\nSubstitute s/x*/y/\n";
     put(&server, ".htaccess", document);
+    let told = || server.error_log().matches("finds an empty text again and again").count();
+    let before = told();
     assert_eq!(server.get("/c.html").status, 500);
+    assert_eq!(told(), before + 1, "once for the page and that of the error");
 }
 
 #[test]

@@ -75,6 +75,10 @@ pub(crate) struct Request {
     /// Whether a match of a `map`, or an edit of fields, took too many steps: what follows is
     /// unknown.
     pub(crate) is_undecided: Cell<bool>,
+    /// Whether the log has why an edit of its answer's fields was not made.
+    pub(crate) tells_edit: Cell<bool>,
+    /// The same of the search of a body.
+    pub(crate) tells_search: Cell<bool>,
     /// What evaluating variables wants logged.
     pub(crate) notes: RefCell<Vec<RequestNote>>,
     /// Variables that are being evaluated on behalf of one another.
@@ -210,6 +214,8 @@ impl Request {
         self.first_values.get_mut().clear();
         self.depth.set(0);
         self.is_undecided.set(false);
+        self.tells_edit.set(false);
+        self.tells_search.set(false);
         self.limit_rate.set(None);
         self.tracing = TraceDecision::default();
         self.uri_changed = false;

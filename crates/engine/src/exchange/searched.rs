@@ -96,9 +96,13 @@ pub(super) fn withdraw(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
     }
 }
 
-/// Logs why what files have made of a body cannot be sent.
+/// Logs why what files have made of a body cannot be sent, once: what `ErrorDocument` names may be
+/// searched in vain, too.
 #[cold]
 pub(super) fn tell_fault(request: &Request, fault: &str, site: &Site, ctx: &mut StepCtx<'_>) {
+    if request.tells_search.replace(true) {
+        return;
+    }
     log_lines::error(request, site, ctx, LogLevel::Error, |out| {
         out.extend_from_slice(b".htaccess: ");
         out.extend_from_slice(fault.as_bytes());

@@ -384,9 +384,12 @@ fn edit(
         let mut always = FieldMap::default();
         let edited = applied.edit_response(fields, &mut always, is_own, times, &mut by);
         if let Err(stop) = edited {
-            let mut line = Vec::new();
-            push_reason(&stop, &mut line);
-            scope.request.notes.borrow_mut().push(RequestNote::Error(line));
+            // The error page that follows is edited, too.
+            if !scope.request.tells_edit.replace(true) {
+                let mut line = Vec::new();
+                push_reason(&stop, &mut line);
+                scope.request.notes.borrow_mut().push(RequestNote::Error(line));
+            }
             // What is left undone may have closed something. An error leaves as it is.
             scope.request.is_undecided.set(!(500..600).contains(&status));
         }
