@@ -149,7 +149,8 @@ impl Answer {
             let next = self.not_modified(request, &draft, site, ctx);
             if coded == Coded::No {
                 let mut fields = std::mem::take(&mut self.head.fields);
-                tag_like_searched(&mut fields, self, request, (&kind.media, b""), location);
+                let what = (Some(&*kind.media), Some(&b""[..]));
+                tag_like_searched(&mut fields, self, request, what, location);
                 self.head.fields = fields;
             }
             return next;

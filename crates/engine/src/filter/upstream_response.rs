@@ -262,8 +262,12 @@ impl Answer {
             "framing fields of the origin never become fields of ours"
         );
         if delivery.status == 304 {
-            let of = |name| head.fields.get(name).unwrap_or_default();
-            let kind = (media(of(Name::ContentType)), of(Name::ContentEncoding));
+            let of = |name| head.fields.get(name).filter(|value| !value.is_empty());
+            let is_whole = delivery.is_not_modified;
+            let kind = (
+                of(Name::ContentType).map(media).or(is_whole.then_some(b"")),
+                of(Name::ContentEncoding).or(is_whole.then_some(b"")),
+            );
             tag_like_searched(&mut fields, self, request, kind, location);
         }
         if delivery.is_not_modified {

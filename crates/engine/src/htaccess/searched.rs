@@ -19,15 +19,20 @@ pub(crate) fn is_searched(
 }
 
 /// Makes the tag of a 304 that of the 200 that it stands for (RFC 9110 §15.4.5): weak where files
-/// have the body of that changed.
+/// have the body of that changed. A 304 need not say the type and the coding of that: where it does
+/// not, whatever may be.
 pub(crate) fn tag_like_searched(
     fields: &mut FieldMap,
     answer: &Answer,
     request: &Request,
-    body: (&[u8], &[u8]),
+    (media, encoding): (Option<&[u8]>, Option<&[u8]>),
     location: &CompiledLocation,
 ) {
-    if is_searched(answer, request, body, location) {
+    if !answer.may_be_searched || answer.is_own_page {
+        return;
+    }
+    let order = SearchOrder::asked(request, location, media).unwrap_or_default();
+    if encoding.map_or(order.is_searched || order.inflates, |encoding| order.changes(encoding)) {
         weaken(fields);
     }
 }
@@ -50,22 +55,26 @@ impl SearchOrder {
         media: &[u8],
     ) -> Self {
         match answer.may_be_searched && !answer.is_own_page {
-            true => Self::asked(request, location, media).unwrap_or_default(),
+            true => Self::asked(request, location, Some(media)).unwrap_or_default(),
             false => Self::default(),
         }
     }
 
+    /// The same; without a type, what they may say.
     #[cold]
-    fn asked(request: &Request, location: &CompiledLocation, media: &[u8]) -> Option<Self> {
+    fn asked(request: &Request, location: &CompiledLocation, media: Option<&[u8]>) -> Option<Self> {
         location.htaccess?;
         let ruling = request.htaccess.as_deref()?;
         let places = ruling.places.as_deref()?;
         let applied = places.applied();
         let is_script = location.pass.is_some();
         let asked = ruling.media_type.as_deref().or(applied.nature(&places.name).media_type);
-        let media = asked.filter(|_| !is_script).unwrap_or(media);
+        let filters = match asked.filter(|_| !is_script).or(media) {
+            Some(media) => applied.output_filters(&ruling.named_filters, media),
+            None => applied.output_filters_of_any(&ruling.named_filters),
+        };
         let (mut is_searched, mut inflates) = (false, false);
-        for filter in applied.output_filters(&ruling.named_filters, media) {
+        for filter in filters {
             is_searched |= filter == OutputFilter::Substitute;
             // The coding of a file is part of what it is.
             inflates |= filter == OutputFilter::Inflate && is_script;

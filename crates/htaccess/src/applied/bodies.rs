@@ -55,6 +55,13 @@ impl Applied<'_> {
         set.iter().chain(named).copied().chain(by_type.map(|(_, filter)| *filter)).collect()
     }
 
+    /// All that may be asked for, whatever the type.
+    pub fn output_filters_of_any(&self, named: &[OutputFilter]) -> Vec<OutputFilter> {
+        let by_type = self.all().flat_map(|settings| &settings.output.by_type);
+        let filters = self.output_filters(named, b"");
+        filters.into_iter().chain(by_type.map(|(_, filter)| *filter)).collect()
+    }
+
     /// Those of the extensions of a name, each once.
     ///
     /// # Errors
