@@ -79,6 +79,8 @@ pub(crate) struct Request {
     pub(crate) tells_edit: Cell<bool>,
     /// The same of the search of a body.
     pub(crate) tells_search: Cell<bool>,
+    /// Bytes of memory in which expressions of `.htaccess` files were compiled for it.
+    pub(crate) jit_taken: Cell<usize>,
     /// What evaluating variables wants logged.
     pub(crate) notes: RefCell<Vec<RequestNote>>,
     /// Variables that are being evaluated on behalf of one another.
@@ -216,6 +218,7 @@ impl Request {
         self.is_undecided.set(false);
         self.tells_edit.set(false);
         self.tells_search.set(false);
+        self.jit_taken.set(0);
         self.limit_rate.set(None);
         self.tracing = TraceDecision::default();
         self.uri_changed = false;

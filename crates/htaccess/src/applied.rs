@@ -136,7 +136,7 @@ impl<'a> Applied<'a> {
                 conditions: choices.conditions.iter(),
                 names: choices.names.iter(),
             },
-            None => ConditionJudge::ByName(Effort::default()),
+            None => ConditionJudge::ByName(Effort::of_request(usize::MAX)),
         };
         Self::collect(levels, name, judge).unwrap_or_default()
     }

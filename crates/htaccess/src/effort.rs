@@ -25,7 +25,7 @@ pub(crate) const MATCH_MAX: u32 = MATCH_STEPS_MAX * MATCH_STEP;
 /// LIMIT: what all matches of one evaluation may do uncounted: bytes gone through, items tried.
 /// Beyond it each is counted from the beginning.
 const QUICK_MAX: u32 = 16 * 1024 * 1024;
-/// LIMIT: bytes of memory that the library has in one evaluation to compile expressions for JIT; an
+/// LIMIT: bytes of memory that the library has for one request to compile expressions for JIT; an
 /// ordinary one takes some 9 KiB.
 const JIT_MAX: usize = 2 * 1024 * 1024;
 
@@ -56,11 +56,23 @@ impl Default for Effort {
 }
 
 impl Effort {
+    /// That of an evaluation for a request, others for which had so many bytes of memory to compile
+    /// expressions.
+    #[must_use]
+    pub fn of_request(jit_taken: usize) -> Self {
+        Self { jit: Cell::new(JIT_MAX.saturating_sub(jit_taken)), ..Self::default() }
+    }
+
+    /// Bytes of memory that those had, with this one.
+    #[must_use]
+    pub const fn jit_taken(&self) -> usize {
+        JIT_MAX - self.jit.get()
+    }
+
     /// That of one match in a version number: a file may ask thousands of times while it is parsed.
     pub(crate) fn for_a_version() -> Self {
         let steps = PART + VERSION_STEPS_MAX * MATCH_STEP;
-        let (quick, jit) = (Cell::new(0), Cell::new(0));
-        Self { steps: Cell::new(steps), quick, jit, ..Self::default() }
+        Self { steps: Cell::new(steps), quick: Cell::new(0), ..Self::of_request(JIT_MAX) }
     }
 
     /// One that counts each match from its beginning, and has nothing to begin with.
@@ -158,5 +170,29 @@ impl Effort {
             self.check()?;
         }
         Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Effort, JIT_MAX};
+    use crate::pattern::{Letters, Pattern};
+
+    #[test]
+    fn all_evaluations_for_a_request_share_the_memory_to_compile_in() {
+        let (mut taken, mut rounds) = (0, Vec::new());
+        for round in 0..4 {
+            let effort = Effort::of_request(taken);
+            for n in 0..400 {
+                let source = format!("{round}b+{n}c+|de+f[g-k]+{n}|l+m{n}");
+                let pattern = Pattern::new(source.as_bytes(), Letters::Exact).unwrap();
+                assert_eq!(pattern.is_match(b"nothing of it", &effort), Ok(false));
+            }
+            rounds.push(effort.jit_taken() - taken);
+            taken = effort.jit_taken();
+        }
+        assert!(rounds[0] > 0 && taken == JIT_MAX, "{rounds:?}");
+        assert_eq!(rounds[3], 0, "{rounds:?}");
+        assert_eq!(Effort::of_request(usize::MAX).jit_taken(), JIT_MAX);
     }
 }

@@ -92,9 +92,10 @@ pub(crate) fn obey(
         }
     }
     let start = entry.map(|entry| RoundStart::new(entry, request));
-    let effort = Effort::default();
+    let effort = Effort::of_request(request.jit_taken.get());
     let mut asking = HtaccessRequest::new(request, answer, search, access, &effort);
     let (next, way) = asking.obey_anew(site, ctx);
+    asking.request.jit_taken.set(effort.jit_taken());
     if let Some((start, way)) = start.zip(way) {
         let HtaccessRequest { request, reliance, told, is_unkeyed, .. } = asking;
         let outcome = RoundOutcome { way, told, is_unkeyed };

@@ -376,13 +376,14 @@ fn edit(
             ahead: None,
             wanted: None,
         };
-        let effort = Effort::default();
+        let effort = Effort::of_request(scope.request.jit_taken.get());
         let mut by = Evaluation::new(&mut world, &mut env, &mut varies, &effort);
         let received = received(scope.request);
         let elapsed = scope.now.unix_seconds().saturating_mul(1_000_000).saturating_sub(received);
         let times = HeaderTimes { received, duration: elapsed };
         let mut always = FieldMap::default();
         let edited = applied.edit_response(fields, &mut always, is_own, times, &mut by);
+        scope.request.jit_taken.set(effort.jit_taken());
         if let Err(stop) = edited {
             // The error page that follows is edited, too.
             if !scope.request.tells_edit.replace(true) {

@@ -264,7 +264,7 @@ impl HtaccessMemory {
         }
         let kept = match &mut path.kept {
             Kept::Ruling(kept) => kept,
-            kept => kept.find(&texts(), &mut self.spare)?,
+            kept => kept.find(&texts(), &mut self.spare, &request.jit_taken)?,
         };
         if !kept.holds(files, now) {
             return None;

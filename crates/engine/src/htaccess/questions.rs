@@ -4,6 +4,7 @@
 //! follows from the replies before: what is kept of one path is a tree of questions. Easiest to
 //! break: two requests with the same replies have to be told the same.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use bolide_htaccess::{Asked, Effort, Pattern, RequestVariable};
@@ -144,15 +145,18 @@ impl<T> Kept<T> {
         &mut self,
         texts: &impl RequestTexts,
         spare: &mut Vec<u8>,
+        jit_taken: &Cell<usize>,
     ) -> Option<&mut T> {
         // All questions share what one evaluation may do: a request's text may be dear in each.
-        let (mut here, effort) = (self, Effort::default());
+        let (mut here, effort) = (self, Effort::of_request(jit_taken.get()));
         loop {
             here = match here {
                 Self::Nothing => return None,
                 Self::Ruling(ruling) => return Some(ruling),
                 Self::Asks(fork) => {
-                    let at = fork.branch(texts, spare, &effort)?;
+                    let at = fork.branch(texts, spare, &effort);
+                    jit_taken.set(effort.jit_taken());
+                    let at = at?;
                     &mut fork.branches[at].1
                 }
             };

@@ -52,10 +52,12 @@ pub(crate) fn judge_missing_index(
         });
         return NextStep::Fail(500);
     }
-    let (mut refusal, effort) = (None, Effort::default());
+    let (mut refusal, effort) = (None, Effort::of_request(request.jit_taken.get()));
     for uri in names {
         let mut asking = HtaccessRequest::new(request, answer, search, access, &effort);
-        match asking.judge_name(uri, site, ctx) {
+        let judged = asking.judge_name(uri, site, ctx);
+        asking.request.jit_taken.set(effort.jit_taken());
+        match judged {
             Ok(()) => {}
             Err(NextStep::Probe(_)) => return NextStep::Probe(RequestStep::NoIndex),
             Err(NextStep::CheckPassword(_)) => {

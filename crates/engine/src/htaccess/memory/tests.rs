@@ -68,7 +68,9 @@ impl Rig {
         let slot = self.memory.slot(&own.uri, own.location, &own.entry);
         let held = self.memory.slots[slot].as_mut().filter(|held| held.is_for(&own));
         let texts = Query(query.to_owned());
-        held.is_some_and(|held| held.kept.find(&texts, &mut Vec::new()).is_some())
+        held.is_some_and(|held| {
+            held.kept.find(&texts, &mut Vec::new(), &Default::default()).is_some()
+        })
     }
 
     /// What there is, counted anew.
