@@ -7,6 +7,7 @@
 //! workers may still hold it and would read slots that belong to other tags by then.
 
 mod body;
+mod confirmation;
 mod marks;
 mod outside;
 mod packed;
@@ -336,17 +337,6 @@ impl Object {
     #[must_use]
     pub fn is_retired(&self) -> bool {
         self.marks.is_retired()
-    }
-
-    /// Notes that its origin, asked to confirm it, confirmed another response.
-    pub fn disown(&self) {
-        self.extra.get_or_init(Box::default).is_disowned.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether its origin does not confirm it, so that it is asked for in full.
-    #[must_use]
-    pub fn is_disowned(&self) -> bool {
-        self.extra.get().is_some_and(|extra| extra.is_disowned.load(Ordering::Relaxed))
     }
 
     /// Whether a soft purge hit it.

@@ -365,6 +365,7 @@ impl H2Conn {
     /// Removes a stream and has it reset. Returns the owner if it needs a `Reset` event.
     fn reset_slot(&mut self, slot: u32, code: u32) -> Option<StreamOwner> {
         let id = self.streams.id(slot);
+        debug_assert!(id % 2 == 1, "RFC 9113 §5.1.1: clients' streams are odd, and none is pushed");
         // RFC 9113 §5.4.2: one reset for each stream. That of one that lingers is on its way.
         let is_first = self.streams.at(slot).is_active();
         let user = self.drop_stream(slot, Closed::ByUs);
