@@ -426,7 +426,7 @@ fn errors_lead_to_an_origin_and_from_it() {
              location @other {{ proxy_pass http://{address}; set $args fallback; }}
              location /refused {{ error_page 403 = @app; deny all; }} }}"
     ));
-    assert_eq!(server.get("/hello.txt").body, bolide_testkit::site::HELLO);
+    assert_eq!(server.get("/hello.txt").body, site::HELLO);
     assert_eq!(server.get("/missing.txt").text(), "not a file");
     let reply = server.get("/gone");
     assert_eq!((reply.status, &*reply.text()), (200, "from the fallback"));
