@@ -33,6 +33,7 @@ mod config;
 mod console;
 mod contrib;
 mod dav;
+mod descriptors;
 mod docs_examples;
 mod error_log;
 mod errors;

@@ -35,6 +35,8 @@ pub struct Deeds {
     pub cuts: u64,
     /// Writes and reads of temporary files that failed.
     pub full_disks: u64,
+    /// Calls of origins that failed on this side; they count as refusals, too.
+    pub hindrances: u64,
     /// Files of the cache that broke, maybe while they were sent.
     pub broken_files: u64,
 }
@@ -70,7 +72,7 @@ impl Deeds {
     pub fn allows(&self, token: &str, status: u16) -> bool {
         let bad = self.of(token);
         match status {
-            500 => self.full_disks > 0,
+            500 => self.full_disks + self.hindrances > 0,
             502 => self.refusals + self.cuts + self.full_disks > 0 || !bad.is_empty(),
             503 => bad.contains(&Deed::Busy),
             504 => self.stalls > 0 || bad.contains(&Deed::Hang),

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use bolide_base::errno::{EACCES, EAGAIN, EEXIST, EINVAL, EIO, EMFILE, ENOENT, ENOSPC};
+use bolide_base::errno::{
+    EACCES, EAGAIN, EEXIST, EINVAL, EIO, EMFILE, ENFILE, ENOBUFS, ENOENT, ENOMEM, ENOSPC,
+};
 use bolide_base::{CopyPolicy, FileRef, Instant, Now, Segment, SendChain};
 use bolide_io::{
     Accepted, AfterSend, Appended, Callee, ConnectCall, DatagramOut, DirChange, DirDepth, Entries,
@@ -259,7 +261,9 @@ impl Io for SimIo {
         if let Some(socket) = kernel.sockets.get_mut(fd.0)
             && kernel.chance.one_in(kernel.faults.watch_in)
         {
-            kernel.deeds.refusals += u64::from(socket.port == 0);
+            let is_call = u64::from(socket.port == 0);
+            kernel.deeds.refusals += is_call;
+            kernel.deeds.hindrances += is_call;
             socket.killed = true;
             return false;
         }
@@ -296,7 +300,10 @@ impl Io for SimIo {
         to: Callee<'_>,
         _: Option<SocketAddr>,
     ) -> Result<ConnectCall, FileFailure> {
-        self.fails(DoorCall::Connect, "connect")?;
+        if let Some(errno) = self.strikes(DoorCall::Connect) {
+            let is_dearth = matches!(errno, ENOMEM | ENFILE | EMFILE | ENOBUFS);
+            return Err(failure(errno, if is_dearth { "socket" } else { "connect" }));
+        }
         let to = match to {
             Callee::Inet(at) => at.to_string(),
             Callee::Unix(path) => String::from_utf8_lossy(path).into_owned(),

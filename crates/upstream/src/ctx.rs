@@ -26,8 +26,8 @@ pub enum FetchWake {
     Connected(u64),
     /// The connect failed, and there is nothing to release: the error number of the system.
     ConnectFailed(i32),
-    /// The bind to the configured local address failed: as before.
-    BindFailed(i32),
+    /// No server was called, by a want of ours: as before.
+    NotCalled(CallHindrance),
     /// The requested connection is established, and its TLS handshake is running.
     Handshaking,
     /// TLS failed, in the handshake or later: the log line.
@@ -66,6 +66,19 @@ pub enum FetchWake {
     Abandoned,
 }
 
+/// Why no server could be called: another one would not help, and none is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallHindrance {
+    /// There is no socket: the error number of the system.
+    Socket(i32),
+    /// The bind to the configured local address failed: the error number of the system.
+    Bind(i32),
+    /// The kernel does not watch the socket.
+    Watch,
+    /// As many connections to servers are open as may be.
+    Full,
+}
+
 /// The part of the request that remains to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
@@ -82,7 +95,7 @@ pub enum Left {
 pub enum FetchEffect {
     /// Look the name of the target up, and wake with `Resolved`, unless the fetch finishes before.
     Resolve(Box<NameTarget>),
-    /// Connect there, wake with `Connected`, `ConnectFailed` or `BindFailed`.
+    /// Connect there, wake with `Connected`, `ConnectFailed` or `NotCalled`.
     Connect(PeerAddress),
     /// Take the idle connection of this name; wake with `Connected`, or with `Gone`.
     Reuse(u64),

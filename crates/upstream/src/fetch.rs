@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Easiest to break: every `Connect` or `Reuse` is followed by one `Release`, unless its answer was
-//! `ConnectFailed` or `Gone`; and a fetch finishes once, with one `End` or `Failed` before it
-//! unless it was abandoned.
+//! `ConnectFailed`, `NotCalled` or `Gone`; and a fetch finishes once, with one `End` or `Failed`
+//! before it unless it was abandoned.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use bolide_conf::model::{LogLevel, PeerAddress, Protocol};
 use bolide_http::Hops;
 
 use crate::balance::{BalanceCursor, PeerChoice, Scales};
-use crate::ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
+use crate::ctx::{CallHindrance, FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
 use crate::groups::Group;
 use crate::health::Lease;
 use crate::messages;
@@ -154,8 +154,8 @@ impl Fetch {
             (FetchState::Connecting, FetchWake::ConnectFailed(errno)) => {
                 self.handle_connect_failed(errno, ctx);
             }
-            (FetchState::Connecting, FetchWake::BindFailed(errno)) => {
-                self.handle_bind_failed(errno, ctx);
+            (FetchState::Connecting, FetchWake::NotCalled(hindrance)) => {
+                self.handle_not_called(hindrance, ctx);
             }
             (FetchState::Connecting, FetchWake::Gone) => self.connect_afresh(ctx),
             (FetchState::Connecting, FetchWake::Handshaking) => {
@@ -324,11 +324,11 @@ impl Fetch {
         self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
 
-    /// As in nginx, this is a fault of the configuration, and no server was tried.
-    fn handle_bind_failed(&mut self, errno: i32, ctx: &mut FetchCtx<'_>) {
+    /// As in nginx, this is a fault of this side: no server was tried, and none is blamed.
+    fn handle_not_called(&mut self, hindrance: CallHindrance, ctx: &mut FetchCtx<'_>) {
         let from = self.request.from.as_ref().map(|from| Arc::clone(&from.text));
-        let text = messages::bind_failed(&from.unwrap_or_default(), errno);
-        self.log(LogLevel::Crit, &text, messages::CONNECTING, ctx);
+        let (level, text) = messages::not_called(&from.unwrap_or_default(), hindrance);
+        self.log(level, &text, messages::CONNECTING, ctx);
         let (Some(group), Some(trial)) = (self.group.clone(), self.trial.take()) else { return };
         let nobody = Arc::default();
         let began = trial.attempt(&group, ctx.now.mono);

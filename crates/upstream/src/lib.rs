@@ -19,7 +19,7 @@ mod retry;
 mod server_names;
 mod trial;
 
-pub use ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
+pub use ctx::{CallHindrance, FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
 pub use fetch::Fetch;
 pub use groups::{Group, UpstreamGroups};
 pub use pool::{LinkPools, Notice, Turns};

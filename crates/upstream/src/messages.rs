@@ -4,6 +4,8 @@ use bolide_base::Instant;
 use bolide_base::errno::reason;
 use bolide_conf::model::{LogLevel, PeerAddress, Protocol};
 
+use crate::ctx::CallHindrance;
+
 pub(crate) const CONNECTING: &str = "while connecting to upstream";
 pub(crate) const HANDSHAKING: &str = "while SSL handshaking to upstream";
 pub(crate) const WAITING: &str = "while waiting for upstream";
@@ -46,9 +48,16 @@ pub(crate) fn connect_failed(address: &PeerAddress, errno: i32) -> (LogLevel, Ve
     (level, format!("connect(){target} failed ({})", reason(errno)).into_bytes())
 }
 
-/// The bind to this local address failed.
-pub(crate) fn bind_failed(from: &str, errno: i32) -> Vec<u8> {
-    format!("bind({from}) failed ({})", reason(errno)).into_bytes()
+/// No server could be called; `from` is the local address.
+pub(crate) fn not_called(from: &str, hindrance: CallHindrance) -> (LogLevel, Vec<u8>) {
+    match hindrance {
+        CallHindrance::Socket(errno) => (LogLevel::Alert, call_failed("socket", errno)),
+        CallHindrance::Bind(errno) => {
+            (LogLevel::Crit, format!("bind({from}) failed ({})", reason(errno)).into_bytes())
+        }
+        CallHindrance::Watch => (LogLevel::Alert, b"epoll_ctl() failed".to_vec()),
+        CallHindrance::Full => (LogLevel::Alert, b"worker_connections are not enough".to_vec()),
+    }
 }
 
 /// A system call on the connection failed.

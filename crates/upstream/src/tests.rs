@@ -16,8 +16,9 @@ use bolide_wire::{OriginError, OriginEvent};
 use bytes::Bytes;
 
 use crate::{
-    Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, NameVerdict, Notice,
-    OriginNews, OriginRequest, PassTarget, Turns, UpstreamGroups, UpstreamNames,
+    CallHindrance, Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools,
+    NameVerdict, Notice, OriginNews, OriginRequest, PassTarget, Turns, UpstreamGroups,
+    UpstreamNames,
 };
 use support::{
     body, by_name, head, limited, queueing, request, resolved, server, settings, unix, upstream,
@@ -217,11 +218,21 @@ impl World {
             Held::Nothing => FetchWake::Turn,
             Held::Fresh | Held::Idle(_) if self.chance(4) => match held {
                 Held::Idle(_) => FetchWake::Gone,
+                _ if self.chance(3) => FetchWake::NotCalled(self.hindrance()),
                 _ => FetchWake::ConnectFailed([2, 11, 13, 101, 111][self.prng.below(5) as usize]),
             },
             Held::Fresh => FetchWake::Connected(self.name()),
             Held::Idle(link) => FetchWake::Connected(link),
             Held::Stands(_) => self.talk(),
+        }
+    }
+
+    fn hindrance(&mut self) -> CallHindrance {
+        match self.prng.below(4) {
+            0 => CallHindrance::Socket(24),
+            1 => CallHindrance::Bind(99),
+            2 => CallHindrance::Watch,
+            _ => CallHindrance::Full,
         }
     }
 
@@ -474,7 +485,9 @@ fn settle_link(life: &mut Life, wake: &FetchWake, links: &mut BTreeMap<u64, Stri
             life.held = Held::Stands(*link);
             links.insert(*link, life.dialled.clone());
         }
-        (FetchWake::ConnectFailed(_) | FetchWake::Gone, _) => life.held = Held::Nothing,
+        (FetchWake::ConnectFailed(_) | FetchWake::NotCalled(_) | FetchWake::Gone, _) => {
+            life.held = Held::Nothing;
+        }
         _ => {}
     }
 }

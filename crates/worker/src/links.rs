@@ -12,12 +12,14 @@
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 
-use bolide_base::errno::{ECONNRESET, ENOBUFS, EPIPE};
+use bolide_base::errno::{ECONNRESET, EPIPE};
 use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
 use bolide_base::{CopyPolicy, SendChain, SlabKey};
 use bolide_conf::model::{PeerAddress, Protocol};
-use bolide_io::{AfterSend, Callee, ConnectCall, Interest, Io, Readiness, ReceivedBytes, Reset};
-use bolide_upstream::{FetchFate, FetchWake};
+use bolide_io::{
+    AfterSend, Callee, ConnectCall, FileFailure, Interest, Io, Readiness, ReceivedBytes, Reset,
+};
+use bolide_upstream::{CallHindrance, FetchFate, FetchWake};
 use bolide_wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, StreamOwner};
 
 use crate::env::WorkerEnv;
@@ -28,6 +30,16 @@ use crate::tls_conn::LinkTls;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
+
+/// Who is to blame where a call failed: `connect` is answered by the other side, or by the way
+/// there; all before it is had on this one.
+fn not_called(failure: FileFailure) -> FetchWake {
+    match failure.call {
+        "socket" => FetchWake::NotCalled(CallHindrance::Socket(failure.errno)),
+        "bind" => FetchWake::NotCalled(CallHindrance::Bind(failure.errno)),
+        _ => FetchWake::ConnectFailed(failure.errno),
+    }
+}
 
 impl Origins {
     /// Calls an origin on behalf of a fetch.
@@ -57,10 +69,7 @@ impl Origins {
         let from = request.from.as_ref().map(|from| from.at);
         let ConnectCall { fd, stands } = match env.io.connect(callee, from) {
             Ok(call) => call,
-            Err(failure) if failure.call == "bind" => {
-                return Some(FetchWake::BindFailed(failure.errno));
-            }
-            Err(failure) => return Some(FetchWake::ConnectFailed(failure.errno)),
+            Err(failure) => return Some(not_called(failure)),
         };
         let link = UpstreamLink {
             fd,
@@ -83,12 +92,12 @@ impl Origins {
             Ok(key) => key,
             Err(link) => {
                 env.io.close(link.fd, Reset::No);
-                return Some(FetchWake::ConnectFailed(ENOBUFS));
+                return Some(FetchWake::NotCalled(CallHindrance::Full));
             }
         };
         if !env.io.watch(fd, PollToken::Link(key).pack(), Interest::Edge) {
             self.links.close_link(key, env);
-            return Some(FetchWake::ConnectFailed(ENOBUFS));
+            return Some(FetchWake::NotCalled(CallHindrance::Watch));
         }
         if keeps_alive {
             env.io.keep_alive(fd);

@@ -17,8 +17,8 @@ use crate::tests::support::{
     body, head, limited, queueing, request, server, settings, unix, upstream,
 };
 use crate::{
-    FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, OriginLogLine, OriginNews,
-    OriginRequest, Turns, UpstreamGroups,
+    CallHindrance, FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, OriginLogLine,
+    OriginNews, OriginRequest, Turns, UpstreamGroups,
 };
 
 const SENT: FetchWake = FetchWake::Sent { bytes: 100, left: Left::Nothing };
@@ -278,6 +278,31 @@ fn connect_failures_are_logged_in_nginxs_words() {
         "Error: connect() to 127.0.0.1:1 failed (101: Network is unreachable) while connecting \
          to upstream (127.0.0.1:1)"
     );
+}
+
+#[test]
+fn what_is_wanting_here_is_blamed_on_no_server() {
+    let cases = [
+        (CallHindrance::Socket(24), "Alert: socket() failed (24: Too many open files)"),
+        (CallHindrance::Bind(99), "Crit: bind() failed (99: Cannot assign requested address)"),
+        (CallHindrance::Watch, "Alert: epoll_ctl() failed"),
+        (CallHindrance::Full, "Alert: worker_connections are not enough"),
+    ];
+    let mut bench = Bench::of(vec![server(1), server(2)]);
+    for (hindrance, line) in cases {
+        let peer = bench.start(request(patient()))[0].replace("connect ", "");
+        let fetch = bench.fetches.len() - 1;
+        assert_eq!(
+            bench.wake(fetch, FetchWake::NotCalled(hindrance)),
+            [
+                format!("{line} while connecting to upstream ({peer})"),
+                "attempt  0 over".to_owned(),
+                "failed 500".to_owned(),
+                "finish".to_owned(),
+            ]
+        );
+    }
+    assert!(bench.start(request(patient()))[0].starts_with("connect "), "each may be asked");
 }
 
 #[test]
