@@ -93,3 +93,61 @@ fn no_server_of_a_group_is_blamed_where_none_can_be_called() {
     assert!(log.lines().any(|told| told.contains("[alert]") && told.contains(&line)), "{log}");
     assert!(!log.contains("temporarily disabled") && !log.contains("no live"), "{log}");
 }
+
+#[test]
+fn a_file_that_cannot_be_opened_is_there_all_the_same() {
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = serve(&format!(
+        "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; error_page 404 = /nowhere;
+             location /t/ {{ try_files $uri /fallback.html; }}
+             location /s/ {{ try_files $uri =404; }}
+             location /i/ {{ index none.html index.html /fallback.html; }}
+             location /f/ {{ if (!-f $request_filename) {{ return 204; }} }}
+             location = /fallback.html {{ return 200 fallback; }}
+             location = /nowhere {{ return 410; }}
+             location = /mute {{ proxy_pass http://{}; }} }}",
+        mute.local_addr().unwrap()
+    ));
+    let kinds = [("t", "a.txt"), ("s", "a.txt"), ("i", "index.html"), ("f", "a.txt")];
+    let files: Vec<(String, String)> = kinds
+        .iter()
+        .flat_map(|(kind, name)| (0..4).map(move |n| (format!("/{kind}/{n}/"), (*name).to_owned())))
+        .collect();
+    for (directory, name) in &files {
+        let directory = server.www(&directory[1..]);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join(name), "there").unwrap();
+    }
+    let path = |(directory, name): &(String, String)| match &name[..] {
+        "index.html" => directory.clone(),
+        name => format!("{directory}{name}"),
+    };
+    let (mut hogs, mut waiting) = (all(&server, HOGS), all(&server, files.len()));
+    let crowd = crowd(&server);
+    hog(&server, &mut hogs);
+    let mut failed = 0;
+    for (client, file) in waiting.iter_mut().zip(&files) {
+        let (answer, path) = (go_on(client, &path(file)), path(file));
+        if answer.status == 500 {
+            failed += 1;
+            let name = server.www(&file.0[1..]).join(&file.1);
+            let told = format!("open() \"{}\" {NONE_LEFT}", name.display());
+            let log = server.error_log();
+            assert!(
+                log.lines().any(|l| l.contains("[crit]") && l.contains(&told)),
+                "{told}: {log}"
+            );
+        } else {
+            assert_eq!((answer.status, answer.text()), (200, "there".to_owned()), "{path}");
+        }
+    }
+    assert!(failed >= files.len() / 2, "{failed}");
+    drop((hogs, crowd, waiting));
+    wait_until("an answer after the crowd", || {
+        files.iter().all(|file| {
+            let mut client = server.connect();
+            client.send(format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", path(file)));
+            client.try_answer("GET").is_ok_and(|answer| answer.text() == "there")
+        })
+    });
+}

@@ -4,8 +4,10 @@
 //! begins with `stat`: equal meta means `Probed::Unchanged`. Otherwise `open(O_RDONLY | O_NONBLOCK
 //! | O_CLOEXEC)` and `fstat`. A directory or special file is closed again and reported as `Seen`; a
 //! regular file of at most `content_max` bytes is read whole (exactly `size` bytes, else its meta
-//! is taken again) and closed; a larger one stays open. `Want::List` reads the names. A path that
-//! contains a NUL is `NotFound`.
+//! is taken again) and closed; a larger one stays open. Where `open` fails by what is no absence,
+//! `stat` tells whether something lies there: it takes neither a descriptor nor the right to read,
+//! and what was not looked at must not be taken for what is not there. `Want::List` reads the
+//! names. A path that contains a NUL is `NotFound`.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -157,6 +159,8 @@ pub enum Probed {
     Seen(Meta),
     /// What is in a directory: directories first, names in byte order.
     Listing(Meta, Vec<DirEntry>),
+    /// It exists, but opening it failed.
+    Closed(Meta, OpenFailure),
     /// It failed.
     Failed(OpenFailure),
 }

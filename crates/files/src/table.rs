@@ -35,7 +35,7 @@ use crate::real::RealPaths;
 use crate::variant::{CompressJob, FileVariant, VariantKey, VariantRing};
 use crate::watches::Watches;
 use crate::{OpenFailure, resolve};
-use entry::{FileEntry, State};
+use entry::{FailedLook, FileEntry, State};
 
 /// Bounds of a [`FileTable`].
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +72,8 @@ pub enum Known {
     Seen(Meta),
     /// It cannot be had.
     Missing(OpenFailure),
+    /// It is there, but cannot be opened.
+    Closed(Meta, OpenFailure),
     /// Too old to rely on: probe.
     Stale,
     /// Not known: probe it.
@@ -88,7 +90,7 @@ pub type Listed = Result<Arc<Vec<DirEntry>>, OpenFailure>;
 #[derive(Debug)]
 struct Turn {
     at: Instant,
-    missing: HashMap<Rc<[u8]>, (SymlinkPolicy, OpenFailure), Seeded>,
+    missing: HashMap<Rc<[u8]>, (SymlinkPolicy, FailedLook), Seeded>,
     listings: HashMap<Rc<[u8]>, Listed, Seeded>,
 }
 
@@ -225,8 +227,8 @@ impl FileTable {
             return Known::Unknown;
         }
         match self.turn.missing.get(path) {
-            Some((rule, failure)) if answers(*rule, *failure, policy.symlinks) => {
-                Known::Missing(*failure)
+            Some((rule, refusal)) if answers(*rule, refusal.failure, policy.symlinks) => {
+                refusal.known()
             }
             _ => Known::Unknown,
         }
@@ -262,7 +264,7 @@ impl FileTable {
                 State::File(file) => !file.meta.is_shared,
                 State::Seen(meta) => !meta.is_shared,
                 // inotify reports when an absent file is created.
-                State::Missing(_) => true,
+                State::Refused(_) => true,
             };
         }
         known
@@ -301,7 +303,10 @@ impl FileTable {
                 if probe.want == Want::List {
                     self.turn.listings.insert(probe.path.clone(), Err(failure));
                 }
-                self.insert_failure(probe, failure, now)
+                self.insert_failure(probe, FailedLook { failure, seen: None }, now)
+            }
+            Probed::Closed(meta, failure) => {
+                self.insert_failure(probe, FailedLook { failure, seen: Some(meta) }, now)
             }
         }
     }

@@ -3,7 +3,7 @@
 use bolide_base::errno::EFBIG;
 use bolide_base::limits;
 use bolide_files::{DirEntry, FileKind, Meta, OpenFailure, Probe, Probed, SymlinkPolicy, Want};
-use bolide_io::{Entries, Io, OpenRequest, Stat, SymlinkRule};
+use bolide_io::{Entries, FileFailure, Io, OpenRequest, Stat, SymlinkRule};
 use bytes::Bytes;
 
 /// Looks at the disk as `files` asks.
@@ -25,7 +25,7 @@ pub fn look(io: &mut impl Io, probe: &Probe) -> Probed {
 /// Entries of a directory that one turn reads.
 pub(crate) const SCANNED_AT_ONCE: usize = 512;
 
-type FileLookupDone<T> = Result<T, bolide_io::FileFailure>;
+type FileLookupDone<T> = Result<T, FileFailure>;
 
 fn open(
     io: &mut impl Io,
@@ -55,11 +55,24 @@ fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> FileLookupDo
             return Ok(Probed::Unchanged);
         }
     }
-    Ok(match open(io, probe, false, content_max)? {
+    let opened = match open(io, probe, false, content_max) {
+        Ok(opened) => opened,
+        Err(failure) => return look_again(io, probe, failure),
+    };
+    Ok(match opened {
         (meta, _, Some(content)) => Probed::Content(meta, Bytes::from(content)),
         (meta, Some(file), None) => Probed::Open(meta, file),
         (meta, None, None) => Probed::Seen(meta),
     })
+}
+
+/// Whether something lies at a path that could not be opened.
+fn look_again(io: &mut impl Io, probe: &Probe, failure: FileFailure) -> FileLookupDone<Probed> {
+    let why = OpenFailure::from_errno(failure.errno);
+    if why.is_absence() {
+        return Err(failure);
+    }
+    open(io, probe, true, 0).map(|(meta, _, _)| Probed::Closed(meta, why))
 }
 
 /// A directory whose entries are being read, a bounded piece at a time.

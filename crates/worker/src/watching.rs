@@ -31,7 +31,7 @@ impl<I: Io> WorkerEnv<I> {
             && !policy.valid.is_zero()
             && match &found {
                 Probed::Failed(OpenFailure::NotFound) => policy.failures == Remember::Failures,
-                Probed::Failed(_) => false,
+                Probed::Failed(_) | Probed::Closed(..) => false,
                 _ => true,
             };
         if !is_to_be_watched || !self.may_watch(probe, &mut found) {
@@ -39,14 +39,15 @@ impl<I: Io> WorkerEnv<I> {
             return;
         }
         // A failure of another kind may end without a change in these directories.
-        match &found {
-            Probed::Failed(failure) if *failure != OpenFailure::NotFound => {
-                self.files.insert_probe(probe, found, self.now);
-            }
-            _ => {
-                self.files.insert_watched(probe, found, self.now);
-            }
-        }
+        let may_end = match &found {
+            Probed::Failed(failure) => *failure != OpenFailure::NotFound,
+            Probed::Closed(..) => true,
+            _ => false,
+        };
+        match may_end {
+            true => self.files.insert_probe(probe, found, self.now),
+            false => self.files.insert_watched(probe, found, self.now),
+        };
     }
 
     /// Finds out where a path leads.

@@ -43,6 +43,8 @@ pub(crate) enum FileLookup {
     Other,
     /// Nothing that may be used.
     Failed(OpenFailure),
+    /// Something that is there, but cannot be opened.
+    Closed(FileKind, OpenFailure),
     /// Nothing yet; a look was asked for.
     Asked,
 }
@@ -83,8 +85,10 @@ impl FileSearch {
                 }
                 FileLookup::Directory => candidate.directory,
                 FileLookup::File(_) | FileLookup::Other => !candidate.directory,
+                // As in nginx, which only looks: whether it can be opened is seen when it is sent.
+                FileLookup::Closed(kind, _) => (kind == FileKind::Directory) == candidate.directory,
                 FileLookup::Failed(failure) => {
-                    if !is_absence(failure) {
+                    if !failure.is_absence() {
                         self.log_failure(request, LogLevel::Crit, "stat()", failure, site, ctx);
                     }
                     false
@@ -262,7 +266,9 @@ impl FileSearch {
             FileLookup::Failed(OpenFailure::NotFound) if location.coded => {
                 Err(OpenFailure::NotFound)
             }
-            FileLookup::Failed(failure) => return self.open_failed(request, failure, site, ctx),
+            FileLookup::Failed(failure) | FileLookup::Closed(_, failure) => {
+                return self.open_failed(request, failure, site, ctx);
+            }
             FileLookup::File(file) => Ok(file),
         };
         if request.method == Method::Post {
@@ -291,7 +297,10 @@ impl FileSearch {
                         return answer.send_stored(request, &file, coding, varies, site, ctx);
                     }
                     FileLookup::File(_) => has_sibling = true,
-                    FileLookup::Directory | FileLookup::Other | FileLookup::Failed(_) => {}
+                    FileLookup::Directory
+                    | FileLookup::Other
+                    | FileLookup::Failed(_)
+                    | FileLookup::Closed(..) => {}
                 }
             }
         }
@@ -318,10 +327,20 @@ impl FileSearch {
         let len = self.path.len();
         self.path.extend_from_slice(coding.suffix().as_bytes());
         let look = self.look(request, answer, location, Want::OPEN, site, ctx);
-        self.path.truncate(len);
-        if let (FileLookup::Failed(_), Some(file)) = (&look, original) {
-            file.note_missing_sibling(coding);
+        match (&look, original) {
+            (FileLookup::Failed(failure), Some(file)) if failure.is_absence() => {
+                file.note_missing_sibling(coding);
+            }
+            (FileLookup::Failed(failure) | FileLookup::Closed(_, failure), _)
+                if !failure.is_absence() =>
+            {
+                let is_forbidden = failure.status() == 403;
+                let level = if is_forbidden { LogLevel::Error } else { LogLevel::Crit };
+                self.log_failure(request, level, open_call(location), *failure, site, ctx);
+            }
+            _ => {}
         }
+        self.path.truncate(len);
         look
     }
 }
@@ -359,7 +378,7 @@ impl FileSearch {
     /// Whether `self.search.path`, of which only the kind is known, is a regular file.
     pub(crate) fn is_regular(&self, location: &CompiledLocation, ctx: &mut StepCtx<'_>) -> bool {
         let known = ctx.files.lookup(&self.path, ctx.now, &location.policy);
-        matches!(known, Known::Seen(meta) if meta.kind == FileKind::File)
+        matches!(known, Known::Seen(meta) | Known::Closed(meta, _) if meta.kind == FileKind::File)
     }
 
     pub(crate) fn open_failed(
@@ -420,6 +439,11 @@ impl FileSearch {
             Known::File(file) => return FileLookup::File(file),
             Known::Directory(_) => return FileLookup::Directory,
             Known::Missing(failure) => return FileLookup::Failed(failure),
+            Known::Closed(meta, _) if want == Want::Stat => match meta.kind {
+                FileKind::Directory => return FileLookup::Directory,
+                FileKind::File | FileKind::Other => return FileLookup::Other,
+            },
+            Known::Closed(meta, failure) => return FileLookup::Closed(meta.kind, failure),
             // A regular file of which only the meta was asked for has to be opened yet.
             Known::Seen(meta) if meta.kind != FileKind::File || want == Want::Stat => {
                 return FileLookup::Other;
@@ -451,11 +475,6 @@ impl FileSearch {
             log_lines::push_errno(out, failure.errno());
         });
     }
-}
-
-/// Whether a failure only means that the candidate is not there.
-const fn is_absence(failure: OpenFailure) -> bool {
-    matches!(failure, OpenFailure::NotFound | OpenFailure::NotADirectory | OpenFailure::NameTooLong)
 }
 
 /// A candidate is there: the path becomes its name, location and query stay.

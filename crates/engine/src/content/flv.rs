@@ -75,7 +75,9 @@ impl FileSearch {
         match self.look(request, answer, location, Want::OPEN, site, ctx) {
             FileLookup::Asked => Err(NextStep::Probe(step)),
             FileLookup::Directory | FileLookup::Other => Err(NextStep::Step(RequestStep::File)),
-            FileLookup::Failed(failure) => Err(self.open_failed(request, failure, site, ctx)),
+            FileLookup::Failed(failure) | FileLookup::Closed(_, failure) => {
+                Err(self.open_failed(request, failure, site, ctx))
+            }
             FileLookup::File(file) => Ok(file),
         }
     }

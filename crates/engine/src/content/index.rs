@@ -67,9 +67,10 @@ impl FileSearch {
             self.path.extend_from_slice(&target[mark..]);
             match self.look(request, answer, location, Want::OPEN, site, ctx) {
                 FileLookup::Asked => NextStep::Probe(RequestStep::Index(index)),
-                FileLookup::File(_) | FileLookup::Directory | FileLookup::Other => {
-                    request.go_to_index(&target, site, ctx)
-                }
+                FileLookup::File(_)
+                | FileLookup::Directory
+                | FileLookup::Other
+                | FileLookup::Closed(..) => request.go_to_index(&target, site, ctx),
                 FileLookup::Failed(failure) => {
                     self.index_failed(request, index, failure, site, ctx)
                 }
@@ -88,13 +89,23 @@ impl FileSearch {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        debug_assert_eq!(path.first(), Some(&b'/'), "an index elsewhere has its whole path");
         self.map_path(request, answer, site, ctx);
         self.end_without_slash();
         let location = site.location(request.location);
         match self.look(request, answer, location, Want::Stat, site, ctx) {
             FileLookup::Asked => NextStep::Probe(RequestStep::Index(index)),
             FileLookup::Directory => request.go_to_index(path, site, ctx),
-            FileLookup::File(_) | FileLookup::Other | FileLookup::Failed(_) => NextStep::Fail(404),
+            FileLookup::Failed(failure) | FileLookup::Closed(_, failure)
+                if !failure.is_absence() =>
+            {
+                self.log_failure(request, LogLevel::Crit, "stat()", failure, site, ctx);
+                NextStep::Fail(failure.status())
+            }
+            FileLookup::File(_)
+            | FileLookup::Other
+            | FileLookup::Failed(_)
+            | FileLookup::Closed(..) => NextStep::Fail(404),
         }
     }
 }
@@ -192,7 +203,7 @@ impl FileSearch {
                 self.log_index(request, OpenFailure::NotFound, site, ctx);
                 NextStep::Fail(404)
             }
-            FileLookup::Failed(failure) => {
+            FileLookup::Failed(failure) | FileLookup::Closed(_, failure) => {
                 self.log_failure(request, LogLevel::Crit, "stat()", failure, site, ctx);
                 NextStep::Fail(500)
             }

@@ -129,7 +129,9 @@ impl FileSearch {
             FileLookup::Asked => Some(NextStep::Probe(RequestStep::Origin)),
             FileLookup::File(_) => None,
             FileLookup::Other if self.is_regular(location, ctx) => None,
-            FileLookup::Failed(failure) => Some(self.open_failed(request, failure, site, ctx)),
+            FileLookup::Failed(failure) | FileLookup::Closed(_, failure) => {
+                Some(self.open_failed(request, failure, site, ctx))
+            }
             FileLookup::Directory | FileLookup::Other => Some(NextStep::Fail(403)),
         }
     }

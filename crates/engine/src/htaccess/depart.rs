@@ -156,7 +156,8 @@ impl HtaccessRequest<'_> {
                 ctx.effects.push(StepEffect::Probe(Box::new(probe)));
                 Err(NextStep::Probe(RequestStep::Htaccess))
             }
-            Known::Missing(OpenFailure::Loop) => {
+            // What could not be looked at may be one.
+            Known::Missing(OpenFailure::Loop | OpenFailure::Other(_)) => {
                 self.request.log_error(site, ctx, |out| {
                     out.extend_from_slice(
                         b"Symbolic link not allowed or link target not accessible: ",

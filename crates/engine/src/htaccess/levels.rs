@@ -259,7 +259,7 @@ impl FileSearch {
                 }
             },
             Known::Missing(OpenFailure::NotFound | OpenFailure::NotADirectory) => return Ok(None),
-            Known::Missing(failure) => failure,
+            Known::Missing(failure) | Known::Closed(_, failure) => failure,
             Known::Directory(_) => OpenFailure::Other(EISDIR),
             Known::Seen(meta) if meta.kind != FileKind::File => OpenFailure::Other(EISDIR),
             // Of a file that was only looked at, the bytes are read now.
@@ -377,6 +377,8 @@ fn look(
     match known {
         Known::File(_) | Known::Seen(_) => Ok(Ok(TargetKind::File)),
         Known::Directory(_) => Ok(Ok(TargetKind::Directory)),
+        Known::Closed(meta, _) if meta.kind == FileKind::Directory => Ok(Ok(TargetKind::Directory)),
+        Known::Closed(..) => Ok(Ok(TargetKind::File)),
         Known::Missing(failure) => Ok(Err(failure)),
         Known::Stale | Known::Unknown => {
             let probe = ctx.files.probe(path, want, policy);

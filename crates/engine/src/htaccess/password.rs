@@ -108,7 +108,7 @@ impl FileSearch {
             },
             Known::Directory(_) => OpenFailure::Other(EISDIR),
             Known::Seen(meta) if meta.kind != FileKind::File => OpenFailure::Other(EISDIR),
-            Known::Missing(failure) => failure,
+            Known::Missing(failure) | Known::Closed(_, failure) => failure,
             Known::Seen(_) | Known::Stale | Known::Unknown => {
                 let probe = ctx.files.probe(&self.path, Want::OPEN, &policy);
                 ctx.effects.push(StepEffect::Probe(Box::new(probe)));

@@ -142,7 +142,7 @@ impl RequestWorld<'_> {
                 let too_large = Stop::Refused(500, "the file of a RewriteMap is too large");
                 file.reading(TextMap::parse).ok_or(too_large)
             }
-            Known::Directory(_) | Known::Missing(_) => {
+            Known::Directory(_) | Known::Missing(_) | Known::Closed(..) => {
                 Err(Stop::Refused(500, "the file of a RewriteMap cannot be read"))
             }
             Known::Seen(meta) if meta.kind != FileKind::File => {
@@ -408,7 +408,7 @@ impl Surroundings for RequestWorld<'_> {
         }
         let meta = match files.lookup(path, self.now, &policy) {
             Known::File(file) => Ok(file.meta),
-            Known::Directory(meta) | Known::Seen(meta) => Ok(meta),
+            Known::Directory(meta) | Known::Seen(meta) | Known::Closed(meta, _) => Ok(meta),
             Known::Missing(failure) => Err(failure),
             Known::Stale | Known::Unknown => {
                 self.wanted = Some(files.probe(path, Want::Stat, &policy));

@@ -149,7 +149,7 @@ impl AccessChecks {
                 );
                 return Err(AuthAnswer::Refused(500));
             }
-            Known::Missing(failure) => failure,
+            Known::Missing(failure) | Known::Closed(_, failure) => failure,
             Known::Stale | Known::Unknown => {
                 let probe = ctx.files.probe(&search.path, Want::OPEN, &policy);
                 ctx.effects.push(StepEffect::Probe(Box::new(probe)));

@@ -10,7 +10,7 @@ mod replacing;
 
 use bolide_conf::model::{FileTest, LogLevel, SetTarget, Then};
 use bolide_conf::vars::Template;
-use bolide_files::{FileKind, Known, OpenFailure, Want};
+use bolide_files::{FileKind, Known, Want};
 use bolide_http::escape::push_log;
 
 use crate::answer::Answer;
@@ -298,13 +298,9 @@ impl FileSearch {
         let policy = &site.location(request.location).policy;
         let meta = match ctx.files.lookup(&self.path, ctx.now, policy) {
             Known::File(file) => file.meta,
-            Known::Directory(meta) | Known::Seen(meta) => meta,
+            Known::Directory(meta) | Known::Seen(meta) | Known::Closed(meta, _) => meta,
             Known::Missing(failure) => {
-                let is_absent = matches!(
-                    failure,
-                    OpenFailure::NotFound | OpenFailure::NotADirectory | OpenFailure::NameTooLong
-                );
-                if !is_absent {
+                if !failure.is_absence() {
                     self.log_failure(request, LogLevel::Crit, "stat()", failure, site, ctx);
                 }
                 return Ok(false);

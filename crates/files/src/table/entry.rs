@@ -14,7 +14,24 @@ use crate::probe::SymlinkPolicy;
 pub(super) enum State {
     File(Rc<OpenFile>),
     Seen(Meta),
-    Missing(OpenFailure),
+    Refused(FailedLook),
+}
+
+/// A look that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FailedLook {
+    pub(super) failure: OpenFailure,
+    /// What lies there all the same.
+    pub(super) seen: Option<Meta>,
+}
+
+impl FailedLook {
+    pub(super) const fn known(self) -> Known {
+        match self.seen {
+            Some(meta) => Known::Closed(meta, self.failure),
+            None => Known::Missing(self.failure),
+        }
+    }
 }
 
 impl State {
@@ -23,7 +40,7 @@ impl State {
         match (self, other) {
             (Self::File(own), Self::File(other)) => Rc::ptr_eq(own, other),
             (Self::Seen(own), Self::Seen(other)) => own == other,
-            (Self::Missing(own), Self::Missing(other)) => own == other,
+            (Self::Refused(own), Self::Refused(other)) => own == other,
             _ => false,
         }
     }
@@ -55,20 +72,20 @@ impl FileEntry {
                 let content = file.content().map_or(0, |content| content.len() as u64);
                 content + file.reading_weight.get()
             }
-            State::Seen(_) | State::Missing(_) => 0,
+            State::Seen(_) | State::Refused(_) => 0,
         }
     }
 
     pub(super) fn holds_descriptor(&self) -> bool {
         match &self.state {
             State::File(file) => file.content().is_none(),
-            State::Seen(_) | State::Missing(_) => false,
+            State::Seen(_) | State::Refused(_) => false,
         }
     }
 
     /// Whether a result found under this entry's rule for links is valid for a request with `rule`.
     pub(super) fn satisfies(&self, rule: SymlinkPolicy) -> bool {
-        let found = !matches!(self.state, State::Missing(_));
+        let found = !matches!(self.state, State::Refused(_));
         self.symlinks == rule || found && rule == SymlinkPolicy::Follow
     }
 
@@ -77,7 +94,7 @@ impl FileEntry {
             State::File(file) => Known::File(file.clone()),
             State::Seen(meta) if meta.kind == FileKind::Directory => Known::Directory(*meta),
             State::Seen(meta) => Known::Seen(*meta),
-            State::Missing(failure) => Known::Missing(*failure),
+            State::Refused(refusal) => refusal.known(),
         }
     }
 }

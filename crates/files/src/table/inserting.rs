@@ -4,9 +4,8 @@ use std::rc::Rc;
 
 use bolide_base::Now;
 
-use super::entry::{FileEntry, State};
+use super::entry::{FailedLook, FileEntry, State};
 use super::{FileTable, Known};
-use crate::OpenFailure;
 use crate::open::{FileBody, FileKind, Meta, OpenFile};
 use crate::probe::{Probe, Remember};
 
@@ -46,7 +45,7 @@ impl FileTable {
         let racy = read.saturating_sub(changed) < RACY_MILLIS;
         let same = self.entry(&probe.path).and_then(|entry| match &entry.state {
             State::File(old) => is_same(old, &meta, &body).then(|| old.clone()),
-            State::Seen(_) | State::Missing(_) => None,
+            State::Seen(_) | State::Refused(_) => None,
         });
         let file = same.unwrap_or_else(|| {
             let variants = self.ring.new_set();
@@ -66,13 +65,8 @@ impl FileTable {
         self.insert(probe, state, false, now)
     }
 
-    pub(super) fn insert_failure(
-        &mut self,
-        probe: &Probe,
-        failure: OpenFailure,
-        now: Now,
-    ) -> Known {
-        if failure.is_out_of_descriptors() {
+    pub(super) fn insert_failure(&mut self, probe: &Probe, refusal: FailedLook, now: Now) -> Known {
+        if refusal.failure.is_out_of_descriptors() {
             for _ in 0..SHED_MAX {
                 if !self.evict(now, FileEntry::holds_descriptor) {
                     break;
@@ -80,14 +74,14 @@ impl FileTable {
             }
         }
         match probe.policy.failures {
-            Remember::Failures => self.insert(probe, State::Missing(failure), false, now),
+            Remember::Failures => self.insert(probe, State::Refused(refusal), false, now),
             Remember::Nothing => {
                 if let Some(&slot) = self.index.get(&probe.path) {
                     self.remove(slot as usize);
                 }
-                let found = (probe.policy.symlinks, failure);
+                let found = (probe.policy.symlinks, refusal);
                 self.turn.missing.insert(probe.path.clone(), found);
-                Known::Missing(failure)
+                refusal.known()
             }
         }
     }
