@@ -8,7 +8,7 @@ use std::path::Path;
 
 use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
-use crate::udp::{DatagramOut, UdpBatch};
+use crate::udp::{DatagramOut, DatagramsSent, UdpBatch};
 use crate::{
     Accepted, AfterSend, Appended, Callee, ConnectCall, DirChange, DirDepth, Entries, Fd,
     FileFailure, Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent,
@@ -180,7 +180,7 @@ impl Io for Epoll {
         batch.receive(fd.0)
     }
 
-    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize {
+    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> DatagramsSent {
         sys::send_datagrams(fd.0, out)
     }
 

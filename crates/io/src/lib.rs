@@ -23,7 +23,7 @@ use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 pub use changes::{DirChange, DirDepth};
 pub use file::{Entries, FileFailure, OpenRequest, OpenedFile, Stat, SymlinkRule};
-pub use udp::{DatagramIn, DatagramOut, UdpBatch};
+pub use udp::{DatagramIn, DatagramOut, DatagramsSent, UdpBatch};
 pub use words::{
     Accepted, AfterSend, Appended, Callee, ConnectCall, Fd, Interest, Readiness, ReceivedBytes,
     Reset, Sent, SocketPeer, SocketPeers,
@@ -81,8 +81,9 @@ pub trait Io {
     fn close(&mut self, fd: Fd, reset: Reset);
     /// Receives waiting datagrams.
     fn receive_datagrams(&mut self, fd: Fd, batch: &mut UdpBatch) -> usize;
-    /// Sends datagrams in order; returns how many entries were taken before the socket blocked.
-    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize;
+    /// Sends datagrams in order, until the socket blocks. What the kernel does not cut is sent
+    /// datagram by datagram.
+    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> DatagramsSent;
     /// Opens and examines a path.
     ///
     /// # Errors

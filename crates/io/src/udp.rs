@@ -39,6 +39,15 @@ pub struct DatagramOut<'a> {
     pub ecn: u8,
 }
 
+/// What became of datagrams that were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramsSent {
+    /// Entries taken before the socket blocked.
+    pub taken: usize,
+    /// The kernel does not cut entries on the way of one of them; its datagrams left one by one.
+    pub refused_to_cut: bool,
+}
+
 /// Buffers for one receive call, reused.
 #[derive(Debug, Default)]
 pub struct UdpBatch {

@@ -77,6 +77,8 @@ pub struct Endpoint {
     server: Server,
     handshaking: u32,
     ended: EndedStats,
+    /// The kernel has refused to cut, whatever the settings say.
+    kernel_refuses: bool,
 }
 
 /// The configuration of new connections.
@@ -190,6 +192,7 @@ impl Endpoint {
             server,
             handshaking: 0,
             ended: EndedStats::NONE,
+            kernel_refuses: false,
         })
     }
 
@@ -369,8 +372,10 @@ impl Endpoint {
         conn.inner.set_send_window(window.clamp(min, max));
         let fit = TRAIN_SIZE_MAX / usize::from(conn.inner.current_mtu().max(1200));
         let (max_segments, trains) = match self.server.cutting {
-            GsoCutting::Kernel => (max_segments.clamp(1, fit.max(1)), TRAINS_PER_TURN),
-            GsoCutting::Ourselves => (1, SINGLES_PER_TURN),
+            GsoCutting::Kernel if !self.kernel_refuses => {
+                (max_segments.clamp(1, fit.max(1)), TRAINS_PER_TURN)
+            }
+            GsoCutting::Kernel | GsoCutting::Ourselves => (1, SINGLES_PER_TURN),
         };
         let mut rest = Rest::More;
         for _ in 0..trains {
@@ -384,6 +389,11 @@ impl Endpoint {
         }
         self.exchange_events(id);
         rest
+    }
+
+    /// The kernel refuses to cut trains: from now on they are of one datagram. Whether that is new.
+    pub const fn give_up_trains(&mut self) -> bool {
+        !std::mem::replace(&mut self.kernel_refuses, true)
     }
 
     /// The time for [`Self::handle_deadline`]; every other call may change it.

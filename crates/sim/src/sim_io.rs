@@ -10,9 +10,9 @@ use bolide_base::errno::{
 };
 use bolide_base::{CopyPolicy, FileRef, Instant, Now, Segment, SendChain};
 use bolide_io::{
-    Accepted, AfterSend, Appended, Callee, ConnectCall, DatagramOut, DirChange, DirDepth, Entries,
-    Fd, FileFailure, Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent,
-    SocketPeer, SocketPeers, Stat, UdpBatch,
+    Accepted, AfterSend, Appended, Callee, ConnectCall, DatagramOut, DatagramsSent, DirChange,
+    DirDepth, Entries, Fd, FileFailure, Interest, Io, OpenRequest, OpenedFile, Readiness,
+    ReceivedBytes, Reset, Sent, SocketPeer, SocketPeers, Stat, UdpBatch,
 };
 
 use crate::kernel::Kernel;
@@ -413,7 +413,7 @@ impl Io for SimIo {
         self.call().receive_datagrams(fd, batch)
     }
 
-    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize {
+    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> DatagramsSent {
         self.call().send_datagrams(fd, out)
     }
 

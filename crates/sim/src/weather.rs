@@ -34,6 +34,8 @@ pub struct Weather {
     pub queue_max: usize,
     /// Whether the kernel hands equal datagrams of one sender over together.
     pub merges: bool,
+    /// Whether it refuses to cut trains, so that their datagrams leave one by one.
+    pub refuses_trains: bool,
 }
 
 impl Weather {
@@ -55,6 +57,7 @@ impl Weather {
             mtu: 9000,
             queue_max: 4096,
             merges: true,
+            refuses_trains: false,
         }
     }
 

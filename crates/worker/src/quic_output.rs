@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use bolide_conf::model::LogLevel;
 use bolide_engine::{Due, WorkerCount};
 use bolide_io::{DatagramOut, Fd, Io};
 use bolide_quic::{QuicOutgoing, Train};
@@ -35,21 +36,24 @@ impl QuicSide {
             env.tally.count(WorkerCount::DatagramBytesOut, train.bytes.len() as u64);
         }
         let fd = udp.socket.fd();
-        match outgoing.trains() {
+        let refused_to_cut = match outgoing.trains() {
             few if few.len() <= FEW_TRAINS => send_some::<FEW_TRAINS, I>(&mut env.io, fd, few),
-            many => {
-                for trains in many.chunks(TRAINS_MAX) {
-                    send_some::<TRAINS_MAX, I>(&mut env.io, fd, trains);
-                }
-            }
-        }
+            many => many.chunks(TRAINS_MAX).fold(false, |refused, trains| {
+                send_some::<TRAINS_MAX, I>(&mut env.io, fd, trains) | refused
+            }),
+        };
         outgoing.clear();
+        if refused_to_cut && udp.endpoint.give_up_trains() {
+            let at = udp.at.map_or_else(String::new, |at| format!(" of {at}"));
+            let text = format!("the kernel refuses GSO: datagrams{at} are sent one by one");
+            env.log_server(LogLevel::Notice, &text);
+        }
     }
 }
 
-/// Sends up to `N` trains. What the socket does not take is lost, as on any network; the protocol
-/// repairs it.
-fn send_some<const N: usize, I: Io>(io: &mut I, fd: Fd, trains: &[Train]) {
+/// Sends up to `N` trains; whether the kernel refuses to cut them. What the socket does not take is
+/// lost, as on any network; the protocol repairs it.
+fn send_some<const N: usize, I: Io>(io: &mut I, fd: Fd, trains: &[Train]) -> bool {
     debug_assert!(trains.len() <= N, "the caller cuts batches");
     let mut out = [EMPTY; N];
     for (to, train) in out.iter_mut().zip(trains) {
@@ -61,7 +65,7 @@ fn send_some<const N: usize, I: Io>(io: &mut I, fd: Fd, trains: &[Train]) {
             ecn: train.ecn,
         };
     }
-    let _ = io.send_datagrams(fd, &out[..trains.len()]);
+    io.send_datagrams(fd, &out[..trains.len()]).refused_to_cut
 }
 
 const EMPTY: DatagramOut<'static> = DatagramOut {

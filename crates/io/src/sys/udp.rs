@@ -5,7 +5,7 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::socket::{SockOpt, from_storage, set_option, to_storage};
-use crate::udp::{DatagramIn, DatagramOut, UdpBatch};
+use crate::udp::{DatagramIn, DatagramOut, DatagramsSent, UdpBatch};
 
 const BATCH: usize = UdpBatch::CAPACITY;
 const SEND_BATCH: usize = 32;
@@ -190,23 +190,70 @@ fn write_control(out: &DatagramOut<'_>, buffer: &mut Control) -> usize {
     writer.len
 }
 
-pub(crate) fn send_datagrams(fd: i32, out: &[DatagramOut<'_>]) -> usize {
+pub(crate) fn send_datagrams(fd: i32, out: &[DatagramOut<'_>]) -> DatagramsSent {
     if out.len() <= SEND_FEW {
-        return send_batch::<SEND_FEW>(fd, out);
+        return send_batch::<SEND_FEW>(fd, out).told;
     }
-    let mut done = 0;
+    let mut all = DatagramsSent::default();
     for batch in out.chunks(SEND_BATCH) {
-        let sent = send_batch::<SEND_BATCH>(fd, batch);
-        done += sent;
-        if sent < batch.len() {
+        let sent = send_batch::<SEND_BATCH>(fd, batch).told;
+        all.taken += sent.taken;
+        all.refused_to_cut |= sent.refused_to_cut;
+        if sent.taken < batch.len() {
             break;
         }
     }
-    done
+    all
+}
+
+/// What follows where the kernel does not take a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Untaken {
+    /// Nothing more is sent now.
+    Blocked,
+    /// It is sent again.
+    Again,
+    /// Its datagrams are sent one by one.
+    Uncut,
+    /// It is lost, as any datagram may be: too large, unreachable.
+    Lost,
+}
+
+impl Untaken {
+    /// For an error number. EIO is what a device without checksums answers to segments, and IPsec;
+    /// EINVAL is what a kernel without them answers, and a path that is too narrow for them.
+    const fn by(errno: i32, is_train: bool) -> Self {
+        match errno {
+            libc::EAGAIN => Self::Blocked,
+            libc::EINTR => Self::Again,
+            libc::EIO | libc::EINVAL if is_train => Self::Uncut,
+            _ => Self::Lost,
+        }
+    }
+}
+
+/// What became of one batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct BatchSent {
+    told: DatagramsSent,
+    /// Entries that the kernel took; the others are lost.
+    left: usize,
+}
+
+/// Sends the datagrams of a train that the kernel does not cut; whether it took any. One that it
+/// takes neither way is too large, which says nothing about others.
+#[cold]
+fn send_singly(fd: i32, train: &DatagramOut<'_>) -> bool {
+    let mut is_taken = false;
+    for bytes in train.bytes.chunks(train.segment.max(1)) {
+        let single = DatagramOut { bytes, segment: bytes.len(), ..*train };
+        is_taken |= send_batch::<1>(fd, &[single]).left > 0;
+    }
+    is_taken
 }
 
 /// Sends up to `N` datagrams by one call.
-fn send_batch<const N: usize>(fd: i32, out: &[DatagramOut<'_>]) -> usize {
+fn send_batch<const N: usize>(fd: i32, out: &[DatagramOut<'_>]) -> BatchSent {
     debug_assert!(out.len() <= N, "the caller cuts batches");
     // SAFETY: all zeroes is a valid value of this type.
     let mut messages: [libc::mmsghdr; N] = unsafe { mem::zeroed() };
@@ -230,20 +277,88 @@ fn send_batch<const N: usize>(fd: i32, out: &[DatagramOut<'_>]) -> usize {
             header.msg_controllen = control_len;
         }
     }
-    let mut done = 0;
-    while done < out.len() {
-        let rest = &mut messages[done..out.len()];
+    let mut sent = BatchSent::default();
+    while sent.told.taken < out.len() {
+        let rest = &mut messages[sent.told.taken..out.len()];
         // SAFETY: the headers point to names, vectors and controls that outlive the call.
         let n = unsafe { libc::sendmmsg(fd, rest.as_mut_ptr(), rest.len() as u32, 0) };
-        match usize::try_from(n) {
-            Ok(n) => done += n,
-            Err(_) => match std::io::Error::last_os_error().kind() {
-                std::io::ErrorKind::WouldBlock => return done,
-                std::io::ErrorKind::Interrupted => {}
-                // A datagram that cannot be sent (too large, unreachable) is a lost datagram.
-                _ => done += 1,
-            },
+        if let Ok(n) = usize::try_from(n) {
+            sent.told.taken += n;
+            sent.left += n;
+            continue;
+        }
+        let first = &out[sent.told.taken];
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or_default();
+        match Untaken::by(errno, first.segment < first.bytes.len()) {
+            Untaken::Blocked => break,
+            Untaken::Again => {}
+            Untaken::Uncut => {
+                sent.told.refused_to_cut |= send_singly(fd, first);
+                sent.told.taken += 1;
+            }
+            Untaken::Lost => sent.told.taken += 1,
         }
     }
-    done
+    sent
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd as _;
+    use std::time::Duration;
+
+    use super::{Untaken, send_datagrams};
+    use crate::udp::{DatagramOut, DatagramsSent};
+
+    /// Sends trains of 100-byte datagrams from one socket; what came of them, in order.
+    fn deliver(from: &UdpSocket, trains: usize) -> (DatagramsSent, Vec<Vec<u8>>) {
+        let to = UdpSocket::bind("127.0.0.1:0").unwrap();
+        to.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let bytes: Vec<u8> = (0..250_u8).collect();
+        let remote = to.local_addr().unwrap();
+        let train = DatagramOut { bytes: &bytes, segment: 100, remote, local: None, ecn: 0 };
+        let sent = send_datagrams(from.as_raw_fd(), &vec![train; trains]);
+        let mut buffer = [0; 1000];
+        let mut one = |_| {
+            let len = to.recv(&mut buffer).unwrap();
+            buffer[..len].to_vec()
+        };
+        (sent, (0..trains * 3).map(&mut one).collect())
+    }
+
+    #[test]
+    fn a_train_arrives_whether_the_kernel_cuts_it_or_not() {
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (sent, whole) = deliver(&from, 3);
+        assert_eq!(sent, DatagramsSent { taken: 3, refused_to_cut: false });
+        // Without checksums there are no segments: EINVAL, as from a kernel that has none.
+        let (name, value) = (libc::SO_NO_CHECK, 1_i32);
+        let size = size_of::<i32>() as libc::socklen_t;
+        let fd = from.as_raw_fd();
+        // SAFETY: the value is read during the call, with its right size.
+        let done = unsafe {
+            libc::setsockopt(fd, libc::SOL_SOCKET, name, (&raw const value).cast(), size)
+        };
+        assert_eq!(done, 0);
+        let (sent, singles) = deliver(&from, 3);
+        assert_eq!(sent, DatagramsSent { taken: 3, refused_to_cut: true });
+        assert_eq!(singles, whole);
+    }
+
+    #[test]
+    fn errors_have_their_consequences() {
+        let cases = [
+            (libc::EAGAIN, Untaken::Blocked, Untaken::Blocked),
+            (libc::EINTR, Untaken::Again, Untaken::Again),
+            (libc::EIO, Untaken::Uncut, Untaken::Lost),
+            (libc::EINVAL, Untaken::Uncut, Untaken::Lost),
+            (libc::EMSGSIZE, Untaken::Lost, Untaken::Lost),
+            (libc::ENETUNREACH, Untaken::Lost, Untaken::Lost),
+        ];
+        for (errno, of_train, of_single) in cases {
+            assert_eq!(Untaken::by(errno, true), of_train, "{errno}");
+            assert_eq!(Untaken::by(errno, false), of_single, "{errno}");
+        }
+    }
 }

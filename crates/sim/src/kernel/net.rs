@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use bolide_io::{DatagramIn, DatagramOut, Fd, UdpBatch};
+use bolide_io::{DatagramIn, DatagramOut, DatagramsSent, Fd, UdpBatch};
 
 use super::Kernel;
 use crate::chance::Chance;
@@ -45,6 +45,8 @@ struct Port {
     /// Where its readiness is reported.
     token: Option<u64>,
     is_open: bool,
+    /// When it refused to cut a train.
+    refused_at: Option<u64>,
 }
 
 /// A client's machine.
@@ -210,7 +212,8 @@ impl Kernel {
     /// Registers the UDP socket `fd` of `worker`.
     pub fn add_udp_port(&mut self, number: u16, worker: usize, fd: Fd) {
         let queue = VecDeque::new();
-        let port = Port { number, worker, fd: fd.0, queue, token: None, is_open: true };
+        let port =
+            Port { number, worker, fd: fd.0, queue, token: None, is_open: true, refused_at: None };
         self.net.ports.push(port);
     }
 
@@ -344,22 +347,33 @@ impl Kernel {
         count
     }
 
-    /// A worker writes to a UDP socket; how many messages were taken.
-    pub(crate) fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize {
+    /// A worker writes to a UDP socket; what became of it.
+    pub(crate) fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> DatagramsSent {
+        let mut sent = DatagramsSent::default();
         if self.is_dead {
-            return 0;
+            return sent;
         }
-        let Some(port) = self.net.ports.iter().find(|port| port.fd == fd.0) else {
+        let Some(port) = self.net.ports.iter_mut().find(|port| port.fd == fd.0) else {
             self.offences.push(format!("send on unknown UDP descriptor {}", fd.0));
-            return 0;
+            return sent;
         };
         let from = SocketAddr::from((SERVER, port.number));
         let worker = port.worker;
-        for (taken, message) in out.iter().enumerate() {
+        let is_train = |message: &DatagramOut<'_>| message.segment < message.bytes.len();
+        if self.net.weather.refuses_trains && out.iter().any(is_train) {
+            sent.refused_to_cut = true;
+            let first = *port.refused_at.get_or_insert(self.nanos);
+            // What was packed in the same turn did not know.
+            if first != self.nanos {
+                self.offences.push(format!("a train for the kernel that refused one at {first}"));
+            }
+        }
+        for message in out {
             if self.net.chance.one_in(self.net.weather.refuse_in) {
                 self.tell(|| format!("worker {worker}: no room for datagrams"));
-                return taken;
+                return sent;
             }
+            sent.taken += 1;
             if message.bytes.is_empty() || message.segment == 0 {
                 self.offences.push("an empty datagram is sent".to_owned());
                 continue;
@@ -372,6 +386,6 @@ impl Kernel {
                 self.net.send(self.nanos, datagram);
             }
         }
-        out.len()
+        sent
     }
 }

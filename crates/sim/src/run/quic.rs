@@ -28,6 +28,7 @@ impl Offer {
         }
         let mut chance = Chance::new(seed, 3);
         kernel.net.weather = scenario.weather(&mut chance);
+        kernel.net.weather.refuses_trains = Chance::new(seed, 10).one_in(4);
         let words = [
             ["", "", "keepalive_requests 1;", "keepalive_requests 3;"][chance.index(4)],
             ["", "", "keepalive_time 100ms;", "keepalive_time 2s;"][chance.index(4)],
