@@ -151,3 +151,22 @@ fn a_file_that_cannot_be_opened_is_there_all_the_same() {
         })
     });
 }
+
+#[test]
+fn logs_are_opened_again_and_configurations_read_while_clients_hold_all() {
+    let http = "listen 127.0.0.1:@HTTP@; access_log @DIR@/logs";
+    let server = serve(&format!("server {{ {http}/first.log; return 200 before; }}"));
+    let mut waiting = all(&server, 2);
+    let crowd = crowd(&server);
+    let log = server.home().dir().join("logs/error.log");
+    std::fs::rename(&log, log.with_extension("old")).unwrap();
+    server.signal("USR1");
+    wait_until("the log is opened again", || log.exists());
+    assert_eq!(go_on(&mut waiting[0], "/").text(), "before");
+    server.rewrite(&configuration(&format!("server {{ {http}/other.log; return 200 after; }}")));
+    server.signal("HUP");
+    wait_until("the configuration is read", || server.error_log().contains("reconfigured"));
+    assert_eq!(go_on(&mut waiting[1], "/").text(), "after");
+    assert!(!server.error_log().contains("[emerg]"), "{}", server.error_log());
+    drop(crowd);
+}

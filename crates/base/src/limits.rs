@@ -49,6 +49,9 @@ pub const EXCHANGES_MAX: u32 = 1 << 18;
 pub const READY_PER_TURN: usize = 512;
 /// Connections accepted from one listener in one turn.
 pub const ACCEPTS_PER_TURN: usize = 64;
+/// Descriptors that are kept from clients, so that logs are opened again and configurations read
+/// however many clients there are.
+pub const DESCRIPTORS_RESERVED: u64 = 32;
 /// Deadlines handled in one turn.
 pub const DEADLINES_PER_TURN: usize = 1024;
 /// Steps that one match of a regular expression may take, of 20 to 60 ns: an item that is tried,

@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
+use bolide_base::errno::EMFILE;
 use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
+use crate::gate::AcceptGate;
 use crate::udp::{DatagramOut, DatagramsSent, UdpBatch};
 use crate::{
     Accepted, AfterSend, Appended, Callee, ConnectCall, DirChange, DirDepth, Entries, Fd,
@@ -25,6 +27,7 @@ pub struct Epoll {
     events: sys::EpollEvents,
     /// Made with the first watch of a directory.
     inotify: Option<sys::Inotify>,
+    gate: AcceptGate,
 }
 
 impl Epoll {
@@ -35,7 +38,9 @@ impl Epoll {
     /// No descriptor is available.
     pub fn new() -> std::io::Result<Self> {
         let events = sys::EpollEvents::with_capacity(bolide_base::limits::READY_PER_TURN);
-        Ok(Self { epoll: sys::EpollFd::new()?, events, inotify: None })
+        let epoll = sys::EpollFd::new()?;
+        let gate = AcceptGate::new(epoll.number());
+        Ok(Self { epoll, events, inotify: None, gate })
     }
 }
 
@@ -63,7 +68,14 @@ impl Io for Epoll {
     }
 
     fn accept(&mut self, listener: Fd, near: Option<&SocketPeer>) -> Accepted {
-        sys::accept(listener.0, near)
+        if self.gate.is_shut() {
+            return Accepted::Failed(EMFILE);
+        }
+        let accepted = sys::accept(listener.0, near);
+        if let Accepted::Client(client) = &accepted {
+            self.gate.note(client.fd.0);
+        }
+        accepted
     }
 
     fn connect(

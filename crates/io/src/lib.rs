@@ -8,6 +8,7 @@ pub mod child;
 pub mod epoll;
 pub mod file;
 pub mod foreign;
+mod gate;
 pub mod listen;
 pub mod process;
 pub mod signal;

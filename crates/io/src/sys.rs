@@ -23,7 +23,7 @@ pub(crate) use foreign::{duplicate_of, open_process, signal_process};
 pub(crate) use inotify::Inotify;
 pub(crate) use process::{
     allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid, end,
-    find_user, kernel, kill, monotonic_nanos, nofile, now, pin_to_cores, raise_nofile,
+    find_user, kernel, kill, lowest_free, monotonic_nanos, nofile, now, pin_to_cores, raise_nofile,
     remove_environment, set_core_max, set_environment, set_nofile, set_priority, signal_fd,
     take_signal, thread_id, user_name, utc_offset_seconds, zone_name,
 };

@@ -11,6 +11,12 @@ use crate::{Interest, Readiness};
 #[derive(Debug)]
 pub(crate) struct EpollFd(OwnedFd);
 
+impl EpollFd {
+    pub(crate) fn number(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
 pub(crate) struct EpollEvents {
     events: Vec<libc::epoll_event>,
     filled: usize,

@@ -124,6 +124,19 @@ pub(crate) fn nofile() -> (u64, u64) {
     (limit.rlim_cur, limit.rlim_max)
 }
 
+/// The lowest number that a new descriptor would get, found by a copy of `fd`; `None` if there is
+/// none.
+pub(crate) fn lowest_free(fd: i32) -> Option<i32> {
+    // SAFETY: no pointers are involved.
+    let probe = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    if probe < 0 {
+        return None;
+    }
+    // SAFETY: the copy is new and has no other owner.
+    unsafe { libc::close(probe) };
+    Some(probe)
+}
+
 /// The kernel's name and version.
 pub(crate) fn kernel() -> (String, String) {
     // SAFETY: all zeroes is a valid utsname of empty texts.
