@@ -3,6 +3,7 @@
 
 mod assembly;
 mod behaviour;
+mod closed_files;
 mod commands;
 mod htaccess_kept;
 mod origins;

@@ -15,6 +15,7 @@ enum Node {
     Content(Bytes),
     Open(FileRef, Bytes),
     Failure(OpenFailure),
+    Closed(OpenFailure),
     Special,
 }
 
@@ -44,6 +45,11 @@ impl FuzzIo {
         self.nodes.insert(path.as_bytes().to_vec(), Node::Failure(failure));
     }
 
+    /// Puts an empty file that cannot be opened.
+    pub fn shut(&mut self, path: &str, failure: OpenFailure) {
+        self.nodes.insert(path.as_bytes().to_vec(), Node::Closed(failure));
+    }
+
     /// Puts a device.
     pub fn put_special(&mut self, path: &str) {
         self.nodes.insert(path.as_bytes().to_vec(), Node::Special);
@@ -65,6 +71,10 @@ impl FuzzIo {
             return match node {
                 Node::Failure(failure) => Probed::Failed(*failure),
                 _ if asked_for_directory => Probed::Failed(OpenFailure::NotADirectory),
+                Node::Closed(_) if probe.want == Want::Stat => {
+                    Probed::Seen(meta(FileKind::File, 0))
+                }
+                Node::Closed(failure) => Probed::Closed(meta(FileKind::File, 0), *failure),
                 Node::Special => Probed::Seen(meta(FileKind::Other, 0)),
                 Node::Content(content) | Node::Open(_, content) if probe.want == Want::Stat => {
                     Probed::Seen(meta(FileKind::File, content.len()))
