@@ -50,6 +50,7 @@ mod h3;
 mod header_edits;
 mod headers;
 mod health;
+mod held_uploads;
 mod htaccess;
 mod htaccess_ahead;
 mod htaccess_bodies;

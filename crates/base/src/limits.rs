@@ -10,8 +10,11 @@ pub const FIELDS_MAX: usize = 1000;
 pub const H2_FRAME_SIZE_MAX: usize = 16 * 1024;
 /// Bytes a request body may run ahead of its reader, per stream.
 pub const BODY_WINDOW: u32 = 64 * 1024;
-/// Bytes of request bodies in flight on one HTTP/2 connection.
-pub const CONN_WINDOW: u32 = 1024 * 1024;
+/// Bytes that the body of a request may run ahead of its reader that collects it.
+pub const COLLECTED_WINDOW: u32 = 1024 * 1024;
+/// Bytes that the client of an HTTP/3 connection may send ahead of us, beside those in streams that
+/// wait for us.
+pub const QUIC_CONN_WINDOW: u32 = 1024 * 1024;
 /// Bytes of the HPACK and QPACK tables we keep for a peer, and the most we use of the peer's.
 pub const FIELD_TABLE_SIZE: usize = 4096;
 /// Bytes one receive call takes from a TCP socket.

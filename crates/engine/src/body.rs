@@ -167,8 +167,9 @@ impl RequestUpload {
         self.is_complete
     }
 
-    /// Whether the body was used.
-    pub(crate) fn is_wanted(&self) -> bool {
+    /// Whether the body was used; until then its client may wait for us.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
         self.plan != Plan::Undecided
     }
 

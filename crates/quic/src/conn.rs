@@ -25,6 +25,7 @@ use rustls::pki_types::CertificateDer;
 use crate::QuicClock;
 pub use crate::crypto::Handshake;
 use crate::events::{Lost, QuicEvent};
+use crate::flow::{RecvWindows, Transferred};
 
 /// Bytes to offer to a stream that is not blocked.
 const ROOM: usize = bolide_base::limits::SEND_PER_TURN;
@@ -76,26 +77,6 @@ enum Phase {
     Open,
 }
 
-/// How much a connection has moved: counts that only grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transferred {
-    written: u64,
-    sent: u64,
-    acknowledged: u64,
-}
-
-impl Transferred {
-    /// Whether since `before` the client was sent only what stood in the send buffer already, and
-    /// acknowledged packets. The buffer takes no more then: it may hold more than it should, as its
-    /// size follows the congestion window.
-    #[must_use]
-    pub const fn only_drained(&self, before: &Self) -> bool {
-        self.written == before.written
-            && self.sent > before.sent
-            && self.acknowledged > before.acknowledged
-    }
-}
-
 /// One connection of an [`crate::Endpoint`].
 pub struct QuicConnection {
     pub(crate) inner: Box<Connection>,
@@ -113,6 +94,7 @@ pub struct QuicConnection {
     written: u64,
     /// The number of streams that we opened; they never end.
     own: usize,
+    windows: RecvWindows,
     /// Events that the library does not queue.
     events: VecDeque<QuicEvent>,
 }
@@ -123,6 +105,7 @@ impl QuicConnection {
         handle: ConnectionHandle,
         clock: QuicClock,
         shaken_by: Instant,
+        windows: RecvWindows,
     ) -> Self {
         Self {
             inner: Box::new(inner),
@@ -135,6 +118,7 @@ impl QuicConnection {
             blocked: Vec::new(),
             written: 0,
             own: 0,
+            windows,
             events: VecDeque::new(),
         }
     }
@@ -162,6 +146,14 @@ impl QuicConnection {
         // The next `transmit` sends what the peer needs to know.
         let _ = reading.finalize();
         end
+    }
+
+    /// Notes how many streams are held: their bytes stay here until they are wanted. They take
+    /// nothing from the window of the connection, so that the others go on.
+    pub fn hold(&mut self, streams: usize) {
+        if let Some(window) = self.windows.hold(streams) {
+            self.inner.set_receive_window(window);
+        }
     }
 
     /// Whether received data came before the end of the handshake and may be a replay.

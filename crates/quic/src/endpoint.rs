@@ -21,6 +21,7 @@ use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig, Transmit};
 
 use crate::clock::CivilTime;
+use crate::flow::RecvWindows;
 use crate::settings::{self, GsoCutting, PathMtu};
 use crate::token::{self, TokenKeys};
 use crate::{
@@ -89,6 +90,7 @@ struct Server {
     conns_max: u32,
     send_window_min: u64,
     send_window_max: u64,
+    recv_windows: RecvWindows,
     door: Admission,
     cutting: GsoCutting,
 }
@@ -114,6 +116,7 @@ impl Server {
             conns_max: settings.conns_max,
             send_window_min: settings.send_window_min,
             send_window_max: settings.send_window_max.max(settings.send_window_min),
+            recv_windows: RecvWindows::new(settings),
             door: Admission::Open,
             cutting: settings.cutting,
         })
@@ -310,7 +313,13 @@ impl Endpoint {
         match self.inner.accept(incoming, at, out.vacant(), None) {
             Ok((handle, conn)) => {
                 let shaken_by = now.mono.after(self.server.handshake_timeout);
-                self.adopt(QuicConnection::new(conn, handle, self.clock, shaken_by))
+                self.adopt(QuicConnection::new(
+                    conn,
+                    handle,
+                    self.clock,
+                    shaken_by,
+                    self.server.recv_windows,
+                ))
             }
             Err(refused) => {
                 if let Some(transmit) = refused.response {

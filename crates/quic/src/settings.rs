@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bolide_base::limits::{CONN_WINDOW, STREAMS_PER_CONN_MAX};
+use bolide_base::limits::{QUIC_CONN_WINDOW, STREAMS_PER_CONN_MAX};
 use quinn_proto::congestion::CubicConfig;
 use quinn_proto::{EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig};
 use quinn_proto::{TokenLog, TokenReuseError, ValidationTokenConfig};
@@ -51,7 +51,7 @@ pub struct QuicSettings {
     pub uni_streams_max: u32,
     /// The flow-control window of a stream in bytes.
     pub stream_window: u32,
-    /// The flow-control window of a connection in bytes.
+    /// The flow-control window of a connection in bytes, while none of its streams is held.
     pub conn_window: u32,
     /// Unacknowledged bytes that are buffered for a client, at first and on slow paths.
     pub send_window_min: u64,
@@ -99,7 +99,7 @@ impl Default for QuicSettings {
             // RFC 9114 §6.2 needs three; clients also open streams of reserved types.
             uni_streams_max: 8,
             stream_window: 256 * 1024,
-            conn_window: CONN_WINDOW,
+            conn_window: QUIC_CONN_WINDOW,
             send_window_min: 128 * 1024,
             send_window_max: 4 * 1024 * 1024,
             // A handshake takes about 50 KB.

@@ -35,9 +35,7 @@ pub use frame::code;
 use std::time::Duration;
 
 use bolide_base::Instant;
-use bolide_base::limits::{
-    BODY_WINDOW, CONN_WINDOW, FIELDS_MAX, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX,
-};
+use bolide_base::limits::{BODY_WINDOW, FIELDS_MAX, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX};
 use bolide_http::Scheme;
 
 use crate::conn::UNBOUND;
@@ -45,7 +43,7 @@ use crate::hpack::HpackDecoder;
 use crate::sched::Priority;
 use crate::{Awaiting, ConnError, StreamId, StreamOwner, WireEvent};
 use abuse::Abuse;
-use frame::WINDOW_INITIAL;
+use frame::{WINDOW_INITIAL, WINDOW_MAX};
 use output::H2Output;
 use replay::ReplayH2;
 use streams::{Closed, H2Sending, H2Streams, HeldHead, Receiving};
@@ -274,8 +272,14 @@ impl H2Conn {
         let Some(slot) = self.streams.slot(stream) else { return };
         let (id, coming) = (self.streams.id(slot), self.partial.coming(stream));
         let wanted = self.streams.at(slot);
-        wanted.recv_full = window.min(CONN_WINDOW);
+        wanted.recv_full = window.min(WINDOW_MAX);
         wanted.open_window(id, coming, &mut self.output);
+    }
+
+    /// Whether the peer can send nothing of any body until we consume what came.
+    #[must_use]
+    pub const fn is_shut(&self) -> bool {
+        self.flow.recv.is_shut()
     }
 
     /// Resets a stream. The next `receive` or `transmit` reports its `Reset` event.
@@ -470,8 +474,12 @@ fn check_accounts(conn: &H2Conn) {
     }
     debug_assert_eq!(
         conn.flow.recv.granted() + conn.streams.unread() + conn.partial.data + conn.partial.padding,
-        CONN_WINDOW,
+        WINDOW_MAX,
         "the connection window is granted, credited, unread or still to come"
+    );
+    debug_assert!(
+        conn.flow.recv.is_fair(),
+        "credit is not kept back from a peer that can send nothing"
     );
     debug_assert_eq!(
         conn.streams.sched.len(),

@@ -278,16 +278,16 @@ impl H3Conn {
         }
     }
 
-    /// Whether to read a stream from QUIC. After `false` the bytes stay there, so that QUIC's flow
-    /// control stops the peer. Ask again after `body_consumed` and after any `receive`.
+    /// How many bytes of a stream to read from QUIC. What is not wanted stays there, so that QUIC's
+    /// flow control stops the peer. Ask again after `body_consumed` and after any `receive`.
     #[must_use]
-    pub fn wants_stream(&self, stream: u64) -> bool {
-        let Some(stream) = self.streams.slot_of(stream).and_then(|slot| self.streams.look(slot))
-        else {
-            return true;
-        };
-        let held = stream.recv.held.as_ref().map_or(0, |held| held.rest.len());
-        stream.recv.window + held < BODY_WINDOW as usize
+    pub fn wanted(&self, stream: u64) -> usize {
+        let found = self.streams.slot_of(stream).and_then(|slot| self.streams.look(slot));
+        let held = found.map_or(0, |stream| {
+            let rest = stream.recv.held.as_ref().map_or(0, |held| held.rest.len());
+            stream.recv.window + rest
+        });
+        (BODY_WINDOW as usize).saturating_sub(held)
     }
 
     /// Responds to a request. An interim response (1xx) is followed by another one.

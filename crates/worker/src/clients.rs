@@ -60,6 +60,14 @@ impl Clients {
         }
     }
 
+    /// Whether a client can send nothing of any body until we consume what came. Over HTTP/3 that
+    /// cannot be: streams that are held take nothing from the others.
+    pub(crate) fn is_shut(&self, owner: Owner) -> bool {
+        let Owner::Tcp(conn) = owner else { return false };
+        let framing = self.tcp.conns.get(conn).and_then(|conn| conn.framing.as_ref());
+        framing.is_some_and(ConnFraming::is_shut)
+    }
+
     /// Ends a stream in the middle of whatever it does; says what has to end with it.
     pub(crate) fn reset_stream(
         &mut self,

@@ -61,7 +61,11 @@ impl<I: Io> Requests<I> {
                 self.with_stream(key, StreamAct::Discard);
             }
             StepEffect::Continue => self.with_stream(key, StreamAct::Continue),
-            StepEffect::WantBody(window) => self.with_stream(key, StreamAct::Wanted(window)),
+            StepEffect::WantBody(window) => {
+                // The client may have waited for us until now.
+                self.exchanges.note_wanted(key, self.env.now.mono);
+                self.with_stream(key, StreamAct::Wanted(window));
+            }
             StepEffect::BodyConsumed(bytes) => self.with_stream(key, StreamAct::Consumed(bytes)),
             StepEffect::Spool(place) => self.spool(key, place),
             StepEffect::Fill(fill) => {

@@ -181,6 +181,14 @@ impl Exchanges {
         }
     }
 
+    /// A request body is read from now on.
+    pub(crate) fn note_wanted(&mut self, key: SlabKey<ActiveExchange>, now: Instant) {
+        let live = self.live.get_mut(key);
+        if let Some(UploadState::Coming { since, .. }) = live.map(|live| &mut live.upload) {
+            *since = now;
+        }
+    }
+
     /// Room for more of a request body was given back.
     pub(crate) fn note_consumed(&mut self, key: SlabKey<ActiveExchange>, len: usize, now: Instant) {
         let live = self.live.get_mut(key);

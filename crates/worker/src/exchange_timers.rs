@@ -8,6 +8,7 @@ use bolide_io::Io;
 
 use crate::exchange_table::{ActiveExchange, UploadState};
 use crate::framing::StreamAct;
+use crate::requests::Requests;
 use crate::token::PollToken;
 use crate::worker::Worker;
 
@@ -32,10 +33,13 @@ impl<I: Io> Worker<I> {
     /// nginx, and is logged with 408.
     pub(crate) fn expire_body(&mut self, key: SlabKey<ActiveExchange>) {
         let now = self.requests.env.now.mono;
-        let Some(live) = self.requests.exchanges.live.get(key) else { return };
+        let Requests { exchanges, clients, .. } = &mut self.requests;
+        let Some(live) = exchanges.live.get_mut(key) else { return };
         let UploadState::Coming { since, owed } = live.upload else { return };
         let timeout = live.body_timeout();
-        let due = if owed > 0 { now.after(timeout) } else { since.after(timeout) };
+        let waits_for_us =
+            owed > 0 || !live.exchange.upload_mut().is_wanted() || clients.is_shut(live.owner);
+        let due = if waits_for_us { now } else { since }.after(timeout);
         if due > now {
             return self.requests.env.wheel.arm_once(due, PollToken::Body(key).pack());
         }

@@ -252,6 +252,14 @@ impl ConnFraming {
         }
     }
 
+    /// Whether the client can send nothing of any body until we consume what came.
+    pub(crate) const fn is_shut(&self) -> bool {
+        match self {
+            Self::H1(_) => false,
+            Self::H2(conn) => conn.is_shut(),
+        }
+    }
+
     pub(crate) fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
         match self {
             Self::H1(conn) => conn.body_consumed(stream, bytes),

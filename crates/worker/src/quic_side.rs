@@ -31,8 +31,6 @@ use crate::udp_sockets::{UdpSocket, UdpSockets};
 
 /// Receive calls on one socket in one turn.
 const BATCHES_PER_TURN: usize = 4;
-/// Bytes read from one stream at a time.
-const READ_MAX: usize = 256 * 1024;
 /// How often a client that waits for an origin is asked for a sign of life: well within the idle
 /// timeouts of browsers.
 const PING_EVERY: Duration = Duration::from_secs(10);
@@ -253,13 +251,15 @@ impl QuicSide {
         if !conn.started || conn.lost {
             return None;
         }
-        if !conn.h3.wants_stream(stream) {
+        let transport = self.udp[conn.slot].endpoint.conn(conn.id)?;
+        let wanted = conn.h3.wanted(stream);
+        if wanted == 0 {
             if !conn.waiting.contains(&stream) {
                 conn.waiting.push(stream);
+                transport.hold(conn.waiting.len());
             }
             return None;
         }
-        let transport = self.udp[conn.slot].endpoint.conn(conn.id)?;
         if !conn.moved && conn.info.remote.ip() != Some(transport.remote().ip()) {
             // Who may come in was settled by the old address. What is under way goes on; what
             // is asked from now on is rejected unprocessed and can be asked anew (RFC 9114
@@ -270,7 +270,7 @@ impl QuicSide {
         }
         let early = transport.is_early();
         let mut chunks = std::mem::take(&mut self.scratch.chunks);
-        let end = transport.read(stream, READ_MAX, &mut chunks);
+        let end = transport.read(stream, wanted, &mut chunks);
         let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
         let (heads, events) = (&mut env.heads, &mut env.scratch.events);
         let mut result = Ok(());

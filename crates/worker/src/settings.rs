@@ -197,9 +197,9 @@ fn quic_settings(server: &ServerConf, settings: &LocationSettings) -> bolide_qui
     if let Some(buffer) = own.stream_buffer_size {
         quic.stream_window = u32::try_from(buffer).unwrap_or(u32::MAX);
         // As in nginx, one for each stream, those of HTTP/3 itself included; but not more memory
-        // than is let to others, unless one stream is.
+        // than is let to others, unless one stream is. Streams that wait for us have their own.
         let all = quic.stream_window.saturating_mul(own.max_concurrent_streams.saturating_add(3));
-        quic.conn_window = all.min(bolide_base::limits::CONN_WINDOW.max(quic.stream_window));
+        quic.conn_window = all.min(quic.conn_window.max(quic.stream_window));
     }
     if !own.gso {
         quic.cutting = bolide_quic::GsoCutting::Ourselves;

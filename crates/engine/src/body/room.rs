@@ -31,7 +31,7 @@ impl RequestUpload {
             self.push(bytes);
         }
         if !self.is_complete && !self.foreseen.is_whole {
-            effects.push(StepEffect::WantBody(bolide_base::limits::CONN_WINDOW));
+            effects.push(StepEffect::WantBody(bolide_base::limits::COLLECTED_WINDOW));
         }
         self.settle(effects)
     }

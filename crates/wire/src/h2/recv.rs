@@ -4,7 +4,7 @@
 //! holds a whole frame of it. Every other frame is handled when it is complete.
 
 use bolide_base::Now;
-use bolide_base::limits::{CONN_WINDOW, H2_FRAME_SIZE_MAX};
+use bolide_base::limits::H2_FRAME_SIZE_MAX;
 
 use super::abuse::{Chatter, calm};
 use super::control::receive_goaway;
@@ -79,7 +79,7 @@ impl H2Conn {
             (setting::NO_RFC7540_PRIORITIES, 1),
         ];
         self.output.settings(&ours);
-        self.output.window_update(0, CONN_WINDOW - WINDOW_INITIAL);
+        self.output.window_update(0, WINDOW_MAX - WINDOW_INITIAL);
         if self.is_going_away {
             self.output.goaway(0, code::NO_ERROR);
         }

@@ -1,10 +1,11 @@
 //! Flow control of what we receive (RFC 9113 §5.2): when consumed bytes are given back.
 //!
 //! Owns the credit of the connection and of each stream. INVARIANT: every received byte is credited
-//! once, and no peer gets more than its window.
+//! once, and no peer gets more than its window. The windows of the streams bound what a peer can
+//! make us hold: the window of the connection is as large as can be, because streams that wait for
+//! us would take it away from those that are read.
 
-use bolide_base::limits::CONN_WINDOW;
-
+use super::frame::WINDOW_MAX;
 use super::output::H2Output;
 use super::streams::{H2Stream, Receiving};
 
@@ -19,7 +20,7 @@ pub(super) struct ConnRecvWindow {
 
 impl ConnRecvWindow {
     pub(super) const fn new() -> Self {
-        Self { open: CONN_WINDOW, credit: 0 }
+        Self { open: WINDOW_MAX, credit: 0 }
     }
 
     /// Takes the bytes of a frame; nothing if the peer sent more than it may.
@@ -28,18 +29,26 @@ impl ConnRecvWindow {
         Some(())
     }
 
-    /// Counts bytes as consumed.
+    /// Counts bytes as consumed, and sends a `WINDOW_UPDATE` once they are as many as the peer may
+    /// still send, so that none are kept back from a shut window.
     pub(super) fn credit(&mut self, bytes: u32, out: &mut H2Output) {
         self.credit += bytes;
-        debug_assert!(
-            self.open + self.credit <= CONN_WINDOW,
-            "every received byte is credited once"
-        );
-        if self.credit > CONN_WINDOW / 2 {
+        debug_assert!(self.granted() <= WINDOW_MAX, "every received byte is credited once");
+        if self.credit > 0 && self.credit >= self.open {
             let credit = std::mem::take(&mut self.credit);
             self.open += credit;
             out.window_update(0, credit);
         }
+    }
+
+    /// Whether the peer can send nothing until we consume what came.
+    pub(super) const fn is_shut(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Whether the peer has all credit that there is, if it can send nothing without.
+    pub(super) const fn is_fair(&self) -> bool {
+        self.open > 0 || self.credit == 0
     }
 
     /// Bytes that the peer may send, now or after the next WINDOW_UPDATE.

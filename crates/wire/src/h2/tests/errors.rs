@@ -12,7 +12,7 @@ use super::{
 fn the_preface_is_checked_from_its_first_wrong_byte() {
     let mut bench = Bench::with(H2Settings::default());
     bench.send(b"");
-    assert_eq!(bench.out(), ["SETTINGS 4", "WINDOW_UPDATE 0 983041"]);
+    assert_eq!(bench.out(), ["SETTINGS 4", "WINDOW_UPDATE 0 2147418112"]);
     bench.send(&PREFACE[..10]);
     assert_eq!((bench.held.len(), bench.error), (10, None));
     bench.send(&PREFACE[10..]);
