@@ -12,6 +12,7 @@ use crate::{BOLIDE, report, site};
 
 const BATTERY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_battery.py");
 const WINDOWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_windows.py");
+const LEAVERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_leavers.py");
 
 #[test]
 fn malformed_http3_gets_the_error_that_the_rfc_prescribes() {
@@ -42,6 +43,17 @@ fn clients_that_take_nothing_of_many_streams_cost_little() {
     assert!(grown < 64 * 1024, "2000 streams hold {grown} KiB");
     drop(clients);
     assert_eq!(server.fetch(Proto::H3, "/hello.txt").body, HELLO);
+}
+
+#[test]
+fn clients_that_vanish_are_forgotten_though_no_connection_is_kept() {
+    let server =
+        site("keepalive_timeout 0; client_header_timeout 1s; location = /status { stub_status; }");
+    let port = server.https().port().to_string();
+    let _ = python(LEAVERS, [port.as_str(), "vanish"]).succeeded();
+    bolide_testkit::wait_until("the connection is forgotten", || {
+        server.get("/status").text().starts_with("Active connections: 1 ")
+    });
 }
 
 #[test]

@@ -32,7 +32,7 @@ use crate::udp_sockets::{UdpSocket, UdpSockets};
 /// Receive calls on one socket in one turn.
 const BATCHES_PER_TURN: usize = 4;
 /// How often a client that waits for an origin is asked for a sign of life: well within the idle
-/// timeouts of browsers.
+/// timeouts of browsers. Where ours is short, twice in that.
 const PING_EVERY: Duration = Duration::from_secs(10);
 /// H3_GENERAL_PROTOCOL_ERROR and H3_INTERNAL_ERROR (RFC 9114 §8.1).
 const H3_GENERAL_PROTOCOL_ERROR: u64 = 0x101;
@@ -347,7 +347,8 @@ impl QuicSide {
     ) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if !std::mem::replace(&mut conn.pings, true) {
-            let at = env.now.mono.after(PING_EVERY);
+            let idle = conn.generation.listens[conn.info.listen].quic.idle_timeout;
+            let at = env.now.mono.after(PING_EVERY.min(idle / 2));
             env.wheel.arm_once(at, PollToken::Ping(key).pack());
         }
     }

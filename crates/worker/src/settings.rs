@@ -186,6 +186,9 @@ fn h3_settings(server: &ServerConf, settings: &LocationSettings) -> h3::H3Settin
     }
 }
 
+/// Where a silent client of QUIC has the time of a head, it has this at least.
+const IDLE_MIN: Duration = Duration::from_secs(1);
+
 fn quic_settings(server: &ServerConf, settings: &LocationSettings) -> bolide_quic::QuicSettings {
     let own = &server.settings.h3;
     let mut quic = bolide_quic::QuicSettings {
@@ -193,6 +196,11 @@ fn quic_settings(server: &ServerConf, settings: &LocationSettings) -> bolide_qui
         idle_timeout: settings.keepalive_timeout,
         ..bolide_quic::QuicSettings::default()
     };
+    if quic.idle_timeout.is_zero() {
+        // Connections end with their first answer then, but a client may leave without a word
+        // before it has one.
+        quic.idle_timeout = server.settings.client_header_timeout.max(IDLE_MIN);
+    }
     // nginx's own default would hold uploads up: ours counts where nothing else is said.
     if let Some(buffer) = own.stream_buffer_size {
         quic.stream_window = u32::try_from(buffer).unwrap_or(u32::MAX);

@@ -1,0 +1,30 @@
+"""Clients of HTTP/3 that the server has to give up: `h3_leavers.py PORT CASE`.
+
+`vanish` shakes hands and leaves without a word.
+"""
+
+import asyncio
+import os
+import ssl
+import sys
+
+from aioquic.asyncio import connect
+from aioquic.quic.configuration import QuicConfiguration
+from h3_peer import Peer
+
+
+async def main(port, case):
+    config = QuicConfiguration(
+        is_client=True,
+        alpn_protocols=["h3"],
+        verify_mode=ssl.CERT_NONE,
+        server_name="localhost",
+        idle_timeout=300,
+    )
+    async with connect("127.0.0.1", port, configuration=config, create_protocol=Peer) as peer:
+        if case == "vanish":
+            os._exit(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), sys.argv[2]))
