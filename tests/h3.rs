@@ -57,6 +57,15 @@ fn clients_that_vanish_are_forgotten_though_no_connection_is_kept() {
 }
 
 #[test]
+fn a_client_that_confirms_nothing_does_not_hold_up_the_end() {
+    let server = site("send_timeout 1s;");
+    let port = server.https().port().to_string();
+    let client = Companion::start(LEAVERS, [port.as_str(), "deaf"]);
+    assert_eq!(client.line(), "asked");
+    assert_eq!(server.stop("QUIT").code, 0);
+}
+
+#[test]
 fn a_file_comes_by_h3() {
     let server = site("");
     let reply = server.fetch(Proto::H3, "/hello.txt");

@@ -13,6 +13,12 @@ pub struct Transferred {
 }
 
 impl Transferred {
+    /// Whether the client has confirmed something since.
+    #[must_use]
+    pub const fn is_confirmed_since(&self, before: &Self) -> bool {
+        self.acknowledged > before.acknowledged
+    }
+
     /// Whether since `before` the client was sent only what stood in the send buffer already, and
     /// acknowledged packets. The buffer takes no more then: it may hold more than it should, as its
     /// size follows the congestion window.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bolide_base::Instant;
 use bolide_base::deadline_queue::Armed;
 use bolide_engine::{ConnInfo, Tally, TlsFacts, WorkerCount};
-use bolide_quic::ConnId;
+use bolide_quic::{ConnId, Transferred};
 use bolide_wire::h3::{self, QuicStreams, StreamGone};
 use bytes::Bytes;
 
@@ -41,6 +41,9 @@ pub(crate) struct QuicConn {
     pub(crate) lateness: Lateness,
     /// When it closes, once told to go away and served: until then the client may hear of it.
     pub(crate) close_at: Option<Instant>,
+    /// What had moved when the client last confirmed something of what it is still owed behind its
+    /// last answer; `close_at` is then when it is late.
+    pub(crate) owing: Option<Transferred>,
     /// The client was told which of its requests are the last.
     pub(crate) told_last: bool,
     /// A moment is set at which it is looked whether its client waits for an origin.

@@ -17,17 +17,32 @@ const ACK_DELAY: Duration = Duration::from_millis(25);
 
 impl QuicSide {
     /// Whether a connection is to be closed: its client was told to go away and has all that it
-    /// asked for. What it may have asked before it heard of that is waited for.
+    /// asked for, or is late to confirm that (`send_timeout`). What it may have asked before it
+    /// heard of that is waited for.
     pub(crate) fn is_to_close<I: Io>(
         &mut self,
         key: SlabKey<QuicConn>,
         env: &WorkerEnv<I>,
     ) -> bool {
-        let is_served = self.is_served(key);
         let Some(conn) = self.conns.get_mut(key) else { return false };
         let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return false };
+        if !conn.h3.is_idle() {
+            (conn.close_at, conn.owing) = (None, None);
+            return false;
+        }
+        if transport.owes() {
+            // A client that confirms nothing is late, whatever other signs of life it gives.
+            let moved = transport.moved();
+            if conn.owing.is_none_or(|before| moved.is_confirmed_since(&before)) {
+                conn.owing = Some(moved);
+                conn.close_at = Some(env.now.mono.after(conn.settings().manners.send_timeout));
+            }
+            return conn.close_at.is_some_and(|at| at <= env.now.mono);
+        }
+        if conn.owing.take().is_some() {
+            conn.close_at = None;
+        }
         match conn.close_at {
-            _ if !is_served => conn.close_at = None,
             None => {
                 let grace = 2 * transport.round_trip() + ACK_DELAY;
                 conn.close_at = Some(env.now.mono.after(grace));
@@ -45,13 +60,6 @@ impl QuicSide {
             }
         }
         false
-    }
-
-    /// Whether the client has all that it asked for.
-    fn is_served(&mut self, key: SlabKey<QuicConn>) -> bool {
-        let Some(conn) = self.conns.get(key) else { return true };
-        let transport = self.udp[conn.slot].endpoint.conn(conn.id);
-        conn.h3.is_idle() && transport.is_none_or(|transport| !transport.owes())
     }
 
     /// Ends a connection with its requests; whether it is to be closed at once, as it has none.

@@ -216,6 +216,7 @@ impl QuicSide {
             generation: env.generation.clone(),
             profile: Profile::default(),
             close_at: None,
+            owing: None,
             told_last: false,
             h3: h3::H3Conn::new(),
             started: false,
