@@ -231,6 +231,13 @@ impl H3Conn {
         }
     }
 
+    /// The peer allows more unidirectional streams.
+    pub fn handle_uni_available(&mut self) {
+        for out in [&mut self.control_out, &mut self.encoder_out, &mut self.decoder_out] {
+            out.open_again();
+        }
+    }
+
     /// Sets the owner of a request. The next `transmit` reports body bytes that came before.
     pub fn bind(&mut self, stream: StreamId, user: StreamOwner) {
         let Some((slot, stream)) = self.streams.find(stream) else { return };

@@ -101,7 +101,11 @@ impl<I: Io> Worker<I> {
             QuicEvent::Stopped(stream, code) => {
                 conn.h3.handle_stopped(stream, code, &mut env.scratch.events)
             }
-            QuicEvent::Confirmed | QuicEvent::UniAvailable => Ok(()),
+            QuicEvent::UniAvailable => {
+                conn.h3.handle_uni_available();
+                Ok(())
+            }
+            QuicEvent::Confirmed => Ok(()),
             QuicEvent::Lost(lost) => {
                 conn.lost = true;
                 conn.refused = lost.is_refusal();

@@ -378,6 +378,13 @@ impl Out {
         self.is_blocked = false;
     }
 
+    /// The peer may allow the stream that it did not before.
+    pub(super) const fn open_again(&mut self) {
+        if self.id.is_none() {
+            self.is_blocked = false;
+        }
+    }
+
     /// Writes as much as QUIC accepts.
     pub(super) fn flush(&mut self, quic: &mut impl QuicStreams) {
         loop {

@@ -38,6 +38,8 @@ fn settings() -> H3Settings {
 #[derive(Debug, Default)]
 struct Quic {
     opened: u64,
+    /// The peer allows no more streams of ours.
+    is_at_limit: bool,
     written: HashMap<u64, Vec<u8>>,
     /// The room of each stream; a missing entry means no limit.
     room: HashMap<u64, usize>,
@@ -52,6 +54,9 @@ struct Quic {
 
 impl QuicStreams for Quic {
     fn open_uni(&mut self) -> Option<u64> {
+        if self.is_at_limit {
+            return None;
+        }
         self.opened += 1;
         Some(self.opened * 4 - 1)
     }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::super::frame::{code, kind};
 use super::{
-    CONTROL, GET, POST, Source, World, control, data, frame_of, frames, headers, join, section,
-    settings, told, varints,
+    CONTROL, GET, H3Conn, POST, Quic, Source, World, control, data, frame_of, frames, headers,
+    join, section, settings, told, varints,
 };
 use crate::h3::H3Settings;
 use crate::h3::fuzz;
@@ -119,6 +119,21 @@ fn the_response_to_a_malformed_request_is_whole_and_ends_its_stream() {
     assert_eq!(told(&world.take_events()), ["body refused 1", "sent 1 0"]);
     assert_eq!((&world.quic.finished[..], &world.quic.resets[..]), (&[0][..], &[][..]));
     assert_eq!(world.quic.stops, [(0, code::MESSAGE_ERROR)]);
+}
+
+#[test]
+fn our_streams_open_when_the_peer_allows_them() {
+    let mut world = World::new();
+    world.conn = H3Conn::new();
+    world.quic = Quic { is_at_limit: true, ..Quic::default() };
+    world.conn.start(&world.settings, &mut world.quic);
+    world.transmit();
+    assert!(world.quic.written.is_empty() && !world.conn.has_output());
+    world.quic.is_at_limit = false;
+    world.conn.handle_uni_available();
+    assert!(world.conn.has_output());
+    world.transmit();
+    assert_eq!(world.written(CONTROL)[..2], [0, 4]);
 }
 
 #[test]
