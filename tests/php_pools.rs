@@ -537,3 +537,45 @@ fn one_hostile_tenant_costs_the_others_no_request() {
         totals(&server)
     );
 }
+
+/// Clients that ask for a script that goes on until it is told, and leave: how many times it ran
+/// in the end.
+fn runs_for_leavers(pool: &str) -> usize {
+    let block = format!(
+        "php_pool main {{ {pool} children 2; queue 5 timeout=30s; }}
+         server {{ {LISTEN} location ~ \\.php$ {{ php_pass main; }} }}"
+    );
+    let server = TestServer::with(BOLIDE, &block);
+    let dir = server.www("").canonicalize().unwrap();
+    let (gone_on, ran) = (dir.join("go"), dir.join("runs"));
+    fs::create_dir(&ran).unwrap();
+    fs::set_permissions(&ran, fs::Permissions::from_mode(0o777)).unwrap();
+    let script = format!(
+        "<?php touch('{}/'.uniqid('', true)); while (!file_exists('{}')) {{
+             usleep(20000); clearstatcache(); }} echo 'done';",
+        ran.display(),
+        gone_on.display()
+    );
+    put(&server, "long.php", &script);
+    put(&server, "short.php", "<?php echo 'short';");
+    wait_until("an answer", || server.get("/short.php").text() == "short");
+    for _ in 0..12 {
+        let mut client = server.connect();
+        client.send("GET /long.php HTTP/1.1\r\nHost: a\r\n\r\n");
+        bolide_testkit::pause(40);
+    }
+    let runs = || fs::read_dir(&ran).unwrap().count();
+    wait_until("both processes to work", || runs() == 2);
+    fs::write(&gone_on, "").unwrap();
+    wait_until("an answer", || server.get("/short.php").text() == "short");
+    runs()
+}
+
+#[test]
+fn clients_that_leave_do_not_get_around_children_and_queue() {
+    assert_eq!(runs_for_leavers(user()), 2, "no other request reached a process");
+    let lsphp = bolide_testkit::tool("lsphp");
+    let whom = if is_root() { "user root;" } else { "" };
+    let lsphp = format!("{whom} binary {};", lsphp.display());
+    assert_eq!(runs_for_leavers(&lsphp), 2, "no other request reached a process");
+}

@@ -61,8 +61,11 @@ pub enum FetchWake {
     Deadline,
     /// A place that it waited for may be free.
     Turn,
+    /// The worker ends: a fetch that only keeps a place gives it back.
+    Draining,
     /// The response is no longer needed. If the fetch continues nevertheless
-    /// (`fastcgi_ignore_client_abort`), the worker reads on, and no more news follow.
+    /// (`fastcgi_ignore_client_abort`, a pool of ours), the worker reads on, and no more news
+    /// follow.
     Abandoned,
 }
 
@@ -108,6 +111,8 @@ pub enum FetchEffect {
     /// Gives up the connection, which may not be established yet. Data that it received already is
     /// discarded.
     Release(FetchFate),
+    /// No more news follow, but the connection stays and is read until `Release`.
+    Linger,
     /// Close the idle connection of this name: it made room for another, or its server has left the
     /// group.
     Evict(u64),

@@ -9,6 +9,8 @@
 //!                                       └── idle one was gone ─┘                 │
 //!                     (any) ──Failed, End, Abandoned──▶ Over ◀───────────────────┘
 //! ```
+//! A process of a pool of ours goes on with a request that is no longer waited for: from Asking and
+//! Answering the fetch goes to Over by way of Lingering then, see `fetch/lingering.rs`.
 //!
 //! Easiest to break: every `Connect` or `Reuse` is followed by one `Release`, unless its answer was
 //! `ConnectFailed`, `NotCalled` or `Gone`; and a fetch finishes once, with one `End` or `Failed`
@@ -29,7 +31,10 @@ use crate::request::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, 
 use crate::retry::UpstreamFault;
 use crate::trial::{TrialLink, UpstreamTrial};
 
+use self::lingering::Lingering;
+
 mod deadlines;
+mod lingering;
 mod queueing;
 mod reports;
 mod resolving;
@@ -62,6 +67,8 @@ enum FetchState {
     Connecting,
     Asking,
     Answering,
+    /// No more news follow, but the place is taken until the process is done.
+    Lingering(Lingering),
     Over,
 }
 
@@ -141,6 +148,7 @@ impl Fetch {
     pub fn step(&mut self, wake: FetchWake, ctx: &mut FetchCtx<'_>) {
         match (self.state, wake) {
             (FetchState::Over, _) => return,
+            (FetchState::Lingering(_), FetchWake::Abandoned) => {}
             (_, FetchWake::Abandoned) => self.handle_abandoned(ctx),
             (_, FetchWake::Deadline) => self.handle_deadline(ctx),
             (FetchState::New, FetchWake::Start) => self.start(ctx),
@@ -176,6 +184,7 @@ impl Fetch {
                 }
             }
             (FetchState::Asking | FetchState::Answering, wake) => self.handle_talk(wake, ctx),
+            (FetchState::Lingering(lingering), wake) => self.outlast(lingering, &wake, ctx),
             _ => {}
         }
         self.rearm(ctx);
@@ -368,6 +377,9 @@ impl Fetch {
         if let (FetchState::Queued(_), Some(group)) = (self.state, self.group.clone()) {
             self.stop_waiting(&group, ctx);
         }
+        if self.may_linger() {
+            return self.linger(ctx);
+        }
         if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
             let asked = self.state != FetchState::Connecting;
             let fate = if asked { FetchFate::Abort } else { FetchFate::Close };
@@ -385,29 +397,35 @@ impl Fetch {
     fn fail(&mut self, fault: UpstreamFault, doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let now = ctx.now.mono;
         let again = self.state != FetchState::Answering && self.may_try_next(fault, now);
+        let lingers = !again && fault == UpstreamFault::Timeout && self.may_linger();
         if let Some(trial) = self.trial.take() {
-            self.end_trial(trial, fault, doing, ctx);
+            self.trial = self.end_trial(trial, (fault, doing), lingers, ctx);
         }
         self.tries = self.tries.saturating_sub(1);
+        let (status, cause) = (fault.status(), fault.cause());
+        let refused = ConnectRefused { status, retry_after: None, cause };
         if again {
             self.choose(ctx);
+        } else if lingers {
+            self.tell(OriginNews::Failed(refused), ctx);
+            self.linger(ctx);
         } else {
-            let (status, cause) = (fault.status(), fault.cause());
-            self.refuse(ConnectRefused { status, retry_after: None, cause }, ctx);
+            self.refuse(refused, ctx);
         }
     }
 
+    /// Judges and reports the attempt; gives it back if its place stays taken.
     fn end_trial(
         &mut self,
         trial: UpstreamTrial,
-        fault: UpstreamFault,
-        doing: &'static str,
+        (fault, doing): (UpstreamFault, &'static str),
+        lingers: bool,
         ctx: &mut FetchCtx<'_>,
-    ) {
-        let Some(group) = self.group.clone() else { return };
+    ) -> Option<UpstreamTrial> {
+        let group = self.group.clone()?;
         let peer = Arc::clone(&group.peers[trial.peer].name);
         let answered = self.state == FetchState::Answering;
-        if trial.link.held {
+        if trial.link.held && !lingers {
             ctx.effects.push(FetchEffect::Release(FetchFate::Close));
         }
         if answered {
@@ -434,7 +452,12 @@ impl Fetch {
             self.log_of(LogLevel::Error, messages::TIMED_OUT, doing, Some(peer), ctx);
         }
         let status = if answered { trial.status } else { fault.status() };
+        if lingers {
+            self.tell_end_of_attempt(&trial, status, &group, ctx);
+            return Some(trial);
+        }
         self.tell_attempt(trial, status, &group, ctx);
+        None
     }
 
     /// Gives up: no more news follow.

@@ -63,6 +63,8 @@ pub struct Group {
     primary: usize,
     pub(crate) keepalive: Keepalive,
     pub(crate) queue: Option<Queue>,
+    /// How long a request to a pool may take, by its settings.
+    pub(crate) request_timeout: Option<Duration>,
     pub(crate) waiting: Arc<PeerWait>,
     /// For `hash … consistent`, in order.
     pub(crate) points: Vec<Point>,
@@ -208,6 +210,7 @@ impl UpstreamGroups {
             primary,
             keepalive: upstream.keepalive,
             queue: upstream.queue,
+            request_timeout: upstream.request_timeout,
             waiting: old.map_or_else(Arc::default, |old| Arc::clone(&old.waiting)),
             points,
             version: 0,
@@ -260,6 +263,7 @@ impl Group {
                 timeout: Duration::ZERO,
             },
             queue: None,
+            request_timeout: None,
             waiting: Arc::default(),
             points: Vec::new(),
             version: 0,
@@ -279,6 +283,7 @@ impl Group {
             primary,
             keepalive: self.keepalive,
             queue: self.queue,
+            request_timeout: self.request_timeout,
             waiting: Arc::clone(&self.waiting),
             points,
             version: self.version + 1,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bolide_base::prng::Prng;
 use bolide_base::spool::{Retain, Spool, SpoolLimits};
 use bolide_base::{Instant, Now};
-use bolide_conf::model::{Balance, OriginSettings, Queue, Upstream, UpstreamId};
+use bolide_conf::model::{Balance, OriginSettings, Queue, Upstream, UpstreamId, UpstreamKind};
 use bolide_wire::{OriginError, OriginEvent};
 use bytes::Bytes;
 
@@ -26,7 +26,7 @@ use support::{
 };
 
 const WORKERS: usize = 3;
-const GROUPS: u64 = 5;
+const GROUPS: u64 = 6;
 const STEPS: u64 = 400;
 
 /// The connection of a fetch, as its worker sees it.
@@ -84,11 +84,17 @@ fn upstreams() -> Vec<Upstream> {
     let mut least = vec![limited(10, 3), limited(11, 3), limited(12, 3)];
     least[2].max_fails = 2;
     let short = Some(Queue { len: 5, timeout: Duration::from_secs(2) });
+    let ours = Upstream {
+        kind: UpstreamKind::Pool(0),
+        request_timeout: Some(Duration::from_secs(2)),
+        ..queueing(vec![limited(14, 2)], 10)
+    };
     vec![
         named("plain", upstream(Balance::RoundRobin, plain)),
         named("pool", queueing(vec![tireless], 10)),
         named("shaky", queueing(shaky, 20)),
         named("least", Upstream { queue: short, ..upstream(Balance::LeastConn, least) }),
+        named("ours", ours),
         named("names", resolved(queueing(vec![by_name("a.test:80", 1), limited(13, 1)], 10))),
     ]
 }
@@ -453,6 +459,7 @@ impl Life {
                 }
                 self.hear(&news, now_abandoned, told);
             }
+            FetchEffect::Linger => assert!(matches!(self.held, Held::Stands(_)), "{told}"),
             FetchEffect::Finish => {}
         }
     }

@@ -248,6 +248,10 @@ impl Origins {
             }
             FetchEffect::Tell(news) => self.tell(key, news, env, exchanges),
             FetchEffect::Release(fate) => self.release_link(key, fate, env),
+            FetchEffect::Linger => {
+                self.let_linger(key, env, exchanges);
+                return env.draining.then_some(FetchWake::Draining);
+            }
             FetchEffect::Evict(name) => self.links.close_idle(name, env),
             FetchEffect::Finish => self.end_fetch(key, env, exchanges),
         }
@@ -286,6 +290,45 @@ impl Origins {
                 "a fetch tells the exchange that asked for it"
             );
             env.news.tell(exchange, Wake::Origin(news));
+        }
+    }
+
+    /// The answer is for no exchange and no store any more; what comes of it is discarded.
+    fn let_linger<I: Io>(
+        &mut self,
+        key: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Some(live) = self.fetches.get_mut(key) else { return };
+        debug_assert!(live.link.is_some(), "a place is kept for what was sent");
+        live.fill = None;
+        if let Some(mut stored) = live.stored.take() {
+            stored.forget(&mut env.io);
+        }
+        if let Some(exchange) = live.exchange.take() {
+            exchanges.note_fetch_over(exchange, key);
+        }
+        let is_whole = live.fetch.body_mut().is_complete();
+        let Some(name) = live.link else { return };
+        let Some(link) = self.links.table.get_mut(name) else { return };
+        (link.throttle, link.is_slowed) = (None, false);
+        if !is_whole {
+            // The application learns that the rest of the body will not come.
+            link.unsent.clear();
+            env.io.shut_write(link.fd);
+        }
+        self.links.read_again(name);
+    }
+
+    /// The worker ends when all requests of clients have: places in pools are not waited for.
+    pub(crate) fn drain_fetches<I: Io>(
+        &mut self,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        for key in self.fetches.keys().collect::<Vec<_>>() {
+            self.step_fetch(key, FetchWake::Draining, env, exchanges);
         }
     }
 

@@ -343,6 +343,8 @@ impl<I: Io> Worker<I> {
         self.requests.clients.tcp.drain(spares_fresh);
         self.drain_quic(spares_fresh);
         self.requests.origins.links.drain(&mut self.requests.env);
+        let (origins, env, exchanges) = self.requests.upstream();
+        origins.drain_fetches(env, exchanges);
     }
 
     /// Counts for tests: live connections and exchanges.

@@ -247,6 +247,7 @@ fn php_pool(r: &mut ConfReader, node: &Node) -> ReadResult {
     let made = pool(r);
     made.protocol = protocol(made.binary.as_deref());
     let (children, queue) = (made.children.unwrap_or(0), made.queue);
+    let timeout = made.request_timeout;
     let path = r.options.prefix.join(&r.options.runtime_dir).join(format!("php-{shown}.sock"));
     let address = format!("unix:{}", path.display());
     if path.as_os_str().len() > UNIX_PATH_MAX {
@@ -261,6 +262,7 @@ fn php_pool(r: &mut ConfReader, node: &Node) -> ReadResult {
     server.max_fails = 0;
     group.servers.push(server);
     group.queue = Some(queue);
+    group.request_timeout = (!timeout.is_zero()).then_some(timeout);
     pass::add(r, key, group);
     Ok(())
 }

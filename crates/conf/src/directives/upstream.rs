@@ -135,6 +135,7 @@ pub(super) fn empty(name: &str, kind: UpstreamKind, place: SourcePlace) -> Upstr
             timeout: Duration::from_secs(60),
         },
         queue: None,
+        request_timeout: None,
         resolver: None,
         resolver_timeout: None,
         is_shared: false,

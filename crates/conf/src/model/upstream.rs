@@ -35,6 +35,8 @@ pub struct Upstream {
     pub keepalive: Keepalive,
     /// Requests that may queue when all servers are busy (`max_conns`), and how long.
     pub queue: Option<Queue>,
+    /// Of a pool, the time after which a process that has a request is killed, if there is one.
+    pub request_timeout: Option<Duration>,
     /// `resolver`, or that of the `http` block, if names of servers are looked up at run time.
     pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`, or that of the `http` block.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bolide_base::Instant;
 
 use super::{Fetch, FetchState, Reading};
-use crate::ctx::{FetchCtx, FetchEffect, Left};
+use crate::ctx::{FetchCtx, FetchEffect, FetchFate, Left};
 use crate::messages;
 use crate::retry::UpstreamFault;
 
@@ -24,6 +24,9 @@ impl Fetch {
         if now < at {
             return;
         }
+        if let FetchState::Lingering(_) = self.state {
+            return self.give_back(FetchFate::Abort, ctx);
+        }
         self.fail(UpstreamFault::Timeout, doing, ctx);
     }
 
@@ -31,6 +34,7 @@ impl Fetch {
     pub(super) fn due(&self) -> Option<(Instant, &'static str)> {
         let settings = &self.request.settings;
         match (self.state, &self.trial) {
+            (FetchState::Lingering(lingering), _) => Some((lingering.due()?, messages::READING)),
             (FetchState::Queued(until), _) => Some((until, messages::WAITING)),
             (FetchState::Connecting, Some(trial)) => {
                 let doing =

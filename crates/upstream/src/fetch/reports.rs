@@ -66,6 +66,19 @@ impl Fetch {
         self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
     }
 
+    /// Reports the result of the attempt, whose place stays taken.
+    pub(super) fn tell_end_of_attempt(
+        &self,
+        trial: &UpstreamTrial,
+        status: u16,
+        group: &Group,
+        ctx: &mut FetchCtx<'_>,
+    ) {
+        let attempt = trial.attempt(group, ctx.now.mono);
+        let attempt = Attempt { status, is_over: true, ..attempt };
+        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
+    }
+
     /// No server of the group was tried.
     pub(super) fn tell_group_attempt(&self, status: u16, ctx: &mut FetchCtx<'_>) {
         let Some(group) = &self.group else { return };

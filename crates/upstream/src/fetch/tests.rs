@@ -6,7 +6,7 @@ use std::time::Duration;
 use bolide_base::prng::Prng;
 use bolide_base::spool::{Retain, Spool, SpoolLimits};
 use bolide_base::{CopyPolicy, Instant, Now, SendChain};
-use bolide_conf::model::{Balance, OriginSettings, Upstream, UpstreamServer};
+use bolide_conf::model::{Balance, OriginSettings, Upstream, UpstreamKind, UpstreamServer};
 use bolide_wire::{OriginError, OriginEvent};
 use bytes::Bytes;
 
@@ -129,6 +129,7 @@ fn line(effect: &FetchEffect) -> String {
         FetchEffect::Release(FetchFate::Keep) => "keep".to_owned(),
         FetchEffect::Release(FetchFate::Close) => "close".to_owned(),
         FetchEffect::Release(FetchFate::Abort) => "abort".to_owned(),
+        FetchEffect::Linger => "linger".to_owned(),
         FetchEffect::Evict(link) => format!("evict {link}"),
         FetchEffect::Finish => "finish".to_owned(),
         FetchEffect::Tell(news) => match news {
@@ -671,6 +672,78 @@ fn without_a_client_the_application_is_aborted_unless_configured_otherwise() {
     partial.body = Spool::new(SpoolLimits { memory: 100, file: 0 }, Retain::No);
     bench.start(partial);
     assert_eq!(bench.wakes([FetchWake::Connected(1), FetchWake::Abandoned])[0], "abort");
+    assert_eq!(bench.conns(), 0);
+}
+
+/// A pool of one process that may take ten seconds for a request.
+fn pool() -> Bench {
+    let mut process = limited(1, 1);
+    process.max_fails = 0;
+    let group = queueing(vec![process], 2);
+    let request_timeout = Some(Duration::from_secs(10));
+    Bench::new(Upstream { kind: UpstreamKind::Pool(0), request_timeout, ..group })
+}
+
+#[test]
+fn a_process_of_ours_is_not_free_before_it_is_done() {
+    let mut bench = pool();
+    let ends = [
+        END,
+        FetchWake::Broken(OriginError::ClosedBeforeHead),
+        FetchWake::ReceiveFailed(104),
+        FetchWake::SendFailed(32),
+    ];
+    for end in ends {
+        bench.start(request(patient()));
+        let told = bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Abandoned]);
+        assert_eq!(told, ["linger"]);
+        assert!(bench.wakes([FetchWake::Abandoned, FetchWake::Event(head(200))]).is_empty());
+        let first = bench.fetches.len() - 1;
+        assert!(bench.start(request(patient())).is_empty(), "it waits");
+        assert_eq!((bench.conns(), bench.pools.queued()), (1, 1));
+        assert_eq!(bench.wake(first, end), ["close", "finish"]);
+        assert_eq!(bench.turns(), [first as u64 + 1]);
+        assert_eq!(bench.wakes([FetchWake::Turn]), ["connect 127.0.0.1:1"]);
+        // It was not asked yet.
+        assert_eq!(bench.wakes([FetchWake::Connected(2), FetchWake::Abandoned])[0], "abort");
+        assert_eq!((bench.conns(), bench.pools.queued()), (0, 0));
+        bench.turns();
+    }
+}
+
+#[test]
+fn a_process_of_ours_that_speaks_to_no_client_is_ended() {
+    let mut bench = pool();
+    let left = [FetchWake::Connected(1), SENT, FetchWake::Abandoned];
+    bench.start(request(patient()));
+    bench.wakes(left);
+    assert!(bench.pass(29).is_empty(), "it may wait for another one, and take as long itself");
+    assert_eq!(bench.pass(1), ["abort", "finish"]);
+    for bytes in [1, 300_000] {
+        bench.start(request(patient()));
+        bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Abandoned]);
+        assert!(bench.pass(5).is_empty());
+        let mut told = bench.wakes([FetchWake::Received(bytes)]);
+        told.extend(bench.pass(1));
+        assert_eq!(told, ["abort", "finish"]);
+    }
+    bench.start(request(patient()));
+    assert!(bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Draining]).is_empty());
+    assert_eq!(bench.wakes([FetchWake::Abandoned, FetchWake::Draining]), ["abort", "finish"]);
+    assert_eq!(bench.conns(), 0);
+}
+
+#[test]
+fn a_process_of_ours_that_is_late_is_not_free() {
+    let mut bench = pool();
+    let mut rules = patient();
+    rules.read_timeout = Duration::from_secs(2);
+    bench.start(request(rules));
+    bench.wakes([FetchWake::Connected(1), SENT]);
+    let told = bench.pass(2);
+    assert_eq!(told[1..], ["attempt 127.0.0.1:1 504 over", "failed 504", "linger"]);
+    assert_eq!(bench.conns(), 1);
+    assert_eq!(bench.wakes([END]), ["close", "finish"]);
     assert_eq!(bench.conns(), 0);
 }
 

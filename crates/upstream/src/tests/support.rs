@@ -102,6 +102,7 @@ pub(crate) fn upstream(balance: Balance, servers: Vec<UpstreamServer>) -> Upstre
             timeout: Duration::from_secs(60),
         },
         queue: None,
+        request_timeout: None,
         resolver: None,
         resolver_timeout: None,
         is_shared: false,
