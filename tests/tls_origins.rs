@@ -414,6 +414,35 @@ fn an_answer_without_a_goodbye_ends_as_its_length_says() {
 }
 
 #[test]
+fn an_answer_that_ends_without_a_goodbye_is_not_kept() {
+    let home = home();
+    let mut origins = Origins::start(&home, "origin");
+    let (half, unsaid) = (origins.open("half"), origins.open("unsaid"));
+    let cache = home.dir().join("kept");
+    let around = format!("proxy_cache_path {} keys_zone=z:1m;", cache.display());
+    let server = serve(
+        home,
+        &around,
+        &format!(
+            "proxy_cache z; proxy_cache_valid 1m; add_header Cached $upstream_cache_status;
+             proxy_store_access user:rw;
+             location /half {{ proxy_pass https://{half}; }}
+             location /unsaid {{ proxy_pass https://{unsaid}; }}
+             location /file {{ proxy_cache off; proxy_store on; proxy_pass https://{half}; }}"
+        ),
+    );
+    let cached = |path: &str| {
+        let reply = server.get(path);
+        assert!(reply.status == 200 && reply.text().ends_with(&format!(" {path}\n")), "{path}");
+        reply.header("cached").unwrap_or_default().to_owned()
+    };
+    assert_eq!([cached("/half"), cached("/half")], ["MISS", "MISS"], "it may have been cut");
+    assert_eq!([cached("/unsaid"), cached("/unsaid")], ["MISS", "HIT"], "it is whole");
+    cached("/file");
+    assert!(!server.www("file").exists(), "it may have been cut");
+}
+
+#[test]
 fn an_answer_counts_whatever_comes_behind_it_but_its_connection_does_not() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");

@@ -3,7 +3,7 @@
 Usage: origin.py CERT KEY CA; each line of standard input names a kind of origin, and the port where
 it listens is answered. Kinds: good, asks (wants a certificate), tls12, silent (no handshake),
 plain (no TLS), leaves (hangs up in the handshake), rude (no goodbye behind the body), half (no
-length, no goodbye), short (less than its length, no goodbye), resets (in the handshake), gone (at
+length, no goodbye), unsaid (no length), short (less than its length, no goodbye), resets (in the handshake), gone (at
 once), speaks (first), eager (answers along with the end of the handshake, of TLS 1.2), alarmed (a
 fatal alert along with the answer, and nothing more).
 """
@@ -74,7 +74,7 @@ def answer(conn, kind, text, about):
         body += f"body={got}\n".encode()
     if path.startswith("/big/"):
         body = b"x" * int(path[5:])
-    if kind == "half":
+    if kind in ("half", "unsaid"):
         conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + body)
         return False
     if kind == "short":

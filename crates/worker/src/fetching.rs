@@ -332,6 +332,18 @@ impl Origins {
         }
     }
 
+    /// The connection ended without TLS's word for it, which takes no key (RFC 9112 §9.8): what
+    /// ends with it is passed on, and not kept.
+    pub(crate) fn doubt_end<I: Io>(&mut self, key: SlabKey<LiveFetch>, env: &mut WorkerEnv<I>) {
+        let Some(live) = self.fetches.get_mut(key) else { return };
+        if let Some(fill) = &mut live.fill {
+            fill.doubt_end();
+        }
+        if let Some(stored) = &mut live.stored {
+            stored.forget(&mut env.io);
+        }
+    }
+
     fn end_fetch<I: Io>(
         &mut self,
         key: SlabKey<LiveFetch>,

@@ -319,7 +319,11 @@ impl Origins {
             }
             ReceivedBytes::End if !link.is_deaf => {
                 (link.readable, link.hung_up) = (false, true);
+                let is_proved = link.secured.as_ref().is_none_or(|it| it.session.peer_closed());
                 let result = link.conn.handle_eof(&mut self.events);
+                if result.is_ok() && !is_proved {
+                    self.doubt_end(fetch, env);
+                }
                 self.tell_fetch(key, fetch, result, env, exchanges);
             }
             // After a reset failed a write, the kernel says only that it ends: nothing is complete.

@@ -122,6 +122,8 @@ pub struct Fill {
     pub(crate) keeping: StoreIntent,
     /// Whether the origin confirmed something else than what there is.
     pub(crate) misfits: bool,
+    /// Whether the answer ends where it may have been cut.
+    pub(crate) may_be_cut: bool,
 }
 
 impl Fill {
@@ -149,6 +151,12 @@ impl Fill {
         let Some(permit) = self.take_misfit() else { return Wakes::default() };
         self.store.strike_url(&permit.key(), TagPurge::Dead);
         permit.abandon(AbandonReason::Gone)
+    }
+
+    /// The end that is told next may be no end: requests that follow get what came, and it is not
+    /// kept.
+    pub const fn doubt_end(&mut self) {
+        self.may_be_cut = true;
     }
 
     /// Abandons the fill: no request follows it.
@@ -201,7 +209,11 @@ impl Fill {
             wakes.join(permit.append(piece));
         }
         let is_nothing = self.size == 0 && !self.may_be_empty;
-        wakes.join(if is_nothing { permit.finish() } else { permit.commit().wakes });
+        wakes.join(if is_nothing || self.may_be_cut {
+            permit.finish()
+        } else {
+            permit.commit().wakes
+        });
         wakes
     }
 

@@ -130,6 +130,7 @@ impl CacheTransaction {
             pass_ms: PASS_MS,
             keeping: StoreIntent::No,
             misfits: false,
+            may_be_cut: false,
         }))
     }
 
