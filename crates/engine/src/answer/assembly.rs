@@ -391,8 +391,8 @@ impl PageAssembly {
         self.fragments.iter_mut().find(|fragment| fragment.is_by(child))
     }
 
-    /// Takes what was pulled from the fragment that [`BodyPiece::Fragment`] named; false if nothing
-    /// more of it is wanted.
+    /// Takes what was pulled from the fragment that `BodyPiece::Fragment` named; false if nothing more
+    /// of it is wanted.
     pub(crate) fn take(&mut self, bytes: &[u8], pulled: Pulled) -> bool {
         let Some(fragment) = self.fragments.front_mut() else { return false };
         let FragmentStanding::Answering(child) = fragment.standing else { return false };
