@@ -47,17 +47,17 @@ const ERROR: &str = "error: ";
 const OK: &str = "ok\n";
 
 /// The result of a command: its output, or its error.
-type Told = Result<Vec<u8>, String>;
+type CommandResult = Result<Vec<u8>, String>;
 
 /// Runs commands on threads.
 #[derive(Debug)]
-pub(crate) struct Office {
+pub(crate) struct CommandThreads {
     cluster: ClusterDesk,
     /// Each thread holds one more.
     busy: Arc<()>,
 }
 
-impl Office {
+impl CommandThreads {
     pub(crate) fn new(cluster: ClusterDesk) -> Self {
         Self { cluster, busy: Arc::default() }
     }
@@ -111,7 +111,7 @@ pub(crate) enum AdminClient {
 
 impl AdminClient {
     /// Sends the result; a client that left, or that does not read, needs none.
-    pub(crate) fn reply(self, told: Told) {
+    pub(crate) fn reply(self, told: CommandResult) {
         if let Self::Command(client) = &self {
             let _ = client.set_write_timeout(Some(PATIENCE));
         }
@@ -151,7 +151,7 @@ impl AdminDesk {
         Self { site: SiteRef::new(site, groups), scene: None, cluster: None }
     }
 
-    pub(crate) fn carry_out(&self, words: &Words) -> Told {
+    pub(crate) fn carry_out(&self, words: &Words) -> CommandResult {
         match &*words.command {
             "explain" => explain::tell(self, words),
             "cache-list" => list::tell(self, words),

@@ -80,11 +80,11 @@ struct Running {
 #[derive(Debug)]
 enum ClusterMail {
     /// The number up to which purges of this process are in the stream, and where the node stands.
-    Progress(SyncSender<Told<(u64, EntryMark)>>),
+    Progress(SyncSender<CommandResult<(u64, EntryMark)>>),
     /// What all nodes have left of themselves, and whether that says that they have this entry.
-    Peers(Option<EntryMark>, SyncSender<Told<Vec<ClusterPeer>>>),
+    Peers(Option<EntryMark>, SyncSender<CommandResult<Vec<ClusterPeer>>>),
     /// The newest entries.
-    Purges(usize, SyncSender<Told<Vec<ClusterPurge>>>),
+    Purges(usize, SyncSender<CommandResult<Vec<ClusterPurge>>>),
     /// Send what waits, and end.
     End,
     /// Another thread takes the place of this one, which is to end at once.
@@ -93,7 +93,7 @@ enum ClusterMail {
     Session(u64, session::Report),
 }
 
-type Told<T> = Result<T, String>;
+type CommandResult<T> = Result<T, String>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -277,22 +277,25 @@ impl ClusterDesk {
     }
 
     /// What all nodes have left of themselves, and whether that says that they have this entry.
-    pub(crate) fn peers(&self, entry: Option<EntryMark>) -> Told<Vec<ClusterPeer>> {
+    pub(crate) fn peers(&self, entry: Option<EntryMark>) -> CommandResult<Vec<ClusterPeer>> {
         self.ask(|reply| ClusterMail::Peers(entry, reply))
     }
 
     /// The newest entries, the newest first.
-    pub(crate) fn purges(&self, count: usize) -> Told<Vec<ClusterPurge>> {
+    pub(crate) fn purges(&self, count: usize) -> CommandResult<Vec<ClusterPurge>> {
         self.ask(|reply| ClusterMail::Purges(count, reply))
     }
 
     /// The number up to which purges of this process are in the stream, and where the node stands.
-    pub(crate) fn progress(&self) -> Told<(u64, EntryMark)> {
+    pub(crate) fn progress(&self) -> CommandResult<(u64, EntryMark)> {
         self.ask(ClusterMail::Progress)
     }
 
-    fn ask<T>(&self, mail: impl FnOnce(SyncSender<Told<T>>) -> ClusterMail) -> Told<T> {
-        let (reply, answer): (_, Receiver<Told<T>>) = sync_channel(1);
+    fn ask<T>(
+        &self,
+        mail: impl FnOnce(SyncSender<CommandResult<T>>) -> ClusterMail,
+    ) -> CommandResult<T> {
+        let (reply, answer): (_, Receiver<CommandResult<T>>) = sync_channel(1);
         let sender = lock(&self.shared.state).running.as_ref().map(|running| running.mail.clone());
         let sender = sender.ok_or("the server has no cluster: there is no \"cluster\" block")?;
         sender.try_send(mail(reply)).map_err(|_| "the cluster's thread is busy".to_owned())?;

@@ -24,7 +24,7 @@ use bolide_io::signal::{Signal, Signals, Taken};
 use bolide_worker::{ConsoleDesk, Mail};
 
 use crate::account::PurgeAccount;
-use crate::admin::{self, AdminClient, Office};
+use crate::admin::{self, AdminClient, CommandThreads};
 use crate::assemble::{self, SharedParts};
 use crate::control_log::ControlLog;
 use crate::disk_writer_thread::{self, DiskWriterThread};
@@ -91,7 +91,7 @@ pub(crate) struct ControlThread<'a> {
     successor: Option<Child>,
     log: ControlLog,
     pools: PhpPools,
-    office: Office,
+    command_threads: CommandThreads,
     /// The account that workers run as.
     account: Option<PurgeAccount>,
     door: Epoll,
@@ -155,7 +155,7 @@ impl<'a> ControlThread<'a> {
             successor: None,
             log: parts.log,
             pools: parts.pools,
-            office: Office::new(parts.shared.cluster.desk(&parts.shared.exchange)),
+            command_threads: CommandThreads::new(parts.shared.cluster.desk(&parts.shared.exchange)),
             shared: parts.shared,
             account: parts.account,
             door,
@@ -274,7 +274,13 @@ impl<'a> ControlThread<'a> {
                 continue;
             }
             let scene = self.scene_for(&words);
-            self.office.handle(client, words, &self.generation, self.account.as_ref(), scene);
+            self.command_threads.handle(
+                client,
+                words,
+                &self.generation,
+                self.account.as_ref(),
+                scene,
+            );
         }
         self.signals.take()
     }

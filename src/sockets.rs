@@ -15,7 +15,7 @@ pub(crate) struct OpenSocket {
     by_address: HashMap<Bind, Vec<Arc<Listener>>>,
     /// Datagram sockets that were closed, as long as workers have connections there.
     leaving: HashMap<Bind, Vec<Weak<Listener>>>,
-    elder: Option<Elder>,
+    predecessor: Option<Predecessor>,
     /// Whether a predecessor's sockets are on the ports that are opened first.
     is_heir: bool,
     /// Addresses that a service manager opened and keeps open; names of unix sockets stay its own.
@@ -49,7 +49,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A predecessor that finishes its requests. Its datagram sockets are held open, so that ours keep
 /// their places in the ports' groups until it is gone.
 #[derive(Debug)]
-struct Elder {
+struct Predecessor {
     pid: u32,
     numbers: bolide_quic::WorkerNumbers,
     sockets: HashMap<Bind, Vec<Listener>>,
@@ -91,8 +91,11 @@ impl OpenSocket {
                     tell(LogLevel::Emerg, &failed(listen, &error));
                     SocketRefused
                 })?;
-                let elder = self.elder.as_ref().filter(|elder| elder.sockets.contains_key(&bind));
-                steer(&bind, &all, keys, elder.map(|elder| elder.numbers));
+                let predecessor = self
+                    .predecessor
+                    .as_ref()
+                    .filter(|predecessor| predecessor.sockets.contains_key(&bind));
+                steer(&bind, &all, keys, predecessor.map(|predecessor| predecessor.numbers));
                 fresh.insert(bind, all);
             }
         }
@@ -191,28 +194,30 @@ impl OpenSocket {
 
     /// Records a predecessor, and the numbers of its workers.
     pub(crate) fn follow(&mut self, pid: u32, numbers: bolide_quic::WorkerNumbers) {
-        self.elder = Some(Elder { pid, numbers, sockets: HashMap::new() });
+        self.predecessor = Some(Predecessor { pid, numbers, sockets: HashMap::new() });
     }
 
     /// Holds a datagram socket of the predecessor open; in the order of its workers.
     pub(crate) fn hold(&mut self, bind: Bind, listener: Listener) {
-        if let Some(elder) = &mut self.elder {
-            elder.sockets.entry(bind).or_default().push(listener);
+        if let Some(predecessor) = &mut self.predecessor {
+            predecessor.sockets.entry(bind).or_default().push(listener);
         }
     }
 
     /// Whether a predecessor may still run.
     pub(crate) const fn has_elder(&self) -> bool {
-        self.elder.is_some()
+        self.predecessor.is_some()
     }
 
     /// Takes the predecessor's places in the ports' groups when it is gone.
     pub(crate) fn succeed(&mut self, keys: &bolide_quic::SharedKeys) {
-        let Some(elder) = self.elder.take_if(|elder| !bolide_io::process::is_running(elder.pid))
+        let Some(predecessor) = self
+            .predecessor
+            .take_if(|predecessor| !bolide_io::process::is_running(predecessor.pid))
         else {
             return;
         };
-        for (bind, mut sockets) in elder.sockets {
+        for (bind, mut sockets) in predecessor.sockets {
             // The kernel moves a group's last socket to the place that becomes free: from the last
             // place to the first, ours keep their order.
             while sockets.pop().is_some() {}
@@ -256,12 +261,12 @@ fn steer(
     bind: &Bind,
     all: &[Arc<Listener>],
     keys: &bolide_quic::SharedKeys,
-    elder: Option<bolide_quic::WorkerNumbers>,
+    predecessor: Option<bolide_quic::WorkerNumbers>,
 ) {
     if let (Bind::Udp(_), Some(first)) = (bind, all.first()) {
         let workers = u8::try_from(all.len()).unwrap_or(u8::MAX);
         // Without the filter a datagram that reaches the wrong worker is forwarded by mail.
-        let _ = first.steer(&bolide_quic::bpf_program(keys, workers, elder));
+        let _ = first.steer(&bolide_quic::bpf_program(keys, workers, predecessor));
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
     early.tell(LogLevel::Warn, &reading.warnings);
     match run(invocation, reading, None, &early) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Told) => ExitCode::FAILURE,
+        Err(ReportedError) => ExitCode::FAILURE,
     }
 }
 
@@ -58,22 +58,22 @@ pub(crate) fn by_reading(
     for text in &reading.warnings {
         err(&format!("bolide: [warn] {text}"));
     }
-    run(invocation, reading, Some(greeting), &early).map_err(|Told| Vec::new())
+    run(invocation, reading, Some(greeting), &early).map_err(|ReportedError| Vec::new())
 }
 
 /// An error that has been reported in its place.
 #[derive(Debug)]
-struct Told;
+struct ReportedError;
 
 fn run(
     invocation: &Invocation,
     mut reading: Reading,
     greeting: Option<&str>,
     early: &EarlyLog,
-) -> Result<(), Told> {
+) -> Result<(), ReportedError> {
     let told_early = |texts: Vec<String>| {
         early.tell(LogLevel::Emerg, &texts);
-        Told
+        ReportedError
     };
     // Before any child process or thread exists.
     let manager = ServiceManager::take();
@@ -107,12 +107,13 @@ fn run(
     let log = ControlLog::new(&config, &logs);
     let told = |texts: Vec<String>| {
         texts.iter().for_each(|text| log.write_loudly(LogLevel::Emerg, text));
-        Told
+        ReportedError
     };
     let tell = |level: LogLevel, text: &str| {
         if level <= LogLevel::Warn { log.write_loudly(level, text) } else { log.write(level, text) }
     };
-    let sockets = open.apply(&config, workers, &shared.quic_keys, tell).map_err(|_| Told)?;
+    let sockets =
+        open.apply(&config, workers, &shared.quic_keys, tell).map_err(|_| ReportedError)?;
     introduce(&log, granted);
     let is_heir = upgrade::has_predecessor() || is_adopting;
     let mut waiting = None;

@@ -5,9 +5,9 @@ use bolide_engine::explain::{ExplainSpace, Json};
 
 use super::line_protocol::Words;
 use super::tell::count;
-use super::{AdminDesk, Told};
+use super::{AdminDesk, CommandResult};
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
     let store = desk.store()?;
     let text = words.all("url").collect::<Vec<_>>().join(&b' ');
     if let Some(why) = ban_error(BanKind::Expression, &text) {
@@ -26,7 +26,7 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     Ok(format!("ban added: {}\n", count(sites, "site")).into_bytes())
 }
 
-pub(super) fn list(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn list(desk: &AdminDesk, words: &Words) -> CommandResult {
     let spaces = desk.site.spaces();
     let name = |id: NamespaceId| {
         let found = spaces.iter().find(|space: &&ExplainSpace| space.id == id);

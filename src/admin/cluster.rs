@@ -10,7 +10,7 @@ use bolide_engine::metrics::SharedObjectFigures;
 
 use super::line_protocol::Words;
 use super::tell::{count, seconds};
-use super::{AdminDesk, Told};
+use super::{AdminDesk, CommandResult};
 use crate::cluster::{ClusterDesk, ClusterPeer, ClusterStatus, ExchangeStatus};
 
 /// Their names on the socket.
@@ -28,7 +28,7 @@ const STEP: Duration = Duration::from_millis(5);
 /// The version of the fields of `bolide cluster status --json`.
 const SCHEMA: u64 = 1;
 
-pub(super) fn tell_status(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell_status(desk: &AdminDesk, words: &Words) -> CommandResult {
     let cluster = desk.cluster()?;
     let (status, exchange) = (cluster.status(), cluster.exchange());
     let (namespace, node, address) = match (&status, &exchange) {
@@ -190,7 +190,7 @@ fn objects(of: SharedObjectFigures) -> Json {
     ])
 }
 
-pub(super) fn tell_peers(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell_peers(desk: &AdminDesk, words: &Words) -> CommandResult {
     let cluster = desk.cluster()?;
     let peers = cluster.peers(None)?;
     let own = peers.iter().find(|peer| peer.is_self).map(|peer| peer.position);
@@ -228,7 +228,7 @@ pub(super) fn tell_peers(desk: &AdminDesk, words: &Words) -> Told {
 /// A node that was silent for longer is away.
 const SILENT_MS: u64 = 5000;
 
-pub(super) fn tell_purges(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell_purges(desk: &AdminDesk, words: &Words) -> CommandResult {
     let limit = match words.text("limit") {
         Some(text) => text.parse().map_err(|_| format!("\"{text}\" is not a number"))?,
         None => ENTRIES,

@@ -8,9 +8,9 @@ use bolide_engine::explain::{
 
 use super::line_protocol::Words;
 use super::tell::{entry_line, seconds, show};
-use super::{AdminDesk, Told};
+use super::{AdminDesk, CommandResult};
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
     if let Some(id) = words.text("request") {
         return tell_request(desk, words, &id);
     }
@@ -34,7 +34,7 @@ pub(super) fn explanation(desk: &AdminDesk, words: &Words) -> Result<Explanation
     }))
 }
 
-fn tell_request(desk: &AdminDesk, words: &Words, id: &str) -> Told {
+fn tell_request(desk: &AdminDesk, words: &Words, id: &str) -> CommandResult {
     let store = desk.store()?;
     let found = recent(store, |one| one.id.starts_with(&id.to_ascii_lowercase()));
     if found.is_empty() {

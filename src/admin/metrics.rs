@@ -4,12 +4,12 @@ use bolide_engine::RequestTallies;
 use bolide_engine::metrics::{MetricsFormat, metrics_text};
 
 use super::line_protocol::Words;
-use super::{AdminDesk, Told};
+use super::{AdminDesk, CommandResult};
 
 /// Its name on the socket.
 pub(crate) const COMMAND: &str = "metrics";
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
     let scene = desk.scene.as_ref().ok_or("no server runs here")?;
     let crew = scene.crews.first().ok_or("no server runs here")?;
     let format = match words.has("openmetrics") {

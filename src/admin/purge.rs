@@ -10,9 +10,9 @@ use bolide_io::epoll::Epoll;
 use super::line_protocol::Words;
 use super::list::begins;
 use super::tell::count;
-use super::{AdminDesk, Told};
+use super::{AdminDesk, CommandResult};
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
     let store = desk.store()?;
     let how = if words.has("stale") { TagPurge::Stale } else { TagPurge::Dead };
     let mut hit = 0;

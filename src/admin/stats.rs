@@ -4,9 +4,9 @@ use bolide_engine::explain::machine;
 
 use super::line_protocol::Words;
 use super::tell::size;
-use super::{AdminDesk, Told};
+use super::{AdminDesk, CommandResult};
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
     let store = desk.store()?;
     let stats = store.stats();
     let all = store.namespaces().stats();

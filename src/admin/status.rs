@@ -14,7 +14,7 @@ use bolide_worker::{Holdings, IntakeState, Mail, Post, Slots};
 
 use super::line_protocol::Words;
 use super::tell::size;
-use super::{AdminDesk, Told};
+use super::{AdminDesk, CommandResult};
 use crate::php::PoolReport;
 
 /// Its name on the socket.
@@ -64,7 +64,7 @@ struct Process {
     resident: Option<u64>,
 }
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
     let scene = desk.scene.as_ref().ok_or("no server runs here")?;
     let workers = ask(scene);
     if words.has("json") {

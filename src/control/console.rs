@@ -31,7 +31,7 @@ impl ControlThread<'_> {
                 | ConsoleAction::PurgeAll => {
                     let (client, words) = (AdminClient::Console(reply), purge(&action));
                     let account = self.account.as_ref();
-                    self.office.handle(client, words, &self.generation, account, None);
+                    self.command_threads.handle(client, words, &self.generation, account, None);
                 }
             }
         }

@@ -71,7 +71,7 @@ pub enum EntryOutcome {
 
 /// What is known of a process.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct PeerPosition {
     /// The number of its last purge.
     last: u64,
     /// Its last entry.
@@ -106,7 +106,7 @@ pub struct ClusterMachine {
     /// Entries of this process so far.
     entries: u64,
     position: Option<EntryMark>,
-    heard: HashMap<u64, Heard>,
+    heard: HashMap<u64, PeerPosition>,
     /// One at a time: entries of a process have the order of its purges.
     flight: Option<Flight>,
     /// The number up to which purges of this process have come back.
@@ -255,7 +255,7 @@ impl ClusterMachine {
         let new = purges.iter().filter(|one| known.is_none_or(|known| one.sequence > known));
         new.for_each(apply);
         let last = last.sequence.max(known.unwrap_or_default());
-        self.heard.insert(life, Heard { last, at: id });
+        self.heard.insert(life, PeerPosition { last, at: id });
         self.forget_some();
         if is_gap { EntryOutcome::Lost(Loss::Gap) } else { EntryOutcome::Good }
     }

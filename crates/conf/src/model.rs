@@ -248,7 +248,7 @@ pub struct Http {
     /// The directives of the block itself, without inner blocks.
     pub written: Vec<WrittenLocation>,
     /// Which variables that need a system call are used anywhere.
-    pub looks: Looks,
+    pub on_demand_vars: OnDemandVars,
     /// Where names of files begin that variables gave without a slash.
     pub bases: PathBases,
     /// `charset_map`, and the names of charsets.
@@ -265,7 +265,7 @@ pub struct Http {
 
 /// Variables whose values come from the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Looks {
+pub struct OnDemandVars {
     /// `$tcpinfo_*`
     pub tcp_info: bool,
     /// `$realpath_root`

@@ -422,7 +422,7 @@ impl ConfReader {
             temp_paths: draft.temp_paths,
             reads_offers: draft.reads_offers,
             written: draft.written,
-            looks: draft.looks,
+            on_demand_vars: draft.on_demand_vars,
             bases,
             charsets: draft.charsets,
             geoip: draft.geoip,

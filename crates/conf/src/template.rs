@@ -114,10 +114,10 @@ impl ConfReader {
     const fn note_look(&mut self, var: &Var) {
         match var {
             Var::TcpinfoRtt | Var::TcpinfoRttvar | Var::TcpinfoSndCwnd | Var::TcpinfoRcvSpace => {
-                self.http.looks.tcp_info = true;
+                self.http.on_demand_vars.tcp_info = true;
             }
-            Var::RealpathRoot => self.http.looks.real_root = true,
-            Var::PageCacheReason => self.http.looks.cache_reason = true,
+            Var::RealpathRoot => self.http.on_demand_vars.real_root = true,
+            Var::PageCacheReason => self.http.on_demand_vars.cache_reason = true,
             _ => {}
         }
     }

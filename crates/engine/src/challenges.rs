@@ -96,7 +96,7 @@ impl Site {
         };
         let by_requests = http.acme.uses(&IssuerChallenge::Http);
         self.challenges = Some((challenges.clone(), certified.clone()));
-        self.servers.iter_mut().for_each(|server| server.receives |= by_requests);
+        self.servers.iter_mut().for_each(|server| server.decides_early |= by_requests);
         self
     }
 

@@ -113,7 +113,7 @@ pub struct RequestRefusal {
 
 /// What there is to know beside an exchange whose answer leaves.
 #[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
+pub struct SendCtx<'a> {
     /// The turn's time.
     pub now: &'a Now,
     /// The turn's time as text.

@@ -24,7 +24,7 @@ use bolide_log::Logs;
 use bolide_password::PasswordCheck;
 
 pub use crate::connection::{
-    Around, ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, TlsFacts,
+    ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, SendCtx, TlsFacts,
 };
 pub use crate::site::SiteRef;
 
@@ -46,7 +46,7 @@ pub enum Wake {
     /// The compressed form that was asked for is in the table now, or will not be.
     Compressed,
     /// What came of the last `Effect::CutVideo` or `Effect::List`.
-    Made(Made),
+    JobDone(JobResult),
     /// The password that was to be checked is right, or is not.
     PasswordChecked(bool),
     /// The moment of the last `Effect::Deadline` has come.
@@ -87,7 +87,7 @@ pub enum Wake {
 
 /// What was made beside the worker for an answer.
 #[derive(Debug)]
-pub enum Made {
+pub enum JobResult {
     /// A part of a video.
     Video(Box<bolide_files::Mp4Made>),
     /// The listing of a directory.
@@ -112,13 +112,13 @@ impl Wake {
 
 /// Whether something may be begun behind an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behind {
+pub enum BackgroundCapacity {
     /// It may.
-    Room,
+    Available,
     /// The connection has too much of it under way.
-    Crowded,
+    ConnectionFull,
     /// The worker has.
-    Full,
+    WorkerFull,
 }
 
 /// What an exchange is lent for one step.
@@ -143,7 +143,7 @@ pub struct StepCtx<'a> {
     /// Requests on this connection so far, this one included.
     pub requests_on_conn: u64,
     /// Whether `post_action` may begin.
-    pub behind: Behind,
+    pub background: BackgroundCapacity,
     /// Connections and requests of the process.
     pub counters: &'a RequestTallies,
     /// This worker's table of kept answers, if any are kept.
@@ -201,7 +201,7 @@ pub enum StepEffect {
     /// Begin this mirror subrequest; it goes on when the exchange ends.
     Mirror(Box<Mirrored>),
     /// A body that was pending may have bytes.
-    Ready,
+    BodyReady,
     /// What comes of the request body is thrown away without waking.
     DiscardBody,
     /// The request body is read from now on: so many bytes of it may come ahead of that.
@@ -224,7 +224,7 @@ pub enum StepEffect {
     /// Ask other nodes for what this permit is about; wake with `Recalled`, later or at once.
     AskNodes(Box<bolide_cache::FillPermit>),
     /// Wake these with `Filled`, on whichever worker they are.
-    News(bolide_cache::Wakes),
+    WakeExchanges(bolide_cache::Wakes),
     /// Compress a kept answer for later: coding and level.
     CompressObject(Arc<bolide_cache::Object>, bolide_http::negotiate::Coding, i8),
     /// The response to the fetch that follows becomes a file.
@@ -232,13 +232,13 @@ pub enum StepEffect {
     /// Ask an origin; what it does comes as `Wake::Origin`.
     Fetch(Box<bolide_upstream::OriginRequest>),
     /// What comes as `Wake::Origin` though no origin is asked.
-    Given(Vec<bolide_upstream::OriginNews>),
+    DeliverNews(Vec<bolide_upstream::OriginNews>),
     /// More of the request body that goes to the origin. Its room is given back when it left.
     FetchBody(Bytes),
     /// The request body that goes to the origin is complete.
     FetchBodyEnd,
     /// Whether more of the origin's answer may be read; it is allowed at first.
-    FetchMore(bool),
+    FetchMayRead(bool),
     /// Nothing more of the origin's answer is wanted.
     FetchDrop,
     /// Send `100 Continue` (RFC 9110 §15.2.1).
@@ -250,7 +250,7 @@ pub enum StepEffect {
     /// Close the connection without an answer.
     CloseSilently,
     /// The client's part is over and the exchange goes on; its connection is rid of it.
-    Outlive,
+    Detach,
     /// The log lines are written; free the exchange.
     Finish,
 }

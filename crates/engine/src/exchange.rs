@@ -73,7 +73,7 @@ enum ExchangeState {
     /// A compressed form is being made; then this step is made again.
     Compressing(RequestStep),
     /// A part of a video, or a large listing, is being made; then this step is made again.
-    Making(RequestStep),
+    RunningJob(RequestStep),
     /// A password is being checked; then this step is made again.
     Checking(RequestStep),
     /// Files are being changed.
@@ -91,7 +91,7 @@ enum ExchangeState {
     /// Heads of fragments are on their way, which the page's own waits for.
     Assembling,
     /// The head waits for the first of a body that is searched.
-    Beginning,
+    AwaitingBody,
     /// Another location was asked whether the request may come in.
     AwaitingAuth,
     /// The head was handed over; the body is pulled.
@@ -109,7 +109,7 @@ impl ExchangeState {
             self,
             Self::Probing(_)
                 | Self::Compressing(_)
-                | Self::Making(_)
+                | Self::RunningJob(_)
                 | Self::Checking(_)
                 | Self::Changing
                 | Self::Commanding
@@ -119,7 +119,7 @@ impl ExchangeState {
                 | Self::Coalescing
                 | Self::AwaitingAuth
                 | Self::Assembling
-                | Self::Beginning
+                | Self::AwaitingBody
         )
     }
 }

@@ -114,7 +114,7 @@ pub(crate) struct Request {
     /// How it arrived where it is answered.
     pub(crate) arrival: RequestArrival,
     /// It has failed where answers are kept, and another one comes instead.
-    pub(crate) stands_in: bool,
+    pub(crate) replaces_failed: bool,
     /// Whether the length of its body was not read before its head was refused.
     pub(crate) is_length_unread: bool,
     /// One more than the redirects inside the server that are left; the last one fails.
@@ -150,7 +150,7 @@ pub(crate) struct Request {
     /// Whether its way so far depended on nothing but its address.
     pub(crate) is_straight: bool,
     /// Whether another location said who asks.
-    pub(crate) is_vouched_for: bool,
+    pub(crate) is_authorized: bool,
     /// What it shares with the parts of its answer, if there are any.
     pub(crate) family: Option<Rc<SubrequestPlace>>,
     /// What limits made of it.
@@ -226,7 +226,7 @@ impl Request {
         (self.has_dots, self.is_unread) = (false, false);
         self.encodes_groups = false;
         self.internal = false;
-        (self.in_error_page, self.stands_in) = (false, false);
+        (self.in_error_page, self.replaces_failed) = (false, false);
         self.is_length_unread = false;
         self.arrival.clear();
         self.redirects_left = bolide_base::limits::INTERNAL_REDIRECTS_MAX + 1;
@@ -240,7 +240,7 @@ impl Request {
         self.last_origin.take();
         self.role = RequestRole::Client;
         self.own_lineage = None;
-        self.is_vouched_for = false;
+        self.is_authorized = false;
         self.family = None;
         self.is_straight = true;
         self.limited.clear();

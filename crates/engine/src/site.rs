@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use bolide_conf::model::{self, Config, HealthProbe, Http, ListenId, LocationSettings, Looks};
+use bolide_conf::model::{
+    self, Config, HealthProbe, Http, ListenId, LocationSettings, OnDemandVars,
+};
 use bolide_geoip::LiveGeoDatabase;
 
 use crate::caching::{CacheNamespaces, Caching};
@@ -49,7 +51,7 @@ pub struct Site {
     pub(crate) maps_capture: bool,
     pages: [ErrorPages; 2],
     hostname: Box<str>,
-    looks: Looks,
+    on_demand_vars: OnDemandVars,
     /// Whether `$request_body_file` is used anywhere.
     pub(crate) names_body_file: bool,
     /// Whether not all locations say the same about ends of connections.
@@ -79,7 +81,7 @@ struct Listening {
 
 /// Which newer versions a server does not speak.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Silent {
+pub(crate) struct DisabledProtocols {
     pub(crate) http2: bool,
     pub(crate) http3: bool,
 }
@@ -96,16 +98,16 @@ pub(crate) struct CompiledServer {
     /// `$server_name`
     pub(crate) name: Arc<str>,
     /// Whether the server block itself believes who says on whose behalf it asks.
-    pub(crate) believes: bool,
-    /// Whether anything is to be done before its rewrite phase: `believes`, challenges of issuers,
+    pub(crate) has_real_ip: bool,
+    /// Whether anything is to be done before its rewrite phase: `has_real_ip`, challenges of issuers,
     /// a redirect to HTTPS.
-    pub(crate) receives: bool,
+    pub(crate) decides_early: bool,
     /// Where requests without TLS are sent.
     pub(crate) redirect: Option<model::Return>,
     /// `merge_slashes`
     pub(crate) merge_slashes: bolide_http::uri::MergeSlashes,
     /// Which of HTTP/2 and HTTP/3 it does not speak.
-    pub(crate) silent: Silent,
+    pub(crate) disabled: DisabledProtocols,
     /// `ssl_verify_client`
     pub(crate) verify_client: model::VerifyClient,
     /// The authorities by which it verifies client certificates.
@@ -139,10 +141,10 @@ pub(crate) struct CompiledLocation {
     /// Whether who asks matters in any of the ways below, or has to be found out.
     pub(crate) guarded: bool,
     /// Whether who asks decides which file, page or kept answer is meant.
-    pub(crate) turns_on_client: bool,
+    pub(crate) selects_by_client: bool,
     /// Whether the configuration itself may refuse access. What `.htaccess` files refuse is judged
     /// in a step of its own.
-    pub(crate) keeps_out: bool,
+    pub(crate) may_refuse: bool,
     /// The origin that answers, if one does.
     pub(crate) pass: Option<Arc<UpstreamPass>>,
     /// Whether which origin that is may depend on more than the address.
@@ -177,7 +179,7 @@ pub(crate) struct CompiledLocation {
     pub(crate) fixed_root: Option<Arc<[u8]>>,
     /// Whether more than a path of a request, whose dot segments are resolved, decides which file
     /// is meant.
-    pub(crate) roams: bool,
+    pub(crate) maps_beyond_root: bool,
     /// Fields to add.
     pub(crate) headers: Arc<[HeaderRule]>,
     /// Fields to add behind the body.
@@ -197,7 +199,7 @@ pub(crate) struct CompiledLocation {
     /// Whether answers of upstream servers may be recoded to another charset.
     pub(crate) recodes_passed: bool,
     /// Whether `post_action` goes on behind its answers.
-    pub(crate) goes_on: bool,
+    pub(crate) has_post_action: bool,
     /// Whether a rewrite phase has something to do here: instructions, fields of the request to
     /// edit, or a span to decide about.
     pub(crate) rewrites: bool,
@@ -335,8 +337,8 @@ impl Site {
 
     /// Which variables that cost a look at the system are named.
     #[must_use]
-    pub const fn looks(&self) -> Looks {
-        self.looks
+    pub const fn on_demand_vars(&self) -> OnDemandVars {
+        self.on_demand_vars
     }
 
     /// `$hostname`; empty if unknown.

@@ -28,7 +28,7 @@ use bolide_http::fields::Field;
 use bolide_http::{FieldMap, HttpVersion, Name, RequestHead, Scheme};
 
 use crate::answer::Answer;
-use crate::connection::{Around, ClientAddress, ConnInfo};
+use crate::connection::{ClientAddress, ConnInfo, SendCtx};
 use crate::counters::{RequestTallies, TallyCount};
 use crate::credentials::push_basic;
 use crate::request::Request;
@@ -70,13 +70,13 @@ pub(crate) enum CaptureGroups {
 
 impl<'a> VariableScope<'a> {
     /// The scope of a request whose answer leaves.
-    pub(crate) const fn around(
+    pub(crate) const fn of_send(
         request: &'a Request,
         answer: &'a Answer,
         site: &'a Site,
-        around: &Around<'a>,
+        send_ctx: &SendCtx<'a>,
     ) -> Self {
-        let Around { now, clock, conn, counters, pid } = *around;
+        let SendCtx { now, clock, conn, counters, pid } = *send_ctx;
         let (now, tcp) = (*now, None);
         Self { request, answer, sent: None, site, conn, now, clock, counters, pid, tcp }
     }

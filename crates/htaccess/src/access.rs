@@ -85,7 +85,7 @@ pub(crate) enum Requirement {
 
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judgement {
+pub(crate) enum AuthzStatus {
     /// May come in.
     Granted,
     /// May not, with any name.
@@ -96,7 +96,7 @@ pub(crate) enum Judgement {
     Neutral,
 }
 
-impl Judgement {
+impl AuthzStatus {
     /// Both have to grant.
     pub(crate) const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -142,13 +142,18 @@ impl Requirement {
     }
 
     /// Judges the request.
-    pub(crate) fn judge(&self, method: &[u8], by: &mut Evaluation<'_>) -> Result<Judgement, Stop> {
-        let plain = |granted: bool| if granted { Judgement::Granted } else { Judgement::Denied };
+    pub(crate) fn judge(
+        &self,
+        method: &[u8],
+        by: &mut Evaluation<'_>,
+    ) -> Result<AuthzStatus, Stop> {
+        let plain =
+            |granted: bool| if granted { AuthzStatus::Granted } else { AuthzStatus::Denied };
         let of_user =
-            |granted: bool| if granted { Judgement::Granted } else { Judgement::NeedsUser };
+            |granted: bool| if granted { AuthzStatus::Granted } else { AuthzStatus::NeedsUser };
         Ok(match self {
-            Self::Granted => Judgement::Granted,
-            Self::Denied | Self::Host => Judgement::Denied,
+            Self::Granted => AuthzStatus::Granted,
+            Self::Denied | Self::Host => AuthzStatus::Denied,
             Self::Env(names) => plain(names.iter().any(|name| by.env.of(name).is_some())),
             Self::Method(methods) => plain(methods.contains(method)),
             Self::Ip(networks) => {
@@ -173,22 +178,22 @@ impl Requirement {
             ),
             Self::Expr(expr) => plain(expr.holds(by)?),
             Self::Not(rule) => match rule.judge(method, by)? {
-                Judgement::Granted => Judgement::Denied,
-                Judgement::Denied | Judgement::Neutral => Judgement::Neutral,
-                Judgement::NeedsUser => match by.world.user() {
-                    Some(_) => Judgement::Neutral,
-                    None => Judgement::NeedsUser,
+                AuthzStatus::Granted => AuthzStatus::Denied,
+                AuthzStatus::Denied | AuthzStatus::Neutral => AuthzStatus::Neutral,
+                AuthzStatus::NeedsUser => match by.world.user() {
+                    Some(_) => AuthzStatus::Neutral,
+                    None => AuthzStatus::NeedsUser,
                 },
             },
             Self::For(methods, rule) => match methods.contains(method) {
                 true => rule.judge(method, by)?,
-                false => Judgement::Neutral,
+                false => AuthzStatus::Neutral,
             },
             Self::All(rules) => {
-                let mut so_far = Judgement::Neutral;
+                let mut so_far = AuthzStatus::Neutral;
                 for rule in rules {
                     so_far = so_far.and(rule.judge(method, by)?);
-                    if so_far == Judgement::Denied {
+                    if so_far == AuthzStatus::Denied {
                         break;
                     }
                 }
@@ -203,11 +208,11 @@ impl Requirement {
         rules: &[Self],
         method: &[u8],
         by: &mut Evaluation<'_>,
-    ) -> Result<Judgement, Stop> {
-        let mut so_far = Judgement::Neutral;
+    ) -> Result<AuthzStatus, Stop> {
+        let mut so_far = AuthzStatus::Neutral;
         for rule in rules {
             so_far = so_far.or(rule.judge(method, by)?);
-            if so_far == Judgement::Granted {
+            if so_far == AuthzStatus::Granted {
                 break;
             }
         }

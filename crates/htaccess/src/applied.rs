@@ -10,7 +10,7 @@ mod collect;
 use std::collections::HashMap;
 
 use self::collect::ConditionJudge;
-use crate::access::{Judgement, Requirement, Satisfies};
+use crate::access::{AuthzStatus, Requirement, Satisfies};
 use crate::effort::Effort;
 use crate::headers::{self, HeaderTable, HeaderTimes};
 use crate::mime::{self, FileNature};
@@ -225,13 +225,13 @@ impl<'a> Applied<'a> {
             });
         };
         Ok(match verdict {
-            Judgement::Granted => Admission::Open,
-            Judgement::Denied => Admission::Forbidden,
+            AuthzStatus::Granted => Admission::Open,
+            AuthzStatus::Denied => Admission::Forbidden,
             // Rules that are about other methods.
-            Judgement::Neutral if is_limited => Admission::Open,
-            Judgement::Neutral => Admission::Forbidden,
-            Judgement::NeedsUser if self.auth_setup().is_none() => Admission::Unclear,
-            Judgement::NeedsUser => Admission::AsksWho,
+            AuthzStatus::Neutral if is_limited => Admission::Open,
+            AuthzStatus::Neutral => Admission::Forbidden,
+            AuthzStatus::NeedsUser if self.auth_setup().is_none() => Admission::Unclear,
+            AuthzStatus::NeedsUser => Admission::AsksWho,
         })
     }
 
@@ -241,13 +241,13 @@ impl<'a> Applied<'a> {
         &self,
         method: &[u8],
         by: &mut Evaluation<'_>,
-    ) -> Result<Option<(Judgement, bool)>, Stop> {
+    ) -> Result<Option<(AuthzStatus, bool)>, Stop> {
         let places: Vec<_> = self.all().filter(|settings| !settings.rules.is_empty()).collect();
         let merges = |settings: &Settings| {
             matches!(settings.merging, Some(AuthMerging::And | AuthMerging::Or))
         };
         let first = places.iter().rposition(|settings| !merges(settings)).unwrap_or(0);
-        let mut so_far: Option<(Judgement, bool)> = None;
+        let mut so_far: Option<(AuthzStatus, bool)> = None;
         for settings in places.iter().skip(first) {
             let own = Requirement::judge_any(&settings.rules, method, by)?;
             let is_limited = settings.rules.iter().all(Requirement::is_limited);

@@ -2,7 +2,7 @@
 //!
 //! Gathers words and keeps them from round to round; what they mean to a store is the caller's.
 
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 
 /// LIMIT: bytes of what files say about one request, of each kind. What is beyond keeps it out of
@@ -259,7 +259,7 @@ fn add(text: &mut Vec<u8>, word: &[u8]) -> bool {
     true
 }
 
-fn on_or_off(name: &str, word: &[u8]) -> Told<bool> {
+fn on_or_off(name: &str, word: &[u8]) -> ParseResult<bool> {
     match &word.to_ascii_lowercase()[..] {
         b"on" => Ok(true),
         b"off" => Ok(false),
@@ -268,7 +268,7 @@ fn on_or_off(name: &str, word: &[u8]) -> Told<bool> {
 }
 
 /// `[public | private] LAST`
-fn scoped(name: &str, arguments: &[u8]) -> Told<(CacheScopes, Vec<u8>)> {
+fn scoped(name: &str, arguments: &[u8]) -> ParseResult<(CacheScopes, Vec<u8>)> {
     let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     let both = CacheScopes { public: true, private: true };
     match &words[..] {
@@ -284,7 +284,7 @@ fn scoped(name: &str, arguments: &[u8]) -> Told<(CacheScopes, Vec<u8>)> {
     }
 }
 
-fn push(own: &mut Vec<CacheLine>, one: CacheLine) -> Told<()> {
+fn push(own: &mut Vec<CacheLine>, one: CacheLine) -> ParseResult<()> {
     if own.len() >= DIRECTIVES_MAX {
         return Err(format!("more than {DIRECTIVES_MAX} directives for the cache"));
     }
@@ -293,7 +293,7 @@ fn push(own: &mut Vec<CacheLine>, one: CacheLine) -> Told<()> {
 }
 
 /// `CacheLookup [public | private] on | off`
-pub(crate) fn lookup(own: &mut Vec<CacheLine>, arguments: &[u8]) -> Told<()> {
+pub(crate) fn lookup(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<()> {
     let (scopes, word) = scoped("CacheLookup", arguments)?;
     push(own, CacheLine::Lookup(scopes, on_or_off("CacheLookup", &word)?))
 }
@@ -304,7 +304,7 @@ pub(crate) fn prefix(
     name: &str,
     arguments: &[u8],
     enabled: bool,
-) -> Told<()> {
+) -> ParseResult<()> {
     let (scopes, path) = scoped(name, arguments)?;
     if path.first() != Some(&b'/') {
         return Err(format!("{name} takes a path with a slash"));
@@ -313,7 +313,7 @@ pub(crate) fn prefix(
 }
 
 /// `CacheKeyModify clear | -qs:NAME…`
-pub(crate) fn key_modify(own: &mut Vec<CacheLine>, arguments: &[u8]) -> Told<()> {
+pub(crate) fn key_modify(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<()> {
     let mut count = 0;
     for word in ArgumentWords::new(arguments) {
         let is_name = word.len() > 4
@@ -332,7 +332,7 @@ pub(crate) fn key_modify(own: &mut Vec<CacheLine>, arguments: &[u8]) -> Told<()>
 }
 
 /// `LiteMage on | off`
-pub(crate) fn litemage(own: &mut Vec<CacheLine>, arguments: &[u8]) -> Told<()> {
+pub(crate) fn litemage(own: &mut Vec<CacheLine>, arguments: &[u8]) -> ParseResult<()> {
     let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     match &words[..] {
         [word] => push(own, CacheLine::LiteMage(on_or_off("LiteMage", word)?)),

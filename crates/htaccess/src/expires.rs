@@ -1,6 +1,6 @@
 //! `ExpiresActive`, `ExpiresDefault`, `ExpiresByType`.
 
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 
 /// From when on an answer's age counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Expiry {
 }
 
 /// Reads `A60` or `access plus 1 month 2 days`.
-pub(crate) fn code(directive: &str, text: &[u8]) -> Told<ExpiresAfter> {
+pub(crate) fn code(directive: &str, text: &[u8]) -> ParseResult<ExpiresAfter> {
     let bad = |why: String| format!("'{directive} {}': bad expires code, {why}", shown(text));
     if let [letter @ (b'A' | b'M' | b'a' | b'm'), digits @ ..] = text
         && digits.first().is_some_and(u8::is_ascii_digit)

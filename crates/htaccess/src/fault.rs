@@ -18,7 +18,7 @@ impl fmt::Display for HtaccessFault {
 }
 
 /// What the reading of one directive gives: the line is added by who reads lines.
-pub(crate) type Told<T> = Result<T, String>;
+pub(crate) type ParseResult<T> = Result<T, String>;
 
 /// `text` for a message.
 pub(crate) fn shown(text: &[u8]) -> String {

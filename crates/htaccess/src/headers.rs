@@ -7,7 +7,7 @@ use bolide_http::FieldMap;
 
 use crate::effort::Effort;
 use crate::expr::{self, Expr, ExprWord};
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::pattern::{Groups, Letters, Pattern};
 use crate::variable::{Variable, split};
@@ -95,7 +95,7 @@ const OWN: [&[u8]; 4] = [b"connection", b"keep-alive", b"date", b"server"];
 const FRAMING: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
 
 /// Reads a line; none where it has no effect in this place.
-pub(crate) fn parse(arguments: &[u8], side: HeaderSide) -> Told<Option<HeaderLine>> {
+pub(crate) fn parse(arguments: &[u8], side: HeaderSide) -> ParseResult<Option<HeaderLine>> {
     let directive = if side == HeaderSide::Request { "RequestHeader" } else { "Header" };
     let mut words = ArgumentWords::new(arguments);
     let missing = || format!("{directive} requires two arguments");
@@ -157,7 +157,7 @@ fn edit(
     values: Vec<Vec<u8>>,
     side: HeaderSide,
     directive: &str,
-) -> Told<Edit> {
+) -> ParseResult<Edit> {
     let bad = || format!("{directive}: cannot compile a regular expression");
     let mut values = values.into_iter();
     let mut value = || header_text(&values.next().unwrap_or_default(), directive);
@@ -184,7 +184,7 @@ fn edit(
     })
 }
 
-fn when(clause: &[u8], directive: &str) -> Told<When> {
+fn when(clause: &[u8], directive: &str) -> ParseResult<When> {
     let lower = clause.to_ascii_lowercase();
     if lower.starts_with(b"env=") {
         return Ok(match &clause[4..] {
@@ -202,7 +202,7 @@ fn when(clause: &[u8], directive: &str) -> Told<When> {
     Err(format!("{directive}: condition clause must be 'env=…' or 'expr=…'"))
 }
 
-fn header_text(source: &[u8], directive: &str) -> Told<HeaderText> {
+fn header_text(source: &[u8], directive: &str) -> ParseResult<HeaderText> {
     if let Some(expr) = source.strip_prefix(b"expr=") {
         return Ok(HeaderText::Expr(expr::text(expr)?));
     }
@@ -244,7 +244,7 @@ fn header_text(source: &[u8], directive: &str) -> Told<HeaderText> {
 }
 
 /// What mod_ssl knows by a name, which has no kind before a colon.
-fn known(name: &[u8]) -> Told<Option<Variable>> {
+fn known(name: &[u8]) -> ParseResult<Option<Variable>> {
     match name.contains(&b':') {
         true => Ok(None),
         false => Variable::parse_in_expression(name),

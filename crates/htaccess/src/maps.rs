@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::escape::{is_plain_in_uri, push_decoded, push_hex};
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 
 /// LIMIT: bytes of a map's file.
@@ -44,7 +44,7 @@ pub(crate) struct RewriteMap {
 }
 
 /// Reads what stands behind `RewriteMap`.
-pub(crate) fn parse(arguments: &[u8]) -> Told<RewriteMap> {
+pub(crate) fn parse(arguments: &[u8]) -> ParseResult<RewriteMap> {
     let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     let [name, source] = &words[..] else {
         return Err("RewriteMap takes two arguments, a mapname and a source".to_owned());

@@ -1,6 +1,6 @@
 //! `Options`: what is permitted in a directory.
 
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 
 /// What is permitted.
@@ -58,7 +58,7 @@ pub(crate) enum OptionsChange {
 }
 
 /// Reads `Options …`, behind what the same place said before.
-pub(crate) fn parse(arguments: &[u8], before: Option<OptionsChange>) -> Told<OptionsChange> {
+pub(crate) fn parse(arguments: &[u8], before: Option<OptionsChange>) -> ParseResult<OptionsChange> {
     let all: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     if all.is_empty() {
         return Err("Options requires at least one argument".to_owned());
@@ -105,7 +105,7 @@ pub(crate) fn parse(arguments: &[u8], before: Option<OptionsChange>) -> Told<Opt
     })
 }
 
-fn bit(word: &[u8], adds: bool) -> Told<u8> {
+fn bit(word: &[u8], adds: bool) -> ParseResult<u8> {
     Ok(match &word.to_ascii_lowercase()[..] {
         b"none" => 0,
         b"all" => DirOptions::ALL,

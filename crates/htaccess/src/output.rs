@@ -4,7 +4,7 @@
 //! search come before those that code, in whatever order they are named.
 
 use crate::env_table::EnvTable;
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 
 /// LIMIT: types of one place.
@@ -107,7 +107,7 @@ impl CodingsForbidden {
     }
 }
 
-fn filters(name: &str, word: &[u8]) -> Told<Vec<OutputFilter>> {
+fn filters(name: &str, word: &[u8]) -> ParseResult<Vec<OutputFilter>> {
     let one = |word: &[u8]| match &word.trim_ascii().to_ascii_lowercase()[..] {
         b"deflate" => Ok(OutputFilter::Deflate),
         b"brotli_compress" => Ok(OutputFilter::Brotli),
@@ -119,7 +119,7 @@ fn filters(name: &str, word: &[u8]) -> Told<Vec<OutputFilter>> {
 }
 
 /// `SetOutputFilter FILTER[;FILTER…] | None`
-pub(crate) fn set(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
+pub(crate) fn set(own: &mut OutputFilters, arguments: &[u8]) -> ParseResult<()> {
     let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     let [word] = &words[..] else { return Err("SetOutputFilter takes one argument".to_owned()) };
     own.set = Some(match word.eq_ignore_ascii_case(b"none") {
@@ -130,7 +130,7 @@ pub(crate) fn set(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
 }
 
 /// `AddOutputFilterByType FILTER[;FILTER…] TYPE…`
-pub(crate) fn add_by_type(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
+pub(crate) fn add_by_type(own: &mut OutputFilters, arguments: &[u8]) -> ParseResult<()> {
     let mut words = ArgumentWords::new(arguments);
     let (Some(first), [_, ..]) = (words.next_word(), words.rest()) else {
         return Err("AddOutputFilterByType requires at least two arguments".to_owned());
@@ -153,7 +153,7 @@ fn extension(word: &[u8]) -> Box<[u8]> {
 }
 
 /// `AddOutputFilter FILTER[;FILTER…] EXTENSION…`
-pub(crate) fn add(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
+pub(crate) fn add(own: &mut OutputFilters, arguments: &[u8]) -> ParseResult<()> {
     let mut words = ArgumentWords::new(arguments);
     let (Some(first), [_, ..]) = (words.next_word(), words.rest()) else {
         return Err("AddOutputFilter requires at least two arguments".to_owned());
@@ -164,7 +164,7 @@ pub(crate) fn add(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
 }
 
 /// `RemoveOutputFilter EXTENSION…`
-pub(crate) fn remove(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
+pub(crate) fn remove(own: &mut OutputFilters, arguments: &[u8]) -> ParseResult<()> {
     let words = ArgumentWords::new(arguments);
     if words.rest().is_empty() {
         return Err("RemoveOutputFilter requires at least one argument".to_owned());
@@ -173,7 +173,7 @@ pub(crate) fn remove(own: &mut OutputFilters, arguments: &[u8]) -> Told<()> {
     bounded(own)
 }
 
-fn bounded(own: &OutputFilters) -> Told<()> {
+fn bounded(own: &OutputFilters) -> ParseResult<()> {
     match own.by_extension.len() > TYPES_MAX {
         true => Err(format!("more than {TYPES_MAX} extensions with filters")),
         false => Ok(()),

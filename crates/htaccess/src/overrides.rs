@@ -1,7 +1,7 @@
 //! `AllowOverride`: which classes of directives and which options a file may have, and which it
 //! needs. Of `Nonfatal=` it allows nothing.
 
-use crate::fault::{HtaccessFault, Told, shown};
+use crate::fault::{HtaccessFault, ParseResult, shown};
 use crate::lines::ArgumentWords;
 
 /// A class of directives.
@@ -69,7 +69,7 @@ impl AllowedOverrides {
     }
 
     /// Reads what stands behind `AllowOverride`.
-    pub(crate) fn parse(arguments: &[u8]) -> Told<Self> {
+    pub(crate) fn parse(arguments: &[u8]) -> ParseResult<Self> {
         let (mut allowed, mut is_one_there) = (Self::NONE, false);
         for word in ArgumentWords::new(arguments) {
             is_one_there = true;

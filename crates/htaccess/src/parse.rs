@@ -6,7 +6,7 @@ mod php;
 mod repetitions;
 mod section;
 
-use crate::fault::{HtaccessFault, Told, shown};
+use crate::fault::{HtaccessFault, ParseResult, shown};
 use crate::lines::{ArgumentWords, Lines};
 use crate::methods::MethodSet;
 use crate::overrides::{NeededOverrides, class_of_option};
@@ -191,7 +191,7 @@ fn unknown(name: &[u8]) -> String {
     )
 }
 
-fn tag(line: &[u8]) -> Told<Tag> {
+fn tag(line: &[u8]) -> ParseResult<Tag> {
     if let Some(rest) = line.strip_prefix(b"</") {
         let end = rest.iter().position(|byte| *byte == b'>').unwrap_or(rest.len());
         return Ok(Tag::Close(rest[..end].trim_ascii().to_vec()));

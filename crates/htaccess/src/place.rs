@@ -2,7 +2,7 @@
 //! configuration names, in place of a file in it. Refuses what such a file could not say.
 
 use crate::effort::Effort;
-use crate::fault::{HtaccessFault, Told, shown};
+use crate::fault::{HtaccessFault, ParseResult, shown};
 use crate::maps::{self, MapSource, RewriteMap};
 use crate::overrides::AllowedOverrides;
 use crate::parse;
@@ -62,7 +62,7 @@ impl ServerPlace {
         Ok(Self { path, overrides, maps, file: parse(&text)? })
     }
 
-    fn path<'w, 'a>(words: &'w [&'a [u8]]) -> Told<(PlacePath, &'w [&'a [u8]])> {
+    fn path<'w, 'a>(words: &'w [&'a [u8]]) -> ParseResult<(PlacePath, &'w [&'a [u8]])> {
         match words {
             [b"-", lines @ ..] => Ok((PlacePath::Server, lines)),
             [b"~", source, lines @ ..] => {

@@ -1,7 +1,7 @@
 //! `Redirect` and its kin, and `ErrorDocument`.
 
 use crate::effort::Effort;
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::pattern::{Groups, Letters, Pattern};
 use crate::rewrite::status;
@@ -36,7 +36,11 @@ pub struct RedirectTo {
 }
 
 /// Reads `Redirect` (without a letter), `RedirectMatch`, `RedirectPermanent`, `RedirectTemp`.
-pub(crate) fn parse(directive: &str, arguments: &[u8], fixed: Option<u16>) -> Told<Redirection> {
+pub(crate) fn parse(
+    directive: &str,
+    arguments: &[u8],
+    fixed: Option<u16>,
+) -> ParseResult<Redirection> {
     let mut words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     let mut status = fixed.unwrap_or(302);
     if fixed.is_none()
@@ -182,7 +186,7 @@ pub enum ErrorAnswer {
 }
 
 /// `ErrorDocument STATUS ANSWER`
-pub(crate) fn error_document(arguments: &[u8]) -> Told<(u16, ErrorAnswer)> {
+pub(crate) fn error_document(arguments: &[u8]) -> ParseResult<(u16, ErrorAnswer)> {
     let mut words = ArgumentWords::new(arguments);
     let number = words.next_word().unwrap_or_default();
     let whole = words.rest();

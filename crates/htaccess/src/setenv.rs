@@ -2,7 +2,7 @@
 
 use crate::effort::Effort;
 use crate::expr::{self, Expr};
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::pattern::{Groups, Letters, Pattern};
 use crate::variable::{RequestVariable, split};
@@ -47,7 +47,7 @@ enum EnvTest {
 }
 
 /// `SetEnvIf ATTRIBUTE REGEX VARIABLE…`
-pub(crate) fn set_env_if(arguments: &[u8], letters: Letters) -> Told<EnvCondition> {
+pub(crate) fn set_env_if(arguments: &[u8], letters: Letters) -> ParseResult<EnvCondition> {
     let mut words = ArgumentWords::new(arguments);
     let attribute = words.next_word().ok_or_else(|| missing("SetEnvIf"))?;
     let attribute = match &attribute.to_ascii_lowercase()[..] {
@@ -65,7 +65,7 @@ pub(crate) fn set_env_if(arguments: &[u8], letters: Letters) -> Told<EnvConditio
 }
 
 /// `BrowserMatch REGEX VARIABLE…`
-pub(crate) fn browser_match(arguments: &[u8], letters: Letters) -> Told<EnvCondition> {
+pub(crate) fn browser_match(arguments: &[u8], letters: Letters) -> ParseResult<EnvCondition> {
     matching(Attribute::Named(b"user-agent"[..].into()), ArgumentWords::new(arguments), letters)
 }
 
@@ -73,7 +73,7 @@ fn matching(
     attribute: Attribute,
     mut words: ArgumentWords<'_>,
     letters: Letters,
-) -> Told<EnvCondition> {
+) -> ParseResult<EnvCondition> {
     let regex = words.next_word().ok_or_else(|| missing("SetEnvIf"))?;
     let test = EnvTest::Matches(attribute, pattern(&regex, letters)?);
     // As in Apache, a plain text has no groups.
@@ -82,7 +82,7 @@ fn matching(
 }
 
 /// `SetEnvIfExpr EXPR VARIABLE…`
-pub(crate) fn set_env_if_expr(arguments: &[u8]) -> Told<EnvCondition> {
+pub(crate) fn set_env_if_expr(arguments: &[u8]) -> ParseResult<EnvCondition> {
     let mut words = ArgumentWords::new(arguments);
     let expr = words.next_word().ok_or_else(|| missing("SetEnvIfExpr"))?;
     let test = EnvTest::Holds(expr::condition(&expr)?);
@@ -98,12 +98,12 @@ fn missing(directive: &str) -> String {
     format!("Missing envariable expression for {directive}")
 }
 
-fn pattern(source: &[u8], letters: Letters) -> Told<Pattern> {
+fn pattern(source: &[u8], letters: Letters) -> ParseResult<Pattern> {
     Pattern::new(source, letters)
         .ok_or_else(|| format!("SetEnvIf: regex could not be compiled: '{}'", shown(source)))
 }
 
-fn orders(words: ArgumentWords<'_>) -> Told<Vec<EnvChange>> {
+fn orders(words: ArgumentWords<'_>) -> ParseResult<Vec<EnvChange>> {
     let orders: Vec<_> = words
         .map(|word| match (&word[..], split(&word, b'=')) {
             ([b'!', name @ ..], _) => (name.into(), None),

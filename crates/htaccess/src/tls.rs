@@ -1,7 +1,7 @@
 //! mod_ssl: what directories require of a connection, and variables about it.
 
 use crate::expr::{self, Expr};
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::variable::RequestVariable;
 use crate::world::{Evaluation, Stop};
@@ -207,7 +207,7 @@ pub(crate) enum TlsVerdict {
 
 impl TlsSettings {
     /// `SSLRequire EXPRESSION`
-    pub(crate) fn require(&mut self, arguments: &[u8]) -> Told<()> {
+    pub(crate) fn require(&mut self, arguments: &[u8]) -> ParseResult<()> {
         let mut words = ArgumentWords::new(arguments);
         // In quotes it is one word, as ever.
         let text = match words.rest().first() {
@@ -226,7 +226,7 @@ impl TlsSettings {
     }
 
     /// `SSLOptions …`
-    pub(crate) fn options(&mut self, arguments: &[u8]) -> Told<()> {
+    pub(crate) fn options(&mut self, arguments: &[u8]) -> ParseResult<()> {
         let mut all = TlsOptionsChange { is_absolute: false, adds: 0, takes: 0 };
         let mut is_one_there = false;
         for word in ArgumentWords::new(arguments) {
@@ -263,7 +263,7 @@ impl TlsSettings {
     }
 
     /// `SSLVerifyClient LEVEL`
-    pub(crate) fn verify_client(&mut self, arguments: &[u8]) -> Told<()> {
+    pub(crate) fn verify_client(&mut self, arguments: &[u8]) -> ParseResult<()> {
         let mut words = ArgumentWords::new(arguments);
         let level = words.next_word().map(|word| word.to_ascii_lowercase());
         self.needs_certificate = Some(match (level.as_deref(), words.rest()) {

@@ -1,7 +1,7 @@
 //! Variables by name: `%{NAME}` of rewriting and of expressions. Refuses names whose values are not
 //! to be had here.
 
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::tls::TlsVariable;
 use crate::world::{Ahead, Asked, Evaluation};
 
@@ -107,7 +107,7 @@ impl Variable {
     /// # Errors
     ///
     /// It is one that is not to be had here.
-    pub(crate) fn parse(name: &[u8]) -> Told<Option<Self>> {
+    pub(crate) fn parse(name: &[u8]) -> ParseResult<Option<Self>> {
         use RequestVariable as Of;
         if let Some((kind, rest)) = split(name, b':') {
             return match kind.to_ascii_uppercase().as_slice() {
@@ -164,14 +164,14 @@ impl Variable {
     }
 
     /// The same in an expression, which has those of the connection by their names alone.
-    pub(crate) fn parse_in_expression(name: &[u8]) -> Told<Option<Self>> {
+    pub(crate) fn parse_in_expression(name: &[u8]) -> ParseResult<Option<Self>> {
         match name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"SSL_")) {
             true => Self::of_tls(name).map(Some),
             false => Self::parse(name),
         }
     }
 
-    fn of_tls(name: &[u8]) -> Told<Self> {
+    fn of_tls(name: &[u8]) -> ParseResult<Self> {
         let upper = name.to_ascii_uppercase();
         let found = std::str::from_utf8(&upper).ok().and_then(TlsVariable::parse);
         match found {

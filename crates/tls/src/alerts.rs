@@ -18,7 +18,7 @@ pub(crate) const HELLO_START: usize = VERSION_AT + 2;
 
 /// Whether bytes were sent to the client before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Spoken {
+pub(crate) enum AlreadySent {
     /// Nothing; all bytes are in the clear.
     #[default]
     Nothing,
@@ -28,7 +28,13 @@ pub(crate) enum Spoken {
 
 /// Makes `out`, whose bytes after `said` are new, end with the alert that `error` requires.
 /// `record` begins with the offending record.
-pub(crate) fn settle(error: &Error, record: &[u8], before: Spoken, said: usize, out: &mut Vec<u8>) {
+pub(crate) fn settle(
+    error: &Error,
+    record: &[u8],
+    before: AlreadySent,
+    said: usize,
+    out: &mut Vec<u8>,
+) {
     // RFC 8446 §6.2: an alert must not be answered by another.
     if matches!(error, Error::AlertReceived(_)) {
         return;
@@ -37,7 +43,7 @@ pub(crate) fn settle(error: &Error, record: &[u8], before: Spoken, said: usize, 
     let own = out.get_mut(said..).unwrap_or_default();
     match (own.split_last_mut(), due) {
         (Some((alert, head)), Some(due)) if *head == FATAL => *alert = due,
-        (None, _) if before == Spoken::Nothing => {
+        (None, _) if before == AlreadySent::Nothing => {
             out.extend_from_slice(&FATAL);
             out.push(due.unwrap_or(DECODE_ERROR));
         }
@@ -69,10 +75,10 @@ fn is_old(record: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Spoken, settle};
+    use super::{AlreadySent, settle};
     use rustls::{AlertDescription, Error, InvalidMessage, PeerIncompatible};
 
-    fn settled(error: &Error, record: &[u8], before: Spoken, own: &[u8]) -> Vec<u8> {
+    fn settled(error: &Error, record: &[u8], before: AlreadySent, own: &[u8]) -> Vec<u8> {
         let mut out = [b"earlier", own].concat();
         settle(error, record, before, 7, &mut out);
         out.split_off(7)
@@ -81,23 +87,23 @@ mod tests {
     #[test]
     fn a_fault_without_an_alert_gets_one_before_anything_was_said() {
         let error = Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge);
-        assert_eq!(settled(&error, b"", Spoken::Nothing, b""), [21, 3, 3, 0, 2, 2, 50]);
-        assert_eq!(settled(&error, b"", Spoken::Something, b""), b"");
+        assert_eq!(settled(&error, b"", AlreadySent::Nothing, b""), [21, 3, 3, 0, 2, 2, 50]);
+        assert_eq!(settled(&error, b"", AlreadySent::Something, b""), b"");
         let heard = Error::AlertReceived(AlertDescription::HandshakeFailure);
-        assert_eq!(settled(&heard, b"", Spoken::Nothing, b""), b"");
+        assert_eq!(settled(&heard, b"", AlreadySent::Nothing, b""), b"");
     }
 
     #[test]
     fn an_alert_in_the_clear_becomes_the_one_that_is_due() {
         let error = Error::InvalidMessage(InvalidMessage::MessageTooLarge);
         let plain = [21, 3, 3, 0, 2, 2, 50];
-        assert_eq!(settled(&error, b"", Spoken::Nothing, &plain)[6], 22);
+        assert_eq!(settled(&error, b"", AlreadySent::Nothing, &plain)[6], 22);
         let sealed = [23, 3, 3, 0, 2, 7, 7, 7];
-        assert_eq!(settled(&error, b"", Spoken::Something, &sealed), sealed);
+        assert_eq!(settled(&error, b"", AlreadySent::Something, &sealed), sealed);
         let error = Error::from(PeerIncompatible::SignatureAlgorithmsExtensionRequired);
         let hello = |minor: u8| [22, 3, 1, 0, 60, 1, 0, 0, 56, 3, minor];
         let said = [21, 3, 3, 0, 2, 2, 40];
-        assert_eq!(settled(&error, &hello(2), Spoken::Nothing, &said)[6], 70);
-        assert_eq!(settled(&error, &hello(3), Spoken::Nothing, &said)[6], 40);
+        assert_eq!(settled(&error, &hello(2), AlreadySent::Nothing, &said)[6], 70);
+        assert_eq!(settled(&error, &hello(3), AlreadySent::Nothing, &said)[6], 40);
     }
 }

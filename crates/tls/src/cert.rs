@@ -14,7 +14,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use crate::der::cert_parts;
-use crate::sealed::{self, Shut};
+use crate::sealed::{self, UnsealError};
 use crate::{SealState, client_facts};
 
 /// A chain, leaf first, and the key that signs for it. Cheap to clone.
@@ -278,8 +278,8 @@ fn read_key(
     let sections = pem::parse_many(text).unwrap_or_default();
     match sealed::open(&sections, passwords) {
         Some(Ok(key)) => return Ok((key, true)),
-        Some(Err(Shut::Password(seal))) => return Err(CertError::EncryptedKey(seal)),
-        Some(Err(Shut::Unknown(text))) => return Err(CertError::BadKey(text)),
+        Some(Err(UnsealError::Password(seal))) => return Err(CertError::EncryptedKey(seal)),
+        Some(Err(UnsealError::Unknown(text))) => return Err(CertError::BadKey(text)),
         None => {}
     }
     let key = PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {

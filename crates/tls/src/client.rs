@@ -26,12 +26,12 @@ impl<S: Read + Write> TlsClient<S> {
     /// An invalid name.
     pub fn new(name: &str, stream: S) -> Result<Self> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let anybody = Arc::new(Anybody::new(&provider));
+        let any_cert = Arc::new(AnyServerCert::new(&provider));
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(Error::other)?
             .dangerous()
-            .with_custom_certificate_verifier(anybody)
+            .with_custom_certificate_verifier(any_cert)
             .with_no_client_auth();
         let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(name).map_err(Error::other)?;
@@ -58,15 +58,15 @@ impl<S: Read + Write> Write for TlsClient<S> {
 
 /// Accepts every certificate, but requires a signature that matches it.
 #[derive(Debug)]
-pub(crate) struct Anybody(WebPkiSupportedAlgorithms);
+pub(crate) struct AnyServerCert(WebPkiSupportedAlgorithms);
 
-impl Anybody {
+impl AnyServerCert {
     pub(crate) const fn new(provider: &CryptoProvider) -> Self {
         Self(provider.signature_verification_algorithms)
     }
 }
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyServerCert {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

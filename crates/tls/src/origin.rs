@@ -21,7 +21,7 @@ use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, Error, SignatureScheme, SupportedCipherSuite};
 
-use crate::client::Anybody;
+use crate::client::AnyServerCert;
 use crate::{ClientAuth, LoadedCertificate, Versions, origin_messages};
 
 /// Sessions that one location stores, by name.
@@ -83,12 +83,12 @@ impl OriginTls {
             kx_groups: options.curves.clone(),
             ..aws_lc_rs::default_provider()
         });
-        let anybody = Arc::new(Anybody::new(&provider));
+        let any_cert = Arc::new(AnyServerCert::new(&provider));
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(anybody);
+            .with_custom_certificate_verifier(any_cert);
         let mut config = match certificate {
             Some(certificate) => builder.with_client_cert_resolver(Arc::new(Shown(certificate))),
             None => builder.with_no_client_auth(),

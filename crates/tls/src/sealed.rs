@@ -29,7 +29,7 @@ pub enum SealState {
 
 /// Why a sealed key stays shut.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shut {
+pub(crate) enum UnsealError {
     /// No pass phrase fits, or there is none.
     Password(SealState),
     /// An unknown encryption scheme.
@@ -40,7 +40,7 @@ pub(crate) enum Shut {
 pub(crate) fn open(
     sections: &[Pem],
     passwords: &[Vec<u8>],
-) -> Option<Result<PrivateKeyDer<'static>, Shut>> {
+) -> Option<Result<PrivateKeyDer<'static>, UnsealError>> {
     let section = sections.iter().find(|section| is_key(section))?;
     if section.tag() == "ENCRYPTED PRIVATE KEY" {
         return Some(open_pkcs8(section.contents(), passwords));
@@ -147,9 +147,9 @@ fn des3(key: &[u8], vector: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// RFC 5208 §6 with RFC 8018 §6.2: the scheme with its derivation, then the encrypted key.
-fn open_pkcs8(der: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>, Shut> {
+fn open_pkcs8(der: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>, UnsealError> {
     let Some((derivation, scheme, sealed)) = read_pkcs8(der)? else {
-        return Err(Shut::Unknown("malformed encrypted key".into()));
+        return Err(UnsealError::Unknown("malformed encrypted key".into()));
     };
     for password in passwords {
         let mut key = vec![0; scheme.cipher.key_len()];
@@ -160,7 +160,7 @@ fn open_pkcs8(der: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static
             return Ok(PrivatePkcs8KeyDer::from(plain).into());
         }
     }
-    Err(Shut::Password(SealState::Pkcs8))
+    Err(UnsealError::Password(SealState::Pkcs8))
 }
 
 struct Derivation {
@@ -171,10 +171,11 @@ struct Derivation {
 
 type Pkcs8<'a> = (Derivation, Scheme, &'a [u8]);
 
-fn read_pkcs8(mut der: &[u8]) -> Result<Option<Pkcs8<'_>>, Shut> {
+fn read_pkcs8(mut der: &[u8]) -> Result<Option<Pkcs8<'_>>, UnsealError> {
     const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13];
     const PBKDF2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 12];
-    let unknown = |what: &str| Shut::Unknown(format!("unsupported {what} of an encrypted key"));
+    let unknown =
+        |what: &str| UnsealError::Unknown(format!("unsupported {what} of an encrypted key"));
     let mut whole = || {
         let mut key = take(&mut der, SEQUENCE)?;
         let mut algorithm = take(&mut key, SEQUENCE)?;
@@ -226,9 +227,10 @@ fn open_headers(
     section: &Pem,
     told: &str,
     passwords: &[Vec<u8>],
-) -> Result<PrivateKeyDer<'static>, Shut> {
+) -> Result<PrivateKeyDer<'static>, UnsealError> {
     let (name, vector) = told.split_once(',').unwrap_or((told, ""));
-    let unknown = || Shut::Unknown(format!("unsupported cipher \"{name}\" of an encrypted key"));
+    let unknown =
+        || UnsealError::Unknown(format!("unsupported cipher \"{name}\" of an encrypted key"));
     let cipher = Cipher::named(name.trim()).ok_or_else(unknown)?;
     let vector = hex(vector.trim()).filter(|vector| vector.len() == cipher.vector_len());
     let scheme = Scheme { cipher, vector: vector.ok_or_else(unknown)? };
@@ -240,11 +242,11 @@ fn open_headers(
             return match section.tag() {
                 "RSA PRIVATE KEY" => Ok(PrivatePkcs1KeyDer::from(plain).into()),
                 "EC PRIVATE KEY" => Ok(PrivateSec1KeyDer::from(plain).into()),
-                tag => Err(Shut::Unknown(format!("unsupported key \"{tag}\""))),
+                tag => Err(UnsealError::Unknown(format!("unsupported key \"{tag}\""))),
             };
         }
     }
-    Err(Shut::Password(SealState::Headers))
+    Err(UnsealError::Password(SealState::Headers))
 }
 
 /// OpenSSL's `EVP_BytesToKey` with MD5 and one round.

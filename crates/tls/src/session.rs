@@ -24,7 +24,7 @@ use bolide_base::ClientCert;
 use rustls::server::UnbufferedServerConnection;
 use rustls::{Error, ProtocolVersion, ServerConfig, SignatureScheme};
 
-use crate::alerts::{self, HELLO_START, Spoken};
+use crate::alerts::{self, AlreadySent, HELLO_START};
 use crate::asking::take_client_signature;
 use crate::by_name::Hello;
 use crate::cert::take_signature;
@@ -110,12 +110,12 @@ struct Facts {
     alpn: Option<Box<[u8]>>,
     resumed: bool,
     client: Option<Box<ClientCert>>,
-    heard: Heard,
+    heard: HandshakeFacts,
 }
 
 /// Facts available only during the handshake.
 #[derive(Clone, Debug, Default)]
-struct Heard {
+struct HandshakeFacts {
     offers: Option<Box<Offers>>,
     /// Our own ServerHello, where a variable needs it.
     hello: Option<Box<ServerHello>>,
@@ -129,7 +129,7 @@ pub struct TlsSession {
     /// The facts of the established session.
     facts: Option<Box<Facts>>,
     server_name: Option<Box<str>>,
-    heard: Heard,
+    heard: HandshakeFacts,
     /// Verifies the client's certificates, when a server requests them.
     judge: Option<Box<Acceptor>>,
     peer_closed: bool,
@@ -138,7 +138,7 @@ pub struct TlsSession {
     retained: usize,
     failed: Option<Box<Error>>,
     /// Whether bytes were sent to the client.
-    spoken: Spoken,
+    already_sent: AlreadySent,
     /// Plain bytes in one record at most.
     record_size: usize,
 }
@@ -162,12 +162,12 @@ impl TlsSession {
             stage,
             facts: None,
             server_name: None,
-            heard: Heard::default(),
+            heard: HandshakeFacts::default(),
             judge: acceptor.asks_clients().then(|| Box::new(acceptor.clone())),
             peer_closed: false,
             retained: 0,
             failed: None,
-            spoken: Spoken::Nothing,
+            already_sent: AlreadySent::Nothing,
             record_size: PLAIN_PER_RECORD,
         })
     }
@@ -196,7 +196,7 @@ impl TlsSession {
                 Ok(Some(config)) => self.stage = Stage::library(&config)?,
                 Ok(None) => return Ok(TlsReceived::default()),
                 Err(error) => {
-                    alerts::settle(&error, cipher, self.spoken, out.len(), out);
+                    alerts::settle(&error, cipher, self.already_sent, out.len(), out);
                     return Err(self.fail(error));
                 }
             }
@@ -276,10 +276,10 @@ impl TlsSession {
                 out[at..].copy_from_slice(&UNRECOGNIZED_NAME);
             }
             if let Err(error) = &processed {
-                alerts::settle(error, &start[..kept], self.spoken, said, out);
+                alerts::settle(error, &start[..kept], self.already_sent, said, out);
             }
             if out.len() > said {
-                self.spoken = Spoken::Something;
+                self.already_sent = AlreadySent::Something;
             }
             let taken = processed?;
             consumed += taken;

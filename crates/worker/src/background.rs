@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bolide_base::SlabKey;
 use bolide_cache::Object;
-use bolide_engine::{FileChange, Made, PasswordCheck, StoreOrder, Wake};
+use bolide_engine::{FileChange, JobResult, PasswordCheck, StoreOrder, Wake};
 use bolide_files::listing::ListingJob;
 use bolide_files::{CompressJob, FileTable, Mp4Job, VariantKey};
 use bolide_http::negotiate::Coding;
@@ -177,7 +177,7 @@ impl Background {
         match self.submit(Task::CutVideo(job)) {
             Ok(ticket) => drop(self.making.insert(ticket, key)),
             Err(Task::CutVideo(job)) => {
-                return Some(Wake::Made(Made::Video(cut_video(&job, io))));
+                return Some(Wake::JobDone(JobResult::Video(cut_video(&job, io))));
             }
             Err(_) => {}
         }
@@ -194,7 +194,9 @@ impl Background {
         debug_assert!(!job.entries.is_empty(), "what is short is written in the turn");
         match self.submit(Task::List(job)) {
             Ok(ticket) => drop(self.making.insert(ticket, key)),
-            Err(Task::List(job)) => return Some(Wake::Made(Made::Listing(job.run().into()))),
+            Err(Task::List(job)) => {
+                return Some(Wake::JobDone(JobResult::Listing(job.run().into())));
+            }
             Err(_) => {}
         }
         None
@@ -236,11 +238,11 @@ impl Background {
             Output::Scanned(found) => self.scanned(finished.ticket, *found, env),
             Output::VideoCut(made) => {
                 let key = self.making.remove(&finished.ticket)?;
-                Some((key, Wake::Made(Made::Video(made))))
+                Some((key, Wake::JobDone(JobResult::Video(made))))
             }
             Output::Listed(text) => {
                 let key = self.making.remove(&finished.ticket)?;
-                Some((key, Wake::Made(Made::Listing(text.into()))))
+                Some((key, Wake::JobDone(JobResult::Listing(text.into()))))
             }
             Output::Checked(is_right) => {
                 let (key, fingerprint) = self.checking.remove(&finished.ticket)?;

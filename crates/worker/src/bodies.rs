@@ -1,7 +1,7 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
 use bolide_base::{Bound, FileRange, FileRef, Instant, SendChain, Slab, SlabKey};
-use bolide_engine::{Around, BodyPiece, FileOwner, ResponseBody};
+use bolide_engine::{BodyPiece, FileOwner, ResponseBody, SendCtx};
 use bolide_files::Meta;
 use bolide_io::Io;
 use bolide_wire::{BodySource, Pull, StreamOwner};
@@ -31,7 +31,7 @@ pub(crate) struct Bodies<'a, I> {
     /// What is to be done for pages and their fragments.
     pub(crate) family: &'a mut SubrequestTree,
     /// What trailers may name.
-    pub(crate) around: Around<'a>,
+    pub(crate) send_ctx: SendCtx<'a>,
 }
 
 impl<I: Io> BodySource for Bodies<'_, I> {
@@ -63,7 +63,7 @@ impl<I: Io> BodySource for Bodies<'_, I> {
 
     fn trailers(&mut self, user: StreamOwner, fields: &mut bolide_http::FieldMap) {
         if let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) {
-            live.exchange.response_body().trailers(&self.around, fields);
+            live.exchange.response_body().trailers(&self.send_ctx, fields);
         }
     }
 }
@@ -72,7 +72,7 @@ impl<I: Io> Bodies<'_, I> {
     /// Lets the origin be read again if a pull made room for more of its answer.
     fn note_room(&mut self, user: StreamOwner, has_moved: bool) {
         let key = SlabKey::from_bits(user);
-        let now = self.around.now.mono;
+        let now = self.send_ctx.now.mono;
         let mut live = self.exchanges.get_mut(key);
         if let Some(live) = live.as_deref_mut().filter(|_| has_moved) {
             live.moved = now;
@@ -108,7 +108,7 @@ impl<I: Io> Bodies<'_, I> {
     fn allowed(&mut self, user: StreamOwner) -> usize {
         let live = self.exchanges.get_mut(SlabKey::from_bits(user));
         let Some(pace) = live.and_then(|live| live.pace.as_mut()) else { return usize::MAX };
-        match pace.allowed(self.around.now.mono) {
+        match pace.allowed(self.send_ctx.now.mono) {
             Allowance::Bytes(bytes) => bytes,
             Allowance::From(at) => {
                 if pace.is_to_be_woken(at) {

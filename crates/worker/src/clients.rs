@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bolide_base::limits::{EXCHANGES_MAX, STREAMS_PER_CONN_MAX};
 use bolide_base::{Slab, SlabKey};
-use bolide_engine::{Behind, ConnInfo, SiteRef};
+use bolide_engine::{BackgroundCapacity, ConnInfo, SiteRef};
 use bolide_http::ResponseHead;
 use bolide_io::Fd;
 use bolide_wire::h1::Replies;
@@ -373,12 +373,12 @@ impl Clients {
 
 /// Whether another one may be begun: `all` are under way, `own` of them of the same connection.
 #[inline]
-pub(crate) const fn room_behind(all: usize, max: u32, own: u32) -> Behind {
+pub(crate) const fn background_capacity(all: usize, max: u32, own: u32) -> BackgroundCapacity {
     if all >= max as usize {
-        Behind::Full
+        BackgroundCapacity::WorkerFull
     } else if own >= STREAMS_PER_CONN_MAX {
-        Behind::Crowded
+        BackgroundCapacity::ConnectionFull
     } else {
-        Behind::Room
+        BackgroundCapacity::Available
     }
 }

@@ -55,7 +55,7 @@ impl<I: Io> Requests<I> {
             StepEffect::Fragments => return self.start_fragments(key),
             StepEffect::Mirror(mirrored) => self.start_mirror(key, mirrored),
             StepEffect::AuthSubrequest => return self.start_auth_subrequest(key),
-            StepEffect::Ready => self.with_stream(key, StreamAct::Ready),
+            StepEffect::BodyReady => self.with_stream(key, StreamAct::Ready),
             StepEffect::DiscardBody => {
                 self.exchanges.end_upload(key.to_bits());
                 self.with_stream(key, StreamAct::Discard);
@@ -88,19 +88,19 @@ impl<I: Io> Requests<I> {
                     live.asked = Some(asked);
                 }
             }
-            StepEffect::News(wakes) => self.env.news.post(wakes),
+            StepEffect::WakeExchanges(wakes) => self.env.news.post(wakes),
             StepEffect::CompressObject(object, coding, level) => {
                 self.background.compress_object(object, VariantKey { coding, level });
             }
             StepEffect::Fetch(request) => self.begin_fetch(key, request),
-            StepEffect::Given(news) => {
+            StepEffect::DeliverNews(news) => {
                 give_answer(key, news, &mut self.env, &mut self.exchanges);
             }
             StepEffect::FetchBody(bytes) => self.feed_fetch(key, bytes),
             StepEffect::FetchBodyEnd => self.finish_fetch_body(key),
             // Before each read it is asked whether there is room.
-            StepEffect::FetchMore(false) => {}
-            StepEffect::FetchMore(true) => {
+            StepEffect::FetchMayRead(false) => {}
+            StepEffect::FetchMayRead(true) => {
                 self.origins.resume_fetch(key, &mut self.env, &mut self.exchanges);
             }
             StepEffect::FetchDrop => self.drop_fetch(key),
@@ -114,7 +114,7 @@ impl<I: Io> Requests<I> {
                 wait_until(key, at, &mut self.clients, &mut self.env, &self.exchanges);
             }
             StepEffect::CloseSilently => self.close_silently(key),
-            StepEffect::Outlive => self.outlive(key),
+            StepEffect::Detach => self.detach_exchange(key),
             StepEffect::Finish => self.retire(key),
         }
         None
@@ -284,7 +284,7 @@ fn give_answer<I: Io>(
     let mut fill = live.fill.take();
     for news in given {
         if let Some(fill) = &mut fill {
-            env.news.post(fill.hear(&news, Some(&mut live.exchange), env.now));
+            env.news.post(fill.handle_news(&news, Some(&mut live.exchange), env.now));
         }
         env.news.tell(key, Wake::Origin(news));
     }

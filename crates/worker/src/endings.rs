@@ -23,7 +23,7 @@ pub(crate) enum EndOfSocket {
 pub(crate) struct SocketEnd {
     pub(crate) fd: Fd,
     /// The last bytes to send, if there are any: a client of TLS takes them for the end.
-    pub(crate) goodbye: Vec<u8>,
+    pub(crate) close_notify: Vec<u8>,
     pub(crate) how: EndOfSocket,
 }
 
@@ -64,14 +64,14 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     fn end_now(&mut self, end: SocketEnd) {
-        let SocketEnd { fd, goodbye, how } = end;
+        let SocketEnd { fd, close_notify, how } = end;
         debug_assert!(
-            goodbye.is_empty() || how != EndOfSocket::Closed(Reset::Yes),
+            close_notify.is_empty() || how != EndOfSocket::Closed(Reset::Yes),
             "a connection that is reset says nothing"
         );
-        if !goodbye.is_empty() {
+        if !close_notify.is_empty() {
             // A peer that has no room for two dozen bytes does not wait for them either.
-            let _ = self.io.send_bytes(fd, &goodbye, AfterSend::End);
+            let _ = self.io.send_bytes(fd, &close_notify, AfterSend::End);
         }
         match how {
             EndOfSocket::Writing => self.io.shut_write(fd),

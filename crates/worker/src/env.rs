@@ -98,7 +98,7 @@ impl<I: Io> WorkerEnv<I> {
             clock: DateClock::new(Now::default(), 0),
             offset: (u64::MAX, 0),
             site: SiteRef::new(generation.site.clone(), generation.groups.clone()),
-            reads_tcp: generation.site.looks().tcp_info,
+            reads_tcp: generation.site.on_demand_vars().tcp_info,
             draining: false,
             generation,
             wheel: DeadlineQueue::default(),

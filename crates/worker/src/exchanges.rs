@@ -6,7 +6,7 @@ use bolide_http::{RequestBody, RequestHead};
 use bolide_io::{Io, Reset};
 use bolide_wire::{StreamId, StreamOwner, WireEvent};
 
-use crate::clients::{AskingConn, room_behind};
+use crate::clients::{AskingConn, background_capacity};
 use crate::exchange_table::{ActiveExchange, Owner, UploadState};
 use crate::framing::{ConnFraming, Cut, ResetCause};
 use crate::requests::Requests;
@@ -236,7 +236,7 @@ impl<I: Io> Requests<I> {
             logs: &mut self.env.logs,
             effects: &mut self.exchanges.effects,
             requests_on_conn: requests,
-            behind: room_behind(
+            background: background_capacity(
                 self.clients.post_actions.live(),
                 self.env.generation.connections_max,
                 behind,

@@ -87,7 +87,7 @@ impl Origins {
         let site = exchange.site()?;
         Some(LiveFetch {
             groups: site.groups().clone(),
-            tls: self.secrets.find(site.shared(), &request),
+            tls: self.tls_settings.find(site.shared(), &request),
             exchange: None,
             fill: None,
             stored: None,
@@ -270,7 +270,8 @@ impl Origins {
         if let Some(fill) = &mut live.fill {
             let was_filling = fill.is_filling();
             let waiting = listener.and_then(|key| exchanges.live.get_mut(key));
-            let wakes = fill.hear(&news, waiting.map(|waiting| &mut *waiting.exchange), env.now);
+            let wakes =
+                fill.handle_news(&news, waiting.map(|waiting| &mut *waiting.exchange), env.now);
             let is_filling = fill.is_filling();
             if was_filling && !is_filling && listener.is_none() {
                 self.unheard.push(key);
@@ -279,7 +280,7 @@ impl Origins {
         }
         if let Some(stored) = &mut live.stored {
             let was_storing = stored.is_storing();
-            self.placing.extend(stored.hear(&news, &mut self.answer_files, env));
+            self.placing.extend(stored.handle_news(&news, &mut self.answer_files, env));
             if was_storing && !stored.is_storing() && listener.is_none() {
                 self.unheard.push(key);
             }

@@ -125,29 +125,32 @@ impl Pulse {
 /// others the core. A connection that moves bytes reports an event now and then, so the
 /// bound is far above what a right worker comes to.
 #[derive(Debug, Default)]
-pub(crate) struct Unrest {
+pub(crate) struct BusyLoop {
     /// Turns in a row that were asked for at once, and to which nothing was reported.
     turns: u32,
 }
 
 /// Turns after which a worker rests between two of them.
-const UNREST_MAX: u32 = 1 << 20;
+const BUSY_TURNS_MAX: u32 = 1 << 20;
 /// How long it rests.
 const REST: Duration = Duration::from_millis(1);
 
-impl Unrest {
+impl BusyLoop {
     /// When the next turn begins that was asked for at once.
     #[inline]
     pub(crate) fn next_turn(&self, now: Instant) -> Instant {
-        if self.turns < UNREST_MAX { now } else { now.after(REST) }
+        if self.turns < BUSY_TURNS_MAX { now } else { now.after(REST) }
     }
 
     /// Notes how a turn began; whether from now on the worker rests between two.
     #[inline]
     pub(crate) fn note(&mut self, is_restless: bool) -> bool {
         self.turns = if is_restless { self.turns.saturating_add(1) } else { 0 };
-        debug_assert!(self.turns < UNREST_MAX, "turns follow one another though nothing happens");
-        self.turns == UNREST_MAX
+        debug_assert!(
+            self.turns < BUSY_TURNS_MAX,
+            "turns follow one another though nothing happens"
+        );
+        self.turns == BUSY_TURNS_MAX
     }
 }
 

@@ -46,8 +46,8 @@ impl OriginLinks {
             // Within a record of ours it could not be understood.
             if link.secured.is_some() && link.unsent.is_empty() {
                 link.queue_goodbye();
-                if let Some(goodbye) = link.unsent.front() {
-                    let _ = env.io.send_segment(link.fd, goodbye);
+                if let Some(close_notify) = link.unsent.front() {
+                    let _ = env.io.send_segment(link.fd, close_notify);
                 }
             }
             env.close(link.fd, Reset::No);

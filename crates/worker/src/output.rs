@@ -79,7 +79,7 @@ impl<I: Io> Worker<I> {
                 truncated: &mut self.requests.exchanges.truncated,
                 work: &mut work,
                 family: &mut self.requests.exchanges.family,
-                around: bolide_engine::Around {
+                send_ctx: bolide_engine::SendCtx {
                     now: &self.requests.env.now,
                     clock: &self.requests.env.clock,
                     conn: &conn.info,

@@ -17,7 +17,7 @@ use crate::requests::Requests;
 
 impl<I: Io> Requests<I> {
     /// The client's part of an exchange is over, and the exchange goes on.
-    pub(crate) fn outlive(&mut self, key: SlabKey<ActiveExchange>) {
+    pub(crate) fn detach_exchange(&mut self, key: SlabKey<ActiveExchange>) {
         self.drop_fetch(key);
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
         let conn = live.owner;

@@ -113,7 +113,7 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     /// What other nodes have for an exchange of this worker.
-    fn hear_nodes(&mut self, key: SlabKey<ActiveExchange>, answer: SharedAnswer) {
+    fn handle_node_answer(&mut self, key: SlabKey<ActiveExchange>, answer: SharedAnswer) {
         let recalled = match answer {
             SharedAnswer::Kept(wakes) => {
                 self.news.post(wakes);
@@ -136,12 +136,16 @@ impl<I: Io> WorkerEnv<I> {
 
 impl<I: Io> Worker<I> {
     /// What other nodes have for an exchange of this worker.
-    pub(crate) fn hear_nodes(&mut self, key: SlabKey<ActiveExchange>, answer: SharedAnswer) {
+    pub(crate) fn handle_node_answer(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        answer: SharedAnswer,
+    ) {
         if let Some(live) = self.requests.exchanges.live.get_mut(key) {
             debug_assert!(live.asked.is_some(), "an answer has a question");
             live.asked = None;
         }
-        self.requests.env.hear_nodes(key, answer);
+        self.requests.env.handle_node_answer(key, answer);
     }
 
     /// Goes on without other nodes, if they were waited for long enough.

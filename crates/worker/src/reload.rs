@@ -19,9 +19,9 @@ impl<I: Io> Worker<I> {
     pub(crate) fn configure(&mut self, generation: Arc<Generation>, logs: OpenLogs) {
         self.begin_overtime();
         self.requests.env.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
-        self.requests.origins.secrets.learn(&generation);
+        self.requests.origins.tls_settings.learn(&generation);
         self.requests.origins.claim_names(&generation.groups, &mut self.requests.env);
-        self.requests.env.reads_tcp = generation.site.looks().tcp_info;
+        self.requests.env.reads_tcp = generation.site.on_demand_vars().tcp_info;
         while let Some(idle) = self.requests.origins.links.pools.expire_unknown(&generation.groups)
         {
             self.requests.origins.links.close_idle(idle, &mut self.requests.env);

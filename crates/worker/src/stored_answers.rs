@@ -56,7 +56,7 @@ impl StoredAnswer {
     }
 
     /// Hears what the origin did; a placement that is too long for the turn.
-    pub(crate) fn hear<I: Io>(
+    pub(crate) fn handle_news<I: Io>(
         &mut self,
         news: &OriginNews,
         last: &mut u32,

@@ -151,12 +151,12 @@ impl TcpConn {
     }
 
     /// RFC 8446 §6.1: a close_notify is sent before the end of our side, unless an alert was.
-    pub(crate) fn goodbye(&mut self) -> Vec<u8> {
-        let mut goodbye = Vec::new();
+    pub(crate) fn close_notify(&mut self) -> Vec<u8> {
+        let mut close_notify = Vec::new();
         if let Some(session) = self.session.as_mut().filter(|_| self.unsent.is_empty()) {
-            session.close(&mut goodbye);
+            session.close(&mut close_notify);
         }
-        goodbye
+        close_notify
     }
 
     /// What the connection waits for, as its parts say.

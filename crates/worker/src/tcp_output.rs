@@ -181,10 +181,10 @@ impl TcpSide {
         if conn.eof || !lingers && !conn.draining {
             return Some(Reset::No);
         }
-        let goodbye = conn.goodbye();
+        let close_notify = conn.close_notify();
         // Closing with unread bytes would make the kernel reset the connection, and the client
         // might lose the answer with it.
-        env.end(SocketEnd { fd: conn.fd, goodbye, how: EndOfSocket::Writing });
+        env.end(SocketEnd { fd: conn.fd, close_notify, how: EndOfSocket::Writing });
         conn.lingering = true;
         conn.linger_until = env.now.mono.after(manners.lingering_time);
         conn.input = Vec::new();

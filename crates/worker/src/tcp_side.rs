@@ -101,9 +101,9 @@ impl TcpSide {
         let is_whole = |framing: &ConnFraming| framing.is_idle() || !framing.is_plain_h1();
         let is_whole = conn.is_finished() || conn.framing.as_ref().is_none_or(is_whole);
         let is_polite = reset == Reset::No && is_whole;
-        let goodbye = if is_polite { conn.goodbye() } else { Vec::new() };
+        let close_notify = if is_polite { conn.close_notify() } else { Vec::new() };
         conn.count_end(&env.tally);
-        env.end(SocketEnd { fd: conn.fd, goodbye, how: EndOfSocket::Closed(reset) });
+        env.end(SocketEnd { fd: conn.fd, close_notify, how: EndOfSocket::Closed(reset) });
     }
 
     /// Puts the connection among those that may write this turn.

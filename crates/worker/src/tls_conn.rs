@@ -13,9 +13,9 @@ use crate::generation::Generation;
 
 /// What TLS to origins is like, by the site that says so.
 #[derive(Debug, Default)]
-pub(crate) struct Secrets(Vec<(Weak<Site>, Arc<[OriginTls]>)>);
+pub(crate) struct UpstreamTlsSettings(Vec<(Weak<Site>, Arc<[OriginTls]>)>);
 
-impl Secrets {
+impl UpstreamTlsSettings {
     /// Learns what a configuration says; forgets what cannot be asked for any more.
     pub(crate) fn learn(&mut self, generation: &Generation) {
         self.0.retain(|(site, _)| site.strong_count() > 0);
@@ -76,14 +76,14 @@ impl LinkTls {
     }
 
     /// What the session itself has to say.
-    pub(crate) fn own_words(&mut self) -> Option<Segment> {
+    pub(crate) fn take_output(&mut self) -> Option<Segment> {
         let mut words = Vec::new();
         self.session.transmit(&mut words);
         (!words.is_empty()).then(|| Segment::Bytes(Bytes::from(words)))
     }
 
     /// The last words; none during the handshake.
-    pub(crate) fn goodbye(&mut self) -> Option<Segment> {
+    pub(crate) fn close_notify(&mut self) -> Option<Segment> {
         if !self.is_good {
             return None;
         }

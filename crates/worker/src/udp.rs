@@ -242,7 +242,7 @@ impl<I: Io> Worker<I> {
                 truncated: &mut exchanges.truncated,
                 work: &mut work,
                 family: &mut exchanges.family,
-                around: bolide_engine::Around {
+                send_ctx: bolide_engine::SendCtx {
                     now: &env.now,
                     clock: &env.clock,
                     conn: &conn.info,

@@ -18,7 +18,7 @@ use crate::name_sockets::NameSocket;
 use crate::origin_links::OriginLinks;
 use crate::server_lookups::ServerLookups;
 use crate::stored_answers::LongPlacement;
-use crate::tls_conn::Secrets;
+use crate::tls_conn::UpstreamTlsSettings;
 use crate::upstream_link::UpstreamLink;
 
 /// Requests to origins and connections to them.
@@ -33,7 +33,7 @@ pub(crate) struct Origins {
     /// What fetches are to be woken with whose names were looked up.
     pub(crate) named: VecDeque<(SlabKey<LiveFetch>, FetchWake)>,
     /// What TLS to origins is like.
-    pub(crate) secrets: Secrets,
+    pub(crate) tls_settings: UpstreamTlsSettings,
     /// A fetch was stepped since turns were taken.
     pub(crate) stepped: bool,
     /// The deadline of each slot of fetches.
@@ -65,7 +65,7 @@ impl Origins {
             lookups: Lookups::new(token),
             servers: ServerLookups::default(),
             named: VecDeque::new(),
-            secrets: Secrets::default(),
+            tls_settings: UpstreamTlsSettings::default(),
             stepped: false,
             armed_slots: Vec::new(),
             freed: Vec::new(),

@@ -72,13 +72,13 @@ impl UpstreamLink {
 
     /// Queues what the session itself has to say.
     pub(crate) fn queue_own_words(&mut self) {
-        let words = self.secured.as_mut().and_then(|secured| secured.own_words());
+        let words = self.secured.as_mut().and_then(|secured| secured.take_output());
         self.unsent.extend(words);
     }
 
     /// Queues the last words.
     pub(crate) fn queue_goodbye(&mut self) {
-        let words = self.secured.as_mut().and_then(|secured| secured.goodbye());
+        let words = self.secured.as_mut().and_then(|secured| secured.close_notify());
         self.unsent.extend(words);
     }
 }

@@ -180,7 +180,7 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     /// Tells the table of the files what has changed by now.
-    pub(crate) fn hear_changes(&mut self) {
+    pub(crate) fn handle_changes(&mut self) {
         if self.files.watches.is_empty() {
             return;
         }
@@ -203,7 +203,7 @@ impl<I: Io> WorkerEnv<I> {
     /// The same before requests are read that may have come since the turn began: they must not be
     /// answered by what was found before.
     pub(crate) fn hear_late_changes(&mut self) {
-        self.hear_changes();
+        self.handle_changes();
         self.files.part_turn();
     }
 

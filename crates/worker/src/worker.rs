@@ -14,7 +14,7 @@ use crate::env::{EnvParts, WorkerEnv};
 use crate::exchange_table::Exchanges;
 use crate::framing::StreamAct;
 use crate::generation::Generation;
-use crate::heartbeat::{Doing, Pulse, Unrest};
+use crate::heartbeat::{BusyLoop, Doing, Pulse};
 use crate::jobs::Jobs;
 use crate::kept_answers::KeptAnswers;
 use crate::log::{LogFiles, OpenLogs};
@@ -76,7 +76,7 @@ pub struct Worker<I> {
     pulse: Arc<Pulse>,
     /// Counts turns.
     turns: u64,
-    unrest: Unrest,
+    busy_loop: BusyLoop,
 }
 
 impl<I: Io> Worker<I> {
@@ -116,13 +116,13 @@ impl<I: Io> Worker<I> {
             done: false,
             pulse,
             turns: 0,
-            unrest: Unrest::default(),
+            busy_loop: BusyLoop::default(),
         };
         let bell = worker.inbox.bell().fd();
         let watched = worker.requests.env.io.watch(bell, PollToken::Mail.pack(), Interest::Level);
         debug_assert!(watched, "a new epoll instance takes a descriptor");
         worker.requests.env.logs.set_buffers(worker.requests.env.generation.site.log_buffers());
-        worker.requests.origins.secrets.learn(&worker.requests.env.generation);
+        worker.requests.origins.tls_settings.learn(&worker.requests.env.generation);
         let groups = worker.requests.env.generation.groups.clone();
         worker.requests.origins.claim_names(&groups, &mut worker.requests.env);
         worker.listen();
@@ -142,7 +142,7 @@ impl<I: Io> Worker<I> {
     pub fn turn(&mut self) {
         let is_busy = self.requests.is_busy();
         let until = if is_busy {
-            Some(self.unrest.next_turn(self.requests.env.now.mono))
+            Some(self.busy_loop.next_turn(self.requests.env.now.mono))
         } else {
             self.requests.env.next_deadline()
         };
@@ -153,7 +153,7 @@ impl<I: Io> Worker<I> {
         self.does(Doing::Beginning);
         self.requests.env.tell_time(now);
         self.requests.env.tally.set(WorkerCount::Turns, self.turns);
-        if self.unrest.note(is_busy && ready.is_empty()) {
+        if self.busy_loop.note(is_busy && ready.is_empty()) {
             self.requests
                 .env
                 .log_server(LogLevel::Alert, "turns follow one another though nothing happens");
@@ -165,7 +165,7 @@ impl<I: Io> Worker<I> {
         }
         if ready.iter().any(|report| report.token == CHANGES) {
             // What changed before a request came was reported no later than the request.
-            self.requests.env.hear_changes();
+            self.requests.env.handle_changes();
         }
         for report in ready.drain(..) {
             self.dispatch(report);
@@ -323,7 +323,7 @@ impl<I: Io> Worker<I> {
                     self.requests.env.news.tell(SlabKey::from_bits(exchange), wake);
                 }
                 Mail::Shared { exchange, answer } => {
-                    self.hear_nodes(SlabKey::from_bits(exchange), *answer);
+                    self.handle_node_answer(SlabKey::from_bits(exchange), *answer);
                 }
                 Mail::Turn { group } => {
                     self.requests.origins.links.pools.handle_notice(group);

@@ -11,8 +11,9 @@ use std::time::Duration;
 use bolide_base::prng::Prng;
 use bolide_base::{Instant, Now};
 use bolide_engine::{
-    Behind, ClientAddress, ConnInfo, Due, Exchange, Fill, HtaccessMemory, LogTarget, Logs, Made,
-    Recalled, RequestRefusal, RequestTallies, Site, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
+    BackgroundCapacity, ClientAddress, ConnInfo, Due, Exchange, Fill, HtaccessMemory, JobResult,
+    LogTarget, Logs, Recalled, RequestRefusal, RequestTallies, Site, SiteRef, StepCtx, StepEffect,
+    TlsFacts, Wake,
 };
 use bolide_files::FileTable;
 use bolide_http::date::DateClock;
@@ -288,8 +289,8 @@ impl FuzzWorld {
             }
             StepEffect::BodyConsumed(len) => turn.consumed += len,
             StepEffect::Deadline(_)
-            | StepEffect::Ready
-            | StepEffect::Outlive
+            | StepEffect::BodyReady
+            | StepEffect::Detach
             | StepEffect::WantBody(_) => {}
             StepEffect::Spool(_) => {
                 if let Some(spool) = self.exchange.spool_mut() {
@@ -307,16 +308,16 @@ impl FuzzWorld {
                 self.wake(Wake::Recalled(Box::new(Recalled::Alone(*permit))));
             }
             // There is one exchange, which waits for no other; nothing is done behind its back.
-            StepEffect::News(_) | StepEffect::StoreFile(_) | StepEffect::Command(_) => {}
+            StepEffect::WakeExchanges(_) | StepEffect::StoreFile(_) | StepEffect::Command(_) => {}
             StepEffect::AuthSubrequest | StepEffect::Mirror(_) => unreachable!("there are none"),
-            StepEffect::List(job) => self.wake(Wake::Made(Made::Listing(job.run().into()))),
+            StepEffect::List(job) => self.wake(Wake::JobDone(JobResult::Listing(job.run().into()))),
             StepEffect::Refresh(..) | StepEffect::CutVideo(_) => unreachable!("no background"),
             StepEffect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
             StepEffect::Fetch(request) => self.origin.ask(*request),
-            StepEffect::Given(_) => unreachable!("fragments are not exchanges here"),
+            StepEffect::DeliverNews(_) => unreachable!("fragments are not exchanges here"),
             StepEffect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
             StepEffect::FetchBodyEnd => self.origin.end_body(),
-            StepEffect::FetchMore(more) => self.origin.allow(more),
+            StepEffect::FetchMayRead(more) => self.origin.allow(more),
             StepEffect::FetchDrop => self.origin.drop_request(),
             StepEffect::Interim(head) => {
                 assert!(turn.reply.is_none() && head.status == 103, "103 comes first");
@@ -403,7 +404,7 @@ impl FuzzWorld {
         match self.origin.next() {
             FuzzNext::News(news) => {
                 if let Some(fill) = &mut self.fill {
-                    drop(fill.hear(&news, Some(&mut self.exchange), self.now));
+                    drop(fill.handle_news(&news, Some(&mut self.exchange), self.now));
                 }
                 self.wake(Wake::Origin(news));
             }
@@ -445,7 +446,7 @@ impl FuzzWorld {
             logs: &mut self.logs,
             effects: &mut self.effects,
             requests_on_conn: self.requests,
-            behind: Behind::Room,
+            background: BackgroundCapacity::Available,
             counters: &self.tallies,
             cache: self.front.as_mut(),
             me: 0,

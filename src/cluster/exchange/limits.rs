@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::status::ExchangeBoard;
 use super::teller::{Teller, Topic};
-use hearing::{LimitHearing, Lives};
+use hearing::{LastReports, LimitHearing};
 use reporting::{LimitReporting, Part, ReportedZones};
 
 /// How often servers report, and hear reports.
@@ -56,7 +56,7 @@ pub(super) struct LimitLife {
     id: u64,
     /// Number and time of its last report.
     last: Mutex<(u64, u64)>,
-    heard: Mutex<Lives>,
+    heard: Mutex<LastReports>,
 }
 
 impl LimitLife {
@@ -75,7 +75,7 @@ impl LimitLife {
 
 /// What became of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
+enum ReportOutcome {
     Used,
     /// It is this server's.
     Own,
@@ -165,7 +165,7 @@ impl LimitShare {
                 // One that is too large to be read has no bytes.
                 let bytes = entry.bytes.as_deref();
                 let heard = bytes.map(|bytes| self.desk.hear(bytes, &zones, hearing));
-                self.note(heard.unwrap_or(Heard::Foreign));
+                self.note(heard.unwrap_or(ReportOutcome::Foreign));
             }
             drop(zones);
             if entries.len() < HEARD_MAX {
@@ -177,20 +177,20 @@ impl LimitShare {
         Ok(())
     }
 
-    fn note(&self, heard: Heard) {
+    fn note(&self, heard: ReportOutcome) {
         self.board.note_limits(|limits| match heard {
-            Heard::Own => {}
-            Heard::Used => limits.heard += 1,
-            Heard::Foreign | Heard::Stale => limits.unused += 1,
+            ReportOutcome::Own => {}
+            ReportOutcome::Used => limits.heard += 1,
+            ReportOutcome::Foreign | ReportOutcome::Stale => limits.unused += 1,
         });
         let (topic, text) = match heard {
-            Heard::Used | Heard::Own => return,
-            Heard::Foreign => (
+            ReportOutcome::Used | ReportOutcome::Own => return,
+            ReportOutcome::Foreign => (
                 Topic::LimitRecord,
                 "cluster: a report of limits in Valkey is not used: it is foreign, damaged, or of \
                  another version, namespace or key",
             ),
-            Heard::Stale => (
+            ReportOutcome::Stale => (
                 Topic::LimitTime,
                 "cluster: a report of limits in Valkey is not used: it was heard before, or its \
                  time is more than 60 seconds away from the clock of this server",
@@ -222,22 +222,27 @@ impl ReportDesk {
     }
 
     /// Takes one report in.
-    fn hear(&self, bytes: &[u8], zones: &[Arc<LimitZone>], hearing: &mut LimitHearing) -> Heard {
+    fn hear(
+        &self,
+        bytes: &[u8],
+        zones: &[Arc<LimitZone>],
+        hearing: &mut LimitHearing,
+    ) -> ReportOutcome {
         let opened = self.vault.as_ref().map(|vault| vault.open(VaultPurpose::Limits, NAME, bytes));
         let plain = match &opened {
             Some(Ok(plain)) => plain.as_slice(),
-            Some(Err(_)) => return Heard::Foreign,
+            Some(Err(_)) => return ReportOutcome::Foreign,
             None => bytes,
         };
         let report = LimitReport::read(plain).filter(|report| *report.cluster == *self.cluster);
-        let Some(report) = report else { return Heard::Foreign };
+        let Some(report) = report else { return ReportOutcome::Foreign };
         if report.life == self.life.id && *report.node == *self.node {
-            return Heard::Own;
+            return ReportOutcome::Own;
         }
-        let mut lives = self.life.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        match hearing.hear(&report, zones, &mut lives, bolide_io::process::now()) {
-            true => Heard::Used,
-            false => Heard::Stale,
+        let mut last_reports = self.life.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        match hearing.hear(&report, zones, &mut last_reports, bolide_io::process::now()) {
+            true => ReportOutcome::Used,
+            false => ReportOutcome::Stale,
         }
     }
 }

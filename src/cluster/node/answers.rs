@@ -6,13 +6,13 @@ use bolide_cluster::{EntryMark, Peer};
 use bolide_valkey::{Line, StreamEntry, ValkeyFault};
 
 use super::{ClusterNode, lock};
-use crate::cluster::Told;
+use crate::cluster::CommandResult;
 use crate::cluster::report::{ClusterPeer, ClusterPurge};
 use crate::cluster::session::{Session, mark};
 
 impl ClusterNode {
     /// The number up to which purges of this process are in the stream, and where the node stands.
-    pub(super) fn progress(&self) -> Told<(u64, EntryMark)> {
+    pub(super) fn progress(&self) -> CommandResult<(u64, EntryMark)> {
         let position = self.machine.mark().unwrap_or_default();
         // What came back before a loss may be in the stream no more: others hear of it by what this
         // node owes them.
@@ -31,7 +31,7 @@ impl ClusterNode {
     pub(super) fn tell_peers(
         &mut self,
         entry: Option<EntryMark>,
-        reply: SyncSender<Told<Vec<ClusterPeer>>>,
+        reply: SyncSender<CommandResult<Vec<ClusterPeer>>>,
     ) {
         let line = match self.connected() {
             Ok(session) => session.line().clone(),
@@ -64,7 +64,11 @@ impl ClusterNode {
         }
     }
 
-    pub(super) fn tell_purges(&mut self, count: usize, reply: SyncSender<Told<Vec<ClusterPurge>>>) {
+    pub(super) fn tell_purges(
+        &mut self,
+        count: usize,
+        reply: SyncSender<CommandResult<Vec<ClusterPurge>>>,
+    ) {
         let line = match self.connected() {
             Ok(session) => session.line().clone(),
             Err(why) => return drop(reply.try_send(Err(why))),

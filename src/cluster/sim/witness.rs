@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::member::name;
 use super::{PAGES, World};
-use crate::cluster::{ClusterMail, Told};
+use crate::cluster::{ClusterMail, CommandResult};
 
 /// How often nodes are asked: at first, less and less often, at last.
 const STEPS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
@@ -83,7 +83,7 @@ impl World {
     async fn ask_node<T>(
         &self,
         purge: &Purge,
-        mail: impl FnOnce(SyncSender<Told<T>>) -> ClusterMail,
+        mail: impl FnOnce(SyncSender<CommandResult<T>>) -> ClusterMail,
     ) -> Option<T> {
         let (reply, answer) = sync_channel(1);
         {

@@ -268,7 +268,7 @@ pub(super) fn judge_authorization(
 ) -> Result<(), StoreRefusal> {
     let is_allowed = http.public || http.must_revalidate || http.s_maxage.is_some();
     let is_proved =
-        facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
+        facts.environment.is_authorized || facts.fields.get(Name::Authorization).is_some();
     match is_proved && !is_allowed {
         true => Err(StoreRefusal::Authorization),
         false => Ok(()),

@@ -37,7 +37,7 @@ pub struct Environment {
     pub litemage: Option<bool>,
     /// The server authenticated the client, and the application may know the user: counts as
     /// `Authorization`.
-    pub is_vouched_for: bool,
+    pub is_authorized: bool,
 }
 
 /// LIMIT: vary cookies of one request.

@@ -85,7 +85,7 @@ fn varied(answer: &FieldMap) -> Option<Vec<Box<[u8]>>> {
 /// RFC 9111 §3.5: a response to an authenticated request that does not allow shared storage.
 fn is_for_one(facts: &Facts<'_>, answer: &FieldMap) -> bool {
     let is_proved =
-        facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
+        facts.environment.is_authorized || facts.fields.get(Name::Authorization).is_some();
     let said = CacheControl::of(answer.all(Name::CacheControl));
     is_proved && !(said.public || said.must_revalidate || said.s_maxage.is_some())
 }

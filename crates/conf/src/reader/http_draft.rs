@@ -8,8 +8,9 @@ use crate::ast::DirectiveNode;
 use crate::drafts::{AcmeDrafts, GroupKey, HeldPath, ListenedParams, SharedZone};
 use crate::model::{
     CacheZone, Charsets, ClusterConf, Definition, GeoIp, LimitZone, Listen, ListenAddress,
-    ListenTransport, LocationConf, LocationSettings, LogBuffer, LogFormat, Looks, OriginSettings,
-    Otel, PageStore, PhpPool, ServerConf, SourcePlace, Upstream, UpstreamId, WrittenLocation,
+    ListenTransport, LocationConf, LocationSettings, LogBuffer, LogFormat, OnDemandVars,
+    OriginSettings, Otel, PageStore, PhpPool, ServerConf, SourcePlace, Upstream, UpstreamId,
+    WrittenLocation,
 };
 use crate::regex::{LetterCase, Regex};
 use crate::vars::Var;
@@ -66,7 +67,7 @@ pub(crate) struct HttpDraft {
     /// Directories for temporary files that were named.
     pub(crate) temp_paths: Vec<PathBuf>,
     /// Which variables that need a system call are used.
-    pub(crate) looks: Looks,
+    pub(crate) on_demand_vars: OnDemandVars,
     pub(crate) charsets: Charsets,
     pub(crate) geoip: GeoIp,
     pub(crate) acme: AcmeDrafts,

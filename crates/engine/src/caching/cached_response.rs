@@ -30,7 +30,7 @@ use crate::delivery::{
     push_range,
 };
 use crate::exchange::NextStep;
-use crate::filter::accel::hear_rate;
+use crate::filter::accel::apply_limit_rate;
 use crate::filter::charset::{RecodedLength, complain_of_passed, recodes_origin};
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
@@ -94,7 +94,7 @@ impl CacheTransaction {
         let mut head = std::mem::take(&mut self.head);
         head.fields.clear();
         object.fields(&mut head.fields);
-        hear_rate(request, &head.fields, location);
+        apply_limit_rate(request, &head.fields, location);
         if let Some(next) = intercepted(object.status(), location) {
             self.head = head;
             return next;
@@ -219,7 +219,7 @@ impl CacheTransaction {
         if let Some(next) = intercepted(kept.status, location) {
             return next;
         }
-        hear_rate(request, &kept.fields, location);
+        apply_limit_rate(request, &kept.fields, location);
         let mut head = std::mem::take(&mut self.head);
         head.fields.copy_from(&kept.fields);
         head.status = kept.status;

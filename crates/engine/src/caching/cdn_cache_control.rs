@@ -204,7 +204,7 @@ pub(crate) fn read_controls(
             // Varnish knows no word of an include beside its address.
             environment.control = LsCacheControl::default();
         }
-        environment.is_vouched_for = request.is_vouched_for;
+        environment.is_authorized = request.is_authorized;
         set_by_configuration(request, answer, page, &mut environment, site, ctx);
         if let Some(files) = &request.htaccess {
             set_by_files(files.cache_orders(), &mut environment);

@@ -81,7 +81,7 @@ impl CacheTransaction {
             Lookup::Miss(permit) | Lookup::Stale(_, Some(permit))
                 if permit.key().session().is_some() =>
             {
-                ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+                ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
                 self.is_private_absent = true;
                 self.look_again(request, answer, caching, site, ctx)
             }
@@ -135,7 +135,7 @@ pub(crate) fn recall_private(
     match cache.recall(permit, ctx) {
         Ok(next) => Some(next),
         Err(permit) => {
-            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+            ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
             None
         }
     }

@@ -94,7 +94,7 @@ impl CacheTransaction {
         let is_asking = matches!(request.method, Method::Get | Method::Head);
         let has_body = !matches!(request.head().body, RequestBody::None | RequestBody::Length(0));
         let other = has_body.then_some(Why::Body);
-        let other = other.or(request.stands_in.then_some(Why::StandsIn));
+        let other = other.or(request.replaces_failed.then_some(Why::StandsIn));
         let other = other.or(request.arrival.is_refused().then_some(Why::Refused));
         if let Some(why) = other.filter(|_| caching.is_page() && is_asking) {
             self.why = why;
@@ -387,7 +387,8 @@ impl CacheTransaction {
             }
             Lookup::Miss(permit) => {
                 if let Some(object) = self.find_unvaried(request, Whose::Public, site, ctx) {
-                    ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+                    ctx.effects
+                        .push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
                     return Some(self.serve_kept(
                         request,
                         answer,

@@ -100,7 +100,7 @@ pub(super) fn takes_shared(request: &Request, caching: &Caching, site: &Site) ->
 }
 
 fn give_back(permit: FillPermit, ctx: &mut StepCtx<'_>) {
-    ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+    ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
 }
 
 /// What is left of a look-up for a client whose answer is most likely for it alone (RFC 9111

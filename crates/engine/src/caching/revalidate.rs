@@ -73,7 +73,7 @@ impl CacheTransaction {
                 ));
             }
             Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) => {
-                ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+                ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
             }
             _ => {}
         }

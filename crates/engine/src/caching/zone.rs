@@ -133,7 +133,7 @@ impl CacheTransaction {
             if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
         self.stale = stale;
         if is_scarce || is_far_range(request, caching) {
-            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+            ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
             return;
         }
         revalidate(answer, self, caching);

@@ -72,7 +72,7 @@ fn strays(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
 /// asked when nothing that variables follow can change any more.
 #[inline]
 pub(crate) fn leaves_root(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
-    (scope.request.has_dots || location.roams) && strays(scope, location)
+    (scope.request.has_dots || location.maps_beyond_root) && strays(scope, location)
 }
 
 /// As [`leaves_root`] for a location that roams, as far as it is known when the location

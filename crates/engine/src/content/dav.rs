@@ -104,7 +104,7 @@ impl<'a> DavRequest<'a> {
         if fields.get(Name::ContentRange).is_some() {
             return self.refuse(501, b"PUT with range is unsupported", site, ctx);
         }
-        self.request.tell_to_go_on(ctx);
+        self.request.send_continue(ctx);
         if let Some(next) = refuse_rest(self.request, site, ctx) {
             return next;
         }

@@ -103,7 +103,7 @@ impl Answer {
         request.arrival.turn(InternalRedirect::ErrorPage(status));
         // What comes instead would be kept as what was asked for.
         if cache.asked().0.is_some() {
-            request.stands_in = true;
+            request.replaces_failed = true;
             request.arrival.leave();
         }
         self.forced_status = match page.overwrite {
@@ -198,7 +198,7 @@ fn error_document(
         ErrorAnswer::Inside(path) => {
             request.arrival.turn(InternalRedirect::ErrorPage(status));
             if cache.asked().0.is_some() {
-                request.stands_in = true;
+                request.replaces_failed = true;
                 request.arrival.leave();
             }
             answer.forced_status = shown_status(status);

@@ -242,7 +242,7 @@ pub(crate) fn answer_without_origin(
                 ctx.effects.push(StepEffect::Fill(fill));
             }
             answer.origin.get_or_insert_default().begin("", ctx.now);
-            ctx.effects.push(StepEffect::Given(given.news()));
+            ctx.effects.push(StepEffect::DeliverNews(given.news()));
             Some(NextStep::Fetch)
         }
     }

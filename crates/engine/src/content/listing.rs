@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
-use crate::ctx::{Made, StepCtx, StepEffect};
+use crate::ctx::{JobResult, StepCtx, StepEffect};
 use crate::delivery::Representation;
 use crate::delivery::send::give_coded;
 use crate::exchange::{NextStep, RequestStep};
@@ -50,7 +50,7 @@ impl FileSearch {
             return NextStep::Fail(403);
         }
         self.end_without_slash();
-        if let Some(Made::Listing(text)) = self.made.take() {
+        if let Some(JobResult::Listing(text)) = self.made.take() {
             return answer.send_listing(request, text, location, site, ctx);
         }
         if let Some(Ok(entries)) = ctx.files.listing(&self.path, ctx.now) {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::content::flv::VideoPart;
 use crate::content::search::FileSearch;
-use crate::ctx::{Made, StepCtx, StepEffect};
+use crate::ctx::{JobResult, StepCtx, StepEffect};
 use crate::delivery::DeliveryRules;
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
@@ -68,7 +68,7 @@ impl FileSearch {
         ctx: &mut StepCtx<'_>,
     ) -> Option<Result<Mp4Outcome, Mp4Fault>> {
         // The file may have changed meanwhile.
-        if let Some(Made::Video(made)) = self.made.take()
+        if let Some(JobResult::Video(made)) = self.made.take()
             && made.meta == file.meta
             && made.cut == cut
         {

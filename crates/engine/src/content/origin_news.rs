@@ -91,7 +91,7 @@ impl Answer {
     /// Part of the answer was written to its file.
     pub(crate) fn answer_spooled(&self, ctx: &mut StepCtx<'_>) {
         if self.wants_origin() && self.is_fetching() {
-            ctx.effects.push(StepEffect::FetchMore(true));
+            ctx.effects.push(StepEffect::FetchMayRead(true));
         }
         tell_ready(self, ctx);
     }
@@ -109,7 +109,7 @@ fn take_refusal(answer: &mut Answer, refused: ConnectRefused) -> NextStep {
 /// The body may have bytes, unless its last one has left.
 fn tell_ready(answer: &Answer, ctx: &mut StepCtx<'_>) {
     if answer.is_responded && !answer.is_complete {
-        ctx.effects.push(StepEffect::Ready);
+        ctx.effects.push(StepEffect::BodyReady);
     }
 }
 
@@ -132,7 +132,7 @@ fn fill_body(
         ctx.effects.push(StepEffect::Spool(place));
     }
     if inflow.spool().is_full() && answer.is_fetching() {
-        ctx.effects.push(StepEffect::FetchMore(false));
+        ctx.effects.push(StepEffect::FetchMayRead(false));
     }
     tell_ready(answer, ctx);
 }

@@ -287,7 +287,7 @@ impl VariableScope<'_> {
         request.role.part().is_some()
             || request.role.auth().is_some()
             || request.role.mirrored().is_some()
-            || request.is_vouched_for && self.location().settings.log_subrequest
+            || request.is_authorized && self.location().settings.log_subrequest
             || request.family.as_ref().is_some_and(|family| family.count.get() > 0)
     }
 }

@@ -56,7 +56,7 @@ impl Exchange {
         }
         let is_begun = self.cache.asked().0 == Some(self.request.location);
         forget_origin_answer(&mut self.answer, is_begun);
-        self.request.tell_to_go_on(ctx);
+        self.request.send_continue(ctx);
         if let Some(caching) = &location.caching {
             magento::clean(&mut self.cache, &mut self.request, caching);
         }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::ctx::StepCtx;
 use crate::exchange::NextStep;
-use crate::exchange::client::tell_to_go_on_unread;
+use crate::exchange::client::send_continue_unread;
 use crate::pages::is_redirect;
 use crate::request::Request;
 use crate::site::Site;
@@ -22,7 +22,7 @@ impl Answer {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         if returned.status < 400 || matches!(&returned.body, ReturnBody::Text(_)) {
-            tell_to_go_on_unread(request, ctx);
+            send_continue_unread(request, ctx);
             // As in nginx, who answers in its place finds no body any more.
             if !site.location(request.location).settings.error_pages.is_empty() {
                 request.drop_body(ctx);

@@ -1,6 +1,6 @@
 //! The path on disk that a request is looked for at.
 
-use crate::ctx::Made;
+use crate::ctx::JobResult;
 
 /// What an exchange knows of the files that may answer it. Its buffer is kept between requests.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct FileSearch {
     /// Whether a listing was asked for already.
     pub(crate) waited_for_listing: bool,
     /// What was made beside the worker; it is taken in the same turn.
-    pub(crate) made: Option<Made>,
+    pub(crate) made: Option<JobResult>,
 }
 
 impl FileSearch {

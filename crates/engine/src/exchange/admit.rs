@@ -22,8 +22,8 @@ pub(super) fn admit(
 ) -> Result<(), RequestRefusal> {
     let server = site.server(request.server);
     let is_silent = match request.head().version {
-        HttpVersion::Http2 => server.silent.http2 && !is_spoken_by_all(request, site),
-        HttpVersion::Http3 => server.silent.http3,
+        HttpVersion::Http2 => server.disabled.http2 && !is_spoken_by_all(request, site),
+        HttpVersion::Http3 => server.disabled.http3,
         _ => false,
     };
     if is_silent {

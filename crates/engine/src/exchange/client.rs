@@ -21,17 +21,17 @@ use crate::site::Site;
 /// Tells a client to go on whose body is thrown away: over HTTP/2 and HTTP/3 the response is all
 /// that it waits for.
 #[inline]
-pub(crate) fn tell_to_go_on_unread(request: &mut Request, ctx: &mut StepCtx<'_>) {
+pub(crate) fn send_continue_unread(request: &mut Request, ctx: &mut StepCtx<'_>) {
     let head = request.head();
     if head.expects_continue && head.version < HttpVersion::Http2 {
-        request.tell_to_go_on(ctx);
+        request.send_continue(ctx);
     }
 }
 
 impl Request {
     /// As in nginx, a client that expects it is told to go on when its body is to be read or thrown
     /// away by what answers, whether there is one or not; never by an error.
-    pub(crate) fn tell_to_go_on(&mut self, ctx: &mut StepCtx<'_>) {
+    pub(crate) fn send_continue(&mut self, ctx: &mut StepCtx<'_>) {
         if self.take_expectation() {
             ctx.effects.push(StepEffect::Continue);
         }
@@ -86,7 +86,7 @@ impl Exchange {
         }
         self.request.body_received += bytes.len() as u64;
         if self.request.upload.is_streamed() && self.answer.is_fetching() {
-            return self.hand_on(state, bytes, ctx);
+            return self.forward_piece(state, bytes, ctx);
         }
         if self.answer.is_responded {
             ctx.effects.push(StepEffect::BodyConsumed(bytes.len()));
@@ -105,7 +105,7 @@ impl Exchange {
     }
 
     /// A piece for the origin.
-    pub(super) fn hand_on(
+    pub(super) fn forward_piece(
         &mut self,
         state: ExchangeState,
         bytes: Bytes,
@@ -272,7 +272,7 @@ impl Exchange {
 }
 
 /// A file is shorter than what was said of it.
-pub(super) fn lose_file(
+pub(super) fn handle_truncated_file(
     exchange: &mut Exchange,
     what: &str,
     ctx: &mut StepCtx<'_>,

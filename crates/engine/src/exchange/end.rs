@@ -40,7 +40,7 @@ impl Exchange {
     }
 
     /// News of an origin whose answer leaves or has left.
-    pub(super) fn hear(
+    pub(super) fn handle_news(
         &mut self,
         state: ExchangeState,
         news: OriginNews,
@@ -59,8 +59,8 @@ impl Exchange {
 
     /// Nothing more is said to the client: `post_action` may go on behind it.
     pub(super) fn finish(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
-        if site.location(self.request.location).goes_on
-            && let Some(state) = self.go_on_behind(site, ctx)
+        if site.location(self.request.location).has_post_action
+            && let Some(state) = self.continue_with_post_action(site, ctx)
         {
             return state;
         }

@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::site::Site;
 
 use super::child::SubrequestChild;
-use super::client::lose_file;
+use super::client::handle_truncated_file;
 use super::parent::SubrequestParent;
 use super::response_body::ResponseBody;
 use super::searched::begin_on;
@@ -55,7 +55,7 @@ impl Exchange {
             | (ExchangeState::Compressing(step), Wake::Compressed) => {
                 self.run(NextStep::Step(step), ctx)
             }
-            (ExchangeState::Making(step), Wake::Made(made)) => {
+            (ExchangeState::RunningJob(step), Wake::JobDone(made)) => {
                 self.search.made = Some(made);
                 self.run(NextStep::Step(step), ctx)
             }
@@ -80,43 +80,43 @@ impl Exchange {
             (state, Wake::ClientGone) => self.abandon(state, false, ctx),
             (state, Wake::ClientReset) => self.abandon(state, true, ctx),
             (state, Wake::SendTimeout) => self.send_away(state, ctx),
-            (_, Wake::FileTruncated(what)) => lose_file(self, &what, ctx),
+            (_, Wake::FileTruncated(what)) => handle_truncated_file(self, &what, ctx),
             (
                 ExchangeState::Collecting(step),
                 wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled),
             ) => self.collect(step, wake, ctx),
             (ExchangeState::Fetching, Wake::Origin(news)) => self.take_news(news, ctx),
             (state @ (ExchangeState::Delivering | ExchangeState::Settling), Wake::Origin(news)) => {
-                self.hear(state, news, ctx)
+                self.handle_news(state, news, ctx)
             }
             (
-                ExchangeState::Beginning,
+                ExchangeState::AwaitingBody,
                 wake @ (Wake::Origin(_) | Wake::Filled | Wake::Deadline | Wake::Spooled),
             ) => begin_on(self, wake, ctx),
             (ExchangeState::Coalescing, Wake::Filled) => {
-                self.ask_cache(CacheTransaction::follow, ctx)
+                self.step_cache(CacheTransaction::follow, ctx)
             }
-            (ExchangeState::Coalescing, Wake::Recalled(what)) => self.ask_cache(
+            (ExchangeState::Coalescing, Wake::Recalled(what)) => self.step_cache(
                 |cache, request, answer, site, ctx| {
                     cache.recalled(request, answer, *what, site, ctx)
                 },
                 ctx,
             ),
             (ExchangeState::Coalescing, Wake::Deadline) => {
-                self.ask_cache(CacheTransaction::stop_waiting, ctx)
+                self.step_cache(CacheTransaction::stop_waiting, ctx)
             }
             (
                 ExchangeState::Assembling,
                 wake @ (Wake::Fragment | Wake::Filled | Wake::Origin(_)),
-            ) => self.ask_cache(
+            ) => self.step_cache(
                 |cache, request, answer, site, ctx| {
                     cache.assemble_on(request, answer, wake, site, ctx)
                 },
                 ctx,
             ),
-            (ExchangeState::AwaitingAuth, Wake::Fragment) => self.hear_verdict(ctx),
+            (ExchangeState::AwaitingAuth, Wake::Fragment) => self.handle_auth_result(ctx),
             (ExchangeState::Delivering, Wake::Filled | Wake::Fragment) => {
-                ctx.effects.push(StepEffect::Ready);
+                ctx.effects.push(StepEffect::BodyReady);
                 ExchangeState::Delivering
             }
             (state @ (ExchangeState::Delivering | ExchangeState::Assembling), Wake::Spooled) => {
@@ -171,7 +171,7 @@ impl Exchange {
 
     /// Something has become of the question whether the request may come in. As in nginx, one that
     /// is not answered ends the connection.
-    fn hear_verdict(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
+    fn handle_auth_result(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
         let next = match self.access.verdict {
             Some(_) => NextStep::Step(RequestStep::Access),
             None => NextStep::CloseWithoutResponse(444),
@@ -180,7 +180,7 @@ impl Exchange {
     }
 
     /// Makes a step of the store.
-    fn ask_cache(
+    fn step_cache(
         &mut self,
         step: impl FnOnce(
             &mut CacheTransaction,

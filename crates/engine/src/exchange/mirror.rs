@@ -11,7 +11,7 @@ use super::parent::SubrequestParent;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 use crate::answer::AnswerBody;
 use crate::content::collecting::{collected, holds};
-use crate::ctx::{Behind, StepCtx, StepEffect};
+use crate::ctx::{BackgroundCapacity, StepCtx, StepEffect};
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
@@ -30,7 +30,7 @@ pub(super) fn mirror(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) 
         && !request.upload.is_streamed()
         && !request.upload.is_refused();
     if has_body {
-        request.tell_to_go_on(ctx);
+        request.send_continue(ctx);
         if let Some(next) = request.refuse_early(site, ctx) {
             return next;
         }
@@ -41,7 +41,7 @@ pub(super) fn mirror(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) 
             return collected(request, progress, RequestStep::Mirror, location, ctx);
         }
     }
-    if ctx.behind != Behind::Room {
+    if ctx.background != BackgroundCapacity::Available {
         note_crowd(request, site, ctx);
         return content;
     }
@@ -117,9 +117,11 @@ impl Request {
 
 /// Copies are not begun.
 fn note_crowd(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
-    let (level, text): (_, &[u8]) = match ctx.behind {
-        Behind::Full => (LogLevel::Alert, b"worker_connections are not enough, mirror is left out"),
-        Behind::Crowded | Behind::Room => {
+    let (level, text): (_, &[u8]) = match ctx.background {
+        BackgroundCapacity::WorkerFull => {
+            (LogLevel::Alert, b"worker_connections are not enough, mirror is left out")
+        }
+        BackgroundCapacity::ConnectionFull | BackgroundCapacity::Available => {
             (LogLevel::Warn, b"too many mirrors of one connection, mirror is left out")
         }
     };

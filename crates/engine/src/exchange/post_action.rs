@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Owns what the client got while later locations make answers that are not sent, and the end of
-//! those. The connection is rid of the exchange (`Effect::Outlive`) before anything is done, so
+//! those. The connection is rid of the exchange (`Effect::Detach`) before anything is done, so
 //! nothing here may be for the client. Easiest to break: it goes on at most as often as redirects
 //! inside the server are left.
 
@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::answer::AnswerBody;
 use crate::caching::CacheTransaction;
 use crate::content::origin_news::detach_fetch;
-use crate::ctx::{Behind, StepCtx, StepEffect};
+use crate::ctx::{BackgroundCapacity, StepCtx, StepEffect};
 use crate::explain::ring::note_decision;
 use crate::log_lines;
 use crate::request::Request;
@@ -28,7 +28,7 @@ use crate::subrequest::{PostActionState, RequestRole};
 impl Exchange {
     /// Goes on where the location's `post_action` says, if anything may.
     #[cold]
-    pub(super) fn go_on_behind(
+    pub(super) fn continue_with_post_action(
         &mut self,
         site: &Site,
         ctx: &mut StepCtx<'_>,
@@ -38,7 +38,7 @@ impl Exchange {
             return None;
         }
         if self.request.role.post_action().is_none() {
-            if ctx.behind != Behind::Room {
+            if ctx.background != BackgroundCapacity::Available {
                 note_crowd(&self.request, site, ctx);
                 return None;
             }
@@ -65,7 +65,7 @@ impl Exchange {
         self.access.clear();
         self.probes_left = PROBES_MAX;
         self.search.begin();
-        self.request.is_vouched_for = false;
+        self.request.is_authorized = false;
         self.cache.clear();
     }
 }
@@ -128,11 +128,11 @@ impl Exchange {
 
 /// It is not begun.
 fn note_crowd(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
-    let (level, text): (_, &[u8]) = match ctx.behind {
-        Behind::Full => {
+    let (level, text): (_, &[u8]) = match ctx.background {
+        BackgroundCapacity::WorkerFull => {
             (LogLevel::Alert, b"worker_connections are not enough, post_action is left out")
         }
-        Behind::Crowded | Behind::Room => {
+        BackgroundCapacity::ConnectionFull | BackgroundCapacity::Available => {
             (LogLevel::Warn, b"too many post actions of one connection, post_action is left out")
         }
     };
@@ -172,5 +172,5 @@ fn begin_post_action(
         // As in nginx, whose count of four bits goes round once it was used up.
         request.redirects_left = 16;
     }
-    ctx.effects.push(StepEffect::Outlive);
+    ctx.effects.push(StepEffect::Detach);
 }

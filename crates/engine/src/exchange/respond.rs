@@ -17,7 +17,7 @@ use crate::site::Site;
 use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::VariableScope;
 
-use super::client::tell_to_go_on_unread;
+use super::client::send_continue_unread;
 use super::mirror::end_mirror;
 use super::searched::begin_body;
 use super::{Exchange, ExchangeState, NextStep};
@@ -79,7 +79,7 @@ impl Exchange {
         if self.answer.is_fetching() && !self.answer.is_from_origin() {
             self.answer.drop_fetch(ctx);
         }
-        tell_to_go_on_unread(&mut self.request, ctx);
+        send_continue_unread(&mut self.request, ctx);
         self.request.discard_rest(&self.answer, ctx);
         take_cookies(&mut self.answer);
         self.cache.let_go();

@@ -85,7 +85,7 @@ impl ResponseBody<'_> {
     }
 
     /// Whether more of the origin's answer may be read now; to be asked after pulls, when
-    /// [`crate::StepEffect::FetchMore`] had forbidden it.
+    /// [`crate::StepEffect::FetchMayRead`] had forbidden it.
     #[must_use]
     pub fn wants_origin(&self) -> bool {
         self.answer.wants_origin()

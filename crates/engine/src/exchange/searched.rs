@@ -27,14 +27,14 @@ pub(super) fn begin_body(
         BodyStart::Waits if answer.is_fetching() || answer.body.is_growing() => {
             answer.held = AnswerHold::ForMore;
             if answer.is_fetching() && answer.wants_origin() {
-                ctx.effects.push(StepEffect::FetchMore(true));
+                ctx.effects.push(StepEffect::FetchMayRead(true));
             }
-            Some(Ok(ExchangeState::Beginning))
+            Some(Ok(ExchangeState::AwaitingBody))
         }
         BodyStart::Rests => {
             answer.held = AnswerHold::ForTurn;
             ctx.effects.push(StepEffect::Deadline(ctx.now.mono));
-            Some(Ok(ExchangeState::Beginning))
+            Some(Ok(ExchangeState::AwaitingBody))
         }
         BodyStart::Ready | BodyStart::Waits => None,
         BodyStart::Failed(fault) => {
@@ -78,7 +78,7 @@ pub(super) fn begin_on(
         _ => {}
     }
     match answer.held {
-        AnswerHold::ForTurn => ExchangeState::Beginning,
+        AnswerHold::ForTurn => ExchangeState::AwaitingBody,
         AnswerHold::ForMore | AnswerHold::No => exchange.run(NextStep::Respond, ctx),
     }
 }

@@ -84,7 +84,7 @@ impl Exchange {
                     None => NextStep::Fail(500),
                 },
                 NextStep::Compress(step) => return ExchangeState::Compressing(step),
-                NextStep::Make(step) => return ExchangeState::Making(step),
+                NextStep::Make(step) => return ExchangeState::RunningJob(step),
                 NextStep::CheckPassword(step) => return ExchangeState::Checking(step),
                 NextStep::ChangeFiles => return ExchangeState::Changing,
                 NextStep::Command => return ExchangeState::Commanding,
@@ -275,8 +275,9 @@ impl Request {
         {
             return Some(refuse_body(self, len, site, ctx));
         }
-        (location.roams && leaves_alias(&VariableScope::new(self, answer, site, ctx), location))
-            .then_some(NextStep::Fail(404))
+        (location.maps_beyond_root
+            && leaves_alias(&VariableScope::new(self, answer, site, ctx), location))
+        .then_some(NextStep::Fail(404))
     }
 }
 

@@ -17,7 +17,9 @@ use super::{
 use crate::caching::Caching;
 use crate::caching::Recalled;
 use crate::counters::RequestTallies;
-use crate::ctx::{ClientAddress, ConnInfo, Made, SiteRef, StepCtx, StepEffect, TlsFacts, Wake};
+use crate::ctx::{
+    ClientAddress, ConnInfo, JobResult, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
+};
 use crate::exchange::Exchange;
 use crate::htaccess::memory::HtaccessMemory;
 use crate::route::LocationIndex;
@@ -177,7 +179,7 @@ impl ExplainTrial {
                 logs: &mut self.logs,
                 effects: &mut effects,
                 requests_on_conn: 1,
-                behind: crate::ctx::Behind::Room,
+                background: crate::ctx::BackgroundCapacity::Available,
                 counters: &self.tallies,
                 cache: self.front.as_mut(),
                 me: 0,
@@ -216,11 +218,11 @@ impl ExplainTrial {
                     }
                     // A trial reads no videos.
                     StepEffect::CutVideo(job) => {
-                        let made = Made::Video(Box::new(job.left_whole()));
-                        self.next = Some(Wake::Made(made));
+                        let made = JobResult::Video(Box::new(job.left_whole()));
+                        self.next = Some(Wake::JobDone(made));
                     }
                     StepEffect::List(job) => {
-                        self.next = Some(Wake::Made(Made::Listing(job.run().into())));
+                        self.next = Some(Wake::JobDone(JobResult::Listing(job.run().into())));
                     }
                     StepEffect::CheckPassword(check) => {
                         self.next = Some(Wake::PasswordChecked(check.run()));

@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 /// `X-Accel-Limit-Rate` sets the pace of the request, wherever it goes from here.
-pub(crate) fn hear_rate(request: &Request, fields: &FieldMap, location: &CompiledLocation) {
+pub(crate) fn apply_limit_rate(request: &Request, fields: &FieldMap, location: &CompiledLocation) {
     if let Some(text) = fields.get_text(b"X-Accel-Limit-Rate")
         && !location.settings.origin.ignore_headers.limit_rate
         && text.iter().all(u8::is_ascii_digit)

@@ -13,7 +13,7 @@ use crate::vars::VariableScope;
 use bolide_patterns::CapturePattern;
 
 pub(crate) use rules::Rewriter;
-use rules::{Rule, Whose};
+use rules::{CookieSelector, Rule};
 
 impl Rewriter {
     /// Whether it has anything to say about cookies.
@@ -84,8 +84,8 @@ impl Rewriter {
                 }
             }
         }
-        for (whose, flags) in &self.flags {
-            if whose.is(&cookie.parts[0].name, scope) {
+        for (selector, flags) in &self.flags {
+            if selector.is(&cookie.parts[0].name, scope) {
                 let mut text = Vec::new();
                 for flag in flags {
                     text.clear();
@@ -104,7 +104,7 @@ fn has_refresh(fields: &FieldMap) -> bool {
     fields.get_text(b"refresh").is_some()
 }
 
-impl Whose {
+impl CookieSelector {
     fn is(&self, name: &[u8], scope: &VariableScope<'_>) -> bool {
         match self {
             Self::Text(text) => {

@@ -196,7 +196,7 @@ pub(crate) fn next_slice(
         rewritten_here: request.rewritten_here,
         appends_uri: request.appends_uri,
         arrival: request.arrival.clone(),
-        is_vouched_for: request.is_vouched_for,
+        is_authorized: request.is_authorized,
         known: request.captures.get_mut().clone(),
         id: request.id,
         real: request.real,
@@ -213,7 +213,7 @@ impl Request {
         self.rewritten_here = slice.rewritten_here;
         self.appends_uri = slice.appends_uri;
         self.arrival.clone_from(&slice.arrival);
-        (self.is_vouched_for, self.is_straight) = (slice.is_vouched_for, false);
+        (self.is_authorized, self.is_straight) = (slice.is_authorized, false);
         self.captures.get_mut().adopt(slice.known.clone());
         self.id = slice.id;
         self.real = slice.real;

@@ -7,7 +7,7 @@ use bolide_http::hop_by_hop::is_no_trailer;
 use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};
 
 use crate::answer::Answer;
-use crate::ctx::Around;
+use crate::ctx::SendCtx;
 use crate::exchange::response_body::ResponseBody;
 use crate::filter::headers::is_safe;
 use crate::request::Request;
@@ -47,7 +47,7 @@ impl Answer {
 impl ResponseBody<'_> {
     /// Adds what stands behind the body to `fields`, and remembers it for the log.
     #[cold]
-    pub fn trailers(&mut self, around: &Around<'_>, fields: &mut FieldMap) {
+    pub fn trailers(&mut self, send_ctx: &SendCtx<'_>, fields: &mut FieldMap) {
         let Self { request, answer } = self;
         let Some(site) = request.site.clone() else { return };
         debug_assert!(answer.head.trailed, "a head announces what stands behind its body");
@@ -61,7 +61,7 @@ impl ResponseBody<'_> {
         let mut scratch = std::mem::take(&mut answer.scratch);
         for trailer in location.trailers.iter().filter(|trailer| safe || trailer.conf.always) {
             scratch.clear();
-            VariableScope::around(request, answer, &site, around)
+            VariableScope::of_send(request, answer, &site, send_ctx)
                 .expand(&trailer.conf.value, &mut scratch);
             for byte in scratch.iter_mut().filter(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
                 *byte = b' ';

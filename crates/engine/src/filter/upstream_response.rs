@@ -20,7 +20,7 @@ use crate::delivery::{
     Transfer, has_no_content, push_range, remove_content_fields,
 };
 use crate::exchange::NextStep;
-use crate::filter::accel::{accel_redirect, hear_rate};
+use crate::filter::accel::{accel_redirect, apply_limit_rate};
 use crate::filter::charset::{
     RecodedLength, complain_of_passed, recodes_origin, rule_origin_charset,
 };
@@ -60,7 +60,7 @@ impl Answer {
         if let Some(asked) = &mut self.origin {
             asked.note_head(&head.fields, ctx.now);
         }
-        hear_rate(request, &head.fields, location);
+        apply_limit_rate(request, &head.fields, location);
         if let Some(caching) = &location.caching {
             cache.way.status = status;
             cache.invalidate_zone(request, self, status, caching, site, ctx);

@@ -34,7 +34,7 @@ use crate::site::{Builtin, Site};
 pub(super) type Decided<T> = Result<T, NextStep>;
 
 /// Where a request goes that may come in.
-pub(super) enum Onward {
+pub(super) enum AdmittedTarget {
     /// To what the location has.
     Content,
     /// To another path inside the server.
@@ -149,14 +149,14 @@ impl HtaccessRequest<'_> {
         ruling.begin_round();
         let decided = self.decide(ruling, site, ctx);
         let (next, way) = match decided {
-            Ok(Onward::Content) if ruling.is_found => (found(location), None),
-            Ok(Onward::Content) => (beyond_htaccess(location), Some(KeptWay::Content)),
-            Ok(Onward::Inside(target)) => {
+            Ok(AdmittedTarget::Content) if ruling.is_found => (found(location), None),
+            Ok(AdmittedTarget::Content) => (beyond_htaccess(location), Some(KeptWay::Content)),
+            Ok(AdmittedTarget::Inside(target)) => {
                 let next = enter_inside(self.request, &target, site, ctx);
                 let is_entered = matches!(next, NextStep::Step(_)) && !ruling.is_found;
                 (next, is_entered.then_some(KeptWay::Inside(target)))
             }
-            Ok(Onward::Elsewhere(next)) | Err(next) => (next, None),
+            Ok(AdmittedTarget::Elsewhere(next)) | Err(next) => (next, None),
         };
         if matches!(next, NextStep::Fail(_)) {
             self.request.arrival.refuse();
@@ -186,13 +186,13 @@ impl HtaccessRequest<'_> {
         ruling: &mut HtaccessRuling,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Decided<Onward> {
+    ) -> Decided<AdmittedTarget> {
         let target = self.find_places(ruling, site, ctx)?;
         if ruling.places.is_none() {
-            return Ok(Onward::Content);
+            return Ok(AdmittedTarget::Content);
         }
-        self.let_in(ruling, &target, site, ctx)?;
-        self.lead_on(ruling, &target, site, ctx)
+        self.decide_access(ruling, &target, site, ctx)?;
+        self.decide_path(ruling, &target, site, ctx)
     }
 
     /// Finds out where the request leads, and what has a say about it.
@@ -223,7 +223,7 @@ impl HtaccessRequest<'_> {
     }
 
     /// Judges who may come in.
-    pub(super) fn let_in(
+    pub(super) fn decide_access(
         &mut self,
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
@@ -348,14 +348,14 @@ impl HtaccessRequest<'_> {
     }
 
     /// Where the request goes: rewriting, `Redirect`, `FallbackResource`, or on.
-    fn lead_on(
+    fn decide_path(
         &mut self,
         ruling: &mut HtaccessRuling,
         target: &HtaccessTarget,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Decided<Onward> {
-        let Some(held) = ruling.places.clone() else { return Ok(Onward::Content) };
+    ) -> Decided<AdmittedTarget> {
+        let Some(held) = ruling.places.clone() else { return Ok(AdmittedTarget::Content) };
         let applied = held.applied();
         let location = site.location(self.request.location);
         let options = DirOptionsGiven::new(&applied, ruling, location);
@@ -374,11 +374,11 @@ impl HtaccessRequest<'_> {
             let is_script = location.pass.is_some();
             match applied.path_info() {
                 _ if ruling.drops_path_info => {
-                    return Ok(Onward::Elsewhere(self.cut_path(ruling, target, site, ctx)));
+                    return Ok(AdmittedTarget::Elsewhere(self.cut_path(ruling, target, site, ctx)));
                 }
                 PathInfoRule::Refuse => return Err(NextStep::Fail(404)),
                 PathInfoRule::Accept if !is_script => {
-                    return Ok(Onward::Elsewhere(self.cut_path(ruling, target, site, ctx)));
+                    return Ok(AdmittedTarget::Elsewhere(self.cut_path(ruling, target, site, ctx)));
                 }
                 PathInfoRule::Accept | PathInfoRule::Default => {}
             }
@@ -392,7 +392,7 @@ impl HtaccessRequest<'_> {
         {
             // As in Apache, it is looked for as an index is.
             ruling.leads_to_index = true;
-            return Ok(Onward::Elsewhere(self.fall_back(ruling, fallback, site, ctx)));
+            return Ok(AdmittedTarget::Elsewhere(self.fall_back(ruling, fallback, site, ctx)));
         }
         if let Err(next) = self.set_out(ruling, target, site, ctx) {
             if matches!(next, NextStep::Probe(_) | NextStep::CheckPassword(_)) {
@@ -400,7 +400,7 @@ impl HtaccessRequest<'_> {
             }
             return Err(next);
         }
-        Ok(Onward::Content)
+        Ok(AdmittedTarget::Content)
     }
 }
 

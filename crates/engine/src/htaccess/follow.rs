@@ -6,7 +6,7 @@ use bolide_conf::model::LogLevel;
 use bolide_htaccess::{Applied, DirOptions, PassOutcome, RequestVariable, RewritePlace, Rewritten};
 use bolide_http::escape::{UriPart, push_uri};
 
-use super::decide::{Decided, HtaccessRequest, Onward, stopped};
+use super::decide::{AdmittedTarget, Decided, HtaccessRequest, stopped};
 use super::questions::{AskedText, Question, Reply};
 use super::ruling::{HtaccessRuling, next_round};
 use super::target::{HtaccessTarget, InsideTarget};
@@ -83,7 +83,7 @@ impl HtaccessRequest<'_> {
         scope: RuleScope,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Decided<Option<Onward>> {
+    ) -> Decided<Option<AdmittedTarget>> {
         // As in Apache, `END` does not hold for an index that is looked for.
         let has_ended = ruling.is_final && !ruling.is_looked_for();
         if applied.rewrites(&target.file) && !has_ended {
@@ -115,7 +115,7 @@ impl HtaccessRequest<'_> {
         }
         let args = self.request.args.clone();
         match self.redirected(applied, args.as_deref(), site, ctx) {
-            Some(next) => next.map(|next| Some(Onward::Elsewhere(next))),
+            Some(next) => next.map(|next| Some(AdmittedTarget::Elsewhere(next))),
             None => Ok(None),
         }
     }
@@ -186,11 +186,11 @@ impl HtaccessRequest<'_> {
         outcome: PassOutcome,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Option<Onward> {
+    ) -> Option<AdmittedTarget> {
         if let Rewritten::Inside { args, .. } | Rewritten::Proxied { args, .. } = &outcome.result
             && let Some(next) = self.redirected(applied, args.as_deref(), site, ctx)
         {
-            return Some(Onward::Elsewhere(next.unwrap_or_else(|next| next)));
+            return Some(AdmittedTarget::Elsewhere(next.unwrap_or_else(|next| next)));
         }
         let outcome = match target.lacks_slash() && applied.closes_directories() {
             true => Self::before_slash(outcome),
@@ -248,7 +248,7 @@ impl HtaccessRequest<'_> {
         outcome: PassOutcome,
         site: &Site,
         ctx: &mut StepCtx<'_>,
-    ) -> Option<Onward> {
+    ) -> Option<AdmittedTarget> {
         // As in Apache, what is said of an index does not hold for what it is rewritten to.
         ruling.is_final |= outcome.ends && !ruling.is_looked_for();
         if matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..)) {
@@ -286,10 +286,10 @@ impl HtaccessRequest<'_> {
             }
             Rewritten::Inside { path, args } => {
                 ruling.next_env = next_round(&ruling.env, self.request, args.as_deref(), 200);
-                return Some(Onward::Inside(Rc::new(InsideTarget { path, args })));
+                return Some(AdmittedTarget::Inside(Rc::new(InsideTarget { path, args })));
             }
         };
-        Some(Onward::Elsewhere(next))
+        Some(AdmittedTarget::Elsewhere(next))
     }
 
     /// Has the file answered whose path goes on behind it; no rule sees its path.

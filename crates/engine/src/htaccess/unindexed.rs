@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bolide_htaccess::Effort;
 
-use super::decide::{Decided, HtaccessRequest, Onward};
+use super::decide::{AdmittedTarget, Decided, HtaccessRequest};
 use super::effects::{has_handler, index_names};
 use super::follow::RuleScope;
 use super::ruling::HtaccessRuling;
@@ -121,12 +121,12 @@ impl HtaccessRequest<'_> {
     ) -> Decided<()> {
         let target = self.find_places(ruling, site, ctx)?;
         let Some(held) = ruling.places.clone() else { return Ok(()) };
-        self.let_in(ruling, &target, site, ctx)?;
+        self.decide_access(ruling, &target, site, ctx)?;
         let held = ruling.places.clone().unwrap_or(held);
         let applied = held.applied();
         match self.send_on(ruling, &target, &applied, RuleScope::Answers, site, ctx)? {
-            Some(Onward::Elsewhere(next)) => Err(next),
-            Some(Onward::Content | Onward::Inside(_)) | None => Ok(()),
+            Some(AdmittedTarget::Elsewhere(next)) => Err(next),
+            Some(AdmittedTarget::Content | AdmittedTarget::Inside(_)) | None => Ok(()),
         }
     }
 }

@@ -51,11 +51,11 @@ impl AccessChecks {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         find_client(request, site, ctx);
-        if location.turns_on_client {
+        if location.selects_by_client {
             request.is_straight = false;
             request.arrival.bend();
         }
-        if !location.keeps_out {
+        if !location.may_refuse {
             return admitted(location);
         }
         request.is_straight = false;
@@ -109,7 +109,7 @@ impl Answer {
 /// refused is not stored for them.
 pub(crate) const fn vouch_for_part(request: &mut Request) {
     if request.role.part().is_some() {
-        request.is_vouched_for = true;
+        request.is_authorized = true;
     }
 }
 

@@ -76,7 +76,7 @@ impl Answer {
         debug_assert_ne!(verdict.status, 0, "an answered question has a status");
         let any = location.settings.satisfy == Satisfy::Any;
         request.captures.get_mut().adopt(verdict.known);
-        request.is_vouched_for = true;
+        request.is_authorized = true;
         for (target, value) in &verdict.values {
             assign(request, *target, value, site, ctx);
         }

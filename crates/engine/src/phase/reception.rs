@@ -27,8 +27,8 @@ pub(crate) fn receive(
     ctx: &mut StepCtx<'_>,
 ) -> NextStep {
     let server = site.server(request.server);
-    if server.receives {
-        if server.believes {
+    if server.decides_early {
+        if server.has_real_ip {
             find_client(request, site, ctx);
         }
         if let Some(next) = answer_first(request, answer, site, ctx) {

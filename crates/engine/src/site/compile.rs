@@ -16,8 +16,8 @@ use bolide_http::uri::MergeSlashes;
 
 use super::listening::listening;
 use super::{
-    Builtin, ClientTrust, CompiledLocation, CompiledServer, HeaderRule, Hidden, Silent, Site,
-    UpstreamPass,
+    Builtin, ClientTrust, CompiledLocation, CompiledServer, DisabledProtocols, HeaderRule, Hidden,
+    Site, UpstreamPass,
 };
 use crate::caching::{Caching, varying_origin};
 use crate::content::params::ParamPlan;
@@ -59,7 +59,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         manners.any(|other| Some(other) != first)
     });
     let names_body_file = config.http.as_ref().is_some_and(names_body_file);
-    let looks = config.http.as_ref().map(|http| http.looks).unwrap_or_default();
+    let on_demand_vars = config.http.as_ref().map(|http| http.on_demand_vars).unwrap_or_default();
     let derived = config.http.as_ref();
     let derived = derived.map_or_else(Vec::new, |http| Derived::all(http, &mut sieves));
     Site {
@@ -73,7 +73,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         config,
         pages,
         hostname: Box::default(),
-        looks,
+        on_demand_vars,
         names_body_file,
         manners_vary,
         kept: None,
@@ -114,20 +114,20 @@ fn server(http: &Http, conf: &model::ServerConf, sieves: &mut Sieves) -> Compile
             named.push((name.clone(), id.0));
         }
     }
-    let believes = !http.location(conf.root).settings.real_ip.from.is_empty();
+    let has_real_ip = !http.location(conf.root).settings.real_ip.from.is_empty();
     CompiledServer {
         level: level(http, outer, sieves),
         named,
         root: conf.root.0,
-        believes,
-        receives: believes || conf.redirects_to.is_some(),
+        has_real_ip,
+        decides_early: has_real_ip || conf.redirects_to.is_some(),
         redirect: conf.redirects_to.map(redirect_to_https),
         name: conf.primary_name.clone(),
         merge_slashes: match conf.settings.merge_slashes {
             true => MergeSlashes::On,
             false => MergeSlashes::Off,
         },
-        silent: Silent { http2: !conf.http2, http3: !conf.http3 },
+        disabled: DisabledProtocols { http2: !conf.http2, http3: !conf.http3 },
         verify_client: conf.tls.verify_client,
         trust: ClientTrust {
             files: [
@@ -274,7 +274,7 @@ fn hidden(settings: &model::OriginSettings, is_http: bool) -> Hidden {
 }
 
 /// Whether two clients who ask for the same may be led to different files, pages or kept answers.
-fn turns_on_client(conf: &model::LocationConf) -> bool {
+fn selects_by_client(conf: &model::LocationConf) -> bool {
     let settings = &conf.settings;
     let fallback = |fallback: &model::Fallback| match fallback {
         model::Fallback::Uri(template) => template.follows_target(),
@@ -335,11 +335,11 @@ fn location(
         fields.iter().map(field).collect()
     };
     let headers = parsed(&settings.add_headers);
-    let keeps_out = !settings.limits.is_empty()
+    let may_refuse = !settings.limits.is_empty()
         || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
-    let turns_on_client = turns_on_client(conf);
+    let selects_by_client = selects_by_client(conf);
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     CompiledLocation {
         key_name: match &conf.matcher {
@@ -358,9 +358,9 @@ fn location(
         except: conf.except.clone().map(Box::new),
         builtin: builtin(&conf.handler),
         program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
-        guarded: keeps_out || turns_on_client || !settings.real_ip.from.is_empty(),
-        turns_on_client,
-        keeps_out,
+        guarded: may_refuse || selects_by_client || !settings.real_ip.from.is_empty(),
+        selects_by_client,
+        may_refuse,
         pass: match &conf.handler {
             model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http, told))),
             _ => None,
@@ -372,7 +372,9 @@ fn location(
         try_files: conf.try_files.clone(),
         debugs: debugs(settings),
         row: None,
-        notes_end: debugs(settings) || http.looks.cache_reason || http.otel.exporter.is_some(),
+        notes_end: debugs(settings)
+            || http.on_demand_vars.cache_reason
+            || http.otel.exporter.is_some(),
         precontent: Precontent::first(conf),
         htaccess: settings.obeys_apache().then(|| Precontent::of(conf)),
         signature: match settings.server_tokens {
@@ -394,7 +396,8 @@ fn location(
             max_ranges: settings.max_ranges.unwrap_or(u32::MAX),
         },
         fixed_root: settings.root.path.as_text().map(Arc::from),
-        roams: settings.root.mapping != Mapping::Whole || settings.root.path.as_text().is_none(),
+        maps_beyond_root: settings.root.mapping != Mapping::Whole
+            || settings.root.path.as_text().is_none(),
         sets_last_modified: headers.iter().any(|header| header.name == Name::LastModified),
         sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
         headers,
@@ -403,7 +406,7 @@ fn location(
         coded: MediaTypes::is_coded(settings) || settings.obeys_apache(),
         filters_bodies: settings.filters.is_any() || settings.charset.recodes || recodes_passed,
         recodes_passed,
-        goes_on: settings.post_action.is_some(),
+        has_post_action: settings.post_action.is_some(),
     }
 }
 

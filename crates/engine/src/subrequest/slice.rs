@@ -115,7 +115,7 @@ pub struct SliceRequest {
     /// How the other one arrived there, which belongs to the key of what is cached.
     pub(crate) arrival: RequestArrival,
     /// Whether another location let the other one in.
-    pub(crate) is_vouched_for: bool,
+    pub(crate) is_authorized: bool,
     /// What the other one knew.
     pub(crate) known: Captures,
     pub(crate) id: [u64; 2],

@@ -24,7 +24,7 @@ impl FileSearch {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> bool {
-        site.looks().real_root && self.find_root(request, answer, site, ctx)
+        site.on_demand_vars().real_root && self.find_root(request, answer, site, ctx)
     }
 
     fn find_root(

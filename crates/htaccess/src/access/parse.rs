@@ -2,12 +2,12 @@
 
 use super::{AccessOrder, AddressRange, AllowedHost, Requirement, Satisfies};
 use crate::expr;
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::methods::MethodSet;
 
 /// `Require …`
-pub(crate) fn require(arguments: &[u8]) -> Told<Requirement> {
+pub(crate) fn require(arguments: &[u8]) -> ParseResult<Requirement> {
     let mut words = ArgumentWords::new(arguments);
     let missing = || "Require directive requires additional arguments".to_owned();
     let mut name = words.next_word().ok_or_else(missing)?;
@@ -19,7 +19,7 @@ pub(crate) fn require(arguments: &[u8]) -> Told<Requirement> {
     Ok(if negated { Requirement::Not(Box::new(rule)) } else { rule })
 }
 
-fn provider(name: &[u8], words: ArgumentWords<'_>, negated: bool) -> Told<Requirement> {
+fn provider(name: &[u8], words: ArgumentWords<'_>, negated: bool) -> ParseResult<Requirement> {
     let listed = |words: ArgumentWords<'_>| -> Vec<Box<[u8]>> { words.map(Into::into).collect() };
     let some = |list: Vec<Box<[u8]>>| match list.is_empty() {
         true => Err(format!("'require {}' needs an argument", shown(name))),
@@ -45,7 +45,7 @@ fn provider(name: &[u8], words: ArgumentWords<'_>, negated: bool) -> Told<Requir
                 AddressRange::parse(&text)
                     .ok_or_else(|| format!("ip address '{}' appears to be invalid", shown(&text)))
             });
-            Requirement::Ip(networks.collect::<Told<_>>()?)
+            Requirement::Ip(networks.collect::<ParseResult<_>>()?)
         }
         // Without looking names up it is not known which client is meant: none comes in by it, and
         // none is kept out by it.
@@ -86,7 +86,7 @@ fn provider(name: &[u8], words: ArgumentWords<'_>, negated: bool) -> Told<Requir
 }
 
 /// `Order …`
-pub(crate) fn order(arguments: &[u8]) -> Told<AccessOrder> {
+pub(crate) fn order(arguments: &[u8]) -> ParseResult<AccessOrder> {
     let words: Vec<_> =
         ArgumentWords::new(arguments).map(|word| word.to_ascii_lowercase()).collect();
     match words.iter().map(|word| &word[..]).collect::<Vec<_>>()[..] {
@@ -101,7 +101,7 @@ pub(crate) fn order(arguments: &[u8]) -> Told<AccessOrder> {
 }
 
 /// What follows `Allow` or `Deny`.
-pub(crate) fn allow_or_deny(arguments: &[u8], denies: bool) -> Told<Vec<AllowedHost>> {
+pub(crate) fn allow_or_deny(arguments: &[u8], denies: bool) -> ParseResult<Vec<AllowedHost>> {
     let mut words = ArgumentWords::new(arguments);
     let from = words.next_word().unwrap_or_default();
     if !from.eq_ignore_ascii_case(b"from") || words.rest().is_empty() {
@@ -110,7 +110,7 @@ pub(crate) fn allow_or_deny(arguments: &[u8], denies: bool) -> Told<Vec<AllowedH
     words.map(|word| who(&word, denies)).collect()
 }
 
-fn who(word: &[u8], denies: bool) -> Told<AllowedHost> {
+fn who(word: &[u8], denies: bool) -> ParseResult<AllowedHost> {
     let lower = word.to_ascii_lowercase();
     if lower == b"all" {
         return Ok(AllowedHost::All);
@@ -134,7 +134,7 @@ fn who(word: &[u8], denies: bool) -> Told<AllowedHost> {
 }
 
 /// `Satisfy …`
-pub(crate) fn satisfy(arguments: &[u8]) -> Told<Satisfies> {
+pub(crate) fn satisfy(arguments: &[u8]) -> ParseResult<Satisfies> {
     let words: Vec<_> =
         ArgumentWords::new(arguments).map(|word| word.to_ascii_lowercase()).collect();
     match words.iter().map(|word| &word[..]).collect::<Vec<_>>()[..] {

@@ -2,7 +2,7 @@
 
 use super::{Expr, ExprWord, GlobKind, TextFunction, TextOrder, WordTest};
 use crate::access::AddressRange;
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::pattern::{Letters, Pattern};
 use crate::variable::{Variable, split};
 use crate::world::PathTest;
@@ -13,19 +13,19 @@ const DEPTH_MAX: u8 = 32;
 const PARTS_MAX: usize = 1000;
 
 /// Reads a condition.
-pub(crate) fn condition(source: &[u8]) -> Told<Expr> {
+pub(crate) fn condition(source: &[u8]) -> ParseResult<Expr> {
     let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: false });
     read.map_err(|why| format!("Cannot parse condition clause: {why}"))
 }
 
 /// Reads a condition in the language of `SSLRequire`, which has words for signs, and compares
 /// lengths first.
-pub(crate) fn tls_condition(source: &[u8]) -> Told<Expr> {
+pub(crate) fn tls_condition(source: &[u8]) -> ParseResult<Expr> {
     let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: true });
     read.map_err(|why| format!("Cannot parse expression: {why}"))
 }
 
-fn whole(mut reader: Reader<'_>) -> Told<Expr> {
+fn whole(mut reader: Reader<'_>) -> ParseResult<Expr> {
     let expr = reader.any()?;
     reader.blanks();
     match reader.rest {
@@ -35,7 +35,7 @@ fn whole(mut reader: Reader<'_>) -> Told<Expr> {
 }
 
 /// Reads a text with variables.
-pub(crate) fn text(source: &[u8]) -> Told<ExprWord> {
+pub(crate) fn text(source: &[u8]) -> ParseResult<ExprWord> {
     let mut reader = Reader { rest: source, depth: 0, parts: 0, is_of_tls: false };
     let word = reader.text_until(None);
     word.map_err(|why| format!("Can't parse value expression : {why}"))
@@ -89,7 +89,7 @@ impl Reader<'_> {
         false
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Told<T>) -> Told<T> {
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         self.parts += 1;
         if self.depth >= DEPTH_MAX || self.parts > PARTS_MAX {
             return Err("expression is too complex".to_owned());
@@ -100,7 +100,7 @@ impl Reader<'_> {
         read
     }
 
-    fn any(&mut self) -> Told<Expr> {
+    fn any(&mut self) -> ParseResult<Expr> {
         let mut all = vec![self.all()?];
         while self.take_sign(b"||", b"or") {
             all.push(self.all()?);
@@ -108,7 +108,7 @@ impl Reader<'_> {
         Ok(if all.len() == 1 { all.remove(0) } else { Expr::Or(all) })
     }
 
-    fn all(&mut self) -> Told<Expr> {
+    fn all(&mut self) -> ParseResult<Expr> {
         let mut all = vec![self.one()?];
         while self.take_sign(b"&&", b"and") {
             all.push(self.one()?);
@@ -116,7 +116,7 @@ impl Reader<'_> {
         Ok(if all.len() == 1 { all.remove(0) } else { Expr::And(all) })
     }
 
-    fn one(&mut self) -> Told<Expr> {
+    fn one(&mut self) -> ParseResult<Expr> {
         self.blanks();
         if self.take_sign(b"!", b"not") {
             return self.deeper(|own| Ok(Expr::Not(Box::new(own.one()?))));
@@ -145,7 +145,7 @@ impl Reader<'_> {
         self.comparison(word)
     }
 
-    fn unary(&mut self) -> Told<Expr> {
+    fn unary(&mut self) -> ParseResult<Expr> {
         self.rest = &self.rest[1..];
         let name = self.name().unwrap_or_default();
         let test = match &name[..] {
@@ -164,7 +164,7 @@ impl Reader<'_> {
         Ok(Expr::Is(test, self.word()?))
     }
 
-    fn network(&mut self) -> Told<AddressRange> {
+    fn network(&mut self) -> ParseResult<AddressRange> {
         match self.word()? {
             ExprWord::Fixed(text) => {
                 AddressRange::parse(&text).ok_or_else(|| "invalid IP network".to_owned())
@@ -173,7 +173,7 @@ impl Reader<'_> {
         }
     }
 
-    fn comparison(&mut self, word: ExprWord) -> Told<Expr> {
+    fn comparison(&mut self, word: ExprWord) -> ParseResult<Expr> {
         use TextOrder as Is;
         let texts = [
             (&b"=="[..], Is::Equal),
@@ -229,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&mut self, word: ExprWord, order: TextOrder) -> Told<Expr> {
+    fn texts(&mut self, word: ExprWord, order: TextOrder) -> ParseResult<Expr> {
         Ok(match self.is_of_tls {
             true => Expr::Sized(word, order, self.word()?),
             false => Expr::Text(word, order, self.word()?),
@@ -237,7 +237,7 @@ impl Reader<'_> {
     }
 
     /// `{ word, word }`
-    fn list(&mut self, word: ExprWord) -> Told<Expr> {
+    fn list(&mut self, word: ExprWord) -> ParseResult<Expr> {
         if !self.take(b"{") {
             return Err("syntax error, expecting '{'".to_owned());
         }
@@ -252,7 +252,7 @@ impl Reader<'_> {
     }
 
     /// `/…/i` or `m#…#i`
-    fn pattern(&mut self) -> Told<Pattern> {
+    fn pattern(&mut self) -> ParseResult<Pattern> {
         self.blanks();
         let bad = || "syntax error, expecting a regular expression".to_owned();
         let (quote, inner) = match self.rest {
@@ -281,7 +281,7 @@ impl Reader<'_> {
             .ok_or_else(|| format!("Failed to compile regex \"{}\"", shown(&source)))
     }
 
-    fn word(&mut self) -> Told<ExprWord> {
+    fn word(&mut self) -> ParseResult<ExprWord> {
         let mut parts = vec![self.part()?];
         // A dot joins words.
         while self.take(b".") {
@@ -290,7 +290,7 @@ impl Reader<'_> {
         Ok(joined(parts))
     }
 
-    fn part(&mut self) -> Told<ExprWord> {
+    fn part(&mut self) -> ParseResult<ExprWord> {
         self.blanks();
         match self.rest {
             [quote @ (b'"' | b'\''), rest @ ..] => {
@@ -327,7 +327,7 @@ impl Reader<'_> {
     }
 
     /// `%{NAME}` or `%{function:text}`
-    fn variable(&mut self) -> Told<ExprWord> {
+    fn variable(&mut self) -> ParseResult<ExprWord> {
         let Some((inner, rest)) = split(&self.rest[2..], b'}') else {
             return Err("syntax error, missing '}'".to_owned());
         };
@@ -344,7 +344,7 @@ impl Reader<'_> {
     }
 
     /// The text to `quote`, or all that is left, with its variables.
-    fn text_until(&mut self, quote: Option<u8>) -> Told<ExprWord> {
+    fn text_until(&mut self, quote: Option<u8>) -> ParseResult<ExprWord> {
         let mut parts = Vec::new();
         let mut fixed: Vec<u8> = Vec::new();
         loop {
@@ -400,7 +400,7 @@ fn joined(mut parts: Vec<ExprWord>) -> ExprWord {
     if parts.len() == 1 { parts.remove(0) } else { ExprWord::Join(parts) }
 }
 
-fn function(name: &[u8]) -> Told<TextFunction> {
+fn function(name: &[u8]) -> ParseResult<TextFunction> {
     Ok(match &name.to_ascii_lowercase()[..] {
         b"req" | b"http" => TextFunction::Header,
         b"req_novary" => TextFunction::HeaderUnvaried,

@@ -5,7 +5,7 @@ use super::php;
 use crate::access::{self, Requirement};
 use crate::cache;
 use crate::expires;
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::headers::{self, HeaderSide};
 use crate::lines::ArgumentWords;
 use crate::methods::MethodSet;
@@ -30,7 +30,7 @@ impl DirectiveName {
         arguments: &[u8],
         own: &mut Settings,
         methods: Option<&MethodSet>,
-    ) -> Told<()> {
+    ) -> ParseResult<()> {
         match self {
             Self::Require | Self::Order | Self::Allow | Self::Deny | Self::Satisfy => {
                 self.read_access(arguments, own, methods)
@@ -114,7 +114,7 @@ impl DirectiveName {
         arguments: &[u8],
         own: &mut Settings,
         methods: Option<&MethodSet>,
-    ) -> Told<()> {
+    ) -> ParseResult<()> {
         let all = MethodSet::all;
         let of = || methods.cloned().unwrap_or_else(all);
         match self {
@@ -147,7 +147,7 @@ impl DirectiveName {
         Ok(())
     }
 
-    fn read_auth(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
+    fn read_auth(self, arguments: &[u8], own: &mut Settings) -> ParseResult<()> {
         let name = match self {
             Self::AuthBasicProvider => "AuthBasicProvider",
             Self::AuthGroupFile => "AuthGroupFile",
@@ -186,7 +186,7 @@ impl DirectiveName {
         Ok(())
     }
 
-    fn read_tls(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
+    fn read_tls(self, arguments: &[u8], own: &mut Settings) -> ParseResult<()> {
         match self {
             Self::SslOptions => own.tls.options(arguments),
             Self::SslRequire => own.tls.require(arguments),
@@ -198,7 +198,7 @@ impl DirectiveName {
         }
     }
 
-    fn read_filters(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
+    fn read_filters(self, arguments: &[u8], own: &mut Settings) -> ParseResult<()> {
         match self {
             Self::AddOutputFilter => output::add(&mut own.output, arguments),
             Self::AddOutputFilterByType => output::add_by_type(&mut own.output, arguments),
@@ -214,7 +214,7 @@ impl DirectiveName {
         }
     }
 
-    fn read_mime(self, arguments: &[u8], own: &mut MimeRules) -> Told<()> {
+    fn read_mime(self, arguments: &[u8], own: &mut MimeRules) -> ParseResult<()> {
         let mut words = ArgumentWords::new(arguments);
         let first = words.next_word().ok_or("directive requires at least one argument")?;
         let is_none = first.eq_ignore_ascii_case(b"none");
@@ -285,7 +285,7 @@ impl DirectiveName {
         Ok(())
     }
 
-    fn read_env(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
+    fn read_env(self, arguments: &[u8], own: &mut Settings) -> ParseResult<()> {
         let line = match self {
             Self::BrowserMatch => setenv::browser_match(arguments, Letters::Exact)?,
             Self::BrowserMatchNoCase => setenv::browser_match(arguments, Letters::Any)?,
@@ -316,7 +316,7 @@ impl DirectiveName {
         Ok(())
     }
 
-    fn read_expires(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
+    fn read_expires(self, arguments: &[u8], own: &mut Settings) -> ParseResult<()> {
         let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
         match self {
             Self::ExpiresActive => {
@@ -342,7 +342,7 @@ impl DirectiveName {
         Ok(())
     }
 
-    fn read_rest(self, arguments: &[u8], own: &mut Settings) -> Told<()> {
+    fn read_rest(self, arguments: &[u8], own: &mut Settings) -> ParseResult<()> {
         match self {
             Self::Options => own.options = Some(options::parse(arguments, own.options)?),
             Self::DirectoryIndex => {
@@ -409,7 +409,7 @@ impl DirectiveName {
     }
 }
 
-fn one(name: &str, arguments: &[u8]) -> Told<Vec<u8>> {
+fn one(name: &str, arguments: &[u8]) -> ParseResult<Vec<u8>> {
     let mut words = ArgumentWords::new(arguments);
     match (words.next_word(), words.rest()) {
         (Some(word), []) => Ok(word),
@@ -417,14 +417,14 @@ fn one(name: &str, arguments: &[u8]) -> Told<Vec<u8>> {
     }
 }
 
-fn no_arguments(name: &str, arguments: &[u8]) -> Told<()> {
+fn no_arguments(name: &str, arguments: &[u8]) -> ParseResult<()> {
     match arguments {
         [] => Ok(()),
         _ => Err(format!("{name} takes no arguments")),
     }
 }
 
-fn flag(name: &str, arguments: &[u8]) -> Told<bool> {
+fn flag(name: &str, arguments: &[u8]) -> ParseResult<bool> {
     match &one(name, arguments)?.to_ascii_lowercase()[..] {
         b"on" => Ok(true),
         b"off" => Ok(false),
@@ -433,7 +433,7 @@ fn flag(name: &str, arguments: &[u8]) -> Told<bool> {
 }
 
 /// A content coding that files can have.
-fn coding(word: &[u8]) -> Told<&'static [u8]> {
+fn coding(word: &[u8]) -> ParseResult<&'static [u8]> {
     Ok(match &word.to_ascii_lowercase()[..] {
         b"gzip" | b"x-gzip" => b"gzip",
         b"br" => b"br",
@@ -445,7 +445,7 @@ fn coding(word: &[u8]) -> Told<&'static [u8]> {
 }
 
 /// A language's tag.
-fn language(word: &[u8]) -> Told<Box<[u8]>> {
+fn language(word: &[u8]) -> ParseResult<Box<[u8]>> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     match !word.is_empty() && word.iter().all(is_part) {
         true => Ok(word.to_ascii_lowercase().into()),
@@ -454,7 +454,7 @@ fn language(word: &[u8]) -> Told<Box<[u8]>> {
 }
 
 /// A word that may stand in a field.
-fn token(word: &[u8]) -> Told<Box<[u8]>> {
+fn token(word: &[u8]) -> ParseResult<Box<[u8]>> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.+:*".contains(byte);
     match word.iter().all(is_part) {
         true => Ok(word.into()),
@@ -462,7 +462,7 @@ fn token(word: &[u8]) -> Told<Box<[u8]>> {
     }
 }
 
-fn etag(arguments: &[u8]) -> Told<Option<EtagParts>> {
+fn etag(arguments: &[u8]) -> ParseResult<Option<EtagParts>> {
     let mut parts = None;
     for word in ArgumentWords::new(arguments) {
         parts = match &word.to_ascii_lowercase()[..] {

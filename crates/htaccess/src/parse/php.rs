@@ -1,11 +1,11 @@
 //! Settings of PHP. Refuses those that only the server may give.
 
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::settings::PhpSetting;
 
 /// `php_flag` or `php_value`.
-pub(super) fn setting(is_flag: bool, arguments: &[u8]) -> Told<PhpSetting> {
+pub(super) fn setting(is_flag: bool, arguments: &[u8]) -> ParseResult<PhpSetting> {
     let name = if is_flag { "php_flag" } else { "php_value" };
     let mut words = ArgumentWords::new(arguments);
     let (setting, value) = (words.next_word(), words.next_word());

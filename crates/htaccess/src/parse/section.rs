@@ -4,7 +4,7 @@ use super::{ParseFault, Parsed, Parser, Tag, Within, names, tag};
 use crate::access::Requirement;
 use crate::effort::Effort;
 use crate::expr;
-use crate::fault::{HtaccessFault, Told, shown};
+use crate::fault::{HtaccessFault, ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::methods::MethodSet;
 use crate::modules;
@@ -270,7 +270,7 @@ const OF_SERVER: [&[u8]; 9] = [
     b"authnprovideralias",
 ];
 
-fn container_of(name: &str, is_all: bool, rules: Vec<Requirement>) -> Told<Requirement> {
+fn container_of(name: &str, is_all: bool, rules: Vec<Requirement>) -> ParseResult<Requirement> {
     if rules.is_empty() {
         return Err(format!("<{name}> directive contains no authorization directives"));
     }
@@ -293,7 +293,7 @@ enum FileName {
     Pattern(Pattern),
 }
 
-fn name_section(name: &[u8], arguments: &[u8], regex: bool) -> Told<FileName> {
+fn name_section(name: &[u8], arguments: &[u8], regex: bool) -> ParseResult<FileName> {
     let mut words = ArgumentWords::new(arguments);
     let mut word = words.next_word();
     let mut regex = regex;
@@ -316,7 +316,7 @@ fn name_section(name: &[u8], arguments: &[u8], regex: bool) -> Told<FileName> {
     }
 }
 
-fn methods(name: &[u8], arguments: &[u8]) -> Told<MethodSet> {
+fn methods(name: &[u8], arguments: &[u8]) -> ParseResult<MethodSet> {
     let listed: Vec<Box<[u8]>> = ArgumentWords::new(arguments).map(Into::into).collect();
     if listed.is_empty() {
         return Err(format!("<{}> directive requires additional arguments", shown(name)));
@@ -330,7 +330,7 @@ fn methods(name: &[u8], arguments: &[u8]) -> Told<MethodSet> {
     })
 }
 
-fn refuse_within_limit(name: &[u8], within: &Within) -> Told<()> {
+fn refuse_within_limit(name: &[u8], within: &Within) -> ParseResult<()> {
     match within.methods {
         Some(_) => {
             Err(format!("<{}> cannot occur within <Limit/LimitExcept> section", shown(name)))
@@ -340,7 +340,7 @@ fn refuse_within_limit(name: &[u8], within: &Within) -> Told<()> {
 }
 
 /// `[!]OPERATOR VERSION`
-fn version_fits(arguments: &[u8]) -> Told<bool> {
+fn version_fits(arguments: &[u8]) -> ParseResult<bool> {
     let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     let (operator, version) = match &words[..] {
         [version] => (&b"="[..], version),

@@ -1,7 +1,7 @@
 //! Flags of rules and conditions.
 
 use super::template::{BackrefEscape, Blank, RuleText};
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::variable::split;
 
 /// LIMIT: rounds that `[N]` makes unless it says otherwise, as in Apache.
@@ -73,7 +73,7 @@ pub(crate) struct QueryFlags {
 }
 
 /// The keys and values of `[…]`.
-pub(crate) fn fields(flags: &[u8], whose: &str) -> Told<Vec<(Vec<u8>, Vec<u8>)>> {
+pub(crate) fn fields(flags: &[u8], whose: &str) -> ParseResult<Vec<(Vec<u8>, Vec<u8>)>> {
     let inner = flags.strip_prefix(b"[").and_then(|flags| flags.strip_suffix(b"]"));
     let inner = inner.ok_or_else(|| format!("{whose}: bad flag delimiters"))?;
     let mut pairs = Vec::new();
@@ -123,7 +123,7 @@ impl RuleFlags {
     }
 
     /// Reads `[…]`.
-    pub(crate) fn parse(flags: &[u8]) -> Told<Self> {
+    pub(crate) fn parse(flags: &[u8]) -> ParseResult<Self> {
         let mut own = Self::default();
         let (mut except, mut blank, mut escapes) = (Vec::new(), Blank::Plus, None);
         for (key, value) in fields(flags, "RewriteRule")? {
@@ -144,7 +144,7 @@ impl RuleFlags {
         Ok(own)
     }
 
-    fn take(&mut self, key: &[u8], value: &[u8]) -> Told<()> {
+    fn take(&mut self, key: &[u8], value: &[u8]) -> ParseResult<()> {
         let bad = || format!("RewriteRule: invalid value '{}' for flag", shown(value));
         match &key.to_ascii_lowercase()[..] {
             b"c" | b"chain" => self.is_chained = true,
@@ -204,7 +204,7 @@ impl RuleFlags {
     }
 }
 
-fn env_order(value: &[u8]) -> Told<EnvOrder> {
+fn env_order(value: &[u8]) -> ParseResult<EnvOrder> {
     Ok(match (value, split(value, b':')) {
         ([b'!', name @ ..], _) => EnvOrder::Unset(name.into()),
         (_, Some((name, value))) => EnvOrder::Set(name.into(), RuleText::parse(value)?),
@@ -212,7 +212,7 @@ fn env_order(value: &[u8]) -> Told<EnvOrder> {
     })
 }
 
-fn redirect(value: &[u8]) -> Told<RuleAction> {
+fn redirect(value: &[u8]) -> ParseResult<RuleAction> {
     Ok(match &value.to_ascii_lowercase()[..] {
         b"permanent" => RuleAction::Redirect(301),
         b"seeother" => RuleAction::Redirect(303),

@@ -6,7 +6,7 @@ use super::flags::{Passing, RuleAction, RuleFlags, fields};
 use super::template::RuleText;
 use super::{CondTest, Inherits, RewriteCondition, Rewriting, UrlRule};
 use crate::expr::{self, TextOrder};
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::{ArgumentWords, rewrite_word};
 use crate::pattern::{Letters, Pattern};
 use crate::world::{AheadKind, PathTest};
@@ -15,7 +15,7 @@ use crate::world::{AheadKind, PathTest};
 const CONDITIONS_MAX: usize = 10_000;
 
 /// `RewriteEngine on|off`
-pub(crate) fn engine(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+pub(crate) fn engine(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
     let words: Vec<_> =
         ArgumentWords::new(arguments).map(|word| word.to_ascii_lowercase()).collect();
     own.engine = match words.iter().map(|word| &word[..]).collect::<Vec<_>>()[..] {
@@ -27,7 +27,7 @@ pub(crate) fn engine(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
 }
 
 /// `RewriteBase /url`
-pub(crate) fn base(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+pub(crate) fn base(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
     let words: Vec<_> = ArgumentWords::new(arguments).collect();
     let [base] = &words[..] else {
         return Err(
@@ -46,7 +46,7 @@ pub(crate) fn base(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
 }
 
 /// `RewriteOptions …`
-pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
     let own = own.options.get_or_insert_default();
     for word in ArgumentWords::new(arguments) {
         match &word.to_ascii_lowercase()[..] {
@@ -72,7 +72,7 @@ pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
 }
 
 /// `RewriteCond TEXT TEST [FLAGS]`
-pub(crate) fn condition(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+pub(crate) fn condition(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
     let (text, test, flags) = three(arguments)
         .ok_or_else(|| format!("RewriteCond: bad argument line '{}'", shown(arguments)))?;
     let (mut or_next, mut any_case, mut unvaried) = (false, false, false);
@@ -107,7 +107,7 @@ pub(crate) fn condition(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
     Ok(())
 }
 
-fn cond_test(test: &[u8], any_case: bool) -> Told<CondTest> {
+fn cond_test(test: &[u8], any_case: bool) -> ParseResult<CondTest> {
     use TextOrder as Is;
     let file = match test {
         b"-f" => Some(PathTest::File),
@@ -161,7 +161,7 @@ fn cond_test(test: &[u8], any_case: bool) -> Told<CondTest> {
 }
 
 /// `RewriteRule PATTERN SUBSTITUTION [FLAGS]`
-pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> Told<()> {
+pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
     let (pattern, substitution, flags) = three(arguments)
         .ok_or_else(|| format!("RewriteRule: bad argument line '{}'", shown(arguments)))?;
     let mut flags = match flags {

@@ -1,7 +1,7 @@
 //! Texts with back-references and variables, as rules and conditions have them.
 
 use crate::escape::push_hex;
-use crate::fault::Told;
+use crate::fault::ParseResult;
 use crate::pattern::Groups;
 use crate::variable::{Variable, split};
 use crate::world::{AheadKind, Asked, Evaluation};
@@ -124,7 +124,7 @@ impl<'a> MapText<'a> {
         Some(Self { name, key, default: default.get(1..).unwrap_or_default(), behind })
     }
 
-    fn part(&self, depth: usize) -> Told<Part> {
+    fn part(&self, depth: usize) -> ParseResult<Part> {
         if depth >= DEPTH_MAX {
             return Err("too many maps within one another".to_owned());
         }
@@ -137,7 +137,7 @@ impl<'a> MapText<'a> {
 }
 
 /// A variable, of this request or of one that is looked ahead to.
-fn variable(name: &[u8]) -> Told<Part> {
+fn variable(name: &[u8]) -> ParseResult<Part> {
     let or_nothing = |variable: Option<Variable>| variable.unwrap_or(Variable::Fixed(""));
     let kind = match name.get(..5).map(<[u8]>::to_ascii_uppercase).as_deref() {
         Some(b"LA-U:") => AheadKind::Url,
@@ -156,11 +156,11 @@ pub(crate) enum QuestionMark {
 
 impl RuleText {
     /// Reads it.
-    pub(crate) fn parse(source: &[u8]) -> Told<Self> {
+    pub(crate) fn parse(source: &[u8]) -> ParseResult<Self> {
         Self::parse_at(source, 0)
     }
 
-    fn parse_at(source: &[u8], depth: usize) -> Told<Self> {
+    fn parse_at(source: &[u8], depth: usize) -> ParseResult<Self> {
         let mut parts = Vec::new();
         let mut text = Vec::new();
         let mut rest = source;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{LINE_MAX_MAX, LineRule, RULES_MAX, ReplacementPart, SubstituteSettings};
-use crate::fault::{Told, shown};
+use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::pattern::{Letters, Pattern};
 
-fn one(name: &str, arguments: &[u8]) -> Told<Vec<u8>> {
+fn one(name: &str, arguments: &[u8]) -> ParseResult<Vec<u8>> {
     let mut words = ArgumentWords::new(arguments);
     match (words.next_word(), words.rest()) {
         (Some(word), []) => Ok(word),
@@ -16,7 +16,7 @@ fn one(name: &str, arguments: &[u8]) -> Told<Vec<u8>> {
 }
 
 /// `Substitute s/PATTERN/TEXT/[infq]`
-pub(crate) fn substitute(own: &mut SubstituteSettings, arguments: &[u8]) -> Told<()> {
+pub(crate) fn substitute(own: &mut SubstituteSettings, arguments: &[u8]) -> ParseResult<()> {
     let word = one("Substitute", arguments)?;
     if own.rules.len() >= RULES_MAX {
         return Err(format!("more than {RULES_MAX} lines of Substitute"));
@@ -31,7 +31,7 @@ pub(crate) fn inherit_before(own: &mut SubstituteSettings, is_on: bool) {
 }
 
 /// `SubstituteMaxLineLength BYTES`, with a unit.
-pub(crate) fn line_max(own: &mut SubstituteSettings, arguments: &[u8]) -> Told<()> {
+pub(crate) fn line_max(own: &mut SubstituteSettings, arguments: &[u8]) -> ParseResult<()> {
     let word = one("SubstituteMaxLineLength", arguments)?;
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = word.split_at(digits);
@@ -65,7 +65,7 @@ fn cut(text: &[u8], mark: u8) -> Option<(&[u8], &[u8])> {
 
 impl LineRule {
     /// Reads `s/PATTERN/TEXT/FLAGS`, in which another mark may stand for the slash.
-    pub(super) fn parse(word: &[u8]) -> Told<Self> {
+    pub(super) fn parse(word: &[u8]) -> ParseResult<Self> {
         let [b's' | b'S', rest @ ..] = word else {
             return Err("Bad Substitute format, must be an s/// pattern".to_owned());
         };

@@ -5,7 +5,7 @@ use pem::parse_many;
 use proptest::prelude::proptest;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 
-use super::{SealState, Shut, hex, open, open_pkcs8};
+use super::{SealState, UnsealError, hex, open, open_pkcs8};
 
 /// One key for P-256, encrypted by the `openssl` program with the pass phrase `secret`.
 const PKCS8_AES256: &str = "\
@@ -109,7 +109,7 @@ fn without_the_word_they_stay_shut() {
     for (text, seal) in ALL {
         let sections = parse_many(text).unwrap();
         for passwords in [words(&[]), words(&["wrong"]), words(&["", "Secret"])] {
-            assert_eq!(open(&sections, &passwords), Some(Err(Shut::Password(seal))));
+            assert_eq!(open(&sections, &passwords), Some(Err(UnsealError::Password(seal))));
         }
     }
 }
@@ -117,11 +117,15 @@ fn without_the_word_they_stay_shut() {
 #[test]
 fn what_is_not_known_is_named() {
     let sections = parse_many(PKCS8_SCRYPT).unwrap();
-    let Some(Err(Shut::Unknown(text))) = open(&sections, &words(&["secret"])) else { panic!() };
+    let Some(Err(UnsealError::Unknown(text))) = open(&sections, &words(&["secret"])) else {
+        panic!()
+    };
     assert_eq!(text, "unsupported derivation of an encrypted key");
     let other = HEADERS_AES128.replace("AES-128-CBC", "IDEA-CBC");
     let sections = parse_many(other).unwrap();
-    let Some(Err(Shut::Unknown(text))) = open(&sections, &words(&["secret"])) else { panic!() };
+    let Some(Err(UnsealError::Unknown(text))) = open(&sections, &words(&["secret"])) else {
+        panic!()
+    };
     assert_eq!(text, "unsupported cipher \"IDEA-CBC\" of an encrypted key");
 }
 

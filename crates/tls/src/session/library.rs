@@ -6,7 +6,7 @@ use rustls::unbuffered::{
 };
 use rustls::{Error, HandshakeKind};
 
-use super::{Facts, Heard};
+use super::{Facts, HandshakeFacts};
 use crate::names;
 use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD};
 use crate::sealed_records::RecordRoom;
@@ -132,7 +132,7 @@ pub(super) fn facts_of(conn: &UnbufferedServerConnection) -> Facts {
         alpn: conn.alpn_protocol().map(Box::from),
         resumed: conn.handshake_kind() == Some(HandshakeKind::Resumed),
         client: None,
-        heard: Heard::default(),
+        heard: HandshakeFacts::default(),
     }
 }
 

@@ -24,7 +24,7 @@ const KEY_LIFE_MS: u64 = 60 * 1000;
 
 /// What becomes of a challenge that ends at `until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum ChallengeState {
     Answered,
     /// The server that had it is gone.
     Over,
@@ -32,13 +32,13 @@ enum Fate {
     Odd,
 }
 
-const fn fate(until: u64, now: u64) -> Fate {
+const fn challenge_state(until: u64, now: u64) -> ChallengeState {
     if until <= now {
-        Fate::Over
+        ChallengeState::Over
     } else if until > now.saturating_add(2 * CHALLENGE_LIFE) {
-        Fate::Odd
+        ChallengeState::Odd
     } else {
-        Fate::Answered
+        ChallengeState::Answered
     }
 }
 
@@ -85,10 +85,10 @@ impl CertificateShare {
                 self.complain(TABLE);
                 continue;
             };
-            match fate(until, seconds) {
-                Fate::Answered => drop(found.insert(id, challenge)),
-                Fate::Over => self.line.drop_secret_field(TABLE, &id).await?,
-                Fate::Odd => {}
+            match challenge_state(until, seconds) {
+                ChallengeState::Answered => drop(found.insert(id, challenge)),
+                ChallengeState::Over => self.line.drop_secret_field(TABLE, &id).await?,
+                ChallengeState::Odd => {}
             }
         }
         let gone = known.heard.iter().filter(|(id, _)| !found.contains_key(*id));
@@ -134,17 +134,17 @@ impl CertificateShare {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHALLENGE_LIFE, Fate, fate};
+    use super::{CHALLENGE_LIFE, ChallengeState, challenge_state};
 
     #[test]
     fn a_challenge_is_answered_for_an_hour() {
         for (until, wanted) in [
-            (100, Fate::Over),
-            (101, Fate::Answered),
-            (100 + CHALLENGE_LIFE, Fate::Answered),
-            (100 + 2 * CHALLENGE_LIFE + 1, Fate::Odd),
+            (100, ChallengeState::Over),
+            (101, ChallengeState::Answered),
+            (100 + CHALLENGE_LIFE, ChallengeState::Answered),
+            (100 + 2 * CHALLENGE_LIFE + 1, ChallengeState::Odd),
         ] {
-            assert_eq!(fate(until, 100), wanted, "{until}");
+            assert_eq!(challenge_state(until, 100), wanted, "{until}");
         }
     }
 }

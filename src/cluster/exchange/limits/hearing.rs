@@ -26,7 +26,7 @@ const PEER_BYTES_MAX: usize = 16 << 20;
 /// The last report of each process. It outlives connections, so that none is heard again on the
 /// next one.
 #[derive(Debug, Default)]
-pub(super) struct Lives(HashMap<(Box<[u8]>, u64), LastReport>);
+pub(super) struct LastReports(HashMap<(Box<[u8]>, u64), LastReport>);
 
 #[derive(Debug)]
 struct LastReport {
@@ -34,7 +34,7 @@ struct LastReport {
     heard_ms: u64,
 }
 
-impl Lives {
+impl LastReports {
     /// Whether a report is new: it has a time of about now, and comes behind those that were heard
     /// of its process.
     fn admits(&mut self, report: &LimitReport<'_>, now: Now) -> bool {
@@ -89,10 +89,10 @@ impl LimitHearing {
         &mut self,
         report: &LimitReport<'_>,
         zones: &[Arc<LimitZone>],
-        lives: &mut Lives,
+        last_reports: &mut LastReports,
         now: Now,
     ) -> bool {
-        if !lives.admits(report, now) {
+        if !last_reports.admits(report, now) {
             return false;
         }
         for reported in &report.zones {

@@ -7,7 +7,7 @@ use bolide_cluster::{LimitReport, ReportKind, ReportZone};
 use bolide_conf::model::{LimitKind, LimitZone as ZoneConf};
 use bolide_engine::{LimitZone, Zones};
 
-use super::hearing::{AGE_MAX_MS, LimitHearing, Lives};
+use super::hearing::{AGE_MAX_MS, LastReports, LimitHearing};
 use super::reporting::{LimitReporting, REPORT_BYTES, ReportedZones};
 
 const KIND: LimitKind = LimitKind::Requests { rate: 17 };
@@ -60,7 +60,12 @@ fn zones_of_two_configurations_are_charged_and_the_older_goes_with_its_own() {
     let new = zones.adopt(&conf("z", "$a", 128 << 10, KIND)).unwrap();
     assert_eq!(sharing.turn(&zones.shared()).len(), 1);
     let counted = report((1, 1, 5), ReportKind::Counted, &[(b"a", 10)]);
-    assert!(LimitHearing::default().hear(&counted, &zones.shared(), &mut Lives::default(), at(5)));
+    assert!(LimitHearing::default().hear(
+        &counted,
+        &zones.shared(),
+        &mut LastReports::default(),
+        at(5)
+    ));
     assert_eq!((passed(&old, 5), passed(&new, 5)), (0, 0));
     let gone = Arc::downgrade(&old);
     drop(old);
@@ -75,16 +80,16 @@ fn requests_in_work_of_two_configurations_are_reported_as_one_sum_and_known_to_b
     let (mut sharing, mut reporting) = (ReportedZones::default(), LimitReporting::default());
     let old = zones.adopt(&conf("z", "$a", 64 << 10, LimitKind::Connections)).unwrap();
     let _first = enter(&old, b"a", 9).unwrap();
-    let (mut hearing, mut lives) = (LimitHearing::default(), Lives::default());
+    let (mut hearing, mut last_reports) = (LimitHearing::default(), LastReports::default());
     sharing.turn(&zones.shared()).into_iter().for_each(|zone| hearing.note_changed(zone));
     let held = report((1, 1, 5), ReportKind::Held, &[(b"a", 2)]);
-    assert!(hearing.hear(&held, &zones.shared(), &mut lives, at(5)));
+    assert!(hearing.hear(&held, &zones.shared(), &mut last_reports, at(5)));
     hearing.settle(&zones.shared(), at(5));
     // The other server has the same in work as before, and says so.
     let new = zones.adopt(&conf("z", "$a", 128 << 10, LimitKind::Connections)).unwrap();
     sharing.turn(&zones.shared()).into_iter().for_each(|zone| hearing.note_changed(zone));
     let held = report((1, 2, 1005), ReportKind::Held, &[(b"a", 2)]);
-    assert!(hearing.hear(&held, &zones.shared(), &mut lives, at(1005)));
+    assert!(hearing.hear(&held, &zones.shared(), &mut last_reports, at(1005)));
     hearing.settle(&zones.shared(), at(1005));
     assert!(enter(&old, b"a", 3).is_none() && enter(&new, b"a", 2).is_none());
     let _second = enter(&new, b"a", 3).unwrap();
@@ -102,11 +107,11 @@ fn requests_in_work_of_two_configurations_are_reported_as_one_sum_and_known_to_b
 fn a_report_is_heard_once_and_while_it_is_new() {
     let zones = Zones::default();
     let zone = zones.adopt(&conf("z", "$a", 64 << 10, KIND)).unwrap();
-    let mut lives = Lives::default();
+    let mut last_reports = LastReports::default();
     let mut hear = |stamp, now| {
         let counted = report(stamp, ReportKind::Counted, &[(b"a", 1)]);
         // On a connection of its own.
-        LimitHearing::default().hear(&counted, &zones.shared(), &mut lives, at(now))
+        LimitHearing::default().hear(&counted, &zones.shared(), &mut last_reports, at(now))
     };
     let day = 86_400_000;
     assert!(hear((1, 5, day), day));

@@ -22,7 +22,12 @@ use crate::vars::VariableScope;
 impl Fill {
     /// Hears what the origin did before the exchange that asked does, if it is still there, and
     /// names the exchanges to wake.
-    pub fn hear(&mut self, news: &OriginNews, exchange: Option<&mut Exchange>, now: Now) -> Wakes {
+    pub fn handle_news(
+        &mut self,
+        news: &OriginNews,
+        exchange: Option<&mut Exchange>,
+        now: Now,
+    ) -> Wakes {
         let mut wakes = self.take(news, now);
         if matches!(news, OriginNews::Head(_))
             && let Some(exchange) = exchange
@@ -162,7 +167,7 @@ impl CacheTransaction {
                 answer.origin_request(request, &self.environment, true, old, site, ctx).ok();
             question.zip(fill)
         } else {
-            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+            ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
             None
         };
         if let Some((question, fill)) = asked {
@@ -187,7 +192,7 @@ pub(super) fn keep_permit(
         if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
     cache.stale = stale;
     if request.head().method == Method::Head || wants_far_part(request, caching) {
-        ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+        ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
         return;
     }
     cache.revalidates = cache.stale.as_ref().is_some_and(|old| caching.can_revalidate(old));

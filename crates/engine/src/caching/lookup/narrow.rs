@@ -35,7 +35,7 @@ impl CacheTransaction {
             None => None,
         };
         let Some(other) = other else { return Some(Lookup::Miss(permit)) };
-        ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+        ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
         let mut keys = std::mem::take(&mut self.keys);
         let facts = self.facts(request, site, ctx);
         let cookies = Cookies::of(facts.fields);

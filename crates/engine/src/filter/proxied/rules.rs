@@ -20,7 +20,7 @@ pub(super) enum Rule {
 
 /// Whose flags change.
 #[derive(Debug)]
-pub(super) enum Whose {
+pub(super) enum CookieSelector {
     Text(Template),
     Pattern(CapturePattern),
 }
@@ -31,7 +31,7 @@ pub(crate) struct Rewriter {
     pub(super) redirects: Vec<Rule>,
     pub(super) domains: Vec<Rule>,
     pub(super) paths: Vec<Rule>,
-    pub(super) flags: Vec<(Whose, Vec<Template>)>,
+    pub(super) flags: Vec<(CookieSelector, Vec<Template>)>,
 }
 
 impl Rewriter {
@@ -50,13 +50,13 @@ impl Rewriter {
             Redirect::Rule(rule) => Some(replacement(rule)),
         };
         let flags = |rule: &CookieFlags| {
-            let whose = match &rule.name {
-                CookieName::Text(name) => Whose::Text(name.clone()),
+            let selector = match &rule.name {
+                CookieName::Text(name) => CookieSelector::Text(name.clone()),
                 CookieName::Pattern(regex) => {
-                    Whose::Pattern(CapturePattern::new(regex, &http.named))
+                    CookieSelector::Pattern(CapturePattern::new(regex, &http.named))
                 }
             };
-            (whose, rule.flags.clone())
+            (selector, rule.flags.clone())
         };
         Self {
             redirects: settings.redirects.iter().filter_map(redirect).collect(),
