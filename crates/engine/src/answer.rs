@@ -1,4 +1,4 @@
-//! An answer in the making.
+//! A response in progress.
 
 mod allowed;
 mod assembly;
@@ -49,87 +49,87 @@ pub(crate) use span::{ByteSpan, BytesFrom, MultipartBody};
 pub(crate) use strand::Strand;
 pub(crate) use substitute::{Pair, Substitute};
 
-/// A representation of which ranges were asked that it does not have.
+/// A representation that has none of the requested ranges (416).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnsatisfiedRange {
     /// Its bytes.
     pub(crate) length: u64,
     /// When it changed, in seconds since 1970.
     pub(crate) modified_at: Option<u64>,
-    /// Whether another client may get it in another coding.
+    /// Whether `Vary: Accept-Encoding` applies.
     pub(crate) varies: bool,
 }
 
-/// An answer in the making. Its buffers are kept between requests.
+/// A response in progress. Its buffers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     /// The head.
     pub(crate) head: ResponseHead,
     /// The body.
     pub(crate) body: AnswerBody,
-    /// The status that an error page forces on what it leads to; 0 for none.
+    /// The status that `error_page` forces on the response of its target; 0 for none.
     pub(crate) forced_status: u16,
-    /// What is logged when no head was made: 444, 499.
+    /// The logged status of a request without a response head: 444, 499.
     pub(crate) bare_status: u16,
-    /// Whether the head was handed over.
+    /// Whether the head was sent.
     pub(crate) is_responded: bool,
-    /// Whether the last byte was handed over.
+    /// Whether the last byte was handed to the connection.
     pub(crate) is_complete: bool,
-    /// Body bytes that left.
+    /// Bytes of the body that were sent.
     pub(crate) body_sent: u64,
-    /// Other bytes that left.
+    /// Bytes of head and framing that were sent.
     pub(crate) head_sent: u64,
-    /// Coding, size before and size after, if the body was compressed on the fly.
+    /// Coding, size before and size after, if the body was compressed for this response.
     pub(crate) compression: Option<(&'static str, u64, u64)>,
-    /// What is known of the origins that were asked.
+    /// The upstream servers that were tried, and their results.
     pub(crate) origin: Option<Box<PassRequest>>,
     /// Seconds for `Retry-After` in a 503.
     pub(crate) retry_after: Option<u32>,
-    /// Fields of an origin's answer that another answer of ours has to carry.
+    /// Fields of an upstream response that its replacement has to carry.
     pub(crate) carried: FieldMap,
-    /// What stood behind the body.
+    /// The trailer fields.
     pub(crate) trailers: FieldMap,
-    /// What the location knows that refused the method.
+    /// The methods that the location supports, for the `Allow` of a 405.
     pub(crate) allowed: Option<Allowed>,
-    /// What the store had to do with it.
+    /// `$upstream_cache_status`
     pub(crate) cached: UpstreamCacheStatus,
-    /// Why, if something asks and the request is over.
+    /// The reason of the cache status; set at the end if a log or a counter needs it.
     pub(crate) cache_reason: Option<CacheReason>,
-    /// The kept answer that it is.
+    /// The cached object that is served.
     pub(crate) object: Option<std::sync::Arc<bolide_cache::Object>>,
-    /// The address of a redirect; empty if there is none.
+    /// The target of a redirect; empty if there is none.
     pub(crate) location: Vec<u8>,
-    /// Whether there is a redirect, though to nowhere: its `Location` is empty.
+    /// Whether it is a redirect to an empty address: `Location` is sent, but empty.
     pub(crate) is_to_nowhere: bool,
-    /// How many bytes of it stand before a path of ours.
+    /// The length of scheme and authority in `location`, if its path is our own.
     pub(crate) location_origin: usize,
-    /// Whether it stands for one that the client's conditions ruled out.
+    /// Whether it replaces a response that the client's preconditions ruled out.
     pub(crate) fails_condition: bool,
-    /// Without an address a redirect has no `Location`, not an empty one: it is the last word of
-    /// `try_files`.
+    /// Whether a redirect without an address has no `Location` at all, not an empty one: it comes
+    /// from the last argument of `try_files`.
     pub(crate) is_without_location: bool,
-    /// Whether it is a page that the server itself wrote for its status.
+    /// Whether it is the built-in error page of its status.
     pub(crate) is_own_page: bool,
-    /// Whether `.htaccess` files may have its body searched.
+    /// Whether `SUBSTITUTE` or `INFLATE` of `.htaccess` files may apply to its body.
     pub(crate) may_be_searched: bool,
-    /// What its head waits for that is ready.
+    /// What a finished head waits for.
     pub(crate) held: AnswerHold,
     /// `WWW-Authenticate`; empty if there is none.
     pub(crate) challenge: Vec<u8>,
-    /// For whatever is written on the way to it.
+    /// A buffer for intermediate texts.
     pub(crate) scratch: Vec<u8>,
-    /// For ranges.
+    /// A buffer for ranges.
     pub(crate) ranges: Vec<ByteRange>,
-    /// Of what impossible ranges were asked.
+    /// The representation of a 416.
     pub(crate) unsatisfied: Option<UnsatisfiedRange>,
-    /// Whether a compressed form was waited for already.
+    /// Whether it has waited for a compressed form already.
     pub(crate) waited_for_form: bool,
-    /// What was found about its charset when its type was written.
+    /// The charset that was chosen when `Content-Type` was written.
     pub(crate) charset: Option<Box<CharsetOutcome>>,
 }
 
 impl Answer {
-    /// Forgets the last answer and keeps its memory.
+    /// Clears the last response and keeps its buffers.
     pub(crate) fn clear(&mut self) {
         self.head.clear();
         self.body.clear();
@@ -152,7 +152,7 @@ impl Answer {
         self.forget_draft();
     }
 
-    /// Forgets what was noted for an answer that another one takes the place of.
+    /// Clears what was noted for a response that another one replaces.
     #[inline]
     pub(crate) fn forget_draft(&mut self) {
         self.location.clear();
@@ -165,7 +165,7 @@ impl Answer {
         self.waited_for_form = false;
     }
 
-    /// Keeps fields of an origin's answer for the one that takes its place.
+    /// Keeps fields of an upstream response for its replacement.
     pub(crate) fn carry(&mut self, fields: &FieldMap, which: impl Fn(Name) -> bool) {
         self.carried.clear();
         for field in fields.iter().filter(|field| which(field.name)) {
@@ -173,7 +173,7 @@ impl Answer {
         }
     }
 
-    /// Whether what an origin sends is what the client gets.
+    /// Whether the client gets the response of an upstream server.
     pub(crate) fn is_from_origin(&self) -> bool {
         self.origin.as_ref().is_some_and(|asked| asked.is_answering())
     }
@@ -184,18 +184,18 @@ impl Answer {
             return self.head.status;
         }
         match (self.bare_status, self.head.status) {
-            // Before there is a head, what an error page forces is known already.
+            // Before there is a head, the forced status is known already.
             (0, 0) => self.forced_status,
             // As in nginx, `error_page ... =200` says what is logged, also of a part of its page.
             (0, 206 | 304 | 416) if self.forced_status == 200 => 200,
             (0, status) => status,
-            // As in nginx, what an error page forces counts more than how it went.
+            // As in nginx, a forced status takes precedence over the outcome.
             (bare, _) if self.forced_status == 0 => bare,
             _ => self.forced_status,
         }
     }
 
-    /// The status of an answer that would be `status` were it not for an error page.
+    /// The status of a response: `status`, unless `error_page` forces another one.
     pub(crate) const fn status_or(&self, status: u16) -> u16 {
         if self.forced_status != 0 { self.forced_status } else { status }
     }

@@ -1,14 +1,13 @@
-//! The body of a request: thrown away, collected for an origin, or handed on as it comes.
+//! The request body: discarded, buffered for an upstream, or streamed to it.
 //!
 //! ```text
-//!   Undecided ──▶ Collected   all of it in memory and a file, then the origin is asked
-//!       │    └──▶ Streamed    each piece goes to the origin, which gives its room back
-//!       └───────▶ Refused     it is discarded
+//!   Undecided ──▶ Collected   buffered in memory and a file; then the upstream request begins
+//!       │    └──▶ Streamed    each piece is sent to the upstream, then its window is reopened
+//!       └───────▶ Refused     discarded
 //! ```
 //!
-//! Owns what arrived before its use was decided, and what is collected. Easiest to break: the
-//! client's room is given back exactly once for each byte, and not before the byte has found its
-//! place.
+//! Owns the pieces that arrived before the decision, and the buffer. Easiest to break: the client's
+//! window is reopened exactly once for each byte, and not before the byte is stored or sent.
 
 mod room;
 
@@ -20,17 +19,17 @@ use bytes::Bytes;
 
 use crate::connection::RequestRefusal;
 
-/// What becomes of a body.
+/// The use of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Plan {
-    /// Not known yet.
+    /// Not decided yet.
     #[default]
     Undecided,
-    /// It is collected.
+    /// Buffer it.
     Collected,
-    /// It goes to the origin as it comes.
+    /// Stream it to the upstream.
     Streamed,
-    /// It is discarded.
+    /// Discard it.
     Refused,
 }
 
@@ -38,25 +37,25 @@ enum Plan {
 #[derive(Debug, Default)]
 pub struct RequestUpload {
     plan: Plan,
-    /// What came before the plan was made, in order.
+    /// The pieces that arrived before the decision, in order.
     early: VecDeque<Bytes>,
-    /// What is collected.
+    /// The buffer.
     spool: Option<Box<Spool>>,
-    /// The most that may be in memory of a body whose file has to be the whole of it.
+    /// The most bytes in memory of a body whose file must contain all of it.
     whole_above: Option<usize>,
-    /// The file of a body whose file has a name.
+    /// The file of a body that needs a file name.
     named: Option<Box<Named>>,
-    /// Bytes taken whose room was not given back.
+    /// Bytes that were taken and not yet credited to the client's window.
     owed: usize,
-    /// Whether all of it arrived.
+    /// Whether the body is complete.
     is_complete: bool,
-    /// What came together with the head, and is handed over behind it.
+    /// What arrived together with the head and follows [`Exchange::start`](crate::Exchange::start).
     foreseen: Foreseen,
-    /// What was wrong with it before its use was known.
+    /// An error in the body, found before its use was decided.
     refusal: Option<RequestRefusal>,
 }
 
-/// What is known of a body before it is handed over.
+/// What is known of a body before its bytes are passed on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Foreseen {
     bytes: usize,
@@ -66,41 +65,41 @@ struct Foreseen {
 /// A file with a name.
 #[derive(Debug)]
 struct Named {
-    /// Nothing before it is made.
+    /// Empty until the file is created.
     path: Box<[u8]>,
-    /// Whether it goes with the request.
+    /// Whether the file is removed with the request.
     is_removed: bool,
 }
 
-/// What is in the file of a body.
+/// What the file of a body contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileHolds {
-    /// What did not fit in memory.
+    /// What exceeds the memory buffer.
     Rest,
-    /// All of what does not fit in memory: the file will be read.
+    /// The whole body if it exceeds the memory buffer: the file will be read.
     Everything,
-    /// All of any body, in a file with a name.
+    /// Every body as a whole, in a file with a name.
     Always {
-        /// Whether the file goes with the request.
+        /// Whether the file is removed with the request.
         is_removed: bool,
     },
 }
 
-/// How a collection stands.
+/// The state of buffering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UploadProgress {
-    /// More has to come.
+    /// More bytes have to arrive.
     Waiting,
     /// A part has to be written to the file first.
     Writing,
     /// It is complete.
     Complete,
-    /// It could not be written.
+    /// The file could not be written.
     Failed,
 }
 
 impl RequestUpload {
-    /// Forgets the last body.
+    /// Clears the last body.
     pub(crate) fn clear(&mut self) {
         self.plan = Plan::Undecided;
         self.early.clear();
@@ -113,28 +112,28 @@ impl RequestUpload {
         self.refusal = None;
     }
 
-    /// Notes that the body is wrong, which counts if it is used.
+    /// Notes an error in the body, which counts only if the body is used.
     pub(crate) const fn note_refusal(&mut self, refusal: RequestRefusal) {
         self.refusal = Some(refusal);
     }
 
-    /// What was noted to be wrong with the body.
+    /// The noted error, if there is one.
     pub(crate) const fn take_refusal(&mut self) -> Option<RequestRefusal> {
         self.refusal.take()
     }
 
-    /// So many bytes of the body follow the start at once.
+    /// This many bytes of the body follow the head immediately.
     pub const fn foresee(&mut self, len: usize) {
         self.foreseen.bytes += len;
     }
 
-    /// All of the body follows the start at once.
+    /// The whole body follows the head immediately.
     pub const fn foresee_end(&mut self) {
         self.foreseen.is_whole = true;
     }
 
-    /// Whether all of the body is there and fits in the buffer into which nginx reads what there
-    /// is before it asks an origin: a quarter more of a body whose length was declared.
+    /// Whether the whole body has arrived and fits into nginx's pre-read buffer: a quarter more
+    /// than `buffer` if the length was declared.
     pub(crate) fn is_at_hand(&self, declared: RequestBody, buffer: usize) -> bool {
         let len = match (self.foreseen.is_whole, self.is_complete) {
             (true, _) => self.foreseen.bytes,
@@ -147,38 +146,38 @@ impl RequestUpload {
         }
     }
 
-    /// Keeps a piece until it is known what becomes of the body. The framing's window bounds them.
+    /// Stores a piece until the use of the body is decided. The framing's window bounds the pieces.
     pub(crate) fn keep(&mut self, bytes: Bytes) {
         push_piece(&mut self.early, 0, bytes);
     }
 
-    /// How long the pieces are that came before it is known what becomes of the body.
+    /// The lengths of the pieces that arrived before the decision.
     pub(crate) fn early_lengths(&self) -> impl Iterator<Item = u64> {
         self.early.iter().map(|bytes| bytes.len() as u64)
     }
 
-    /// Notes that nothing more comes.
+    /// Notes that the body is complete.
     pub(crate) const fn finish(&mut self) {
         self.is_complete = true;
     }
 
-    /// Whether all of it arrived.
+    /// Whether the body is complete.
     pub(crate) const fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Whether the body was used; until then its client may wait for us.
+    /// Whether the body is buffered or streamed; until then the client may wait for us.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.plan != Plan::Undecided
     }
 
-    /// Whether pieces go to the origin as they come.
+    /// Whether pieces are sent to the upstream as they arrive.
     pub(crate) fn is_streamed(&self) -> bool {
         self.plan == Plan::Streamed
     }
 
-    /// Takes a piece of a body that is collected.
+    /// Appends a piece to the buffer.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         debug_assert_eq!(self.plan, Plan::Collected, "only what is collected takes pieces");
         self.owed += bytes.len();
@@ -190,7 +189,7 @@ impl RequestUpload {
         }
     }
 
-    /// The client's part is over: what was not collected in full is nowhere.
+    /// The client's part is over: an incomplete body is dropped.
     pub(crate) fn close(&mut self) {
         if self.plan != Plan::Collected || !self.is_complete {
             self.plan = Plan::Refused;
@@ -199,8 +198,8 @@ impl RequestUpload {
         }
     }
 
-    /// Whether the body was used, so that its bytes belong to the request's length. What
-    /// nginx throws away over HTTP/1 is not counted.
+    /// Whether the body was used, so that its bytes count in `$request_length`. nginx does not
+    /// count what it discards over HTTP/1.
     pub(crate) const fn counts(&self) -> bool {
         !matches!(self.plan, Plan::Undecided)
     }
@@ -210,7 +209,7 @@ impl RequestUpload {
         self.plan == Plan::Refused
     }
 
-    /// Starts to hand pieces on; the spool that their sender fills.
+    /// Starts streaming; returns the spool that buffers for the upstream connection.
     pub(crate) fn stream(&mut self, memory: usize) -> Spool {
         debug_assert_ne!(self.plan, Plan::Refused, "what is discarded is not handed on");
         debug_assert!(self.spool.is_none(), "a body is collected or handed on, not both");
@@ -225,7 +224,7 @@ impl RequestUpload {
         spool
     }
 
-    /// Takes the whole body of another request for its own.
+    /// Takes over the complete body of another request.
     pub(crate) fn share(&mut self, body: Spool) {
         debug_assert!(body.is_complete(), "what is shared has been collected");
         self.plan = Plan::Collected;
@@ -233,7 +232,7 @@ impl RequestUpload {
         self.is_complete = true;
     }
 
-    /// Takes note of the file that [`crate::SpoolPlace::Named`] asked for.
+    /// Notes the name of the file that [`crate::SpoolPlace::Named`] requested.
     pub fn note_file(&mut self, path: Box<[u8]>) {
         debug_assert!(!path.is_empty(), "a file with a name has one");
         if let Some(named) = &mut self.named {
@@ -241,13 +240,12 @@ impl RequestUpload {
         }
     }
 
-    /// Where the file of the body is, if it has a name.
+    /// The name of the body's file, if it has one.
     pub(crate) fn file_name(&self) -> Option<&[u8]> {
         self.named.as_ref().map(|named| &*named.path).filter(|path| !path.is_empty())
     }
 
-    /// Gives away the file of the whole body, if that has a name: it does not go with the request
-    /// any more.
+    /// Hands out the named file of the complete body, which is then not removed with the request.
     pub(crate) fn hand_over(&mut self) -> Option<(Box<[u8]>, FileRef)> {
         let file = self.spool.as_ref()?.file()?.clone();
         debug_assert!(self.is_complete, "the file of a body is whole before it is given away");
@@ -255,19 +253,19 @@ impl RequestUpload {
         Some((named.path, file))
     }
 
-    /// The file that goes with the request, when that ends.
+    /// The named file to remove at the end of the request.
     #[inline]
     pub fn take_file(&mut self) -> Option<Box<[u8]>> {
         let named = self.named.take()?;
         (named.is_removed && !named.path.is_empty()).then_some(named.path)
     }
 
-    /// What is or was collected.
+    /// The buffer, if there is one.
     pub(crate) fn spool(&self) -> Option<&Spool> {
         self.spool.as_deref()
     }
 
-    /// The same, for writing to its file.
+    /// As [`Self::spool`], mutable.
     pub(crate) fn spool_mut(&mut self) -> Option<&mut Spool> {
         self.spool.as_deref_mut()
     }

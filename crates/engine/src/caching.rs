@@ -1,9 +1,9 @@
-//! What the caches do for a request: the page cache and nginx's zones (RFC 9111).
+//! The caches from the view of a request: the page cache and nginx's cache zones (RFC 9111).
 //!
-//! [`CacheTransaction`] is what one exchange knows of them, from the key to the answer. The rest of
-//! the engine asks it few things: `look_up_cached` before an upstream server is asked,
-//! `begin_fill` when it is, `stale_if_error` when it fails, `serve_kept` to answer. Keys are made
-//! in `identity` alone; what may be stored is decided in `fill`.
+//! [`CacheTransaction`] is the cache state of one exchange, from the key to the response. Its entry
+//! points: `look_up_cached` before the upstream request, `begin_fill` with it, `stale_if_error`
+//! when it fails, `serve_kept` to send a cached object. Only `identity` builds keys; `fill` decides
+//! what is stored.
 
 mod arrival;
 pub(crate) mod cache_status;

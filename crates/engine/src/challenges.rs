@@ -1,7 +1,7 @@
 //! Pending challenges of `http-01` (RFC 8555, section 8.3), and the names that have certificates of
 //! issuers, for all workers and configurations.
 //!
-//! Owns both tables. A token that is not in the first is a path like any other.
+//! Owns both tables. A request with an unknown token is processed like any other.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -16,8 +16,8 @@ use crate::site::Site;
 #[derive(Clone, Debug, Default)]
 pub struct HttpChallenges(Arc<Mutex<PendingTokens>>);
 
-/// By name and token: one for each order that has presented it, the newest last. An issuer may let
-/// one validation do for two orders, and each takes away its own.
+/// By name and token: one entry for each order that presented it, newest last. An issuer may use
+/// one validation for two orders, and each withdraws its own.
 type PendingTokens = HashMap<(Vec<u8>, Vec<u8>), Vec<Bytes>>;
 
 impl HttpChallenges {
@@ -29,7 +29,7 @@ impl HttpChallenges {
         self.table().entry(key).or_default().push(content);
     }
 
-    /// The challenge of one order is over, which was answered with `content`.
+    /// Removes the challenge of one order, which had the response `content`.
     pub fn withdraw(&self, name: &str, token: &str, content: &str) {
         let key = key(name.as_bytes(), token.as_bytes());
         let mut table = self.table();
@@ -51,25 +51,25 @@ impl HttpChallenges {
     }
 }
 
-/// Names with a certificate that an issuer has given: only these are redirected to HTTPS by
-/// `auto_https`. All clones share the table; only requests that may be redirected look into it.
+/// Names with an issued certificate: `auto_https` redirects only these to HTTPS. All clones share
+/// the table; only requests that may be redirected read it.
 #[derive(Clone, Debug, Default)]
 pub struct CertifiedNames(Arc<RwLock<HashSet<Box<[u8]>>>>);
 
 impl CertifiedNames {
-    /// These names have certificates, in lower case.
+    /// Adds names, in lower case.
     pub fn add<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.extend(names.map(|name| name.as_bytes().into()));
     }
 
-    /// These names have certificates, and no others.
+    /// Replaces all names.
     pub fn replace<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let all = names.map(|name| name.as_bytes().into()).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
-    /// Whether the host of a request, in lower case and without a port, is one of them.
+    /// Whether it contains the host of a request, in lower case and without a port.
     pub(crate) fn has(&self, host: &[u8]) -> bool {
         debug_assert!(!host.iter().any(u8::is_ascii_uppercase), "hosts are in lower case");
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -83,8 +83,8 @@ impl CertifiedNames {
 }
 
 impl Site {
-    /// The same site with the challenges of the process and the names that have certificates, if
-    /// an issuer gives it some.
+    /// Gives the site the challenges of the process and the certified names, if an issuer uses
+    /// `http-01`.
     #[must_use]
     pub fn with_challenges(
         mut self,
@@ -100,12 +100,12 @@ impl Site {
         self
     }
 
-    /// What answers the path of a challenge; none if no issuer asks for this name and token now.
+    /// The response to a challenge; none if no issuer validates this name and token now.
     pub(crate) fn proof(&self, host: &[u8], token: &[u8]) -> Option<Bytes> {
         self.challenges.as_ref()?.0.find(host, token)
     }
 
-    /// Whether the host of a request has a certificate of an issuer.
+    /// Whether the host of a request has an issued certificate.
     pub(crate) fn is_certified(&self, host: &[u8]) -> bool {
         self.challenges.as_ref().is_some_and(|(_, certified)| certified.has(host))
     }

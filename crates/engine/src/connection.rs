@@ -1,6 +1,6 @@
-//! What is known of a client's connection, the same for all its requests.
+//! The properties of a client connection, which all its requests share.
 //!
-//! Values only: the worker fills them in once, requests read them.
+//! Values only: the worker sets them once, requests read them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl ClientAddress {
     }
 }
 
-/// What the handshake settled.
+/// The results of the TLS handshake.
 #[derive(Clone, Debug, Default)]
 pub struct TlsFacts {
     /// `TLSv1.3`
@@ -50,23 +50,23 @@ pub struct TlsFacts {
     pub curve: &'static str,
     /// The protocol that ALPN chose; empty if none.
     pub alpn: &'static str,
-    /// The name that the client asked for.
+    /// The server name that the client sent (SNI).
     pub server_name: Option<Box<str>>,
     /// Whether a session was resumed.
     pub reused: bool,
-    /// Ciphers and groups that the client offered, where a variable or a log names them.
+    /// The ciphers and groups that the client offered; set only if a variable or a log uses them.
     pub offers: Option<Box<(Box<str>, Box<str>)>>,
-    /// What the session is called, where a variable or a log names them.
+    /// The session id; set only if a variable or a log uses it.
     pub session_id: Option<Box<[u8]>>,
-    /// How our side signed.
+    /// The signature algorithm that the server used.
     pub signature: &'static str,
-    /// How the client signed.
+    /// The signature algorithm that the client used.
     pub client_signature: &'static str,
-    /// What the client's certificate says and is worth, where one is asked for.
+    /// The client's certificate with its verdict, if one was requested.
     pub client: Option<Arc<ClientCert>>,
 }
 
-/// What is known of a connection, the same for all its requests.
+/// The properties of a connection, the same for all its requests.
 #[derive(Clone, Debug)]
 pub struct ConnInfo {
     /// `$connection`
@@ -77,20 +77,20 @@ pub struct ConnInfo {
     pub local: ClientAddress,
     /// Index into the configuration's listens.
     pub listen: usize,
-    /// Whether TLS or QUIC is spoken.
+    /// The scheme: `https` over TLS and QUIC.
     pub scheme: Scheme,
     /// The handshake's outcome, if there was one.
     pub tls: Option<TlsFacts>,
-    /// What the PROXY protocol said of the client, if it did.
+    /// The header of the PROXY protocol, if there was one.
     pub proxy: Option<Box<ProxyFacts>>,
     /// When the connection was accepted.
     pub started: Now,
 }
 
-/// What a balancer says of a connection that it hands on (PROXY protocol).
+/// What the header of the PROXY protocol says about the client.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyFacts {
-    /// The client's address as text, maybe not a good one.
+    /// The client's address as text; it may be invalid.
     pub source: Box<str>,
     /// The client's port.
     pub source_port: u16,
@@ -98,7 +98,7 @@ pub struct ProxyFacts {
     pub target: Box<str>,
     /// The port that the client reached.
     pub target_port: u16,
-    /// Further fields of version 2: type, two bytes of length, value, and again.
+    /// The TLVs of version 2: type, two bytes of length, value, repeated.
     pub fields: Box<[u8]>,
 }
 
@@ -111,7 +111,7 @@ pub struct RequestRefusal {
     pub reason: &'static str,
 }
 
-/// What there is to know beside an exchange whose answer leaves.
+/// The context in which variables are evaluated while a response is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SendCtx<'a> {
     /// The turn's time.

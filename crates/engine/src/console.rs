@@ -1,7 +1,6 @@
-//! The console: the state of the server as data, and as a page with buttons.
+//! The console: the server's state as data and as a page with actions.
 //!
-//! `crates/engine/src/content/console.rs` answers requests with it; `bolide status --json` prints
-//! the same data.
+//! `crates/engine/src/content/console.rs` serves it; `bolide status --json` prints the same data.
 
 mod action;
 pub(crate) mod assets;

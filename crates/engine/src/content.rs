@@ -1,4 +1,4 @@
-//! What answers a request: files, `return`, listings, error pages, origins, changes of files.
+//! The content handlers: files, `return`, listings, error pages, upstreams, changes of files.
 
 pub(crate) mod admin;
 pub(crate) mod allow;

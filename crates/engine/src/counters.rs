@@ -1,8 +1,8 @@
-//! What each worker counts: connections and requests for `stub_status` and `$connections_*`, and
-//! everything else that [`crate::metrics`] tells.
+//! The counters of each worker: connections and requests for `stub_status` and `$connections_*`,
+//! and everything else that [`crate::metrics`] reports.
 //!
-//! A tally belongs to one worker, which alone writes it; a reader adds up those of all. Nothing
-//! here is exact while others are at work.
+//! A tally has one writer, its worker; a reader adds up those of all workers. Sums are not exact
+//! while workers run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,31 +12,31 @@ use bolide_http::HttpVersion;
 use crate::metrics::rows::RowCounts;
 use crate::metrics::slow::SlowRequests;
 
-/// What is counted by protocol.
+/// The counters by protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TallyCount {
     /// Connections that were accepted.
     Accepted,
-    /// Those of them that were taken.
+    /// Accepted connections that were not refused for lack of room.
     Handled,
-    /// Those whose protocol is known, or that ended without one.
+    /// Connections whose protocol is known, or that ended without one.
     Settled,
-    /// Requests, those that could not be read included.
+    /// Requests, including invalid ones.
     Requests,
     /// Open connections.
     Active,
     /// Connections that read a request head.
     Reading,
-    /// Requests that are answered.
+    /// Connections or streams that process a request or send a response.
     Writing,
     /// Idle connections.
     Waiting,
 }
 
-/// What a connection speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnProtocol {
-    /// That is not known yet.
+    /// Not known yet.
     #[default]
     Unknown,
     /// HTTP/1.1 and older.
@@ -48,10 +48,10 @@ pub enum ConnProtocol {
 }
 
 impl ConnProtocol {
-    /// All of them, in the order of their numbers.
+    /// All protocols, in order of their numbers.
     pub(crate) const ALL: [Self; 4] = [Self::Unknown, Self::H1, Self::H2, Self::H3];
 
-    /// The one that a request came by.
+    /// The protocol of a request.
     #[inline]
     #[must_use]
     pub const fn of(version: HttpVersion) -> Self {
@@ -62,7 +62,7 @@ impl ConnProtocol {
         }
     }
 
-    /// As labels have it.
+    /// The value of the `protocol` label.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -73,48 +73,48 @@ impl ConnProtocol {
     }
 }
 
-/// What is counted once for all protocols.
+/// The counters without a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerCount {
-    /// Turns of the worker.
+    /// Turns (iterations of the event loop).
     Turns,
-    /// Nanoseconds by which the last deadline of a turn was late.
+    /// Nanoseconds by which the last deadline of the latest turn was late.
     LagNanos,
-    /// Handshakes over TCP with TLS 1.2 from the beginning.
+    /// Full TLS 1.2 handshakes over TCP.
     Tls12Full,
-    /// The same that took a session up again.
+    /// Resumed TLS 1.2 handshakes over TCP.
     Tls12Resumed,
-    /// Handshakes over TCP with TLS 1.3 from the beginning.
+    /// Full TLS 1.3 handshakes over TCP.
     Tls13Full,
-    /// The same that took a session up again.
+    /// Resumed TLS 1.3 handshakes over TCP.
     Tls13Resumed,
-    /// Handshakes over QUIC from the beginning.
+    /// Full handshakes over QUIC.
     QuicFull,
-    /// The same that took a session up again.
+    /// Resumed handshakes over QUIC.
     QuicResumed,
     /// Handshakes over TCP that the server or the client refused.
     TlsRefused,
-    /// Those that were garbage, or that the client left without a word.
+    /// Handshakes over TCP that were garbage, or that the client abandoned silently.
     TlsAbandoned,
     /// Handshakes over QUIC that the server or the client refused.
     QuicRefused,
-    /// Those that were garbage, or that the client left without a word.
+    /// Handshakes over QUIC that were garbage, or that the client abandoned silently.
     QuicAbandoned,
-    /// Datagrams that came.
+    /// Received datagrams.
     DatagramsIn,
-    /// Their bytes.
+    /// Bytes of received datagrams.
     DatagramBytesIn,
-    /// Datagrams that left.
+    /// Sent datagrams.
     DatagramsOut,
-    /// Their bytes.
+    /// Bytes of sent datagrams.
     DatagramBytesOut,
-    /// Packets of ended QUIC connections that were lost.
+    /// Lost packets of closed QUIC connections.
     PacketsLost,
-    /// Datagrams that ended QUIC connections had sent.
+    /// Sent datagrams of closed QUIC connections.
     PacketsSent,
-    /// Ended QUIC connections of which a round trip was measured.
+    /// Closed QUIC connections with a measured round-trip time.
     RoundTrips,
-    /// Their last smoothed round trips, in microseconds together.
+    /// The sum of their last smoothed round-trip times, in microseconds.
     RoundTripMicros,
 }
 
@@ -122,12 +122,12 @@ const WORKER_COUNTS: usize = WorkerCount::RoundTripMicros as usize + 1;
 const TALLY_COUNTS: usize = TallyCount::Waiting as usize + 1;
 const PROTOCOLS: usize = ConnProtocol::ALL.len();
 
-/// A counter of one writer.
+/// A counter with one writer.
 #[derive(Debug, Default)]
 pub(crate) struct OwnCounter(AtomicU64);
 
 impl OwnCounter {
-    /// So many more. Only the worker that owns it may call this.
+    /// Adds `more`. Only the owning worker may call this.
     #[inline]
     pub(crate) fn add(&self, more: u64) {
         // One writer: a load and a store do, without a locked instruction.
@@ -143,15 +143,15 @@ impl OwnCounter {
     }
 }
 
-/// Reasons of decisions about the cache, and what came of them.
+/// The numbers of reasons and of results of cache decisions.
 pub(crate) const DECISION_REASONS: usize = 23;
 pub(crate) const DECISION_RESULTS: usize = 4;
 
-/// Requests by what the cache did for them, and why.
+/// Requests by cache decision and reason.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionCounts(pub(crate) [[OwnCounter; DECISION_RESULTS]; DECISION_REASONS]);
 
-/// One worker's counts, in cache lines of their own.
+/// One worker's counters, on cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Tally {
@@ -159,32 +159,32 @@ pub struct Tally {
     own: [OwnCounter; WORKER_COUNTS],
     /// Requests by server and location.
     pub(crate) rows: RowCounts,
-    /// What the cache did for them.
+    /// Requests by cache decision.
     pub(crate) decisions: DecisionCounts,
-    /// Those of them that took longest.
+    /// The slowest requests.
     pub(crate) slow: SlowRequests,
 }
 
 impl Tally {
-    /// One more.
+    /// Adds one.
     #[inline]
     pub fn add(&self, count: TallyCount, of: ConnProtocol) {
         self.conns[count as usize][of as usize].add(1);
     }
 
-    /// One less.
+    /// Subtracts one.
     #[inline]
     pub fn remove(&self, count: TallyCount, of: ConnProtocol) {
         self.conns[count as usize][of as usize].add(u64::MAX);
     }
 
-    /// So many more.
+    /// Adds `more`.
     #[inline]
     pub fn count(&self, count: WorkerCount, more: u64) {
         self.own[count as usize].add(more);
     }
 
-    /// What it is now.
+    /// Sets the value of a gauge.
     #[inline]
     pub fn set(&self, count: WorkerCount, value: u64) {
         self.own[count as usize].set(value);
@@ -204,14 +204,14 @@ pub struct RequestTallies {
 }
 
 impl RequestTallies {
-    /// Those of all workers, by number.
+    /// The tallies of all workers, in order of their numbers.
     #[must_use]
     pub fn new(all: impl Iterator<Item = Arc<Tally>>) -> Self {
         Self { all: all.collect(), own: Arc::default(), number: 0 }
     }
 
-    /// The same for the worker of this number, which writes its own one; one that is never read,
-    /// if there is no such.
+    /// The same tallies for the worker with this number, which writes its own one. An unknown
+    /// number writes to a tally that is never read.
     #[must_use]
     pub fn of(mut self, worker: u16) -> Self {
         self.own = self.all.get(usize::from(worker)).cloned().unwrap_or_default();
@@ -219,37 +219,37 @@ impl RequestTallies {
         self
     }
 
-    /// The number of the worker that holds this.
+    /// The number of this worker.
     #[must_use]
     pub const fn number(&self) -> u16 {
         self.number
     }
 
-    /// The tally of the worker that holds this.
+    /// The tally of this worker.
     #[inline]
     #[must_use]
     pub const fn own(&self) -> &Arc<Tally> {
         &self.own
     }
 
-    /// Every worker's, by number.
+    /// The tallies of all workers, by number.
     pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = &Tally> + Clone {
         self.all.iter().map(|tally| &**tally)
     }
 
-    /// What all have counted, over all protocols.
+    /// The sum over all workers and protocols.
     #[must_use]
     pub fn sum(&self, count: TallyCount) -> u64 {
         ConnProtocol::ALL.into_iter().fold(0, |sum, of| sum.wrapping_add(self.sum_of(count, of)))
     }
 
-    /// What all have counted of one protocol.
+    /// The sum over all workers for one protocol.
     pub(crate) fn sum_of(&self, count: TallyCount, of: ConnProtocol) -> u64 {
         let one = |tally: &Tally| tally.conns[count as usize][of as usize].read();
         self.each().map(one).fold(0, u64::wrapping_add)
     }
 
-    /// What all have counted.
+    /// The sum over all workers.
     pub(crate) fn total(&self, count: WorkerCount) -> u64 {
         self.each().map(|tally| tally.read(count)).fold(0, u64::wrapping_add)
     }

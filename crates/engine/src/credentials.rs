@@ -1,13 +1,12 @@
-//! Names and passwords that requests carry (RFC 7617).
+//! Credentials of Basic authentication (RFC 7617).
 //!
-//! Reads what nginx reads and refuses what it refuses; whether a password is right is not known
-//! here.
+//! Accepts and refuses what nginx does. It checks no password.
 
 use bolide_base::base64::push_base64;
 use bolide_http::{FieldMap, Name};
 
-/// Appends the name and password of Basic authentication with the colon between them; says how
-/// long the name is, or appends nothing.
+/// Appends name and password of Basic authentication, with the colon between them, and returns the
+/// length of the name. Without valid credentials it appends nothing.
 pub(crate) fn push_basic(fields: &FieldMap, out: &mut Vec<u8>) -> Option<usize> {
     let (scheme, token) = fields.get(Name::Authorization)?.split_at_checked(b"Basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"Basic ") {

@@ -1,6 +1,7 @@
-//! What an exchange is lent for one step, why it is stepped, and what it wants done.
+//! The interface between worker and exchange: the wakes that step an exchange, the context of one
+//! step, and the effects that the exchange requests.
 //!
-//! The vocabulary between worker and exchange: values only, nothing here acts.
+//! Plain values only; nothing here performs anything.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub enum Wake {
     Start,
     /// The request given to `start` must be refused.
     Refused(RequestRefusal),
-    /// The file that was asked for is in the table now, or its failure is.
+    /// The table of open files now has the requested file, or its error.
     Probed,
     /// Part of the request body.
     Body(Bytes),
@@ -43,49 +44,49 @@ pub enum Wake {
     BodyEnd,
     /// The request body broke the rules.
     BodyRefused(RequestRefusal),
-    /// The compressed form that was asked for is in the table now, or will not be.
+    /// The table now has the requested compressed form, or knows that there will be none.
     Compressed,
-    /// What came of the last `Effect::CutVideo` or `Effect::List`.
+    /// The result of the last [`StepEffect::CutVideo`] or [`StepEffect::List`].
     JobDone(JobResult),
-    /// The password that was to be checked is right, or is not.
+    /// The result of [`StepEffect::CheckPassword`]: whether the password is right.
     PasswordChecked(bool),
-    /// The moment of the last `Effect::Deadline` has come.
+    /// The time of the last [`StepEffect::Deadline`] has come.
     Deadline,
-    /// What the origin did that was asked by `Effect::Fetch`.
+    /// An event of the fetch that [`StepEffect::Fetch`] started.
     Origin(bolide_upstream::OriginNews),
-    /// Bytes that a spool gave away were written to its file, or could not be.
+    /// The bytes that a spool handed out were written to its file, or the write failed.
     Spooled,
-    /// A fill that it waits for has moved.
+    /// The fill that this exchange waits for has made progress or ended.
     Filled,
-    /// Something has become of a fragment that it waits for.
+    /// A subrequest that this exchange waits for has a head, has ended or has failed.
     Fragment,
-    /// What the disk had for `Effect::Recall`, or other nodes for `Effect::AskNodes`.
+    /// The result of [`StepEffect::Recall`] or [`StepEffect::AskNodes`].
     Recalled(Box<Recalled>),
-    /// What came of `Effect::ChangeFiles`.
+    /// The result of [`StepEffect::ChangeFiles`].
     FilesChanged(Box<FileOutcome>),
-    /// What came of `Effect::Command`.
+    /// The result of [`StepEffect::Command`].
     Commanded(Box<ConsoleOutcome>),
-    /// Nothing can be sent any more.
+    /// The client has closed its side: nothing can be sent any more.
     ClientGone,
-    /// The same, for the client has reset its connection.
+    /// As [`Self::ClientGone`], but the client reset its connection or stream.
     ClientReset,
-    /// The client took nothing for too long and is sent away; that is logged already.
+    /// `send_timeout`: the client took nothing for too long and is disconnected; logged already.
     SendTimeout,
-    /// A file has nothing where it had something when the head was sent, in words for the log: the
-    /// answer is cut.
+    /// A file became shorter after the head stated its length; the text is for the log. The
+    /// response is cut off.
     FileTruncated(String),
-    /// The server waits no longer.
+    /// `worker_shutdown_timeout` is over.
     TimeUp,
-    /// The last byte of the answer was handed over.
+    /// The last byte of the response was handed to the connection.
     Sent {
-        /// Bytes of the body that left.
+        /// Bytes of the response body that were sent.
         body_bytes: u64,
-        /// Bytes of the head and of framing that left.
+        /// Bytes of the head and of framing that were sent.
         head_bytes: u64,
     },
 }
 
-/// What was made beside the worker for an answer.
+/// A result that was computed outside of the exchange for its response.
 #[derive(Debug)]
 pub enum JobResult {
     /// A part of a video.
@@ -95,7 +96,7 @@ pub enum JobResult {
 }
 
 impl Wake {
-    /// Whether it comes from the client's side.
+    /// Whether the client causes this wake.
     pub(crate) const fn is_of_client(&self) -> bool {
         matches!(
             self,
@@ -110,47 +111,47 @@ impl Wake {
     }
 }
 
-/// Whether something may be begun behind an answer.
+/// Whether a request without a client (`post_action`, `mirror`) may begin now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackgroundCapacity {
-    /// It may.
+    /// It may begin.
     Available,
-    /// The connection has too much of it under way.
+    /// The connection has its maximum of them in progress.
     ConnectionFull,
-    /// The worker has.
+    /// The worker has its maximum of them in progress (`worker_connections`).
     WorkerFull,
 }
 
-/// What an exchange is lent for one step.
+/// The context of one step of an exchange.
 #[derive(Debug)]
 pub struct StepCtx<'a> {
-    /// The turn's time.
+    /// The time of the current turn.
     pub now: Now,
-    /// The turn's time as text.
+    /// The time of the current turn, formatted.
     pub clock: &'a bolide_http::date::DateClock,
-    /// The connection.
+    /// The client's connection.
     pub conn: &'a ConnInfo,
-    /// This worker's open files.
+    /// This worker's table of open files.
     pub files: &'a mut bolide_files::FileTable,
-    /// This worker's rulings of `.htaccess` files that hold for other requests.
+    /// This worker's reusable rulings of `.htaccess` files.
     pub rulings: &'a mut HtaccessMemory,
-    /// Chance.
+    /// The source of random numbers.
     pub prng: &'a mut Prng,
-    /// Where log lines go.
+    /// The sink of log lines.
     pub logs: &'a mut Logs,
-    /// Where wishes go, in order.
+    /// The effects that the step requests, in order.
     pub effects: &'a mut Vec<StepEffect>,
     /// Requests on this connection so far, this one included.
     pub requests_on_conn: u64,
-    /// Whether `post_action` may begin.
+    /// Whether `post_action` and `mirror` may begin requests.
     pub background: BackgroundCapacity,
     /// Connections and requests of the process.
     pub counters: &'a RequestTallies,
-    /// This worker's table of kept answers, if any are kept.
+    /// This worker's front of the cache, if anything is cached.
     pub cache: Option<&'a mut bolide_cache::Front>,
-    /// Names this exchange to those who wake it with `Filled`.
+    /// The key of this exchange, which others use to wake it with [`Wake::Filled`].
     pub me: u64,
-    /// What the kernel says of the connection; asked only where a variable names it.
+    /// The kernel's `TCP_INFO` for the connection; read only if a variable needs it.
     pub tcp: Option<TcpInfo>,
 }
 
@@ -177,90 +178,92 @@ impl<'a> VariableScope<'a> {
     }
 }
 
-/// What an exchange wants done. The worker does it; the exchange never does.
+/// What an exchange requests of the worker, which performs it.
 #[derive(Debug)]
 pub enum StepEffect {
-    /// Look at a file through the door, put what is found into the table, wake with `Probed`.
+    /// Look up a file on disk, store the result in the table, wake with `Probed`.
     Probe(Box<bolide_files::Probe>),
-    /// Find out where this path leads, put that into the table, wake with `Probed`.
+    /// Resolve the links of this path, store the result in the table, wake with `Probed`.
     Resolve(Box<[u8]>),
     /// Check a password, wake with `PasswordChecked`.
     CheckPassword(Box<PasswordCheck>),
-    /// Compress a file, put the result into the table, wake with `Compressed`.
+    /// Compress a file, store the result in the table, wake with `Compressed`.
     Compress(Box<bolide_files::CompressJob>),
-    /// Make a part of a video, wake with `Made`.
+    /// Cut a part of a video, wake with `JobDone`.
     CutVideo(Box<bolide_files::Mp4Job>),
-    /// Write the listing of a large directory, wake with `Made`.
+    /// Write the listing of a large directory, wake with `JobDone`.
     List(Box<bolide_files::listing::ListingJob>),
-    /// The head is ready; the body is pulled.
+    /// The response head is ready: send it, then pull the body.
     Respond,
-    /// Ask for the fragments that `Exchange::next_fragment` names.
+    /// Start the subrequests that `SubrequestParent::next` returns.
     Fragments,
-    /// Ask what `Exchange::pose` says; wake with `Fragment` when it is answered.
+    /// Start the subrequest that `SubrequestParent::next_auth` returns; wake with `Fragment` when
+    /// it has a result.
     AuthSubrequest,
-    /// Begin this mirror subrequest; it goes on when the exchange ends.
+    /// Start this mirror subrequest; it may outlive the exchange.
     Mirror(Box<Mirrored>),
-    /// A body that was pending may have bytes.
+    /// A body whose pull returned `Pending` may have bytes now.
     BodyReady,
-    /// What comes of the request body is thrown away without waking.
+    /// Discard the rest of the request body; do not wake for it.
     DiscardBody,
-    /// The request body is read from now on: so many bytes of it may come ahead of that.
+    /// Start to read the request body, with a window of this many bytes ahead of the reader.
     WantBody(u32),
-    /// So many bytes of request body were taken; give their room back.
+    /// This many bytes of the request body were consumed; reopen the client's window by them.
     BodyConsumed(usize),
     /// Change files, wake with `FilesChanged`.
     ChangeFiles(Box<FileChange>),
-    /// Have the control thread do something, wake with `Commanded`.
+    /// Have the control thread execute an action of the console, wake with `Commanded`.
     Command(Box<ConsoleAction>),
-    /// Write what `Exchange::spool` holds too much of to a file there; wake with `Spooled` when
+    /// Write the excess of the request's spool to a file at this place; wake with `Spooled` when
     /// nothing is left to write.
     Spool(SpoolPlace),
-    /// What listens for the store to the fetch that follows.
+    /// The next fetch feeds this fill.
     Fill(Box<Fill>),
-    /// Ask an origin for the store alone.
+    /// Start a fetch for the cache alone (background update).
     Refresh(Box<bolide_upstream::OriginRequest>, Box<Fill>),
-    /// Look on disk for what this permit is about; wake with `Recalled`.
+    /// Look up the object of this permit on disk; wake with `Recalled`.
     Recall(Box<bolide_cache::FillPermit>),
-    /// Ask other nodes for what this permit is about; wake with `Recalled`, later or at once.
+    /// Ask the cluster for the object of this permit; wake with `Recalled`.
     AskNodes(Box<bolide_cache::FillPermit>),
-    /// Wake these with `Filled`, on whichever worker they are.
+    /// Wake these exchanges with `Filled`, whichever worker they are on.
     WakeExchanges(bolide_cache::Wakes),
-    /// Compress a kept answer for later: coding and level.
+    /// Compress a cached object for later requests: coding and level.
     CompressObject(Arc<bolide_cache::Object>, bolide_http::negotiate::Coding, i8),
-    /// The response to the fetch that follows becomes a file.
+    /// Store the response to the next fetch as a file (`proxy_store`).
     StoreFile(Box<StoreOrder>),
-    /// Ask an origin; what it does comes as `Wake::Origin`.
+    /// Start a fetch; its events arrive as [`Wake::Origin`].
     Fetch(Box<bolide_upstream::OriginRequest>),
-    /// What comes as `Wake::Origin` though no origin is asked.
+    /// Deliver these events as [`Wake::Origin`] without a fetch.
     DeliverNews(Vec<bolide_upstream::OriginNews>),
-    /// More of the request body that goes to the origin. Its room is given back when it left.
+    /// A piece of the request body for the fetch. The worker reopens the client's window when it
+    /// was sent.
     FetchBody(Bytes),
-    /// The request body that goes to the origin is complete.
+    /// The request body for the fetch is complete.
     FetchBodyEnd,
-    /// Whether more of the origin's answer may be read; it is allowed at first.
+    /// Whether the fetch may read more of the response; it may at first.
     FetchMayRead(bool),
-    /// Nothing more of the origin's answer is wanted.
+    /// Abort the fetch.
     FetchDrop,
     /// Send `100 Continue` (RFC 9110 §15.2.1).
     Continue,
-    /// Send a head that another one follows (103), if the protocol has such.
+    /// Send an interim response (103, RFC 8297), if the protocol supports it.
     Interim(Box<bolide_http::ResponseHead>),
-    /// Wake with `Deadline` then.
+    /// Wake with `Deadline` at this time.
     Deadline(bolide_base::Instant),
-    /// Close the connection without an answer.
+    /// Close the connection without a response.
     CloseSilently,
-    /// The client's part is over and the exchange goes on; its connection is rid of it.
+    /// The client has its response and the exchange goes on: detach it from its connection.
     Detach,
     /// The log lines are written; free the exchange.
     Finish,
 }
 
-/// Where a body goes that is written to a file.
+/// Where a spool writes its file.
 #[derive(Clone, Debug)]
 pub enum SpoolPlace {
-    /// Below this directory, without a name.
+    /// In this directory, without a name.
     Unnamed(Arc<std::path::PathBuf>),
-    /// Below this one with a name, of which `Exchange::note_body_file` is told; even if there is
-    /// nothing to write.
+    /// In this directory with a name, even if nothing has to be written; the worker reports the
+    /// name to `RequestUpload::note_file`.
     Named(Arc<bolide_conf::model::TempPath>),
 }

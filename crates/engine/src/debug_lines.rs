@@ -1,5 +1,5 @@
-//! The lines of level `debug` about a request, in words of nginx's. They are few, and asked for
-//! only where [`are_taken`] says that a log takes them.
+//! Error-log lines at level `debug` about a request, in nginx's words. There are few, written only
+//! where [`are_taken`] says that a log takes them.
 
 use bolide_conf::model::Matcher;
 use bolide_conf::vars::Var;
@@ -15,7 +15,7 @@ pub(crate) fn are_taken(location: &CompiledLocation, site: &Site, ctx: &StepCtx<
     location.debugs || site.debugs_client(ctx.conn.remote)
 }
 
-/// Where a request was led; before the first time, how it began.
+/// The location that a request was led to; the first time, also how it began.
 #[cold]
 pub(crate) fn found_location(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
     debug_assert!(are_taken(site.location(request.location), site, ctx), "a log takes these lines");
@@ -33,7 +33,7 @@ pub(crate) fn found_location(request: &Request, site: &Site, ctx: &mut StepCtx<'
     });
 }
 
-/// Which origins were asked, the status, and that the request is over.
+/// The upstream servers that were tried, the status, and the end of the request.
 #[cold]
 pub(crate) fn ended(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
     debug_assert!(are_taken(scope.location(), scope.site, ctx), "a log takes these lines");

@@ -1,9 +1,9 @@
-//! What leaves of a representation: its status, its bytes and their length (RFC 9110 §13 to §15).
+//! Decides which status, bytes and length of a representation are sent (RFC 9110 §13 to §15).
 //!
-//! [`decide`] is the only place that chooses between 200, 206, 304, 412 and 416. Where a
-//! representation comes from, and what nginx does differently for it, is data of its source.
-//! Refuses to touch a body, a clock or the configuration. Easiest to break: a representation that
-//! is compressed or filtered on its way has no ranges.
+//! [`decide`] is the only place that chooses between 200, 206, 304, 412 and 416. The differences
+//! between sources of representations, and nginx's deviations, are data of [`SourceRules`]. Nothing
+//! here touches a body, a clock or the configuration. Easiest to break: a representation that is
+//! compressed or filtered while it is sent has no ranges.
 
 mod fields;
 pub(crate) mod send;
@@ -24,7 +24,7 @@ pub(crate) struct DeliveryRules {
 }
 
 impl DeliveryRules {
-    /// The same for what has one range at most: slices, which come one after another.
+    /// The same with one range at most, for slices, which are fetched one after another.
     pub(crate) fn single(self) -> Self {
         Self { max_ranges: self.max_ranges.min(1), ..self }
     }
@@ -35,43 +35,45 @@ impl DeliveryRules {
 pub(crate) enum RepresentationSource {
     /// A file, as it is stored.
     File,
-    /// A file that is compressed on its way.
+    /// A file that is compressed while it is sent.
     CodedFile,
-    /// `empty_gif`: bytes of the server with a date.
+    /// `empty_gif`: built-in bytes with a date.
     Pixel,
-    /// A text that the server makes for this request: listings, `return`, error pages.
+    /// A text that the server generates for this request: listings, `return`, error pages.
     Text,
     /// A complete cached response.
     Cached {
         /// Of the page cache, not of an nginx zone.
         page: bool,
     },
-    /// A response that another request is filling the cache with: its bytes are still coming.
+    /// An object that another exchange fills: its bytes are still arriving.
     Filling {
         /// Into the page cache, not into an nginx zone.
         page: bool,
     },
-    /// A response of an upstream server that got the client's conditions and ranges.
+    /// A response of an upstream server that evaluated the client's preconditions and ranges
+    /// itself.
     Upstream,
-    /// A response of an upstream server that got neither, so that the whole could be stored.
+    /// A response of an upstream server that was asked without them, so that the whole can be
+    /// stored.
     UpstreamWhole {
         /// For the page cache, not for an nginx zone.
         page: bool,
     },
-    /// A page that is put together from fragments: it has no validators.
+    /// A page that is assembled from fragments: it has no validators.
     Assembled,
 }
 
-/// What differs by source.
+/// The rules that differ by source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SourceRules {
     /// Whether the client's preconditions are evaluated here.
     evaluates: bool,
     /// LIMIT: ranges that one response has.
     ranges_max: u32,
-    /// Whether a tag is compared although there is no date. nginx compares neither then.
+    /// What an entity tag counts in a response without `Last-Modified`.
     undated: UndatedTag,
-    /// Whether `If-Modified-Since` may be later than our date (RFC 9110 §13.1.3). nginx asks for
+    /// Whether `If-Modified-Since` may be later than our date (RFC 9110 §13.1.3). nginx requires
     /// equal dates.
     later_dates: bool,
 }
@@ -88,7 +90,7 @@ enum UndatedTag {
 }
 
 impl RepresentationSource {
-    /// Whether `Range` or a precondition may change what leaves.
+    /// Whether `Range` or a precondition may change the response.
     const fn is_conditional(self) -> bool {
         let rules = self.rules();
         rules.evaluates || rules.ranges_max > 0
@@ -123,9 +125,9 @@ impl RepresentationSource {
 /// How a representation is coded on its way (RFC 9110 §8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transfer {
-    /// It leaves as it is.
+    /// It is sent as it is.
     Identity,
-    /// It leaves in a content coding that it does not have where it comes from.
+    /// It is sent in a content coding that its source does not have.
     Coded {
         /// Bytes of the coded form, if it is complete.
         length: Option<u64>,
@@ -148,29 +150,29 @@ pub(crate) enum RangeDate {
 pub(crate) struct Representation<'a> {
     /// Where it comes from.
     pub(crate) source: RepresentationSource,
-    /// The status that the whole of it has.
+    /// The status of the complete representation.
     pub(crate) status: u16,
     /// Its bytes before any coding, if known.
     pub(crate) length: Option<u64>,
-    /// How it is coded on its way.
+    /// How it is coded while it is sent.
     pub(crate) transfer: Transfer,
-    /// What tells its versions apart.
+    /// Its validators.
     pub(crate) validator: Validator<'a>,
-    /// What `If-Range` is compared with; other preconditions go by the validator, as in nginx.
+    /// The date for `If-Range`; other preconditions use the validator, as in nginx.
     pub(crate) range_date: RangeDate,
-    /// What the location says of conditions and ranges.
+    /// The location's rules for preconditions and ranges.
     pub(crate) rules: DeliveryRules,
-    /// Whether a 200 says that ranges are to be had.
+    /// Whether a 200 sends `Accept-Ranges`.
     pub(crate) advertises_ranges: bool,
 }
 
 impl Representation<'_> {
-    /// A text of the server.
+    /// A generated text.
     pub(crate) fn text(status: u16, length: u64) -> Self {
         Self::bare(RepresentationSource::Text, status, Some(length))
     }
 
-    /// A page that is put together from fragments.
+    /// A page that is assembled from fragments.
     pub(crate) fn assembled(status: u16, length: Option<u64>) -> Self {
         Self::bare(RepresentationSource::Assembled, status, length)
     }
@@ -189,7 +191,7 @@ impl Representation<'_> {
     }
 }
 
-/// Which bytes of a representation leave.
+/// Which bytes of a representation are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveredBytes {
     /// None: the status has no content.
@@ -202,19 +204,19 @@ pub(crate) enum DeliveredBytes {
     Parts,
 }
 
-/// What leaves.
+/// The decision: what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delivery {
     /// The status.
     pub(crate) status: u16,
     /// The bytes.
     pub(crate) bytes: DeliveredBytes,
-    /// The length that framing says. That of several ranges depends on their boundary and is
-    /// known when the body is made.
+    /// The length for framing. The length of several ranges depends on their boundary and is known
+    /// when the body is built.
     pub(crate) length: BodyLen,
-    /// Whether `Accept-Ranges: bytes` is due.
+    /// Whether to send `Accept-Ranges: bytes`.
     pub(crate) accept_ranges: bool,
-    /// Whether this is a 304 that the client's conditions led to, not one of an upstream server.
+    /// Whether this is a 304 by the client's preconditions, not one of an upstream server.
     pub(crate) is_not_modified: bool,
 }
 
@@ -230,12 +232,12 @@ impl Delivery {
         }
     }
 
-    /// Whether a part of the representation leaves.
+    /// Whether only a part of the representation is sent.
     pub(crate) const fn is_partial(&self) -> bool {
         matches!(self.bytes, DeliveredBytes::Part(_) | DeliveredBytes::Parts)
     }
 
-    /// The range that leaves, if it is one.
+    /// The range that is sent, if it is exactly one.
     pub(crate) const fn range(&self) -> Option<ByteRange> {
         match self.bytes {
             DeliveredBytes::Part(range) => Some(range),
@@ -244,7 +246,7 @@ impl Delivery {
     }
 }
 
-/// Why nothing of a representation leaves.
+/// Why the representation is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryRefusal {
     /// 412 (RFC 9110 §15.5.13).
@@ -253,8 +255,8 @@ pub(crate) enum DeliveryRefusal {
     RangeNotSatisfiable(u64),
 }
 
-/// Decides what leaves of `representation`. `ranges` is empty unless [`DeliveredBytes::Parts`]
-/// leave.
+/// Decides what is sent of `representation`. `ranges` stays empty unless the decision is
+/// [`DeliveredBytes::Parts`].
 ///
 /// PERF: callers name the source, so inlined its rules are constants.
 #[inline]
@@ -267,7 +269,7 @@ pub(crate) fn decide(
     ranges.clear();
     let rules = representation.source.rules();
     let mut delivery = Delivery::whole(representation.status);
-    // Conditions and ranges are about what would be a 200 (RFC 9110 §13.2.1, §14.2).
+    // Preconditions and ranges apply to what would be a 200 (RFC 9110 §13.2.1, §14.2).
     if representation.status == 200 {
         let validator = comparable(representation, rules, conditions);
         if rules.evaluates {
@@ -315,7 +317,7 @@ pub(crate) const fn has_no_content(status: u16) -> bool {
     matches!(status, 204 | 304)
 }
 
-/// The validators that conditions are compared with.
+/// The validators that preconditions are compared with.
 #[inline]
 fn comparable<'a>(
     representation: &Representation<'a>,
@@ -384,7 +386,7 @@ fn length(delivery: &Delivery, representation: &Representation<'_>, method: Meth
         (DeliveredBytes::Parts, _) => None,
         (DeliveredBytes::Whole, Transfer::Identity) => representation.length,
         (DeliveredBytes::Whole, Transfer::Coded { length }) => length,
-        // The filter that changes the body says so later (`filter::body`).
+        // The filter that changes the body sets the length later (`filter::body`).
         (DeliveredBytes::Whole, Transfer::Filtered) => representation.length,
     };
     match known {

@@ -1,7 +1,8 @@
-//! Variables that the configuration defines, evaluated when they are read: `map`, `geo`,
-//! `geoip2`, `split_clients`, and what `set` and captures assigned.
+//! Variables that the configuration defines: `map`, `geo`, `geoip2`, `split_clients`, and the
+//! results of `set` and captures.
 //!
-//! A value is kept until the request ends, unless the map is `volatile`.
+//! A value is computed when it is read, and cached until the request ends unless the map is
+//! `volatile`.
 
 use bolide_conf::vars::{Template, TemplatePart, Var};
 use bolide_http::Name;
@@ -18,11 +19,11 @@ mod definition;
 
 pub(crate) use definition::{CompiledMap, Derived};
 
-/// LIMIT: buffers that a request keeps for values on their way.
+/// LIMIT: buffers for intermediate values that a request keeps.
 const SPARE_MAX: usize = 4;
 
 impl VariableScope<'_> {
-    /// Appends what a variable of the configuration is worth.
+    /// Appends the value of a variable of the configuration.
     pub(crate) fn write_named(&self, slot: u16, out: &mut Vec<u8>) -> VariableValue {
         if let Some(value) = self.request.captures.borrow().named(slot) {
             out.extend_from_slice(value);
@@ -41,7 +42,7 @@ impl VariableScope<'_> {
         }
     }
 
-    /// A variable of the server that the configuration defines anew: its value, if it is that.
+    /// Appends the value of a built-in variable, if the configuration redefines it.
     pub(crate) fn write_redefined(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let (_, slot) = self.site.redefined().iter().find(|(known, _)| known == var)?;
         if let Some(value) = self.request.captures.borrow().named(*slot) {
@@ -54,8 +55,8 @@ impl VariableScope<'_> {
         }
     }
 
-    /// Evaluates what a text needs before any of it is written: as in nginx, `$1` in it belongs to
-    /// the last expression that matched, also where that stands behind it.
+    /// Evaluates the variables of a text before any of it is written: as in nginx, `$1` refers to
+    /// the last expression that matched, even if a later variable in the text matched it.
     pub(crate) fn evaluate_first(&self, template: &Template) {
         let mut parts = template.parts().iter();
         if !parts.any(|part| matches!(part, TemplatePart::Var(Var::Capture(_)))) {
@@ -122,11 +123,11 @@ impl VariableScope<'_> {
         self.give_back(text);
     }
 
-    /// Appends what `map` has for `text`.
+    /// Appends the value of `map` for `text`.
     fn pick(&self, map: &CompiledMap, text: &[u8], out: &mut Vec<u8>) {
         let text = if map.hostnames { text.strip_suffix(b".").unwrap_or(text) } else { text };
         let found = self.find_key(&map.keys, text).or_else(|| {
-            // As in nginx, an empty value has its own key or the default, and no expression.
+            // As in nginx, an empty text matches its own key or the default, but no expression.
             if text.is_empty() {
                 return None;
             }
@@ -154,7 +155,7 @@ impl VariableScope<'_> {
         if !keys.may_have(text.len()) {
             return None;
         }
-        // PERF: a fold looks at many bytes at once, a search that ends early at one.
+        // PERF: a fold looks at many bytes at once, a search that ends early at one byte at a time.
         if !text.iter().fold(false, |any, byte| any | byte.is_ascii_uppercase()) {
             return keys.find(text);
         }
@@ -166,7 +167,7 @@ impl VariableScope<'_> {
         found
     }
 
-    /// What a text is worth that is one part of the request, as it is.
+    /// The value of a text that is exactly one part of the request, without a copy.
     fn borrowed(&self, template: &Template) -> Option<&[u8]> {
         let [TemplatePart::Var(var)] = template.parts() else { return None };
         if !self.site.redefined().is_empty() {
@@ -188,12 +189,12 @@ impl VariableScope<'_> {
         }
     }
 
-    /// Memory for a value on its way, empty.
+    /// An empty buffer for an intermediate value.
     fn spare(&self) -> Vec<u8> {
         self.request.spare.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes such memory back.
+    /// Takes such a buffer back.
     fn give_back(&self, mut memory: Vec<u8>) {
         memory.clear();
         let mut spare = self.request.spare.borrow_mut();

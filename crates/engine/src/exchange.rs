@@ -6,16 +6,16 @@
 //!   (steps) wait in                 until                       and go on with
 //!     Probing(step)                 Probed                      the same step
 //!     Compressing(step)             Compressed                  the same step
-//!     Making(step)                  Made                        the same step
+//!     RunningJob(step)              JobDone                     the same step
 //!     Checking(step)                PasswordChecked             the same step
 //!     Changing                      FilesChanged                the response
 //!     Delaying                      Deadline                    access
 //!     AwaitingAuth                  Fragment                    access, or 444
 //!     Collecting(step)              Body, BodyEnd, Spooled      the next step
-//!     Coalescing                    Filled, Recalled, Deadline  the look-up, or the response
+//!     Coalescing                    Filled, Recalled, Deadline  the lookup, or the response
 //!     Fetching                      Origin                      the response
 //!     Assembling                    Fragment, Filled, Origin    the response
-//!     Beginning                     Origin, Filled, Deadline,   the response, or 500
+//!     AwaitingBody                  Origin, Filled, Deadline,   the response, or 500
 //!                                   Spooled
 //!
 //!   (steps) ── response ──▶ Delivering ── Sent ──▶ Done
@@ -60,50 +60,50 @@ pub use rate::Rate;
 pub(crate) use spent_body::refuse_rest;
 pub(crate) use step::{NextStep, RequestStep};
 
-/// Where an exchange stands between two wakes.
+/// The state of an exchange between two wakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ExchangeState {
     /// In the pool.
     #[default]
     Idle,
-    /// A head was given; nothing was done with it.
+    /// A head was given; it is not processed yet.
     Received,
-    /// A look at the disk is under way; then this step is made again.
+    /// A file lookup is in progress; then this step is repeated.
     Probing(RequestStep),
-    /// A compressed form is being made; then this step is made again.
+    /// A compressed form is being made; then this step is repeated.
     Compressing(RequestStep),
-    /// A part of a video, or a large listing, is being made; then this step is made again.
+    /// A part of a video, or a large listing, is being made; then this step is repeated.
     RunningJob(RequestStep),
-    /// A password is being checked; then this step is made again.
+    /// A password is being checked; then this step is repeated.
     Checking(RequestStep),
-    /// Files are being changed.
+    /// Files are being changed (WebDAV).
     Changing,
-    /// The control thread does something.
+    /// The control thread executes an action of the console.
     Commanding,
-    /// The request or its refusal is held back.
+    /// `limit_req` or `auth_delay` delays the request or its refusal.
     Delaying,
-    /// The request body is on its way; then this step is made.
+    /// The request body is being read; then this step follows.
     Collecting(RequestStep),
-    /// An origin was asked; its head is on its way.
+    /// A fetch is in progress; its head has not arrived.
     Fetching,
-    /// Another exchange asked for the same; the head is on its way.
+    /// The request waits for the fill of another exchange, for the disk, or for other nodes.
     Coalescing,
-    /// Heads of fragments are on their way, which the page's own waits for.
+    /// The page's head waits for heads of its fragments.
     Assembling,
-    /// The head waits for the first of a body that is searched.
+    /// The head waits for the first bytes of a body that `SUBSTITUTE` or `INFLATE` reads.
     AwaitingBody,
-    /// Another location was asked whether the request may come in.
+    /// An authorization subrequest is in progress.
     AwaitingAuth,
-    /// The head was handed over; the body is pulled.
+    /// The head was sent; the body is pulled.
     Delivering,
-    /// The answer was handed over; the origin has not said that it is done.
+    /// The response was sent; the fetch has not ended.
     Settling,
-    /// The log lines are written.
+    /// The log lines are written; nothing follows.
     Done,
 }
 
 impl ExchangeState {
-    /// Whether it is begun and there is no response yet.
+    /// Whether it has begun and has no response yet.
     const fn waits_for_response(self) -> bool {
         matches!(
             self,
@@ -124,19 +124,19 @@ impl ExchangeState {
     }
 }
 
-/// One request in work, and its answer. Exchanges are pooled: all buffers are kept.
+/// One request in progress, with its response. Exchanges are pooled: all buffers are reused.
 #[derive(Debug, Default)]
 pub struct Exchange {
     state: ExchangeState,
     probes_left: u8,
     pub(crate) request: Request,
     pub(crate) answer: Answer,
-    /// Where its file is looked for.
+    /// The search for the file of the request.
     pub(crate) search: FileSearch,
-    /// What came of checks of access.
+    /// The results of access checks.
     pub(crate) access: AccessChecks,
-    /// What it knows of the store.
+    /// Its state in the cache.
     pub(crate) cache: CacheTransaction,
-    /// A trial that waits for a look at the disk.
+    /// A trial run that waits for a file lookup.
     pub(crate) trial: Option<Box<ExplainTrial>>,
 }

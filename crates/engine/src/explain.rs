@@ -1,9 +1,9 @@
-//! Why a request is answered as it is: a trial run of the real machine, and what it tells.
+//! `bolide explain`: a trial run that shows why a request gets the response that it gets.
 //!
-//! Owns the trial: an exchange that is stepped as a worker would, with a table of its own and a
-//! store that only looks, so that what is said here cannot differ from what is done. It sends
-//! nothing and changes nothing. Easiest to break: what an exchange does to shared things, it must
-//! not do when `Request::is_dry` says so.
+//! Owns the trial: a real exchange, stepped as by a worker, with a table of open files of its own
+//! and a store that grants read-only lookups, so that the explanation cannot differ from reality.
+//! It sends and changes nothing. Easiest to break: an exchange must not touch shared state when
+//! `Request::is_dry` is true.
 
 mod advice;
 mod asked;
@@ -36,55 +36,55 @@ pub use trial::{TrialLook, TrialSeen, explain};
 pub use url::Url;
 pub use why::Why;
 
-/// A request that no client sent.
+/// A hypothetical request.
 #[derive(Clone, Debug)]
 pub struct ExplainRequest {
     /// The method.
     pub method: Vec<u8>,
-    /// How it would come.
+    /// The scheme.
     pub scheme: Scheme,
-    /// Host and port as in `Host`.
+    /// Host and port, as in `Host`.
     pub authority: Vec<u8>,
     /// Path and query, encoded.
     pub target: Vec<u8>,
     /// Further fields.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Which of the site's listens it would reach, and its address.
+    /// The index of the listen that it would reach.
     pub listen: usize,
-    /// That address.
+    /// The address of that listen.
     pub local: SocketAddr,
-    /// Who asks.
+    /// The client's address.
     pub remote: IpAddr,
 }
 
-/// A block of the configuration that was chosen.
+/// A selected block of the configuration.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// How it is called.
+    /// Its name.
     pub name: String,
-    /// Why it was chosen.
+    /// Why it was selected.
     pub why: String,
-    /// Where it stands.
+    /// Its place in the files.
     pub place: SourcePlace,
 }
 
-/// Which cache has a say.
+/// Which cache directive applies.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// What was written: `page_cache auto`, `fastcgi_cache one`.
+    /// The directive as written: `page_cache auto`, `fastcgi_cache one`.
     pub text: String,
-    /// Where, if it was.
+    /// Its place, if it was written.
     pub place: Option<SourcePlace>,
-    /// The part of the store; none where nothing is cached.
+    /// The namespace of the store; none where nothing is cached.
     pub space: Option<String>,
 }
 
-/// What the request is known by in the store.
+/// The parts of the cache key.
 #[derive(Clone, Debug)]
 pub struct KeyParts {
-    /// The part that all copies of a page share.
+    /// The URL part, which all variants of a page share.
     pub url: Vec<u8>,
-    /// What tells copies apart, in order.
+    /// The vary values, in order.
     pub vary: Vec<Vec<u8>>,
     /// The client's session, if it has one.
     pub session: Option<Vec<u8>>,
@@ -92,65 +92,65 @@ pub struct KeyParts {
     pub hash: u128,
 }
 
-/// What would happen at the end.
+/// The final result of a trial.
 #[derive(Clone, Debug)]
 pub enum PhaseOutcome {
-    /// An answer of this status, made here.
+    /// A response with this status from this server itself.
     Answers(u16),
-    /// This origin is asked.
+    /// A request to this upstream.
     Asks(String),
-    /// Another exchange's fetch is waited for (coalescing).
+    /// It waits for the fetch of another exchange (coalescing).
     Joins,
     /// The connection is closed without an answer.
     Closes,
-    /// The page is there, and is put together from parts, which are asked for.
+    /// The page is cached and is assembled from fragments, which are requested.
     Assembles,
-    /// Something that a trial does not have is waited for.
+    /// It waits for something that a trial does not have.
     Waits,
 }
 
-/// The whole story of a request.
+/// The complete explanation of a request.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// Method and URL.
     pub request: String,
-    /// The address that it reaches.
+    /// The address of the listen.
     pub listen: String,
     /// The server block.
     pub server: Chosen,
-    /// The way, step by step.
+    /// The steps of its processing.
     pub steps: Vec<TraceStep>,
-    /// The location in the end.
+    /// The final location.
     pub location: Option<Chosen>,
-    /// What switched the cache on, or did not.
+    /// The cache directive that applies.
     pub switch: Switch,
-    /// The part of the store that has a say, if one has.
+    /// The namespace of the store that applies, if there is one.
     pub space: Option<NamespaceId>,
-    /// The key, if it came to one.
+    /// The cache key, if one was built.
     pub key: Option<KeyParts>,
-    /// What the store has of this URL.
+    /// The objects in the store for this URL.
     pub candidates: Vec<Candidate>,
-    /// What was decided lately for the same key, the newest first.
+    /// Recent decisions for the same key, newest first.
     pub recent: Vec<Recent>,
-    /// The decision in a word: `HIT`, `STALE`, `UPDATING`, `MISS`, `EXPIRED`, `JOIN`, `BYPASS`,
-    /// `PASS`, `PURGE`, or `NONE` where no cache has a part.
+    /// The decision: `HIT`, `STALE`, `UPDATING`, `MISS`, `EXPIRED`, `JOIN`, `BYPASS`, `PASS`,
+    /// `PURGE`, or `NONE` where nothing is cached.
     pub decision: &'static str,
-    /// `$upstream_cache_status`; empty if it is.
+    /// `$upstream_cache_status`; may be empty.
     pub cached: &'static str,
-    /// Why, for machines.
+    /// The reason as a fixed word, for programs.
     pub why: &'static str,
-    /// Why, for people.
+    /// The reason as a sentence.
     pub reason: String,
-    /// What happens then.
+    /// The final result.
     pub outcome: PhaseOutcome,
-    /// What would have to change for a hit; nothing if it is one.
+    /// What would have to change for a hit; empty if it is one.
     pub advice: Vec<String>,
 }
 
-/// A part of the store by the name that people know.
+/// A namespace of the store by its name for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainSpace {
-    /// Whether it is a `fastcgi_cache_path`; else it is a server's.
+    /// Whether it belongs to a `fastcgi_cache_path` or its kin; else to a server.
     pub is_zone: bool,
     /// The zone's name, or the first name of the server.
     pub name: String,
@@ -159,7 +159,7 @@ pub struct ExplainSpace {
 }
 
 impl Site {
-    /// The parts of the store that this configuration names.
+    /// The namespaces that this configuration names.
     #[must_use]
     pub fn spaces(&self) -> Vec<ExplainSpace> {
         let (Some(kept), Some(http)) = (self.kept(), self.http()) else { return Vec::new() };
@@ -179,7 +179,7 @@ impl Site {
     }
 }
 
-/// What the workers have decided lately, the newest first.
+/// The recent decisions of all workers, newest first.
 #[must_use]
 pub fn recent(store: &Store, mut wanted: impl FnMut(&Recent) -> bool) -> Vec<Recent> {
     let mut all = Vec::new();
@@ -193,7 +193,7 @@ pub fn recent(store: &Store, mut wanted: impl FnMut(&Recent) -> bool) -> Vec<Rec
     all
 }
 
-/// The listen that a request for this scheme and port reaches, the one that knows `host` first;
+/// The listen that a request for this scheme and port reaches, preferably one that knows `host`;
 /// none if no socket listens there.
 #[must_use]
 pub fn listen_of(site: &Site, scheme: Scheme, port: u16, host: &[u8]) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! What a request wants changed on disk, as a value, and what came of it.
+//! A requested change of files as a value, and its result.
 
 use bolide_base::FileRef;
 use bolide_conf::model::{FileAccess, LogLevel};
@@ -7,10 +7,10 @@ use bolide_files::SymlinkPolicy;
 /// A change of files. Paths are absolute.
 #[derive(Debug)]
 pub struct FileChange {
-    /// What is done.
+    /// The operation.
     pub kind: FileChangeKind,
-    /// Which links on the way to a path are refused (`disable_symlinks`); no link is followed at
-    /// its end.
+    /// Which symbolic links on the way are refused (`disable_symlinks`). A link as the last
+    /// component is never followed.
     pub symlinks: SymlinkPolicy,
 }
 
@@ -19,9 +19,9 @@ pub struct FileChange {
 pub enum FileChangeKind {
     /// `PUT`
     Place(FilePlacement),
-    /// `DELETE` of a file, or with a slash at the end of the path of a directory and all in it.
+    /// `DELETE` of a file, or of a directory with its contents if the path ends with a slash.
     Delete {
-        /// What goes.
+        /// The path to remove.
         path: Vec<u8>,
         /// What `Depth` said.
         depth: DavDepth,
@@ -40,7 +40,7 @@ pub enum FileChangeKind {
 }
 
 impl FileChangeKind {
-    /// The path that it is about, and the second one of two.
+    /// The path of the operation, and the destination if there is one.
     #[must_use]
     pub fn paths(&self) -> (&[u8], Option<&[u8]>) {
         match self {
@@ -51,44 +51,44 @@ impl FileChangeKind {
     }
 }
 
-/// The way of a temporary file to its place.
+/// Moves a temporary file to its destination.
 #[derive(Debug)]
 pub struct FilePlacement {
-    /// The temporary file: its name is gone afterwards, whatever comes of it.
+    /// The temporary file; its name is gone afterwards, whatever the result.
     pub temporary: Box<[u8]>,
-    /// The same, open.
+    /// The temporary file, open.
     pub file: FileRef,
-    /// Its place.
+    /// The destination.
     pub to: Vec<u8>,
     /// Its permissions, and those of directories that are made for it.
     pub access: FileAccess,
-    /// Its modification time, if one was told: seconds since 1970.
+    /// The modification time if the client sent one: seconds since 1970.
     pub modified: Option<i64>,
-    /// Whether missing directories are made.
+    /// Whether missing directories are created.
     pub makes_directories: bool,
 }
 
-/// From where to where.
+/// The source and destination of `COPY` or `MOVE`.
 #[derive(Debug)]
 pub struct FileTransfer {
-    /// What is there.
+    /// The source.
     pub from: Vec<u8>,
-    /// Where it is to be; both end with a slash, or none does.
+    /// The destination; both paths end with a slash, or neither does.
     pub to: Vec<u8>,
-    /// The address of the first, for the log.
+    /// The URI of the source, for the log.
     pub from_uri: Vec<u8>,
-    /// The address of the second.
+    /// The URI of the destination, for the log.
     pub to_uri: Vec<u8>,
-    /// Whether something may be there already.
+    /// Whether an existing destination is replaced (`Overwrite`).
     pub overwrites: bool,
-    /// The permissions of directories that are made for a file that moves.
+    /// The permissions of directories that `MOVE` creates for a file.
     pub access: FileAccess,
 }
 
 /// What `Depth` says (RFC 4918 §10.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DavDepth {
-    /// Nothing.
+    /// No field.
     Absent,
     /// `0`
     Zero,
@@ -96,14 +96,14 @@ pub enum DavDepth {
     One,
     /// `infinity`
     Infinity,
-    /// Something else.
+    /// Another value.
     Invalid,
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Debug)]
 pub struct FileOutcome {
-    /// The status that says so: 201, 204 or an error.
+    /// 201, 204 or an error status.
     pub status: u16,
     /// Lines for the log.
     pub notes: Vec<(LogLevel, Vec<u8>)>,

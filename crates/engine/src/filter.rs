@@ -1,6 +1,6 @@
-//! What happens to an answer between its content and the wire: ranges, codings, fields.
+//! Processing of a response between its content handler and the framing: ranges, codings, fields.
 //!
-//! Filters compute; they neither wait nor act.
+//! Filters compute; they never wait and cause no effects.
 
 pub(crate) mod accel;
 pub(crate) mod body;

@@ -1,7 +1,7 @@
-//! The client that a request comes from, as proxies say: `X-Forwarded-For` and its like.
+//! The client's address according to trusted proxies: `X-Forwarded-For` and similar fields.
 //!
-//! Owns nginx's reading of such fields: from the end, as far as those who wrote are believed.
-//! Easiest to break: a word that is no address ends the search, and what was found so far holds.
+//! Parses such fields as nginx does: from the end, as long as each writer is trusted. Easiest to
+//! break: an invalid address ends the search, and the address found so far holds.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,14 +9,14 @@ use bolide_conf::model::Who;
 
 use crate::ctx::ClientAddress;
 
-/// What came of one field.
+/// The result of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// No trusted proxy wrote it, or there is no address at its end.
+    /// No trusted proxy wrote it, or it does not end with an address.
     Nothing,
-    /// An address; what stands before it, in fields before this one, may be asked, too.
+    /// An address; earlier fields may be searched as well.
     Found,
-    /// An address whose writer is not believed any further.
+    /// An address whose writer is not trusted any further.
     Final,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn is_trusted(trusted: &[Who], peer: ClientAddress) -> bool {
     })
 }
 
-/// The client that `fields`, the values of one name in their order, say `peer` asks for.
+/// The client that `fields`, all values of one name in order, name on behalf of `peer`.
 pub(crate) fn client<'f>(
     peer: ClientAddress,
     fields: impl DoubleEndedIterator<Item = &'f [u8]>,
@@ -49,12 +49,12 @@ pub(crate) fn client<'f>(
     is_found.then_some(addr)
 }
 
-/// Reads one field from its end, with `addr` as the one who wrote it.
+/// Parses one field from its end; `addr` is its writer.
 fn read(addr: &mut ClientAddress, field: &[u8], trusted: &[Who], recursive: bool) -> Outcome {
     let mut rest = field;
     let mut outcome = Outcome::Nothing;
     loop {
-        // What was found so far holds; only a field that said nothing hides those before it.
+        // The address found so far holds; only a field without any result hides those before it.
         let ended = if outcome == Outcome::Nothing { Outcome::Nothing } else { Outcome::Final };
         if !is_trusted(trusted, *addr) {
             return ended;
@@ -75,7 +75,7 @@ fn read(addr: &mut ClientAddress, field: &[u8], trusted: &[Who], recursive: bool
     }
 }
 
-/// An address with or without a port, as nginx reads it; port 0 is none.
+/// An address with or without a port, as nginx parses it; port 0 means none.
 pub(crate) fn parse(word: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(word).ok()?;
     if let Some(ip) = ip(text) {

@@ -1,8 +1,8 @@
-//! What variables are worth while a client is still shaking hands, when there is no request: for
-//! the names of certificates.
+//! Variables in names of certificates (`ssl_certificate $…`), evaluated during a handshake, when
+//! there is no request.
 //!
-//! The library that shakes hands calls for a certificate in the middle of its work and says no more
-//! than a name; whose hands are shaken is left in a place of this thread for that moment.
+//! The TLS library asks for a certificate in the middle of its work and passes only a server name.
+//! So the worker notes the client in a thread-local variable before each step of a handshake.
 
 use std::cell::Cell;
 
@@ -18,14 +18,14 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
-/// Whose hands are shaken.
+/// The client of a handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeClient {
-    /// `$connection`; zero over QUIC, where it has no number yet.
+    /// `$connection`; 0 over QUIC, where it has no number yet.
     pub serial: u64,
-    /// The client's end.
+    /// The client's address.
     pub remote: ClientAddress,
-    /// The address that it reached.
+    /// The address that the client reached.
     pub local: ClientAddress,
 }
 
@@ -40,13 +40,13 @@ thread_local! {
         const { Cell::new(HandshakeClient::UNKNOWN) };
 }
 
-/// Notes whose handshake goes on next on this thread.
+/// Sets the client whose handshake continues on this thread.
 pub fn set_handshake_client(client: HandshakeClient) {
     CLIENT.set(client);
 }
 
-/// What `template` is worth for the client that was met last, which asks `server` for `name` on
-/// an address of this configuration's.
+/// The value of `template` for the client of [`set_handshake_client`], which requests `name` from
+/// `server` on an address of this configuration.
 #[must_use]
 pub fn expand(
     site: &Site,

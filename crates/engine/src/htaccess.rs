@@ -1,8 +1,7 @@
-//! `apache_htaccess`: which `.htaccess` files apply to a request, and what they make of it.
+//! `apache_htaccess`: which `.htaccess` files apply to a request, and their effects on it.
 //!
-//! The rules themselves are of `bolide_htaccess`; here files are found, the request is lent to the
-//! evaluation, and what it decides is carried out. Refuses to go on where a file cannot be read or
-//! understood.
+//! `bolide_htaccess` evaluates the rules. This module finds the files, lends the request to the
+//! evaluation and carries out the result. A file that cannot be read or parsed fails the request.
 
 mod admission;
 mod admit_user;

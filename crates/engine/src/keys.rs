@@ -7,14 +7,14 @@ use bolide_conf::model::MapKey;
 
 use crate::hash::NameTable;
 
-/// Texts, and how long they are, so that most others need not be looked for.
+/// Texts by length, so that most lookups need no comparison.
 #[derive(Debug, Default)]
 struct Texts {
     table: NameTable<u32>,
     lengths: u64,
 }
 
-/// Keys and what belongs to them.
+/// Keys with their values.
 #[derive(Debug, Default)]
 pub(crate) struct VariableKeys {
     exact: Texts,
@@ -60,7 +60,7 @@ impl VariableKeys {
         self.prefix.add(key, value);
     }
 
-    /// Adds a key of the configuration; expressions are the caller's business.
+    /// Adds a key of the configuration; the caller handles regular expressions.
     pub(crate) fn add(&mut self, key: &MapKey, value: u32) {
         match key {
             MapKey::Exact(key) => self.exact(key.clone(), value),
@@ -74,7 +74,7 @@ impl VariableKeys {
         }
     }
 
-    /// What belongs to `text`.
+    /// The value of `text`.
     #[inline]
     pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
         if let Some(value) = self.exact.find(text) {

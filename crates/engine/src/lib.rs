@@ -1,8 +1,8 @@
 //! One request from its head to its log line: servers, locations, phases, contents, filters.
 //!
-//! An [`Exchange`] is a machine without I/O: it is woken ([`Wake`]), computes, and says what it
-//! wants done ([`StepEffect`]). It knows neither frames nor sockets; a [`Site`] is what it knows of
-//! the configuration.
+//! An [`Exchange`] is a state machine without I/O: the worker steps it with a [`Wake`], and it
+//! returns [`StepEffect`]s for the worker to perform. It knows neither frames nor sockets; its only
+//! view of the configuration is a compiled [`Site`].
 
 mod answer;
 mod body;

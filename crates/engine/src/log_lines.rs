@@ -1,6 +1,6 @@
 //! Access-log and error-log lines, in nginx's forms.
 //!
-//! Owns their text; where lines wait and when they are written is [`bolide_log`]'s business.
+//! Owns their text; [`bolide_log`] buffers and writes them.
 
 mod cut;
 mod refusals;
@@ -29,7 +29,7 @@ use bolide_log::{LogTarget, Logs, VariableFile};
 use cut::cut_line;
 pub(crate) use refusals::{log_refusal, reading};
 
-/// Writes the access-log lines of a request that is over.
+/// Writes the access-log lines of a finished request.
 pub(crate) fn access(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>, scratch: &mut Vec<u8>) {
     let Some(http) = scope.site.http() else { return };
     for log in scope.location().settings.access_log.iter() {
@@ -59,7 +59,7 @@ pub(crate) fn access(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>, scratch: 
     }
 }
 
-/// Writes a line to a file whose name the request has made.
+/// Writes a line to a log file whose name has variables.
 #[cold]
 fn variable_file(
     scope: &VariableScope<'_>,
@@ -79,7 +79,7 @@ fn variable_file(
     ctx.logs.line(LogTarget::Variable(file), ctx.now.mono, |out| full_line(scope, format, out));
 }
 
-/// Appends what is in front of a syslog message (RFC 3164 §4.1), as nginx has it.
+/// Appends the header of a syslog message (RFC 3164 §4.1), as nginx does.
 fn push_syslog(server: &Syslog, severity: u8, site: &Site, clock: &DateClock, out: &mut Vec<u8>) {
     out.push(b'<');
     push_decimal(out, u64::from(server.facility) * 8 + u64::from(severity));
@@ -136,7 +136,7 @@ const fn needs_strict_escape(byte: u8) -> bool {
     needs_json_escape(byte) || byte >= 0x80
 }
 
-/// Escapes in place what was written since `start`; nearly always there is nothing to escape.
+/// Escapes everything after `start` in place; usually there is nothing to escape.
 fn escape_since(
     out: &mut Vec<u8>,
     start: usize,
@@ -150,7 +150,7 @@ fn escape_since(
     }
 }
 
-/// Writes one error-log line about a request, if its level is logged there.
+/// Writes one error-log line about a request, if a log takes its level.
 pub(crate) fn error(
     request: &Request,
     site: &Site,
@@ -161,7 +161,7 @@ pub(crate) fn error(
     error_about(request, None, site, ctx, level, text);
 }
 
-/// Writes an `[error]` line about the origin that is asked.
+/// Writes an `[error]` line with the upstream server of the request.
 pub(crate) fn error_at_origin(
     request: &Request,
     answer: &Answer,
@@ -174,7 +174,7 @@ pub(crate) fn error_at_origin(
     error_about(request, origin, site, ctx, LogLevel::Error, text);
 }
 
-/// As [`error`]; `origin` is the protocol and the address of who was asked.
+/// As [`error`]; `origin` is the protocol and address of the upstream server.
 pub(crate) fn error_about(
     request: &Request,
     origin: Option<(&str, &str)>,
@@ -186,16 +186,16 @@ pub(crate) fn error_about(
     error_within(request, (origin, LogFields::Read), site, ctx, level, text);
 }
 
-/// How much of a request had been read, in nginx's order, when something was said about it.
+/// How much of a request was parsed, in nginx's order, at the time of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFields {
-    /// Only its line.
+    /// Only the request line.
     Unread,
-    /// All of the head.
+    /// The whole head.
     Read,
 }
 
-/// As [`error_about`], with as much of the head as nginx has read.
+/// As [`error_about`], with as much of the head as nginx would have parsed.
 pub(crate) fn error_within(
     request: &Request,
     (origin, fields): (Option<(&str, &str)>, LogFields),
@@ -224,7 +224,8 @@ pub(crate) fn error_within(
     });
 }
 
-/// What stands behind lines about a request that may be over by then.
+/// The context (`client`, `server`, `request` …) for lines about a request that may be over by
+/// then.
 pub(crate) fn circumstances(request: &Request, site: &Site, ctx: &StepCtx<'_>) -> Vec<u8> {
     let mut out = b", client: ".to_vec();
     address(&mut out, request.client(ctx.conn));
@@ -233,7 +234,7 @@ pub(crate) fn circumstances(request: &Request, site: &Site, ctx: &StepCtx<'_>) -
     out
 }
 
-/// A connection, as what is said of it later needs to know it.
+/// What later log lines need to know of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoggedConn {
     /// Its number.
@@ -242,13 +243,13 @@ pub(crate) struct LoggedConn {
 }
 
 impl LoggedConn {
-    /// What is to be known of a connection.
+    /// Extracts it from a connection.
     pub(crate) fn of(conn: &ConnInfo, site: &Site) -> Self {
         Self { serial: conn.serial, floor: LevelFloor::of(conn, site) }
     }
 }
 
-/// Writes a line to the logs of a location, about a request of a connection.
+/// Writes a line to the logs of a location, with the connection's number.
 pub(crate) fn error_at(
     site: &Site,
     (location, conn): (LocationIndex, LoggedConn),
@@ -263,13 +264,13 @@ pub(crate) fn error_at(
     lines(targets, level, place, logs, |out| push_message(text, out));
 }
 
-/// Appends a message; where it ends.
+/// Appends a message and returns where it ends.
 fn push_message(text: &[u8], out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(text);
     out.len()
 }
 
-/// Writes one `[debug]` line about a request; as in nginx, nothing stands behind its text.
+/// Writes one `[debug]` line about a request; as in nginx, no context follows its text.
 pub(crate) fn debug(
     request: &Request,
     site: &Site,
@@ -284,12 +285,12 @@ pub(crate) fn debug(
     });
 }
 
-/// Which lines a log gets.
+/// Which levels a log takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LevelFloor {
     /// Those of its own level and above.
     Own,
-    /// All: they are about a client that `debug_connection` names.
+    /// All levels: `debug_connection` names the client.
     Debug,
 }
 
@@ -299,13 +300,13 @@ impl LevelFloor {
     }
 }
 
-/// When and where something went wrong.
+/// The time and process of an error-log line.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     site: &'a Site,
     clock: &'a DateClock,
     now: Now,
-    /// Of the connection, if it is about one.
+    /// The number of the connection, if there is one.
     serial: Option<u64>,
     floor: LevelFloor,
 }
@@ -317,8 +318,8 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Writes one line to each of `logs` that gets lines of `level`. `text` appends it, and says where
-/// the message ends and what stands behind messages begins.
+/// Writes one line to each of `logs` that takes `level`. `text` appends the message, and returns
+/// where it ends and where its context begins.
 fn lines(
     logs: &[ErrorLog],
     level: LogLevel,
@@ -356,7 +357,7 @@ fn lines(
             }
             let end = text(out);
             cut_line(out, begin, end);
-            // Clients and applications have a say in the text; the end of the line is ours.
+            // Clients and applications influence the text, so control characters are escaped.
             escape_controls(out, start);
             if !matches!(target, LogTarget::Syslog(_)) {
                 out.push(b'\n');

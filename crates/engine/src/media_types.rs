@@ -1,4 +1,4 @@
-//! Content types by file name, with what a location does to each: charset and codings.
+//! Content types by file name, with the charset and codings that a location gives them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(crate) struct MediaType {
     pub(crate) brotli: bool,
     /// Whether zstd applies to it.
     pub(crate) zstd: bool,
-    /// Whether `sub_filter`, `ssi` or `addition` apply to it: then bodies are changed on their way,
-    /// and neither coded forms nor parts of what is there are of use.
+    /// Whether `sub_filter`, `ssi` or `addition` apply to it: bodies change while they are sent, so
+    /// that neither precompressed forms nor ranges of the source are of use.
     pub(crate) rewritten: bool,
     /// Whether `sub_filter` applies to it.
     pub(crate) replaced: bool,
@@ -37,23 +37,24 @@ pub(crate) struct MediaType {
     pub(crate) included: bool,
     /// Whether `addition` applies to it.
     pub(crate) added: bool,
-    /// Whether it may be recoded to another charset, so that it is coded behind that.
+    /// Whether it may be recoded to another charset, so that compression comes after that.
     pub(crate) recoded: bool,
 }
 
 impl MediaType {
-    /// Whether bodies of it are changed first, and coded then.
+    /// Whether its bodies are changed first and compressed afterwards.
     pub(crate) const fn is_coded_last(&self) -> bool {
         self.rewritten || self.recoded
     }
 }
 
-/// The extension of a path, as a word where it is short: a look-up copies and compares no bytes.
+/// The extension of a path, packed into a word if it is short, so that a lookup needs no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShortExtension {
-    /// The last segment has none, or begins with its only dot.
+    /// The last segment has none, or its only dot is its first byte.
     None,
-    /// The bytes in lower case, the last one on top, below a bit that tells their number.
+    /// The bytes in lower case, the last one in the highest byte, below a bit that marks the
+    /// length.
     Word(u64),
     /// It has more than [`SHORT_MAX`] bytes.
     Longer,
@@ -90,9 +91,9 @@ pub(crate) struct MediaTypes {
     kinds: Vec<MediaType>,
 }
 
-/// The place of the default type.
+/// The index of the default type.
 const DEFAULT: u16 = 0;
-/// The place of `text/html`, which the server's own pages have.
+/// The index of `text/html`, the type of the built-in pages.
 const HTML: u16 = 1;
 
 impl MediaTypes {
@@ -155,7 +156,7 @@ impl MediaTypes {
         self.by_extension.get(&*lower).copied().unwrap_or(DEFAULT)
     }
 
-    /// The type that is called `media`, if files here can have it.
+    /// The type `media`, if files here can have it.
     pub(crate) fn of_media(&self, media: &[u8]) -> Option<&MediaType> {
         let html = self.html();
         if media.eq_ignore_ascii_case(&html.media) {
@@ -164,7 +165,7 @@ impl MediaTypes {
         self.kinds.iter().find(|kind| kind.media.eq_ignore_ascii_case(media))
     }
 
-    /// The type of an answer whose `Content-Type` is `value`.
+    /// The type of a response with this `Content-Type`.
     pub(crate) fn of_value(&self, value: &[u8], settings: &LocationSettings) -> Cow<'_, MediaType> {
         let media = media(value);
         match self.of_media(media) {
@@ -198,7 +199,7 @@ pub(crate) fn media(value: &[u8]) -> &[u8] {
     value[..end].trim_ascii_end()
 }
 
-/// How a location treats the type `media`.
+/// The treatment of type `media` in a location.
 pub(crate) fn kind(settings: &LocationSettings, media: &Arc<[u8]>) -> MediaType {
     let lower = media.to_ascii_lowercase();
     let mut value = media.to_vec();

@@ -1,8 +1,8 @@
-//! The figures of the server, in the formats of Prometheus and OpenMetrics.
+//! The metrics of the server, in the formats of Prometheus and OpenMetrics.
 //!
-//! Workers count in their tallies; names come from the configuration alone, never from a request,
-//! and their number is bounded. A scrape adds up what all workers counted and takes no lock that a
-//! request waits for.
+//! Workers count in their tallies. Label values come from the configuration alone, never from a
+//! request, so their number is bounded. A scrape adds up the tallies of all workers and takes no
+//! lock that a request waits for.
 
 pub(crate) mod accept;
 pub(crate) mod exposition;

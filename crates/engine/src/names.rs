@@ -1,6 +1,6 @@
-//! Which server a host name belongs to: exact, `*.suffix`, `prefix.*`, regex, default.
+//! The server of a host name: exact, `*.suffix`, `prefix.*`, regex, default.
 //!
-//! Works on names as `bolide_http::host` leaves them; knows servers only as indices.
+//! Takes names that `bolide_http::host` has normalised; knows servers only as indices.
 
 use crate::keys::VariableKeys;
 use bolide_patterns::{CapturePattern, Captures};
@@ -11,15 +11,15 @@ use bolide_patterns::{Patterns, Sieves};
 pub(crate) struct ServerNames {
     keys: VariableKeys,
     regexes: Patterns<u32>,
-    /// The server that takes what no name claims.
+    /// The server for names that no `server_name` matches.
     pub(crate) default: u32,
-    /// Whether the default server takes everything because there is no other one.
+    /// Whether the default server is the only one.
     sole: bool,
     /// Whether the last expression among the names captures.
     captures: bool,
 }
 
-/// A `server_name` argument, taken apart.
+/// A parsed argument of `server_name`.
 #[derive(Debug)]
 pub(crate) enum NameClaim {
     /// A whole name, in lower case; may be empty.
@@ -33,12 +33,12 @@ pub(crate) enum NameClaim {
 }
 
 impl ServerNames {
-    /// A table in which everything belongs to `default`.
+    /// A table with only a default server.
     pub(crate) fn new(default: u32) -> Self {
         Self { default, sole: true, ..Self::default() }
     }
 
-    /// Adds a claim of `server`; the first server to claim a name keeps it.
+    /// Adds a name of `server`; the first server with a name keeps it.
     pub(crate) fn claim(&mut self, claim: NameClaim, server: u32) {
         self.sole &= server == self.default;
         match claim {
@@ -52,16 +52,16 @@ impl ServerNames {
         }
     }
 
-    /// Makes the search fast; to be called once, when every name is claimed.
+    /// Compiles the table; call it once, after the last name.
     pub(crate) fn seal(mut self, sieves: &mut Sieves) -> Self {
         self.regexes.seal(sieves);
-        // As in nginx, the names of the only server are looked at if the last expression captures.
+        // As in nginx, the names of the only server are matched if the last expression captures.
         self.sole &= !self.captures;
         debug_assert!(!self.captures || !self.sole, "what captures is looked at");
         self
     }
 
-    /// Notes that `server` listens here, though it may claim no name.
+    /// Adds `server`, which may have no name here.
     pub(crate) fn present(&mut self, server: u32) {
         self.sole &= server == self.default;
     }
@@ -71,7 +71,7 @@ impl ServerNames {
         self.find_named(host, captures).unwrap_or(self.default)
     }
 
-    /// The same, none when no server has it or there is only one server.
+    /// As [`Self::find`]; none if no server has the name or there is only one server.
     #[allow(clippy::inline_always, reason = "measured: 20 instructions of a hit")]
     #[inline(always)]
     pub(crate) fn find_named(&self, host: &[u8], captures: &mut Captures) -> Option<u32> {

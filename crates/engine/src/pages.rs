@@ -1,15 +1,15 @@
-//! The pages that the server writes itself for errors and redirects, in nginx's look.
+//! The built-in pages for errors and redirects, in nginx's look.
 //!
-//! They are made once per configuration; an answer only shares them.
+//! They are built once per configuration; responses share them.
 
 use bytes::Bytes;
 
-/// The product name as it stands in `Server` and at the foot of pages.
+/// The product name, for `Server` and the foot of pages.
 pub(crate) const PRODUCT: &str = "bolide";
 /// The product name with its version, for `server_tokens on`.
 pub(crate) const PRODUCT_VERSION: &str = concat!("bolide/", env!("CARGO_PKG_VERSION"));
 
-/// How `Server` and the pages' foot name us.
+/// The product name in `Server` and at the foot of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signature {
     /// `server_tokens off`: the bare name.
@@ -28,7 +28,7 @@ impl Signature {
     }
 }
 
-/// Title (which is also the heading unless a second text is given) and the extra line.
+/// The title, which is also the heading unless a second text is given, and an extra line.
 struct Page {
     title: &'static str,
     heading: &'static str,
@@ -43,7 +43,7 @@ const fn bad(title: &'static str, extra: &'static str) -> Option<Page> {
     Some(Page { title, heading: "400 Bad Request", extra })
 }
 
-/// What nginx's page for `status` says; `None` where it sends an empty body.
+/// nginx's page for `status`; `None` where it sends an empty body.
 const fn page(status: u16) -> Option<Page> {
     match status {
         301 => plain("301 Moved Permanently"),
@@ -97,7 +97,7 @@ const fn page(status: u16) -> Option<Page> {
     }
 }
 
-/// The status that leaves for one of the server's own codes (494–497 are shown as 400).
+/// The status that is sent for one of nginx's internal codes (400 for 494 to 497).
 pub(crate) const fn shown_status(status: u16) -> u16 {
     match status {
         494..=497 => 400,
@@ -105,13 +105,13 @@ pub(crate) const fn shown_status(status: u16) -> u16 {
     }
 }
 
-/// Whether nginx ends the connection after an answer with `status`, internal codes included; a head
-/// that was refused ends it anyway.
+/// Whether nginx closes the connection after a response with `status`, internal codes included. A
+/// refused head closes it anyway.
 pub(crate) const fn closes(status: u16) -> bool {
     matches!(status, 400 | 408 | 413 | 414 | 495..=497 | 500 | 501)
 }
 
-/// Whether an answer with `status` names another place, be it an empty one.
+/// Whether `status` is a redirect, even one with an empty address.
 pub(crate) const fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }

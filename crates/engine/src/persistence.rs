@@ -1,14 +1,14 @@
-//! Whether a client wants its connection kept (RFC 9112 §9.3).
+//! Whether an HTTP/1 connection may persist (RFC 9112 §9.3).
 
 use bolide_conf::model::KeepaliveDisable;
 use bolide_http::{HttpVersion, Method, Name, RequestHead};
 use memchr::memmem;
 
-/// `keepalive_disable`: whether the client is a browser whose connection closes behind the answer.
-/// A Safari loses connections that stay, an old MSIE those on which a POST came.
+/// `keepalive_disable`: whether the client is a browser that cannot reuse connections: an old
+/// Safari, or an old MSIE after a POST.
 #[inline]
 pub(crate) fn is_distrusted(disable: KeepaliveDisable, head: &RequestHead) -> bool {
-    // PERF: hardly a request gets any further.
+    // PERF: almost no request gets beyond this check.
     if !(disable.safari || disable.msie6 && head.method == Method::Post) {
         return false;
     }
@@ -20,7 +20,7 @@ pub(crate) fn is_distrusted(disable: KeepaliveDisable, head: &RequestHead) -> bo
     }
 }
 
-/// What a `User-Agent` says, as nginx reads it.
+/// The classification of a `User-Agent`, as in nginx.
 #[derive(Debug, PartialEq, Eq)]
 enum Browser {
     /// MSIE 4, 5, or 6 without its second service pack.
@@ -52,7 +52,7 @@ impl Browser {
     }
 }
 
-/// Whether an HTTP/1 client wants its connection kept.
+/// Whether an HTTP/1 client wants a persistent connection.
 pub(crate) fn stays(head: &RequestHead) -> bool {
     let asks = |option: &[u8]| {
         head.fields.all(Name::Connection).any(|value| {

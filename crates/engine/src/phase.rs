@@ -1,4 +1,4 @@
-//! The phases before content: rewriting, and who may come in.
+//! The phases before content: rewriting and access.
 
 pub(crate) mod access;
 pub(crate) mod auth;

@@ -1,4 +1,4 @@
-//! What an exchange knows of its request: as sent, and as redirects inside the server made it.
+//! The state of a request: as received, and as internal redirects changed it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -23,35 +23,35 @@ use crate::tracing::decision::TraceDecision;
 use crate::vars::{FirstValues, RealRoot};
 use bolide_patterns::{Captures, MatchFailure};
 
-/// Something that went wrong while a variable was evaluated.
+/// A message from the evaluation of a variable, for the error log.
 #[derive(Debug)]
 pub(crate) enum RequestNote {
     /// The variable of this slot was read and never set.
     Uninitialized(u16),
     /// The variable of this slot depends on itself.
     Cycle(u16),
-    /// A match took too many steps.
+    /// A regular expression exceeded its limit of steps.
     Match(Box<MatchFailure>),
-    /// A line for the log.
+    /// A message at level `error`.
     Text(String),
-    /// The same, of bytes.
+    /// A message at level `error`, not UTF-8.
     Error(Vec<u8>),
-    /// A line for the log that is less than an error.
+    /// A message at level `notice`.
     Notice(Vec<u8>),
-    /// A line for the log that is more than an error.
+    /// A message at level `crit`.
     Critical(Vec<u8>),
-    /// A line for the log about what should not be possible.
+    /// A message at level `alert`.
     Alert(Vec<u8>),
 }
 
-/// A request in work. Its buffers are kept between requests.
+/// A request in progress. Its buffers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
-    /// The head as framing left it; absent between requests.
+    /// The head as received; none between requests.
     held: Option<Box<RequestHead>>,
-    /// The site that the request belongs to until its end.
+    /// The site that serves the request to its end.
     pub(crate) site: Option<SiteRef>,
-    /// Where it came in, as the site counts it; the connection may belong to a later one by now.
+    /// The index of its listen in `site`; a reload may have moved the connection to a newer site.
     pub(crate) listen: usize,
     /// The server.
     pub(crate) server: u32,
@@ -63,113 +63,115 @@ pub(crate) struct Request {
     pub(crate) host: Vec<u8>,
     /// The port in `Host`.
     pub(crate) port: Option<u16>,
-    /// The host that was asked for, where an edit of the fields gave `host` another value.
+    /// The host that the client sent, if an edit of the fields replaced `host`.
     asked_host: Option<Box<[u8]>>,
     last_host: LastHost,
     /// The decoded path.
     pub(crate) uri: Vec<u8>,
     /// The query, if there is one.
     pub(crate) args: Option<Vec<u8>>,
-    /// What regexes captured and variables were assigned; reading a variable may change it.
+    /// The captures of regular expressions and the values of `set`; reading a variable may change
+    /// them.
     pub(crate) captures: RefCell<Captures>,
-    /// Whether a match of a `map`, or an edit of fields, took too many steps: what follows is
-    /// unknown.
+    /// Whether a `map` or an edit of fields exceeded the limit of steps, so that the request has to
+    /// fail.
     pub(crate) is_undecided: Cell<bool>,
-    /// Whether the log has why an edit of its answer's fields was not made.
+    /// Whether it was logged that an edit of its response fields failed.
     pub(crate) tells_edit: Cell<bool>,
-    /// The same of the search of a body.
+    /// Whether it was logged that a filter of a body failed.
     pub(crate) tells_search: Cell<bool>,
-    /// Bytes of memory in which expressions of `.htaccess` files were compiled for it.
+    /// Bytes of memory for expressions of `.htaccess` files that were compiled with JIT for it.
     pub(crate) jit_taken: Cell<usize>,
-    /// What evaluating variables wants logged.
+    /// Messages of variables, not logged yet.
     pub(crate) notes: RefCell<Vec<RequestNote>>,
-    /// Variables that are being evaluated on behalf of one another.
+    /// The nesting depth of variables that are being evaluated.
     pub(crate) depth: Cell<u8>,
-    /// What variables were worth that are evaluated once.
+    /// The values of variables that are evaluated once per request.
     pub(crate) first_values: RefCell<FirstValues>,
-    /// Memory for values on their way.
+    /// Buffers for intermediate values.
     pub(crate) spare: RefCell<Vec<Vec<u8>>>,
-    /// Where the location's root leads, if a variable may want to know.
+    /// The resolved root of the location, if a variable needs it.
     pub(crate) real_root: RealRoot,
-    /// `$limit_rate` where something assigned to it, or `X-Accel-Limit-Rate`: the last one counts,
-    /// wherever the request goes.
+    /// `$limit_rate` if it was assigned, or `X-Accel-Limit-Rate`: the last value holds for all
+    /// later locations.
     pub(crate) limit_rate: Cell<Option<u64>>,
     /// Whether `rewrite` changed the path, so that the location has to be looked for again.
     pub(crate) uri_changed: bool,
-    /// Whether a `rewrite` made the path, be it the same: what the client wrote does not count.
+    /// Whether a `rewrite` matched, even if it left the path as it was: the path as the client
+    /// wrote it does not count any more.
     pub(crate) is_rewritten: bool,
     /// Whether a `rewrite` that a `break` followed changed the path, so that it may not belong to
     /// the location.
     pub(crate) rewritten_here: bool,
     /// Whether groups of an encoded path are encoded again when they are read.
     pub(crate) encodes_groups: bool,
-    /// Whether not even its first line could be read.
+    /// Whether not even the request line could be parsed.
     pub(crate) is_unread: bool,
-    /// Whether its path may have dot segments, since the configuration made it.
+    /// Whether its path may have dot segments: the configuration wrote it.
     pub(crate) has_dots: bool,
-    /// Whether the request arrived at its location through the server itself.
+    /// Whether an internal redirect led to its location.
     pub(crate) internal: bool,
-    /// Whether an error page was chosen already.
+    /// Whether `error_page` was applied already.
     pub(crate) in_error_page: bool,
-    /// How it arrived where it is answered.
+    /// How the request arrived at its location, for its identity in the cache.
     pub(crate) arrival: RequestArrival,
-    /// It has failed where answers are kept, and another one comes instead.
+    /// The location caches responses and failed; an error page replaces its response, which must
+    /// not be stored.
     pub(crate) replaces_failed: bool,
-    /// Whether the length of its body was not read before its head was refused.
+    /// Whether its head was refused before `Content-Length` was read, as nginx reads it.
     pub(crate) is_length_unread: bool,
-    /// One more than the redirects inside the server that are left; the last one fails.
+    /// One more than the internal redirects that are left.
     pub(crate) redirects_left: u8,
     /// Whether `try_files` under a regex alias made the path part of the file name.
     pub(crate) appends_uri: bool,
-    /// Who asks, where the connection's other end only hands on.
+    /// The client's address according to a trusted proxy (`set_real_ip_from`).
     pub(crate) real: Option<ClientAddress>,
     /// When the head was complete.
     pub(crate) started: Now,
     /// Body bytes that arrived.
     pub(crate) body_received: u64,
-    /// The body.
+    /// The request body.
     pub(crate) upload: RequestUpload,
-    /// Whether there is one, which is to be forgotten with the request.
+    /// Whether `upload` is in use and must be cleared with the request.
     has_upload: bool,
     /// Requests on the connection so far.
     pub(crate) number_on_conn: u64,
     /// `$request_id`
     pub(crate) id: [u64; 2],
     spare_args: Vec<u8>,
-    /// What the address of an HTTP origin said that variables made.
+    /// The parts of a `proxy_pass` address that variables produced.
     pub(crate) proxy_url: Option<Arc<bolide_conf::model::ProxyUrl>>,
-    /// Path and query that an HTTP origin was asked for; empty if none was asked.
+    /// The path and query of the request to an HTTP upstream; empty if there was none.
     pub(crate) origin_target: Vec<u8>,
-    /// The origin that was asked last, with the protocol's name: lines of the error log name it to
-    /// the end of the request, unless another one is to be asked.
+    /// The protocol and address of the last upstream server: later lines of the error log name it.
     pub(crate) last_origin: RefCell<Option<(&'static str, Arc<str>)>>,
-    /// On whose behalf it is answered.
+    /// Who the request belongs to: a client, `post_action`, or another request.
     pub(crate) role: RequestRole,
-    /// What the fragments of its answer share, if it has some and is none itself.
+    /// What the fragments of its response share, if it has fragments and is none itself.
     pub(crate) own_lineage: Option<Box<Lineage>>,
-    /// Whether its way so far depended on nothing but its address.
+    /// Whether its processing so far depended on nothing but its address.
     pub(crate) is_straight: bool,
-    /// Whether another location said who asks.
+    /// Whether `auth_request` admitted it, or the checks of the page that includes it did.
     pub(crate) is_authorized: bool,
-    /// What it shares with the parts of its answer, if there are any.
+    /// What it shares with its parts by SSI or `addition`, if there are any.
     pub(crate) family: Option<Rc<SubrequestPlace>>,
-    /// What limits made of it.
+    /// The results of `limit_req` and `limit_conn`.
     pub(crate) limited: Limited,
-    /// What was decided about its span.
+    /// The decision about its trace span.
     pub(crate) tracing: TraceDecision,
-    /// What is known of a link that proves itself; reading a variable may change it.
+    /// The state of `secure_link`; reading a variable may change it.
     pub(crate) link: RefCell<CompiledSecureLink>,
-    /// The identifiers of `userid`; reading a variable may change it.
+    /// The identifiers of `userid`; reading a variable may change them.
     pub(crate) user: RefCell<KnownUser>,
-    /// What it knows of its slices; reading a variable may change it.
+    /// The state of `slice`; reading a variable may change it.
     pub(crate) slicing: Cell<Slicing>,
-    /// What `.htaccess` files say about it, where they are read.
+    /// The ruling of `.htaccess` files, where they apply.
     pub(crate) htaccess: Option<Rc<HtaccessRuling>>,
-    /// Where a trial run writes its way down; none for requests of clients.
+    /// The record of a trial run; none for requests of clients.
     pub(crate) trace: Option<Box<Trace>>,
 }
 
-/// Asks by `query` instead of the one that was sent. A query that the configuration made stays.
+/// Replaces the query that the client sent. A query that the configuration wrote stays.
 pub(crate) fn replace_query(request: &mut Request, query: &[u8]) {
     let Some(head) = &mut request.held else { return };
     let Some(at) = memchr::memchr(b'?', &head.target) else { return };
@@ -186,19 +188,19 @@ pub(crate) fn replace_query(request: &mut Request, query: &[u8]) {
     }
 }
 
-/// The host that was normalised last.
+/// The last host that was normalised.
 ///
-/// PERF: a client names the same one in most of its requests.
+/// PERF: a client sends the same host in most of its requests.
 #[derive(Debug, Default)]
 struct LastHost {
-    /// As the client sent it; empty if it was no host.
+    /// As the client sent it; empty if it was invalid.
     authority: Vec<u8>,
     host: Vec<u8>,
     port: Option<u16>,
 }
 
 impl Request {
-    /// Takes a new head in and forgets the last request.
+    /// Takes a new head and clears the state of the last request.
     pub(crate) fn begin(&mut self, head: Box<RequestHead>, site: SiteRef) {
         self.method = head.method;
         self.held = Some(head);
@@ -259,7 +261,7 @@ impl Request {
         self.held.as_deref().unwrap_or(&NO_HEAD)
     }
 
-    /// Whether the client expects `100 Continue` and was not told; it is told once at most.
+    /// Whether the client waits for `100 Continue`; true at most once.
     pub(crate) fn take_expectation(&mut self) -> bool {
         self.held.as_mut().is_some_and(|head| std::mem::take(&mut head.expects_continue))
     }
@@ -269,12 +271,12 @@ impl Request {
         self.held.as_deref_mut()
     }
 
-    /// The host by which its answer is known: what the client asked for.
+    /// The host for cache keys: the one that the client sent.
     pub(crate) fn asked_host(&self) -> &[u8] {
         self.asked_host.as_deref().unwrap_or(&self.host)
     }
 
-    /// Takes a `Host` that an edit of the fields made; none if it is no host.
+    /// Takes a `Host` that an edit of the fields made; none if it is invalid.
     pub(crate) fn change_host(&mut self, field: &[u8]) {
         if self.asked_host.is_none() {
             self.asked_host = Some(Box::from(&self.host[..]));
@@ -284,7 +286,7 @@ impl Request {
         }
     }
 
-    /// The same request for who looks at its variables later; its body is not in it.
+    /// A copy for variables that are read later; the request body is not in it.
     pub(crate) fn snapshot(&self) -> Self {
         Self {
             held: self.held.clone(),
@@ -310,23 +312,23 @@ impl Request {
         }
     }
 
-    /// Who asks.
+    /// The client's address: the real one, or the peer of the connection.
     #[inline]
     pub(crate) fn client(&self, conn: &ConnInfo) -> ClientAddress {
         self.real.unwrap_or(conn.remote)
     }
 
-    /// Gives the head back.
+    /// Returns the head to its pool.
     pub(crate) fn take_head(&mut self) -> Box<RequestHead> {
         self.limited.let_go();
         self.held.take().unwrap_or_default()
     }
 
-    /// Takes host and port from what the client sent, without asking whether there is a host.
+    /// Sets host and port from the head; a missing host is no error.
     ///
     /// # Errors
     ///
-    /// A host that is none; there is no host then.
+    /// The host is invalid; `host` is then empty.
     pub(crate) fn settle_host(&mut self) -> Result<(), bolide_http::host::HostError> {
         let Some(head) = &self.held else { return Ok(()) };
         if head.authority.is_empty() {
@@ -344,7 +346,7 @@ impl Request {
         Ok(())
     }
 
-    /// Whether an answer could make its connection a tunnel.
+    /// Whether a 101 response could turn its connection into a tunnel.
     pub(crate) fn may_tunnel(&self) -> bool {
         let head = self.head();
         head.version == HttpVersion::Http11
@@ -352,23 +354,23 @@ impl Request {
             && !self.role.is_subrequest()
     }
 
-    /// What it shares with the fragments of its page, or of its own answer.
+    /// What the fragments of its page, or of its own response, share.
     pub(crate) fn lineage(&self) -> Option<&Lineage> {
         self.role.fragment().or(self.own_lineage.as_deref())
     }
 
-    /// Lets what the client says behind its request be handed on, should it become a tunnel; the
-    /// spool holds `memory` bytes.
+    /// Prepares to forward what the client sends after its request, in case it becomes a tunnel;
+    /// the spool holds at most `memory` bytes.
     pub(crate) fn open_tunnel(&mut self, memory: usize) -> Spool {
         self.has_upload = true;
         self.upload.stream(memory)
     }
 
-    /// Decodes the target and takes path and query from it.
+    /// Decodes the target and sets path and query from it.
     ///
     /// # Errors
     ///
-    /// What is wrong with the target.
+    /// The target is invalid.
     pub(crate) fn settle_target(
         &mut self,
         merge: bolide_http::uri::MergeSlashes,
@@ -415,8 +417,7 @@ impl Request {
         settled.map(|_| ())
     }
 
-    /// Path and query by which its answer is known: what the client asked for, unless it is a part
-    /// of that.
+    /// The path and query for cache keys: those that the client sent, or those of a subrequest.
     pub(crate) fn address(&self) -> &[u8] {
         match self.role.part() {
             Some(part) => &part.target,
@@ -432,7 +433,7 @@ impl Request {
         self.args = Some(buffer);
     }
 
-    /// Removes the query and keeps its memory.
+    /// Removes the query, but keeps its buffer.
     pub(crate) fn drop_args(&mut self) {
         if let Some(args) = self.args.take() {
             self.spare_args = args;
@@ -444,7 +445,7 @@ impl Request {
         self.args.as_deref().unwrap_or_default()
     }
 
-    /// Splits a target of a redirect inside the server and makes it the request's own.
+    /// Sets path and query from the target of an internal redirect.
     pub(crate) fn redirect_to(&mut self, target: &[u8]) {
         let mark = memchr::memchr(b'?', target);
         let (path, args) = match mark {
@@ -462,13 +463,14 @@ impl Request {
         self.note_dots();
     }
 
-    /// Looks whether a path that the configuration made has dot segments; one of a client has none.
+    /// Notes whether a path that the configuration wrote has dot segments; a client's path has
+    /// none.
     pub(crate) fn note_dots(&mut self) {
         self.has_dots = climbs(&self.uri) > 0;
     }
 }
 
-/// What there is between requests.
+/// The head between requests.
 static NO_HEAD: RequestHead = RequestHead {
     method: Method::Get,
     method_text: Vec::new(),

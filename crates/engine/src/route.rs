@@ -11,25 +11,25 @@ use bolide_patterns::{Patterns, Sieves};
 /// The index of a location in its site.
 pub(crate) type LocationIndex = u32;
 
-/// The locations of one nesting level, as they are searched.
+/// The locations of one nesting level, compiled for searches.
 #[derive(Debug, Default)]
 pub(crate) struct RouteLevel {
     exact: NameTable<LocationIndex>,
     /// Sorted by text.
     prefixes: Vec<Prefix>,
     regexes: Patterns<Nested>,
-    /// Paths that become a location's with a slash behind them.
+    /// Paths that match a location only with a slash appended.
     slashless: NameTable<LocationIndex>,
 }
 
-/// What became of a search.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocationMatch {
     /// This location.
     Location(LocationIndex),
-    /// This location, had the path a slash at its end.
+    /// This location, but the path lacks its final slash: redirect.
     WithSlash(LocationIndex),
-    /// None: the server block itself is the location.
+    /// None; the server block itself answers.
     Nothing,
 }
 
@@ -49,7 +49,7 @@ struct Prefix {
     shorter: Option<u32>,
 }
 
-/// How a location claims paths.
+/// How a location matches paths.
 #[derive(Debug)]
 pub(crate) enum RouteClaim {
     /// `= /path`
@@ -63,7 +63,7 @@ pub(crate) enum RouteClaim {
 }
 
 impl RouteLevel {
-    /// Adds a location with the locations nested in it. Duplicates were refused before.
+    /// Adds a location with its nested locations. The reader has refused duplicates.
     pub(crate) fn add(&mut self, claim: RouteClaim, location: LocationIndex, inner: Self) {
         let (key, final_) = match claim {
             RouteClaim::Exact(path) => {
@@ -78,8 +78,8 @@ impl RouteLevel {
         self.prefixes.push(Prefix { key, nested, final_, shorter: None });
     }
 
-    /// Has clients that leave the last slash of `path` away sent to `location`, as nginx does where
-    /// an origin answers.
+    /// Redirects requests for `path` without its final slash, as nginx does where an upstream
+    /// answers.
     pub(crate) fn add_slash(&mut self, path: &[u8], location: LocationIndex) {
         if let Some(slashless) = path.strip_suffix(b"/")
             && !slashless.is_empty()
@@ -89,7 +89,7 @@ impl RouteLevel {
         }
     }
 
-    /// Sorts what was added; to be called once, when the level is complete.
+    /// Sorts the entries; call it once, when the level is complete.
     pub(crate) fn seal(mut self, sieves: &mut Sieves) -> Self {
         self.regexes.seal(sieves);
         self.prefixes.shrink_to_fit();
@@ -107,7 +107,7 @@ impl RouteLevel {
         self
     }
 
-    /// The location of `path`. Captures of the regexes that matched stay in `captures`.
+    /// The location of `path`. The captures of matching regexes stay in `captures`.
     pub(crate) fn find(&self, path: &[u8], captures: &mut Captures) -> LocationMatch {
         match self.search(path, captures) {
             Search::Final(location) | Search::Prefix(Some(location)) => {
@@ -131,7 +131,7 @@ impl RouteLevel {
             && let Some(&location) = self.slashless.get(path)
             && prefix.is_none_or(|prefix| prefix.key.len() < path.len())
         {
-            // As in nginx, of two locations of that name the exact one says how.
+            // As in nginx, if two locations have that name, the exact one decides.
             let whole = [path, b"/"].concat();
             return Search::Slash(self.exact.get(&*whole).copied().unwrap_or(location));
         }
@@ -179,15 +179,15 @@ impl RouteLevel {
 }
 
 enum Search {
-    /// Exact or regex: outer regexes are not tried any more.
+    /// An exact or regex match: outer regexes are not tried.
     Final(LocationIndex),
-    /// The path lacks the slash of this one, which ends the search, too.
+    /// The path lacks the final slash of this one, which ends the search as well.
     Slash(LocationIndex),
     /// The longest prefix so far, if any.
     Prefix(Option<LocationIndex>),
 }
 
-/// What comes between the checks of access and content.
+/// The steps between access and content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precontent {
     Nothing,
@@ -197,17 +197,17 @@ pub(crate) enum Precontent {
     Mirrors,
     /// Both, in this order.
     FilesAndMirrors,
-    /// `apache_htaccess`, and what the location says then.
+    /// `apache_htaccess`; the result of [`Self::of`] follows it.
     Htaccess,
 }
 
 impl Precontent {
-    /// What comes first.
+    /// The first step after access.
     pub(crate) fn first(conf: &LocationConf) -> Self {
         if conf.settings.obeys_apache() { Self::Htaccess } else { Self::of(conf) }
     }
 
-    /// What comes behind `.htaccess` files.
+    /// The step after `.htaccess` files.
     pub(crate) fn of(conf: &LocationConf) -> Self {
         match (conf.try_files.is_some(), !conf.settings.mirrors.is_empty()) {
             (false, false) => Self::Nothing,

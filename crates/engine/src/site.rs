@@ -1,6 +1,6 @@
-//! A configuration made fast: name tables, location trees, content types, ready-made texts.
+//! The compiled configuration: name tables, location trees, content types, prepared texts.
 //!
-//! Owns what is decided once per configuration; refuses to know any request.
+//! Owns every decision that can be made once per configuration. It knows no request.
 
 use std::sync::Arc;
 
@@ -47,26 +47,26 @@ pub struct Site {
     origin_tls: Vec<Arc<model::OriginTlsConf>>,
     derived: Vec<Derived>,
     redefined: Vec<(bolide_conf::Var, u16)>,
-    /// Whether reading a variable may change what `$1` is.
+    /// Whether reading a variable may change `$1`.
     pub(crate) maps_capture: bool,
     pages: [ErrorPages; 2],
     hostname: Box<str>,
     on_demand_vars: OnDemandVars,
     /// Whether `$request_body_file` is used anywhere.
     pub(crate) names_body_file: bool,
-    /// Whether not all locations say the same about ends of connections.
+    /// Whether locations differ in how they close connections (`lingering_*`, `send_timeout`).
     manners_vary: bool,
-    /// Where answers are kept.
+    /// The store and its namespaces, if anything is cached.
     kept: Option<CacheNamespaces>,
-    /// Where requests are counted.
+    /// The zones of `limit_req` and `limit_conn`.
     limit_zones: Vec<Arc<Zone>>,
-    /// Databases of addresses, in the order of the configuration.
+    /// The databases of `geoip2` and `geoip_*`, in the order of the configuration.
     geo_databases: Vec<Arc<LiveGeoDatabase>>,
-    /// What all configurations of the process share of its figures.
+    /// The metrics registry, which all configurations of the process share.
     figures: SharedFigures,
-    /// What issuers ask for, if one validates names by requests.
+    /// Pending ACME challenges and certified names, if an issuer validates by `http-01`.
     pub(crate) challenges: Option<(HttpChallenges, CertifiedNames)>,
-    /// Where spans go.
+    /// The queue of finished spans for `otel_exporter`.
     spans: Option<Arc<SpanQueue>>,
     serial: u64,
 }
@@ -75,46 +75,46 @@ pub struct Site {
 #[derive(Debug)]
 struct Listening {
     names: ServerNames,
-    /// The `Alt-Svc` that answers of these servers over this address carry, in order of servers.
+    /// The `Alt-Svc` values of its servers, sorted by server.
     alt_svc: Box<[(u32, Box<[u8]>)]>,
 }
 
-/// Which newer versions a server does not speak.
+/// Which HTTP versions are disabled in a server that shares its address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DisabledProtocols {
     pub(crate) http2: bool,
     pub(crate) http3: bool,
 }
 
-/// A server, as requests need it.
+/// A compiled server block.
 #[derive(Debug)]
 pub(crate) struct CompiledServer {
     /// Its outer locations.
     pub(crate) level: RouteLevel,
     /// Its named locations, with the `@`.
     pub(crate) named: Vec<(Arc<[u8]>, LocationIndex)>,
-    /// The server block itself in the part of a location.
+    /// The pseudo-location that stands for the server block itself.
     pub(crate) root: LocationIndex,
     /// `$server_name`
     pub(crate) name: Arc<str>,
-    /// Whether the server block itself believes who says on whose behalf it asks.
+    /// Whether the server block has `set_real_ip_from`.
     pub(crate) has_real_ip: bool,
-    /// Whether anything is to be done before its rewrite phase: `has_real_ip`, challenges of issuers,
-    /// a redirect to HTTPS.
+    /// Whether anything is decided before its rewrite phase: the real client, ACME challenges, the
+    /// redirect to HTTPS.
     pub(crate) decides_early: bool,
-    /// Where requests without TLS are sent.
+    /// The redirect of `auto_https` for requests without TLS.
     pub(crate) redirect: Option<model::Return>,
     /// `merge_slashes`
     pub(crate) merge_slashes: bolide_http::uri::MergeSlashes,
-    /// Which of HTTP/2 and HTTP/3 it does not speak.
+    /// Whether HTTP/2 or HTTP/3 is disabled.
     pub(crate) disabled: DisabledProtocols,
     /// `ssl_verify_client`
     pub(crate) verify_client: model::VerifyClient,
-    /// The authorities by which it verifies client certificates.
+    /// The CAs and lists that verify client certificates.
     pub(crate) trust: ClientTrust,
 }
 
-/// What a server verifies client certificates by; equal ones come to the same verdict.
+/// The inputs of client verification; equal ones give equal verdicts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientTrust {
     /// `ssl_client_certificate`, `ssl_trusted_certificate`, `ssl_crl`
@@ -123,53 +123,56 @@ pub(crate) struct ClientTrust {
     pub(crate) depth: u32,
 }
 
-/// A location with everything hot precomputed.
+/// A compiled location; the fields that every request needs are precomputed.
 #[derive(Debug)]
 pub(crate) struct CompiledLocation {
-    /// Everything that is not hot.
+    /// The settings that are not precomputed.
     pub(crate) settings: Arc<LocationSettings>,
-    /// What tells it apart in keys where the path does not: `@name`, the condition of an `if`.
+    /// Its name in cache keys where the path does not identify it: `@name`, the condition of an
+    /// `if`.
     pub(crate) key_name: Box<[u8]>,
     /// `internal`
     pub(crate) internal: bool,
     /// `limit_except`
     pub(crate) except: Option<Box<model::Except>>,
-    /// Who answers, if neither files nor an origin do.
+    /// The built-in handler, if neither files nor an upstream answer.
     pub(crate) builtin: Option<Builtin>,
     /// The rewrite phase.
     pub(crate) program: Box<[Op]>,
-    /// Whether who asks matters in any of the ways below, or has to be found out.
+    /// Whether it may refuse a client, may answer clients differently, or has to find the real
+    /// client.
     pub(crate) guarded: bool,
-    /// Whether who asks decides which file, page or kept answer is meant.
+    /// Whether the client, and not only the target, selects the file, page or cached object.
     pub(crate) selects_by_client: bool,
-    /// Whether the configuration itself may refuse access. What `.htaccess` files refuse is judged
-    /// in a step of its own.
+    /// Whether `allow`, `deny`, `auth_*` or `limit_*` may refuse a request. Refusals by `.htaccess`
+    /// files are decided in a step of their own.
     pub(crate) may_refuse: bool,
-    /// The origin that answers, if one does.
+    /// The `…_pass` that answers, if there is one.
     pub(crate) pass: Option<Arc<UpstreamPass>>,
-    /// Whether which origin that is may depend on more than the address.
+    /// Whether more than the target may select the upstream.
     pub(crate) varies_origin: bool,
-    /// Whether each request purges a key.
+    /// Whether `fastcgi_cache_purge` and its kin purge by each request.
     pub(crate) purges_key: bool,
-    /// What is kept of its answers.
+    /// The compiled cache directives.
     pub(crate) caching: Option<Caching>,
     /// `try_files`
     pub(crate) try_files: Option<Arc<model::TryFiles>>,
     /// Whether a log takes lines of level `debug`.
     pub(crate) debugs: bool,
-    /// Where its requests are counted, if they are.
+    /// The row of metrics that counts its requests, if there is one.
     pub(crate) row: Option<MetricRow>,
-    /// Whether the end of a request is told in a debug line or a span, counted, or asked why.
+    /// Whether the end of a request is reported: by a debug line, a span, a counter, or
+    /// `$page_cache_reason`.
     pub(crate) notes_end: bool,
-    /// What comes between the checks of access and content.
+    /// The step between access and content.
     pub(crate) precontent: Precontent,
-    /// `apache_htaccess`: what comes behind it.
+    /// `apache_htaccess`: the step after it.
     pub(crate) htaccess: Option<Precontent>,
-    /// What `Server` says.
+    /// The text of `Server`.
     pub(crate) signature: Signature,
     /// Content types by extension, with charset and codings.
     pub(crate) kinds: Arc<MediaTypes>,
-    /// How long what is known of files is relied upon.
+    /// How long the table of open files trusts its entries.
     pub(crate) policy: bolide_files::ProbePolicy,
     /// `disable_symlinks … from=`
     pub(crate) links_checked_from: Option<bolide_conf::Template>,
@@ -177,37 +180,37 @@ pub(crate) struct CompiledLocation {
     pub(crate) rules: crate::delivery::DeliveryRules,
     /// `root` or `alias` without variables.
     pub(crate) fixed_root: Option<Arc<[u8]>>,
-    /// Whether more than a path of a request, whose dot segments are resolved, decides which file
-    /// is meant.
+    /// Whether the mapping from a normalised path to a file involves more than `root`: `alias` or
+    /// variables.
     pub(crate) maps_beyond_root: bool,
-    /// Fields to add.
+    /// The rules of `add_header`.
     pub(crate) headers: Arc<[HeaderRule]>,
-    /// Fields to add behind the body.
+    /// The rules of `add_trailer`.
     pub(crate) trailers: Arc<[HeaderRule]>,
-    /// Whether answers may have trailers: `add_trailer` or `proxy_pass_trailers`.
+    /// Whether responses may have trailers: `add_trailer` or `proxy_pass_trailers`.
     pub(crate) is_trailed: bool,
     /// Whether some `add_header` sets `Last-Modified`.
     pub(crate) sets_last_modified: bool,
     /// Whether some `add_header` sets `Alt-Svc`.
     pub(crate) sets_alt_svc: bool,
-    /// Whether any coding, made or stored, is on here.
+    /// Whether any compression, dynamic or static, is on.
     pub(crate) coded: bool,
-    /// Whether `expires` does anything.
+    /// Whether `expires` has an effect.
     pub(crate) expires: bool,
-    /// Whether bodies may be changed on their way.
+    /// Whether body filters may apply.
     pub(crate) filters_bodies: bool,
-    /// Whether answers of upstream servers may be recoded to another charset.
+    /// Whether upstream responses may be recoded to another charset.
     pub(crate) recodes_passed: bool,
-    /// Whether `post_action` goes on behind its answers.
+    /// Whether `post_action` is set.
     pub(crate) has_post_action: bool,
-    /// Whether a rewrite phase has something to do here: instructions, fields of the request to
-    /// edit, or a span to decide about.
+    /// Whether the rewrite phase has an effect: instructions, edits of request fields, or a
+    /// decision about a span.
     pub(crate) rewrites: bool,
     /// Whether `more_set_headers`, `add_header` or `expires` do anything.
     pub(crate) is_decorated: bool,
 }
 
-/// What the server itself answers.
+/// The built-in content handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Builtin {
     /// `bolide_admin`
@@ -228,38 +231,38 @@ pub(crate) enum Builtin {
     StubStatus,
 }
 
-/// A `…_pass`, with everything about it that is known beforehand.
+/// A compiled `…_pass`.
 #[derive(Debug)]
 pub(crate) struct UpstreamPass {
-    /// What was written.
+    /// The directive as configured.
     pub(crate) conf: model::Pass,
-    /// Whether it is a pool of our own: what it is asked for must be a file then.
+    /// Whether it is a `php_pool`, which runs existing files only.
     pub(crate) is_pool: bool,
-    /// What an application is told.
+    /// The compiled parameters of CGI-like protocols.
     pub(crate) plan: Arc<ParamPlan>,
-    /// What an origin that speaks HTTP is asked.
+    /// The compiled request of `proxy_pass`.
     pub(crate) proxied: Option<Box<crate::content::proxied::ProxyPlan>>,
-    /// Its settings for TLS, if that may be spoken: an index into those of the site.
+    /// Its TLS settings (`https`), an index into `Site::origin_tls`.
     pub(crate) secure: Option<u32>,
-    /// What clients do not see of its answers.
+    /// The fields of its responses that are hidden from clients.
     hidden: Arc<Hidden>,
 }
 
-/// Fields of an origin's answers that clients do not see.
+/// Fields of upstream responses that are hidden from clients.
 #[derive(Debug)]
 struct Hidden {
-    /// Known ones.
+    /// Those with a known name.
     names: Vec<bolide_http::Name>,
-    /// All of them, in lower case.
+    /// The names of all, in lower case.
     texts: Vec<Box<[u8]>>,
 }
 
 /// One `add_header` or `add_trailer`, its name parsed.
 #[derive(Debug)]
 pub(crate) struct HeaderRule {
-    /// Which name it is.
+    /// The parsed name.
     pub(crate) name: bolide_http::Name,
-    /// What there is to say.
+    /// The directive as configured.
     pub(crate) conf: model::AddHeader,
 }
 
@@ -268,24 +271,24 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// What is wrong with it though every directive was right by itself.
+    /// Conflicts between directives that are valid by themselves.
     pub fn compile(config: Arc<Config>) -> Result<Self, Vec<bolide_conf::Diagnostic>> {
         Ok(compile::site(config))
     }
 
-    /// A number that no other site of this process has.
+    /// A number that is unique among the sites of this process.
     pub(crate) const fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// The same site on a machine called `name`, for `$hostname`.
+    /// Sets `$hostname`.
     #[must_use]
     pub fn on_host(mut self, name: &str) -> Self {
         self.hostname = name.into();
         self
     }
 
-    /// The same site with a store, if it keeps answers at all.
+    /// Gives the site a store, if it caches anything.
     #[must_use]
     pub fn with_store(mut self, store: Arc<bolide_cache::Store>) -> Self {
         if let Some(http) = self.config.http.as_ref().filter(|_| self.keeps_answers()) {
@@ -294,48 +297,48 @@ impl Site {
         self
     }
 
-    /// The zone that a limit counts in.
+    /// The zone with this id.
     pub(crate) fn limit_zone(&self, id: model::LimitZoneId) -> &Arc<Zone> {
         &self.limit_zones[id.index()]
     }
 
-    /// Its name.
+    /// The name of the zone with this id.
     pub(crate) fn limit_zone_name(&self, id: model::LimitZoneId) -> &[u8] {
         let zone = self.http().and_then(|http| http.limit_zones.get(id.index()));
         zone.map_or(&[], |zone| &zone.name)
     }
 
-    /// Whether a location keeps answers, so that [`Self::with_store`] has a use.
+    /// Whether a location caches responses, so that [`Self::with_store`] has an effect.
     #[must_use]
     pub fn keeps_answers(&self) -> bool {
         self.locations.iter().any(|location| location.caching.is_some())
     }
 
-    /// The store of kept answers.
+    /// The store, if anything is cached.
     #[must_use]
     pub fn store(&self) -> Option<&Arc<bolide_cache::Store>> {
         self.kept.as_ref().map(|kept| &kept.store)
     }
 
-    /// Has the store use the directories that this configuration names, and no others.
+    /// Makes the store use the directories that this configuration names, and no others.
     pub fn open_trees(&self) {
         if let Some(kept) = &self.kept {
             kept.store.set_trees(&kept.trees);
         }
     }
 
-    /// Whether answers outlive the process.
+    /// Whether cached responses survive the process.
     #[must_use]
     pub fn has_trees(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| !kept.trees.is_empty())
     }
 
-    /// The store and its parts.
+    /// The store and its namespaces.
     pub(crate) const fn kept(&self) -> Option<&CacheNamespaces> {
         self.kept.as_ref()
     }
 
-    /// Which variables that cost a look at the system are named.
+    /// Which variables are used whose values need a system call.
     #[must_use]
     pub const fn on_demand_vars(&self) -> OnDemandVars {
         self.on_demand_vars
@@ -346,7 +349,7 @@ impl Site {
         &self.hostname
     }
 
-    /// Access logs whose lines are gathered.
+    /// Access logs with `buffer=`.
     #[must_use]
     pub fn log_buffers(&self) -> Arc<[model::LogBuffer]> {
         self.http().map_or_else(Arc::default, |http| http.log_buffers.clone())
@@ -373,7 +376,7 @@ impl Site {
         listening.names.find(name.as_bytes(), &mut Captures::default()) as usize
     }
 
-    /// Whether not all locations say the same about ends of connections.
+    /// Whether locations differ in how they close connections.
     pub(crate) const fn manners_vary(&self) -> bool {
         self.manners_vary
     }
@@ -389,7 +392,7 @@ impl Site {
         self.config.http.as_ref()
     }
 
-    /// The server for a clean `host` on `listen`.
+    /// The server on `listen` for a normalised `host`.
     #[inline]
     pub(crate) fn server_of_host(
         &self,
@@ -400,14 +403,14 @@ impl Site {
         self.listens.get(listen).map_or(0, |listening| listening.names.find(host, captures))
     }
 
-    /// The server on `listen` for a name of a TLS handshake.
+    /// The server on `listen` for the server name of a TLS handshake.
     #[must_use]
     pub fn server_named(&self, listen: usize, name: &str) -> u32 {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         self.server_of_host(listen, name.as_bytes(), &mut Captures::default())
     }
 
-    /// The server on `listen` for what stands in `Host`, a port behind it or not.
+    /// The server on `listen` for a `Host` value, with or without a port.
     #[must_use]
     pub fn server_asked(&self, listen: usize, authority: &[u8]) -> u32 {
         let mut host = Vec::new();
@@ -428,7 +431,7 @@ impl Site {
         self.listens.get(listen).map_or(0, |listening| listening.names.default)
     }
 
-    /// What answers of `server` over `listen` carry as `Alt-Svc`; empty if nothing.
+    /// The `Alt-Svc` of `server` on `listen`; empty if there is none.
     #[inline]
     pub(crate) fn alt_svc(&self, listen: usize, server: u32) -> &[u8] {
         let Some(listening) = self.listens.get(listen) else { return &[] };
@@ -445,17 +448,17 @@ impl Site {
         }
     }
 
-    /// What the variable of `slot` is worth where nothing was assigned to it.
+    /// The definition of the variable in `slot`, for when nothing assigned it.
     pub(crate) fn derived(&self, slot: u16) -> Option<&Derived> {
         self.derived.get(usize::from(slot))
     }
 
-    /// Variables that the configuration defines anew.
+    /// Built-in variables that the configuration redefines.
     pub(crate) fn redefined(&self) -> &[(bolide_conf::Var, u16)] {
         &self.redefined
     }
 
-    /// All settings for TLS to origins that some location may use.
+    /// All TLS settings for upstreams.
     #[must_use]
     pub fn origin_tls(&self) -> &[Arc<model::OriginTlsConf>] {
         &self.origin_tls
@@ -473,7 +476,7 @@ impl Site {
         &self.locations[index as usize]
     }
 
-    /// The pages in one signature.
+    /// The built-in error pages with this signature.
     pub(crate) const fn pages(&self, signature: Signature) -> &ErrorPages {
         match signature {
             Signature::Name => &self.pages[0],

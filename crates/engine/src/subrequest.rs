@@ -1,7 +1,7 @@
-//! What a request is to the server: a client's, or one that the server makes inside itself.
+//! The roles of a request: a client's, one of `post_action`, or a subrequest, with its purpose.
 //!
-//! Owns the closed set of purposes, so that no request has two. The worker owns the tree of parents
-//! and children (`crates/worker/src/subrequests.rs`).
+//! The purposes are a closed set, so no request has two. The worker owns the tree of parents and
+//! children (`crates/worker/src/subrequests.rs`).
 
 mod auth;
 mod inclusion;
@@ -21,41 +21,41 @@ pub use mirrored::Mirrored;
 pub use slice::SliceRequest;
 pub(crate) use slice::{SliceRange, Slicing};
 
-/// A request that the server makes inside itself, and what for.
+/// A request that the server makes for another one, by purpose.
 #[derive(Debug)]
 pub enum Subrequest {
     /// `<esi:include>`: a fragment of a page, which passes all checks of a client's request.
     Fragment(Box<Lineage>),
     /// `<!--#include-->`, `add_before_body` and `add_after_body`: a part of another response.
     Part(Box<Inclusion>),
-    /// `auth_request`: only the head of its answer counts.
+    /// `auth_request`: only the head of its response counts.
     Auth(Box<AuthSubrequest>),
-    /// `mirror`: nothing of its answer counts.
+    /// `mirror`: its response is discarded.
     Mirror(Box<Mirrored>),
-    /// `slice`: the next bytes of another response.
+    /// `slice`: the next range of another response.
     Slice(Box<SliceRequest>),
 }
 
-/// On whose behalf a request is answered.
+/// Who a request belongs to.
 #[derive(Debug, Default)]
 pub(crate) enum RequestRole {
-    /// A client's.
+    /// A client.
     #[default]
     Client,
-    /// A client's that has its answer; the request goes on where `post_action` says.
+    /// A client that has its response already; `post_action` continues the request.
     PostAction(Box<PostActionState>),
-    /// Another request's.
+    /// Another request.
     Subrequest(Subrequest),
 }
 
 impl RequestRole {
-    /// Whether another request asked for this one.
+    /// Whether another request started this one.
     pub(crate) const fn is_subrequest(&self) -> bool {
         matches!(self, Self::Subrequest(_))
     }
 
-    /// Whether it is a subrequest as nginx has them, which shares what the request that it is for
-    /// knows. A fragment of a page is one of a client's.
+    /// Whether it is a subrequest in nginx's sense, which shares variables with its parent. A
+    /// fragment is processed like a client's request instead.
     pub(crate) const fn is_inside(&self) -> bool {
         match self {
             Self::Subrequest(subrequest) => !matches!(subrequest, Subrequest::Fragment(_)),
@@ -63,7 +63,7 @@ impl RequestRole {
         }
     }
 
-    /// What makes it a fragment of a page with ESI.
+    /// Its ancestry, if it is a fragment of an ESI page.
     pub(crate) const fn fragment(&self) -> Option<&Lineage> {
         match self {
             Self::Subrequest(Subrequest::Fragment(lineage)) => Some(lineage),
@@ -71,7 +71,7 @@ impl RequestRole {
         }
     }
 
-    /// What makes it a part of another response.
+    /// Its place, if it is a part of another response.
     pub(crate) const fn part(&self) -> Option<&Inclusion> {
         match self {
             Self::Subrequest(Subrequest::Part(inclusion)) => Some(inclusion),
@@ -79,7 +79,7 @@ impl RequestRole {
         }
     }
 
-    /// The same, to change it.
+    /// As [`Self::part`], mutable.
     pub(crate) const fn part_mut(&mut self) -> Option<&mut Inclusion> {
         match self {
             Self::Subrequest(Subrequest::Part(inclusion)) => Some(inclusion),
@@ -87,7 +87,7 @@ impl RequestRole {
         }
     }
 
-    /// What makes it an authorization subrequest.
+    /// Its state, if it is an authorization subrequest.
     pub(crate) const fn auth(&self) -> Option<&AuthSubrequest> {
         match self {
             Self::Subrequest(Subrequest::Auth(auth)) => Some(auth),
@@ -95,7 +95,7 @@ impl RequestRole {
         }
     }
 
-    /// What makes it a copy of another request.
+    /// Its original, if it is a mirror subrequest.
     pub(crate) const fn mirrored(&self) -> Option<&Mirrored> {
         match self {
             Self::Subrequest(Subrequest::Mirror(mirrored)) => Some(mirrored),
@@ -103,7 +103,7 @@ impl RequestRole {
         }
     }
 
-    /// What makes it a slice of another response.
+    /// Its range, if it is a slice of another response.
     pub(crate) const fn slice(&self) -> Option<&SliceRequest> {
         match self {
             Self::Subrequest(Subrequest::Slice(slice)) => Some(slice),
@@ -111,12 +111,12 @@ impl RequestRole {
         }
     }
 
-    /// Whether no client gets what is answered.
+    /// Whether its response is discarded.
     pub(crate) const fn has_no_client(&self) -> bool {
         matches!(self, Self::PostAction(_) | Self::Subrequest(Subrequest::Mirror(_)))
     }
 
-    /// What the client got, if the request goes on behind its answer.
+    /// What the client got, if `post_action` continues the request.
     pub(crate) const fn post_action(&self) -> Option<&PostActionState> {
         match self {
             Self::PostAction(state) => Some(state),

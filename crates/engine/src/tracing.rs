@@ -1,7 +1,7 @@
-//! Traces of OpenTelemetry: who has a span, what it tells, and how it leaves the worker.
+//! OpenTelemetry traces: which requests have a span, its attributes, and its way out of the worker.
 //!
-//! Easiest to break: it is decided once, where the request enters its first location with something
-//! to say of traces, and redirects do not change that.
+//! Easiest to break: the decision is made once, where the request enters its first location with
+//! `otel_trace`, and redirects do not change it.
 
 pub(crate) mod decision;
 pub mod otlp;
@@ -17,7 +17,7 @@ use crate::site::Site;
 use crate::tracing::decision::TraceDecision;
 use crate::vars::VariableScope;
 
-/// Decides about a request that enters a location with something to say of traces.
+/// Decides about a request that enters a location with `otel_trace`.
 #[cold]
 pub(crate) fn decide(request: &mut Request, answer: &Answer, site: &Site, ctx: &StepCtx<'_>) {
     let otel = &site.location(request.location).settings.otel;

@@ -1,6 +1,6 @@
-//! What variables are worth for one request, evaluated when read.
+//! Evaluates variables for one request, when they are read.
 //!
-//! Knows every variable of the language; one whose feature is not there is absent.
+//! Knows every variable; one whose feature is off has no value.
 
 mod addresses;
 mod browsers;
@@ -43,12 +43,12 @@ pub(crate) use real_root::RealRoot;
 pub(crate) use value::{VariableValue, push_status};
 use value::{maybe, millis, number, text};
 
-/// Everything a variable may look at.
+/// Everything that a variable may read.
 #[derive(Clone, Copy)]
 pub(crate) struct VariableScope<'a> {
     pub(crate) request: &'a Request,
     pub(crate) answer: &'a Answer,
-    /// The fields of an answer in the making, which are not part of it yet.
+    /// The fields of a response in progress that are not part of it yet.
     pub(crate) sent: Option<&'a FieldMap>,
     pub(crate) site: &'a Site,
     pub(crate) conn: &'a ConnInfo,
@@ -59,17 +59,17 @@ pub(crate) struct VariableScope<'a> {
     pub(crate) tcp: Option<TcpInfo>,
 }
 
-/// How `$1` and its kin are written.
+/// How `$1` and its kin are written into a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureGroups {
-    /// As they are.
+    /// Unchanged.
     Plain,
     /// Percent-encoded, for arguments.
     Encoded,
 }
 
 impl<'a> VariableScope<'a> {
-    /// The scope of a request whose answer leaves.
+    /// The scope of a request whose response is being sent.
     pub(crate) const fn of_send(
         request: &'a Request,
         answer: &'a Answer,
@@ -81,7 +81,7 @@ impl<'a> VariableScope<'a> {
         Self { request, answer, sent: None, site, conn, now, clock, counters, pid, tcp }
     }
 
-    /// Who asks.
+    /// The client's address.
     pub(crate) fn client(&self) -> ClientAddress {
         self.request.client(self.conn)
     }
@@ -91,12 +91,12 @@ impl<'a> VariableScope<'a> {
         self.site.location(self.request.location)
     }
 
-    /// Appends what `template` is worth.
+    /// Appends the value of `template`.
     pub(crate) fn expand(&self, template: &Template, out: &mut Vec<u8>) {
         self.expand_as(template, CaptureGroups::Plain, out);
     }
 
-    /// Appends what `template` is worth, its `$1` as `groups` says.
+    /// Appends the value of `template`, with captures written as `groups` says.
     pub(crate) fn expand_as(&self, template: &Template, groups: CaptureGroups, out: &mut Vec<u8>) {
         if self.site.maps_capture {
             self.evaluate_first(template);
@@ -116,14 +116,14 @@ impl<'a> VariableScope<'a> {
         }
     }
 
-    /// Whether a condition holds: not empty and not `0`.
+    /// Whether a condition holds: its value is not empty and not `0`.
     pub(crate) fn is_true(&self, template: &Template, scratch: &mut Vec<u8>) -> bool {
         scratch.clear();
         self.expand(template, scratch);
         !scratch.is_empty() && scratch[..] != *b"0"
     }
 
-    /// Appends the directory that `root` or `alias` names.
+    /// Appends the directory of `root` or `alias`.
     pub(crate) fn push_root(&self, location: &CompiledLocation, out: &mut Vec<u8>) {
         match &location.fixed_root {
             Some(root) => out.extend_from_slice(root),
@@ -143,7 +143,7 @@ impl<'a> VariableScope<'a> {
         }
     }
 
-    /// Appends what `var` is worth.
+    /// Appends the value of `var`.
     pub(crate) fn write(&self, var: &Var, out: &mut Vec<u8>) -> VariableValue {
         if !self.site.redefined().is_empty()
             && let Some(found) = self.write_redefined(var, out)
@@ -164,7 +164,7 @@ impl<'a> VariableScope<'a> {
         let request = self.request;
         let head = request.head();
         Some(match var {
-            // Of a first line that could not be read there is none.
+            // An invalid request line has no URI.
             Var::Uri if request.is_unread && request.uri.is_empty() => VariableValue::No,
             Var::Uri => text(out, &request.uri),
             Var::RequestUri => maybe(out, (!head.target.is_empty()).then_some(&head.target)),
@@ -228,7 +228,7 @@ impl<'a> VariableScope<'a> {
             }
             Var::RealpathRoot => self.write_real_root(out),
             Var::RemoteUser => remote_user(&head.fields, out),
-            // Of a line that could not be read nothing is known.
+            // Nothing is known of an invalid request line.
             Var::ServerProtocol if request.is_unread || head.version == HttpVersion::Http09 => {
                 VariableValue::No
             }
@@ -338,7 +338,7 @@ const fn http2(version: HttpVersion, scheme: Scheme) -> &'static [u8] {
     }
 }
 
-/// Appends what `var` was worth when it was read first; `write` reads it.
+/// Appends the first value of `var`; `write` computes it.
 fn once(
     request: &Request,
     var: &Var,
@@ -390,7 +390,7 @@ fn joined_from<'a>(
     found
 }
 
-/// Whether a field's spelled name is the one meant; case and `_` for `-` do not matter.
+/// Whether the spelled name of a field is `meant`; case and `_` for `-` do not matter.
 fn same_field(spelled: &[u8], meant: &[u8]) -> bool {
     spelled.len() == meant.len()
         && spelled.iter().zip(meant).all(|(spelled, meant)| {

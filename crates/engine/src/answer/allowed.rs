@@ -1,13 +1,13 @@
-//! Which methods a location knows that refused another one.
+//! The methods that a location supports, for the `Allow` of a 405.
 
 use bolide_conf::model::{DavMethod, DavMethods};
 
-/// Methods by what answers them.
+/// Supported methods, by the kind of content handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowed {
-    /// Files and what else the server makes itself, and changes of files.
+    /// Files, other built-in handlers, and WebDAV.
     Reading(DavMethods),
-    /// Origins, which decide for themselves about the rest.
+    /// Upstreams, which decide about methods themselves.
     All,
 }
 

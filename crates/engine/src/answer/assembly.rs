@@ -1,15 +1,16 @@
-//! The body of a page that is put together while it leaves: literals and fragments in their order.
+//! The body of an ESI page, assembled while it is sent: literals and fragments in order.
 //!
 //! ```text
-//!            an include comes up           its turn           End
+//!            an include is parsed          its turn           End
 //!   (text) ───────────────────▶ New ─▶ Asked ─▶ Answering ─────────▶ (text)
 //!                                │       └─ failed: New with `alt`, else Nothing
 //!                                ├─ refused: Nothing
-//!                                └─ not kept, and asked for with others: Missing ─▶ New
+//!                                └─ not cached, and combined with others: Missing ─▶ New
 //! ```
-//! Owns which fragments are asked for when, and their order. Who asks and who pulls from them is
-//! the worker. Easiest to break: a fragment that failed before its first byte gives nothing; one
-//! that breaks later breaks the page.
+//!
+//! Owns which fragments are requested when, and their order; the worker starts and pulls them.
+//! Easiest to break: a fragment that fails before its first byte is left out; one that fails later
+//! breaks the page.
 
 mod pulling;
 
@@ -29,57 +30,57 @@ use super::script::ScriptState;
 use crate::answer::growth::Growth;
 use crate::subrequest::FragmentSource;
 
-/// LIMIT: fragments of one page that are asked for at once.
+/// LIMIT: fragments of one page that are requested at a time.
 pub(crate) const AT_ONCE: usize = 8;
-/// LIMIT: bytes of a page that comes which are waited for before its head leaves.
+/// LIMIT: bytes of an arriving page that its head waits for.
 const HEAD_WAIT_MAX: u64 = 256 * 1024;
-/// LIMIT: bytes of a kept fragment whose compressed form is kept for pages.
+/// LIMIT: bytes of a cached fragment whose compressed form is cached for pages.
 pub(super) const PARTS_MAX: u64 = 1024 * 1024;
-/// LIMIT: cookies that fragments of one page set.
+/// LIMIT: cookies of the fragments of one page.
 const COOKIES_MAX: usize = 64;
-/// LIMIT: bytes of a fragment that is used at several places (`as-var`); a larger one is none.
+/// LIMIT: bytes of a fragment that is used at several places (`as-var`); a larger one is left out.
 const VAR_MAX: usize = 256 * 1024;
-/// How a pull from a fragment ended.
+/// The result of a pull from a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pulled {
     /// There may be more.
     Some,
-    /// That was all of it.
+    /// The body is complete.
     All,
-    /// It cannot be completed.
+    /// The body broke off.
     Broken,
 }
 
-/// A fragment that is to be asked for.
+/// A fragment to be requested.
 #[derive(Debug)]
 pub(crate) struct WantedFragment<'a> {
     pub(crate) include: &'a EsiInclude,
-    /// The address of its to ask.
+    /// Its `src` or `alt`, whichever is tried next.
     pub(crate) src: &'a Bytes,
     pub(crate) source: FragmentSource,
-    /// The address that is asked for it and others together, if the page names one.
+    /// The URL that returns it together with others, if the page names one.
     pub(crate) combined_by: Option<&'a Bytes>,
 }
 
-/// A page on its way.
+/// An ESI page in assembly.
 #[derive(Debug)]
 pub(crate) struct PageAssembly {
     script: ScriptState,
     fragments: VecDeque<Fragment>,
     combination: Option<Box<Combination>>,
-    /// The address of the first include that asks for others (`combine='main'`).
+    /// The URL of the first include that combines others (`combine='main'`).
     combined_by: Option<Bytes>,
-    /// Whether the first of them is what is sent now.
+    /// Whether the first fragment is being sent.
     in_fragment: bool,
-    /// Includes that came up.
+    /// Includes that were parsed.
     count: u32,
-    /// What several includes share: number of the first, bytes.
+    /// Fragments for several includes: number of the first include, bytes.
     vars: Vec<(u32, Bytes)>,
     var: Vec<u8>,
-    /// What leaves next.
+    /// The bytes that are sent next.
     ready: Bytes,
     joint: Option<(Joint, i8)>,
-    /// What fragments set before the page's head left.
+    /// Cookies of fragments whose heads came before the page's head was sent.
     cookies: Vec<Vec<u8>>,
     is_headed: bool,
     is_over: bool,
@@ -108,7 +109,7 @@ impl PageAssembly {
         }
     }
 
-    /// A kept page.
+    /// A cached page.
     pub(crate) fn kept(object: Arc<Object>) -> Self {
         let mut assembly = Self::new(ScriptState::kept(object));
         assembly.look_ahead();
@@ -121,12 +122,12 @@ impl PageAssembly {
         Self::new(ScriptState::growing(growth))
     }
 
-    /// A page that an origin sends for us alone; `len` is what it told.
+    /// A page from an upstream for this request alone; `len` is its `Content-Length`.
     pub(crate) fn inflow(inflow: Inflow, len: Option<u64>) -> Self {
         Self::new(ScriptState::inflow(inflow, len))
     }
 
-    /// Has the page leave in `coding`. Nothing of it may have been read.
+    /// Sends the page in `coding`. Call it before the first read.
     pub(crate) fn encode(&mut self, coding: Coding, level: i8) {
         debug_assert!(
             !self.is_headed && self.ready.is_empty(),
@@ -136,45 +137,45 @@ impl PageAssembly {
         self.script.encode(coding, level);
     }
 
-    /// Where an origin's page goes through.
+    /// The arriving upstream response, if the page comes from one.
     pub(crate) const fn inflow_mut(&mut self) -> Option<&mut Inflow> {
         self.script.inflow_mut()
     }
 
-    /// The same.
+    /// As [`Self::inflow_mut`], shared.
     pub(crate) const fn origin(&self) -> Option<&Inflow> {
         self.script.origin()
     }
 
-    /// Takes what an origin sent of the page.
+    /// Appends bytes of the page from the upstream.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         self.script.push(bytes);
         self.look_ahead();
     }
 
-    /// The origin has sent all of the page.
+    /// The page from the upstream is complete.
     pub(crate) fn finish(&mut self) {
         self.script.finish();
         self.look_ahead();
     }
 
-    /// The rest of the page will not come.
+    /// The rest of the page will not arrive.
     pub(crate) fn fail(&mut self) {
         self.script.fail();
     }
 
-    /// Whether the client waits for the origin of the page or of a fragment.
+    /// Whether the client waits for the upstream of the page or of a fragment.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.is_waiting
     }
 
-    /// Takes in what there is of a page that is fetched.
+    /// Reads the available part of a page that is being fetched.
     pub(crate) fn read_on(&mut self) {
         self.script.refill();
         self.look_ahead();
     }
 
-    /// Takes note of the includes that are known.
+    /// Registers the includes that are parsed.
     fn look_ahead(&mut self) {
         let max = if self.script.is_kept() { usize::MAX } else { AT_ONCE };
         while self.fragments.len() < max
@@ -187,7 +188,7 @@ impl PageAssembly {
             }
             let standing = match (include.same_as, include.combine) {
                 (Some(first), _) => FragmentStanding::Same(first),
-                // It has nothing of its own to give.
+                // It has no content of its own.
                 (None, Combine::Main) => FragmentStanding::Nothing,
                 (None, _) => FragmentStanding::New,
             };
@@ -203,7 +204,7 @@ impl PageAssembly {
         }
     }
 
-    /// Whether fragments are to be asked for.
+    /// Whether fragments have to be requested.
     pub(crate) fn wants_fragments(&self) -> bool {
         !self.is_broken && self.wanted().is_some()
     }
@@ -216,11 +217,11 @@ impl PageAssembly {
         let is_busy = |fragment: &&Fragment| {
             matches!(fragment.standing, FragmentStanding::Asked(_) | FragmentStanding::Answering(_))
         };
-        // What leaves next waits for nothing that leaves later.
+        // The fragment that is sent next does not wait for later ones.
         (at == 0 || self.fragments.iter().filter(is_busy).count() < AT_ONCE).then_some(at)
     }
 
-    /// The include that is to be asked for next.
+    /// The next include to request.
     pub(crate) fn next_wanted(&self) -> Option<WantedFragment<'_>> {
         let fragment = self.fragments.get(self.wanted()?)?;
         let include = &fragment.include;
@@ -232,7 +233,7 @@ impl PageAssembly {
         Some(WantedFragment { include, src, source, combined_by })
     }
 
-    /// Notes that the include that was next is asked for by the exchange `child`.
+    /// Binds the include that was named last to the exchange `child`.
     pub(crate) fn bind(&mut self, child: u64) {
         debug_assert!(self.find(child).is_none(), "an exchange is asked for one fragment");
         if let Some(at) = self.wanted() {
@@ -240,7 +241,7 @@ impl PageAssembly {
         }
     }
 
-    /// Notes that the include that was next is not asked for.
+    /// The include that was named last is not requested.
     pub(crate) fn refuse(&mut self) {
         if let Some(at) = self.wanted() {
             self.give_up(at);
@@ -248,13 +249,13 @@ impl PageAssembly {
         }
     }
 
-    /// Whether the fragment that `child` asked for is what is sent now.
+    /// Whether the fragment `child` is being sent.
     pub(crate) fn is_at(&self, child: u64) -> bool {
         self.in_fragment && self.fragments.front().is_some_and(|fragment| fragment.is_by(child))
     }
 
-    /// Whether the head of a fragment is awaited, or the beginning of the page, which may have
-    /// fragments in it.
+    /// Whether the page's head waits: for the head of a fragment, or for the beginning of the page,
+    /// which may have fragments.
     pub(crate) fn awaits_head(&self) -> bool {
         let awaits = |fragment: &Fragment| {
             use FragmentStanding::{Alternative, Asked, Held, New};
@@ -264,19 +265,19 @@ impl PageAssembly {
         !self.is_broken && (grows || self.fragments.iter().take(AT_ONCE).any(awaits))
     }
 
-    /// What fragments set.
+    /// Takes the cookies of fragments.
     pub(crate) fn take_cookies(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.cookies)
     }
 
-    /// The number of the include that `child` was asked for.
+    /// The number of the include that `child` is for.
     pub(crate) fn number_of(&self, child: u64) -> Option<u32> {
         let found = self.fragments.iter().find(|fragment| fragment.is_by(child));
-        // An alternative stands at the place only while the first choice fails.
+        // `alt` is at its place only while `src` has failed.
         found.filter(|fragment| !fragment.is_second).map(|fragment| fragment.number)
     }
 
-    /// Puts kept answers where `find` knows some for the numbers of includes.
+    /// Uses cached objects for the includes whose numbers `find` knows.
     pub(crate) fn place(&mut self, mut find: impl FnMut(u32) -> Option<Arc<Object>>) {
         for fragment in &mut self.fragments {
             if fragment.standing == FragmentStanding::New
@@ -289,7 +290,7 @@ impl PageAssembly {
         self.settle_combination();
     }
 
-    /// The head of a fragment came with these cookies, and it is good.
+    /// The head of a fragment came with these cookies, and it is usable.
     pub(crate) fn accept(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
         self.cookies.extend(cookies);
         self.cookies.truncate(COOKIES_MAX);
@@ -299,7 +300,7 @@ impl PageAssembly {
         self.settle_combination();
     }
 
-    /// The head of the answer for several fragments came, if that is what `child` asked for.
+    /// The head of a combined response came, if that is what `child` is for.
     pub(crate) fn note_combined(&mut self, child: u64, head: CombinedHead) {
         let is_main = self.is_main_of(child);
         if let Some(combination) = self.combination.as_mut().filter(|_| is_main) {
@@ -307,12 +308,12 @@ impl PageAssembly {
         }
     }
 
-    /// A fragment is this kept answer, with these cookies.
+    /// A fragment is this cached object, with these cookies.
     pub(crate) fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
         self.cookies.extend(cookies);
         self.cookies.truncate(COOKIES_MAX);
         if self.is_main_of(child) {
-            // What is kept is no answer to this request.
+            // A cached object is not used for a combined request.
             return self.lose(child);
         }
         let Some(fragment) = self.find(child) else { return };
@@ -332,7 +333,7 @@ impl PageAssembly {
         }
     }
 
-    /// Whether the include of this number is the one whose address is asked for others.
+    /// Whether the include with this number is the combined request.
     fn is_main(&self, number: u32) -> bool {
         self.combination.as_ref().is_some_and(|combination| combination.is_main(number))
     }
@@ -348,12 +349,12 @@ impl PageAssembly {
         number.is_some_and(|number| self.is_main(number))
     }
 
-    /// Whether it ends where it is.
+    /// Whether the body breaks off here.
     pub(crate) const fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// A fragment will not come, or not to its end.
+    /// A fragment failed, before its head or later.
     pub(crate) fn lose(&mut self, child: u64) {
         let is_it = |fragment: &Fragment| fragment.is_by(child);
         let Some(at) = self.fragments.iter().position(is_it) else { return };
@@ -373,7 +374,7 @@ impl PageAssembly {
         self.settle_combination();
     }
 
-    /// Tries `alt`, or nothing.
+    /// Tries `alt`, or leaves the fragment out.
     fn give_up(&mut self, at: usize) {
         let fragment = &mut self.fragments[at];
         let has_other =
@@ -391,8 +392,8 @@ impl PageAssembly {
         self.fragments.iter_mut().find(|fragment| fragment.is_by(child))
     }
 
-    /// Takes what was pulled from the fragment that `BodyPiece::Fragment` named; false if nothing more
-    /// of it is wanted.
+    /// Takes the bytes that were pulled of the fragment that `BodyPiece::Fragment` named; false if
+    /// it needs no more of them.
     pub(crate) fn take(&mut self, bytes: &[u8], pulled: Pulled) -> bool {
         let Some(fragment) = self.fragments.front_mut() else { return false };
         let FragmentStanding::Answering(child) = fragment.standing else { return false };
@@ -403,7 +404,7 @@ impl PageAssembly {
         let Some(fragment) = self.fragments.front_mut() else { return false };
         fragment.has_begun |= !bytes.is_empty();
         if fragment.include.as_var {
-            // Until it is over, nothing of it has left.
+            // Until it is complete, nothing of it was sent.
             fragment.has_begun = false;
             self.var.extend_from_slice(bytes);
             if self.var.len() > VAR_MAX {
@@ -425,7 +426,7 @@ impl PageAssembly {
         true
     }
 
-    /// Takes what came of the answer for several fragments, of which nothing leaves as it is.
+    /// Takes bytes of a combined response, which is not sent itself.
     fn take_of_main(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
         let fits = self.combination.as_mut().is_some_and(|all| all.take(bytes));
         if !fits || pulled == Pulled::Broken {

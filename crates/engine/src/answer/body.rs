@@ -1,7 +1,7 @@
-//! The body that is pulled from an answer.
+//! The body that is pulled from a response.
 //!
-//! Owns how much of a body has left; the invariant that is easiest to break is that a body of a
-//! stated length yields exactly that many bytes.
+//! Owns how much of a body was sent. Easiest to break: a body of a stated length yields exactly
+//! that many bytes.
 
 use bolide_base::SendChain;
 use bolide_http::range::ByteRange;
@@ -21,33 +21,33 @@ use super::strand::Strand;
 /// A body that is being sent.
 #[derive(Debug, Default)]
 pub(crate) enum AnswerBody {
-    /// None, or none left.
+    /// No body, or none left.
     #[default]
     Empty,
     /// `at..end` of a source.
     Span(BytesFrom, ByteSpan),
     /// `multipart/byteranges`
     Parts(Box<MultipartBody>),
-    /// A file that is compressed while it leaves.
+    /// A file that is compressed while it is sent.
     Stream(Box<CompressedFile>),
-    /// What an origin sends.
+    /// The response of an upstream server.
     Origin(Box<Inflow>),
-    /// What another exchange's fetch brings.
+    /// An object that another exchange's fetch fills.
     Growing(Box<Growth>),
-    /// A page that is put together.
+    /// An ESI page in assembly.
     Assembly(Box<PageAssembly>),
-    /// Such a page as it was put together a moment ago.
+    /// An ESI page as it was assembled a moment ago.
     Whole(Strand),
-    /// Another body, behind filters.
+    /// Another body behind filters.
     Filtered(Box<FilteredBody>),
-    /// Another body, with further answers in it.
+    /// Another body that includes responses to subrequests.
     Compound(Box<Compound>),
-    /// Slices one after another.
+    /// A body that consists of slices.
     Sliced(Box<SlicedBody>),
 }
 
 impl AnswerBody {
-    /// Drops what is left, without a call where nothing is.
+    /// Drops the rest of the body, without a call if there is none.
     #[inline]
     pub(crate) fn clear(&mut self) {
         if !matches!(self, Self::Empty) {
@@ -55,7 +55,7 @@ impl AnswerBody {
         }
     }
 
-    /// Whether other answers may go into it.
+    /// Whether responses to subrequests may be included.
     pub(crate) const fn may_have_parts(&self) -> bool {
         matches!(self, Self::Assembly(_) | Self::Filtered(_) | Self::Compound(_) | Self::Sliced(_))
     }
@@ -108,7 +108,7 @@ impl AnswerBody {
         }
     }
 
-    /// Whether it takes other bytes than it gives.
+    /// Whether a filter changes its bytes.
     pub(crate) fn is_changed(&self) -> bool {
         match self {
             Self::Stream(_) | Self::Filtered(_) | Self::Compound(_) => true,
@@ -117,7 +117,7 @@ impl AnswerBody {
         }
     }
 
-    /// Whether a pull wants nothing but what is in memory.
+    /// Whether a pull needs nothing but memory.
     pub(super) const fn is_in_hand(&self) -> bool {
         matches!(
             self,
@@ -128,7 +128,7 @@ impl AnswerBody {
         )
     }
 
-    /// How many bytes were taken to change them since the last call.
+    /// The bytes that filters have processed since the last call.
     pub(crate) fn take_work(&mut self) -> u64 {
         match self {
             Self::Stream(stream) => std::mem::take(&mut stream.work),
@@ -143,7 +143,7 @@ impl AnswerBody {
         }
     }
 
-    /// What comes from an origin, if anything does.
+    /// The upstream response in it, if there is one.
     pub(crate) fn inflow(&self) -> Option<&Inflow> {
         match self {
             Self::Origin(inflow) => Some(inflow),
@@ -155,7 +155,7 @@ impl AnswerBody {
         }
     }
 
-    /// The same, to be changed.
+    /// As [`Self::inflow`], mutable.
     pub(crate) fn inflow_mut(&mut self) -> Option<&mut Inflow> {
         match self {
             Self::Origin(inflow) => Some(inflow),
@@ -167,7 +167,7 @@ impl AnswerBody {
         }
     }
 
-    /// The body that others change on its way.
+    /// The body inside all filters.
     pub(crate) fn innermost(&self) -> &Self {
         match self {
             Self::Filtered(filtered) => filtered.inner.innermost(),
@@ -176,7 +176,7 @@ impl AnswerBody {
         }
     }
 
-    /// The page that is put together, if one is.
+    /// The ESI page in it, if there is one.
     pub(crate) fn assembly(&self) -> Option<&PageAssembly> {
         match self.innermost() {
             Self::Assembly(assembly) => Some(assembly),
@@ -184,7 +184,7 @@ impl AnswerBody {
         }
     }
 
-    /// The same, to be changed.
+    /// As [`Self::assembly`], mutable.
     pub(crate) fn assembly_mut(&mut self) -> Option<&mut PageAssembly> {
         match self {
             Self::Assembly(assembly) => Some(assembly),
@@ -194,7 +194,7 @@ impl AnswerBody {
         }
     }
 
-    /// The body with other answers in it, if it is one.
+    /// The body with included responses, if it is one.
     pub(crate) fn compound(&self) -> Option<&Compound> {
         match self {
             Self::Compound(compound) => Some(compound),
@@ -203,7 +203,7 @@ impl AnswerBody {
         }
     }
 
-    /// The same, to be changed.
+    /// As [`Self::compound`], mutable.
     pub(crate) fn compound_mut(&mut self) -> Option<&mut Compound> {
         match self {
             Self::Compound(compound) => Some(compound),
@@ -212,7 +212,7 @@ impl AnswerBody {
         }
     }
 
-    /// The body in slices, if it is one.
+    /// The sliced body, if it is one.
     pub(crate) fn sliced(&self) -> Option<&SlicedBody> {
         match self {
             Self::Sliced(sliced) => Some(sliced),
@@ -222,7 +222,7 @@ impl AnswerBody {
         }
     }
 
-    /// The same, to be changed.
+    /// As [`Self::sliced`], mutable.
     pub(crate) fn sliced_mut(&mut self) -> Option<&mut SlicedBody> {
         match self {
             Self::Sliced(sliced) => Some(sliced),
@@ -232,8 +232,8 @@ impl AnswerBody {
         }
     }
 
-    /// Throws away what is outside of `wanted`, which may be empty, of a slice that nothing was
-    /// pulled of. A slice that is shorter stays as it is, and breaks the body that it is for.
+    /// Drops what is outside of `wanted`, which may be empty, from a slice that was not pulled yet.
+    /// A slice that is too short stays as it is, and breaks the body that it is for.
     pub(crate) fn keep_of_slice(&mut self, wanted: ByteRange) {
         match self {
             Self::Span(_, span) if span.end - span.at >= wanted.end => {
@@ -245,7 +245,7 @@ impl AnswerBody {
         }
     }
 
-    /// Whether it does something with what is read of a file for it.
+    /// Whether it processes what is read from its file.
     pub(super) fn feeds_itself(&self) -> bool {
         match self {
             Self::Span(BytesFrom::Outside(_), _)
@@ -257,7 +257,7 @@ impl AnswerBody {
         }
     }
 
-    /// Takes more of what comes from an origin.
+    /// Appends bytes of the upstream response.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         match self {
             Self::Origin(inflow) => inflow.push(bytes),
@@ -269,7 +269,7 @@ impl AnswerBody {
         }
     }
 
-    /// The origin has sent all.
+    /// The upstream response is complete.
     pub(crate) fn finish(&mut self) {
         match self {
             Self::Origin(inflow) => inflow.finish(),
@@ -281,7 +281,7 @@ impl AnswerBody {
         }
     }
 
-    /// The origin sends no more, and that was not all.
+    /// The upstream response broke off.
     pub(crate) fn fail(&mut self) {
         match self {
             Self::Origin(inflow) => inflow.fail(),
@@ -293,7 +293,8 @@ impl AnswerBody {
         }
     }
 
-    /// Takes what was read of the described file part; nothing at all means that reading failed.
+    /// Takes the bytes that were read of the described file part; an empty slice means that reading
+    /// failed.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         match self {
             Self::Stream(stream) => stream.feed(bytes),

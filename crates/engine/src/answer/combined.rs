@@ -1,13 +1,14 @@
-//! Fragments of a kept page that are asked for by one request (`combine`).
+//! Fragments of a cached page that one request returns (`combine`).
 //!
 //! ```text
-//!            all fragments looked for        the answer's end
+//!            all fragments looked up       the response is complete
 //!   Looking ────────────────────────▶ Asking ────────────────▶ Over
 //!      └── none is missing ───────────────────────────────────▶
 //! ```
+//!
 //! Owns which of them are missing, and which part of the combined response each gets. Easiest to
-//! break: a part for an address that was not requested is dropped, and no part is stored for a
-//! wider audience than the include in the page permits.
+//! break: a part for a URL that was not requested is dropped, and no part is stored for a wider
+//! audience than the include in the page permits.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -19,43 +20,43 @@ use bytes::Bytes;
 use super::fragment::{Fragment, FragmentStanding};
 use crate::subrequest::{FragmentSource, GivenFragment};
 
-/// LIMIT: bytes of an answer that brings several fragments; a larger one is none.
+/// LIMIT: bytes of a combined response; a larger one is dropped.
 const COMBINED_MAX: usize = 2 * 1024 * 1024;
 
-/// How it stands with fragments that are asked for together.
+/// The state of a combined request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CombineStage {
-    /// Each is looked for in the cache.
+    /// Each fragment is looked up in the cache.
     Looking,
-    /// Those that are missing are asked for.
+    /// The missing ones are requested.
     Asking,
-    /// What came is there.
+    /// The response is complete.
     Over,
 }
 
-/// What is known of the answer to the request for several fragments.
+/// The head of a combined response.
 #[derive(Clone, Debug, Default)]
 pub struct CombinedHead {
     /// Its `Content-Type`.
     pub content_type: Vec<u8>,
-    /// Whether it sets cookies, so that it may be for one client alone.
+    /// Whether it sets cookies, so that its parts may be private.
     pub sets_cookies: bool,
 }
 
-/// The fragments of a page that are asked for together.
+/// The fragments of a page that are requested together.
 #[derive(Debug)]
 pub(super) struct Combination {
-    /// The include whose address is asked.
+    /// The include whose URL is requested.
     main: u32,
     stage: CombineStage,
     head: CombinedHead,
     text: Vec<u8>,
-    /// What the answer gave, by `src`.
+    /// The parts of the response, by `src`.
     given: Vec<(Bytes, Rc<GivenFragment>)>,
 }
 
 impl Combination {
-    /// Those of a kept page, all of whose includes are known; none if it has none.
+    /// Those of a cached page, all of whose includes are known; none if it has none.
     pub(super) fn of(fragments: &mut VecDeque<Fragment>) -> Option<Box<Self>> {
         let mut rest = fragments.iter_mut();
         let main = rest.find(|fragment| fragment.include.combine == Combine::Main)?;
@@ -73,23 +74,23 @@ impl Combination {
         Some(Box::new(combination))
     }
 
-    /// Whether a fragment comes with the answer.
+    /// Whether a fragment is part of the response.
     fn has(&self, fragment: &Fragment) -> bool {
         let include = &fragment.include;
         fragment.number > self.main && include.combine == Combine::Sub && include.same_as.is_none()
     }
 
-    /// Whether a fragment is looked for, and asked for with others.
+    /// Whether a fragment is being looked up and belongs to the combined request.
     pub(super) fn looks_for(&self, fragment: &Fragment) -> bool {
         self.stage == CombineStage::Looking && self.has(fragment)
     }
 
-    /// Whether the include of this number is the one whose address is asked for others.
+    /// Whether the include with this number is the combined request.
     pub(super) const fn is_main(&self, number: u32) -> bool {
         self.main == number
     }
 
-    /// Where a fragment of these that is asked for may come from.
+    /// The possible sources of one of these fragments.
     pub(super) fn source_of(
         &self,
         fragment: &Fragment,
@@ -108,7 +109,7 @@ impl Combination {
         }
     }
 
-    /// Goes on when all that is looked for was found, or is known to be missing.
+    /// Continues when each fragment was found or is known to be missing.
     pub(super) fn settle(&mut self, fragments: &mut VecDeque<Fragment>) {
         use FragmentStanding::{Alternative, Asked, Missing, New, Nothing};
         let is_open = |fragment: &Fragment| {
@@ -125,20 +126,20 @@ impl Combination {
         }
     }
 
-    /// The answer for several begins.
+    /// The combined response begins.
     pub(super) fn begin(&mut self, head: CombinedHead) {
         debug_assert!(self.text.is_empty(), "a head comes before its body");
         self.head = head;
     }
 
-    /// Takes bytes of the answer for several; false if it is too long.
+    /// Takes bytes of the combined response; false if it is too long.
     pub(super) fn take(&mut self, bytes: &[u8]) -> bool {
         self.text.extend_from_slice(bytes);
         self.text.len() <= COMBINED_MAX
     }
 
-    /// The answer for several is over: each part goes to those that asked for it, and the rest is
-    /// asked for alone.
+    /// The combined response is complete: assigns its parts to the fragments; the others are
+    /// requested one by one.
     pub(super) fn end(&mut self, is_whole: bool, fragments: &mut VecDeque<Fragment>) {
         let text = Bytes::from(std::mem::take(&mut self.text));
         debug_assert!(self.given.is_empty(), "an answer ends once");
@@ -159,7 +160,7 @@ impl Combination {
     }
 }
 
-/// The form that asks for what is missing.
+/// The form that requests the missing fragments.
 fn form(fragments: &VecDeque<Fragment>) -> Bytes {
     let mut form = Vec::new();
     let is_missing = |one: &&Fragment| one.standing == FragmentStanding::Missing;
@@ -174,10 +175,10 @@ fn form(fragments: &VecDeque<Fragment>) -> Bytes {
     form.into()
 }
 
-/// What an inline of the answer is for the include that asked for it.
+/// The part of the response for an include, from its inline.
 fn given(inline: &Inline, include: &EsiInclude, head: &CombinedHead) -> GivenFragment {
     let mut control = inline.control;
-    // What sets cookies may have been written for this client.
+    // A response that sets cookies may be private.
     if head.sets_cookies && control.scope() == Some(CacheScope::Public) {
         control.no_cache = true;
     }
@@ -193,7 +194,7 @@ fn given(inline: &Inline, include: &EsiInclude, head: &CombinedHead) -> GivenFra
     }
 }
 
-/// `X-LiteSpeed-Cache-Control` for what is kept for `scope`.
+/// The `X-LiteSpeed-Cache-Control` of an object with this scope.
 fn words(scope: Option<CacheScope>, control: &LsCacheControl) -> Vec<u8> {
     let mut out = match scope {
         None => "no-cache".to_owned(),

@@ -1,9 +1,9 @@
-//! A body with other answers in it: pages with SSI, and what `addition` puts around bodies.
+//! A body that includes other responses: SSI pages, and what `addition` puts around bodies.
 //!
-//! Owns the order in which texts and answers leave, and how far a page is read ahead of them.
-//! The owner of the request does commands ([`crate::content::parts`]): reading stops at each.
-//! Easiest to break: as in nginx, a page is read on before the answers that it asked for are, so
-//! that they see what it set.
+//! Owns the order of texts and included responses, and how far a page is read ahead.
+//! [`crate::content::parts`] executes the commands: reading stops at each. Easiest to break: as in
+//! nginx, a page is read on before its subrequests run, so that they see the variables that it
+//! sets.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,91 +17,91 @@ use bolide_ssi::{Flow, SharedText, SsiEvent, SsiScanner};
 
 use super::{AnswerBody, BodyPiece, Pulled};
 
-/// LIMIT: answers that one body has asked for and not seen the end of.
+/// LIMIT: unfinished subrequests of one body.
 const AT_ONCE: usize = 8;
-/// LIMIT: bytes of text that are read ahead of an answer.
+/// LIMIT: bytes of text that are read ahead of a subrequest.
 const AHEAD: usize = 64 * 1024;
-/// Bytes of the inner body that one step takes.
+/// Bytes of the inner body per step.
 const STEP: usize = 16 * 1024;
 
-/// An answer that is to be asked for.
+/// A subrequest to be started.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartOrder {
     /// The path, decoded.
     pub(crate) uri: Vec<u8>,
     /// The query.
     pub(crate) args: Option<Vec<u8>>,
-    /// Whether nothing more of the page is read before it is over.
+    /// Whether reading of the page waits for its end.
     pub(crate) waits: bool,
-    /// The variable that it goes to.
+    /// The variable that takes its response.
     pub(crate) set: Option<Vec<u8>>,
-    /// What is shown if there is nothing of it.
+    /// The text that replaces an empty response.
     pub(crate) stub: Option<Arc<Vec<u8>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     New,
-    /// The exchange of this name was made for it.
+    /// An exchange with this key was started.
     Asked(u64),
     /// Its head is there.
     Answering(u64),
 }
 
-/// An answer at its place.
+/// A subrequest at its place in the body.
 #[derive(Debug)]
 struct Part {
     order: PartOrder,
     standing: Standing,
-    /// Bytes of it that came.
+    /// Bytes that were received of it.
     len: u64,
     value: Vec<u8>,
     value_max: usize,
 }
 
-/// What leaves, in order.
+/// An item of the body, in order.
 #[derive(Debug)]
 enum Item {
-    /// Bytes, so many of which have left.
+    /// Text, and how many bytes of it were sent.
     Text(Vec<u8>, usize),
     Part(Box<Part>),
 }
 
-/// What reads the commands of a page.
+/// The reader of a page's commands.
 #[derive(Debug)]
 pub(crate) struct CompoundReader {
     scanner: SsiScanner,
     pub(crate) flow: Flow,
     pub(crate) shared: Rc<RefCell<SharedText>>,
-    /// What was pulled of the page, and how much of that was read.
+    /// Bytes of the page, and how many of them were parsed.
     input: Vec<u8>,
     at: usize,
-    /// Where reading stopped.
+    /// The command that reading stopped at.
     found: Option<SsiEvent>,
 }
 
-/// A body with other answers in it.
+/// A body that includes other responses.
 #[derive(Debug)]
 pub(crate) struct Compound {
     pub(crate) inner: AnswerBody,
     reader: Option<Box<CompoundReader>>,
     items: VecDeque<Item>,
-    /// Bytes of text among them.
+    /// Bytes of text in `items`.
     held: usize,
-    /// What is read instead of a page of which nothing comes.
+    /// The block that replaces an empty page.
     stub: Option<Arc<Vec<u8>>>,
-    /// What follows the page.
+    /// The subrequest that follows the page.
     after: Option<PartOrder>,
-    /// Whether the inner body is over.
+    /// Whether the inner body is complete.
     is_over: bool,
     is_broken: bool,
-    /// Why it will break.
+    /// Why it will break, for the log.
     trouble: Option<String>,
-    /// Bytes that were taken since that was asked last.
+    /// Bytes that were processed since the last `take_work`.
     pub(super) work: u64,
 }
 
-/// What `ssi` and `addition` put into a body.
+/// The configuration of `ssi` and `addition` for one body.
 #[derive(Debug)]
 pub(crate) struct PartsFilter {
     reader: Option<CompoundReader>,
@@ -112,17 +112,17 @@ pub(crate) struct PartsFilter {
 }
 
 impl PartsFilter {
-    /// Nothing yet.
+    /// No parts yet.
     pub(crate) const fn new(keeps_last_modified: bool) -> Self {
         Self { reader: None, stub: None, before: None, after: None, keeps_last_modified }
     }
 
-    /// Has the commands done that `reader` finds; `stub` is read if nothing comes of the page.
+    /// Executes the commands that `reader` finds; `stub` replaces an empty page.
     pub(crate) fn read(&mut self, reader: CompoundReader, stub: Option<Arc<Vec<u8>>>) {
         (self.reader, self.stub) = (Some(reader), stub);
     }
 
-    /// Puts bodies before and after this one.
+    /// Adds subrequests before and after the body.
     pub(crate) fn surround(&mut self, before: Option<PartOrder>, after: Option<PartOrder>) {
         (self.before, self.after) = (before, after);
     }
@@ -133,7 +133,7 @@ impl PartsFilter {
 }
 
 impl CompoundReader {
-    /// For a page, or for an answer that belongs to one, with what they share.
+    /// A reader for a page, or for a part of one, with their shared state.
     pub(crate) fn new(value_max: usize, shared: Rc<RefCell<SharedText>>) -> Self {
         let (scanner, flow) = (SsiScanner::new(value_max), Flow::default());
         Self { scanner, flow, shared, input: Vec::new(), at: 0, found: None }
@@ -145,7 +145,7 @@ impl CompoundReader {
 }
 
 impl Compound {
-    /// `inner` with these parts in it.
+    /// `inner` with these parts.
     pub(crate) fn new(inner: AnswerBody, parts: PartsFilter) -> Self {
         let mut made = Self {
             inner,
@@ -163,29 +163,29 @@ impl Compound {
         made
     }
 
-    /// What `config timefmt` said last, if anything may have.
+    /// The last `config timefmt`, if there was one.
     pub(crate) fn time_format(&self) -> Option<&[u8]> {
         self.reader.as_ref().map(|reader| reader.flow.time_format())
     }
 
-    /// What reads the page; to be put back by who takes it.
+    /// The reader of the page; the caller puts it back.
     pub(crate) const fn reader_mut(&mut self) -> &mut Option<Box<CompoundReader>> {
         &mut self.reader
     }
 
-    /// What reading stopped at.
+    /// The command that reading stopped at.
     pub(crate) fn take_event(&mut self) -> Option<SsiEvent> {
         self.reader.as_mut()?.found.take()
     }
 
-    /// Why it breaks, if it has to be said.
+    /// Why the body breaks, if that is not logged yet.
     pub(crate) fn take_trouble(&mut self) -> Option<String> {
         let trouble = self.trouble.take();
         self.is_broken |= trouble.is_some();
         trouble
     }
 
-    /// Adds text behind all that is there.
+    /// Appends text.
     pub(crate) fn push_text(&mut self, text: &[u8]) {
         if text.is_empty() {
             return;
@@ -197,7 +197,7 @@ impl Compound {
         }
     }
 
-    /// Adds an answer that is to be asked for.
+    /// Appends a subrequest.
     pub(crate) fn push_part(&mut self, order: PartOrder) {
         let part = Part { order, standing: Standing::New, len: 0, value: Vec::new(), value_max: 0 };
         self.items.push_back(Item::Part(Box::new(part)));
@@ -217,25 +217,25 @@ impl Compound {
         })
     }
 
-    /// Whether commands are to be done, or answers to be asked for.
+    /// Whether commands or subrequests are pending.
     pub(crate) fn wants(&self) -> bool {
         !self.is_broken
             && (self.trouble.is_some() || self.is_stopped() || self.next_order().is_some())
     }
 
-    /// Whether reading stopped at a command.
+    /// Whether reading is stopped at a command.
     fn is_stopped(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.found.is_some())
     }
 
-    /// The answer that is to be asked for next.
+    /// The next subrequest to start.
     pub(crate) fn next_order(&self) -> Option<&PartOrder> {
         let ahead = self.parts().take(AT_ONCE);
         let next = ahead.into_iter().find(|part| part.standing == Standing::New);
         next.filter(|_| !self.is_broken).map(|part| &part.order)
     }
 
-    /// Names the exchange that asks for it.
+    /// Binds it to an exchange.
     pub(crate) fn bind(&mut self, child: u64) {
         debug_assert!(!self.owns(child), "an exchange is asked for one answer");
         if let Some(part) = self.part_mut(|part| part.standing == Standing::New) {
@@ -243,29 +243,29 @@ impl Compound {
         }
     }
 
-    /// Whether it ends where it is.
+    /// Whether the body breaks off here.
     pub(crate) const fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// It cannot be asked for.
+    /// It cannot be started.
     pub(crate) const fn refuse(&mut self) {
         self.is_broken = true;
     }
 
-    /// Whether the exchange `child` was made for it.
+    /// Whether the exchange `child` belongs to this body.
     pub(crate) fn owns(&self, child: u64) -> bool {
         self.parts().any(|part| part.is_by(child))
     }
 
-    /// Whether what `child` gives is what is sent now.
+    /// Whether `child` is being sent.
     pub(crate) fn is_at(&self, child: u64) -> bool {
         matches!(self.items.front(), Some(Item::Part(part)) if part.is_by(child))
     }
 
-    /// The head of an answer is there. Where it goes to a variable, it may have `value_max` bytes,
-    /// or nothing of it counts. If it `has_stub`, it gives itself what is shown where there is
-    /// nothing of it.
+    /// The head of a subrequest is there. For a variable, its body may have `value_max` bytes, or
+    /// it is dropped. With `has_stub`, the subrequest itself provides the replacement of an empty
+    /// body.
     pub(crate) fn accept(&mut self, child: u64, value_max: Option<usize>, has_stub: bool) {
         let Some(part) = self.part_mut(|part| part.is_by(child)) else { return };
         part.standing = Standing::Answering(child);
@@ -276,13 +276,13 @@ impl Compound {
         }
     }
 
-    /// An answer will not come, or not to its end.
+    /// A subrequest failed, before its head or later.
     pub(crate) fn lose(&mut self, child: u64) {
         self.is_broken |= self.owns(child);
     }
 
-    /// Takes what was pulled of the answer that [`BodyPiece::Fragment`] named; false if no more of
-    /// it is wanted.
+    /// Takes the bytes that were pulled of the subrequest that [`BodyPiece::Fragment`] named; false
+    /// if it needs no more of them.
     pub(crate) fn take(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
         self.work += bytes.len() as u64;
         let Some(part) = self.part_mut(|part| part.is_by(child)) else { return false };
@@ -326,17 +326,17 @@ impl Compound {
         }
     }
 
-    /// Whether the client waits for another answer.
+    /// Whether the body waits for a subrequest.
     fn waits(&self) -> bool {
         matches!(self.items.back(), Some(Item::Part(part)) if part.order.waits)
     }
 
-    /// Whether something was pulled and not read.
+    /// Whether there are bytes that were not parsed.
     fn has_input(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.has_input())
     }
 
-    /// Reads what was pulled already, up to the next command.
+    /// Parses available bytes, up to the next command.
     pub(crate) fn read(&mut self) {
         while !self.waits()
             && self.held < AHEAD
@@ -375,7 +375,7 @@ impl Compound {
         }
     }
 
-    /// Takes what was read of a file for the inner body.
+    /// Takes the bytes that were read of a file for the inner body.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         if self.inner.feeds_itself() {
             return self.inner.feed(bytes);
@@ -388,7 +388,7 @@ impl Compound {
         self.give_in(bytes);
     }
 
-    /// Reads ahead; what has to be done for that, if anything.
+    /// Reads ahead; returns what the inner body needs, if anything.
     fn read_on(&mut self) -> Option<BodyPiece> {
         self.read();
         let enough = self.work + FILTERED_PER_TURN;
@@ -403,7 +403,7 @@ impl Compound {
             if self.held >= AHEAD || self.parts().count() >= AT_ONCE {
                 return None;
             }
-            // Nothing need come of a page: of comments, or of what a condition hides.
+            // A page may produce nothing: comments, or text that a condition hides.
             if self.work >= enough {
                 return Some(BodyPiece::Later);
             }
@@ -460,7 +460,7 @@ impl Compound {
                 if is_done && self.items.is_empty() { BodyPiece::End } else { BodyPiece::More }
             }
             Some(Item::Part(part)) => match part.standing {
-                // What the page does first, its answers see.
+                // Subrequests see the commands before them.
                 Standing::Answering(child) if !is_stopped => BodyPiece::Fragment(child),
                 _ => BodyPiece::Pending,
             },

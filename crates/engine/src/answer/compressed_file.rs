@@ -1,4 +1,4 @@
-//! A file that is compressed while it leaves.
+//! A file that is compressed while it is sent.
 
 use bolide_base::{FileRef, SendChain};
 use bolide_files::CodingEncoder;
@@ -6,23 +6,23 @@ use bolide_files::CodingEncoder;
 use super::piece::{BodyPiece, FileOwner};
 use super::span::ByteSpan;
 
-/// A file that is compressed while it leaves.
+/// A file that is compressed while it is sent.
 #[derive(Debug)]
 pub(crate) struct CompressedFile {
     file: FileRef,
-    /// What is left to read.
+    /// The part that is not read yet.
     span: ByteSpan,
-    /// Absent when the stream is complete, or broken.
+    /// None when the stream is complete or broken.
     encoder: Option<CodingEncoder>,
     is_broken: bool,
-    /// What was compressed and has not left.
+    /// Compressed bytes that are not sent yet.
     ready: Vec<u8>,
     given: usize,
-    /// Bytes that were taken since that was asked last.
+    /// The bytes that were compressed since the last `take_work`.
     pub(super) work: u64,
 }
 
-/// Bytes read at once for a stream.
+/// Bytes of one read for a compressed stream.
 const STREAM_READ: u64 = 64 * 1024;
 
 impl CompressedFile {

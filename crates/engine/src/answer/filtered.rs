@@ -1,8 +1,8 @@
-//! A body behind filters that make other bytes of its bytes.
+//! A body behind filters that change its bytes.
 //!
-//! Owns what was made and has not left: what one step of a filter gives, which may take several for
-//! one piece of the inner body.
-//! Easiest to break: what the inner body wants of the worker (files, fragments) it still gets.
+//! Owns the output that is not sent yet: the output of one filter step; a piece of the inner body
+//! may take several. Easiest to break: requests of the inner body to the worker (files, fragments)
+//! are passed on.
 
 use bolide_base::chain::CopyPolicy;
 use bolide_base::limits::FILTERED_PER_TURN;
@@ -12,35 +12,35 @@ use super::filters::ByteFilter;
 use super::substitute::STEP;
 use super::{AnswerBody, BodyPiece};
 
-/// How the first of a body stands before its head leaves.
+/// The state of the first bytes of a body before its head is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyStart {
-    /// Some of it is made, or it is made as it leaves.
+    /// Some output is ready, or none has to be ready.
     Ready,
-    /// It waits for what comes from an origin.
+    /// It waits for the upstream.
     Waits,
-    /// There is more to do than a turn may take.
+    /// The limit of work in a turn is reached.
     Rests,
-    /// It cannot be sent.
+    /// It cannot be sent, for this reason.
     Failed(&'static str),
-    /// What it is made of broke off before there was some of it.
+    /// Its source broke off before the first output.
     CutOff,
 }
 
-/// What the head of an answer waits for that is ready.
+/// What a finished response head waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AnswerHold {
     #[default]
     No,
-    /// For the first of its body.
+    /// The first bytes of its body.
     ForMore,
-    /// For that, and for another turn.
+    /// The first bytes of its body, and the next turn.
     ForTurn,
 }
 
-/// Bytes of the inner body that one piece takes.
+/// Bytes of the inner body per piece.
 const PIECE: usize = 16 * 1024;
-/// The same where each byte may become a thousand.
+/// The same if the inner body is compressed, and may expand a thousandfold.
 const PIECE_CODED: usize = 2 * 1024;
 
 /// A body behind filters.
@@ -48,23 +48,23 @@ const PIECE_CODED: usize = 2 * 1024;
 pub(crate) struct FilteredBody {
     pub(crate) inner: AnswerBody,
     filters: Vec<ByteFilter>,
-    /// What was made and has not left.
+    /// Output that is not sent yet.
     ready: Vec<u8>,
     given: usize,
-    /// What a filter takes, and what it gives to the next one.
+    /// The input of the current filter, and its output.
     between: [Vec<u8>; 2],
     state: FilteredState,
-    /// Why what files have made of it cannot be sent.
+    /// Why a body cannot be sent (`.htaccess` filters).
     fault: Option<&'static str>,
-    /// Bytes that filters were given since that was asked last, by each of them, and steps of work
-    /// that they told.
+    /// Bytes given to filters since the last `take_work`, counted once per filter, and the work
+    /// that filters report.
     pub(super) work: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FilteredState {
     Going,
-    /// The inner body is over, and so are the filters before this one.
+    /// The inner body and the filters before this one are complete.
     Ending(usize),
     Over,
     Broken,
@@ -84,7 +84,7 @@ impl FilteredBody {
         }
     }
 
-    /// Takes what was read of a file for the inner body.
+    /// Takes the bytes that were read of a file for the inner body.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         match &mut self.inner {
             inner if inner.feeds_itself() => inner.feed(bytes),
@@ -97,8 +97,8 @@ impl FilteredBody {
         }
     }
 
-    /// Works until there is something to give, as long as a turn may take: a filter may give
-    /// nothing of all that it takes.
+    /// Works until there is output, up to the limit of a turn: a filter may have no output for all
+    /// its input.
     pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         debug_assert!(max > 0, "a pull has room");
         let (before, enough) = (out.len(), self.work + FILTERED_PER_TURN);
@@ -135,7 +135,7 @@ impl FilteredBody {
         self.pull_piece(max, out)
     }
 
-    /// Works on what is in hand until there is something to give.
+    /// Works on what is in memory until there is output.
     fn begin(&mut self) -> BodyStart {
         if self.inner.is_changed() {
             return self.inner.begin();
@@ -173,7 +173,7 @@ impl FilteredBody {
         self.take_piece().unwrap_or_else(|| self.give(max, out))
     }
 
-    /// Takes a piece of the inner body; what it wants first, if it does.
+    /// Takes a piece of the inner body; returns what it needs first, if anything.
     fn take_piece(&mut self) -> Option<BodyPiece> {
         let size = if self.filters.iter().any(ByteFilter::grows) { PIECE_CODED } else { PIECE };
         let mut chain = SendChain::new(CopyPolicy::Contiguous);
@@ -215,7 +215,7 @@ impl FilteredBody {
         }
     }
 
-    /// Passes a piece through the filters from the one with this index on.
+    /// Passes a piece through the filters from this index on.
     fn pass(&mut self, first: usize, piece: &[u8]) {
         let Self { filters, ready, between: [taken, given], state, fault, work, .. } = self;
         debug_assert!(first <= filters.len(), "what passes the last filter is ready");
@@ -236,7 +236,7 @@ impl FilteredBody {
         }
     }
 
-    /// Lets what the last filter holds leave: nothing comes for now.
+    /// Flushes the last filter: no more input for now.
     fn flush(&mut self) {
         let flushed = self.filters.last_mut().map(|last| last.flush(&mut self.ready));
         if flushed.is_some_and(|flushed| flushed.is_err()) {
@@ -244,7 +244,7 @@ impl FilteredBody {
         }
     }
 
-    /// The inner body is over.
+    /// The inner body is complete.
     fn finish(&mut self) {
         if self.state == FilteredState::Broken {
             return;
@@ -256,7 +256,7 @@ impl FilteredBody {
         }
     }
 
-    /// Ends the filters from this one on, as far as one step goes: nothing more comes.
+    /// Finishes the filters from this one on, as far as one step goes.
     fn end(&mut self, mut at: usize) {
         let mut rest = Vec::new();
         while let Some(filter) = self.filters.get_mut(at) {
@@ -282,7 +282,7 @@ impl FilteredBody {
 }
 
 impl AnswerBody {
-    /// Works on the first of what is searched before the head leaves, as far as it is in hand.
+    /// Processes the first bytes before the head is sent, as far as they are in memory.
     pub(crate) fn begin(&mut self) -> BodyStart {
         match self {
             Self::Filtered(filtered) => filtered.begin(),
@@ -291,12 +291,12 @@ impl AnswerBody {
         }
     }
 
-    /// Whether another exchange's fetch brings it.
+    /// Whether another exchange's fetch fills it.
     pub(crate) fn is_growing(&self) -> bool {
         matches!(self.innermost(), Self::Growing(_))
     }
 
-    /// Why what files have made of it cannot be sent.
+    /// Why a body cannot be sent (`.htaccess` filters).
     pub(crate) fn fault(&self) -> Option<&'static str> {
         match self {
             Self::Filtered(filtered) => filtered.fault.or_else(|| filtered.inner.fault()),
@@ -306,7 +306,7 @@ impl AnswerBody {
     }
 }
 
-/// Empties a buffer, which keeps no more memory than a step needs.
+/// Empties a buffer and limits its capacity to what a step needs.
 fn empty(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
     buffer.clear();
     buffer.shrink_to(STEP);

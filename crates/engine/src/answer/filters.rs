@@ -1,8 +1,8 @@
 //! The body filters of an answer: one list, in nginx's order.
 //!
-//! Owns what each filter makes of a piece of a body and of its head. Which of them an answer has is
-//! decided in [`crate::filter::body`]; pages with ESI are put together before all of them, by the
-//! body's source ([`super::PageAssembly`]).
+//! Owns the effects of each filter on the body and on its head. [`crate::filter::body`] decides
+//! which filters a response has; ESI pages are assembled before all of them, by the body's source
+//! ([`super::PageAssembly`]).
 
 use bolide_files::{CodingDecoder, CodingEncoder};
 use bolide_htaccess::SubstitutedLines;
@@ -12,14 +12,14 @@ use bolide_http::{FieldMap, Name};
 use super::compound::PartsFilter;
 use super::{AnswerBody, Compound, FilteredBody, Recoder, Substitute};
 
-/// The coding of a body is damaged, or a line of it cannot be sent.
+/// The coding of a body is corrupt, or one of its lines cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BrokenCoding;
 
-/// A filter that makes other bytes of a body's bytes.
+/// A filter that changes the bytes of a body.
 #[derive(Debug)]
 pub(crate) enum ByteFilter {
-    /// `gunzip`; nothing behind its end.
+    /// `gunzip`; none after its end.
     Gunzip(Option<Box<CodingDecoder>>),
     /// `sub_filter`, and whether `Last-Modified` stays.
     Sub(Substitute, bool),
@@ -31,30 +31,30 @@ pub(crate) enum ByteFilter {
     Compress(CompressFilter),
 }
 
-/// Compresses a body on its way.
+/// Compresses a body while it is sent.
 #[derive(Debug)]
 pub(crate) struct CompressFilter {
     coding: Coding,
-    /// Nothing behind its end.
+    /// None after its end.
     encoder: Option<CodingEncoder>,
-    /// Whether the encoder may hold something back.
+    /// Whether the encoder may hold bytes back.
     holds: bool,
 }
 
-/// A body filter, in the order of nginx.
+/// A body filter, in nginx's order.
 #[derive(Debug)]
 pub(crate) enum BodyFilter {
     Bytes(ByteFilter),
-    /// `ssi` and `addition`: bodies of subrequests between the bytes, and around them.
+    /// `ssi` and `addition`: responses of subrequests within and around the body.
     Parts(Box<PartsFilter>),
 }
 
-/// What a body goes through, in order.
+/// The filters of a body, in order.
 #[derive(Debug, Default)]
 pub(crate) struct BodyFilters(Vec<BodyFilter>);
 
 impl CompressFilter {
-    /// Compresses, unless the library cannot.
+    /// A compressor; none if the library fails.
     pub(crate) fn new(coding: Coding, level: i8) -> Option<Self> {
         let encoder = CodingEncoder::new(coding, level).ok()?;
         Some(Self { coding, encoder: Some(encoder), holds: false })
@@ -62,12 +62,12 @@ impl CompressFilter {
 }
 
 impl ByteFilter {
-    /// Undoes gzip.
+    /// A gzip decompressor.
     pub(crate) fn gunzip() -> Self {
         Self::Gunzip(Some(Box::new(CodingDecoder::gzip())))
     }
 
-    /// Appends to `out` what becomes of `piece`, as far as one step goes.
+    /// Appends the output for `piece` to `out`, as far as one step goes.
     pub(super) fn feed(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), BrokenCoding> {
         match self {
             Self::Sub(substitute, _) => substitute.feed(piece, out),
@@ -87,7 +87,7 @@ impl ByteFilter {
         Ok(())
     }
 
-    /// Whether a step ended before all of its piece was done: the next one needs no piece.
+    /// Whether the last step ended before its piece was processed: the next step needs no piece.
     pub(super) fn is_behind(&self) -> bool {
         match self {
             Self::Sub(substitute, _) => substitute.is_behind(),
@@ -96,7 +96,7 @@ impl ByteFilter {
         }
     }
 
-    /// Work since the last call, beside the bytes that it was given.
+    /// Work since the last call, in addition to the input bytes.
     pub(super) fn take_work(&mut self) -> u64 {
         match self {
             Self::Lines(lines) => lines.take_work(),
@@ -104,7 +104,7 @@ impl ByteFilter {
         }
     }
 
-    /// Why it has broken off.
+    /// Why it has failed.
     pub(super) fn fault(&self) -> Option<&'static str> {
         match self {
             Self::Lines(lines) => lines.fault(),
@@ -113,7 +113,7 @@ impl ByteFilter {
         }
     }
 
-    /// Appends what is held back and need not be: no piece comes for now.
+    /// Flushes to `out` what it need not hold back.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), BrokenCoding> {
         let Self::Compress(filter) = self else { return Ok(()) };
         if !std::mem::take(&mut filter.holds) {
@@ -123,7 +123,7 @@ impl ByteFilter {
         encoder.flush(out).map_err(|_| BrokenCoding)
     }
 
-    /// Appends the rest, as far as one step goes: no piece comes any more. Whether that was all.
+    /// Appends the final output, as far as one step goes; returns whether that was all.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> Result<bool, BrokenCoding> {
         match self {
             Self::Gunzip(decoder) => {
@@ -141,7 +141,7 @@ impl ByteFilter {
         Ok(true)
     }
 
-    /// Whether a byte may become a thousand.
+    /// Whether one byte of input may become a thousand.
     pub(super) const fn grows(&self) -> bool {
         matches!(self, Self::Gunzip(_) | Self::Charset(_))
     }
@@ -167,7 +167,7 @@ impl ByteFilter {
         }
     }
 
-    /// The place among the filters of [`BodyFilter::rank`].
+    /// The position of [`BodyFilter::rank`].
     const fn rank(&self) -> u8 {
         match self {
             Self::Gunzip(_) => 0,
@@ -180,8 +180,7 @@ impl ByteFilter {
 }
 
 impl BodyFilter {
-    /// nginx's order: what was decoded has texts replaced and its charset changed, is read for SSI
-    /// commands, and is compressed last.
+    /// nginx's order: decompression, `sub_filter`, charset, SSI, and compression last.
     const fn rank(&self) -> u8 {
         match self {
             Self::Bytes(filter) => filter.rank(),
@@ -189,14 +188,14 @@ impl BodyFilter {
         }
     }
 
-    /// Whether as many bytes leave as come.
+    /// Whether output and input have the same length.
     fn keeps_length(&self) -> bool {
         matches!(self, Self::Bytes(ByteFilter::Charset(recoder)) if recoder.keeps_length())
     }
 }
 
 impl BodyFilters {
-    /// Adds the filter that follows all others.
+    /// Appends a filter, which comes after all others in nginx's order.
     pub(crate) fn push(&mut self, filter: BodyFilter) {
         assert!(
             self.0.last().is_none_or(|last| last.rank() < filter.rank()),
@@ -205,12 +204,12 @@ impl BodyFilters {
         self.0.push(filter);
     }
 
-    /// Whether as many bytes leave as come.
+    /// Whether output and input have the same length.
     pub(crate) fn keep_length(&self) -> bool {
         self.0.iter().all(BodyFilter::keeps_length)
     }
 
-    /// Changes the fields of a head whose body goes through these.
+    /// Adjusts the fields of a head whose body passes these filters.
     pub(crate) fn edit_head(&self, fields: &mut FieldMap) {
         for filter in &self.0 {
             match filter {
@@ -223,7 +222,7 @@ impl BodyFilters {
         }
     }
 
-    /// `body` behind all of these.
+    /// `body` behind these filters.
     pub(crate) fn around(self, mut body: AnswerBody) -> AnswerBody {
         let mut run = Vec::new();
         for filter in self.0 {
@@ -246,7 +245,7 @@ fn through(body: AnswerBody, filters: Vec<ByteFilter>) -> AnswerBody {
     AnswerBody::Filtered(Box::new(FilteredBody::new(body, filters)))
 }
 
-/// What tells versions apart was made for what is not sent.
+/// Removes validators, which belong to other bytes.
 pub(crate) fn blur(fields: &mut FieldMap, keeps_last_modified: bool) {
     if keeps_last_modified {
         weaken(fields);
@@ -256,7 +255,7 @@ pub(crate) fn blur(fields: &mut FieldMap, keeps_last_modified: bool) {
     }
 }
 
-/// RFC 9110 §8.8.1: what was changed is at most equivalent to what the tag was made for.
+/// RFC 9110 §8.8.1: changed bytes are at most equivalent to those that the entity tag identifies.
 pub(crate) fn weaken(fields: &mut FieldMap) {
     let Some(etag) = fields.get(Name::Etag) else { return };
     if etag.starts_with(b"W/") {

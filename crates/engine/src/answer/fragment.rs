@@ -1,44 +1,44 @@
-//! One include of a page that is put together, and how it stands.
+//! One include of an ESI page, and its state.
 
 use std::sync::Arc;
 
 use bolide_cache::Object;
 use bolide_esi::EsiInclude;
 
-/// How a fragment stands.
+/// The state of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FragmentStanding {
-    /// Not asked for; the second one means its `alt`.
+    /// Not requested yet, or its `alt` is not.
     New,
     Alternative,
-    /// Asked for, by the exchange of this name; its head has not come.
+    /// Requested by the exchange with this key; its head has not arrived.
     Asked(u64),
-    /// Its head has come and is good.
+    /// Its head has arrived and is usable.
     Answering(u64),
-    /// The same as the include of this number.
+    /// It has the same content as the include with this number.
     Same(u32),
-    /// It is a kept answer.
+    /// It is a cached object.
     Here,
-    /// Is to ask for others, when it is known which.
+    /// The combined request; it waits until the missing fragments are known.
     Held,
-    /// Not kept: asked for with others.
+    /// Not cached: part of the combined request.
     Missing,
-    /// Gives nothing.
+    /// It is left out.
     Nothing,
 }
 
-/// An include that came up and is not over.
+/// An include that was parsed and is not completely sent.
 #[derive(Debug)]
 pub(super) struct Fragment {
     pub(super) include: EsiInclude,
-    /// Among the includes of the page.
+    /// Its number in the page.
     pub(super) number: u32,
     pub(super) standing: FragmentStanding,
     /// Whether bytes of it were taken.
     pub(super) has_begun: bool,
     /// Whether `alt` was tried.
     pub(super) is_second: bool,
-    /// The kept answer that it is, and what of it has left: bytes, or parts.
+    /// The cached object, and how many bytes or parts of it were sent.
     pub(super) object: Option<Arc<Object>>,
     pub(super) at: u64,
 }

@@ -1,4 +1,4 @@
-//! The body of an answer that another exchange's fetch brings, read while it comes.
+//! A body that another exchange's fill provides, read while it grows.
 
 use bolide_base::SendChain;
 use bolide_cache::{Follower, GrowthRead, Waited, Waiter};
@@ -6,16 +6,16 @@ use bytes::Bytes;
 
 use super::BodyPiece;
 
-/// What was read of a fill.
+/// The result of a read.
 #[derive(Debug)]
 pub(crate) enum Grown {
     /// The next bytes.
     Bytes(Bytes),
-    /// Nothing yet; there will be a wake.
+    /// Nothing yet; a wake follows.
     Pending,
-    /// That was all.
+    /// The body is complete.
     End,
-    /// The rest will not come.
+    /// The rest will not arrive.
     Broken,
 }
 
@@ -24,19 +24,19 @@ pub(crate) enum Grown {
 pub(crate) struct Growth {
     follower: Follower,
     waiter: Waiter,
-    /// What was read and has not left.
+    /// Bytes that were read and not sent.
     rest: Bytes,
-    /// There was nothing at the last look.
+    /// Whether the last read found nothing.
     is_waiting: bool,
 }
 
 impl Growth {
-    /// Reads what `follower` shows; `waiter` is woken when there is more.
+    /// Reads from `follower`; `waiter` is woken when there is more.
     pub(crate) const fn new(follower: Follower, waiter: Waiter) -> Self {
         Self { follower, waiter, rest: Bytes::new(), is_waiting: false }
     }
 
-    /// Whether the client waits for us.
+    /// Whether the client waits for the fill.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.is_waiting
     }
@@ -62,7 +62,7 @@ impl Growth {
         }
     }
 
-    /// Reads on; without bytes, asks to be woken.
+    /// Reads on; without bytes, registers for a wake.
     pub(super) fn read(&mut self) -> Grown {
         loop {
             match self.follower.read() {

@@ -1,7 +1,7 @@
-//! The body of an origin's answer on its way to the client: bounded, measured, maybe compressed.
+//! The upstream response body on its way to the client: bounded, measured, perhaps compressed.
 //!
-//! Owns how much may wait; refuses more or fewer bytes than the head told. Easiest to break: a body
-//! that ends early is `Broken`, never `End`.
+//! Owns the limit on waiting bytes. Refuses a body that is longer or shorter than its declared
+//! length. Easiest to break: a body that ends early is `Broken`, never `End`.
 
 use bolide_base::{Retain, SendChain, Spool, SpoolLimits, SpoolPiece};
 use bolide_files::CodingEncoder;
@@ -11,27 +11,27 @@ use bytes::Bytes;
 
 use super::{BodyPiece, FileOwner};
 
-/// When what an encoder holds back leaves.
+/// When to flush the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flush {
-    /// When there is enough of it.
+    /// When its output is large enough.
     Lazily,
-    /// With each piece that the origin sends.
+    /// After each piece from the upstream.
     Always,
 }
 
-/// A body that comes from an origin.
+/// An upstream response body.
 #[derive(Debug)]
 pub(crate) struct Inflow {
     spool: Spool,
-    /// What is missing of the length that the origin told.
+    /// The rest of the declared length.
     left: Option<u64>,
-    /// What is kept of the body: bytes to skip, then bytes to keep.
+    /// The part that is passed on: bytes to skip, then bytes to pass.
     window: Option<(u64, u64)>,
     coder: Option<Box<Coder>>,
 }
 
-/// What compresses a body. The encoder, which is large, is made with the first byte.
+/// The compressor of a body. The encoder is large, so it is created with the first byte.
 #[derive(Debug)]
 struct Coder {
     coding: Coding,
@@ -69,12 +69,12 @@ impl Coder {
 }
 
 impl Inflow {
-    /// An empty body; `len` is what the origin told.
+    /// An empty body; `len` is the declared length.
     pub(crate) const fn new(limits: SpoolLimits, len: Option<u64>) -> Self {
         Self { spool: Spool::new(limits, Retain::No), left: len, window: None, coder: None }
     }
 
-    /// Has the body compressed on its way.
+    /// Compresses the body while it is sent.
     pub(crate) fn encode(&mut self, coding: Coding, level: i8, flush: Flush) {
         debug_assert!(self.window.is_none(), "a coded form has no ranges");
         debug_assert_eq!(self.spool.received(), 0, "a body is coded from its first byte on");
@@ -82,13 +82,13 @@ impl Inflow {
         self.coder = Some(Box::new(coder));
     }
 
-    /// Throws away what is outside of `range`; a body that is too short for it breaks.
+    /// Drops everything outside of `range`; a body that is too short for it breaks.
     pub(crate) fn keep_only(&mut self, range: ByteRange) {
         debug_assert!(self.coder.is_none(), "a coded form has no ranges");
         self.window = Some((range.start, range.len()));
     }
 
-    /// Takes what the origin sent; what is more than it told is thrown away.
+    /// Takes bytes from the upstream; drops those beyond the declared length.
     pub(crate) fn push(&mut self, mut bytes: Bytes) {
         if let Some(left) = &mut self.left {
             bytes.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -113,7 +113,7 @@ impl Inflow {
         }
     }
 
-    /// Notes that the origin has sent everything; if that is less than it told, the body is broken.
+    /// Notes the end of the response; if it is shorter than declared, the body is broken.
     pub(crate) fn finish(&mut self) {
         let lacks_range = self.window.is_some_and(|window| window != (0, 0));
         if self.left.is_some_and(|left| left > 0) || lacks_range {
@@ -132,23 +132,23 @@ impl Inflow {
         self.spool.finish();
     }
 
-    /// Notes that the rest will not come.
+    /// Notes that the rest will not arrive.
     pub(crate) fn fail(&mut self) {
         self.spool.fail();
     }
 
-    /// Coding, size before and size after, of a body that is compressed.
+    /// Coding, size before and size after, if the body is compressed.
     pub(crate) fn compression(&self) -> Option<(&'static str, u64, u64)> {
         let coder = self.coder.as_deref()?;
         Some((coder.coding.token(), coder.before, coder.after))
     }
 
-    /// What waits, for writing it to a file.
+    /// The waiting bytes, to write them to a file.
     pub(crate) const fn spool_mut(&mut self) -> &mut Spool {
         &mut self.spool
     }
 
-    /// What waits.
+    /// The waiting bytes.
     pub(crate) const fn spool(&self) -> &Spool {
         &self.spool
     }

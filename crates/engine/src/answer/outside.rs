@@ -1,6 +1,6 @@
-//! The body of a kept answer that stays in its file: read in pieces, each held against its sum.
+//! The body of a cached object that stays in its file: read in blocks, each with a checksum.
 //!
-//! Easiest to break: not a byte leaves before the whole piece that it stands in was found good.
+//! Easiest to break: no byte is sent before the checksum of its whole block was verified.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use super::{BodyPiece, ByteSpan, FileOwner};
 #[derive(Clone, Debug)]
 pub(crate) struct FromFile {
     object: Arc<Object>,
-    /// The piece at hand, and which it is.
+    /// The current block and its number.
     piece: Option<(u64, Bytes)>,
-    /// What was read of the piece that is being read, and which it is.
+    /// The bytes of the block that is being read, whose number is `wanted`.
     reading: Vec<u8>,
     wanted: u64,
     is_broken: bool,
 }
 
 impl FromFile {
-    /// Reads the body of `object`, which has one outside of memory.
+    /// A reader of the body of `object`, which is only on disk.
     pub(crate) const fn new(object: Arc<Object>) -> Self {
         Self { object, piece: None, reading: Vec::new(), wanted: 0, is_broken: false }
     }
@@ -47,7 +47,7 @@ impl FromFile {
             span.at += end - within;
             return if span.at == span.end { BodyPiece::End } else { BodyPiece::More };
         }
-        // What was read of another piece is of no use.
+        // Bytes of another block are of no use.
         let have = if self.wanted == number { self.reading.len() as u64 } else { 0 };
         BodyPiece::Read {
             file: outside.file.clone(),
@@ -57,7 +57,7 @@ impl FromFile {
         }
     }
 
-    /// Takes what was read of the piece that the last pull asked for at `at`.
+    /// Takes the bytes at `at` of the block that the last pull requested.
     pub(super) fn feed(&mut self, at: u64, bytes: &[u8]) {
         let Some(outside) = self.object.outside() else { return };
         let number = at / Outside::CHUNK;
@@ -81,7 +81,7 @@ impl FromFile {
     }
 }
 
-/// What the file must still look like.
+/// The properties that the file must still have.
 fn meta(outside: &Outside) -> Meta {
     Meta {
         kind: FileKind::File,

@@ -1,38 +1,38 @@
-//! What is known of the origins that were asked for one answer.
+//! The upstream requests of one response.
 
 use bolide_base::Instant;
 use bolide_http::FieldMap;
 use bolide_upstream::Attempt;
 
-/// What is known of the origins that were asked for one answer.
+/// The upstream requests of one response.
 #[derive(Debug, Default)]
 pub(crate) struct PassRequest {
     /// All attempts, in order.
     pub(crate) attempts: Vec<Attempt>,
-    /// Where in `attempts` later requests to origins begin.
+    /// The indices in `attempts` at which later upstream requests begin.
     pub(crate) later: Vec<usize>,
-    /// The fields of the newest head.
+    /// The fields of the last head.
     pub(crate) fields: FieldMap,
-    /// What stood behind its body.
+    /// The trailers of its body.
     pub(crate) trailers: FieldMap,
-    /// When it came; until then, when the origin was asked.
+    /// When it arrived; before that, when the request began.
     pub(crate) head_at: Instant,
-    /// Whether a fetch is under way.
+    /// Whether a fetch is running.
     pub(crate) is_running: bool,
-    /// Whether its answer is the client's.
+    /// Whether its response is sent to the client.
     pub(crate) is_answering: bool,
-    /// Why its answer broke off, as a status, once it did.
+    /// The status that says why its response broke off; none if it did not.
     pub(crate) refused: Option<u16>,
-    /// Whether what comes is for a cache, too, so that the whole was asked for.
+    /// Whether the response may be stored, so that the whole was requested.
     pub(crate) is_whole: bool,
-    /// Bytes of heads that came before the answer's.
+    /// Bytes of interim heads.
     pub(crate) early_size: usize,
-    /// What is spoken.
+    /// The protocol's name.
     pub(crate) scheme: &'static str,
 }
 
 impl PassRequest {
-    /// An origin is asked.
+    /// An upstream request begins.
     pub(crate) fn begin(&mut self, scheme: &'static str, now: bolide_base::Now) {
         if !self.attempts.is_empty() {
             self.later.push(self.attempts.len());
@@ -48,40 +48,40 @@ impl PassRequest {
         self.scheme = scheme;
     }
 
-    /// Whether a fetch is under way.
+    /// Whether a fetch is running.
     pub(crate) const fn is_running(&self) -> bool {
         self.is_running
     }
 
-    /// Whether what the origin sends is what the client gets.
+    /// Whether the client gets the upstream response.
     pub(crate) const fn is_answering(&self) -> bool {
         self.is_answering
     }
 
-    /// Notes that what the origin sends is what the client gets.
+    /// Notes that the client gets the upstream response.
     pub(crate) const fn set_answering(&mut self) {
         self.is_answering = true;
     }
 
-    /// Keeps the fields of a head.
+    /// Stores the fields of a head.
     pub(crate) fn note_head(&mut self, fields: &FieldMap, now: bolide_base::Now) {
         self.fields.copy_from(fields);
         self.head_at = now.mono;
     }
 
-    /// The rest of the answer is not used.
+    /// The rest of the response is not used.
     pub(crate) fn close_attempt(&mut self, now: bolide_base::Now) {
         if let Some(last) = self.attempts.last_mut()
             && !last.is_over
         {
             last.is_over = true;
             let since = now.mono.since(self.head_at).as_millis() as u64;
-            // Before a head, the attempt is as old as the request to it.
+            // Before a head, the time since the request counts.
             last.response_ms = last.header_ms.unwrap_or(0) + since;
         }
     }
 
-    /// Keeps how an attempt stands.
+    /// Stores the state of an attempt.
     pub(crate) fn note(&mut self, attempt: Attempt) {
         let first = self.later.last().copied().unwrap_or(0);
         let count = self.attempts.len();
@@ -94,5 +94,5 @@ impl PassRequest {
     }
 }
 
-/// Attempts that are remembered of one request to a group.
+/// LIMIT: remembered attempts of one request to a group.
 const ATTEMPTS_MAX: usize = 64;

@@ -1,23 +1,23 @@
-//! What a pull from a body gives.
+//! What a pull from a body returns.
 
 use bolide_base::FileRef;
 use bolide_files::Meta;
 
-/// What one pull gave.
+/// The result of one pull.
 #[derive(Clone, Debug)]
 pub enum BodyPiece {
-    /// Something was appended; ask again.
+    /// Something was appended; pull again.
     More,
-    /// Nothing now; `Effect::Ready` will tell when there is.
+    /// Nothing now; [`crate::StepEffect::BodyReady`] reports when there is.
     Pending,
-    /// Nothing now, though there is more: what was taken until now is enough for one turn. Ask
-    /// again in another one.
+    /// Nothing now, because the filters have processed their limit of bytes for this turn. Pull
+    /// again in the next one.
     Later,
-    /// That was the last byte; something may have been appended.
+    /// The body is complete; the last bytes may have been appended.
     End,
-    /// The body cannot be completed; cut the stream.
+    /// The body cannot be completed: reset the stream or close the connection.
     Broken,
-    /// Read this part of a file and call `Exchange::feed` with what was read, then ask again.
+    /// Read this part of a file, call `ResponseBody::feed` with the bytes, then pull again.
     Read {
         /// The open file.
         file: FileRef,
@@ -25,13 +25,13 @@ pub enum BodyPiece {
         offset: u64,
         /// Bytes to read; fewer may be fed.
         len: u64,
-        /// Whose file it is.
+        /// Who may change the file.
         whose: FileOwner,
     },
-    /// Pull from the exchange of this name, give what came to `Exchange::take_fragment`, then ask
+    /// Pull from the exchange with this key, pass the bytes to `SubrequestParent::take`, then pull
     /// again.
     Fragment(u64),
-    /// Send this part of a file, then call `Exchange::advanced` with what was sent.
+    /// Send this part of a file, then call `ResponseBody::advance` with the count of bytes.
     File {
         /// The open file.
         file: FileRef,
@@ -39,20 +39,20 @@ pub enum BodyPiece {
         offset: u64,
         /// Bytes to send, at most what was asked for.
         len: u64,
-        /// Whose file it is. One of a body in transit must be read, not referred to: it may be
-        /// written over once it was read.
+        /// Who may change the file. A file in transit must be read into memory: it may be
+        /// overwritten after the read.
         whose: FileOwner,
     },
 }
 
-/// Whose file the bytes of a body come from.
+/// Who may change the file that a body reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOwner {
-    /// A body in transit, without a name.
+    /// A spool's file, without a name.
     Transit,
-    /// The site, which may change it meanwhile: as with nginx, what is there is sent, as far as the
-    /// length that was stated.
+    /// The site's owner, at any time: as in nginx, the current bytes are sent, up to the stated
+    /// length.
     Site,
-    /// The cache, which never changes it: what it must still look like.
+    /// The cache, which never changes it; the file must still have these properties.
     Cache(Meta),
 }

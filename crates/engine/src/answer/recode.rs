@@ -1,31 +1,31 @@
-//! A body that leaves in another charset than it came in.
+//! `charset_map`: a body that is recoded to another charset while it is sent.
 //!
-//! Owns what a piece ended with that may go on as a character; what is left of that at the end is
-//! dropped, as nginx does.
+//! Owns an incomplete character at the end of a piece; at the end of the body it is dropped, as in
+//! nginx.
 
 use std::sync::Arc;
 
 use bolide_conf::model::{CharsetCodes, CharsetMap, MapDirection, Utf8Step, utf8_step};
 use bolide_http::digits::push_decimal;
 
-/// What was found about a charset.
+/// The decision about a charset.
 #[derive(Debug)]
 pub(crate) enum CharsetOutcome {
-    /// The body is to be recoded.
+    /// The body is recoded.
     Recoded(Arc<CharsetMap>, MapDirection),
-    /// No map leads from one charset to another.
+    /// No map converts one charset to the other.
     Unmapped {
         from: Vec<u8>,
         to: Vec<u8>,
-        /// Whether a file is sent, which nginx's line says.
+        /// Whether the body is a file, which nginx's message depends on.
         is_file: bool,
     },
-    /// An upstream server wishes for a charset that the configuration does not speak of.
+    /// `X-Accel-Charset` names a charset that the configuration does not mention.
     Unknown(Vec<u8>),
 }
 
 impl CharsetOutcome {
-    /// What changes the body, if it is recoded.
+    /// The recoder of the body, if it is recoded.
     pub(crate) fn recoder(&self) -> Option<Recoder> {
         match self {
             Self::Recoded(map, direction) => Some(Recoder::new(map.clone(), *direction)),
@@ -48,12 +48,12 @@ impl Recoder {
         Self { map, direction, held: Vec::new() }
     }
 
-    /// Whether what leaves has as many bytes as what comes.
+    /// Whether output and input have the same length.
     pub(crate) fn keeps_length(&self) -> bool {
         self.map.codes.keeps_length()
     }
 
-    /// Appends what becomes of `piece`.
+    /// Appends the output for `piece`.
     pub(crate) fn feed(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         match (&self.map.codes, self.direction) {
             (CharsetCodes::Bytes { there, .. }, MapDirection::There) => exchange(there, piece, out),
@@ -82,7 +82,7 @@ fn exchange(table: &[u8; 256], piece: &[u8], out: &mut Vec<u8>) {
     out.extend(piece.iter().map(|byte| table[usize::from(*byte)]));
 }
 
-/// Recodes what is whole of `text`; the bytes that that was.
+/// Recodes the complete characters of `text`; returns their length in bytes.
 fn from_utf8(back: &[u8], text: &[u8], out: &mut Vec<u8>) -> usize {
     debug_assert_eq!(back.len(), 0x1_0000, "each character up to U+FFFF has a place");
     let mut at = 0;

@@ -1,7 +1,8 @@
-//! The text of a page with ESI in the order in which it leaves, wherever it comes from.
+//! The text of an ESI page in order, whatever its source.
 //!
-//! Owns how much of the literals has left. Easiest to break: an origin is read to its end whatever
-//! the client takes, because a fragment may need the very process that sends the page.
+//! Owns how many bytes of the literals were sent. Easiest to break: an upstream response is read to
+//! its end even if the client stalls, because a fragment may need the very process that sends the
+//! page.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,10 +18,10 @@ use super::growth::{Grown, Growth};
 use super::span::push_part;
 use super::{BodyPiece, Inflow};
 
-/// What comes next in a page.
+/// The next element of a page.
 #[derive(Debug)]
 pub(super) enum ScriptNext {
-    /// Text, or why there is none.
+    /// Text, or why there is none now.
     Piece(BodyPiece),
     /// An include.
     Include,
@@ -36,14 +37,14 @@ pub(super) enum ScriptState {
     Inflow(Box<Arriving>),
 }
 
-/// A page of the store.
+/// A cached page.
 #[derive(Debug)]
 pub(super) struct KeptScript {
     object: Arc<Object>,
-    /// The piece that leaves, and bytes of it that have left.
+    /// The current piece, and how many bytes of it were sent.
     piece: usize,
     within: usize,
-    /// Where the next include is looked for.
+    /// Where the search for the next include continues.
     ahead: usize,
     coding: Option<Coding>,
 }
@@ -59,7 +60,7 @@ pub(super) struct GrowingScript {
     is_broken: bool,
 }
 
-/// What an origin sends.
+/// A page that arrives from an upstream.
 #[derive(Debug)]
 pub(super) struct Arriving {
     inflow: Inflow,
@@ -67,14 +68,14 @@ pub(super) struct Arriving {
     coder: Option<(Coding, i8)>,
     marks: VecDeque<Mark>,
     includes: VecDeque<EsiInclude>,
-    /// Bytes that are missing of what the origin told.
+    /// The rest of the declared length.
     left: Option<u64>,
 }
 
 /// A literal or an include.
 #[derive(Debug)]
 enum Mark {
-    /// So many bytes that stand elsewhere, and what the page has to know of them.
+    /// This many bytes in the spool, and their seal for splicing.
     Elsewhere(u64, Option<SpliceSeal>),
     Text(Bytes, Option<SpliceSeal>),
     Include,
@@ -107,7 +108,7 @@ impl ScriptState {
         }))
     }
 
-    /// Has literals leave as parts. Nothing may have been read yet.
+    /// Sends literals as compressed parts. Call it before the first read.
     pub(super) fn encode(&mut self, coding: Coding, level: i8) {
         match self {
             Self::Kept(kept) => kept.coding = Some(coding),
@@ -148,14 +149,14 @@ impl ScriptState {
         }
     }
 
-    /// Takes in what there is of a page that is fetched.
+    /// Reads the available part of a page that is being fetched.
     pub(super) fn refill(&mut self) {
         if let Self::Growing(growing) = self {
             growing.refill();
         }
     }
 
-    /// Whether more comes of a page of which fewer than `max` bytes came.
+    /// Whether fewer than `max` bytes of a page have arrived and more are expected.
     pub(super) fn grows_below(&self, max: u64) -> bool {
         match self {
             Self::Kept(_) => false,
@@ -174,7 +175,7 @@ impl ScriptState {
         matches!(self, Self::Kept(_))
     }
 
-    /// The next include that is known, before its turn; each one once.
+    /// The next include that is parsed, before its turn; each one is returned once.
     pub(super) fn next_include(&mut self) -> Option<EsiInclude> {
         match self {
             Self::Kept(kept) => kept.next_include(),
@@ -183,7 +184,7 @@ impl ScriptState {
         }
     }
 
-    /// Appends at most `max` bytes of text to `out`, or tells what there is instead.
+    /// Appends at most `max` bytes of text to `out`, or returns the next other element.
     pub(super) fn pull(
         &mut self,
         max: usize,
@@ -247,7 +248,7 @@ impl KeptScript {
     }
 }
 
-/// A literal as it leaves.
+/// A literal in the page's coding.
 fn coded(text: Bytes, coder: Option<(Coding, i8)>) -> (Bytes, Option<SpliceSeal>) {
     let Some((coding, level)) = coder else { return (text, None) };
     let part = SplicePart::compress(coding, level, &text)
@@ -371,7 +372,7 @@ impl Arriving {
                 let before = out.len();
                 let piece = self.inflow.pull(max, out);
                 self.pass(out.len() - before);
-                // What is last in the spool is not what is last in the page.
+                // The end of the spool is not the end of the page.
                 let piece = if matches!(piece, BodyPiece::End) { BodyPiece::More } else { piece };
                 ScriptNext::Piece(piece)
             }
@@ -383,7 +384,7 @@ impl Arriving {
         }
     }
 
-    /// Notes that so many bytes of literals have left.
+    /// Notes that this many bytes of literals were sent.
     fn pass(&mut self, len: u64) {
         if let Some(Mark::Elsewhere(left, _)) = self.marks.front_mut() {
             debug_assert!(len <= *left, "no more leaves than stands before the next include");

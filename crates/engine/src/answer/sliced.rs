@@ -1,8 +1,7 @@
-//! A body whose slices come one after another, the first with the head and each other one by a
-//! subrequest.
+//! A body of consecutive slices: the first comes with the head, each other one by a subrequest.
 //!
-//! Owns which bytes of the slices the client gets, and which slice is due. Easiest to break: a
-//! slice that ends early breaks the body, for the bytes of the next one belong elsewhere.
+//! Owns which bytes of the slices the client gets, and which slice is next. Easiest to break: a
+//! slice that ends early breaks the body, because the bytes of the next one belong elsewhere.
 
 use bolide_base::SendChain;
 use bolide_http::range::ByteRange;
@@ -11,40 +10,40 @@ use bytes::Bytes;
 use super::{AnswerBody, BodyPiece, ByteSpan, Pulled};
 use crate::subrequest::SliceRange;
 
-/// How far the slices have come.
+/// The state of the current slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SliceStanding {
-    /// The first one, whose bytes the inner body has, is under way.
+    /// The first one, which is the inner body, is being sent.
     First,
-    /// The next one is to be asked for.
+    /// The next one has to be requested.
     Due,
-    /// The exchange of this name was made for it.
+    /// An exchange with this key was started for it.
     Asked(u64),
     /// Its head is there.
     Answering(u64),
 }
 
-/// A body in slices.
+/// A sliced body.
 #[derive(Debug)]
 pub(crate) struct SlicedBody {
-    /// What the client gets of the first slice.
+    /// The part of the first slice that the client gets.
     pub(super) inner: AnswerBody,
     standing: SliceStanding,
-    /// The slice that is under way or due.
+    /// The current or next slice.
     range: SliceRange,
-    /// Bytes of the representation.
+    /// The length of the representation.
     whole: u64,
-    /// The entity tag that all slices have.
+    /// The entity tag that all slices must have.
     etag: Option<Vec<u8>>,
-    /// What of the representation has still to come.
+    /// The bytes of the representation that are still to be sent.
     window: ByteSpan,
-    /// What came of a slice and did not leave.
+    /// Bytes of a slice that are not sent yet.
     ready: Bytes,
     is_broken: bool,
 }
 
 impl SlicedBody {
-    /// The bytes of `window`, of which `first` is the first slice.
+    /// A body with the bytes of `window`, of which `first` is the first slice.
     pub(crate) fn new(
         first: (SliceRange, AnswerBody),
         whole: u64,
@@ -54,7 +53,7 @@ impl SlicedBody {
         let (range, mut inner) = first;
         debug_assert!(range.size > 0 && range.start < whole, "a slice has bytes");
         debug_assert!(window.at <= window.end && window.end <= whole, "what leaves is there");
-        // Where the client's range does not count, the slice that it begins in comes too early.
+        // If the client's range does not apply, the first slice may not begin the body.
         let is_early = window.at < range.start;
         let wanted = if is_early {
             ByteRange { start: 0, end: 0 }
@@ -66,29 +65,29 @@ impl SlicedBody {
         Self { inner, standing, range, whole, etag, window, ready, is_broken: false }
     }
 
-    /// The slice that is to be asked for, and which of its bytes are wanted.
+    /// The slice to request, and which of its bytes are needed.
     pub(crate) fn due(&self) -> Option<(SliceRange, ByteRange)> {
         let is_due = self.standing == SliceStanding::Due && !self.is_broken && self.is_missing();
         is_due.then(|| (self.range, self.range.part_of(self.window.into(), self.whole)))
     }
 
-    /// Bytes of the representation, and the entity tag that its slices have.
+    /// The length of the representation, and the entity tag of its slices.
     pub(crate) fn version(&self) -> (u64, Option<&[u8]>) {
         (self.whole, self.etag.as_deref())
     }
 
-    /// Names the exchange that asks for the slice that is due.
+    /// Binds the next slice to an exchange.
     pub(crate) fn bind(&mut self, child: u64) {
         debug_assert_eq!(self.standing, SliceStanding::Due, "one slice is asked for at a time");
         self.standing = SliceStanding::Asked(child);
     }
 
-    /// The slice that is due cannot be asked for.
+    /// The next slice cannot be requested.
     pub(crate) const fn refuse(&mut self) {
         self.is_broken = true;
     }
 
-    /// Whether the exchange `child` was made for the slice that is under way.
+    /// Whether the exchange `child` was started for the current slice.
     pub(crate) fn owns(&self, child: u64) -> bool {
         matches!(
             self.standing,
@@ -96,20 +95,20 @@ impl SlicedBody {
         )
     }
 
-    /// The head of the slice is there, and it is the one that was asked for.
+    /// The head of the slice is there, and it is the requested one.
     pub(crate) fn accept(&mut self, child: u64) {
         if self.owns(child) {
             self.standing = SliceStanding::Answering(child);
         }
     }
 
-    /// The slice will not come, or not to its end.
+    /// The slice failed, before its head or later.
     pub(crate) fn lose(&mut self, child: u64) {
         self.is_broken |= self.owns(child);
     }
 
-    /// Takes what was pulled of the slice that [`BodyPiece::Fragment`] named; false if no more of
-    /// it is wanted.
+    /// Takes the bytes that were pulled of the slice that [`BodyPiece::Fragment`] named; false if
+    /// it needs no more of them.
     pub(crate) fn take(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
         if !self.owns(child) || self.is_broken {
             return false;
@@ -125,7 +124,7 @@ impl SlicedBody {
         true
     }
 
-    /// Notes that so many bytes came; more than are wanted of the slice break the body.
+    /// Counts received bytes; more than the slice's length breaks the body.
     fn count(&mut self, bytes: u64) {
         let end = self.window.end.min(self.range.end());
         match self.window.at.checked_add(bytes).filter(|&at| at <= end || bytes == 0) {
@@ -134,9 +133,9 @@ impl SlicedBody {
         }
     }
 
-    /// The slice under way is over.
+    /// The current slice is complete.
     fn end_slice(&mut self) {
-        // Of a first slice that the client gets nothing of, nothing came.
+        // The client gets nothing of a first slice that does not begin the body.
         let is_early = self.window.at < self.range.start;
         let has_all = is_early || self.window.at >= self.range.end().min(self.window.end);
         self.is_broken |= !has_all;
@@ -144,7 +143,7 @@ impl SlicedBody {
         self.standing = SliceStanding::Due;
     }
 
-    /// Whether bytes have still to come.
+    /// Whether bytes are still to be sent.
     const fn is_missing(&self) -> bool {
         self.window.at < self.window.end
     }

@@ -1,8 +1,7 @@
-//! The body of a page with ESI that leaves as it did a moment ago: texts one after another, of a
-//! length that is known.
+//! An ESI page that is sent as it was a moment ago: known texts of known total length.
 //!
-//! Owns what such a page consists of; whether it is still true is the store's. Easiest to break: it
-//! is byte for byte what [`super::PageAssembly`] would send.
+//! Owns the texts of the page; the store knows whether they are still valid. Easiest to break: it
+//! has exactly the bytes that [`super::PageAssembly`] would send.
 
 use std::sync::Arc;
 
@@ -16,11 +15,11 @@ use super::BodyPiece;
 use super::assembly::PARTS_MAX;
 use super::span::push_part;
 
-/// A page on its way.
+/// A page that is being sent.
 #[derive(Debug)]
 pub(crate) struct Strand {
     whole: Arc<Whole>,
-    /// The piece that leaves, and bytes of it that have left.
+    /// The current piece, and how many bytes of it were sent.
     piece: usize,
     within: usize,
 }
@@ -49,8 +48,8 @@ impl Strand {
     }
 }
 
-/// What `page` is with the fragments that `find` knows by their numbers, and until when each may
-/// be relied upon. None if one is missing, or is not a plain matter.
+/// Assembles `page` from the fragments that `find` knows by number, with the time until which each
+/// is valid. None if one is missing or is not a plain text.
 pub(crate) fn put_together(
     page: &Arc<Object>,
     coding: Option<(Coding, i8)>,

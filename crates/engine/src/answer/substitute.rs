@@ -1,15 +1,14 @@
-//! `sub_filter`: texts that are found in a stream, whatever its pieces, and replaced.
+//! `sub_filter`: replaces texts in a stream, however it is split into pieces.
 //!
-//! Owns what is held back because it may be the beginning of a text: less than the longest one.
-//! Of texts that begin at the same byte the one that was written first counts, as in nginx. Easiest
-//! to break: pieces of any size give the same result as the whole, and what takes the place of a
-//! text may be long and be the client's, so that not all of a piece is replaced at once.
+//! Owns the bytes that are held back because they may begin a match: fewer than the longest text.
+//! If several texts begin at the same byte, the first one in the configuration wins, as in nginx.
+//! Easiest to break: any split gives the same result; and replacements may be long and contain
+//! client data, so that one step may not process a whole piece.
 
-/// LIMIT: bytes at which a step ends, apart from what takes the place of one text, and from what is
-/// copied.
+/// LIMIT: bytes of output at which a step ends, not counting one replacement and copied text.
 pub(super) const STEP: usize = 64 * 1024;
 
-/// One text and what takes its place.
+/// A text and its replacement.
 #[derive(Debug)]
 pub(crate) struct Pair {
     /// In lower case, not empty.
@@ -17,34 +16,34 @@ pub(crate) struct Pair {
     pub(crate) replacement: Vec<u8>,
 }
 
-/// A stream with texts being replaced.
+/// The state of a replacement.
 #[derive(Debug)]
 pub(crate) struct Substitute {
     pairs: Vec<Pair>,
-    /// Whether a text is looked for no more once it was found.
+    /// Whether a text is replaced only once.
     once: bool,
-    /// What may be the beginning of a text, or was not looked at yet.
+    /// Bytes that may begin a match, or were not searched yet.
     held: Vec<u8>,
-    /// Bytes of that which are done with.
+    /// How many bytes of `held` are processed.
     done: usize,
-    /// Whether the last step ended early.
+    /// Whether the last step ended before its input was processed.
     is_behind: bool,
-    /// Whether some text begins with this byte.
+    /// Whether a text begins with this byte.
     begins: Box<[bool; 256]>,
 }
 
-/// What stands at one place.
+/// The match at one position.
 enum At {
-    /// Nothing that is looked for.
+    /// No match.
     Nothing,
-    /// The text with this index.
+    /// The text with this index matches.
     Text(usize),
-    /// Perhaps a text: more is needed to know.
+    /// Undecided: more input is needed.
     Unknown,
 }
 
 impl Substitute {
-    /// Looks for these texts.
+    /// A filter for these texts.
     pub(crate) fn new(pairs: Vec<Pair>, once: bool) -> Self {
         debug_assert!(
             pairs.iter().all(|pair| {
@@ -72,12 +71,12 @@ impl Substitute {
         }
     }
 
-    /// Whether the next step needs no piece: there is enough to do.
+    /// Whether the next step needs no input.
     pub(crate) const fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// Takes a piece and appends to `out` what is sure, as far as one step goes.
+    /// Takes a piece and appends the decided output to `out`, as far as one step goes.
     pub(crate) fn feed(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
             let used = self.scan(piece, out);
@@ -90,9 +89,9 @@ impl Substitute {
         self.keep(held);
     }
 
-    /// Appends the rest, as far as one step goes: there is no more. Whether that was all.
+    /// Appends the final output, as far as one step goes; returns whether that was all.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> bool {
-        // What was not sure because more could come may hold a shorter text.
+        // Bytes that were undecided may contain a shorter match.
         let held = std::mem::take(&mut self.held);
         let limit = out.len() + STEP;
         while let Some(rest) = held.get(self.done..).filter(|rest| !rest.is_empty()) {
@@ -119,7 +118,7 @@ impl Substitute {
         true
     }
 
-    /// Takes back what was held, without what is done with once that is most of it.
+    /// Puts held bytes back, and removes the processed part if it is most of them.
     fn keep(&mut self, mut held: Vec<u8>) {
         debug_assert!(self.done <= held.len(), "no more is done with than was held");
         if self.done > held.len() / 2 {
@@ -132,8 +131,7 @@ impl Substitute {
         self.held = held;
     }
 
-    /// Copies and replaces as far as it can, or as one step goes; the number of bytes that are done
-    /// with.
+    /// Copies and replaces as far as one step goes; returns the number of processed bytes.
     fn scan(&mut self, text: &[u8], out: &mut Vec<u8>) -> usize {
         let (mut done, mut at) = (0, 0);
         let limit = out.len() + STEP;

@@ -1,4 +1,4 @@
-//! Where a body goes, and when the client has its room back.
+//! Buffers a request body, and reopens the client's window.
 
 use bolide_base::{Retain, Spool, SpoolLimits};
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use super::{FileHolds, Named, Plan, RequestUpload, UploadProgress};
 use crate::ctx::StepEffect;
 
 impl RequestUpload {
-    /// Starts to collect: so many bytes in memory, more in a file.
+    /// Starts to buffer: up to this many bytes in memory, the rest in a file.
     pub(crate) fn collect(
         &mut self,
         memory: usize,
@@ -36,13 +36,13 @@ impl RequestUpload {
         self.settle(effects)
     }
 
-    /// Where the collection stands; room is given back when all bytes have their place.
+    /// The state of buffering; reopens the window when all bytes are stored.
     pub(crate) fn settle(&mut self, effects: &mut Vec<StepEffect>) -> UploadProgress {
         let Some(spool) = &mut self.spool else { return UploadProgress::Failed };
         if spool.is_broken() {
             return UploadProgress::Failed;
         }
-        // A file with a name is there even if the body is empty.
+        // A file with a name is created even for an empty body.
         let is_missing = self.is_complete && self.named.is_some() && spool.file().is_none();
         if spool.wants_writing() || is_missing {
             return UploadProgress::Writing;
@@ -59,7 +59,7 @@ impl RequestUpload {
         UploadProgress::Complete
     }
 
-    /// Gives back the room of what is discarded.
+    /// Reopens the window for discarded bytes.
     pub(crate) fn give_back(&mut self, effects: &mut Vec<StepEffect>) {
         let early: usize = self.early.iter().map(Bytes::len).sum();
         let len = early + std::mem::take(&mut self.owed);
@@ -69,8 +69,8 @@ impl RequestUpload {
         }
     }
 
-    /// The body is discarded, whatever becomes of the request: what came is forgotten, and what
-    /// still comes is thrown away.
+    /// Discards the body, whatever happens to the request: drops what has arrived, and what still
+    /// arrives.
     pub(crate) fn refuse(&mut self, effects: &mut Vec<StepEffect>) {
         self.give_back(effects);
         self.plan = Plan::Refused;

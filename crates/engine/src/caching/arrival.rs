@@ -1,36 +1,36 @@
-//! How a request arrived where it is answered, as far as that tells its answer from others.
+//! How a request arrived at its location, as far as that distinguishes its response.
 
 use bolide_conf::Template;
 use bolide_conf::model::PassTo;
 
-/// A turn inside the server that was taken for what an application or an error said.
+/// An internal redirect caused by a response, an error or a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InternalRedirect {
     /// `error_page` for this status.
     ErrorPage(u16),
     /// `X-Accel-Redirect`
     Accel,
-    /// A rule of a `.htaccess` file, which the keys of zones know nothing of.
+    /// A rule of a `.htaccess` file, which is not part of the keys of zones.
     Htaccess,
 }
 
-/// How a request arrived where it is answered.
+/// How a request arrived at its location.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestArrival {
-    /// The turns that it took.
+    /// The internal redirects on its way.
     pub(super) turns: Vec<u8>,
-    /// Whether its path or location depended on more than its address.
+    /// Whether its path or location depended on more than its URL.
     is_turned: bool,
-    /// Whether access was refused to it on its way.
+    /// Whether access was refused on its way.
     is_refused: bool,
-    /// Whether its answer depends on what no key has.
+    /// Whether its response depends on something that no key has.
     is_unkeyed: bool,
-    /// Whether it left the location for which a store was asked.
+    /// Whether it left the location of the last cache lookup.
     has_left: bool,
 }
 
 impl RequestArrival {
-    /// Forgets the request.
+    /// Clears the state of the last request.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.turns.clear();
@@ -38,7 +38,7 @@ impl RequestArrival {
         (self.is_unkeyed, self.has_left) = (false, false);
     }
 
-    /// It is answered elsewhere, for what was said of it.
+    /// Notes an internal redirect.
     pub(crate) fn turn(&mut self, turn: InternalRedirect) {
         self.is_turned = true;
         match turn {
@@ -51,23 +51,23 @@ impl RequestArrival {
         }
     }
 
-    /// A store was asked for it where it was: it is asked again wherever it goes, the same location
-    /// included.
+    /// A cache lookup was made in this location: the next location makes another one, even if it is
+    /// the same.
     pub(crate) const fn leave(&mut self) {
         self.has_left = true;
     }
 
-    /// Whether it left since a store was asked, which is about to be asked again.
+    /// Whether it left the location of the last lookup; resets the note.
     pub(super) const fn take_leave(&mut self) -> bool {
         std::mem::replace(&mut self.has_left, false)
     }
 
-    /// Its path or location depended on more than its address: an `if`, a `rewrite`, a variable.
+    /// Its path or location depended on more than its URL: an `if`, a `rewrite`, a variable.
     pub(crate) const fn bend(&mut self) {
         self.is_turned = true;
     }
 
-    /// An application is told `value` by this name, and may answer otherwise for it.
+    /// An application gets the variable `name` with `value`, and may respond differently.
     pub(crate) fn note_variable(&mut self, name: &[u8], value: &[u8]) {
         self.is_turned = true;
         self.turns.push(b'v');
@@ -77,33 +77,33 @@ impl RequestArrival {
         }
     }
 
-    /// Its answer depends on what no key has: no store has a part in it.
+    /// Its response depends on something that no key has: the cache is not involved.
     pub(crate) const fn leave_unkeyed(&mut self) {
         self.is_unkeyed = true;
     }
 
-    /// Whether its answer depends on what no key has.
+    /// Whether its response depends on something that no key has.
     pub(crate) const fn is_unkeyed(&self) -> bool {
         self.is_unkeyed
     }
 
-    /// Access was refused to it.
+    /// Access was refused.
     pub(crate) const fn refuse(&mut self) {
         self.is_refused = true;
     }
 
-    /// Whether its path or location depended on more than its address.
+    /// Whether its path or location depended on more than its URL.
     pub(crate) const fn is_turned(&self) -> bool {
         self.is_turned
     }
 
-    /// Whether access was refused to it on its way.
+    /// Whether access was refused on its way.
     pub(crate) const fn is_refused(&self) -> bool {
         self.is_refused
     }
 }
 
-/// The text that says which origin is asked, if that may depend on more than the address.
+/// The text that selects the upstream, if it may depend on more than the URL.
 pub(crate) fn varying_origin(to: &PassTo) -> Option<&Template> {
     match to {
         PassTo::Text(template) if !template.follows_target() => Some(template),

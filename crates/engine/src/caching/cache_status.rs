@@ -1,7 +1,7 @@
-//! `Cache-Status` (RFC 9211): the way that a request went, in our member of the list.
+//! `Cache-Status` (RFC 9211): the processing of a request, as our member of the list.
 //!
-//! Owns the words; what is known of the way is noted where it is taken. Easiest to break: an answer
-//! has either `hit` or `fwd`, and one that no other client may have has neither.
+//! Owns the parameters; their facts are noted where they arise. Easiest to break: a response has
+//! either `hit` or `fwd`, and one that cannot be cached for others has neither.
 
 use bolide_cache::Object;
 use bolide_cache::rules::{Bypass, StoreRefusal};
@@ -22,7 +22,7 @@ fn push(fields: &mut FieldMap, caching: &Caching, status: &CacheStatus<'_>) {
     }
 }
 
-/// Why the origin was asked, and what else there is to say about that.
+/// Why the request was forwarded, and a detail.
 fn forward(answer: &Answer, cache: &CacheTransaction) -> (Forward, Option<&'static [u8]>) {
     let missed = if cache.way.is_varied { Forward::VaryMiss } else { Forward::UriMiss };
     match cache.why {
@@ -43,7 +43,7 @@ fn forward(answer: &Answer, cache: &CacheTransaction) -> (Forward, Option<&'stat
     }
 }
 
-/// Of an answer out of the store.
+/// For a cached response.
 pub(crate) fn tell_kept(
     answer: &mut Answer,
     cache: &CacheTransaction,
@@ -71,7 +71,7 @@ pub(crate) fn tell_kept(
     push(&mut answer.head.fields, caching, &status);
 }
 
-/// Of an answer that an origin gives, or that another one's fetch brings.
+/// For a response of an upstream, or of another exchange's fetch.
 pub(crate) fn tell_asked(answer: &mut Answer, cache: &CacheTransaction, caching: &Caching) {
     if caching.conf.page.cache_status.is_none() {
         return;
@@ -97,7 +97,7 @@ pub(crate) fn tell_asked(answer: &mut Answer, cache: &CacheTransaction, caching:
     push(&mut answer.head.fields, caching, &status);
 }
 
-/// Of an error of ours.
+/// For a generated error.
 pub(crate) fn tell_failed(
     request: &Request,
     answer: &mut Answer,

@@ -1,7 +1,7 @@
-//! Answers out of the store: conditions, ranges, codings, and what is said about the cache.
+//! Cached responses: preconditions, ranges, codings, and fields about the cache.
 //!
-//! Owns what a client sees of a kept answer. Easiest to break: what a location hides of an origin's
-//! fields it hides of kept ones.
+//! Owns what a client gets of a cached object. Easiest to break: fields of the upstream that a
+//! location hides are hidden in cached responses as well.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ use crate::subrequest::Slicing;
 use bolide_conf::model::{PageMode, StatusHeader};
 
 impl Request {
-    /// Whether what is kept for caches in front stays in the head, as the client is one.
+    /// Whether fields for caches in front stay in the head, because the client is one.
     pub(super) fn sees_controls(&self, location: &CompiledLocation, ctx: &StepCtx<'_>) -> bool {
         location.caching.as_ref().is_some_and(|caching| {
             let page = &caching.conf.page;
@@ -56,7 +56,7 @@ impl Request {
 }
 
 impl CacheTransaction {
-    /// Answers with a kept object.
+    /// Sends a cached object.
     pub(crate) fn serve_kept(
         &mut self,
         request: &Request,
@@ -71,7 +71,7 @@ impl CacheTransaction {
         let location = site.location(request.location);
         answer.cached = cached;
         if location.is_decorated {
-            // For `$upstream_http_*` in what is added.
+            // For `$upstream_http_*` in added fields.
             answer.object = Some(object.clone());
         }
         let is_page = object.is_esi() && assembles(location);
@@ -114,7 +114,7 @@ impl CacheTransaction {
     }
 }
 
-/// `fastcgi_intercept_errors` is about kept answers as well.
+/// `fastcgi_intercept_errors` applies to cached responses as well.
 fn intercepted(status: u16, location: &CompiledLocation) -> Option<NextStep> {
     location.intercepts(status).then_some(NextStep::Fail(status))
 }
@@ -204,7 +204,7 @@ impl CacheTransaction {
         NextStep::Respond
     }
 
-    /// Answers with what another exchange fetches, as it comes.
+    /// Sends an object that another exchange fills, as it grows.
     pub(crate) fn serve_growing(
         &mut self,
         request: &Request,
@@ -290,7 +290,7 @@ fn is_page(location: &CompiledLocation) -> bool {
     location.caching.as_ref().is_some_and(Caching::is_page)
 }
 
-/// Hides what is the cache's business; its cookies become the client's.
+/// Hides the fields for the cache; its cookies become the client's.
 fn hide(fields: &mut FieldMap) {
     let cookies: Vec<Vec<u8>> = fields.all_text(b"LSC-Cookie").map(<[u8]>::to_vec).collect();
     bolide_cache::rules::for_client(fields);
@@ -309,8 +309,7 @@ fn source(object: &Arc<Object>) -> BytesFrom {
     }
 }
 
-/// Which coding leaves, and whether one is made behind the filters; one that is not there yet is
-/// made.
+/// The coding to send, and whether it is applied after the filters; a missing form is made.
 fn cached_form(
     request: &Request,
     object: &Arc<Object>,
@@ -341,7 +340,7 @@ fn cached_form(
     (choice, form, false)
 }
 
-/// Hides what was kept for caches in front from all other clients.
+/// Hides fields for caches in front from all other clients.
 fn hide_controls(
     request: &Request,
     fields: &mut FieldMap,
@@ -367,7 +366,7 @@ fn filters_cached(
     location.filters_bodies && request.filters_body(kind, encoding, length, location)
 }
 
-/// `Age`, and what the configuration lets clients know.
+/// Adds `Age`, and the fields about the cache that the configuration enables.
 pub(crate) fn say_kept(
     answer: &mut Answer,
     cache: &CacheTransaction,
@@ -405,7 +404,7 @@ pub(crate) fn say_kept(
     tell_kept(answer, cache, object, caching, now_ms);
 }
 
-/// What is said about the cache in an answer that an origin gives.
+/// Adds the fields about the cache to an upstream response.
 pub(crate) fn say_asked(
     request: &Request,
     answer: &mut Answer,
@@ -414,7 +413,7 @@ pub(crate) fn say_asked(
     ctx: &StepCtx<'_>,
 ) {
     let Some(caching) = &location.caching else { return };
-    // What others fetch is taken for stored.
+    // A response that another exchange fetches counts as stored.
     let stored = cache.is_kept() || cache.way.is_collapsed;
     let cached = answer.cached;
     let page = &caching.conf.page;
@@ -430,7 +429,7 @@ pub(crate) fn say_asked(
             hide(fields);
         }
         if is_told {
-            // The crawlers of plugins leave out what is not cached.
+            // The crawlers of plugins skip what is not cached.
             fields.remove_text(b"X-LiteSpeed-Cache-Control");
             fields.push_text(b"X-LiteSpeed-Cache-Control", b"no-cache");
         }

@@ -1,8 +1,8 @@
-//! What is said of one request beside its address: by the configuration, by a cache in front, by
-//! the client; and from that, where it may be looked up and kept.
+//! Cache controls of one request: from the configuration, from a cache in front, from the client;
+//! and whether it may be looked up and stored.
 //!
-//! Easiest to break: what keeps a request out of the cache is matched against the path as the
-//! application understands it, not as a client chose to spell it.
+//! Easiest to break: rules that exclude a request match the path as the application understands it,
+//! not as the client spelled it.
 
 use bolide_cache::SessionKey;
 use bolide_cache::rules::{self, CacheGate, Environment};
@@ -26,12 +26,12 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 impl Request {
-    /// Whether it is a cache in front of this one that asks.
+    /// Whether the request comes from a cache in front of this server.
     pub(crate) fn is_for_front(&self, page: &PageCache, ctx: &StepCtx<'_>) -> bool {
         is_trusted(page, ctx.conn) && self.head().fields.get_text(b"X-LSCACHE").is_some()
     }
 
-    /// Whether a plugin's crawler has to be told that this page is not cached.
+    /// Whether the client is a plugin's crawler, which has to learn that this page is not cached.
     pub(crate) fn is_crawler(&self) -> bool {
         let agent = self.head().fields.get(Name::UserAgent).unwrap_or_default();
         let begins = |name: &[u8]| {
@@ -43,7 +43,7 @@ impl Request {
 }
 
 impl CacheTransaction {
-    /// Where it may be looked up and kept, unless the cache has no part in the request.
+    /// Where it may be looked up and stored; none if the cache is not involved.
     pub(super) fn open_gate(
         &mut self,
         request: &Request,
@@ -80,8 +80,8 @@ impl CacheTransaction {
     }
 }
 
-/// What `.htaccess` files say about the request. A vary value adds to that of the configuration: a
-/// file cannot make pages the same that the configuration tells apart.
+/// The cache orders of `.htaccess` files. Their vary value is added to that of the configuration: a
+/// file cannot join pages that the configuration separates.
 fn set_by_files(orders: &CacheOrders, environment: &mut Environment) {
     environment.is_off |= orders.is_off();
     let words = [
@@ -100,8 +100,8 @@ fn set_by_files(orders: &CacheOrders, environment: &mut Environment) {
     environment.litemage = orders.litemage();
 }
 
-/// `CacheEnable` and `CacheDisable`: the last that fits holds for each of the two kinds, those of
-/// `.htaccess` files behind those of the configuration.
+/// `CacheEnable` and `CacheDisable`: of each kind, the last that matches applies; those of
+/// `.htaccess` files come after those of the configuration.
 fn set_by_prefix(page: &PageCache, request: &Request, site: &Site, environment: &mut Environment) {
     let said = request.htaccess.as_ref().map_or(&[][..], |files| files.cache_orders().prefixes());
     if page.prefixes.is_empty() && said.is_empty() {
@@ -137,7 +137,7 @@ fn set_by_prefix(page: &PageCache, request: &Request, site: &Site, environment: 
     };
 }
 
-/// Whether a preset keeps a request out, however its path and its names are spelled.
+/// Whether a preset excludes a request, however its path and names are spelled.
 fn is_never(never: &bolide_conf::model::NeverCached, target: &[u8], fields: &FieldMap) -> bool {
     let (path, query) = match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], &target[at + 1..]),
@@ -186,7 +186,7 @@ fn set_by_configuration(
     }
 }
 
-/// Gathers what is said of the request before it is looked up.
+/// Gathers the cache controls of a request before its lookup.
 pub(crate) fn read_controls(
     request: &Request,
     answer: &Answer,
@@ -198,10 +198,10 @@ pub(crate) fn read_controls(
     let page = &caching.conf.page;
     let mut environment = request.environment();
     if caching.is_page() {
-        // Where it is off, what the application purges is all that counts.
+        // If the cache is off, only the application's purges count.
         environment.is_off = page.mode == PageMode::Off;
         if page.mode == PageMode::Magento {
-            // Varnish knows no word of an include beside its address.
+            // Varnish ignores an include's attributes besides its URL.
             environment.control = LsCacheControl::default();
         }
         environment.is_authorized = request.is_authorized;

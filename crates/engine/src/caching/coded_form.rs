@@ -1,7 +1,7 @@
-//! In which form a kept answer leaves, and making one that is not there.
+//! The coded forms of a cached object, and the making of a missing one.
 //!
-//! Owns what is compressed at once and what later. Easiest to break: a form is made in a turn once
-//! for an object, so one that the store would not keep is not made there.
+//! Owns what is compressed at once and what later. Easiest to break: a form is made within a turn
+//! at most once for an object, so not if the store would not keep it.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use bytes::Bytes;
 
 use crate::ctx::{StepCtx, StepEffect};
 
-/// LIMIT: bytes of an answer that is compressed when it is asked for; the thread does larger ones,
-/// and they leave as they are until it has.
+/// LIMIT: bytes of an object that is compressed when it is requested; the background thread
+/// compresses larger ones, which are sent uncompressed until then.
 const AT_ONCE: u64 = 64 * 1024;
 
-/// In which form an object leaves.
+/// The form of an object that is sent.
 pub(super) enum CodedForm {
     /// Compressed.
     Coded(Bytes),
-    /// As it is.
+    /// Uncompressed.
     Plain,
-    /// As it is, until its compressed form is made.
+    /// Uncompressed, until its compressed form is made.
     Later,
 }
 
 impl CodedForm {
-    /// What there is of `object` in `coding`; what there is not is made, now or later.
+    /// The form of `object` in `coding`; a missing one is made, now or later.
     pub(super) fn of(
         object: &Arc<Object>,
         coding: Coding,
@@ -40,7 +40,7 @@ impl CodedForm {
         }
         let lasting = lasting_level(coding);
         let front = ctx.cache.as_deref().filter(|front| !front.is_dry());
-        // Harder than that takes a thread of its own, however small the body is.
+        // A higher level is left to the background thread, even for a small body.
         let is_light = object.body_len() <= AT_ONCE && level <= lasting;
         let level = level.max(lasting);
         if let Some(front) = front.filter(|_| is_light && !object.is_retired())
@@ -61,7 +61,7 @@ impl CodedForm {
     }
 }
 
-/// How hard a form is compressed at least that is made once and sent often.
+/// The least level of a form that is made once and sent often.
 const fn lasting_level(coding: Coding) -> i8 {
     match coding {
         Coding::Gzip => 7,

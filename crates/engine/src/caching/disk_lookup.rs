@@ -1,7 +1,6 @@
-//! What memory does not have may be on disk, or other nodes may share it: the worker looks there
-//! before an origin is asked.
+//! Lookups on disk and at other nodes, after a miss in memory and before an upstream request.
 //!
-//! Easiest to break: the permit that is lent for a look comes back and goes on, or was used up.
+//! Easiest to break: a permit that is lent for a lookup comes back and is used, or was used up.
 
 use bolide_cache::{AbandonReason, FillPermit, Lookup, SessionKey};
 use bolide_http::Method;
@@ -17,13 +16,13 @@ use crate::exchange::{NextStep, RequestStep};
 use crate::request::Request;
 use crate::site::Site;
 
-/// LIMIT: looks at the disk that one request may cost.
+/// LIMIT: disk lookups of one request.
 const RECALLS_MAX: u8 = 6;
-/// LIMIT: questions to other nodes that one request may cost.
+/// LIMIT: lookups at other nodes of one request.
 const SHARES_MAX: u8 = 4;
 
 impl CacheTransaction {
-    /// Has the disk asked for what a permit is about; gives the permit back if that is no use.
+    /// Looks up the object of a permit on disk; returns the permit if that is of no use.
     pub(super) fn recall(
         &mut self,
         permit: FillPermit,
@@ -41,7 +40,7 @@ impl CacheTransaction {
 }
 
 impl CacheTransaction {
-    /// Goes on with what the disk has.
+    /// Continues with the result of the disk.
     pub(crate) fn recalled(
         &mut self,
         request: &mut Request,
@@ -77,7 +76,7 @@ impl CacheTransaction {
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
         match found {
-            // Whether an answer that has to be asked for is private is known when it is there.
+            // Whether a response is private is unknown before it arrives.
             Lookup::Miss(permit) | Lookup::Stale(_, Some(permit))
                 if permit.key().session().is_some() =>
             {
@@ -86,7 +85,7 @@ impl CacheTransaction {
                 self.look_again(request, answer, caching, site, ctx)
             }
             found => {
-                // It is not there: that was the last look.
+                // It is not on disk: that was the last lookup.
                 self.recalls = RECALLS_MAX;
                 self.take_found(request, answer, found, caching, site, ctx)
             }
@@ -94,7 +93,7 @@ impl CacheTransaction {
     }
 }
 
-/// Has other nodes asked for what a permit is about; gives the permit back if that is no use.
+/// Looks up the object of a permit at other nodes; returns the permit if that is of no use.
 pub(super) fn ask_nodes(
     request: &Request,
     cache: &mut CacheTransaction,
@@ -114,7 +113,7 @@ pub(super) fn ask_nodes(
     Ok(NextStep::Coalesce)
 }
 
-/// Has the disk asked for an object of the session.
+/// Looks up an object of the session on disk.
 pub(crate) fn recall_private(
     request: &Request,
     cache: &mut CacheTransaction,

@@ -1,13 +1,14 @@
-//! The answer of an origin on its way into the store: what the rules make of it.
+//! A response of an upstream on its way into the store.
 //!
 //! ```text
-//!   head ─▶ purges; keep? ──no──▶ abandoned: joiners look up again, the answer only passes by
+//!   head ─▶ purges; store? ──no──▶ abandoned: waiters look up again, the response is only sent
 //!                │ yes
-//!                ▼  (under another key, if the answer says so)
+//!                ▼  (under another key, if its fields say so)
 //!             begun ── pieces ──▶ committed at the end; abandoned if it breaks or grows too large
 //! ```
-//! Owns the permit and outlives the client that asked. Easiest to break: the end of the permit
-//! names the exchanges to wake.
+//!
+//! Owns the permit and outlives the requesting client. Easiest to break: every end of the permit
+//! returns the exchanges to wake.
 
 mod fate;
 mod inlines;
@@ -43,10 +44,10 @@ use crate::subrequest::{KeptAs, SliceRange};
 pub(in crate::caching) use fate::PASS_MS;
 pub(crate) use judge::Judge;
 
-/// LIMIT: bytes of the head of an answer with tags; those of a page can be as many as its products.
+/// LIMIT: bytes of a response head with tags; a page can have as many tags as it has products.
 const PAGE_HEAD_MAX: usize = 512 * 1024;
 
-/// What is known of a request after it is over.
+/// What remains of a request after its end.
 #[derive(Debug)]
 pub(crate) struct RequestSnapshot {
     pub(crate) method: Method,
@@ -78,7 +79,7 @@ impl RequestSnapshot {
     }
 }
 
-/// Listens to an origin's answer for the store.
+/// Feeds a response to the store.
 #[derive(Debug)]
 pub struct Fill {
     pub(crate) store: Arc<Store>,
@@ -87,47 +88,47 @@ pub struct Fill {
     pub(crate) namespace: NamespaceId,
     pub(crate) permit: Option<FillPermit>,
     pub(crate) question: Box<RequestSnapshot>,
-    /// What is served in place of errors, or confirmed.
+    /// The stale object that may replace an error, or is being revalidated.
     pub(crate) stale: Option<Arc<Object>>,
     /// The URL part of the key.
     pub(crate) url: Vec<u8>,
-    /// When the origin was asked.
+    /// When the upstream request began.
     pub(crate) asked_ms: u64,
-    /// Whether the origin was asked to confirm what is there.
+    /// Whether the upstream request revalidates the stale object.
     pub(crate) revalidates: bool,
-    /// Who is asked whether the answer is kept, where that is not settled.
+    /// The conditions that decide whether the response is stored, if they are not decided yet.
     pub(crate) judge: Option<Box<Judge>>,
-    /// Whether the permit is for a key of its own, where no exchange waits.
+    /// Whether the permit has a unique key, so that no exchange waits for it.
     pub(crate) is_past: bool,
-    /// What the answer of a fragment is kept as.
+    /// The key under which a fragment is stored.
     pub(crate) kept_as: KeptAs,
-    /// The bytes that the upstream server was asked for, if it was asked for a slice.
+    /// The requested range, if the request is a slice.
     pub(crate) slice: Option<SliceRange>,
-    /// Whether the application drives the cache.
+    /// Whether it belongs to the page cache.
     pub(crate) is_page: bool,
-    /// Whether an answer without a body is one that is kept.
+    /// Whether a response without a body is stored.
     pub(crate) may_be_empty: bool,
-    /// Bytes that came, and those that were told.
+    /// Bytes of the body so far, and its declared length.
     pub(crate) size: u64,
     pub(crate) told: Option<u64>,
-    /// For a page with ESI, kept or not.
+    /// For an ESI page, stored or not.
     pub(crate) cutting: Option<Box<InlineCutting>>,
-    /// Why the answer is not kept, if a rule said so.
+    /// Why the response is not stored, if a rule refused it.
     pub(crate) refusal: Option<StoreRefusal>,
-    /// How long it is fresh, if it is kept.
+    /// Its freshness lifetime in seconds, if it is stored.
     pub(crate) ttl: Option<u32>,
-    /// How long it is remembered that an answer is not kept.
+    /// How long the store remembers that a response is not storable, in milliseconds.
     pub(crate) pass_ms: u64,
-    /// What became of the answer.
+    /// Whether the response is stored.
     pub(crate) keeping: StoreIntent,
-    /// Whether the origin confirmed something else than what there is.
+    /// Whether a 304 confirmed another representation than the stored one.
     pub(crate) misfits: bool,
     /// Whether the answer ends where it may have been cut.
     pub(crate) may_be_cut: bool,
 }
 
 impl Fill {
-    /// Whether the answer is (still) meant for the store, so that it must be read to its end.
+    /// Whether the response is still being stored, so that it must be read to its end.
     #[must_use]
     pub const fn is_filling(&self) -> bool {
         self.permit.is_some()
@@ -139,27 +140,27 @@ impl Fill {
         self.permit.as_ref().is_some_and(FillPermit::is_joined)
     }
 
-    /// The permit of a fill whose origin confirmed something else, for the exchange that asks again
-    /// in full; those that follow wait for that.
+    /// The permit of a fill whose 304 did not match, for the exchange that fetches again without
+    /// conditions; followers wait for that.
     pub(crate) fn take_misfit(&mut self) -> Option<FillPermit> {
         self.permit.take_if(|_| self.misfits)
     }
 
-    /// The same where no exchange has taken it. A refresh in the background asks no second time:
-    /// the next request does, as nothing is kept.
+    /// Abandons such a permit if no exchange took it. A background fetch is not repeated: the next
+    /// request does that.
     pub(super) fn end_misfit(&mut self) -> Wakes {
         let Some(permit) = self.take_misfit() else { return Wakes::default() };
         self.store.strike_url(&permit.key(), TagPurge::Dead);
         permit.abandon(AbandonReason::Gone)
     }
 
-    /// The end that is told next may be no end: requests that follow get what came, and it is not
-    /// kept.
+    /// The end that comes next may be a truncation: requests that follow get what came, and it is
+    /// not stored.
     pub const fn doubt_end(&mut self) {
         self.may_be_cut = true;
     }
 
-    /// Abandons the fill: no request follows it.
+    /// Abandons the fill; no request follows it.
     pub fn let_go(&mut self) -> Wakes {
         self.give_up(AbandonReason::Gone)
     }
@@ -232,7 +233,8 @@ impl Fill {
         let Some(permit) = &mut self.permit else { return wakes };
         let limit = self.site.location(self.location).caching.as_ref();
         let fits = limit.is_some_and(|caching| self.size <= caching.policy.object_max);
-        // A follower gets its answer whole, kept or not; a request that waits for a zone asks then.
+        // A follower gets the whole response, stored or not; a request that waits for a zone
+        // fetches then.
         let goes_on = match fits && is_sure {
             true => permit.is_storable() || self.is_page && permit.pass_on(None),
             false => is_sure && permit.pass_on(why.until_ms()),
@@ -266,7 +268,7 @@ impl Fill {
             arrived: now_ms,
         };
         let facts = question.facts();
-        // One that is too long for a key has no private cache.
+        // A session that is too long for a key has no private cache.
         let own = SessionKey::new(&session);
         let mut decision = rules::decide(&caching.policy, &facts, &answer, own.is_some());
         self.pass_ms = decision.remembered.map_or(PASS_MS, |seconds| u64::from(seconds) * 1000);
@@ -296,7 +298,7 @@ impl Fill {
             return self.freshen(permit, &old, head, caching, now_ms);
         }
         let origin = &self.site.location(self.location).settings.origin;
-        // As in nginx, what the client gets as it comes is not for zones.
+        // As in nginx, an unbuffered response is not stored in zones.
         let passes = !caching.is_page() && !is_buffered(head, origin)
             || !origin.ignore_headers.redirect
                 && head.fields.get_text(b"X-Accel-Redirect").is_some();
@@ -307,7 +309,7 @@ impl Fill {
             return permit.abandon(self.passing(now_ms));
         };
         let site = &self.site;
-        // Another part than the one that the key is for.
+        // Another range than the one of the key.
         let misses = self.slice.is_some_and(|slice| slice.is_missed_by(status, &head.fields));
         if misses || self.judge.as_mut().is_some_and(|judge| judge.refuses(status, head, site, now))
         {
@@ -343,7 +345,7 @@ impl Fill {
         wakes
     }
 
-    /// The old answer was confirmed (RFC 9111 §4.3.4).
+    /// The stale object was confirmed (RFC 9111 §4.3.4).
     fn freshen(
         &self,
         permit: FillPermit,
@@ -367,10 +369,10 @@ impl Fill {
         if decision.scope().is_none() {
             return permit.abandon(AbandonReason::Gone);
         }
-        // What is kept has its mark, whatever the confirmation says.
+        // The stored body keeps its mark, whatever the 304 says.
         decision.esi |= old.is_esi();
         stretch(&mut decision, answer.fields, caching);
-        // It is the same body, whatever the confirmation says or leaves out.
+        // The stored body is the same, whatever the 304 says or omits.
         decision.esi |= old.is_esi();
         if caching.is_page() && decision.cookies.is_empty() {
             decision.cookies = fields.all(Name::SetCookie).map(Into::into).collect();
@@ -385,7 +387,7 @@ impl Fill {
         permit.freshen(kept, &tags).wakes
     }
 
-    /// Bytes that an answer's head may have, where tags may be long lists.
+    /// The limit on the size of the response head, which may have long lists of tags.
     #[must_use]
     pub fn head_max(&self) -> usize {
         match self.caching() {
@@ -396,17 +398,17 @@ impl Fill {
     }
 }
 
-/// Whose an answer turned out to be.
+/// The session and privacy of a response.
 #[derive(Clone, Copy)]
 struct Settled<'a> {
-    /// Of the request, with those that the answer sets.
+    /// The cookies of the request, with those that the response sets.
     cookies: &'a Cookies<'a>,
     scope: CacheScope,
     session: &'a [u8],
     now_ms: u64,
 }
 
-/// Whether the rules refuse nothing but to invent a lifetime.
+/// Whether the only flaw of a response is the lack of a lifetime.
 const fn lacks_lifetime(verdict: StoreVerdict) -> bool {
     !matches!(verdict, StoreVerdict::Refuse(why) if !matches!(why, StoreRefusal::NoLifetime))
 }

@@ -1,12 +1,12 @@
-//! Caches in front of this one, as far as they are trusted.
+//! Trusted caches in front of this server.
 
 use bolide_conf::model::PageCache;
 use bolide_conf::model::cache::is_allowed;
 
 use crate::connection::{ClientAddress, ConnInfo};
 
-/// Whether a cache in front of this one holds the connection, which is trusted. The client
-/// behind it is of no account: `set_real_ip_from` names that one, and a client may be anywhere.
+/// Whether the peer of the connection is a trusted cache in front of this server. The real client
+/// does not count: `set_real_ip_from` determines that, and a client may be anywhere.
 pub(crate) fn is_trusted(page: &PageCache, conn: &ConnInfo) -> bool {
     if page.trusted.is_empty() {
         return false;

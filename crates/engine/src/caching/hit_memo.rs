@@ -1,8 +1,8 @@
-//! Hits that repeat themselves: the fields and the form of an answer that this worker gave before.
+//! Repeated hits: the fields and the coded form of the last response with the same object.
 //!
-//! Owns what makes two answers with one object the same; refuses whatever a condition, a range or a
-//! proxy makes different. Easiest to break: what depends on more than the tag is not remembered but
-//! added by `decorate` and `say_kept` each time.
+//! Owns what makes two such responses equal; excludes conditions, ranges and proxies. Easiest to
+//! break: what depends on more than the tag is not remembered, but added by `decorate` and
+//! `say_kept` each time.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 impl CacheTransaction {
-    /// Answers as before, if this worker did so under the same circumstances.
+    /// Sends the remembered response, if this worker has one for the same conditions.
     pub(crate) fn serve_warm(
         &self,
         request: &Request,
@@ -60,19 +60,19 @@ impl CacheTransaction {
     }
 }
 
-/// What of an answer is to be remembered.
+/// A response to remember.
 pub(crate) struct HitMemo<'a> {
     /// Its status.
     pub(crate) status: u16,
-    /// The head as it is kept.
+    /// The head as stored.
     pub(crate) head: &'a OriginHead,
-    /// The coded form that is sent, if one is.
+    /// The coded form that is sent, if there is one.
     pub(crate) body: Option<&'a Bytes>,
-    /// Whether the next answer has this form, too.
+    /// Whether the next response has this form as well.
     pub(crate) is_final: bool,
 }
 
-/// Remembers an answer that the next one will be like; `body` is its coded form.
+/// Remembers a response for the next requests; `body` is its coded form.
 pub(crate) fn remember_warm(
     request: &Request,
     answer: &Answer,
@@ -86,7 +86,7 @@ pub(crate) fn remember_warm(
     if answer.cached != UpstreamCacheStatus::Hit || given.status != 200 || !given.is_final {
         return;
     }
-    // It is heard each time.
+    // It has to be evaluated for each request.
     if given.head.fields.get_text(b"X-Accel-Limit-Rate").is_some() {
         return;
     }
@@ -106,8 +106,7 @@ pub(crate) fn remember_warm(
     front.remember(object, memo);
 }
 
-/// What two requests have to share so that their answers are alike; none if this one is
-/// special.
+/// The conditions under which two responses are equal; none if this request is special.
 pub(crate) fn warm_tag(
     request: &Request,
     answer: &Answer,

@@ -1,10 +1,10 @@
-//! The cache identity: what a request is known by in the store. The keys of answers are made here.
+//! Cache keys: all keys of responses are built here.
 //!
-//! A key is the address that the client asked for (site, scheme, host, port, path and query) and
-//! pieces that tell its requests apart: how applications may read the address, how the request
-//! arrived where it is answered, what visitors bring; and the session, for what is private. Easiest
-//! to break: a key is made only after access was granted in the location that answers, and that of
-//! a page never for a request that was refused on its way there.
+//! A key has the URL as the client requested it (site, scheme, host, port, path and query), and
+//! vary values: how applications may read the URL, how the request arrived at its location, cookies
+//! and fields of visitors; and the session, if the response is private. Easiest to break: a key is
+//! built only after access was granted in the location, and the key of a page never for a request
+//! that was refused before.
 
 use bolide_cache::rules::{self, Environment, Facts, KeyPiece};
 use bolide_cache::{KeyBuilder, NamespaceId, SessionKey};
@@ -16,8 +16,8 @@ use crate::caching::Caching;
 use crate::caching::arrival::varying_origin;
 use crate::vars::VariableScope;
 
-/// Makes `keys` that of a page at `url`, with what tells requests apart before an answer is there;
-/// `value` stands in place of the vary value of rewrite rules.
+/// Sets `keys` to the key of a page at `url`, with the vary values that are known before the
+/// response; `value` replaces the vary value of rewrite rules.
 pub(crate) fn page_key(
     keys: &mut KeyBuilder,
     (space, url): (NamespaceId, &[u8]),
@@ -45,7 +45,7 @@ pub(crate) fn page_key(
     }
 }
 
-/// Makes `keys` that of the one copy of a page that says `no-vary`.
+/// Sets `keys` to the key of a page with `no-vary`.
 pub(crate) fn unvaried_key(
     keys: &mut KeyBuilder,
     (space, url): (NamespaceId, &[u8]),
@@ -58,7 +58,7 @@ pub(crate) fn unvaried_key(
     push(KeyPiece::Unvaried);
 }
 
-/// Makes `keys` that of a zone's answer, for which the configuration made `text`.
+/// Sets `keys` to the key of a zone, whose text the configuration made.
 pub(crate) fn zone_key(keys: &mut KeyBuilder, (space, text): (NamespaceId, &[u8]), arrival: &[u8]) {
     keys.start(space);
     keys.push_url(text);
@@ -67,20 +67,21 @@ pub(crate) fn zone_key(keys: &mut KeyBuilder, (space, text): (NamespaceId, &[u8]
     }
 }
 
-/// What an inline of ESI is known by: its place is in the page, not where a request would arrive.
+/// The facts for the key of an ESI inline: it belongs to the page, so arrival does not count.
 pub(crate) const fn for_inlines<'a>(facts: &Facts<'a>) -> Facts<'a> {
     Facts { arrival: b"", ..*facts }
 }
 
-/// Adds what an inline has for its page: what the answer of `by` brought for a fragment is for
-/// includes of that fragment alone, in pages that have `by` asked, too. So who can have a page name
-/// an address of his choice reaches no other page.
+/// Adds the vary value of an inline for its page: what the response of `by` contains for a fragment
+/// is used only for includes of that fragment in pages that use `by` as well. So a
+/// client that makes a page name a URL of its choice affects no other page.
 pub(crate) fn push_combined(keys: &mut KeyBuilder, by: &[u8]) {
-    // No address begins like that.
+    // No URL begins like that.
     push_piece(keys, KeyPiece::Inline(&[b"\x01", by].concat()));
 }
 
-/// Makes `keys` that by which includes of a site find what names these tags, whatever its address.
+/// Sets `keys` to the key by which includes of a site find private objects with these tags,
+/// whatever their URL.
 pub(crate) fn shared_key(
     keys: &mut KeyBuilder,
     space: NamespaceId,
@@ -94,16 +95,16 @@ pub(crate) fn shared_key(
         true => page_key(keys, (space, &url), &facts, caching, cookies, None),
         false => unvaried_key(keys, (space, &url), &facts),
     }
-    // No address begins like that.
+    // No URL begins like that.
     push_piece(keys, KeyPiece::Inline(&[b"\0", tags].concat()));
 }
 
-/// Adds one more piece to a key.
+/// Adds one vary value to a key.
 pub(crate) fn push_piece(keys: &mut KeyBuilder, piece: KeyPiece<'_>) {
     keys.push_vary_writing(|out| piece.push(out));
 }
 
-/// Adds what tells requests apart by the names that answers gave.
+/// Adds the vary values for the names that responses gave.
 pub(crate) fn push_named<'a>(
     keys: &mut KeyBuilder,
     names: impl IntoIterator<Item = &'a [u8]>,
@@ -115,7 +116,7 @@ pub(crate) fn push_named<'a>(
     }
 }
 
-/// Appends what the session of a request is known by; nothing if it has none.
+/// Appends the session of a request for its key; nothing if it has none.
 pub(crate) fn push_session(out: &mut Vec<u8>, cookies: &Cookies<'_>, patterns: &[QueryPattern]) {
     let is_session = |name: &[u8]| patterns.iter().any(|one| one.matches_in_any_case(name));
     rules::session(out, cookies, is_session);
@@ -132,9 +133,9 @@ pub(crate) fn key_of<'a>(
     }
 }
 
-/// Writes how the request arrived, for the key of its answer; to be called where that depended
-/// on more than the address. In zones, whose keys the configuration makes, only turns count. What
-/// keys leave out of the query, they leave out of the one that it came with.
+/// Writes the arrival of a request for its key; to be called where it depended on more than the
+/// URL. In zones, whose keys the configuration makes, only internal redirects count. Parameters
+/// that keys omit from the query are omitted here as well.
 pub(crate) fn write_arrival(
     scope: &VariableScope<'_>,
     caching: &Caching,

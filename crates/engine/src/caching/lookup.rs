@@ -1,7 +1,7 @@
-//! Looks a request up: whose key it is, what the look-up found, which exchange waits for which.
+//! Cache lookups: the key of a request, the result of its lookup, and waiting exchanges.
 //!
-//! Owns the decision between serving, waiting and asking; what an upstream server's answer becomes
-//! is the business of `fill`.
+//! Owns the decision between serving, waiting and fetching; `fill` decides about upstream
+//! responses.
 
 mod asking;
 mod brought;
@@ -41,31 +41,31 @@ use crate::vars::VariableScope;
 
 pub(super) use asking::take_over;
 
-/// LIMIT: fills that one exchange waits for before it asks for itself.
+/// LIMIT: fills that one exchange waits for before it fetches itself.
 pub(super) const ROUNDS_MAX: u8 = 3;
-/// LIMIT: times that what a URL varies by leads to another look-up.
+/// LIMIT: repeated lookups because of `Vary`.
 const VARY_ROUNDS: usize = 3;
 
 impl CacheTransaction {
-    /// Whether the client's conditions are weighed against what the origin sends now, which was
-    /// asked without them.
+    /// Whether the client's preconditions apply to the upstream response, because the upstream
+    /// request had none.
     pub(crate) fn evaluates_preconditions(&self) -> bool {
         self.keeping != StoreIntent::No
     }
 
-    /// Whether what the origin sends now is kept.
+    /// Whether the upstream response is stored.
     pub(crate) fn is_kept(&self) -> bool {
         self.keeping == StoreIntent::Yes
     }
 
-    /// Whether the fetch that begins may be kept: it is made without conditions and ranges.
+    /// Whether the response of the fetch may be stored: the fetch has no preconditions and ranges.
     pub(crate) const fn is_to_keep(&self) -> bool {
         matches!(self.state, CacheState::Filling { .. })
     }
 }
 
 impl CacheTransaction {
-    /// Answers out of the store, waits, or leaves it to the origin (none).
+    /// Serves from the cache, waits, or leaves it to the upstream (none).
     pub(crate) fn look_up_cached(
         &mut self,
         request: &mut Request,
@@ -90,7 +90,7 @@ impl CacheTransaction {
             return Some(next);
         }
         self.autoflush(request, caching, space, site, ctx);
-        // What comes for a body is not what comes for an address.
+        // A response to a request with a body is not the object of the URL.
         let is_asking = matches!(request.method, Method::Get | Method::Head);
         let has_body = !matches!(request.head().body, RequestBody::None | RequestBody::Length(0));
         let other = has_body.then_some(Why::Body);
@@ -122,7 +122,7 @@ impl CacheTransaction {
         self.look_up(request, answer, caching, site, ctx)
     }
 
-    /// Notes whose turn it is, and what is said of the request there.
+    /// Begins the lookup in the page cache: notes the location, and the request's cache controls.
     pub(super) fn begin_page(
         &mut self,
         request: &Request,
@@ -140,7 +140,7 @@ impl CacheTransaction {
         self.space?;
         self.why = Why::Asked;
         read_controls(request, answer, self, caching, site, ctx);
-        // PERF: most requests arrive where their address alone leads them.
+        // PERF: most requests arrive without internal redirects.
         self.arrival.clear();
         if request.arrival.is_turned() || site.location(location).varies_origin {
             let mut arrival = std::mem::take(&mut self.arrival);
@@ -257,7 +257,7 @@ impl CacheTransaction {
         if !(gate.public && open.public) {
             self.why = Why::NotPublic;
             answer.cached = UpstreamCacheStatus::Miss;
-            // What is not looked up is kept all the same.
+            // A request that is not looked up may be stored all the same.
             take_over(request, self, caching, ctx);
             return None;
         }
@@ -283,9 +283,9 @@ impl CacheTransaction {
         None
     }
 
-    /// The session's own object, if a fresh one is there. Whether an answer that has to be asked
-    /// for is private is known when it is there; an old one is not renewed behind the client's
-    /// back, who might miss a cookie.
+    /// The session's own object, if it is fresh. Whether a response is private is unknown before it
+    /// arrives; a stale private object is not revalidated in the background, because the client
+    /// could miss a cookie.
     fn find_private(
         &mut self,
         request: &Request,
@@ -301,7 +301,7 @@ impl CacheTransaction {
         found.flatten().or_else(|| self.find_unvaried(request, Whose::Private, site, ctx))
     }
 
-    /// The one copy of a page that says `no-vary`.
+    /// The object of a page with `no-vary`.
     fn find_unvaried(
         &mut self,
         request: &Request,
@@ -402,7 +402,7 @@ impl CacheTransaction {
                 None
             }
             Lookup::Pass => {
-                // Other exchanges do not wait for it. It is stored if its fields permit.
+                // No other exchange waits for it. It is stored if its fields permit.
                 self.why = Why::Remembered;
                 answer.cached = UpstreamCacheStatus::Miss;
                 take_over(request, self, caching, ctx);
@@ -441,8 +441,8 @@ impl CacheTransaction {
     }
 }
 
-/// Adds to a key what the private page of a session varies by, as far as memory knows: the page,
-/// if a fresh one is there. None if that leads on and on, or nothing is kept at all.
+/// Adds the vary values of a session's private page to its key, as far as memory knows them; the
+/// page, if a fresh one is there. None after too many rounds, or if nothing is stored.
 pub(crate) fn follow_private(
     keys: &mut KeyBuilder,
     session: SessionKey<'_>,
@@ -461,7 +461,7 @@ pub(crate) fn follow_private(
     None
 }
 
-/// The part of the store that this location uses.
+/// The namespace of the store for this location.
 fn space(
     request: &Request,
     answer: &Answer,

@@ -1,7 +1,7 @@
-//! `magento_cache`: a page cache as Magento 2 expects of the Varnish in front of it.
+//! `magento_cache`: a page cache as Magento 2 expects Varnish to be.
 //!
-//! Owns where the rules of `bolide_cache::rules::magento` take effect. Easiest to break: what is
-//! cut from a query is cut before anything looks at it, so that one key is one question.
+//! Owns where the rules of `bolide_cache::rules::magento` apply. Easiest to break: query parameters
+//! are removed before anything reads the query, so that one key is one upstream request.
 
 use bolide_cache::rules::magento::{
     MagentoDelivery, MagentoLook, MagentoOrder, MagentoPurge, clean_query, deliver,
@@ -14,7 +14,7 @@ use crate::caching::{CacheTransaction, Caching, UpstreamCacheStatus};
 use crate::request::{Request, replace_query};
 use crate::site::CompiledLocation;
 
-/// Has the request ask, and be known, by a query without what advertisers add.
+/// Removes marketing parameters from the query of the request and of its key.
 pub(crate) fn clean(cache: &mut CacheTransaction, request: &mut Request, caching: &Caching) {
     if !caching.is_magento() || request.role.part().is_some() {
         return;
@@ -25,7 +25,7 @@ pub(crate) fn clean(cache: &mut CacheTransaction, request: &mut Request, caching
     }
 }
 
-/// Where what an upstream server answers is going.
+/// The destination of an upstream response.
 pub(crate) fn look(cache: &CacheTransaction) -> MagentoLook {
     match cache.is_kept() || cache.way.is_collapsed {
         true => MagentoLook::Shared,
@@ -33,7 +33,7 @@ pub(crate) fn look(cache: &CacheTransaction) -> MagentoLook {
     }
 }
 
-/// Makes the fields of a response those that a client of Magento gets.
+/// Changes the fields of a response to those for clients of Magento.
 pub(crate) fn show(
     request: &Request,
     fields: &mut FieldMap,
@@ -47,7 +47,7 @@ pub(crate) fn show(
     deliver(fields, &MagentoDelivery { target: request.address(), look, hides });
 }
 
-/// Says of a kept answer that it is one.
+/// Marks a cached response.
 pub(super) fn say_kept(answer: &mut Answer, cache: &CacheTransaction) {
     debug_assert!(answer.cached.is_kept(), "what is served out of the store says so");
     let fields = &mut answer.head.fields;
@@ -66,7 +66,7 @@ pub(super) fn say_kept(answer: &mut Answer, cache: &CacheTransaction) {
     fields.push_text(b"X-Magento-Cache-Debug", word);
 }
 
-/// Says what becomes of an answer that an upstream server gives.
+/// Marks an upstream response.
 pub(super) fn say_asked(fields: &mut FieldMap, cache: &CacheTransaction) {
     let word: &[u8] = match look(cache) {
         MagentoLook::Shared => b"MISS",
@@ -75,7 +75,7 @@ pub(super) fn say_asked(fields: &mut FieldMap, cache: &CacheTransaction) {
     fields.push_text(b"X-Magento-Cache-Debug", word);
 }
 
-/// Whether a purge has an expression that is none.
+/// Whether a purge has an invalid expression.
 pub(super) fn is_unclear(order: &MagentoOrder<'_>) -> bool {
     order.purges.iter().any(|purge| match purge {
         MagentoPurge::Matching(kind, text) => bolide_cache::ban_error(*kind, text).is_some(),
@@ -83,7 +83,7 @@ pub(super) fn is_unclear(order: &MagentoOrder<'_>) -> bool {
     })
 }
 
-/// Carries out a purge in all of `spaces`; how many objects it hit, as far as that is known.
+/// Carries out a purge in all of `spaces`; returns the number of objects, as far as it is known.
 pub(super) fn purge(store: &Store, spaces: &[NamespaceId], order: &MagentoOrder<'_>) -> u64 {
     let in_space = |space: &NamespaceId, purge: &MagentoPurge<'_>| match purge {
         MagentoPurge::Matching(kind, text) => store.purge_matching(*space, *kind, text, order.how),

@@ -1,7 +1,7 @@
-//! Arguments that an application says make no other page (`No-Vary-Search`).
+//! `No-Vary-Search`: query parameters that do not affect the response.
 //!
-//! Owns where that is remembered: under the address without its arguments, as what the address
-//! varies by. Refuses keys that the configuration makes, and private pages.
+//! Owns where the store remembers it: under the URL without its query, as a vary marker. Not for
+//! keys of the configuration, nor for private pages.
 
 use std::sync::Arc;
 
@@ -12,15 +12,14 @@ use bolide_http::no_vary_search::NoVarySearch;
 /// The field.
 const FIELD: &[u8] = b"No-Vary-Search";
 
-/// The URL part of the key under which is remembered what the address of `url` says; no URL has a
-/// line feed.
+/// The URL part of the key under which the value for `url` is remembered; no URL has a line feed.
 fn place(url: &[u8]) -> Vec<u8> {
     debug_assert!(!url.contains(&b'\n'), "no URL has a line feed");
     let path = url.split(|byte| *byte == b'?').next().unwrap_or_default();
     [path, b"\n"].concat()
 }
 
-/// The URL part of a key without the arguments that do not matter.
+/// The URL part of a key without the irrelevant parameters.
 fn narrowed(url: &[u8], search: &NoVarySearch) -> Vec<u8> {
     let mut parts = url.splitn(2, |byte| *byte == b'?');
     let mut out = parts.next().unwrap_or_default().to_vec();
@@ -33,7 +32,7 @@ fn narrowed(url: &[u8], search: &NoVarySearch) -> Vec<u8> {
     out
 }
 
-/// What is remembered.
+/// The remembered value.
 fn read(marker: &Object) -> Option<NoVarySearch> {
     let text: Vec<&[u8]> = marker.vary_names().collect();
     let mut fields = FieldMap::new();
@@ -41,8 +40,8 @@ fn read(marker: &Object) -> Option<NoVarySearch> {
     NoVarySearch::of(&fields)
 }
 
-/// Remembers what an answer says of its address, and gives the URL that it is kept under; none if
-/// that cannot be remembered.
+/// Remembers the value of a response, and returns the URL of its key; none if it cannot be
+/// remembered.
 pub(crate) fn remember(
     store: &Arc<Store>,
     namespace: NamespaceId,
@@ -62,7 +61,7 @@ pub(crate) fn remember(
     (is_known || store.remember_vary(&keys.public(), &[&text])).then(|| narrowed(url, search))
 }
 
-/// The URL under which an answer for `url` is kept, if that is another one.
+/// The URL of the key of a response for `url`, if it is another one.
 pub(crate) fn kept_url(store: &Arc<Store>, namespace: NamespaceId, url: &[u8]) -> Option<Vec<u8>> {
     let mut keys = KeyBuilder::default();
     keys.start(namespace);

@@ -1,7 +1,7 @@
-//! What a location keeps of answers, made ready: the rules' policy and where objects live.
+//! The compiled cache directives of a location: the policy for the rules, and the namespace.
 //!
-//! Owns the translation of directives into the policy of `bolide_cache::rules`; refuses to know
-//! a store other than the one that the site was given.
+//! Owns the translation of directives into the policy of `bolide_cache::rules`. It knows no store
+//! but the site's own.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,53 +20,53 @@ use bolide_upstream::Cause;
 
 /// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
 const USES_MAX: usize = 65_536;
-/// How long an object of a zone is there past its time, for who may serve or confirm it: until it
-/// is evicted. 136 years, so that it is there as well if it expired in 1970.
+/// How long an object of a zone is stored after its expiry, for stale use and revalidation: until
+/// it is evicted. 136 years, so that this holds even if it expired in 1970.
 pub(crate) const STALE_FOR_EVER: u32 = u32::MAX;
 
-/// What there is instead of an answer worth having.
+/// The failure that a stale object may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StaleCause {
-    /// An answer of this status.
+    /// A response with this status.
     Status(u16),
-    /// None.
+    /// No response.
     Failed(Cause),
 }
 
-/// What an old answer is wanted for.
+/// The use of a stale response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ControlTarget {
     Updating,
     Errors,
 }
 
-/// The objects that a location looks at.
+/// The namespace of a location.
 #[derive(Debug)]
 pub(crate) enum CacheSpace {
-    /// Of a `fastcgi_cache_path`.
+    /// A `fastcgi_cache_path` or its kin.
     Zone(usize),
-    /// Of the zone that a text names.
+    /// The zone that a text with variables names.
     Named(Template),
-    /// Of the server.
+    /// The server's page cache.
     Page,
 }
 
-/// A location that keeps answers.
+/// A location that caches responses.
 #[derive(Debug)]
 pub(crate) struct Caching {
-    /// What was written.
+    /// The directives as configured.
     pub(crate) conf: Arc<CacheSettings>,
     /// The same for the rules.
     pub(crate) policy: CachePolicy,
-    /// Where its objects are.
+    /// The namespace of its objects.
     pub(crate) space: CacheSpace,
-    /// Whether HEAD is asked as GET, so that the answer can be kept.
+    /// Whether HEAD is fetched as GET, so that the response can be stored.
     pub(crate) converts_head: bool,
     uses: Mutex<HashMap<u128, u32>>,
 }
 
 impl Caching {
-    /// What `settings` keep; none if that is nothing.
+    /// Compiles `settings`; none if nothing is cached.
     pub(crate) fn new(settings: &model::LocationSettings) -> Option<Self> {
         let conf = &settings.cache;
         let space = match &conf.zone {
@@ -87,20 +87,20 @@ impl Caching {
         Some(Self { conf, policy, space, converts_head, uses: Mutex::default() })
     }
 
-    /// Whether the application drives it.
+    /// Whether it is the page cache.
     pub(crate) const fn is_page(&self) -> bool {
         matches!(self.space, CacheSpace::Page)
     }
 
-    /// Whether answers keep the dates that they came with, and tell their age.
+    /// Whether responses keep their original `Date` and have an `Age`.
     pub(crate) const fn tells_age(&self) -> bool {
         self.is_page() && !self.is_magento() || self.policy.is_strict
     }
 
-    /// Whether `old` is served in place of what there would be.
+    /// Whether `old` is served in place of this failure.
     pub(crate) fn may_serve_stale(&self, old: &Object, trouble: StaleCause, now_ms: u64) -> bool {
         if self.is_page() {
-            // RFC 5861 §4: these are failures of who answers, not answers.
+            // RFC 5861 §4: these statuses are failures.
             let is_failure = match trouble {
                 StaleCause::Status(status) => matches!(status, 500 | 502 | 503 | 504),
                 StaleCause::Failed(_) => true,
@@ -109,7 +109,7 @@ impl Caching {
         }
         let stale = &self.conf.use_stale;
         let is_covered = match trouble {
-            // As in nginx, the answer's own word is about origins that do not answer.
+            // As in nginx, the response's own directive applies to missing responses only.
             StaleCause::Status(status) => return stale.covers(status),
             StaleCause::Failed(Cause::Error) => stale.error,
             StaleCause::Failed(Cause::Timeout) => stale.timeout,
@@ -121,23 +121,23 @@ impl Caching {
         is_covered || now_ms < self.said_until(old, ControlTarget::Errors)
     }
 
-    /// Whether `old` is served while a new one is fetched.
+    /// Whether `old` is served while it is being revalidated.
     pub(crate) fn serves_updating(&self, old: &Object, now_ms: u64) -> bool {
         self.conf.use_stale.updating || now_ms < self.said_until(old, ControlTarget::Updating)
     }
 
-    /// Whether an origin is asked to confirm `old` instead of sending it again.
+    /// Whether `old` can be revalidated.
     pub(crate) fn can_revalidate(&self, old: &Object) -> bool {
         let has_validator = old.etag().is_some() || old.last_modified().is_some();
         match self.is_page() {
             _ if old.is_disowned() => false,
             true => self.conf.revalidate || has_validator && old.status() == 200,
-            // As in nginx, validators of other answers are not remembered.
+            // As in nginx, validators of other statuses are not stored.
             false => self.conf.revalidate && matches!(old.status(), 200 | 206),
         }
     }
 
-    /// Whether `confirmation` is about `old`.
+    /// Whether a 304 is about `old`.
     pub(crate) fn is_about(&self, old: &Object, confirmation: &FieldMap) -> bool {
         let mut kept = FieldMap::new();
         old.fields(&mut kept);
@@ -145,7 +145,7 @@ impl Caching {
             && (self.policy.ignore.vary || !rules::varies_by_more(&kept, confirmation))
     }
 
-    /// Until when the answer itself allowed that it is sent although it is old (RFC 5861).
+    /// Until when the response itself permits stale use (RFC 5861).
     fn said_until(&self, old: &Object, what: ControlTarget) -> u64 {
         if self.policy.ignore.cache_control {
             return 0;
@@ -161,7 +161,7 @@ impl Caching {
         old.times().expires_ms.saturating_add(millis)
     }
 
-    /// Counts one more use of a key; whether it was used often enough to be kept.
+    /// Counts a use of a key; returns whether it was used often enough to be stored.
     pub(crate) fn count_use(&self, key: u128) -> bool {
         if self.conf.min_uses <= 1 {
             return true;
@@ -176,7 +176,7 @@ impl Caching {
         *count >= self.conf.min_uses
     }
 
-    /// What [`Self::count_use`] would say.
+    /// The result that [`Self::count_use`] would have, without counting.
     pub(crate) fn would_keep(&self, key: u128) -> bool {
         let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         uses.get(&key).copied().unwrap_or(0) + 1 >= self.conf.min_uses
@@ -256,7 +256,7 @@ fn page_policy(settings: &model::LocationSettings) -> CachePolicy {
         VaryBy::Cookie(name) => Some(Box::from(&**name)),
         VaryBy::Cookies(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
     };
-    // What one visitor has is fetched by the page's own scripts, and purged by its tags alone.
+    // Private parts are fetched by scripts of the page, and purged by tags only.
     let is_magento = page.mode == PageMode::Magento;
     CachePolicy {
         invalidates: !is_magento,
@@ -283,38 +283,38 @@ fn page_policy(settings: &model::LocationSettings) -> CachePolicy {
     }
 }
 
-/// By what a server's pages are found again after a reload. The same name and the same files make
-/// the same site, in the clear and with TLS: what is purged in one is purged in the other.
+/// The identity of a server's pages across reloads. The same name and the same files make the same
+/// site, over HTTP and HTTPS: a purge in one applies to the other.
 fn site_name(http: &Http, server: &model::ServerConf) -> String {
     let root = &http.location(server.root).settings.root;
     format!("page:{:?} {:?}", server.names.first(), root.path)
 }
 
-/// Whether a location, or one inside it, follows Magento's rules.
+/// Whether a location, or one nested in it, follows Magento's rules.
 fn has_magento(http: &Http, id: LocationId) -> bool {
     let location = http.location(id);
     location.settings.cache.page.mode == PageMode::Magento
         || location.nested.iter().any(|inner| has_magento(http, *inner))
 }
 
-/// The store that a site keeps answers in, and where in it.
+/// The store of a site, and its namespaces.
 #[derive(Debug)]
 pub(crate) struct CacheNamespaces {
     pub(crate) store: Arc<Store>,
-    /// By zone.
+    /// The namespaces of zones.
     pub(crate) zones: Vec<NamespaceId>,
-    /// By server.
+    /// The namespaces of servers.
     pub(crate) pages: Vec<NamespaceId>,
-    /// Those of servers with `magento_cache`, which a purge of Magento reaches together.
+    /// The namespaces of servers with `magento_cache`; a purge of Magento reaches all of them.
     pub(crate) magento: Vec<NamespaceId>,
-    /// Where pages outlive a restart.
+    /// The disk tree of the page cache.
     pub(crate) page_tree: Option<Arc<DiskTree>>,
-    /// Everything that outlives a restart.
+    /// All disk trees, with their namespaces.
     pub(crate) trees: Vec<(DiskTreeSettings, Arc<DiskTree>, Vec<NamespaceId>)>,
 }
 
 impl CacheNamespaces {
-    /// Finds the names of `http` in `store`.
+    /// Finds or creates the namespaces of `http` in `store`.
     pub(crate) fn new(http: &Http, store: Arc<Store>) -> Self {
         let zones = http.cache_zones.iter().map(|zone| {
             let id = store.namespace(&[b"zone:", zone.name.as_bytes()].concat());
@@ -325,7 +325,7 @@ impl CacheNamespaces {
         let mut pages = Vec::new();
         for (at, server) in http.servers.iter().enumerate() {
             let id = store.namespace(site_name(http, server).as_bytes());
-            // Without a name, it is unknown whether two are the same site.
+            // Two servers without a name may be different sites.
             let is_other = server.primary_name.is_empty() && pages.contains(&id);
             pages.push(match is_other {
                 true => {

@@ -1,7 +1,6 @@
-//! What drops kept answers besides applications: POST, `PURGE`, `REFRESH`, `BAN`,
-//! `fastcgi_cache_purge`.
+//! Purges by requests: POST, `PURGE`, `REFRESH`, `BAN`, `fastcgi_cache_purge`.
 //!
-//! Owns who may and what is said back; what is dropped by an answer is the business of `fill`.
+//! Owns who may purge, and the response; `fill` carries out the purges of responses.
 
 use bolide_cache::rules::{self, Facts, PurgeOrder, PurgeRequest, PurgeTarget};
 use bolide_cache::{
@@ -29,7 +28,7 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 impl CacheTransaction {
-    /// A POST drops what its session has.
+    /// A POST purges the objects of its session.
     pub(super) fn autoflush(
         &self,
         request: &Request,
@@ -132,7 +131,7 @@ impl CacheTransaction {
             PurgeRequest::Unclear(_) | PurgeRequest::UrlsMatching | PurgeRequest::Url => None,
         };
         if page.key.is_some() && !is_purge_uri && asked.is_none() {
-            // What is written for keys holds for this request as well; for no other address.
+            // The key's directives apply to this request as well, and to no other URL.
             self.build_key(request, answer, caching, space, site, ctx);
             let hit = purge_key_of_request(&self.keys, &self.session, &store, how);
             return Some(say_processed(answer, request, hit, site, ctx));
@@ -153,7 +152,7 @@ impl CacheTransaction {
 }
 
 impl CacheTransaction {
-    /// The same at a location that asks no origin: `PURGE /` finds a directory.
+    /// As [`Self::ordered_purge`] in a location without an upstream: `PURGE /` finds a directory.
     pub(crate) fn purge_from_here(
         &mut self,
         request: &Request,
@@ -173,14 +172,14 @@ impl CacheTransaction {
     }
 }
 
-/// Drops what is public under the key of the request, and what its session has there.
+/// Purges the public object under the key of the request, and the one of its session.
 fn purge_key_of_request(keys: &KeyBuilder, session: &[u8], store: &Store, how: TagPurge) -> u64 {
     let session = SessionKey::new(session);
     let own = session.map_or(0, |session| store.purge_url(&keys.private(session), how));
     store.purge_url(&keys.public(), how) + own
 }
 
-/// What drops all copies of an address, public ones and those of the session.
+/// The orders that purge all variants of a URL, public and of the session.
 fn orders_for(target: &[u8]) -> Vec<PurgeOrder> {
     let order = |scope| {
         let target = PurgeTarget::Url(target.into());
@@ -189,13 +188,13 @@ fn orders_for(target: &[u8]) -> Vec<PurgeOrder> {
     vec![order(Whose::Public), order(Whose::Private)]
 }
 
-/// The addresses of its host that a request's target matches (`X-Purge-Method: regex`).
+/// The ban of the URLs of this host that match the request's target (`X-Purge-Method: regex`).
 fn ban_of_urls(facts: &Facts<'_>) -> Vec<u8> {
     let host = BanTerm("req.http.host", "==", facts.host);
     ban_text(&[host, BanTerm("req.url", "~", facts.target)])
 }
 
-/// Carries out a ban, and says so; how many objects it hits shows only in time, but of tags.
+/// Carries out a ban and responds. The number of objects is known at once only for tags.
 fn ban(
     answer: &mut Answer,
     request: &Request,
@@ -217,7 +216,7 @@ fn ban(
     say(answer, request, 200, b"Ban added\n".to_vec(), site, ctx)
 }
 
-/// A `PURGE` as Magento sends it to Varnish; none if it selects tags as other applications do.
+/// A `PURGE` in Magento's form for Varnish; none if it selects tags as other applications do.
 fn purge_magento(
     request: &Request,
     answer: &mut Answer,
@@ -256,13 +255,13 @@ fn purge_magento(
     Some(next)
 }
 
-/// Whether it is LiteMage's page of administration that asks.
+/// Whether the request is one of LiteMage's administration page.
 fn asks_for_figures(request: &Request) -> bool {
     let path = request.head().target.split(|byte| *byte == b'?').next();
     path.unwrap_or_default().ends_with(b"/__LSCACHE/STATS") && request.method == Method::Get
 }
 
-/// Who wants to purge, by address and by what is said of proxies.
+/// The sender of a purge, by address and by fields of proxies.
 fn purger(request: &Request, page: &PageCache, ctx: &StepCtx<'_>) -> Purger {
     let handed_on = match bolide_http::forwarded_by::is_handed_on(&request.head().fields) {
         true => HandedOn::Yes,
@@ -271,7 +270,7 @@ fn purger(request: &Request, page: &PageCache, ctx: &StepCtx<'_>) -> Purger {
     page.may_purge(ip(request.client(ctx.conn)), ip(ctx.conn.remote), handed_on)
 }
 
-/// Whether the location asks for a password, which therefore was right.
+/// Whether the location requires a password, which was right then.
 fn has_shown_password(request: &Request, answer: &Answer, site: &Site, ctx: &StepCtx<'_>) -> bool {
     let settings = &site.location(request.location).settings;
     let (Some(realm), Some(_), Satisfy::All) =
@@ -285,7 +284,7 @@ fn has_shown_password(request: &Request, answer: &Answer, site: &Site, ctx: &Ste
 }
 
 impl CacheTransaction {
-    /// RFC 9111 §4.4: what an unsafe request has changed is not answered out of a zone any more.
+    /// RFC 9111 §4.4: an unsafe request invalidates the object of its URL in a zone.
     pub(crate) fn invalidate_zone(
         &mut self,
         request: &Request,
@@ -380,7 +379,7 @@ fn say_processed(
     next
 }
 
-/// What LiteMage's page of administration shows.
+/// The figures for LiteMage's administration page.
 fn tell_figures(
     answer: &mut Answer,
     request: &Request,

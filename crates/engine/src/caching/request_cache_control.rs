@@ -1,4 +1,4 @@
-//! What a client says to caches on its way (RFC 9111 §5.2.1), where it is heard.
+//! `Cache-Control` of requests (RFC 9111 §5.2.1), where it is honoured.
 
 use bolide_cache::rules::{self, Instructions};
 use bolide_cache::{AbandonReason, FillPermit, Lookup};
@@ -17,7 +17,7 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl Request {
-    /// Whether the client proves to the application who it is.
+    /// Whether the request is authenticated for the application.
     pub(super) fn is_proved(&self, site: &Site) -> bool {
         self.head().fields.get(Name::Authorization).is_some()
             && site.location(self.location).settings.auth_basic.is_none()
@@ -25,10 +25,9 @@ impl Request {
 }
 
 impl CacheTransaction {
-    /// What is left of a look-up after the client's wishes.
+    /// Applies the request's directives to the result of a lookup.
     ///
-    /// # Errors
-    /// What comes instead; none is a question to the origin.
+    /// # Errors The step that replaces it; none for an upstream request.
     pub(super) fn obey(
         &mut self,
         request: &Request,
@@ -89,7 +88,7 @@ impl CacheTransaction {
     }
 }
 
-/// Whether what another node has fetched may be the answer, or what comes for it may be theirs.
+/// Whether an object of another node may be used, or the response be shared with other nodes.
 pub(super) fn takes_shared(request: &Request, caching: &Caching, site: &Site) -> bool {
     if !caching.is_page() {
         return true;
@@ -103,9 +102,10 @@ fn give_back(permit: FillPermit, ctx: &mut StepCtx<'_>) {
     ctx.effects.push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
 }
 
-/// What is left of a look-up for a client whose answer is most likely for it alone (RFC 9111
-/// §3.5): no other exchange waits for it, it renews nothing, and its fate is remembered of no page.
-/// None is a question to the origin, whose answer is kept if it says that it may be.
+/// Applies `Authorization` to the result of a lookup (RFC 9111 §3.5): the response is most likely
+/// private, so no other exchange waits for it, it renews no object, and the store does not remember
+/// that it was not storable. None is an upstream request, whose response is stored if its fields
+/// permit that.
 pub(crate) fn set_apart(
     request: &Request,
     answer: &mut Answer,
@@ -137,8 +137,8 @@ pub(crate) fn set_apart(
     }
 }
 
-/// Whether the client wants a part of something that may be too large to be kept: who knows is
-/// the application, which is asked for the part alone.
+/// Whether the client requests a range of something that may be too large to store: only the
+/// upstream knows, so it gets the range request.
 pub(crate) fn wants_far_part(request: &Request, caching: &Caching) -> bool {
     caching.is_page()
         && request.head().fields.get(Name::Range).is_some_and(|field| {

@@ -1,8 +1,8 @@
-//! Asking an origin whether what is kept is still good, and what stands in when it fails.
+//! Revalidation of a stored response, and its use when the upstream fails.
 //!
-//! Owns what an old object means to the exchange that asks; what a confirmation makes of the object
-//! is the business of `fill`. Easiest to break: a confirmation of something else leads to a second
-//! question, which has no conditions.
+//! Owns the use of a stale object by the requesting exchange; `fill` updates the object after a
+//! 304. Easiest to break: a 304 for another representation leads to a second upstream request
+//! without conditions.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl CacheTransaction {
-    /// The object that the origin is asked to confirm, if it is.
+    /// The object that the upstream request revalidates, if it does.
     pub(crate) fn to_revalidate(&self) -> Option<&Arc<Object>> {
         self.stale.as_ref().filter(|_| self.revalidates)
     }
 }
 
 impl CacheTransaction {
-    /// What becomes of a 304 that we asked for (RFC 9111 §4.3.3).
+    /// Handles a 304 to our conditional request (RFC 9111 §4.3.3).
     pub(crate) fn revalidated(
         &mut self,
         request: &Request,
@@ -49,16 +49,16 @@ impl CacheTransaction {
         self.revalidates = false;
         answer.drop_fetch(ctx);
         if !caching.is_about(&old, &head.fields) {
-            // If the second answer fails, others need not ask the first question again.
+            // If the second request fails, others need not repeat the first one.
             old.disown();
-            // It may still stand in for that failure.
+            // It may still be used for that failure.
             self.stale = Some(old);
             if matches!(self.state, CacheState::Passed) {
                 take_over(request, self, caching, ctx);
             }
             return Some(NextStep::Step(RequestStep::Ask));
         }
-        // RFC 9111 §4.3.4: the answer has the new fields at once, in nginx's zones, too.
+        // RFC 9111 §4.3.4: the response has the updated fields at once, in nginx's zones as well.
         let now_ms = ctx.now.unix_millis;
         let key = self.keys.public();
         match ctx.cache.as_deref_mut()?.lookup(&key, now_ms) {
@@ -77,7 +77,7 @@ impl CacheTransaction {
             }
             _ => {}
         }
-        // It must not be kept any longer, or is stale again: good for this client alone.
+        // It must not be stored any longer, or is stale again: use it for this client only.
         let mut confirmation = head.fields.clone();
         rules::for_store(&mut confirmation, caching.policy.mode);
         let mut told = OriginHead { status: old.status(), ..OriginHead::default() };
@@ -86,7 +86,7 @@ impl CacheTransaction {
         Some(self.serve_revalidated(request, answer, &old, &told, site, ctx))
     }
 
-    /// The old object, where it may stand in for what there would be.
+    /// The stale object, if it may be used in place of this failure.
     pub(crate) fn stale_if_error(
         &mut self,
         request: &Request,
@@ -106,7 +106,7 @@ impl CacheTransaction {
         Some(self.serve_kept(request, answer, object, UpstreamCacheStatus::Stale, site, ctx))
     }
 
-    /// Answers with an object whose fields an origin has just renewed.
+    /// Sends an object whose fields the upstream has just updated.
     fn serve_revalidated(
         &self,
         request: &Request,
@@ -126,14 +126,14 @@ impl CacheTransaction {
             push_validators(object, &mut head.fields);
             self.serve_head(request, answer, object, &head, site, ctx)
         };
-        // RFC 9111 §4.2.3: the age is counted from the confirmation.
+        // RFC 9111 §4.2.3: the age counts from the validation.
         answer.head.fields.remove(Name::Age);
         answer.object = Some(object.clone());
         next
     }
 }
 
-/// Validators that are kept beside the fields.
+/// Adds the validators, which are stored separately from the fields.
 pub(crate) fn push_validators(object: &Object, fields: &mut FieldMap) {
     if let Some(etag) = object.etag()
         && fields.get(Name::Etag).is_none()

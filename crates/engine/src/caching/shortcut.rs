@@ -1,8 +1,8 @@
-//! Fragments whose way was found a moment ago: which page may take the kept answer that another
-//! request for it was led to.
+//! Shortcuts from an ESI page to the cached objects of its fragments, found by a recent request.
 //!
-//! Owns the proof that the way does not depend on who asks. Easiest to break: whatever could lead
-//! another client elsewhere (a guard, a rewriting, a cookie, a session) forbids the shortcut.
+//! Owns the proof that the fragment does not depend on the client. Easiest to break: whatever could
+//! give another client another response (access control, rewriting, a cookie, a session) forbids
+//! the shortcut.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::ctx::StepCtx;
 use crate::request::Request;
 use crate::site::Site;
 
-/// How long a way is relied upon: files that decide it may come and go.
+/// The lifetime of a shortcut in milliseconds: files that influence it may come and go.
 const LASTS_MS: u64 = 1000;
 
-/// What proves that a fragment is public: the settings that it was looked up by.
+/// The proof that a fragment is public: the settings of its lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenShortcut(usize);
 
@@ -42,7 +42,7 @@ impl OpenShortcut {
     }
 }
 
-/// A page and the place in it where a shortcut leads to a fragment.
+/// A page, and the number of the include in it.
 #[derive(Debug)]
 pub struct Shortcut {
     page: Arc<Object>,
@@ -51,7 +51,7 @@ pub struct Shortcut {
 }
 
 impl Shortcut {
-    /// Remembers that the fragment is `object`.
+    /// Stores `object` as the fragment.
     pub fn keep(&self, object: Arc<Object>, front: &mut Front, now_ms: u64) {
         debug_assert!(object.session().is_none(), "a shortcut leads to what every client may have");
         debug_assert!(self.page.session().is_none(), "and stands in what every client may have");
@@ -64,7 +64,7 @@ fn opens(request: &Request, site: &Site) -> Option<OpenShortcut> {
 }
 
 impl CacheTransaction {
-    /// For a fragment that is a kept answer: what shows that it is public.
+    /// For a fragment that is a cached object: the proof that it is public.
     pub(crate) fn open_shortcut(&self, request: &Request, answer: &Answer) -> Option<OpenShortcut> {
         let object = answer.object.as_ref()?;
         let is_open = request.is_straight
@@ -77,7 +77,7 @@ impl CacheTransaction {
         opens(request, request.site.as_deref()?).filter(|_| is_open)
     }
 
-    /// For a kept page: where a shortcut to the fragment that `child` asked for would stand.
+    /// For a cached page: where a shortcut to the fragment `child` would be stored.
     pub(crate) fn shortcut_to(
         &self,
         request: &Request,
@@ -94,7 +94,7 @@ impl CacheTransaction {
         (opens(request, site) == Some(open)).then(|| Shortcut { page: page.clone(), number, tag })
     }
 
-    /// Puts the fragments of a kept page in their places, to which there are shortcuts.
+    /// Uses the stored shortcuts for the fragments of a cached page.
     pub(crate) fn take_shortcuts(
         &self,
         request: &Request,
@@ -113,8 +113,8 @@ impl CacheTransaction {
         assembly.place(|number| Some(front.shortcut(page, (number, tag), now_ms)?.0));
     }
 
-    /// A kept page with all its fragments, if shortcuts lead to every one: as it was last put
-    /// together under the circumstances of `tag`, or put together now.
+    /// A cached page with all its fragments, if there is a shortcut to each: as it was assembled
+    /// last under the conditions of `tag`, or assembled now.
     pub(crate) fn whole(
         &self,
         request: &Request,
@@ -140,7 +140,7 @@ impl CacheTransaction {
     }
 }
 
-/// Whether nothing tells this client apart from others, as far as keys go.
+/// Whether nothing in a cache key distinguishes this client from others.
 fn takes_shortcuts(
     request: &Request,
     answer: &Answer,

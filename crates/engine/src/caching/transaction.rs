@@ -1,4 +1,4 @@
-//! What one exchange knows of the caches, and what it does about its key.
+//! The cache state of one exchange.
 //!
 //! Easiest to break: a permit that leads to no fetch is given up at once.
 
@@ -13,32 +13,32 @@ use crate::route::LocationIndex;
 /// `$upstream_cache_status`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UpstreamCacheStatus {
-    /// No cache has a part in it.
+    /// The cache was not involved.
     #[default]
     No,
-    /// The origin was asked.
+    /// Nothing was cached; the upstream was asked.
     Miss,
-    /// The cache was not asked.
+    /// The cache was bypassed.
     Bypass,
-    /// What there was is too old; the origin was asked.
+    /// The cached response was too old; the upstream was asked.
     Expired,
-    /// Old, because the origin failed or is asked in the background.
+    /// Stale, because the upstream failed or is asked in the background.
     Stale,
-    /// Old, because another exchange asks the upstream server.
+    /// Stale, because another exchange is asking the upstream.
     Updating,
-    /// The origin said that it is still good.
+    /// The upstream confirmed the cached response.
     Revalidated,
     /// Fresh.
     Hit,
 }
 
 impl UpstreamCacheStatus {
-    /// Whether the answer is one that was kept.
+    /// Whether the response is a cached one.
     pub(crate) const fn is_kept(self) -> bool {
         matches!(self, Self::Hit | Self::Stale | Self::Updating | Self::Revalidated)
     }
 
-    /// nginx's word for it; none if no cache has a part.
+    /// nginx's word for it; empty if the cache was not involved.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::No => "",
@@ -53,19 +53,19 @@ impl UpstreamCacheStatus {
     }
 }
 
-/// Why a store had the part in an answer that it had.
+/// The reason of a cache decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheReason {
-    /// Why it was asked, or was not.
+    /// Why the cache was asked, or was not.
     Why(Why),
-    /// Why what the origin answered is not kept.
+    /// Why the upstream response is not stored.
     Refusal(StoreRefusal),
-    /// It waited for the answer to another request.
+    /// It waited for the response to another request.
     Collapsed,
 }
 
 impl CacheReason {
-    /// As `$page_cache_reason` has it.
+    /// The value of `$page_cache_reason`.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Why(why) => why.word(),
@@ -75,102 +75,101 @@ impl CacheReason {
     }
 }
 
-/// What becomes of an answer that an origin gives.
+/// Whether an upstream response is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StoreIntent {
-    /// It passes by.
+    /// It is not stored.
     #[default]
     No,
-    /// It passes by for want of a lifetime, or because the configuration says so.
+    /// It is not stored for lack of a lifetime, or because the configuration says so.
     Unkept,
-    /// It is kept.
+    /// It is stored.
     Yes,
 }
 
-/// What is noted of a way beside where it leads.
+/// Facts for `Cache-Status` that do not follow from the decision.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CacheStatusFacts {
-    /// The URL has several answers, and the one for this request was looked for.
+    /// The URL has variants, and the one for this request was looked up.
     pub(crate) is_varied: bool,
-    /// It waited for another one's answer.
+    /// It waited for the response to another request.
     pub(crate) is_collapsed: bool,
-    /// Only what is cached was wanted, and nothing is.
+    /// `only-if-cached`, and nothing is cached.
     pub(crate) is_refused: bool,
-    /// The status that the origin answered; 0 if it did not.
+    /// The status of the upstream response; 0 if there was none.
     pub(crate) status: u16,
-    /// Seconds that what is kept of the answer is fresh.
+    /// The freshness lifetime of the stored response in seconds.
     pub(crate) ttl: Option<u32>,
-    /// What stands in for an answer of an origin, and why.
+    /// Why a stale response replaces an upstream response.
     pub(crate) stand_in: Option<&'static [u8]>,
 }
 
-/// What an exchange does about its key between two steps. A hit is answered at once, so it is no
-/// state.
+/// The state of an exchange's key between two steps. A hit is served at once, so it is no state.
 #[derive(Debug, Default)]
 pub(super) enum CacheState {
-    /// The cache was not asked, or has no part in the answer.
+    /// The cache was not asked, or is not involved.
     #[default]
     Passed,
-    /// Another exchange asks the upstream server; this one waits (request coalescing).
+    /// Another exchange fetches; this one waits (request coalescing).
     Waiting(Follower),
-    /// This exchange asks the upstream server, and the answer is stored if it may be.
+    /// This exchange fetches, and the response is stored if that is permitted.
     Filling {
-        /// The right to fill a key. Dropped without a fetch, it goes to another exchange.
+        /// The right to fill a key. Dropped without a fetch, it passes to another exchange.
         permit: FillPermit,
-        /// Whether the key is one of this request alone, from where the fill moves.
+        /// Whether the key is unique to this request, so that the fill moves later.
         past: bool,
     },
 }
 
-/// What an exchange knows of the store. Buffers are kept between requests.
+/// The cache state of an exchange. Buffers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct CacheTransaction {
     pub(super) keys: KeyBuilder,
-    /// For copies that do not vary.
+    /// The key for pages with `no-vary`.
     pub(super) unvaried: KeyBuilder,
     pub(super) text: Vec<u8>,
-    /// How the request arrived at the location whose turn it was.
+    /// How the request arrived at the location of the lookup.
     pub(super) arrival: Vec<u8>,
     pub(crate) session: Vec<u8>,
     pub(crate) head: bolide_http::OriginHead,
-    /// The location whose turn it was.
+    /// The location of the lookup.
     pub(super) looked: Option<LocationIndex>,
     pub(super) space: Option<NamespaceId>,
     pub(super) gate: Option<CacheGate>,
     pub(crate) environment: Environment,
-    /// What the exchange does about the key.
+    /// The state of the key.
     pub(super) state: CacheState,
-    /// An old object that may stand in for an error, or be confirmed.
+    /// A stale object that may replace an error, or be revalidated.
     pub(super) stale: Option<Arc<Object>>,
     pub(super) revalidates: bool,
-    /// Fills that came to nothing while it waited.
+    /// Abandoned fills that it has waited for.
     pub(super) rounds: u8,
-    /// How long it waits in line.
+    /// The deadline of the wait.
     pub(super) until: Option<Instant>,
-    /// Looks at the disk.
+    /// Disk lookups so far.
     pub(super) recalls: u8,
-    /// Questions to other nodes.
+    /// Lookups at other nodes so far.
     pub(super) shares: u8,
-    /// Whether one of them is open.
+    /// Whether one of them is pending.
     pub(super) is_asking_nodes: bool,
-    /// The disk has nothing of the session either.
+    /// The disk has no object of the session either.
     pub(super) is_private_absent: bool,
-    /// What becomes of the answer that comes.
+    /// Whether the upstream response is stored.
     pub(super) keeping: StoreIntent,
-    /// Whether the origin was asked without the client's conditions and ranges.
+    /// Whether the upstream was asked without the client's preconditions and ranges.
     pub(crate) is_whole: bool,
-    /// Why the store has the part that it has.
+    /// The reason of the decision.
     pub(crate) why: Why,
-    /// What else there is to tell of it.
+    /// Further facts for `Cache-Status`.
     pub(crate) way: CacheStatusFacts,
-    /// Why the answer that came is not kept.
+    /// Why the upstream response is not stored.
     pub(crate) refusal: Option<StoreRefusal>,
-    /// Hash of the key that was looked up last.
+    /// The hash of the last key that was looked up.
     pub(crate) hash: u128,
 }
 
 impl CacheTransaction {
-    /// Forgets the request; a permit that is left is dropped.
+    /// Clears the state of the request; a remaining permit is dropped.
     pub(crate) fn clear(&mut self) {
         if self.looked.is_none() {
             debug_assert!(
@@ -187,7 +186,7 @@ impl CacheTransaction {
         (self.is_private_absent, self.is_asking_nodes) = (false, false);
     }
 
-    /// Gives up an unused right to ask.
+    /// Gives up an unused permit.
     pub(crate) fn let_go(&mut self) {
         if matches!(self.state, CacheState::Filling { .. }) {
             self.state = CacheState::Passed;
@@ -207,12 +206,12 @@ impl CacheTransaction {
         self.hash = 0;
     }
 
-    /// The location whose turn it was, and its part of the store.
+    /// The location of the lookup, and its namespace.
     pub(crate) const fn asked(&self) -> (Option<LocationIndex>, Option<NamespaceId>) {
         (self.looked, self.space)
     }
 
-    /// Why the store did what it did for this request, if it might have done anything.
+    /// The reason of the decision, if the cache was involved.
     pub(crate) fn reason(&self) -> Option<CacheReason> {
         self.looked?;
         Some(match (self.why, self.refusal) {
@@ -222,24 +221,24 @@ impl CacheTransaction {
         })
     }
 
-    /// The URL part of its key; empty if none was made.
+    /// The URL part of its key; empty if none was built.
     pub(crate) fn url(&self) -> &[u8] {
         if self.gate.is_some() { self.keys.public().url() } else { &[] }
     }
 
-    /// What the request is known by, and its session.
+    /// The key of the request, and its session.
     pub(crate) fn names(&self) -> (&KeyBuilder, &[u8]) {
         (&self.keys, &self.session)
     }
 }
 
-/// What came of a look at the disk, or of a question to other nodes.
+/// The result of a lookup on disk or at other nodes.
 #[derive(Debug)]
 pub enum Recalled {
-    /// It is in memory now, or something is: look up again.
+    /// An object may be in memory now: look up again.
     Kept,
-    /// Found there, or missed there as well.
+    /// The result of the disk: found, or missing there as well.
     Found(Lookup),
-    /// Other nodes have nothing for this permit.
+    /// Other nodes have no object for this permit.
     Alone(FillPermit),
 }

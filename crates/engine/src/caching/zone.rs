@@ -1,9 +1,9 @@
-//! nginx's zones: what `fastcgi_cache*` make of what a look-up found.
+//! nginx's cache zones: how `fastcgi_cache*` use the result of a lookup.
 //!
-//! Owns `lock`, `min_uses`, `use_stale`, `background_update` and `max_range_offset`; how long an
-//! answer is good is the business of the rules. Easiest to break: an exchange that asks beside
-//! the one that fills stores its response all the same, except after `lock_timeout`; one that waits
-//! takes nothing before the answer is complete, so that it can still ask for itself.
+//! Owns `lock`, `min_uses`, `use_stale`, `background_update` and `max_range_offset`; the cache
+//! rules determine lifetimes. Easiest to break: an exchange that fetches concurrently with a fill
+//! stores its response all the same, except after `lock_timeout`; one that waits takes nothing
+//! before the object is complete, so that it can still fetch itself.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 impl Request {
-    /// Whether what an upstream server is asked is a GET though the client sent a HEAD.
+    /// Whether the upstream request is a GET though the client sent a HEAD.
     pub(crate) fn asks_for_whole(&self, caching: &Caching) -> bool {
         caching.converts_head && self.head().method == Method::Head
     }
 }
 
 impl CacheTransaction {
-    /// Answers with what a zone has, waits, or leaves it to the origin (none).
+    /// Serves from a zone, waits, or leaves it to the upstream (none).
     pub(super) fn take_zone(
         &mut self,
         request: &mut Request,
@@ -115,7 +115,7 @@ impl CacheTransaction {
         None
     }
 
-    /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
+    /// This exchange fetches; the response is stored, if the configuration permits.
     fn fill_zone(
         &mut self,
         request: &Request,
@@ -140,7 +140,7 @@ impl CacheTransaction {
         self.state = CacheState::Filling { permit, past: false };
     }
 
-    /// Asks beside another exchange, and stores what comes.
+    /// Fetches concurrently with another exchange, and stores the response.
     fn ask_beside(
         &mut self,
         request: &Request,
@@ -160,7 +160,7 @@ impl CacheTransaction {
         take_over(request, self, caching, ctx);
     }
 
-    /// `fastcgi_cache_lock`: waits for who fills, until it takes too long.
+    /// `fastcgi_cache_lock`: waits for the fill, until the timeout.
     fn wait_for_fill(
         &mut self,
         request: &mut Request,
@@ -194,7 +194,7 @@ impl CacheTransaction {
         Some(self.follow(request, answer, site, ctx))
     }
 
-    /// A moment has come that who stands in line waits for.
+    /// Continues after the deadline of a wait.
     pub(crate) fn stop_waiting(
         &mut self,
         request: &mut Request,
@@ -202,7 +202,7 @@ impl CacheTransaction {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        // The end of a wait for a fill before.
+        // The deadline of a previous wait.
         if self.is_asking_nodes {
             return NextStep::Coalesce;
         }
@@ -221,7 +221,7 @@ impl CacheTransaction {
     }
 }
 
-/// Whether the first of some ranges begins at `limit` or later, or is counted from the end.
+/// Whether the first of some ranges begins at `limit` or later, or is a suffix range.
 fn begins_behind(ranges: &[u8], limit: u64) -> bool {
     let text = ranges.trim_ascii_start();
     if text.first() == Some(&b'-') {
@@ -252,7 +252,7 @@ fn is_far_range(request: &Request, caching: &Caching) -> bool {
     }
 }
 
-/// There is no zone of the name that a text gives, which is an error, or none is named.
+/// The text names no existing zone, which is an error, or none at all.
 pub(crate) fn miss_zone(
     request: &Request,
     answer: &Answer,

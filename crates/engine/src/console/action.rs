@@ -1,29 +1,29 @@
-//! What a client of the console asks for, as a value that the control thread carries out.
+//! An action of the console, as a value that the control thread executes.
 
-/// What is to be done.
+/// An action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConsoleAction {
-    /// Drop what is kept of the page at this URL.
+    /// Purge the page at this URL.
     PurgeUrl(Vec<u8>),
-    /// Drop what is kept under this tag.
+    /// Purge the objects with this tag.
     PurgeTag(Vec<u8>),
-    /// Drop everything that is kept.
+    /// Purge everything.
     PurgeAll,
-    /// Put the configuration of the file in force.
+    /// Reload the configuration.
     Reload,
-    /// Start this pool of PHP again.
+    /// Restart this PHP pool.
     RestartPool(String),
 }
 
-/// What came of it: what was done, or why it was not.
+/// The result: what was done, or why it was not.
 pub type ConsoleOutcome = Result<String, String>;
 
 impl ConsoleAction {
-    /// The action of this name with these words; none if there is no such name.
+    /// The action called `name` with these arguments; none if the name is unknown.
     ///
     /// # Errors
     ///
-    /// What is wrong with the words.
+    /// An argument is invalid.
     pub(crate) fn read(
         name: &[u8],
         words: &[(Vec<u8>, Vec<u8>)],

@@ -1,24 +1,24 @@
-//! The files of the page, which are part of the binary, and the fields that go with each answer.
+//! The assets of the console, which are part of the binary, and their response fields.
 
-/// A file of the page.
+/// An asset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConsoleAsset {
     /// Its media type.
     pub(crate) media: &'static str,
-    /// Its text.
+    /// Its content.
     pub(crate) text: &'static str,
 }
 
-/// What stands in the page for the secret of the process.
+/// The placeholder of the process's secret in the page.
 pub(crate) const TOKEN_MARK: &str = "{token}";
-/// What stands in the page for whether this client may act.
+/// The placeholder in the page for whether this client may act.
 pub(crate) const ACTS_MARK: &str = "{acts}";
 
-/// The page itself, with the two marks.
+/// The page, with the two placeholders.
 pub(crate) const PAGE: ConsoleAsset =
     ConsoleAsset { media: "text/html; charset=utf-8", text: include_str!("assets/page.html") };
 
-/// The file of this name.
+/// The asset of this name.
 pub(crate) fn asset(name: &[u8]) -> Option<ConsoleAsset> {
     let (media, text) = match name {
         b"app.css" => ("text/css; charset=utf-8", include_str!("assets/app.css")),
@@ -30,8 +30,8 @@ pub(crate) fn asset(name: &[u8]) -> Option<ConsoleAsset> {
     Some(ConsoleAsset { media, text })
 }
 
-/// Fields of every answer: nothing is fetched from elsewhere, run from the page's text, shown in a
-/// frame, or kept.
+/// Fields of every response: the page loads nothing from elsewhere, runs no inline script, is not
+/// framed, and is not cached.
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     (
         "Content-Security-Policy",

@@ -1,7 +1,6 @@
-//! The doctor of the hit ratio: which patterns of requests the cache does not answer, and what
-//! would mend that.
+//! The doctor of the hit ratio: request patterns that the cache does not answer, with remedies.
 //!
-//! A pure function of the last decisions. It owns what a pattern is: addresses whose numbers and
+//! A pure function of recent decisions. Owns the definition of a pattern: URLs whose numbers and
 //! identifiers are folded.
 
 use std::collections::{HashMap, HashSet};
@@ -12,33 +11,33 @@ use bolide_cache::rules::StoreRefusal;
 use super::remedies::{CacheKind, PatternShape, Remedy, remedy_for};
 use crate::explain::why::{Why, decode};
 
-/// LIMIT: patterns that are told of.
+/// LIMIT: reported patterns.
 pub(crate) const FINDINGS_MAX: usize = 10;
-/// LIMIT: parameters of a query that a pattern has.
+/// LIMIT: query parameters of a pattern.
 const PARAMETERS_MAX: usize = 4;
-/// Requests of one address, or of one pattern, from which on something repeats.
+/// Requests of one URL or pattern that count as a repetition.
 const REPEATS: usize = 3;
 
-/// A decision as the doctor needs it.
+/// A decision, as the doctor needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct DoctorRecord {
-    /// The part of the cache, by its place in the caller's list.
+    /// The namespace, by its index in the caller's list.
     pub(crate) space: usize,
     pub(crate) kind: CacheKind,
     pub(crate) why: Why,
     pub(crate) refusal: Option<StoreRefusal>,
-    /// Whether the cache answered it.
+    /// Whether it was a hit.
     pub(crate) is_hit: bool,
-    /// Hash of the key; 0 if it had none.
+    /// The hash of the key; 0 if there was none.
     pub(crate) key: u128,
-    /// How long the client waited, in milliseconds.
+    /// The client's waiting time in milliseconds.
     pub(crate) millis: u64,
-    /// The first bytes of path and query.
+    /// The beginning of path and query.
     pub(crate) target: Vec<u8>,
 }
 
 impl DoctorRecord {
-    /// A decision that a worker remembers.
+    /// Converts a recorded decision.
     pub(crate) fn new(noted: DecisionRecord, space: usize, is_zone: bool) -> Self {
         let (cached, why, refusal, is_kept) = decode(noted.codes);
         Self {
@@ -54,24 +53,24 @@ impl DoctorRecord {
     }
 }
 
-/// A pattern that costs, and what would mend it.
+/// A costly pattern, and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DoctorFinding {
     pub(crate) space: usize,
     pub(crate) why: Why,
     pub(crate) refusal: Option<StoreRefusal>,
     pub(crate) pattern: Vec<u8>,
-    /// Requests of this pattern that the cache did not answer.
+    /// Requests of this pattern that were no hits.
     pub(crate) requests: u64,
-    /// The time that their clients waited together.
+    /// Their total waiting time in milliseconds.
     pub(crate) millis: u64,
     pub(crate) remedy: Remedy,
 }
 
-/// What makes a pattern.
+/// The key of a pattern.
 type PatternKey = (usize, Why, Option<StoreRefusal>, Vec<u8>);
 
-/// What is known of one pattern.
+/// The totals of one pattern.
 struct Pattern {
     kind: CacheKind,
     requests: u64,
@@ -81,13 +80,13 @@ struct Pattern {
     paths: HashSet<Vec<u8>>,
 }
 
-/// The patterns that cost most, those first.
+/// The patterns with the highest cost, in descending order.
 pub(crate) fn diagnose(records: &[DoctorRecord]) -> Vec<DoctorFinding> {
     let known: HashMap<u128, StoreRefusal> =
         records.iter().filter_map(|one| Some((one.key, one.refusal?))).collect();
     let mut patterns: HashMap<PatternKey, Pattern> = HashMap::new();
     for one in records.iter().filter(|one| !one.is_hit) {
-        // What is remembered not to be kept has the reason of the response that said so.
+        // A remembered refusal has the reason of the response that caused it.
         let refusal = match one.why {
             Why::Remembered => one.refusal.or_else(|| known.get(&one.key).copied()),
             _ => one.refusal,
@@ -142,7 +141,7 @@ fn path(target: &[u8]) -> &[u8] {
     target.split(|byte| *byte == b'?').next().unwrap_or_default()
 }
 
-/// The pattern of an address: numbers and identifiers of its path are stars, and of its query only
+/// The pattern of a URL: numbers and identifiers of its path become stars, and of its query only
 /// the names stay.
 fn fold(target: &[u8]) -> Vec<u8> {
     let (path, query) = match target.iter().position(|byte| *byte == b'?') {
@@ -185,7 +184,7 @@ fn fold_segment(segment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a segment is a hash, a UUID or the like: long, with digits, and nothing but hexadecimal
+/// Whether a segment is a hash, a UUID or the like: long, with digits, and only of hexadecimal
 /// digits and hyphens.
 fn is_identifier(segment: &[u8]) -> bool {
     segment.len() >= 8

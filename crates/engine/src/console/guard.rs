@@ -1,27 +1,28 @@
-//! Who may see the console, and who may act: decided for each request, here alone.
+//! Access to the console, decided for each request, here alone.
 //!
 //! Access rules and passwords were checked before. Easiest to break: a page of another site must
-//! get nowhere, neither with the visitor's rights nor by a name that it leads to this server.
+//! get no access, neither with the visitor's rights (CSRF) nor by a name of its own that resolves
+//! to this server (DNS rebinding).
 
 use std::net::IpAddr;
 
 use bolide_conf::model::{ConsoleGuard, ServerName};
 use bolide_http::{FieldMap, Name};
 
-/// The field that carries the secret which the page has from the server.
+/// The field with the secret that the page got from the server.
 pub(crate) const TOKEN_FIELD: &[u8] = b"Bolide-Console";
 
-/// A client, and how it came.
+/// A client, and how it connected.
 #[derive(Debug)]
 pub(crate) struct ConsoleVisitor<'a> {
-    /// What the location asks of clients.
+    /// The guard that the location requires.
     pub(crate) guard: ConsoleGuard,
     /// The address of the client; none over a unix socket.
     pub(crate) ip: Option<IpAddr>,
     /// Whether the connection itself comes from this machine, without a PROXY protocol header, by
-    /// HTTP/1.1 or newer: servers that hand on requests still speak HTTP/1.0.
+    /// HTTP/1.1 or newer: proxies still speak HTTP/1.0.
     pub(crate) is_direct: bool,
-    /// The host that was asked for, in lower case and without port.
+    /// The requested host, in lower case and without port.
     pub(crate) host: &'a [u8],
     /// The names of the server.
     pub(crate) names: &'a [ServerName],
@@ -29,19 +30,19 @@ pub(crate) struct ConsoleVisitor<'a> {
     pub(crate) fields: &'a FieldMap,
 }
 
-/// What a client may do.
+/// The rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConsoleRights {
-    /// See and act.
+    /// To see and act.
     Act,
-    /// See.
+    /// To see.
     See,
-    /// Nothing.
+    /// None, for this reason.
     None(&'static str),
 }
 
 impl ConsoleVisitor<'_> {
-    /// What it may do.
+    /// The rights of this client.
     pub(crate) fn rights(&self) -> ConsoleRights {
         if !self.asks_by_our_name() {
             return ConsoleRights::None("its Host is neither an address nor a name of the server");
@@ -56,13 +57,13 @@ impl ConsoleVisitor<'_> {
             ConsoleGuard::Loopback => {
                 ConsoleRights::None("without access rules only clients of this machine may see it")
             }
-            // Such a configuration is refused.
+            // The reader refuses such a configuration.
             ConsoleGuard::Open => ConsoleRights::None("the location lets in every client"),
         }
     }
 
-    /// Whether the client itself is on this machine: what another server hands on may come from
-    /// anywhere.
+    /// Whether the client itself is on this machine: a request that another server forwards may
+    /// come from anywhere.
     fn is_of_this_machine(&self) -> bool {
         let relayed = [Name::Forwarded, Name::XForwardedFor, Name::XRealIp, Name::Via];
         self.is_direct
@@ -70,8 +71,8 @@ impl ConsoleVisitor<'_> {
             && relayed.into_iter().all(|name| self.fields.get(name).is_none())
     }
 
-    /// Whether a browser took this server for what it is. A site whose own name leads here (DNS
-    /// rebinding) is not told anything, as no address and none of our names can be its.
+    /// Whether the browser means this server. A site whose own name resolves to this address (DNS
+    /// rebinding) gets no access, because its name is neither an address nor a name of this server.
     fn asks_by_our_name(&self) -> bool {
         let Ok(host) = std::str::from_utf8(self.host) else { return false };
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -87,14 +88,14 @@ impl ConsoleVisitor<'_> {
                     ServerName::SuffixOrSelf(suffix) => {
                         host.ends_with(&**suffix) || *host == suffix[1..]
                     }
-                    // Names of others may match these.
+                    // Other hosts' names may match these.
                     ServerName::Prefix(_) | ServerName::Regex(_) => false,
                 }
             })
     }
 
-    /// Why a `POST` of this client is not carried out, if it is not one of the page itself.
-    /// `authority` is what the client took for the name of the server, `token` the secret.
+    /// Why a `POST` of this client is not carried out, if the page itself did not send it.
+    /// `authority` is the server's name in the client's request, `token` the secret.
     pub(crate) fn forgery(&self, authority: &[u8], token: &[u8]) -> Option<&'static str> {
         let fields = self.fields;
         let media = fields.get(Name::ContentType).unwrap_or_default();
@@ -116,13 +117,13 @@ impl ConsoleVisitor<'_> {
     }
 }
 
-/// Whether the host and port of an origin (RFC 6454 §6.2) are those of `authority`.
+/// Whether host and port of an origin (RFC 6454 §6.2) equal `authority`.
 fn is_origin_of(origin: &[u8], authority: &[u8]) -> bool {
     let host = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
     host.is_some_and(|host| !host.is_empty() && host.eq_ignore_ascii_case(authority))
 }
 
-/// Compares in a time that does not tell where two secrets differ.
+/// Compares in constant time.
 fn is_equal(one: &[u8], other: &[u8]) -> bool {
     let differs = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     one.len() == other.len() && !other.is_empty() && differs == 0

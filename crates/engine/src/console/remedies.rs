@@ -1,12 +1,12 @@
-//! What would mend a pattern of requests that the cache does not answer, with the directives.
+//! Remedies for request patterns that the cache does not answer, with their directives.
 //!
-//! Owns the words. Easiest to break: a directive that is named here must exist, and must help.
+//! Owns the texts. Easiest to break: a directive that is named here must exist, and must help.
 
 use bolide_cache::rules::{Bypass, StoreRefusal};
 
 use crate::explain::why::Why;
 
-/// Which kind of cache has to be changed.
+/// The kind of cache that has to be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheKind {
     /// `page_cache`
@@ -15,27 +15,27 @@ pub(crate) enum CacheKind {
     Zone,
 }
 
-/// How the requests of a pattern differ from one another.
+/// How the requests of a pattern differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatternShape {
-    /// One address under one key, again and again.
+    /// One URL with one key, repeated.
     Repeated,
-    /// One address under several keys.
+    /// One URL with several keys.
     ManyKeys,
-    /// Addresses that differ in their queries.
+    /// URLs with different queries.
     ManyQueries,
-    /// Addresses that differ in their paths.
+    /// URLs with different paths.
     ManyPaths,
 }
 
-/// What is wrong with a pattern, and what helps.
+/// A diagnosis and its remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Remedy {
     /// Why the cache does not answer.
     pub(crate) why: &'static str,
-    /// What to do.
+    /// The remedy.
     pub(crate) text: &'static str,
-    /// The directives that do it; none where only the application can.
+    /// The directives of the remedy; none if only the application can change it.
     pub(crate) directives: &'static [&'static str],
 }
 
@@ -47,7 +47,7 @@ const fn remedy(
     Some(Remedy { why, text, directives })
 }
 
-/// The remedy for requests that were decided so; none if there is nothing to mend.
+/// The remedy for requests with this decision; none if there is nothing to fix.
 pub(crate) fn remedy_for(
     why: Why,
     refusal: Option<StoreRefusal>,
@@ -112,7 +112,7 @@ pub(crate) fn remedy_for(
     }
 }
 
-/// For what was asked and kept.
+/// For requests whose responses were stored.
 fn of_shape(shape: PatternShape, kind: CacheKind) -> Option<Remedy> {
     match (shape, kind) {
         (PatternShape::ManyPaths, _) => None,
@@ -158,7 +158,7 @@ fn of_shape(shape: PatternShape, kind: CacheKind) -> Option<Remedy> {
     }
 }
 
-/// For what does not get to the cache.
+/// For requests that do not reach the cache.
 fn of_rule(bypass: Bypass, kind: CacheKind) -> Option<Remedy> {
     match (bypass, kind) {
         (Bypass::Method, CacheKind::Zone) => remedy(
@@ -186,7 +186,7 @@ fn of_rule(bypass: Bypass, kind: CacheKind) -> Option<Remedy> {
             "\"page_cache_lookup on\" and \"page_cache_private on\" allow it.",
             &["page_cache_lookup", "page_cache_private"],
         ),
-        // What clients send decides, and nothing here could change that.
+        // The clients' requests decide, and nothing here could change that.
         (
             Bypass::Method | Bypass::Query | Bypass::Cookies | Bypass::Unkeyed | Bypass::Magento,
             _,
@@ -194,7 +194,7 @@ fn of_rule(bypass: Bypass, kind: CacheKind) -> Option<Remedy> {
     }
 }
 
-/// For what an origin answered and was not kept.
+/// For upstream responses that were not stored.
 fn of_refusal(refusal: StoreRefusal, kind: CacheKind) -> Option<Remedy> {
     match kind {
         CacheKind::Zone => of_zone_refusal(refusal).or_else(|| of_any_refusal(refusal, kind)),
@@ -202,7 +202,7 @@ fn of_refusal(refusal: StoreRefusal, kind: CacheKind) -> Option<Remedy> {
     }
 }
 
-/// For what a zone does not keep and could.
+/// For responses that a zone could store, but does not.
 fn of_zone_refusal(refusal: StoreRefusal) -> Option<Remedy> {
     match refusal {
         StoreRefusal::Status => remedy(
@@ -311,7 +311,7 @@ fn of_any_refusal(refusal: StoreRefusal, kind: CacheKind) -> Option<Remedy> {
             "\"page_cache_private on\" and \"page_cache_lookup on\" allow it.",
             &["page_cache_private", "page_cache_lookup"],
         ),
-        // The next response to its client is for the right one.
+        // The next response to its client has the right variant.
         StoreRefusal::Variant => None,
         StoreRefusal::Unassembled => remedy(
             "has ESI, which is off here or impossible",

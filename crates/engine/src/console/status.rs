@@ -1,7 +1,7 @@
-//! The state of the server as JSON: what `bolide status --json` prints and the page shows.
+//! The state of the server as JSON, for `bolide status --json` and the console.
 //!
-//! Owns the fields, which `docs/status.md` lists; their meaning may not change within a schema. It
-//! reads no clock and no file: workers have counted, and the control thread has left the rest.
+//! Owns the fields, which `docs/status.md` lists; their meaning is stable within a schema. It reads
+//! no clock and no file, only the counters of workers and the figures of the control thread.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +18,26 @@ use crate::metrics::rows::{BOUNDS_NANOS, CLASSES, PROTOCOLS, RequestSums, RowSum
 use crate::metrics::slow::{SLOW_MAX, SlowRequest};
 use crate::site::SiteRef;
 
-/// The version of the fields. It changes when a field goes away or changes its meaning, not when
-/// one comes.
+/// The version of the schema. It changes when a field is removed or changes its meaning, not when
+/// one is added.
 pub const SCHEMA: u32 = 1;
-/// LIMIT: locations, servers of upstream groups, and certificates that are told of, each.
+/// LIMIT: reported locations, upstream servers, and certificates, each.
 const PARTS_MAX: usize = 64;
-/// LIMIT: decisions that the doctor looks at, besides hits.
+/// LIMIT: decisions that the doctor examines, besides hits.
 const DOCTOR_RECORDS_MAX: usize = 2048;
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
-/// Where the part about workers comes from.
+/// The source of the part about workers.
 #[derive(Debug)]
 pub enum StatusWorkers {
-    /// What they have counted.
+    /// The counters of workers.
     Counted,
-    /// What each of them has answered.
+    /// The answers of workers.
     Answered(Json),
 }
 
-/// The state of the server: all that a site and its process know, with what workers have counted.
+/// The state of the server, from the site, the process and the counters of workers.
 #[must_use]
 pub fn status(site: &SiteRef, tallies: &RequestTallies, now: Now, workers: StatusWorkers) -> Json {
     let figures = site.figures().process().clone();
@@ -126,7 +126,7 @@ fn reloads(figures: &ProcessFigures) -> Json {
 }
 
 fn connections(tallies: &RequestTallies) -> Json {
-    // What one worker counts while it is read may seem to be less than nothing.
+    // The difference may be negative while a worker counts.
     let open = |of, count| tallies.sum_of(count, of).cast_signed().max(0).cast_unsigned();
     let one = |of: ConnProtocol| {
         Json::Object(vec![
@@ -287,7 +287,7 @@ fn cache(site: &SiteRef, tallies: &RequestTallies) -> Json {
     Json::Object(all)
 }
 
-/// What costs hits, of the last decisions of all workers.
+/// The doctor's findings about recent decisions of all workers.
 fn doctor(site: &SiteRef) -> Json {
     let Some(store) = site.store() else { return Json::Null };
     let spaces = site.spaces();

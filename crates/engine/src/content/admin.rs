@@ -1,8 +1,9 @@
-//! `bolide_admin`: what the cache has and does, as JSON, for clients that an `allow` names.
+//! `bolide_admin`: the state and decisions of the cache as JSON.
 //!
-//! Owns who may and what is asked: `?explain=URL` (with `method`, `cookie`, `header`, `from` and
-//! `listen`), `?request=ID`, and figures without either. Easiest to break: where no client is
-//! named, none may; and a trial waits for the disk as any request does.
+//! Owns access (only where an `allow` names clients) and the arguments: `?explain=URL` (with
+//! `method`, `cookie`, `header`, `from` and `listen`), `?request=ID`, or none for figures. Easiest
+//! to break: without an `allow` every client is refused; and a trial waits for the disk as any
+//! request does.
 
 use bolide_conf::model::cache::is_allowed;
 use bolide_http::Method;
@@ -16,14 +17,14 @@ use crate::filter::headers::HeadDraft;
 use crate::request::Request;
 use crate::site::Site;
 
-/// LIMIT: tags of a store up to which they are looked through for an explanation, in a turn.
+/// LIMIT: tags of a store up to which an explanation searches them within a turn.
 const TAGS_MAX: u64 = 20_000;
 
 /// A request to a location with `bolide_admin`.
 pub(crate) struct AdminRequest<'a> {
     pub(crate) request: &'a Request,
     pub(crate) answer: &'a mut Answer,
-    /// The trial that waits for a look at the disk.
+    /// A trial that waits for a file lookup.
     pub(crate) trial: &'a mut Option<Box<ExplainTrial>>,
 }
 
@@ -74,10 +75,10 @@ impl AdminRequest<'_> {
         self.tell(200, &told, site, ctx)
     }
 
-    /// Goes on with the trial of this request, or begins it.
+    /// Continues the trial of this request, or begins it.
     fn try_out(&mut self, asked: &ExplainUrl<'_>, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         debug_assert!(!self.request.is_dry(), "a trial tries nothing out");
-        // One that was left over is of another request.
+        // A trial that is left over belongs to another request.
         let left = self.trial.take().filter(|trial| trial.asked_by == self.request.id);
         let mut trial = match left {
             Some(trial) => trial,
@@ -97,7 +98,7 @@ impl AdminRequest<'_> {
             }
         };
         let mut progress = trial.go_on(ctx.files);
-        // What the disk has is for requests to find out.
+        // A trial does not look on disk.
         while let TrialProgress::Recall(permit) = progress {
             trial.recalled(bolide_cache::Lookup::Miss(permit));
             progress = trial.go_on(ctx.files);

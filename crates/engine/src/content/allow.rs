@@ -1,6 +1,6 @@
-//! `Allow`: which methods a location knows that refused another one (RFC 9110 §15.5.6).
+//! `Allow`: the methods that a location supports, for a 405 (RFC 9110 §15.5.6).
 //!
-//! Every 405 that is ours comes by here; one of an origin is passed on as it came.
+//! Every generated 405 gets it here; a 405 of an upstream is passed on unchanged.
 
 use bolide_http::{Method, Name};
 
@@ -8,13 +8,13 @@ use crate::answer::{Allowed, Answer};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-/// Remembers who refused the method; an error page may come from elsewhere.
+/// Notes the location that refused the method; an error page may come from another one.
 #[cold]
 pub(crate) fn note_refused_method(request: &Request, answer: &mut Answer, site: &Site) {
     answer.allowed = Some(allowed_at(site.location(request.location)));
 }
 
-/// RFC 9110 §15.5.6: a 405 says what is allowed; all but the method that was not.
+/// RFC 9110 §15.5.6: a 405 lists the supported methods, without the refused one.
 #[cold]
 pub(crate) fn say_allowed(request: &Request, answer: &mut Answer, site: &Site) {
     debug_assert_eq!(answer.head.status, 405, "only a refused method asks for the others");
@@ -28,7 +28,7 @@ pub(crate) fn say_allowed(request: &Request, answer: &mut Answer, site: &Site) {
     let head = request.head();
     let refused = std::str::from_utf8(&head.method_text).unwrap_or_default();
     let is_left = |method: &&str| match head.method {
-        // What cannot be read cannot be asked about either.
+        // A resource that refuses GET refuses HEAD as well.
         Method::Get => !matches!(*method, "GET" | "HEAD"),
         _ => *method != refused,
     };

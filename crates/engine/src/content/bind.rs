@@ -1,4 +1,4 @@
-//! By which address of ours an origin is called: `proxy_bind` and its kin.
+//! `proxy_bind` and its kin: the local address of an upstream connection.
 
 use bolide_conf::local_address;
 use bolide_conf::model::{Bind, OriginSettings};
@@ -10,8 +10,8 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
-/// What the request is sent from, if that is not left to the system. As in nginx, what
-/// variables make of it may be empty, and is left out if it is no address.
+/// The local address; none if the system chooses it. As in nginx, the value of variables may be
+/// empty, and an invalid address is ignored.
 pub(crate) fn bind_to(
     request: &Request,
     answer: &Answer,

@@ -1,6 +1,6 @@
-//! Steps upwards in paths.
+//! `..` segments in paths.
 
-/// The steps upwards in `path`.
+/// The number of `..` segments in `path`.
 pub(crate) fn climbs(path: &[u8]) -> usize {
     // PERF: two dots in a row are rare.
     if !memchr::memchr_iter(b'.', path).any(|at| path.get(at + 1) == Some(&b'.')) {

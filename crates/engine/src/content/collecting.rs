@@ -1,4 +1,4 @@
-//! The body of a request is collected before a step is made, in a file where it is large.
+//! Buffers the request body before a step is made; a large one in a file.
 
 use bolide_base::Spool;
 use bolide_conf::model::BodyFiles;
@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 impl Request {
-    /// Goes on collecting.
+    /// Continues to buffer the request body.
     pub(crate) fn collect(
         &mut self,
         answer: &Answer,
@@ -51,7 +51,7 @@ impl Request {
     }
 }
 
-/// What is in the file of a body that is collected.
+/// What the file of a buffered body contains.
 pub(crate) fn holds(location: &CompiledLocation, site: &Site) -> FileHolds {
     match location.settings.client_body_in_file_only {
         BodyFiles::Unnamed if site.names_body_file => FileHolds::Everything,
@@ -60,7 +60,7 @@ pub(crate) fn holds(location: &CompiledLocation, site: &Site) -> FileHolds {
     }
 }
 
-/// What follows from how a collection of the request body stands; `step` when it is complete.
+/// The result of buffering the request body; `step` when it is complete.
 pub(crate) fn collected(
     request: &mut Request,
     progress: UploadProgress,
@@ -76,12 +76,12 @@ pub(crate) fn collected(
     collected_in(request, progress, step, place, ctx)
 }
 
-/// Where the file of a body is made that has a name.
+/// Where a body file with a name is created.
 pub(crate) fn file_with_name(location: &CompiledLocation) -> SpoolPlace {
     SpoolPlace::Named(location.settings.client_body_temp_path.clone())
 }
 
-/// As [`collected`], with its file there.
+/// As [`collected`], with the place of its file.
 pub(crate) fn collected_in(
     request: &mut Request,
     progress: UploadProgress,

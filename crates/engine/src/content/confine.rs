@@ -1,9 +1,9 @@
 //! Whether a file lies below the directory that `root` or `alias` names.
 //!
-//! Owns the one rule about `..` in paths that are put together: the configuration may write it, a
-//! request may not bring it in. Paths of requests have no dot segments, but what is left of one
-//! behind a location's name may begin with them (`/i../x` in `location /i`), and so may what
-//! variables hold. Links are no matter of this file; see `disable_symlinks`.
+//! Owns the one rule about `..` in composed paths: the configuration may write it, a request may
+//! not contribute it. A request path has no dot segments, but its rest after a location's prefix
+//! may begin with them (`/i../x` in `location /i`), and so may values of variables. Symbolic links
+//! are the business of `disable_symlinks`.
 
 use bolide_conf::vars::{Template, TemplatePart};
 
@@ -11,19 +11,19 @@ use crate::content::climbs::climbs;
 use crate::site::CompiledLocation;
 use crate::vars::VariableScope;
 
-/// Whether an origin answers that is asked for an address, not for a file.
+/// Whether an upstream answers that needs no file.
 pub(crate) fn is_proxied(location: &CompiledLocation) -> bool {
     location.pass.as_ref().is_some_and(|pass| pass.proxied.is_some())
 }
 
-/// Whether the values of variables lead out of the directory that begins `root`, or that its first
-/// variable names: which one that is, is the configuration's business.
+/// Whether values of variables lead out of the directory that `root` begins with, or that its first
+/// variable names: that directory is the configuration's choice.
 fn root_strays(scope: &VariableScope<'_>, location: &CompiledLocation, climbed: usize) -> bool {
     let template = &location.settings.root.path;
     let mut first = Vec::new();
     if let Some(TemplatePart::Var(var)) = template.parts().first() {
         scope.write(var, &mut first);
-        // The prefix comes first.
+        // A relative path begins with the prefix.
         if first.first() != Some(&b'/')
             && let Some(http) = scope.site.http()
         {
@@ -34,20 +34,20 @@ fn root_strays(scope: &VariableScope<'_>, location: &CompiledLocation, climbed: 
     climbed > written_climbs(template) + climbs(&first)
 }
 
-/// The steps upwards that the configuration itself writes.
+/// The number of `..` segments that the configuration itself writes.
 pub(crate) fn written_climbs(template: &Template) -> usize {
     let mut text = Vec::new();
     for part in template.parts() {
         match part {
             TemplatePart::Text(bytes) => text.extend_from_slice(bytes),
-            // Something that is no dot.
+            // Any byte that is not a dot.
             TemplatePart::Var(_) => text.push(b'x'),
         }
     }
     climbs(&text)
 }
 
-/// Whether the file of another path than the request's lies elsewhere.
+/// Whether the file of a path other than the request's is outside of the directory.
 pub(crate) fn leads_out(
     scope: &VariableScope<'_>,
     location: &CompiledLocation,
@@ -68,15 +68,15 @@ fn strays(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
     leads_out(scope, location, &scope.request.uri)
 }
 
-/// Whether the request's file lies elsewhere than below the directory of its location. To be
-/// asked when nothing that variables follow can change any more.
+/// Whether the request's file is outside of its location's directory. Call it when no variable of
+/// the path can change any more.
 #[inline]
 pub(crate) fn leaves_root(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
     (scope.request.has_dots || location.maps_beyond_root) && strays(scope, location)
 }
 
-/// As [`leaves_root`] for a location that roams, as far as it is known when the location
-/// is: before an `if` may ask whether the file is there.
+/// As [`leaves_root`] for a location with `maps_beyond_root`, called when the location is chosen,
+/// before an `if` may test the file.
 pub(crate) fn leaves_alias(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
     location.fixed_root.is_some() && !is_proxied(location) && strays(scope, location)
 }

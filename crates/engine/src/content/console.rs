@@ -1,7 +1,7 @@
-//! `bolide_console`: the page with the state of the server, its files, its data and its actions.
+//! `bolide_console`: the status page, its assets, its data and its actions.
 //!
-//! Owns what is below the location: the page itself, `status.json`, the files of the page. Who may
-//! see it is decided in `crates/engine/src/console/guard.rs`.
+//! Owns the names below the location: the page, `status.json`, the assets.
+//! `crates/engine/src/console/guard.rs` decides about access.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ use crate::explain::Json;
 use crate::request::Request;
 use crate::site::Site;
 
-/// The type of data and of replies.
+/// The type of data and of replies to actions.
 const JSON: &str = "application/json";
 
 /// A request to a location with `bolide_console`.
@@ -30,7 +30,7 @@ pub(crate) struct ConsoleRequest<'a> {
 }
 
 impl<'a> ConsoleRequest<'a> {
-    /// What of an exchange it takes.
+    /// Borrows what it needs of an exchange.
     pub(crate) const fn of(exchange: &'a mut Exchange) -> Self {
         let Exchange { request, answer, .. } = exchange;
         Self { request, answer }
@@ -39,7 +39,7 @@ impl<'a> ConsoleRequest<'a> {
 
 impl ConsoleRequest<'_> {
     pub(crate) fn answer(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        // Only a client itself is judged by its own fields.
+        // Only the fields of a client's own request count.
         if self.request.role.is_subrequest() {
             return NextStep::Fail(403);
         }
@@ -58,7 +58,7 @@ impl ConsoleRequest<'_> {
         }
     }
 
-    /// The page, its files, or its data.
+    /// Serves the page, its assets, or its data.
     fn show(&mut self, rights: ConsoleRights, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
         match self.name(site) {
             b"" => {
@@ -85,7 +85,7 @@ impl ConsoleRequest<'_> {
         }
     }
 
-    /// Has the control thread carry an action out.
+    /// Sends an action to the control thread.
     fn act(&mut self, rights: ConsoleRights, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         debug_assert!(!self.request.is_dry(), "a trial does nothing");
         let words = arguments(self.request.args());
@@ -114,7 +114,7 @@ impl ConsoleRequest<'_> {
         }
     }
 
-    /// What came of an action.
+    /// Answers with the result of an action.
     pub(crate) fn report(
         &mut self,
         outcome: &ConsoleOutcome,
@@ -144,13 +144,14 @@ impl ConsoleRequest<'_> {
             }
         });
         let uri = &self.request.uri;
-        // A request that was led here by another name asks for nothing that there is.
+        // A request that an internal redirect brought here under another name asks for an unknown
+        // file.
         conf.and_then(|prefix| uri.strip_prefix(prefix)).unwrap_or(b"?")
     }
 
     fn visitor<'a>(&'a self, site: &'a Site, ctx: &StepCtx<'_>) -> ConsoleVisitor<'a> {
         let server = site.http().map(|http| http.server(ServerId(self.request.server)));
-        // Certificates are asked for in handshakes alone.
+        // Client certificates are requested in handshakes only.
         let verify = match (server, &ctx.conn.tls) {
             (Some(server), Some(_)) => server.tls.verify_client,
             _ => VerifyClient::Off,
@@ -192,7 +193,7 @@ impl ConsoleRequest<'_> {
         ctx: &StepCtx<'_>,
     ) -> NextStep {
         let settings = &site.location(self.request.location).settings;
-        // Compression goes by the type without its parameters.
+        // Compression depends on the type without its parameters.
         let plain = media.split(';').next().unwrap_or(media).as_bytes();
         let mut kind = crate::media_types::kind(settings, &plain.into());
         (kind.value, kind.charset_varies) = (media.as_bytes().into(), false);

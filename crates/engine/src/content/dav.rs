@@ -1,8 +1,8 @@
-//! `dav_methods`: `PUT`, `DELETE`, `MKCOL`, `COPY` and `MOVE` answered with changes of files.
+//! `dav_methods`: `PUT`, `DELETE`, `MKCOL`, `COPY` and `MOVE`.
 //!
-//! Owns what can be judged of a request before the disk is looked at, in nginx's order and words;
-//! the rest is decided where the change is made. Easiest to break: a destination is mapped by the
-//! location of the request, and must not lead out of its directory.
+//! Owns the checks that need no disk, with nginx's order and messages; `bolide_worker` does the
+//! rest when it makes the change. Easiest to break: a destination is mapped by the request's
+//! location, and must not leave its directory.
 
 mod destination;
 
@@ -46,7 +46,7 @@ pub(crate) fn dav_method(request: &Request, location: &CompiledLocation) -> Opti
     methods.has(method).then_some(method)
 }
 
-/// A request whose answer is a change of files.
+/// A request that changes files.
 #[derive(Debug)]
 pub(crate) struct DavRequest<'a> {
     request: &'a mut Request,
@@ -55,13 +55,13 @@ pub(crate) struct DavRequest<'a> {
 }
 
 impl<'a> DavRequest<'a> {
-    /// What of an exchange it takes.
+    /// Borrows what it needs of an exchange.
     pub(crate) const fn of(exchange: &'a mut Exchange) -> Self {
         let Exchange { request, answer, search, .. } = exchange;
         Self { request, answer, search }
     }
 
-    /// Asks for the change, or refuses it.
+    /// Requests the change, or refuses it.
     pub(crate) fn answer(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         let Some(method) = dav_method(self.request, location) else { return NextStep::Fail(405) };
@@ -94,7 +94,7 @@ impl<'a> DavRequest<'a> {
         NextStep::ChangeFiles
     }
 
-    /// `PUT`: the body goes to a file of its own first.
+    /// `PUT`: the body is written to a temporary file first.
     fn put(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         if self.request.uri.ends_with(b"/") {
@@ -217,7 +217,7 @@ impl<'a> DavRequest<'a> {
         })
     }
 
-    /// The change was made, or could not be.
+    /// Answers with the result of the change.
     pub(crate) fn changed(
         &mut self,
         outcome: &FileOutcome,
@@ -279,7 +279,7 @@ impl<'a> DavRequest<'a> {
     }
 }
 
-/// Logs that a field of the request means nothing.
+/// Logs that a field of the request is invalid.
 fn invalid_field(request: &Request, name: &str, value: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
     request.log_error(site, ctx, |out| {
         out.extend_from_slice(b"client sent invalid \"");
@@ -290,10 +290,10 @@ fn invalid_field(request: &Request, name: &str, value: &[u8], site: &Site, ctx: 
     });
 }
 
-/// The slashes of a path that has fewer than `least` elements.
+/// The number of slashes in a path with fewer than `least` elements.
 fn lacking_depth(uri: &[u8], least: u32) -> Option<u32> {
     let slashes = uri.iter().filter(|byte| **byte == b'/').count() as u32;
-    // A slash at the end begins no element.
+    // A final slash begins no element.
     let elements = slashes - u32::from(uri.ends_with(b"/")).min(slashes);
     (elements < least).then_some(slashes)
 }

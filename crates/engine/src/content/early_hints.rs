@@ -1,7 +1,6 @@
-//! Heads of an origin that come before its answer: `early_hints`, and which of their fields leave.
+//! Interim responses of upstreams: `early_hints`, and which of their fields are passed on.
 //!
-//! Owns how much of them is passed on; that a client of HTTP/1.0 gets none is the business of the
-//! framing.
+//! Owns the limit on their size. The framing drops them for clients of HTTP/1.0.
 
 use bolide_conf::model::LogLevel;
 use bolide_http::hop_by_hop::is_no_trailer;
@@ -15,8 +14,8 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 impl Answer {
-    /// RFC 9110 §15.2: a head that another one follows goes on to the client, with all that is not
-    /// about one connection; 103 only where the configuration says so.
+    /// RFC 9110 §15.2: passes an interim response to the client, without connection-specific
+    /// fields; 103 only where `early_hints` permits it.
     pub(crate) fn pass_early(
         &mut self,
         request: &Request,
@@ -64,7 +63,7 @@ impl Answer {
     }
 }
 
-/// Bytes that a head with the usual reason has in HTTP/1.1.
+/// The size of a head in HTTP/1.1 with its usual reason phrase.
 fn size_of(head: &OriginHead) -> usize {
     let line = |name: &[u8], value: &[u8]| name.len() + value.len() + b": \r\n".len();
     let lines: usize = head.fields.iter().map(|field| line(field.text, field.value)).sum();

@@ -1,4 +1,4 @@
-//! Errors: `error_page` in all its forms, and the pages that the server writes itself.
+//! `error_page` in all its forms, and the built-in error pages.
 
 use bolide_conf::model::{ErrorPage, Overwrite};
 use bolide_htaccess::ErrorAnswer;
@@ -22,15 +22,14 @@ use crate::subrequest::Slicing;
 use crate::vars::VariableScope;
 
 impl Request {
-    /// Gives a name to the method of a request that came without any, and is answered by another
-    /// location.
+    /// Gives a method to a request that came without one and is answered by another location.
     fn name_method(&mut self) {
         if let Some(head) = self.head_mut().filter(|head| head.method_text.is_empty()) {
             head.method_text.extend_from_slice(b"GET");
         }
     }
 
-    /// Counts one redirect inside the server; the one that brings the count to zero fails.
+    /// Counts one internal redirect; false when none is left.
     pub(crate) fn spend_redirect(&mut self) -> bool {
         self.slicing.set(Slicing::No);
         self.redirects_left = self.redirects_left.saturating_sub(1);
@@ -39,8 +38,8 @@ impl Request {
 }
 
 impl Answer {
-    /// Answers with `status`: by the location's `error_page`, if there is one for it, else by the
-    /// server's own page.
+    /// Responds with `status`: by the location's `error_page` if one names it, else by the built-in
+    /// page.
     pub(crate) fn fail(
         &mut self,
         request: &mut Request,
@@ -101,7 +100,7 @@ impl Answer {
     ) -> NextStep {
         debug_assert_eq!(page.status, status, "a page is for its status");
         request.arrival.turn(InternalRedirect::ErrorPage(status));
-        // What comes instead would be kept as what was asked for.
+        // The replacement would be stored under the key of the request.
         if cache.asked().0.is_some() {
             request.replaces_failed = true;
             request.arrival.leave();
@@ -112,7 +111,7 @@ impl Answer {
             Overwrite::Status(status) => status,
         };
         if self.forced_status != 0 {
-            // A `return` has noted what it is.
+            // `return` has set the status.
             self.head.status = 0;
         }
         let mut target = std::mem::take(&mut self.scratch);
@@ -142,7 +141,7 @@ impl Answer {
         next
     }
 
-    /// Answers with the server's own page for `status`.
+    /// Responds with the built-in page for `status`.
     pub(crate) fn own_page(
         &mut self,
         request: &Request,
@@ -162,7 +161,7 @@ impl Answer {
             HeadDraft { location: is_blank.then_some(&b""[..]), ..HeadDraft::default() };
         draft.varies = self.unsatisfied.is_some_and(|range| range.varies);
         let html = location.kinds.html();
-        // As in nginx, `add_header` sees the length of the page before it is compressed.
+        // As in nginx, `add_header` sees the length before compression.
         self.head.status = shown;
         self.give_text(request, page.clone());
         if page.is_empty() {
@@ -176,14 +175,14 @@ impl Answer {
         }
         tell_failed(request, self, cache, location);
         self.push_unsatisfied();
-        // As in nginx, the status of an error stays with what `post_action` does behind it.
+        // As in nginx, an error status stays forced in `post_action`.
         self.forced_status = shown;
         self.give_text(request, page);
         NextStep::Respond
     }
 }
 
-/// Answers as `ErrorDocument` of a `.htaccess` file says.
+/// Responds as `ErrorDocument` of a `.htaccess` file says.
 #[cold]
 fn error_document(
     (request, answer): (&mut Request, &mut Answer),
@@ -232,7 +231,7 @@ fn error_document(
 }
 
 impl Request {
-    /// Starts over inside the server with `target`, a path with an optional query.
+    /// Internal redirect to `target`, a path with an optional query.
     pub(crate) fn redirect_inside(
         &mut self,
         target: &[u8],
@@ -255,7 +254,7 @@ impl Request {
         NextStep::Step(RequestStep::Server)
     }
 
-    /// Goes to the named location `name` (with its `@`) with the path as it is.
+    /// Internal redirect to the named location `name` (with its `@`); the path stays.
     pub(crate) fn enter_named(
         &mut self,
         name: &[u8],
@@ -276,7 +275,7 @@ impl Request {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"empty URI in redirect to named location \"");
                 out.extend_from_slice(name);
-                // Only a request without a target leaves none.
+                // Only a request without a target has no request line.
                 out.extend_from_slice(match self.head().version {
                     HttpVersion::Http2 => b"\"",
                     HttpVersion::Http3 => b"\" while reading client request",

@@ -1,8 +1,8 @@
-//! Fragments of a page with ESI: what an include asks this server for, and when it may not.
+//! Fragments of an ESI page: the subrequest of an include, and its limits.
 //!
-//! Owns the request that a fragment is to the server: the client's own, for another target, without
-//! what concerns the page alone. Easiest to break: a fragment passes all checks that a client's
-//! request for it would, and a page never asks without bounds.
+//! Owns the request of a fragment: the client's own, for another target, without the fields that
+//! concern the page alone. Easiest to break: a fragment passes all checks that a client's request
+//! would, and a page has bounded subrequests.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,20 +27,20 @@ use crate::site::Site;
 use crate::subrequest::{FragmentAncestry, FragmentFamily, Lineage, is_same_site};
 use crate::subrequest::{FragmentSource, GivenFragment};
 
-/// LIMIT: fragments in one another.
+/// LIMIT: nesting of fragments.
 const DEPTH_MAX: u8 = 5;
-/// LIMIT: fragments of one page, those of its fragments included.
+/// LIMIT: fragments of one page, including nested ones.
 const FRAGMENTS_MAX: u32 = 1024;
-/// LIMIT: bytes of all fragments of one page; those that would begin beyond it give nothing.
+/// LIMIT: bytes of all fragments of one page; those that begin beyond it are empty.
 const SIZE_MAX: u64 = 256 * 1024 * 1024;
 
-/// Whether a field of the request concerns the page and no fragment.
+/// Whether a request field concerns the page only.
 const fn is_about_page(name: Name) -> bool {
     name.is_about_content() || matches!(name, Name::AcceptEncoding | Name::ContentType)
 }
 
 impl Request {
-    /// What the include says that this is the fragment of, if it is one.
+    /// The environment of the include whose fragment this is, if it is one.
     pub(crate) fn environment(&self) -> Environment {
         let lineage = self.role.fragment();
         let mut control = lineage.map_or_else(LsCacheControl::default, |lineage| lineage.control);
@@ -49,7 +49,7 @@ impl Request {
     }
 }
 
-/// Begins the lineage of a page that has no parent.
+/// Begins the lineage of a page without a parent.
 fn found_family(request: &mut Request, answer: &Answer) {
     if request.lineage().is_some() {
         return;
@@ -77,7 +77,7 @@ fn found_family(request: &mut Request, answer: &Answer) {
 }
 
 impl Request {
-    /// What a fragment has of its page.
+    /// Sets the state that a fragment has from its page.
     pub(crate) fn adopt_lineage(&mut self, lineage: &Lineage) {
         debug_assert!(
             (1..=DEPTH_MAX).contains(&lineage.own.depth),
@@ -97,8 +97,8 @@ impl Request {
 }
 
 impl Answer {
-    /// Makes `head` the request for the next fragment. It is to be started and named with
-    /// [`Self::bind_fragment`], or given up with [`Self::refuse_fragment`].
+    /// Writes the request of the next fragment to `head`. The caller starts it and calls
+    /// [`Self::bind_fragment`], or calls [`Self::refuse_fragment`].
     pub(crate) fn next_fragment(
         &mut self,
         request: &mut Request,
@@ -139,7 +139,7 @@ impl Answer {
             family.count.set(family.count.get() + 1);
             inherit(head, request.head(), &target);
             if let FragmentSource::Combined(form) = &source {
-                // It is not the visitor who sends this form.
+                // The server, not the visitor, sends this form.
                 control.no_autoflush = true;
                 post(head, form.len());
             }
@@ -158,14 +158,14 @@ impl Answer {
         }
     }
 
-    /// Names the exchange that asks for the fragment.
+    /// Binds the fragment that was named last to an exchange.
     pub(crate) fn bind_fragment(&mut self, child: u64) {
         if let Some(assembly) = self.body.assembly_mut() {
             assembly.bind(child);
         }
     }
 
-    /// The fragment is not asked for.
+    /// The fragment that was named last is not started.
     pub(crate) fn refuse_fragment(&mut self) {
         if let Some(assembly) = self.body.assembly_mut() {
             assembly.refuse();
@@ -174,8 +174,8 @@ impl Answer {
 }
 
 impl Answer {
-    /// Takes what was pulled of the fragment that [`crate::BodyPiece::Fragment`] named; false if no
-    /// more of it is wanted.
+    /// Takes the bytes that were pulled of the fragment that [`crate::BodyPiece::Fragment`] named;
+    /// false if it needs no more of them.
     pub(crate) fn take_fragment(
         &mut self,
         request: &Request,
@@ -191,7 +191,7 @@ impl Answer {
     }
 }
 
-/// Makes `head` a request for `target` by who asked `page`.
+/// Makes `head` a request for `target` from the client of `page`.
 fn inherit(head: &mut RequestHead, page: &RequestHead, target: &[u8]) {
     head.clear();
     head.method_text.extend_from_slice(b"GET");
@@ -209,7 +209,7 @@ fn inherit(head: &mut RequestHead, page: &RequestHead, target: &[u8]) {
     head.early = page.early;
 }
 
-/// Makes a request one that sends a form of so many bytes.
+/// Makes `head` a POST of a form with this length.
 fn post(head: &mut RequestHead, len: usize) {
     head.method = Method::Post;
     head.method_text.clear();
@@ -219,8 +219,8 @@ fn post(head: &mut RequestHead, len: usize) {
     head.fields.push(Name::ContentLength, len.to_string().as_bytes());
 }
 
-/// What a fragment gets that no origin is asked for: what came for it with others, or word that it
-/// is not kept.
+/// Answers a fragment without a fetch: with the part of a combined response, or with a note that it
+/// is not cached.
 pub(crate) fn answer_without_origin(
     answer: &mut Answer,
     request: &Request,
@@ -249,7 +249,7 @@ pub(crate) fn answer_without_origin(
 }
 
 impl GivenFragment {
-    /// What an origin would have said.
+    /// The events that a fetch would have reported.
     fn news(&self) -> Vec<OriginNews> {
         let mut head = OriginHead { status: 200, ..OriginHead::default() };
         if !self.content_type.is_empty() {
@@ -265,8 +265,8 @@ impl GivenFragment {
     }
 }
 
-/// Answers as a fragment with a kept answer, of which the page needs no more than the body and
-/// its cookies; false if it is not as simple as that.
+/// Answers a fragment with a cached object, if the page needs no more than its body and cookies;
+/// false otherwise.
 pub(crate) fn serve_fragment(answer: &mut Answer, object: &Arc<Object>) -> bool {
     let is_outside = object.outside().is_some();
     if object.status() != 200 || answer.forced_status != 0 || is_outside {

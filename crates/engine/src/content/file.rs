@@ -1,7 +1,6 @@
-//! Files: `try_files`, directory redirects, and the static answer itself.
+//! Files: `try_files`, directory redirects, and static responses.
 //!
-//! Every step may be made again after a look at the disk, so a step changes the request only when
-//! it is done.
+//! Each step may be repeated after a file lookup, so it changes the request only when it completes.
 
 use std::rc::Rc;
 
@@ -33,19 +32,19 @@ use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 use crate::vars::file_names::alias_complaint;
 
-/// What is known of a path.
+/// The state of a path in the table of open files.
 pub(crate) enum FileLookup {
     /// An open file.
     File(Rc<OpenFile>),
     /// A directory.
     Directory,
-    /// Something else, or a file that was only asked about.
+    /// Another kind, or a file of which only the metadata was requested.
     Other,
-    /// Nothing that may be used.
+    /// It cannot be opened.
     Failed(OpenFailure),
-    /// Something that is there, but cannot be opened.
+    /// It exists, but cannot be opened.
     Closed(FileKind, OpenFailure),
-    /// Nothing yet; a look was asked for.
+    /// Unknown; a lookup was requested.
     Asked,
 }
 
@@ -72,7 +71,7 @@ impl FileSearch {
         for (index, candidate) in try_files.files.iter().enumerate().skip(index) {
             let mut name = std::mem::take(&mut answer.scratch);
             let is_below = self.candidate(request, answer, candidate, &mut name, site, ctx);
-            // What is found will be sent, most likely; so it is opened at once.
+            // The file will most likely be sent; so it is opened at once.
             let want = if candidate.directory { Want::Stat } else { Want::OPEN };
             let look = match is_below {
                 true => self.look(request, answer, location, want, site, ctx),
@@ -111,8 +110,8 @@ impl FileSearch {
         fall_back(request, answer, &try_files.fallback, site, ctx)
     }
 
-    /// Writes the candidate's name and the path it stands for; whether that is below the root, or
-    /// the configuration itself leads elsewhere.
+    /// Writes the candidate's name and path. Returns whether the path is below the root, or the
+    /// configuration itself leads elsewhere.
     fn candidate(
         &mut self,
         request: &Request,
@@ -140,15 +139,15 @@ impl FileSearch {
     }
 }
 
-/// The system call that nginx names where a file cannot be opened: with `disable_symlinks` it opens
-/// a path piece by piece.
+/// The system call that nginx names when a file cannot be opened: with `disable_symlinks` it opens
+/// a path component by component.
 pub(super) fn open_call(location: &CompiledLocation) -> &'static str {
     let follows = location.policy.symlinks == SymlinkPolicy::Follow;
     if follows && location.links_checked_from.is_none() { "open()" } else { "openat()" }
 }
 
-/// Under an alias an evaluated `$uri` still begins with the location's own prefix; as in nginx,
-/// that is cut off all that `try_files` makes of variables, the last of them, too.
+/// Under an alias, an evaluated `$uri` begins with the location's prefix; as in nginx, the prefix
+/// is cut off every argument of `try_files` that has variables, including the last.
 fn cut_prefix(
     text: &mut Vec<u8>,
     template: &Template,
@@ -201,7 +200,7 @@ impl Exchange {
     /// Which of nginx's content handlers takes the path.
     pub(crate) fn content(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
-        // The files of `try_files` have been judged one by one.
+        // The candidates of `try_files` were checked one by one.
         let is_open = location.try_files.is_none() && !confine::is_proxied(location);
         if is_open
             && leaves_root(&VariableScope::new(&self.request, &self.answer, site, ctx), location)
@@ -243,7 +242,7 @@ impl Exchange {
 }
 
 impl FileSearch {
-    /// A path that does not end in a slash.
+    /// Serves a path that does not end in a slash.
     pub(crate) fn file(
         &mut self,
         request: &Request,
@@ -279,7 +278,7 @@ impl FileSearch {
         }
         let client = compress::wanted_codings(request, location);
         let mut has_sibling = false;
-        // What is searched is not what lies there coded.
+        // A filter needs the plain file, not its precompressed sibling.
         let is_searched = answer.may_be_searched && original.is_ok() && {
             let kind = location.kinds.of_path(&request.uri);
             is_searched(answer, request, (&kind.media, b""), location)
@@ -310,7 +309,7 @@ impl FileSearch {
         }
     }
 
-    /// What is known of the file's sibling with the suffix of `coding`.
+    /// The state of the file's sibling with the suffix of `coding`.
     fn sibling(
         &mut self,
         request: &Request,
@@ -346,7 +345,7 @@ impl FileSearch {
 }
 
 impl Answer {
-    /// Sends the client to the same path with a slash behind it.
+    /// Redirects the client to the path with a slash appended.
     pub(crate) fn directory_redirect(&mut self, request: &Request) -> NextStep {
         let mut target = std::mem::take(&mut self.scratch);
         target.clear();
@@ -375,7 +374,7 @@ impl FileSearch {
         NextStep::Fail(404)
     }
 
-    /// Whether `self.search.path`, of which only the kind is known, is a regular file.
+    /// Whether `self.search.path`, whose metadata was requested, is a regular file.
     pub(crate) fn is_regular(&self, location: &CompiledLocation, ctx: &mut StepCtx<'_>) -> bool {
         let known = ctx.files.lookup(&self.path, ctx.now, &location.policy);
         matches!(known, Known::Seen(meta) | Known::Closed(meta, _) if meta.kind == FileKind::File)
@@ -413,7 +412,7 @@ impl FileSearch {
         self.path = path;
     }
 
-    /// What the table knows of `self.search.path`; asks for a look where it does not know enough.
+    /// Looks up `self.search.path` in the table; requests a file lookup if it does not know enough.
     #[inline]
     pub(crate) fn look(
         &self,
@@ -444,7 +443,7 @@ impl FileSearch {
                 FileKind::File | FileKind::Other => return FileLookup::Other,
             },
             Known::Closed(meta, failure) => return FileLookup::Closed(meta.kind, failure),
-            // A regular file of which only the meta was asked for has to be opened yet.
+            // A regular file of which only the metadata is known has to be opened.
             Known::Seen(meta) if meta.kind != FileKind::File || want == Want::Stat => {
                 return FileLookup::Other;
             }
@@ -477,7 +476,7 @@ impl FileSearch {
     }
 }
 
-/// A candidate is there: the path becomes its name, location and query stay.
+/// The candidate exists: sets the path to its name; location and query stay.
 fn settle_on(request: &mut Request, name: &[u8], candidate: &TryFile, location: &CompiledLocation) {
     match location.settings.root.mapping {
         Mapping::Whole => request.uri.clear(),
@@ -491,7 +490,7 @@ fn settle_on(request: &mut Request, name: &[u8], candidate: &TryFile, location: 
     request.uri.extend_from_slice(name);
 }
 
-/// As in nginx: what of a rewritten path belongs to the location cannot be told.
+/// As in nginx: the part of a rewritten path that belongs to the location is unknown.
 #[cold]
 pub(super) fn alias_rewritten(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
     let line = alias_complaint(request, site);

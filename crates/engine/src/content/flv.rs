@@ -1,4 +1,4 @@
-//! `flv`: a file from the byte on that `start` names, behind the head of a Flash Video.
+//! `flv`: a file from the offset `start` on, after a header of Flash Video.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -23,21 +23,20 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::argument;
 
-/// The head of a Flash Video with sound and pictures, and the size of the tag before its first one.
+/// The FLV header with audio and video flags, and the first PreviousTagSize.
 const HEAD: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";
 
-/// What is sent of a video.
+/// The part of a video that is sent.
 pub(super) struct VideoPart {
-    /// Bytes of ours.
+    /// The generated header.
     pub(super) head: Bytes,
-    /// The bytes of the file behind them.
+    /// The bytes of the file after it.
     pub(super) body: Range<u64>,
     pub(super) rules: DeliveryRules,
 }
 
 impl Exchange {
-    /// The content handler of a path in a location with `flv` or `mp4`, whose step for a file is
-    /// `step`.
+    /// The content handler of `flv` and `mp4`; `step` is its step for a file.
     pub(super) fn videos(&self, step: RequestStep, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         if !matches!(self.request.method, Method::Get | Method::Head) {
             return NextStep::Fail(405);
@@ -61,7 +60,7 @@ impl FileSearch {
     ///
     /// # Errors
     ///
-    /// What is done instead: the static handler answers what is not a regular file.
+    /// The step that follows instead: the static handler serves everything but regular files.
     pub(super) fn open_video(
         &mut self,
         step: RequestStep,
@@ -82,7 +81,7 @@ impl FileSearch {
         }
     }
 
-    /// `flv`: a file, or the rest of it from the byte on that `start` names.
+    /// `flv`: a file from the offset `start` on.
     pub(crate) fn flv(
         &mut self,
         request: &Request,
@@ -95,7 +94,7 @@ impl FileSearch {
             Ok(file) => file,
             Err(next) => return next,
         };
-        // As in nginx, what is no number, or behind the end, is the beginning.
+        // As in nginx, an invalid number, or one beyond the end, means the beginning.
         let start = argument(request.args(), b"start").and_then(bolide_conf::value::number);
         match start.and_then(|start| u64::try_from(start).ok()) {
             Some(start) if start > 0 && start < file.meta.size => {
@@ -110,7 +109,7 @@ impl FileSearch {
 }
 
 impl Answer {
-    /// Sends the head of a video and the file from byte `start` on.
+    /// Sends the FLV header and the file from `start` on.
     fn send_flv(
         &mut self,
         request: &Request,
@@ -125,7 +124,7 @@ impl Answer {
         self.send_video(request, file, part, site, ctx)
     }
 
-    /// Sends a part of a video with a head of its own.
+    /// Sends a part of a video with a generated header.
     pub(super) fn send_video(
         &mut self,
         request: &Request,
@@ -161,7 +160,7 @@ impl Answer {
         if delivery.is_not_modified {
             return self.not_modified(request, &draft, site, ctx);
         }
-        // As in nginx, `add_header` sees what the whole would be.
+        // As in nginx, `add_header` sees the values of the whole.
         self.head.body = BodyLen::Exact(length);
         self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
         let video = HeadedBytes::new(head, source(file), body.start);

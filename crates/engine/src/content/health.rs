@@ -1,4 +1,4 @@
-//! `health`: whether the server is alive, and whether it wants requests.
+//! `health`: liveness and readiness probes.
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
-//! `index`: the names that are looked for in a directory, and what comes where none is there.
+//! `index`: the names that are tried in a directory, and what is sent if none exists.
 //!
-//! Every step may be made again after a look at the disk, so a step changes the request only when
-//! it is done.
+//! Each step may be repeated after a file lookup, so it changes the request only when it completes.
 
 use std::rc::Rc;
 
@@ -39,7 +38,7 @@ impl FileSearch {
             Some(_) => index_names(request, location),
             None => None,
         };
-        // As by Apache, a fallback answers for the first name that is not there.
+        // As in Apache, a fallback answers for the first missing name.
         let is_over =
             index > 0 && location.htaccess.is_some() && index_fallback(request, location).is_some();
         let has_name = match (&names, location.settings.index.get(index)) {
@@ -80,7 +79,7 @@ impl FileSearch {
         next
     }
 
-    /// An index that a `.htaccess` file has by its whole path: the directory has to be there.
+    /// An index that a `.htaccess` file gives as an absolute path: the directory has to exist.
     fn index_elsewhere(
         &mut self,
         request: &mut Request,
@@ -110,7 +109,7 @@ impl FileSearch {
     }
 }
 
-/// What comes where a directory has no index.
+/// Continues for a directory without an index.
 fn no_index(
     request: &mut Request,
     location: &CompiledLocation,
@@ -129,7 +128,7 @@ fn no_index(
 }
 
 impl Request {
-    /// Starts over with the index's own path; the query stays.
+    /// Internal redirect to the path of the index; the query stays.
     pub(super) fn go_to_index(
         &mut self,
         target: &[u8],
@@ -142,7 +141,7 @@ impl Request {
         }
         let next = self.redirect_inside(target, site, ctx);
         if matches!(next, NextStep::Step(_)) {
-            // A `?` in a name is part of the name here.
+            // A `?` in a name is part of the name.
             self.uri.clear();
             self.uri.extend_from_slice(target);
             self.note_dots();
@@ -181,7 +180,7 @@ impl FileSearch {
         }
     }
 
-    /// Tells an absent directory from an absent index, once.
+    /// Tells a missing directory from a missing index, once.
     pub(crate) fn index_directory(
         &mut self,
         request: &Request,
@@ -220,7 +219,7 @@ impl FileSearch {
         }
     }
 
-    /// Makes the path that of an index: nginx's lines name the one that it looked for.
+    /// Sets the path to that of an index: nginx's messages name the one that it tried.
     fn name_index(
         &mut self,
         request: &Request,

@@ -1,4 +1,4 @@
-//! `autoindex`: what is in a directory, in one of four formats; without it, 403.
+//! `autoindex`: directory listings in four formats; 403 if it is off.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 impl FileSearch {
-    /// Lists the directory that the path names, if that is allowed.
+    /// Lists the directory of the path, if `autoindex` permits it.
     pub(crate) fn listing(
         &mut self,
         request: &Request,
@@ -67,15 +67,15 @@ impl FileSearch {
         self.probe_listing(request, RequestStep::Listing, site, ctx)
     }
 
-    /// The path of a directory as the table of files has it.
+    /// Removes the final slash, as the table of open files has directories.
     pub(crate) fn end_without_slash(&mut self) {
         if self.path.len() > 1 && self.path.last() == Some(&b'/') {
             self.path.pop();
         }
     }
 
-    /// Waits for the entries of the directory at the path, and makes `step` again then; fails if
-    /// the directory cannot be read.
+    /// Waits for the entries of the directory, then repeats `step`; fails if the directory cannot
+    /// be read.
     pub(super) fn probe_listing(
         &mut self,
         request: &Request,
@@ -118,7 +118,7 @@ impl FileSearch {
     }
 }
 
-/// LIMIT: entries of a listing that is written in the turn; a longer one takes milliseconds.
+/// LIMIT: entries of a listing that is written within the turn; a longer one takes milliseconds.
 const LISTED_AT_ONCE: usize = 1000;
 
 fn format_of(location: &CompiledLocation) -> Format {
@@ -137,7 +137,7 @@ fn asked_callback(request: &Request, format: Format) -> Option<&[u8]> {
     }
 }
 
-/// What is to be written for a directory with these entries.
+/// The job that writes the listing of these entries.
 fn listing_job(
     request: &Request,
     location: &CompiledLocation,
@@ -192,14 +192,14 @@ impl Answer {
         let media = content_type(format, callback).as_bytes().into();
         let mut kind = kind(&location.settings, &media);
         if format == Format::Xml {
-            // As in nginx, XML says what it is, whatever `charset` says.
+            // As in nginx, XML declares its charset, whatever `charset` says.
             kind.value = Box::from(&b"text/xml; charset=utf-8"[..]);
             kind.charset_varies = false;
         }
         self.send_text(request, &kind, 200, text, site, ctx)
     }
 
-    /// Answers with a text made for this request, compressed if configuration and client agree.
+    /// Sends a generated text, compressed if configuration and client agree.
     pub(crate) fn send_text(
         &mut self,
         request: &Request,
@@ -218,7 +218,7 @@ impl Answer {
             Ok(delivery) => delivery,
             Err(next) => return next,
         };
-        // As in nginx, what the configuration adds may speak of a text that a 204 does not send.
+        // As in nginx, `add_header` may use the length of a text that a 204 does not send.
         self.head.body = BodyLen::Exact(body.len() as u64);
         self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
         self.head.body = delivery.length;
@@ -227,10 +227,10 @@ impl Answer {
     }
 }
 
-/// Bytes of the longest text that is compressed while the worker waits.
+/// Bytes of the longest text that is compressed within the turn.
 const TEXT_COMPRESSED_MAX: u64 = 64 * 1024;
 
-/// `text` as it leaves; what that means for the head is noted in `draft`.
+/// The bytes of `text` that are sent; sets the consequences for the head in `draft`.
 pub(crate) fn compress_text(
     request: &Request,
     answer: &mut Answer,
@@ -247,7 +247,7 @@ pub(crate) fn compress_text(
     let len = text.len() as u64;
     let choice = compress::choose(request, location, kind, status, Some(len), client);
     draft.varies |= choice.varies;
-    // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
+    // LIMIT: a text that takes long to compress is sent uncompressed; the worker must not block.
     if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)
         && let Ok(form) = bolide_files::compress(coding, compress::level(location, coding), &text)
     {

@@ -1,4 +1,4 @@
-//! What memcached is asked: the escaped `$memcached_key`, and of what type its value is.
+//! The request to memcached: the escaped `$memcached_key`, and the type of its value.
 
 use bolide_conf::model::Protocol;
 use bolide_http::MemcachedGet;
@@ -9,7 +9,7 @@ use crate::vars::VariableScope;
 /// The line of the error log where there is no key.
 pub(crate) const KEYLESS: &[u8] = b"the \"$memcached_key\" variable is not set";
 
-/// What memcached is asked; none if there is no key.
+/// The request; none if the key is not set.
 pub(crate) fn write(scope: &VariableScope<'_>) -> Option<MemcachedGet> {
     let settings = &scope.location().settings;
     let mut text = Vec::new();
@@ -26,13 +26,13 @@ pub(crate) fn write(scope: &VariableScope<'_>) -> Option<MemcachedGet> {
     Some(MemcachedGet { key, kind: kind.media.to_vec(), gzip_flag })
 }
 
-/// Whether memcached has no value: the response is an error page of ours.
+/// Whether memcached has no value for the key: the response is a generated error page.
 pub(crate) fn has_none(location: &CompiledLocation, status: u16) -> bool {
     let protocol = location.pass.as_ref().map(|pass| pass.conf.protocol);
     protocol == Some(Protocol::Memcached) && status == 404
 }
 
-/// As in nginx: what would end the key, or means an escape, is escaped.
+/// As in nginx: escapes the bytes that would end the key, and `%`.
 fn push_escaped(key: &[u8], out: &mut Vec<u8>) {
     for &byte in key {
         if byte <= b' ' || byte == b'%' {

@@ -1,4 +1,4 @@
-//! `metrics`: the figures of the server.
+//! `metrics`: serves the metrics of the server.
 
 use bolide_http::{Method, Name};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use crate::metrics::{MetricsFormat, metrics_text};
 use crate::request::Request;
 use crate::site::Site;
 
-/// Answers with them.
+/// Sends the metrics.
 pub(super) fn tell(
     answer: &mut Answer,
     request: &Request,
@@ -27,7 +27,7 @@ pub(super) fn tell(
         false => metrics_text(own, ctx.counters, ctx.now, format),
     };
     let media = format.media_type();
-    // Compression goes by the type without its parameters.
+    // Compression depends on the type without its parameters.
     let plain = media.split(';').next().unwrap_or(media).as_bytes();
     let settings = &site.location(request.location).settings;
     let mut kind = crate::media_types::kind(settings, &plain.into());

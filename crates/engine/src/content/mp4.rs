@@ -1,4 +1,4 @@
-//! `mp4`: a file, or the part of it between the times that `start` and `end` name.
+//! `mp4`: a file, or the part of it between the times `start` and `end`.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::site::{CompiledLocation, Site};
 use crate::vars::argument;
 
 impl FileSearch {
-    /// `mp4`: a file, or the part of it between the times that its arguments name.
+    /// `mp4`: a file, or the part of it between the times of its arguments.
     pub(crate) fn mp4(
         &mut self,
         request: &Request,
@@ -45,7 +45,7 @@ impl FileSearch {
                 answer.send(request, &file, client, false, site, ctx)
             }
             Ok(Mp4Outcome::Parts(parts)) => {
-                // As in nginx, several ranges are none.
+                // As in nginx, several ranges are ignored.
                 let max_ranges = location.rules.max_ranges.min(1);
                 let rules = DeliveryRules { max_ranges, ..location.rules };
                 let part = VideoPart { head: Bytes::from(parts.head), body: parts.body, rules };
@@ -60,7 +60,7 @@ impl FileSearch {
         }
     }
 
-    /// The part of a file; `None` if it has to be asked for.
+    /// The part of a file; `None` if it has to be requested first.
     fn cut(
         &mut self,
         file: &Rc<OpenFile>,
@@ -85,7 +85,7 @@ impl FileSearch {
     }
 }
 
-/// What a request wants of a video; `None` for all of it.
+/// The part of a video that a request selects; `None` for all of it.
 fn wanted(args: &[u8], location: &CompiledLocation) -> Option<Mp4Cut> {
     let time = |name: &[u8]| argument(args, name).and_then(milliseconds);
     let (start, end) = (time(b"start"), time(b"end").filter(|end| *end > 0));
@@ -103,7 +103,7 @@ fn wanted(args: &[u8], location: &CompiledLocation) -> Option<Mp4Cut> {
     })
 }
 
-/// Seconds with decimals, of which three count, in milliseconds.
+/// Parses seconds with at most three decimals, as milliseconds.
 fn milliseconds(text: &[u8]) -> Option<u64> {
     let (mut value, mut decimals, mut is_fraction) = (0_i64, 0, false);
     for byte in text {

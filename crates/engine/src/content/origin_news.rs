@@ -1,7 +1,7 @@
-//! What an origin does that was asked: before its head, and while its answer leaves.
+//! `…_pass`: events of the upstream request, before its response head and during its body.
 //!
-//! Easiest to break: a fetch that runs when an exchange turns to something else is dropped exactly
-//! once.
+//! Easiest to break: a running fetch of an exchange that turns to another response is dropped
+//! exactly once.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl Answer {
-    /// Whether more of the origin's answer may be read now.
+    /// Whether more of the upstream response may be read now.
     pub(crate) fn wants_origin(&self) -> bool {
         self.body.inflow().is_none_or(|inflow| !inflow.spool().is_full())
     }
 
-    /// Lets go of the fetch that is under way, if there is one.
+    /// Drops the running fetch, if there is one.
     pub(crate) fn drop_fetch(&mut self, ctx: &mut StepCtx<'_>) {
         if let Some(asked) = &mut self.origin
             && std::mem::take(&mut asked.is_running)
@@ -32,18 +32,18 @@ impl Answer {
         }
     }
 
-    /// Who is asked, with the protocol's name.
+    /// The current upstream server, with the protocol's name.
     pub(crate) fn peer(&self) -> Option<(&'static str, Arc<str>)> {
         let asked = self.origin.as_ref()?;
         Some((asked.scheme, asked.attempts.last()?.peer.clone()))
     }
 
-    /// Whether a fetch is under way.
+    /// Whether a fetch is running.
     pub(crate) fn is_fetching(&self) -> bool {
         self.origin.as_ref().is_some_and(|asked| asked.is_running())
     }
 
-    /// What the origin did before there was an answer.
+    /// Takes an event of the fetch before there is a response.
     pub(crate) fn take_news(
         &mut self,
         request: &mut Request,
@@ -88,7 +88,7 @@ impl Answer {
         }
     }
 
-    /// Part of the answer was written to its file.
+    /// Continues after a part of the response was written to its file.
     pub(crate) fn answer_spooled(&self, ctx: &mut StepCtx<'_>) {
         if self.wants_origin() && self.is_fetching() {
             ctx.effects.push(StepEffect::FetchMayRead(true));
@@ -106,15 +106,15 @@ fn take_refusal(answer: &mut Answer, refused: ConnectRefused) -> NextStep {
     NextStep::Fail(refused.status)
 }
 
-/// The body may have bytes, unless its last one has left.
+/// Reports that the body may have bytes, unless its last one was sent.
 fn tell_ready(answer: &Answer, ctx: &mut StepCtx<'_>) {
     if answer.is_responded && !answer.is_complete {
         ctx.effects.push(StepEffect::BodyReady);
     }
 }
 
-/// Lets something be done to the body; what it holds too much of goes to a file, and when it is
-/// full the origin has to wait.
+/// Applies `fill` to the body. Its excess is written to a file; when that is full, reading from
+/// the upstream pauses.
 fn fill_body(
     request: &Request,
     answer: &mut Answer,
@@ -171,7 +171,7 @@ fn note_news(
     }
 }
 
-/// What the origin did while its answer leaves.
+/// Takes an event of the fetch while its response is sent.
 pub(crate) fn take_more(
     request: &Request,
     answer: &mut Answer,
@@ -182,7 +182,7 @@ pub(crate) fn take_more(
     match news {
         OriginNews::Body(bytes) => fill_body(request, answer, site, ctx, |body| body.push(bytes)),
         OriginNews::End | OriginNews::Failed(_) => {
-            // A tunnel just ends.
+            // The end of a tunnel is no error.
             let is_whole = matches!(news, OriginNews::End) || answer.is_tunnel();
             if let Some(asked) = &mut answer.origin {
                 asked.is_running = false;
@@ -209,14 +209,14 @@ pub(crate) fn take_more(
     }
 }
 
-/// The answer ends where it is, visibly.
+/// Breaks the response off, visibly for the client.
 pub(crate) fn cut_answer(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
     answer.drop_fetch(ctx);
     answer.body.fail();
     tell_ready(answer, ctx);
 }
 
-/// Leaves the fetch that is under way to itself.
+/// Lets the running fetch end by itself.
 pub(crate) fn detach_fetch(answer: &mut Answer, ctx: &StepCtx<'_>) {
     if let Some(asked) = &mut answer.origin {
         asked.is_running = false;

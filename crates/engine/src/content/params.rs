@@ -1,7 +1,7 @@
-//! What an application is told about a request, and how it is found.
+//! The CGI parameters of a request, and the script that it selects.
 //!
-//! Easiest to break: a parameter that configuration names must win over the client's field of the
-//! same name, even where the parameter itself is left out.
+//! Easiest to break: a parameter of the configuration takes precedence over the client's field of
+//! the same name, even if the parameter itself is omitted.
 
 mod plan;
 
@@ -28,7 +28,7 @@ impl Planned {
     }
 }
 
-/// Fields that speak of what the client has; who asks for the store has nothing.
+/// The conditional fields: they describe the client's copy, so that a fetch for the cache has none.
 const CONDITIONS: [&[u8]; 6] = [
     b"IF_MODIFIED_SINCE",
     b"IF_UNMODIFIED_SINCE",
@@ -38,7 +38,7 @@ const CONDITIONS: [&[u8]; 6] = [
     b"IF_RANGE",
 ];
 
-/// Writes what the origin of `pass` is told.
+/// Writes the parameters for the upstream of `pass`.
 pub(crate) fn write(
     scope: &VariableScope<'_>,
     pass: &UpstreamPass,
@@ -102,7 +102,7 @@ fn page<'a>(scope: &VariableScope<'a>) -> Option<&'a PageCache> {
     caching.is_page().then(|| &caching.conf.page)
 }
 
-/// Writes by what applications find out that they can drive a cache.
+/// Writes the parameters that tell applications which cache they may control.
 fn tell_of_cache(page: &PageCache, environment: &Environment, out: &mut Params) {
     if environment.is_off || page.mode == PageMode::Magento {
         return;
@@ -131,7 +131,7 @@ fn tell_of_cache(page: &PageCache, environment: &Environment, out: &mut Params) 
     }
 }
 
-/// Asks whether `old` is still good (RFC 9111 §4.3.1).
+/// Makes the request conditional on the validators of `old` (RFC 9111 §4.3.1).
 pub(crate) fn write_conditions(old: &bolide_cache::Object, out: &mut Params) {
     if let Some(etag) = old.etag() {
         out.push(b"HTTP_IF_NONE_MATCH", etag);
@@ -165,7 +165,7 @@ fn write_fields(
             || conditions.iter().any(|name| is_same(name, field.text))
             || is_forged(field.text)
             || injects && trace::replaces_field(scope, field.text)
-            // Scripts are told of the client's connection by nginx, and some look at it.
+            // nginx passes `Connection` to scripts, and some use it.
             || hops.has(field) && field.name != Name::Connection;
         if is_decided
             || head.fields.iter().take(at).any(|other| is_same_field(other, field))
@@ -178,7 +178,7 @@ fn write_fields(
             |out| push_all(out, &head.fields, at, field),
         );
     }
-    // Framing took these fields; nginx passes them as it does any other.
+    // Framing has consumed these fields; nginx passes them as any other.
     let is_open = |name: &[u8]| !decided.iter().any(|decided| **decided == *name);
     match head.body {
         RequestBody::Length(len)
@@ -204,7 +204,7 @@ fn is_same_field(one: Field<'_>, other: Field<'_>) -> bool {
     one.name == other.name && (one.name != Name::Other || one.text.eq_ignore_ascii_case(other.text))
 }
 
-/// The value of a field and of all later ones with its name, as nginx joins them.
+/// The values of all fields with this name from `at` on, joined as nginx does.
 fn push_all(out: &mut Vec<u8>, fields: &FieldMap, at: usize, field: Field<'_>) {
     out.extend_from_slice(field.value);
     let separator: &[u8] = if field.name == Name::Cookie { b"; " } else { b", " };
@@ -223,14 +223,14 @@ fn push_name(out: &mut Vec<u8>, field: &[u8]) {
     out.extend(field.iter().map(|byte| shaped(*byte)));
 }
 
-/// Whether a field becomes the parameter `HTTP_` with this name behind it.
+/// Whether a field becomes the parameter `HTTP_` followed by this name.
 fn is_same(decided: &[u8], field: &[u8]) -> bool {
     decided.len() == field.len()
         && decided.iter().zip(field).all(|(name, byte)| *name == shaped(*byte))
 }
 
-/// Whether PHP reads a field by the name of another one, or of a parameter that the configuration
-/// decides: `.` and `_` are as good as `-` to it. Of such fields only the one with `-` is passed.
+/// Whether PHP would take a field for another one, or for a parameter of the configuration: it
+/// equates `.` and `_` with `-`. Of such fields only the one with `-` is passed.
 fn is_ambiguous(field: &[u8], all: &FieldMap, decided: &[Box<[u8]>]) -> bool {
     // PERF: almost no name has such a byte.
     if memchr::memchr2(b'.', b'_', field).is_none() {
@@ -245,17 +245,17 @@ fn is_ambiguous(field: &[u8], all: &FieldMap, decided: &[Box<[u8]>]) -> bool {
         || all.iter().any(|other| collides(other.text) && !other.text.eq_ignore_ascii_case(field))
 }
 
-/// Where `$fastcgi_script_name` ends and `$fastcgi_path_info` begins.
+/// The split of the path into `$fastcgi_script_name` and `$fastcgi_path_info`.
 pub(crate) struct ScriptName<'a> {
     /// The script's part of the path.
     pub(crate) name: &'a [u8],
-    /// What is appended to it: `fastcgi_index` where the path ends in a slash.
+    /// The text appended to it: `fastcgi_index` if the path ends in a slash.
     pub(crate) index: &'a [u8],
     /// What follows the script in the path.
     pub(crate) path_info: &'a [u8],
 }
 
-/// Cuts the path as the location says.
+/// Splits the path as `fastcgi_split_path_info` says.
 pub(crate) fn script<'a>(scope: &VariableScope<'a>) -> ScriptName<'a> {
     let request = scope.request;
     let settings = &scope.site.location(request.location).settings.origin;
@@ -277,7 +277,7 @@ pub(crate) fn script<'a>(scope: &VariableScope<'a>) -> ScriptName<'a> {
     }
 }
 
-/// Appends the path of the script that a pool would run.
+/// Appends the path of the script that a pool runs.
 pub(crate) fn push_script(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
     let script = script(scope);
     let mut name = script.name.to_vec();

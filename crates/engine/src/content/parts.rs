@@ -1,8 +1,7 @@
-//! Answers in other answers, by SSI and `addition`: commands are done, parts are asked for.
+//! Responses within a response, by SSI and `addition`: executes commands and starts subrequests.
 //!
-//! Owns the request that a part is to the server: as in nginx a GET inside of it, with the client's
-//! fields, which shares its variables and passes no checks of access. Easiest to break: pages that
-//! include one another end somewhere.
+//! Owns the request of a part: as in nginx a GET with the client's fields, which shares variables
+//! with its page and passes no access checks. Easiest to break: mutual includes end.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,28 +24,28 @@ use crate::subrequest::{Failing, Inclusion, RequestRole, Subrequest, SubrequestP
 use crate::vars::{VariableScope, VariableValue};
 use bolide_patterns::Captures;
 
-/// LIMIT, as in nginx: answers in one another.
+/// LIMIT, as in nginx: nesting of subrequests.
 const DEPTH_MAX: u8 = 51;
-/// LIMIT: answers in one answer, those in them included.
+/// LIMIT: subrequests of one response, including nested ones.
 const COUNT_MAX: u32 = 8192;
 
-/// LIMIT: work of commands at a time, as `take_work` counts it.
+/// LIMIT: work of commands at once, as `take_work` counts it.
 const WORK_MAX: usize = 128 * 1024;
 
-/// What the head of a part's answer says to the page.
+/// What a page needs to know of the head of a part.
 #[derive(Debug)]
 pub struct PartHead {
     before: Captures,
     now: Captures,
-    /// Bytes that a variable may get of it, if it may be a variable's value.
+    /// The most bytes of it that a variable may take, if its type may be the value of one.
     value_max: Option<usize>,
     has_stub: bool,
-    /// Whether it has more than that.
+    /// Whether it is longer than that.
     is_too_big: bool,
 }
 
 impl Request {
-    /// What a subrequest has of its parent.
+    /// Sets the state that a subrequest has from its parent.
     fn adopt(&mut self, child: &Subrequest) {
         match child {
             Subrequest::Fragment(lineage) => self.adopt_lineage(lineage),
@@ -57,7 +56,7 @@ impl Request {
         }
     }
 
-    /// What this page shares with all its parts; the page that is part of none begins it.
+    /// The state that this page shares with all its parts; the outermost page creates it.
     pub(crate) fn family(&mut self) -> Rc<SubrequestPlace> {
         match self.role.part() {
             Some(inclusion) => inclusion.family.clone(),
@@ -65,12 +64,12 @@ impl Request {
         }
     }
 
-    /// What reads the commands of this page.
+    /// The reader of this page's commands.
     pub(crate) fn reader(&mut self, value_max: usize) -> CompoundReader {
         CompoundReader::new(value_max, self.family().shared.clone())
     }
 
-    /// What is to be read instead of this page if nothing comes of it; that is seen to then.
+    /// The block that replaces this page if its body is empty (`stub`).
     pub(crate) fn take_stub(&mut self) -> Option<Arc<Vec<u8>>> {
         let inclusion = self.role.part_mut()?;
         let Failing::Stub(text) = &inclusion.failing else { return None };
@@ -78,7 +77,7 @@ impl Request {
         (!is_taken).then(|| text.clone())
     }
 
-    /// What a part has of its page.
+    /// Sets the state that a part has from its page.
     pub(crate) fn adopt_page(&mut self, inclusion: &Inclusion) {
         debug_assert!(
             (1..=DEPTH_MAX).contains(&inclusion.depth),
@@ -107,7 +106,7 @@ impl Request {
 }
 
 impl PartHead {
-    /// That of a part whose head is there.
+    /// The head of a part, when it is there.
     pub(crate) fn of(request: &Request, answer: &Answer, ctx: &mut StepCtx<'_>) -> Option<Self> {
         let site = request.site.clone()?;
         let inclusion = request.role.part()?;
@@ -132,7 +131,7 @@ impl PartHead {
         Some(Self { before, now, value_max, has_stub, is_too_big })
     }
 
-    /// The part that `child` asked for is on its way to this page.
+    /// The head of the part `child` is there.
     pub(crate) fn accept(&self, request: &mut Request, answer: &mut Answer, child: u64) {
         request.captures.get_mut().absorb(&self.before, &self.now);
         if let Some(compound) = answer.body.compound_mut() {
@@ -145,21 +144,21 @@ impl PartHead {
 }
 
 impl Exchange {
-    /// Whether it is put together while it leaves.
+    /// Whether the page is assembled while it is sent.
     #[must_use]
     #[inline]
     pub fn is_assembled(&self) -> bool {
         self.answer.body.may_have_parts() && has_parts(&self.answer)
     }
 
-    /// Whether anything is to be asked for or done: see [`crate::SubrequestParent::next`].
+    /// Whether subrequests or commands are pending: see [`crate::SubrequestParent::next`].
     #[must_use]
     #[inline]
     pub fn wants_fragments(&self) -> bool {
         self.answer.body.may_have_parts() && parts_want(&self.answer)
     }
 
-    /// Whether what `child` gives is what is sent now.
+    /// Whether `child` is the part that is being sent.
     #[must_use]
     pub fn is_at_fragment(&self, child: u64) -> bool {
         let body = &self.answer.body;
@@ -168,7 +167,7 @@ impl Exchange {
             || body.sliced().is_some_and(|sliced| sliced.owns(child))
     }
 
-    /// Gives a subrequest to an idle exchange; wake it with `Start`.
+    /// Gives a subrequest to an idle exchange; step it with `Start` next.
     pub fn start_child(&mut self, head: Box<RequestHead>, site: SiteRef, child: Subrequest) {
         self.start(head, site);
         self.request.adopt(&child);
@@ -177,7 +176,7 @@ impl Exchange {
 }
 
 impl Answer {
-    /// What a part gives instead of a page for its failure.
+    /// The text that a failed part contributes instead of an error page.
     pub(crate) fn fail_part(
         &mut self,
         request: &mut Request,
@@ -199,8 +198,7 @@ impl Answer {
     }
 }
 
-/// Does the commands that reading has come to, and makes `head` the request for the part that is to
-/// be asked for next.
+/// Executes the pending commands, and writes the request of the next part to `head`.
 pub(crate) fn next_part(
     request: &mut Request,
     answer: &mut Answer,
@@ -239,7 +237,7 @@ pub(crate) fn next_part(
     }))
 }
 
-/// A path without its escapes; as in nginx, what is left of a broken one stays.
+/// Decodes percent-escapes of a path; as in nginx, the rest of a broken one stays.
 fn decoded(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -266,7 +264,7 @@ fn decoded(path: &[u8]) -> Vec<u8> {
 /// What nginx was doing when it found a fault.
 const WHILE: &[u8] = b" while sending response to client";
 
-/// Appends the value of a variable of the server; whether it has one.
+/// Appends the value of a server variable; returns whether it has one.
 fn look_up(scope: &VariableScope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let var = Var::parse(name).or_else(|| {
@@ -278,10 +276,10 @@ fn look_up(scope: &VariableScope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
 }
 
 impl VariableScope<'_> {
-    /// Whether this request is a subrequest or has made some (SSI, ESI, `auth_request`, `mirror`):
-    /// as in nginx, `$request_completion` is empty for these. A request with an `auth_request`
-    /// counts only with `log_subrequest`: nginx then evaluates the variable for the log of the
-    /// subrequest and keeps that value.
+    /// Whether this request is a subrequest or has started some (SSI, ESI, `auth_request`,
+    /// `mirror`): as in nginx, `$request_completion` is then empty. A request with an
+    /// `auth_request` counts only with `log_subrequest`: nginx then evaluates the variable for the
+    /// log of the subrequest and keeps that value.
     pub(crate) fn is_in_parts(&self) -> bool {
         let request = self.request;
         request.role.part().is_some()
@@ -292,7 +290,7 @@ impl VariableScope<'_> {
     }
 }
 
-/// What an expression of a page finds in a text.
+/// Matches an expression of a page against a text.
 fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, SsiFault> {
     let regex = Regex::new(pattern, LetterCase::Sensitive).map_err(String::into_bytes)?;
     let mut spans = GroupSpans::default();
@@ -323,7 +321,7 @@ fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, SsiFault> {
     }
 }
 
-/// Makes `head` a request by who asked `page`.
+/// Makes `head` a request from the client of `page`.
 pub(crate) fn inherit(head: &mut RequestHead, page: &RequestHead) {
     head.clear();
     head.method = Method::Get;
@@ -342,7 +340,7 @@ pub(crate) fn inherit(head: &mut RequestHead, page: &RequestHead) {
     head.early = page.early;
 }
 
-/// An answer that `addition` asks for: as in nginx the path as it is written.
+/// A subrequest of `addition`: as in nginx, its path is used as written.
 pub(crate) fn added(uri: Option<&Arc<[u8]>>) -> Option<PartOrder> {
     uri.map(|uri| PartOrder { uri: uri.to_vec(), ..PartOrder::default() })
 }
@@ -363,7 +361,7 @@ fn depth(request: &Request) -> u8 {
     request.role.part().map_or(0, |inclusion| inclusion.depth)
 }
 
-/// Shows what stands for a command that cannot be done.
+/// Appends the text for a failed command (`errmsg`).
 fn show_error(request: &Request, answer: &mut Answer, site: &Site) {
     let is_silent = site.location(request.location).settings.filters.ssi.silent_errors;
     let Some(compound) = answer.body.compound_mut().filter(|_| !is_silent) else { return };
@@ -372,8 +370,7 @@ fn show_error(request: &Request, answer: &mut Answer, site: &Site) {
     compound.push_text(&text);
 }
 
-/// Does the commands that reading has come to, as many as may hold up the turn; the page wants
-/// the others done later.
+/// Executes pending commands up to the limit of a turn; the rest is executed later.
 fn do_commands(request: &mut Request, answer: &mut Answer, site: &Site, ctx: &mut StepCtx<'_>) {
     let mut work = 0;
     while work < WORK_MAX
@@ -457,7 +454,7 @@ fn do_command(
     Ok(())
 }
 
-/// What an include asks this server for.
+/// The subrequest of an `include`.
 fn order(request: &mut Request, include: SsiInclude) -> Result<PartOrder, SsiFault> {
     let unsafe_uri = |uri: &[u8]| Err([b"unsafe URI \"", uri, b"\" was detected"].concat());
     let mark = memchr::memchr(b'?', &include.uri);

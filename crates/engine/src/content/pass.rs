@@ -1,7 +1,7 @@
-//! Answers that an origin gives: the request to it.
+//! `…_pass`: the upstream request.
 //!
-//! Owns what is known of the origins that were asked; who they are and whether another one is tried
-//! is the business of `upstream`.
+//! Owns the state of the upstream requests of a response; `bolide_upstream` chooses servers and
+//! retries.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
 use crate::vars::VariableScope;
 
-/// Forgets what the origin said that was asked before: as in nginx, variables tell nothing of its
-/// answer from the moment on at which the next one is looked for. What the store had to do with it
-/// stays where `is_begun` says that this is about the next one already.
+/// Clears the previous upstream response: as in nginx, variables show nothing of it once the next
+/// request is prepared. The cache status stays if `is_begun`, because it belongs to the next
+/// request already.
 fn forget_origin_answer(answer: &mut Answer, is_begun: bool) {
     if let Some(asked) = &mut answer.origin {
         debug_assert!(!asked.is_running(), "one origin is asked at a time");
@@ -44,7 +44,8 @@ fn forget_origin_answer(answer: &mut Answer, is_begun: bool) {
 }
 
 impl Exchange {
-    /// Before an origin is asked: whether there is such a script, and the body of the request.
+    /// Prepares an upstream request: checks the script, looks into the cache, reads the request
+    /// body.
     pub(crate) fn origin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
@@ -60,7 +61,7 @@ impl Exchange {
         if let Some(caching) = &location.caching {
             magento::clean(&mut self.cache, &mut self.request, caching);
         }
-        // The key of a kept answer has it.
+        // The cache key needs it.
         if pass.proxied.is_some()
             && let Err(next) = read_address(&mut self.request, &self.answer, pass, site, ctx)
         {
@@ -87,11 +88,11 @@ impl Exchange {
         let memory = location.settings.client_body_buffer_size;
         let is_at_hand =
             streams && self.request.upload.is_at_hand(self.request.head().body, memory);
-        // As in nginx, what was meant to be streamed is in memory or nowhere.
+        // As in nginx, a body for streaming is in memory or nowhere.
         let holds = if streams { FileHolds::Rest } else { holds(location, site) };
         let head = self.request.head();
         let is_empty = head.body == RequestBody::None;
-        // A length of nothing makes an empty file.
+        // A length of zero makes an empty file.
         let has_body = (!is_empty
             || matches!(holds, FileHolds::Always { .. })
                 && head.fields.get(Name::ContentLength).is_some())
@@ -112,7 +113,7 @@ impl Exchange {
 }
 
 impl FileSearch {
-    /// A pool's scripts are files; nothing else is ever run.
+    /// A pool runs existing files and nothing else.
     fn check_script(
         &mut self,
         request: &Request,
@@ -138,7 +139,7 @@ impl FileSearch {
 }
 
 impl Answer {
-    /// Asks the origin.
+    /// Starts the fetch.
     pub(crate) fn ask(
         &mut self,
         request: &mut Request,
@@ -195,8 +196,8 @@ impl Answer {
         NextStep::Fetch
     }
 
-    /// What the origin is asked: without conditions if the answer is meant for the store, and on
-    /// condition that it is not `old`.
+    /// Builds the upstream request: unconditional if the response may be stored, or conditional on
+    /// the validators of `old`.
     pub(crate) fn origin_request(
         &self,
         request: &mut Request,
@@ -214,7 +215,7 @@ impl Answer {
         if request.upload.is_streamed() && !request.upload.is_complete() {
             ctx.effects.push(StepEffect::WantBody(bolide_base::limits::BODY_WINDOW));
         }
-        // As in nginx, whether the answer will be kept or not.
+        // As in nginx, whether the response will be stored or not.
         let as_get =
             location.caching.as_ref().is_some_and(|caching| request.asks_for_whole(caching));
         let from = bind_to(request, self, &settings.origin, site, ctx);
@@ -279,7 +280,7 @@ impl Answer {
     }
 }
 
-/// The settings of an origin, for a request that a `.htaccess` file may have its own word about.
+/// The upstream settings of a request, with the changes of `.htaccess` files.
 fn origin_settings(request: &Request, settings: &Arc<OriginSettings>) -> Arc<OriginSettings> {
     let files = request.htaccess.as_ref();
     match files.is_some_and(|files| files.ignores_client_abort()) {
@@ -309,12 +310,12 @@ impl Request {
     }
 }
 
-/// Whether an HTTP origin is asked for another protocol.
+/// Whether the request to an HTTP upstream has `Upgrade`.
 fn asks_upgrade(message: &UpstreamMessage) -> bool {
     message.pairs().any(|(name, value)| name.eq_ignore_ascii_case(b"upgrade") && !value.is_empty())
 }
 
-/// What `hash` and `ip_hash` of a group go by.
+/// The key of `hash` and `ip_hash` in an upstream group.
 fn affinity(scope: &VariableScope<'_>, id: UpstreamId) -> Vec<u8> {
     let mut out = Vec::new();
     let group = scope.site.http().and_then(|http| http.upstreams.get(id.index()));
@@ -322,7 +323,7 @@ fn affinity(scope: &VariableScope<'_>, id: UpstreamId) -> Vec<u8> {
         Some(Balance::Hash { key, .. }) => scope.expand(key, &mut out),
         Some(Balance::IpHash) => match scope.client() {
             ClientAddress::Inet(addr) => match addr.ip().to_canonical() {
-                // As in nginx, the network of three octets.
+                // As in nginx, the first three octets.
                 std::net::IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()[..3]),
                 std::net::IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
             },
@@ -340,14 +341,14 @@ fn rate(scope: &VariableScope<'_>, template: Option<&bolide_conf::Template>) -> 
     bolide_conf::value::size(&text).unwrap_or(0)
 }
 
-/// Whether the origin gets the body of the request.
+/// Whether the request body is sent to the upstream.
 fn passes_body(pass: &UpstreamPass, location: &CompiledLocation) -> bool {
     let has_own = pass.proxied.as_ref().is_some_and(|proxied| proxied.body().is_some());
     location.settings.origin.pass_request_body && !has_own
 }
 
-/// Whether a request body goes on to the origin while it comes. One without a length does not
-/// where the protocol, or the scripts of a pool of ours, must be told one (RFC 3875 §4.1.2).
+/// Whether the request body is streamed. A body of unknown length is not, where the protocol, or
+/// the scripts of a pool, need its length (RFC 3875 §4.1.2).
 fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestBody) -> bool {
     let takes_unknown = match &pass.proxied {
         Some(proxied) => proxied.sends_chunks(),
@@ -358,7 +359,7 @@ fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestB
         && (takes_unknown || body != RequestBody::Unknown)
 }
 
-/// The body that goes to the origin, and its length as far as it is known.
+/// The body of the upstream request, and its length if known.
 fn body_to_send(
     request: &mut Request,
     answer: &Answer,
@@ -391,7 +392,7 @@ fn body_to_send(
     }
 }
 
-/// Evaluates an address with variables, and keeps what it says besides who is asked.
+/// Evaluates an address with variables, and keeps its parts besides the server.
 fn read_address(
     request: &mut Request,
     answer: &Answer,

@@ -1,5 +1,4 @@
-//! What the server answers by itself: `empty_gif`, a transparent picture of one pixel, and
-//! `stub_status`, a few numbers.
+//! Small built-in handlers: `empty_gif`, a transparent picture of one pixel, and `stub_status`.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use crate::site::{Builtin, Site};
 /// A GIF of one transparent pixel, as nginx sends it.
 const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\x01\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\x01\0,\
     \0\0\0\0\x01\0\x01\0\0\x02\x02L\x01\0;";
-/// When nginx says that it changed, as a date and in seconds since 1970.
+/// Its `Last-Modified` in nginx, as a date and in seconds since 1970.
 const CHANGED: (&[u8], u64) = (b"Mon, 28 Sep 1970 06:00:00 GMT", 23_349_600);
 
 /// Its type.
@@ -33,7 +32,7 @@ const GIF: &[u8] = b"image/gif";
 const PLAIN: &[u8] = b"text/plain";
 
 impl Exchange {
-    /// Answers by what the server has itself.
+    /// Runs the built-in handler of the location.
     pub(crate) fn builtin(
         &mut self,
         builtin: Builtin,

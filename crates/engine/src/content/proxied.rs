@@ -1,7 +1,7 @@
-//! The request to an HTTP upstream server: which server a text of variables names, the request
+//! The request to an HTTP upstream: the server that an address with variables names, the request
 //! line, the fields.
 //!
-//! Easiest to break: a field that configuration names must win over the client's, even where its
+//! Easiest to break: a field of the configuration takes precedence over the client's, even if its
 //! value is empty; and only the framing layer writes framing fields.
 
 mod plan;
@@ -21,11 +21,11 @@ use crate::vars::{VariableScope, trace};
 
 pub(crate) use plan::ProxyPlan;
 
-/// Fields that are ours to say, beside those of one connection.
+/// Fields that this server writes itself, besides connection-specific ones.
 const OURS: [&[u8]; 3] = [b"host", b"expect", b"content-length"];
-/// Fields that say where a request ends.
+/// Framing fields.
 const FRAMING: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
-/// Fields that speak of what the client has; who asks for the store has nothing.
+/// The conditional fields: they describe the client's copy, so that a fetch for the cache has none.
 const CONDITIONS: [&[u8]; 6] = [
     b"if-modified-since",
     b"if-unmodified-since",
@@ -35,24 +35,24 @@ const CONDITIONS: [&[u8]; 6] = [
     b"if-range",
 ];
 
-/// What is asked, beside what the client asked.
+/// How the upstream request differs from the client's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking<'a> {
-    /// Whether the answer is meant for the store, so that it must be whole.
+    /// Whether the response may be stored, so that it must be complete.
     pub(crate) is_to_keep: bool,
-    /// Whether GET is asked where the client asks HEAD.
+    /// Whether HEAD becomes GET.
     pub(crate) as_get: bool,
-    /// What is asked to be confirmed.
+    /// The stored object to revalidate.
     pub(crate) old: Option<&'a bolide_cache::Object>,
     /// The length of the body; none if unknown.
     pub(crate) body_len: Option<u64>,
 }
 
-/// Reads the address `text`, made of variables.
+/// Parses an address that variables produced.
 ///
 /// # Errors
 ///
-/// It is none.
+/// The address is invalid.
 pub(crate) fn read_url(text: &[u8]) -> Result<ProxyUrl, NoTarget> {
     let no_url = || NoTarget::invalid("invalid URL prefix in", text);
     let cut = bolide_conf::proxy_url::parse(text).map_err(|_| no_url())?;
@@ -77,11 +77,11 @@ pub(crate) fn read_url(text: &[u8]) -> Result<ProxyUrl, NoTarget> {
     })
 }
 
-/// The server that an address names which [`read_url`] has read.
+/// The server of an address that [`read_url`] has parsed.
 ///
 /// # Errors
 ///
-/// It cannot be asked.
+/// It names no server.
 pub(crate) fn target(
     url: &ProxyUrl,
     location: &CompiledLocation,
@@ -94,7 +94,7 @@ pub(crate) fn target(
     target::find(cut.origin, cut.rest, Some(usual), location, site)
 }
 
-/// The head of what the upstream is asked.
+/// Writes the head of the upstream request.
 pub(crate) fn write(
     scope: &VariableScope<'_>,
     plan: &ProxyPlan,
@@ -124,7 +124,7 @@ fn push_method(scope: &VariableScope<'_>, plan: &ProxyPlan, as_get: bool, out: &
     }
 }
 
-/// Appends the fields: those that configuration names, ours, then the client's.
+/// Appends the fields: those of the configuration, ours, then the client's.
 fn push_fields(
     scope: &VariableScope<'_>,
     plan: &ProxyPlan,
@@ -185,9 +185,9 @@ fn push_fields(
     }
 }
 
-/// Says how long the body is. `told` is what configuration says of it: that can leave out the
-/// length of a body that is not there, and nothing else; a request that says less or more than is
-/// sent makes another one of the rest.
+/// Writes the framing fields. `told` is the configuration's `Content-Length`: it can omit the
+/// length of an absent body and nothing else, because a wrong length would turn the rest of the
+/// body into another request.
 fn write_framing(
     scope: &VariableScope<'_>,
     plan: &ProxyPlan,
@@ -196,7 +196,7 @@ fn write_framing(
     out: &mut UpstreamHead,
 ) {
     let Some(len) = len else { return out.push(b"Transfer-Encoding", b"chunked") };
-    // A client that says that it sends nothing is passed on as it is, in chunks, too.
+    // An empty body that the client declares, even a chunked one, is declared upstream as well.
     let head = scope.request.head();
     let is_asked = head.body != RequestBody::None || head.fields.get(Name::ContentLength).is_some();
     let is_said = match told {
@@ -216,7 +216,7 @@ fn is_any(names: &[&[u8]], text: &[u8]) -> bool {
     names.iter().any(|name| name.eq_ignore_ascii_case(text))
 }
 
-/// Asks whether `old` is still good (RFC 9111 §4.3.1).
+/// Makes the request conditional on the validators of `old` (RFC 9111 §4.3.1).
 fn write_conditions(old: &bolide_cache::Object, out: &mut UpstreamHead) {
     if let Some(at) = old.last_modified() {
         out.push(b"If-Modified-Since", &bolide_http::date::http_date(at as i64));
@@ -230,7 +230,7 @@ fn method_of<'a>(scope: &VariableScope<'a>) -> &'a [u8] {
     let (request, head) = (scope.request, scope.request.head());
     match request.method {
         Method::Get if head.method != Method::Get => b"GET",
-        // Of these, the text is the client's.
+        // For these, the method text is the client's.
         _ if request.role.auth().is_some()
             || request.role.part().is_some()
             || request.role.slice().is_some() =>
@@ -245,7 +245,7 @@ fn method_of<'a>(scope: &VariableScope<'a>) -> &'a [u8] {
 pub(crate) fn push_target(scope: &VariableScope<'_>, url: &ProxyUrl, out: &mut Vec<u8>) {
     let request = scope.request;
     let from = match &url.uri {
-        // Variables said all of it.
+        // Variables gave the whole URI.
         Some(uri) if scope.location().pass.as_ref().is_some_and(|pass| pass.conf.url.is_none()) => {
             return push_rooted(uri, out);
         }
@@ -268,7 +268,7 @@ pub(crate) fn push_target(scope: &VariableScope<'_>, url: &ProxyUrl, out: &mut V
     }
 }
 
-/// A URI that is only a query is one of the root.
+/// A URI that is only a query belongs to the path `/`.
 fn push_rooted(uri: &[u8], out: &mut Vec<u8>) {
     if uri.first() == Some(&b'?') {
         out.push(b'/');
@@ -276,7 +276,7 @@ fn push_rooted(uri: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(uri);
 }
 
-/// Whether anything was decoded; as in nginx, nothing is encoded otherwise.
+/// Whether the path was decoded; as in nginx, nothing is escaped otherwise.
 fn is_quoted(scope: &VariableScope<'_>) -> bool {
     let target = &scope.request.head().target;
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
@@ -286,7 +286,7 @@ fn is_quoted(scope: &VariableScope<'_>) -> bool {
 /// Whether path and query are still the client's own.
 fn is_as_asked(scope: &VariableScope<'_>) -> bool {
     let request = scope.request;
-    // As in nginx, a slice is asked for as the other request was.
+    // As in nginx, a slice has the URI of its parent.
     if request.is_rewritten || request.role.is_subrequest() && request.role.slice().is_none() {
         return false;
     }

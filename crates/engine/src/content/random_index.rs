@@ -1,4 +1,4 @@
-//! `random_index`: a directory is answered with one of its files, chosen by chance.
+//! `random_index`: a directory is answered with a random one of its files.
 
 use bolide_files::FileKind;
 
@@ -10,7 +10,8 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl FileSearch {
-    /// Goes to one of the files of the directory that the path names; to `index`, if there is none.
+    /// Internal redirect to a random file of the directory; continues with `index` if there is
+    /// none.
     pub(crate) fn random_index(
         &mut self,
         request: &mut Request,
@@ -33,7 +34,7 @@ impl FileSearch {
             if let Some(entry) = entries.iter().filter(is_meant).nth(chosen) {
                 target.extend_from_slice(&entry.name);
             }
-            // The next request for the same may be led elsewhere.
+            // The next request may get another file.
             request.is_straight = false;
             request.arrival.bend();
             return request.go_to_index(&target, site, ctx);

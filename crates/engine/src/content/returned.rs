@@ -13,7 +13,7 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 impl Answer {
-    /// Answers as a `return` says.
+    /// Responds as a `return` says.
     pub(crate) fn returned(
         &mut self,
         request: &mut Request,
@@ -23,7 +23,7 @@ impl Answer {
     ) -> NextStep {
         if returned.status < 400 || matches!(&returned.body, ReturnBody::Text(_)) {
             send_continue_unread(request, ctx);
-            // As in nginx, who answers in its place finds no body any more.
+            // As in nginx, an error page finds no request body any more.
             if !site.location(request.location).settings.error_pages.is_empty() {
                 request.drop_body(ctx);
             }
@@ -46,7 +46,7 @@ impl Answer {
             }
             ReturnBody::None => self.text(request, returned.status, Bytes::new(), site, ctx),
             ReturnBody::Text(template) => {
-                // As in nginx, the text may already speak of the status.
+                // As in nginx, the text may use `$status`.
                 self.head.status = self.status_or(returned.status);
                 let text = match template.as_text() {
                     // A vector of its own: texts are rare and small.
@@ -71,7 +71,7 @@ impl Answer {
         }
     }
 
-    /// Answers with a text of the type that the request's path has.
+    /// Responds with a text of the type of the request's path.
     fn text(
         &mut self,
         request: &Request,

@@ -1,4 +1,4 @@
-//! The static answer: preconditions, codings, ranges, and the body that follows from them.
+//! Static responses: preconditions, codings, ranges, and the body.
 
 use std::rc::Rc;
 
@@ -23,10 +23,10 @@ use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-/// How a file's bytes are coded when they leave.
+/// The content coding of a file's bytes when they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coded {
-    /// As they are.
+    /// None.
     No,
     /// The file itself holds a coded form.
     Stored(Coding),
@@ -42,12 +42,12 @@ impl Coded {
     }
 }
 
-/// What a file leaves as.
+/// The form in which a file is sent.
 #[derive(Clone, Copy)]
 struct FileForm<'a> {
     kind: &'a MediaType,
     coded: Coded,
-    /// Whether another client may get it in another coding.
+    /// Whether `Vary: Accept-Encoding` applies.
     varies: bool,
 }
 
@@ -87,7 +87,7 @@ impl Answer {
         self.send_plain(request, file, FileForm { kind, coded: Coded::No, varies }, site, ctx)
     }
 
-    /// Sends a file that holds a coded form of the one asked for.
+    /// Sends a precompressed sibling of the requested file.
     pub(crate) fn send_stored(
         &mut self,
         request: &Request,
@@ -155,7 +155,7 @@ impl Answer {
             }
             return next;
         }
-        // As in nginx, `add_header` sees what the whole would be.
+        // As in nginx, `add_header` sees the values of the whole.
         self.head.body = BodyLen::Exact(file.meta.size);
         self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
         if location.filters_bodies {
@@ -165,7 +165,7 @@ impl Answer {
         NextStep::Respond
     }
 
-    /// RFC 9110 §15.4.5: a 304 carries the validators and what configuration adds.
+    /// RFC 9110 §15.4.5: a 304 has the validators and the fields of the configuration.
     pub(crate) fn not_modified(
         &mut self,
         request: &Request,
@@ -181,8 +181,8 @@ impl Answer {
         NextStep::Respond
     }
 
-    /// Sends the compressed form `key`, has it made if need be, or gives `None` where the file
-    /// has to leave as it is.
+    /// Sends the compressed form `key`, after having it made if necessary; `None` if the file has
+    /// to be sent uncompressed.
     fn send_compressed(
         &mut self,
         request: &Request,
@@ -232,7 +232,7 @@ impl Answer {
                     let stream = CompressedFile::new(open.clone(), file.meta.size, encoder);
                     AnswerBody::Stream(Box::new(stream))
                 }
-                // One wait is enough: a form that is gone again is not worth a second one.
+                // An evicted form is not waited for a second time.
                 bolide_files::FileBody::Memory(_) if self.waited_for_form => return None,
                 bolide_files::FileBody::Memory(_) => {
                     let job = ctx.files.begin_variant(file, key)?;
@@ -256,14 +256,14 @@ impl Answer {
     }
 }
 
-/// What tells versions of `file` apart, as far as the location shows it.
+/// The validators of `file`, as far as the location sends them.
 fn validator<'a>(file: &'a OpenFile, location: &CompiledLocation) -> Validator<'a> {
     let mut validator = file.validator();
     validator.etag = validator.etag.filter(|_| location.settings.etag);
     validator
 }
 
-/// What is said of every answer that comes from `file`.
+/// The fields of every response from `file`.
 pub(super) fn dated(file: &OpenFile) -> HeadDraft<'_> {
     HeadDraft {
         last_modified: Some(&file.last_modified),

@@ -1,7 +1,7 @@
-//! `proxy_store`: at which path the response to a request is stored as a file.
+//! `proxy_store`: the path at which the response to a request is stored as a file.
 //!
-//! Owns which responses are stored. Refuses paths that variables lead out of what the configuration
-//! names.
+//! Owns which responses are stored. Refuses paths whose variables lead out of the configured
+//! directory.
 
 use std::sync::Arc;
 
@@ -25,27 +25,27 @@ use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 use bolide_log::Logs;
 
-/// A response that is to be stored.
+/// A response to be stored.
 #[derive(Debug)]
 pub struct StoreOrder {
     site: SiteRef,
     location: LocationIndex,
     to: Vec<u8>,
     access: FileAccess,
-    /// The connection, and the end of lines of the log.
+    /// The connection, and the context of log lines.
     conn: LoggedConn,
     circumstances: Vec<u8>,
 }
 
 impl StoreOrder {
-    /// Where the file is made.
+    /// Where the temporary file is created.
     #[must_use]
     pub fn temp_path(&self) -> &Arc<TempPath> {
         &self.site.location(self.location).settings.origin.temp_path
     }
 
-    /// Whether a response with this head is stored: a 200 that is neither another location's nor
-    /// the client's as it comes.
+    /// Whether a response with this head is stored: only a 200 that is neither redirected
+    /// internally nor streamed unbuffered.
     #[must_use]
     pub fn wants(&self, head: &OriginHead) -> bool {
         let origin = &self.site.location(self.location).settings.origin;
@@ -54,7 +54,7 @@ impl StoreOrder {
         head.status_or_implied() == 200 && is_buffered(head, origin) && !leads_away
     }
 
-    /// What puts the whole of it in its place.
+    /// The change that moves the complete file to its path.
     #[must_use]
     pub fn place(&self, temporary: Box<[u8]>, file: FileRef, modified: Option<i64>) -> FileChange {
         let (to, access) = (self.to.clone(), self.access);
@@ -71,7 +71,8 @@ impl StoreOrder {
 }
 
 impl Answer {
-    /// Where the response to the request that is about to leave is stored, if it is.
+    /// The order to store the response of the upstream request that is about to start, if it is
+    /// stored.
     pub(crate) fn store_order(
         &self,
         request: &Request,
@@ -108,7 +109,7 @@ impl Answer {
     }
 }
 
-/// Where the request's own path leads.
+/// The path that the location maps the request to.
 fn mapped(scope: &VariableScope<'_>, location: &CompiledLocation) -> Option<Vec<u8>> {
     let is_aliased = location.settings.root.mapping != Mapping::Whole;
     if scope.request.rewritten_here && is_aliased || leads_out(scope, location, &scope.request.uri)
@@ -120,7 +121,7 @@ fn mapped(scope: &VariableScope<'_>, location: &CompiledLocation) -> Option<Vec<
     Some(path)
 }
 
-/// A path with variables, below the prefix if it is relative.
+/// A path with variables, relative to the prefix.
 fn expanded(scope: &VariableScope<'_>, template: &Template) -> Option<Vec<u8>> {
     let mut path = Vec::new();
     scope.expand(template, &mut path);
@@ -132,7 +133,7 @@ fn expanded(scope: &VariableScope<'_>, template: &Template) -> Option<Vec<u8>> {
     is_sound.then_some(path)
 }
 
-/// The modification time that a head tells: seconds since 1970.
+/// `Last-Modified` of a head in seconds since 1970.
 #[must_use]
 pub fn stored_time(head: &OriginHead) -> Option<i64> {
     let text = head.fields.get(Name::LastModified)?;

@@ -1,6 +1,6 @@
-//! Which server an address made of variables names: a group, an address, or a name to look up.
+//! The server of an address with variables: a group, an address, or a name to look up.
 //!
-//! The order is nginx's: groups first, also those that other directives made of a literal address.
+//! The order is nginx's: groups first, including those of other directives with a literal address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use bolide_upstream::{NameTarget, PassTarget};
 
 use crate::site::{CompiledLocation, Site};
 
-/// Why there is no server: what the client is told, and a line for the error log.
+/// Why there is no server: the status, and a line for the error log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoTarget {
     pub(crate) status: u16,
@@ -18,19 +18,19 @@ pub(crate) struct NoTarget {
 }
 
 impl NoTarget {
-    /// The address makes no sense.
+    /// The address is invalid.
     pub(crate) fn invalid(why: &str, shown: &[u8]) -> Self {
         let line = [why.as_bytes(), b" \"", shown, b"\""].concat();
         Self { status: 500, line }
     }
 }
 
-/// The server that `text` names, which is `HOST`, `HOST:PORT` or `unix:PATH`; without a port,
-/// `usual` is its port. Messages show it as `shown`.
+/// The server that `text` names, in the form `HOST`, `HOST:PORT` or `unix:PATH`, with the default
+/// port `usual`. Messages show it as `shown`.
 ///
 /// # Errors
 ///
-/// It is no address, has no port, or is a name that no `resolver` can look up.
+/// It is invalid, has no port, or is a name that no `resolver` can look up.
 pub(crate) fn find(
     text: &[u8],
     shown: &[u8],
@@ -41,7 +41,7 @@ pub(crate) fn find(
     if text.is_empty() {
         return Err(NoTarget::invalid("no host in upstream", shown));
     }
-    // What follows a socket's path is a URI, here an empty one.
+    // A URI may follow the path of a socket; here it is empty.
     let is_socket = text.get(..5).is_some_and(|head| head.eq_ignore_ascii_case(b"unix:"));
     let text = if is_socket { text.strip_suffix(b":").unwrap_or(text) } else { text };
     let cut = bolide_conf::cut_address(text)
@@ -70,8 +70,8 @@ pub(crate) fn find(
     Ok(PassTarget::Name(Box::new(NameTarget { host, port, servers, timeout })))
 }
 
-/// Whether a group is meant: a block by its name without a port, an address that another directive
-/// has by the same host and port.
+/// Whether `group` is meant: an `upstream` block by its name without a port, or the address of
+/// another directive by the same host and port.
 fn is_group(group: &Upstream, host: &str, port: Option<u16>, usual: Option<u16>) -> bool {
     match group.kind {
         UpstreamKind::Block | UpstreamKind::Pool(_) => {
@@ -90,7 +90,7 @@ fn is_group(group: &Upstream, host: &str, port: Option<u16>, usual: Option<u16>)
     }
 }
 
-/// The address that a host is, if it is none that has to be looked up.
+/// The address of a numeric host; none for a name.
 fn literal(host: &str) -> Option<IpAddr> {
     if let Some(text) = host.strip_prefix('[') {
         return text.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);

@@ -1,6 +1,6 @@
-//! TLS to origins, as a request wants it: who the origin should be, and what it is shown.
+//! The TLS settings of an upstream request: the expected name, and our certificate.
 //!
-//! The handshake itself is the worker's business; nothing here reads files.
+//! The worker does the handshake; nothing here reads files.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::exchange::NextStep;
 use crate::site::UpstreamPass;
 use crate::vars::VariableScope;
 
-/// What TLS to the origin of this request is to be like; none if it is spoken to in the clear.
+/// The TLS settings of this request; none for plain text.
 ///
 /// # Errors
 ///
-/// It is to be secret, and nothing says how.
+/// TLS is required, but there are no settings for it.
 pub(crate) fn of(
     scope: &VariableScope<'_>,
     pass: &UpstreamPass,
@@ -43,13 +43,13 @@ pub(crate) fn of(
     })))
 }
 
-/// The settings with this index among `all`.
+/// The settings at this index.
 fn find(all: &[Arc<OriginTlsConf>], index: Option<u32>) -> Result<(u32, &OriginTlsConf), NextStep> {
     let found = index.and_then(|index| Some((index, &**all.get(index as usize)?)));
     found.ok_or(NextStep::Fail(500))
 }
 
-/// Where the port of a name begins, with its colon; as in nginx, not within brackets.
+/// Where the port begins, with its colon; as in nginx, not within brackets.
 fn without_port(name: &[u8]) -> usize {
     let is_bracketed = name.first() == Some(&b'[');
     let from = name.iter().position(|byte| *byte == b']').filter(|_| is_bracketed).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Carries out a delivery: the bytes of the body, and the fields that say which they are.
+//! Executes a delivery: the bytes of the body, and the fields that describe them.
 //!
 //! Owns `Content-Range`, `multipart/byteranges` and the fields that a 304 must not have.
 
@@ -14,7 +14,7 @@ use crate::exchange::NextStep;
 use crate::request::Request;
 
 impl Answer {
-    /// What leaves of `representation` for this request, or the error response.
+    /// Decides what is sent of `representation` for this request, or prepares the error response.
     #[inline]
     pub(crate) fn deliver(
         &mut self,
@@ -22,7 +22,7 @@ impl Answer {
         representation: &Representation<'_>,
     ) -> Result<Delivery, NextStep> {
         let head = request.head();
-        // PERF: most texts and errors need no look at the fields.
+        // PERF: most texts and errors need no look at the request's fields.
         let conditions = match representation.source.is_conditional() {
             true => Conditions::of(&head.fields),
             false => Conditions::default(),
@@ -42,7 +42,7 @@ impl Answer {
         }
     }
 
-    /// Makes `text` the body of a response whose fields are written.
+    /// Sets `text` as the body of a response whose fields are complete.
     pub(crate) fn give_text(&mut self, request: &Request, text: Bytes) {
         let representation = Representation::text(self.head.status, text.len() as u64);
         let delivered = self.deliver(request, &representation);
@@ -52,8 +52,8 @@ impl Answer {
         }
     }
 
-    /// Makes what `delivery` says of the `length` bytes of `source` the body, after all other
-    /// fields are written: as in nginx, `add_header` sees what the whole would be.
+    /// Sets the body to the part of the `length` bytes of `source` that `delivery` selects. All
+    /// other fields are complete: as in nginx, `add_header` sees the values of the whole.
     #[inline]
     pub(crate) fn give_bytes(
         &mut self,
@@ -104,7 +104,7 @@ impl Answer {
         AnswerBody::Parts(Box::new(MultipartBody { source, frames, ranges, next: 0, span: None }))
     }
 
-    /// Adds `Content-Range` to the 416 that is being written, if that is what it is.
+    /// Adds `Content-Range` to a 416.
     pub(crate) fn push_unsatisfied(&mut self) {
         if let Some(UnsatisfiedRange { length, .. }) = self.unsatisfied.take() {
             let fields = &mut self.head.fields;
@@ -113,7 +113,7 @@ impl Answer {
     }
 }
 
-/// Makes `bytes`, which are all that may leave, the body.
+/// Sets `bytes`, already in their final coding, as the body.
 pub(crate) fn give_coded(answer: &mut Answer, delivery: &Delivery, bytes: Bytes) {
     debug_assert!(!delivery.is_partial(), "a coded form has no ranges");
     answer.head.body = delivery.length;

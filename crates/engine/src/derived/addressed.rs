@@ -1,4 +1,4 @@
-//! `geo` and `split_clients`: which text an address or a hash has.
+//! `geo` and `split_clients`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -11,7 +11,7 @@ use crate::hash::murmur2;
 use crate::vars::VariableScope;
 
 impl VariableScope<'_> {
-    /// Appends what `geo` has for the address that it is about.
+    /// Appends the value of `geo` for its address.
     pub(super) fn locate(&self, geo: &Geo, out: &mut Vec<u8>) {
         let asker = match &geo.source {
             None => Some(self.client()),
@@ -36,13 +36,13 @@ impl VariableScope<'_> {
                 IpAddr::V4(ip) => geo.v4.find(ip.to_bits()),
                 IpAddr::V6(ip) => geo.v6.find(ip.to_bits()),
             },
-            // As in nginx, who has no address has the last one of all.
+            // As in nginx, a client without an address counts as 255.255.255.255.
             Some(ClientAddress::Unix) | None => geo.v4.find(Ipv4Addr::BROADCAST.to_bits()),
         };
         out.extend_from_slice(geo.values.get(*number as usize).map_or(&[][..], |value| value));
     }
 
-    /// Appends the text of the share that this request falls into.
+    /// Appends the value of the share that this request falls into.
     pub(super) fn split(&self, split: &SplitClients, out: &mut Vec<u8>) {
         let mut text = self.spare();
         self.expand(&split.source, &mut text);

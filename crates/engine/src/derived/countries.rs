@@ -1,6 +1,6 @@
-//! The three letters of a country by its two (ISO 3166-1, and XK, which databases have for Kosovo).
+//! Converts two-letter to three-letter country codes (ISO 3166-1, and XK for Kosovo).
 
-/// Two letters and three, by the two, with blanks between.
+/// Two-letter and three-letter codes, sorted by the former, with blanks between.
 const CODES: &str = "\
     ADAND AEARE AFAFG AGATG AIAIA ALALB AMARM AOAGO AQATA ARARG ASASM ATAUT AUAUS AWABW \
     AXALA AZAZE BABIH BBBRB BDBGD BEBEL BFBFA BGBGR BHBHR BIBDI BJBEN BLBLM BMBMU BNBRN \
@@ -21,7 +21,7 @@ const CODES: &str = "\
     TRTUR TTTTO TVTUV TWTWN TZTZA UAUKR UGUGA UMUMI USUSA UYURY UZUZB VAVAT VCVCT VEVEN \
     VGVGB VIVIR VNVNM VUVUT WFWLF WSWSM XKXKX YEYEM YTMYT ZAZAF ZMZMB ZWZWE";
 
-/// The three letters of the country with these two.
+/// The three-letter code of a two-letter one.
 pub(super) fn three_letters(two: &[u8]) -> Option<&'static str> {
     let &[first, second] = two else { return None };
     let at = |index: usize| &CODES.as_bytes()[index * ROW..];
@@ -37,7 +37,7 @@ pub(super) fn three_letters(two: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// Bytes from one country to the next.
+/// Bytes per country.
 const ROW: usize = 6;
 
 #[cfg(test)]

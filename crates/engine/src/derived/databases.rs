@@ -1,4 +1,4 @@
-//! `geoip2` and `geoip_*`: what a database has for an address.
+//! `geoip2` and `geoip_*`: variables from databases.
 
 use std::net::IpAddr;
 
@@ -24,17 +24,17 @@ pub(crate) struct GeoIpDerived {
 
 #[derive(Debug)]
 enum GeoLookup {
-    /// The value at the first of these paths that has one; of the address that the text is, or of
-    /// the client's.
+    /// The value at the first of these paths that has one, for the address in the text or the
+    /// client's address.
     Value(Box<[GeoPath]>, Option<Template>, Decimals),
-    /// Three letters for the two at this path.
+    /// The three-letter code of the two-letter one at this path.
     CountryCode3(GeoPath),
     Metadata(GeoIpMetadata),
 }
 
 impl GeoIpDerived {
     pub(super) fn new(var: &GeoIpVar, conf: &GeoIp) -> Self {
-        // The reader of the configuration refuses paths that are none.
+        // The reader of the configuration refuses invalid paths.
         let path = |words: &mut dyn Iterator<Item = &[u8]>| GeoPath::new(words);
         let classic = |what: ClassicGeo| {
             let paths = what.paths().iter();
@@ -65,7 +65,7 @@ impl GeoIpDerived {
 }
 
 impl GeoIpDerived {
-    /// Appends what the database has, or the default.
+    /// Appends the database's value, or the default.
     pub(super) fn write(&self, scope: &VariableScope<'_>, out: &mut Vec<u8>) -> VariableValue {
         let database = scope.site.geo_database(self.database);
         if database.is_some_and(|database| self.ask(scope, database, out)) {
@@ -116,7 +116,7 @@ impl GeoIpDerived {
     }
 }
 
-/// The address that a text is.
+/// The address in a text.
 fn written_address(scope: &VariableScope<'_>, source: &Template) -> Option<IpAddr> {
     let mut text = scope.spare();
     scope.expand(source, &mut text);
@@ -125,7 +125,7 @@ fn written_address(scope: &VariableScope<'_>, source: &Template) -> Option<IpAdd
     ip.map(|ip| ip.to_canonical())
 }
 
-/// The client's address, or the one that a trusted proxy tells.
+/// The client's address, or the one from a trusted proxy.
 fn believed_address(scope: &VariableScope<'_>, proxies: &GeoIpProxies) -> Option<IpAddr> {
     let mut asker = scope.client();
     if !proxies.trusted.is_empty() {

@@ -1,4 +1,4 @@
-//! What the configuration says of its own variables, compiled.
+//! The compiled definitions of configured variables.
 
 use bolide_conf::model::{Definition, Geo, Http, MapKey, SplitClients};
 use bolide_conf::vars::Template;
@@ -8,7 +8,7 @@ use crate::keys::VariableKeys;
 use bolide_patterns::CapturePattern;
 use bolide_patterns::{Patterns, Sieves};
 
-/// What a variable is worth where nothing was assigned to it.
+/// The value of a variable that was not assigned.
 #[derive(Debug)]
 pub(crate) enum Derived {
     Captured,
@@ -72,7 +72,7 @@ impl Derived {
         }))
     }
 
-    /// Whether reading it may change what `$1` is.
+    /// Whether reading it may change `$1`.
     pub(crate) fn captures(&self) -> bool {
         matches!(self, Self::Map(map) if !map.regexes.is_empty())
     }

@@ -1,5 +1,5 @@
-//! Whether a request may reach its server at all, before any location is looked for: methods that
-//! no server has, what may be a replay, and clients that did not show who they are.
+//! Checks that precede the search for a location: methods that no server supports, possible
+//! replays, misdirected requests, and client certificates.
 
 use bolide_base::client_cert::ClientCertFault;
 use bolide_conf::model::VerifyClient;
@@ -12,9 +12,9 @@ use crate::request::Request;
 use crate::site::Site;
 use bolide_patterns::Captures;
 
-/// Lets a request with a server and a path pass, or says why not; in nginx's order. One that is
-/// misdirected goes back to the server of the handshake, whose error page it gets: what the other
-/// one has is for clients that showed it who they are.
+/// Admits a request whose server and path are known, or returns why not, in nginx's order. A
+/// misdirected request is moved back to the server of its handshake, which sends the error page:
+/// the other server's pages are for clients that it has verified.
 pub(super) fn admit(
     request: &mut Request,
     site: &Site,
@@ -57,7 +57,7 @@ pub(super) fn admit(
         Method::Connect => {
             return Err(RequestRefusal { status: 405, reason: "client sent CONNECT method" });
         }
-        // RFC 8470 §5.2: what may be a replay is answered 425 unless it is safe.
+        // RFC 8470 §5.2: a request in early data may be a replay, so it gets 425 unless it is safe.
         method if request.head().early && !method.is_safe() => {
             let reason = "client sent unsafe request in early data";
             return Err(RequestRefusal { status: 425, reason });
@@ -73,9 +73,8 @@ const OTHER_NAME: RequestRefusal = RequestRefusal {
              negotiated",
 };
 
-/// The server that a connection has before the Host of a request is known: that of the name in
-/// its handshake, else the default one; none if that name is the request's, too. As in nginx, a
-/// request line is read by its rules.
+/// The server of a connection before `Host` is known: that of the name in its handshake, else the
+/// default one; none if `Host` is that name. As in nginx, its rules apply to the request line.
 pub(super) fn first_server(request: &Request, site: &Site, conn: &ConnInfo) -> Option<u32> {
     let name = conn.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
     match name {
@@ -85,8 +84,8 @@ pub(super) fn first_server(request: &Request, site: &Site, conn: &ConnInfo) -> O
     }
 }
 
-/// The server by whose rules the target of a request is read: the first one, if there is one. As in
-/// nginx, over HTTP/2 it is that of the request if its host came before its target.
+/// The server whose rules apply to the request target: `first` if there is one. As in nginx, over
+/// HTTP/2 it is the server of the request if `:authority` came before `:path`.
 pub(super) fn target_reader(request: &Request, first: Option<u32>) -> u32 {
     match first {
         Some(first) if !is_host_first(request) => first,
@@ -94,13 +93,14 @@ pub(super) fn target_reader(request: &Request, first: Option<u32>) -> u32 {
     }
 }
 
-/// Whether the host of a request was known when its target came.
+/// Whether the host of a request was known before its target.
 fn is_host_first(request: &Request) -> bool {
     let head = request.head();
     head.version == HttpVersion::Http2 && !head.target_first
 }
 
-/// Decodes the path by the rules of the server `reader`, which answers if it is none.
+/// Decodes the path by the rules of the server `reader`, which sends the error page if it is
+/// invalid.
 pub(super) fn settle_target(
     request: &mut Request,
     reader: u32,
@@ -117,19 +117,19 @@ pub(super) fn settle_target(
     Ok(())
 }
 
-/// What nginx would not have read of a head that it refuses.
+/// The part of a refused head that nginx would not have parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnreadPart {
-    /// The first line, which is none.
+    /// Everything: the request line is invalid.
     Line,
-    /// All behind the first line, whose target is none.
+    /// Everything after the request line: its target is invalid.
     Fields,
-    /// All behind this field.
+    /// Everything after this field.
     Behind(Name),
 }
 
-/// What nginx would not have read behind a target that is none: where it cannot be one by its first
-/// byte, not even its line.
+/// What nginx would not have parsed after an invalid target; if its first byte is invalid already,
+/// nginx has not even the request line.
 pub(super) fn unread_of_target(request: &Request) -> UnreadPart {
     let head = request.head();
     match head.target == b"*" && head.version < HttpVersion::Http2 {
@@ -138,8 +138,8 @@ pub(super) fn unread_of_target(request: &Request) -> UnreadPart {
     }
 }
 
-/// Forgets what nginx would not have read of a head that is refused: no variable tells of it, and
-/// no error page goes by it.
+/// Forgets what nginx would not have parsed of a refused head, so that no variable and no error
+/// page shows it.
 #[cold]
 pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
     let version = request.head().version;
@@ -161,7 +161,7 @@ pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
         UnreadPart::Fields => {
             head.target.clear();
             if version == HttpVersion::Http2 {
-                // There is no first line before there is a target.
+                // There is no request line before there is a target.
                 head.line.clear();
             } else {
                 head.wire_size = u32::try_from(head.line.len() + 2).unwrap_or(u32::MAX);
@@ -185,15 +185,15 @@ pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
     note_unread_length(request);
 }
 
-/// As in nginx, a length that was not read of a head over HTTP/1 is not known.
+/// As in nginx, a `Content-Length` that was not parsed (HTTP/1) is unknown.
 fn note_unread_length(request: &mut Request) {
     let head = request.head();
     let is_read = head.fields.get(Name::ContentLength).is_some();
     request.is_length_unread = head.version < HttpVersion::Http2 && !is_read;
 }
 
-/// Forgets what nginx would not have read of a request over HTTP/1 that names another host than its
-/// handshake, and the host itself. The target stays. One that names no host has been read.
+/// Forgets what nginx would not have parsed of an HTTP/1 request whose host differs from its
+/// handshake's, and the host itself. The target stays. A request without a host has been parsed.
 #[cold]
 fn forget_misdirected(request: &mut Request) {
     if request.head().version >= HttpVersion::Http2 {
@@ -227,15 +227,15 @@ fn read_until(fields: &FieldMap, last: Name, out: &mut FieldMap) {
     }
 }
 
-/// How long a first line and fields are that have one blank behind each colon.
+/// The length of a request line and fields with one blank after each colon.
 fn read_size(line: &[u8], fields: &FieldMap) -> u32 {
     let size = |field: bolide_http::fields::Field<'_>| field.text.len() + 2 + field.value.len() + 2;
     let len = line.len() + 2 + fields.iter().map(size).sum::<usize>();
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Forgets what nginx would not have read of a request with an invalid host, and returns the reason
-/// for the log: nginx checks the target before the fields.
+/// Forgets what nginx would not have parsed of a request with an invalid host, and returns the
+/// reason for the log: nginx checks the target before the fields.
 #[cold]
 pub(super) fn refuse_host(
     request: &mut Request,
@@ -257,8 +257,8 @@ pub(super) fn refuse_host(
     }
 }
 
-/// Chooses the server whose error page tells of a head that could not be read: what could be may be
-/// enough to know it, unless already its first line was none. Else a target that is none is told
+/// Chooses the server that sends the error page for an invalid head. Its valid part may be enough
+/// to know the server, unless the request line itself is invalid. An invalid target is reported
 /// first.
 pub(super) fn refused(
     request: &mut Request,
@@ -278,7 +278,7 @@ pub(super) fn refused(
         forget_unread(request, UnreadPart::Line);
         return refusal;
     }
-    // The target of a CONNECT is none by its form, and refused with its method.
+    // The target of CONNECT has another form; the method is refused later.
     if request.head().method == Method::Connect {
         return refusal;
     }
@@ -292,15 +292,15 @@ pub(super) fn refused(
     }
 }
 
-/// Whether `listen` itself says HTTP/2, for all its servers.
+/// Whether `listen … http2` enables HTTP/2 for all servers on the address.
 #[cold]
 fn is_spoken_by_all(request: &Request, site: &Site) -> bool {
     let http = site.config().http.as_ref();
     http.and_then(|http| http.listens.get(request.listen)).is_some_and(|listen| listen.http2)
 }
 
-/// The name in the handshake, if that was made for another server than the one that is asked for:
-/// its clients were asked for other certificates then, or for none.
+/// The server name of the handshake, if it belongs to another server than the request's: that
+/// server may have requested other client certificates, or none.
 #[cold]
 fn other_name(request: &Request, site: &Site, tls: &TlsFacts) -> Option<Vec<u8>> {
     let mut name = tls.server_name.as_deref()?.to_ascii_lowercase().into_bytes();
@@ -312,8 +312,8 @@ fn other_name(request: &Request, site: &Site, tls: &TlsFacts) -> Option<Vec<u8>>
     is_other.then_some(name)
 }
 
-/// The server by whose authorities the client's certificate was judged, if the server that is asked
-/// for trusts others: nginx takes that verdict for its own.
+/// The server whose CAs verified the client's certificate, if the request's server trusts others:
+/// nginx accepts that verdict.
 #[cold]
 fn other_judge(request: &Request, site: &Site, tls: &TlsFacts) -> Option<u32> {
     tls.client.as_ref()?;

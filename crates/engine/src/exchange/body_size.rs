@@ -1,4 +1,4 @@
-//! How large the body of a request may be. Refuses what is beyond it with 413.
+//! `client_max_body_size`: refuses larger request bodies with 413.
 
 use crate::ctx::StepCtx;
 use crate::exchange::NextStep;
@@ -21,7 +21,7 @@ pub(crate) fn refuse_body(
     NextStep::Fail(413)
 }
 
-/// Whether a body of `len` bytes is more than the location takes, or a `.htaccess` file.
+/// Whether `len` bytes exceed the limit of the location, or of a `.htaccess` file.
 pub(super) fn is_too_large(request: &Request, location: &CompiledLocation, len: u64) -> bool {
     let files = request.htaccess.as_ref().map_or(0, |files| files.body_max);
     [location.settings.client_max_body_size, files].iter().any(|max| *max != 0 && len > *max)

@@ -1,6 +1,6 @@
-//! A subrequest as its parent knows it, once its head is there.
+//! A subrequest from the view of its parent, once its head is known.
 //!
-//! Owns what a parent may learn of it, and changes nothing.
+//! Read-only: it exposes what the parent may learn.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::request::Request;
 use crate::subrequest::AuthVerdict;
 use crate::vars::VariableScope;
 
-/// A subrequest as its parent knows it; see [`super::Exchange::as_child`].
+/// A subrequest from the view of its parent; see [`super::Exchange::as_child`].
 #[derive(Clone, Copy, Debug)]
 pub struct SubrequestChild<'a> {
     pub(super) request: &'a Request,
@@ -26,13 +26,13 @@ pub struct SubrequestChild<'a> {
 }
 
 impl SubrequestChild<'_> {
-    /// Whether it is a part of another answer, and no fragment of a page with ESI.
+    /// Whether it is a part by SSI or `addition`, not a fragment of an ESI page.
     #[must_use]
     pub const fn is_part(&self) -> bool {
         self.request.role.part().is_some()
     }
 
-    /// What the page learns of this part.
+    /// What the including page learns of this part.
     pub fn head_for_page(&self, ctx: &mut StepCtx<'_>) -> Option<Box<PartHead>> {
         PartHead::of(self.request, self.answer, ctx).map(Box::new)
     }
@@ -43,7 +43,7 @@ impl SubrequestChild<'_> {
         self.answer.body_sent
     }
 
-    /// Whether this answer is good for a page: to be asked of a fragment when its head is there.
+    /// Whether this response may be included in the page; to be checked when its head is there.
     #[must_use]
     pub fn is_good_fragment(&self) -> bool {
         let head = &self.answer.head;
@@ -51,7 +51,8 @@ impl SubrequestChild<'_> {
         (200..300).contains(&head.status) && head.status != 206 && is_plain
     }
 
-    /// What a page has to know of the answer for several of its fragments, if this is one.
+    /// What a page has to know of a response that contains several of its fragments, if this is
+    /// one.
     #[must_use]
     pub fn combined_head(&self) -> Option<CombinedHead> {
         self.request.role.fragment()?.form()?;
@@ -62,13 +63,13 @@ impl SubrequestChild<'_> {
         })
     }
 
-    /// The cookies that this answer sets.
+    /// The cookies that this response sets.
     #[must_use]
     pub fn cookies_set(&self) -> Vec<Vec<u8>> {
         self.answer.head.fields.all(Name::SetCookie).map(<[u8]>::to_vec).collect()
     }
 
-    /// The kept answer that it is as a whole, if it is one.
+    /// The cached object that is the whole response, if there is one.
     #[must_use]
     pub fn whole_object(&self) -> Option<Arc<Object>> {
         let object = self.answer.object.as_ref()?;
@@ -82,19 +83,20 @@ impl SubrequestChild<'_> {
         is_whole.then(|| object.clone())
     }
 
-    /// Whether it only says if another one may come in.
+    /// Whether it is an authorization subrequest.
     #[must_use]
     pub const fn is_auth(&self) -> bool {
         self.request.role.auth().is_some()
     }
 
-    /// Of a slice, whose head is there: whether it is the one that was asked for.
+    /// For a slice whose head is there: whether it is the requested range of the same
+    /// representation.
     pub fn is_next_slice(&self, ctx: &mut StepCtx<'_>) -> Option<bool> {
         let site = self.request.site.clone()?;
         is_next_slice(self.request, self.answer, &site, ctx)
     }
 
-    /// What the answer to a question, whose head is there, says.
+    /// The verdict of an authorization subrequest whose head is there.
     pub fn verdict(&self, ctx: &StepCtx<'_>) -> Option<Box<AuthVerdict>> {
         let site = self.request.site.clone()?;
         let rule = self.request.role.auth()?.rule.clone();
@@ -109,7 +111,7 @@ impl SubrequestChild<'_> {
         let fields = head.fields.all(Name::WwwAuthenticate);
         let challenges = fields.map(<[u8]>::to_vec).collect();
         let status = head.status;
-        // Its own line of the log comes behind this.
+        // The log line of the subrequest itself is written later.
         let known = match site.location(self.request.location).settings.log_subrequest {
             true => self.request.captures.borrow().clone(),
             false => self.request.captures.take(),
@@ -119,7 +121,7 @@ impl SubrequestChild<'_> {
         Some(Box::new(AuthVerdict { status, has_asked, challenges, values, known, told, held }))
     }
 
-    /// For a fragment that is a kept answer: what shows that it is public.
+    /// The proof that a cached fragment is public, for a shortcut to it.
     #[must_use]
     pub fn open_shortcut(&self) -> Option<OpenShortcut> {
         self.cache.open_shortcut(self.request, self.answer)

@@ -1,6 +1,7 @@
-//! What a client does besides asking: its body comes, breaks the rules, or it leaves.
+//! Events of the client after its request: body bytes, invalid bodies, disconnects.
 //!
-//! Easiest to break: what is not used of a body is given back all the same, or the client stalls.
+//! Easiest to break: unused body bytes are credited to the client's window all the same, or the
+//! client stalls.
 
 use bolide_conf::model::{CloseSettings, LogLevel};
 use bolide_http::{HttpVersion, RequestBody};
@@ -18,8 +19,8 @@ use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
 
-/// Tells a client to go on whose body is thrown away: over HTTP/2 and HTTP/3 the response is all
-/// that it waits for.
+/// Sends `100 Continue` before a body is discarded; HTTP/1 only: over HTTP/2 and HTTP/3 the client
+/// needs nothing but the response.
 #[inline]
 pub(crate) fn send_continue_unread(request: &mut Request, ctx: &mut StepCtx<'_>) {
     let head = request.head();
@@ -29,27 +30,27 @@ pub(crate) fn send_continue_unread(request: &mut Request, ctx: &mut StepCtx<'_>)
 }
 
 impl Request {
-    /// As in nginx, a client that expects it is told to go on when its body is to be read or thrown
-    /// away by what answers, whether there is one or not; never by an error.
+    /// Sends `100 Continue` if the client waits for it. As in nginx, a handler that reads or
+    /// discards the body does so, even if there is none; an error never does.
     pub(crate) fn send_continue(&mut self, ctx: &mut StepCtx<'_>) {
         if self.take_expectation() {
             ctx.effects.push(StepEffect::Continue);
         }
     }
 
-    /// Throws the body away ahead of an answer, which another one may take the place of. As in
-    /// nginx, that one may still read it over HTTP/3.
+    /// Discards the body before a response that another one may replace. As in nginx, over HTTP/3
+    /// the other one may still read it.
     #[cold]
     pub(crate) fn drop_body(&mut self, ctx: &mut StepCtx<'_>) {
         let is_kept = self.head().version == HttpVersion::Http3;
         if self.head().body != RequestBody::None && !self.upload.is_wanted() && !is_kept {
             self.upload.refuse(ctx.effects);
-            // As in nginx, what is not read does not count.
+            // As in nginx, unread bytes do not count.
             self.body_received = 0;
         }
     }
 
-    /// What still comes of the request body is of no use, unless an origin reads it.
+    /// Discards the rest of the request body, unless an upstream still reads it.
     #[inline]
     pub(super) fn discard_rest(&mut self, answer: &Answer, ctx: &mut StepCtx<'_>) {
         if self.head().body == RequestBody::None || self.upload.is_refused() {
@@ -57,7 +58,7 @@ impl Request {
         }
         self.upload.give_back(ctx.effects);
         if !self.upload.is_wanted() {
-            // As in nginx, what is not read does not count.
+            // As in nginx, unread bytes do not count.
             self.body_received = 0;
         }
         let goes_on = self.upload.is_streamed() && answer.is_fetching();
@@ -68,8 +69,8 @@ impl Request {
 }
 
 impl Exchange {
-    /// Body bytes before their use is known: they are kept until then, handed to
-    /// the origin, or thrown away. They count until an answer is given.
+    /// Takes bytes of the request body: stores them until their use is decided, streams them to the
+    /// upstream, or discards them. They count in `$request_length` until there is a response.
     pub(super) fn take_body(
         &mut self,
         state: ExchangeState,
@@ -95,7 +96,7 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return state };
         let len = bytes.len();
         self.request.upload.keep(bytes);
-        // As in nginx, how large it may be is asked when it is read.
+        // As in nginx, the limit is checked when the body is read.
         if self.request.upload.is_wanted()
             && self.request.is_body_too_large(&self.answer, len, &site, ctx)
         {
@@ -104,7 +105,7 @@ impl Exchange {
         state
     }
 
-    /// A piece for the origin.
+    /// Streams a piece to the upstream.
     pub(super) fn forward_piece(
         &mut self,
         state: ExchangeState,
@@ -139,7 +140,7 @@ impl Exchange {
 }
 
 impl Request {
-    /// Whether more came of the request body, `len` of it just now, than may come; it is logged.
+    /// Whether the request body exceeds its limit; `len` bytes have just arrived. Logs it.
     pub(crate) fn is_body_too_large(
         &self,
         answer: &Answer,
@@ -148,7 +149,7 @@ impl Request {
         ctx: &mut StepCtx<'_>,
     ) -> bool {
         let received = self.body_received;
-        // What is said in a tunnel is no request body.
+        // The bytes of a tunnel are no request body.
         if answer.is_tunnel() || !is_too_large(self, site.location(self.location), received) {
             return false;
         }
@@ -158,7 +159,7 @@ impl Request {
 }
 
 impl Exchange {
-    /// How its connection ends, where that depends on the location that answers.
+    /// How to close the connection, if that depends on the location.
     #[inline]
     #[must_use]
     pub fn manners(&self) -> Option<CloseSettings> {
@@ -166,7 +167,7 @@ impl Exchange {
         site.manners_vary().then(|| site.location(self.request.location).settings.manners())
     }
 
-    /// Answers a head that cannot be taken as it is.
+    /// Sends an error for a head that framing refused.
     pub(super) fn refuse(
         &mut self,
         refusal: RequestRefusal,
@@ -178,7 +179,7 @@ impl Exchange {
         let refusal = admit::refused(&mut self.request, refusal, has_line, &site, ctx.conn);
         let reading = log_lines::reading(&self.request, refusal);
         log_lines::log_refusal(&self.request, refusal, reading, &site, ctx);
-        // As in nginx, a client that does not send its head is not answered.
+        // As in nginx, a client that does not complete its head gets no response.
         let unanswered = match refusal.status {
             408 => Some(408),
             499 => Some(400),
@@ -208,13 +209,13 @@ impl Exchange {
         if !is_late && self.request.head().version >= HttpVersion::Http2 {
             return refuse_length(self, state, refusal, &site, ctx);
         }
-        // As in nginx, nothing is said of a late body but over HTTP/2.
+        // As in nginx, a late body is logged over HTTP/2 only.
         if !is_late || self.request.head().version == HttpVersion::Http2 {
             log_lines::log_refusal(&self.request, refusal, "", &site, ctx);
         }
         withdraw(&mut self.answer, ctx);
         if is_late {
-            // As in nginx, a client that does not send its body is not answered.
+            // As in nginx, a client that does not complete its body gets no response.
             self.answer.bare_status = 408;
             return self.finish(&site, ctx);
         }
@@ -222,7 +223,7 @@ impl Exchange {
         self.run(NextStep::Page(refusal.status), ctx)
     }
 
-    /// The client is gone; `is_reset` is how.
+    /// The client disconnected; `is_reset` if by a reset.
     pub(super) fn abandon(
         &mut self,
         state: ExchangeState,
@@ -235,12 +236,12 @@ impl Exchange {
         );
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         if state == ExchangeState::Settling {
-            // The client has all of its answer; what the application does behind it may go on.
+            // The client has the whole response; the application may finish in the background.
             detach_fetch(&mut self.answer, ctx);
             return self.finish(&site, ctx);
         }
         if state == ExchangeState::Received {
-            // It is not known yet where.
+            // The location, and so its logs, are not known yet.
             return self.conclude(&site, ctx);
         }
         note_departure(&self.request, &mut self.answer, (state, is_reset), &site, ctx);
@@ -263,7 +264,7 @@ impl Exchange {
     }
 
     fn leave(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
-        // `fastcgi_ignore_client_abort`: the fetch ends by itself.
+        // `fastcgi_ignore_client_abort`: let the fetch end by itself.
         if !ignores_client_abort(&self.request, site) {
             self.answer.drop_fetch(ctx);
         }
@@ -271,7 +272,7 @@ impl Exchange {
     }
 }
 
-/// A file is shorter than what was said of it.
+/// Ends a response whose file became shorter than its stated length.
 pub(super) fn handle_truncated_file(
     exchange: &mut Exchange,
     what: &str,
@@ -285,14 +286,14 @@ pub(super) fn handle_truncated_file(
     exchange.leave(&site, ctx)
 }
 
-/// Whether an application is not stopped when its client leaves.
+/// Whether the upstream request continues when the client disconnects.
 fn ignores_client_abort(request: &Request, site: &Site) -> bool {
     let files = request.htaccess.as_ref();
     site.location(request.location).settings.origin.ignore_client_abort
         || files.is_some_and(|files| files.ignores_client_abort())
 }
 
-/// What nginx says and counts when a client leaves.
+/// Logs a disconnect as nginx does, and sets the logged status.
 fn note_departure(
     request: &Request,
     answer: &mut Answer,
@@ -338,7 +339,7 @@ fn note_departure(
     }
 }
 
-/// The origin cannot get the rest of the request, and has begun its answer.
+/// The rest of the request cannot be sent to the upstream, whose response has begun.
 fn cut_off(
     exchange: &mut Exchange,
     state: ExchangeState,
@@ -349,8 +350,8 @@ fn cut_off(
     if state == ExchangeState::Settling { exchange.finish(site, ctx) } else { state }
 }
 
-/// The body of a request over HTTP/2 or HTTP/3 has not the length that was declared: 400, if it is
-/// read at all.
+/// Refuses an HTTP/2 or HTTP/3 body that differs from its declared length: 400, if the body is read
+/// at all.
 fn refuse_length(
     exchange: &mut Exchange,
     state: ExchangeState,
@@ -372,12 +373,12 @@ fn refuse_length(
     exchange.run(NextStep::Fail(refusal.status), ctx)
 }
 
-/// Tells that `received` bytes of the body are too many, `len` of them just now.
+/// Logs that `received` bytes of the body exceed the limit; `len` of them have just arrived.
 fn log_too_large(request: &Request, received: u64, len: u64, site: &Site, ctx: &mut StepCtx<'_>) {
     debug_assert!(len <= received, "what came just now has come");
     request.log_error(site, ctx, |out| {
         out.extend_from_slice(b"client intended to send too large chunked body: ");
-        // As in nginx, which counts chunks: what had come, and what comes.
+        // As in nginx, which counts chunks: the bytes before, and the announced ones.
         if request.head().version < HttpVersion::Http2 {
             bolide_http::digits::push_decimal(out, received - len);
             out.push(b'+');
@@ -389,8 +390,8 @@ fn log_too_large(request: &Request, received: u64, len: u64, site: &Site, ctx: &
     });
 }
 
-/// How much of a body of unknown length had come with the piece that was too much, and the piece's
-/// length.
+/// The bytes of a body of unknown length before the piece that exceeds the limit, and the length of
+/// that piece.
 fn excess(request: &Request, site: &Site) -> Option<(u64, u64)> {
     if request.head().body != RequestBody::Unknown {
         return None;
@@ -403,7 +404,7 @@ fn excess(request: &Request, site: &Site) -> Option<(u64, u64)> {
     })
 }
 
-/// Logs what is wrong with the length of a body; nginx tells how much of it came.
+/// Logs a wrong length of the body; nginx reports how many bytes arrived.
 fn log_length(request: &Request, refusal: RequestRefusal, site: &Site, ctx: &mut StepCtx<'_>) {
     let mut reading = String::new();
     if let RequestBody::Length(declared) = request.head().body
@@ -416,7 +417,7 @@ fn log_length(request: &Request, refusal: RequestRefusal, site: &Site, ctx: &mut
 }
 
 impl Request {
-    /// Fails a request whose body is to be read and was refused before.
+    /// Fails a request whose body is needed and was refused before.
     pub(crate) fn refuse_early(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<NextStep> {
         let status = match self.upload.take_refusal() {
             Some(refusal) => {

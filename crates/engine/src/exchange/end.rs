@@ -1,7 +1,7 @@
-//! How an exchange ends: its answer has left, and it is logged.
+//! The end of an exchange: its response was sent, and it is logged.
 //!
-//! Easiest to break: whatever ends an exchange comes through `finish`, where `post_action` takes
-//! it over, but for 444 and heads that are late.
+//! Easiest to break: every end goes through `finish`, where `post_action` may take over, except for
+//! 444 and late heads.
 
 use bolide_upstream::OriginNews;
 
@@ -39,7 +39,7 @@ impl Exchange {
         self.finish(&site, ctx)
     }
 
-    /// News of an origin whose answer leaves or has left.
+    /// Takes an event of the fetch while its response is sent, or after that.
     pub(super) fn handle_news(
         &mut self,
         state: ExchangeState,
@@ -57,7 +57,7 @@ impl Exchange {
         if state == ExchangeState::Settling { self.finish(&site, ctx) } else { state }
     }
 
-    /// Nothing more is said to the client: `post_action` may go on behind it.
+    /// The client gets nothing more: continues with `post_action`, or concludes.
     pub(super) fn finish(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         if site.location(self.request.location).has_post_action
             && let Some(state) = self.continue_with_post_action(site, ctx)
@@ -67,7 +67,7 @@ impl Exchange {
         self.conclude(site, ctx)
     }
 
-    /// Nothing at all is said to the client.
+    /// Closes the connection without a response.
     pub(super) fn close_without_response(
         &mut self,
         status: u16,
@@ -86,14 +86,14 @@ impl Exchange {
         self.conclude(site, ctx)
     }
 
-    /// As in nginx, what the server does not wait for is logged as it stands, and not acted upon.
+    /// Cuts the request off. As in nginx, it is logged in its current state.
     pub(super) fn cut(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         self.answer.drop_fetch(ctx);
         self.conclude(&site, ctx)
     }
 
-    /// Writes the log lines; nothing comes behind it.
+    /// Writes the log lines and frees the request.
     pub(super) fn conclude(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         note_decision(&self.request, &self.answer, &self.cache, ctx);
         self.request.first_values.get_mut().close();
@@ -129,7 +129,7 @@ impl Exchange {
     }
 }
 
-/// What is kept of a request that took long.
+/// The record of a slow request.
 #[cold]
 fn slow_request(
     scope: &VariableScope<'_>,
@@ -150,8 +150,7 @@ fn slow_request(
     }
 }
 
-/// Counts a request of a client that is over, hands its span on, and tells a debug log of any
-/// request.
+/// Counts a client's finished request, exports its span, and writes its debug lines.
 fn note_end(scope: &VariableScope<'_>, location: &CompiledLocation, ctx: &mut StepCtx<'_>) {
     let VariableScope { request, answer, .. } = scope;
     let is_client_s = matches!(request.role, RequestRole::Client | RequestRole::PostAction(_));

@@ -1,4 +1,4 @@
-//! The transitions of an exchange, and what the worker reads of it between them.
+//! The transitions of an exchange, and what the worker may read of it between steps.
 
 use bolide_base::Spool;
 use bolide_http::{Method, RequestHead, ResponseHead};
@@ -29,7 +29,7 @@ impl Exchange {
         Self::default()
     }
 
-    /// Gives a new request to an idle or finished exchange; wake it with `Start` or `Refused`.
+    /// Gives a new request to an idle or finished exchange; step it with `Start` or `Refused` next.
     pub fn start(&mut self, head: Box<RequestHead>, site: SiteRef) {
         debug_assert!(
             matches!(self.state, ExchangeState::Idle | ExchangeState::Done),
@@ -44,7 +44,7 @@ impl Exchange {
         self.state = ExchangeState::Received;
     }
 
-    /// Advances as far as `wake` allows. All transitions are here; everything else only computes.
+    /// Performs the transition for `wake`. All transitions are here; other functions only compute.
     pub fn step(&mut self, wake: Wake, ctx: &mut StepCtx<'_>) {
         let was = std::mem::replace(&mut self.state, ExchangeState::Done);
         let before = ctx.effects.len();
@@ -133,7 +133,7 @@ impl Exchange {
         self.assert_step(&ctx.effects[before..], was);
     }
 
-    /// What holds behind a step that led here from `was` with these wishes.
+    /// Asserts the invariants of a step from `was` that requested the effects `wishes`.
     fn assert_step(&self, wishes: &[StepEffect], was: ExchangeState) {
         debug_assert!(
             is_orderly(wishes, was, self.state),
@@ -149,7 +149,7 @@ impl Exchange {
         );
     }
 
-    /// Goes on collecting the request body.
+    /// Continues to buffer the request body.
     fn collect(&mut self, step: RequestStep, wake: Wake, ctx: &mut StepCtx<'_>) -> ExchangeState {
         self.go_on(
             |Self { request, answer, .. }, site, ctx| {
@@ -159,7 +159,7 @@ impl Exchange {
         )
     }
 
-    /// What the origin did before there was an answer.
+    /// Takes an event of the fetch before there is a response.
     fn take_news(&mut self, news: OriginNews, ctx: &mut StepCtx<'_>) -> ExchangeState {
         self.go_on(
             |Self { answer, request, cache, .. }, site, ctx| {
@@ -169,8 +169,8 @@ impl Exchange {
         )
     }
 
-    /// Something has become of the question whether the request may come in. As in nginx, one that
-    /// is not answered ends the connection.
+    /// Continues after an authorization subrequest. As in nginx, one without a response closes the
+    /// connection.
     fn handle_auth_result(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
         let next = match self.access.verdict {
             Some(_) => NextStep::Step(RequestStep::Access),
@@ -179,7 +179,7 @@ impl Exchange {
         self.run(next, ctx)
     }
 
-    /// Makes a step of the store.
+    /// Runs one step of the cache transaction.
     fn step_cache(
         &mut self,
         step: impl FnOnce(
@@ -199,7 +199,7 @@ impl Exchange {
         )
     }
 
-    /// Makes a step that leads somewhere.
+    /// Runs `step`, then the steps that follow its result.
     fn go_on(
         &mut self,
         step: impl FnOnce(&mut Self, &Site, &mut StepCtx<'_>) -> NextStep,
@@ -210,13 +210,13 @@ impl Exchange {
         self.run(next, ctx)
     }
 
-    /// Whether the heads of its fragments, or of its question, are waited for.
+    /// Whether it waits for heads of its fragments, or for its authorization subrequest.
     #[must_use]
     pub fn is_assembling(&self) -> bool {
         matches!(self.state, ExchangeState::Assembling | ExchangeState::AwaitingAuth)
     }
 
-    /// It as the parent of subrequests.
+    /// The exchange as the parent of subrequests.
     #[must_use]
     pub const fn as_parent(&mut self) -> SubrequestParent<'_> {
         SubrequestParent {
@@ -227,39 +227,39 @@ impl Exchange {
         }
     }
 
-    /// It as a subrequest of another one.
+    /// The exchange as a subrequest.
     #[must_use]
     pub const fn as_child(&self) -> SubrequestChild<'_> {
         SubrequestChild { request: &self.request, answer: &self.answer, cache: &self.cache }
     }
 
-    /// The head of the answer; to be read when `Effect::Respond` was asked for.
+    /// The response head; read it when `StepEffect::Respond` was requested.
     #[must_use]
     pub const fn head(&self) -> &ResponseHead {
         &self.answer.head
     }
 
-    /// Its body, to be pulled when the head was handed over.
+    /// The response body, to be pulled after the head was sent.
     #[inline]
     #[must_use]
     pub const fn response_body(&mut self) -> ResponseBody<'_> {
         ResponseBody { request: &self.request, answer: &mut self.answer }
     }
 
-    /// What it is answered by, while it is in work.
+    /// The site that serves it, while it is in progress.
     #[must_use]
     pub const fn site(&self) -> Option<&SiteRef> {
         self.request.site.as_ref()
     }
 
-    /// The body of the request, for what the worker knows of it.
+    /// The request body, for what the worker knows of it.
     #[inline]
     #[must_use]
     pub const fn upload_mut(&mut self) -> &mut RequestUpload {
         &mut self.request.upload
     }
 
-    /// What has bytes for a file, when `Effect::Spool` was asked for.
+    /// The spool that has bytes for a file, when `StepEffect::Spool` was requested.
     pub fn spool_mut(&mut self) -> Option<&mut Spool> {
         match (self.state, &mut self.answer.body) {
             (ExchangeState::Collecting(_), _) => self.request.upload.spool_mut(),
@@ -273,7 +273,7 @@ impl Exchange {
         self.request.head().method
     }
 
-    /// Settings of the location that answers, for timeouts and rates of the connection.
+    /// The settings of its location, for timeouts and rates of the connection.
     #[must_use]
     #[allow(clippy::inline_always, reason = "measured: 16 instructions of a hit")]
     #[inline(always)]
@@ -283,7 +283,7 @@ impl Exchange {
         Some(&site.location(self.request.location).settings)
     }
 
-    /// Takes the head back for its pool and lets go of the site and the body.
+    /// Returns the head to its pool, and releases the site and the body.
     pub fn take_request(&mut self) -> Box<RequestHead> {
         self.answer.body.clear();
         self.answer.origin = None;
@@ -296,15 +296,15 @@ impl Exchange {
     }
 }
 
-/// Whether anything reads, or would read, the body of the request.
+/// Whether anything reads, or will read, the request body.
 fn reads_body(exchange: &Exchange, state: ExchangeState) -> bool {
     let answers = matches!(state, ExchangeState::Delivering | ExchangeState::Settling);
     let goes_on = exchange.request.upload.is_streamed() && exchange.answer.is_fetching();
     state.waits_for_response() || answers && goes_on
 }
 
-/// Whether the wishes of a step that led from `was` to `is` fit it: `Respond` at most once, and
-/// `Finish` as the last one where the exchange ends, and nowhere else.
+/// Whether the effects of a step from `was` to `is` are in order: `Respond` at most once, and
+/// `Finish` last if the exchange ends, and only then.
 fn is_orderly(wishes: &[StepEffect], was: ExchangeState, is: ExchangeState) -> bool {
     let count = |wanted: fn(&StepEffect) -> bool| wishes.iter().filter(|wish| wanted(wish)).count();
     let ends = is == ExchangeState::Done && !matches!(was, ExchangeState::Done);

@@ -1,8 +1,8 @@
 //! `mirror`: copies of a request for other locations of this server.
 //!
-//! Owns when they begin, behind the checks of access and `try_files`, and how they end: no byte of
-//! their answers is used. Easiest to break: a copy has no copies, asks no cache and passes no
-//! checks of access, for the request has passed its own.
+//! Owns when they begin (after access and `try_files`) and how they end: their responses are
+//! discarded. Easiest to break: a copy has no copies, uses no cache and passes no access checks,
+//! because the original request has passed its own.
 
 use bolide_conf::model::LogLevel;
 use bolide_http::{Name, RequestBody, RequestHead};
@@ -17,7 +17,7 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::Mirrored;
 
-/// Begins the copies that the location asks for, with the body if they have it.
+/// Starts the location's mirror subrequests, with the body if `mirror_request_body` says so.
 #[cold]
 pub(super) fn mirror(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
     let location = site.location(request.location);
@@ -66,7 +66,7 @@ pub(super) fn mirror(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) 
     content
 }
 
-/// The answer to a copy is there: it is ignored.
+/// Ends a mirror subrequest whose response is there.
 pub(super) fn end_mirror(copy: &mut Exchange, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
     copy.answer.drop_fetch(ctx);
     copy.answer.body = AnswerBody::Empty;
@@ -74,7 +74,7 @@ pub(super) fn end_mirror(copy: &mut Exchange, site: &Site, ctx: &mut StepCtx<'_>
 }
 
 impl SubrequestParent<'_> {
-    /// Makes `head` that of a copy of this request.
+    /// Writes the head of a copy of this request to `head`.
     pub fn copy_head(&self, head: &mut RequestHead, mirrored: &Mirrored) {
         let own = self.request.head();
         head.clear();
@@ -99,7 +99,7 @@ impl SubrequestParent<'_> {
 }
 
 impl Request {
-    /// What a copy has of its original.
+    /// Sets the state that a copy shares with its original.
     pub(crate) fn adopt_original(&mut self, mirrored: &Mirrored) {
         debug_assert!(!mirrored.uri.is_empty(), "a copy goes somewhere");
         self.internal = true;
@@ -115,7 +115,7 @@ impl Request {
     }
 }
 
-/// Copies are not begun.
+/// Logs that mirror subrequests are omitted.
 fn note_crowd(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
     let (level, text): (_, &[u8]) = match ctx.background {
         BackgroundCapacity::WorkerFull => {

@@ -1,4 +1,4 @@
-//! How fast an answer may leave: `limit_rate` and `limit_rate_after`, and who waits before it.
+//! `limit_rate` and `limit_rate_after` of a response, and delayed requests.
 
 use bolide_conf::Template;
 
@@ -10,7 +10,7 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 impl Exchange {
-    /// How fast the body may leave, evaluated now; what is no size is logged and limits nothing.
+    /// The rate limit of the body, evaluated now. An invalid size is logged and means no limit.
     #[must_use]
     pub fn rate(&self, ctx: &mut StepCtx<'_>) -> Rate {
         let Some(site) = self.request.site.clone() else { return Rate::default() };
@@ -57,14 +57,14 @@ fn bytes(
 }
 
 impl Exchange {
-    /// Whether [`Self::rate`] may limit anything.
+    /// Whether [`Self::rate`] may be a limit.
     #[must_use]
     pub fn is_paced(&self) -> bool {
         self.settings().is_some_and(|settings| settings.limit_rate.is_some())
             || self.request.limit_rate.get().is_some()
     }
 
-    /// Whether nothing happens until its time has come.
+    /// Whether the exchange waits only for a deadline.
     #[must_use]
     pub fn is_held_back(&self) -> bool {
         self.state == ExchangeState::Delaying

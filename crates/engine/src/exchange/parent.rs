@@ -1,7 +1,7 @@
-//! An exchange as the parent of subrequests: what it asks for next, and what it takes of them.
+//! An exchange as the parent of subrequests: which ones it starts, and what it takes of them.
 //!
-//! Owns the order of these: what is named is bound or refused before more is named. Bodies are
-//! pulled by the worker.
+//! Easiest to break: each named subrequest is bound or refused before the next is named. The worker
+//! pulls the bodies.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::subrequest::{AuthSubrequest, AuthVerdict, Lineage, Subrequest};
 
-/// An exchange as its subrequests know it; see [`super::Exchange::as_parent`].
+/// An exchange from the view of its subrequests; see [`super::Exchange::as_parent`].
 #[derive(Debug)]
 pub struct SubrequestParent<'a> {
     pub(super) request: &'a mut Request,
@@ -28,9 +28,8 @@ pub struct SubrequestParent<'a> {
 }
 
 impl SubrequestParent<'_> {
-    /// Does the commands that reading has come to, and makes `head` the request for what is to be
-    /// asked for next. That is to be started and named with [`Self::bind`], or given up with
-    /// [`Self::refuse`].
+    /// Executes pending commands of the page, and writes the head of the next subrequest to `head`.
+    /// The caller starts it and calls [`Self::bind`], or calls [`Self::refuse`].
     pub fn next(&mut self, head: &mut RequestHead, ctx: &mut StepCtx<'_>) -> Option<Subrequest> {
         if let Some(slice) = next_slice(self.request, self.answer, head) {
             return Some(Subrequest::Slice(slice));
@@ -41,7 +40,7 @@ impl SubrequestParent<'_> {
         Some(Subrequest::Part(next_part(self.request, self.answer, head, ctx)?))
     }
 
-    /// Makes `head` the request for the next fragment of a page with ESI, as [`Self::next`] does.
+    /// Writes the head of the next fragment of an ESI page to `head`, as [`Self::next`] does.
     pub fn next_fragment(
         &mut self,
         head: &mut RequestHead,
@@ -50,7 +49,7 @@ impl SubrequestParent<'_> {
         self.answer.next_fragment(self.request, self.cache, head, conn)
     }
 
-    /// Whether what is put together ends where it is, because a part of it did.
+    /// Whether the composed body breaks off here, because a part of it did.
     #[must_use]
     pub fn breaks_off(&self) -> bool {
         let body = &self.answer.body;
@@ -58,7 +57,7 @@ impl SubrequestParent<'_> {
             || body.compound().is_some_and(|compound| compound.is_broken())
     }
 
-    /// Names the exchange that asks for what was named last.
+    /// Binds the subrequest that was named last to the exchange `child`.
     pub fn bind(&mut self, child: u64, is_part: bool) {
         let body = &mut self.answer.body;
         if is_part && let Some(compound) = body.compound_mut() {
@@ -70,7 +69,7 @@ impl SubrequestParent<'_> {
         }
     }
 
-    /// What was named last is not asked for.
+    /// The subrequest that was named last is not started.
     pub fn refuse(&mut self, is_part: bool) {
         let body = &mut self.answer.body;
         if is_part && let Some(compound) = body.compound_mut() {
@@ -82,19 +81,19 @@ impl SubrequestParent<'_> {
         }
     }
 
-    /// The part that `child` asked for is on its way.
+    /// The head of the part `child` is there.
     pub fn accept_part(&mut self, child: u64, head: &PartHead) {
         head.accept(self.request, self.answer, child);
     }
 
-    /// The slice that `child` asked for is on its way.
+    /// The head of the slice `child` is there.
     pub fn accept_slice(&mut self, child: u64) {
         if let Some(sliced) = self.answer.body.sliced_mut() {
             sliced.accept(child);
         }
     }
 
-    /// What `child` asked for will not come, or not to its end.
+    /// The subrequest `child` failed, before its head or later.
     pub fn lose(&mut self, child: u64) {
         if let Some(compound) = self.answer.body.compound_mut() {
             compound.lose(child);
@@ -105,8 +104,8 @@ impl SubrequestParent<'_> {
         self.lose_fragment(child);
     }
 
-    /// Takes what was pulled of the part or fragment that [`crate::BodyPiece::Fragment`] named;
-    /// false if no more of it is wanted.
+    /// Takes the bytes that were pulled of the part or fragment that [`crate::BodyPiece::Fragment`]
+    /// named; returns false if it needs no more of them.
     pub fn take(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
         if let Some(sliced) = self.answer.body.sliced_mut().filter(|sliced| sliced.owns(child)) {
             return sliced.take(child, bytes, pulled);
@@ -117,22 +116,22 @@ impl SubrequestParent<'_> {
         }
     }
 
-    /// The fragment that `child` asked for is on its way; with these cookies, if the page's head
-    /// has not left.
+    /// The head of the fragment `child` is there, with these cookies if the page's head is not sent
+    /// yet.
     pub fn accept_fragment(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
         if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.accept(child, cookies);
         }
     }
 
-    /// What `child` asked for is an answer for several fragments.
+    /// The subrequest `child` is a response for several fragments.
     pub fn note_combined(&mut self, child: u64, head: CombinedHead) {
         if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.note_combined(child, head);
         }
     }
 
-    /// The fragment that `child` asked for is this kept answer, with these cookies.
+    /// The fragment `child` is this cached object, with these cookies.
     pub fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
         if let Some(lineage) = self.request.lineage() {
             let size = &lineage.family.size;
@@ -143,14 +142,15 @@ impl SubrequestParent<'_> {
         }
     }
 
-    /// The fragment that `child` asked for will not come, or not to its end.
+    /// The fragment `child` failed, before its head or later.
     pub fn lose_fragment(&mut self, child: u64) {
         if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.lose(child);
         }
     }
 
-    /// Makes `head` the question that [`crate::StepEffect::AuthSubrequest`] is about.
+    /// Writes the head of the authorization subrequest of [`crate::StepEffect::AuthSubrequest`] to
+    /// `head`.
     pub fn next_auth(&mut self, head: &mut RequestHead) -> Option<Subrequest> {
         let site = self.request.site.as_deref()?;
         let rule = site.location(self.request.location).settings.auth_request.clone();
@@ -168,8 +168,8 @@ impl SubrequestParent<'_> {
         })))
     }
 
-    /// Takes the answer to its question; to be woken with `Wake::Fragment` then, or when there will
-    /// be none.
+    /// Takes the verdict of the authorization subrequest; step with `Wake::Fragment` then, or when
+    /// there will be none.
     pub fn take_verdict(&mut self, mut verdict: Box<AuthVerdict>) {
         self.request.limited.tell(verdict.told);
         self.request.limited.hold(std::mem::take(&mut verdict.held));
@@ -177,7 +177,7 @@ impl SubrequestParent<'_> {
         self.access.verdict = Some(verdict);
     }
 
-    /// For a kept page: where a shortcut to the fragment that `child` asked for would stand.
+    /// For a cached page: where a shortcut to the fragment `child` would be stored.
     #[must_use]
     pub fn shortcut_to(&self, child: u64, open: OpenShortcut) -> Option<Shortcut> {
         self.cache.shortcut_to(self.request, self.answer, child, open)

@@ -1,13 +1,12 @@
-//! `post_action`: what is done behind an answer, by the same request, without a client.
+//! `post_action`: the request continues after its response, without a client.
 //!
 //! ```text
-//!   finish ──post_action──▶ (steps, waits) ──an answer──▶ its own post_action, or conclude
+//!   finish ──post_action──▶ (steps, waits) ──a response──▶ its own post_action, or conclude
 //! ```
 //!
-//! Owns what the client got while later locations make answers that are not sent, and the end of
-//! those. The connection is rid of the exchange (`Effect::Detach`) before anything is done, so
-//! nothing here may be for the client. Easiest to break: it goes on at most as often as redirects
-//! inside the server are left.
+//! Owns what the client got, while later locations make responses that are discarded. The exchange
+//! is detached from its connection (`StepEffect::Detach`) first, so nothing here may depend on the
+//! client. Easiest to break: it continues at most as often as internal redirects are left.
 
 use bolide_conf::model::LogLevel;
 use bolide_http::{FieldMap, RequestBody};
@@ -26,7 +25,7 @@ use crate::site::Site;
 use crate::subrequest::{PostActionState, RequestRole};
 
 impl Exchange {
-    /// Goes on where the location's `post_action` says, if anything may.
+    /// Continues with the location's `post_action`, if there is one and room for it.
     #[cold]
     pub(super) fn continue_with_post_action(
         &mut self,
@@ -55,7 +54,7 @@ impl Exchange {
         Some(self.run(next, ctx))
     }
 
-    /// Makes room for another answer. What was said and counted of the client's stays.
+    /// Prepares for another response. What was logged and counted of the client's one stays.
     fn forget_answer(&mut self) {
         self.answer.body = AnswerBody::Empty;
         self.answer.carried.clear();
@@ -71,7 +70,7 @@ impl Exchange {
 }
 
 impl Request {
-    /// As in nginx, all of what is written is the path, and the query is gone.
+    /// As in nginx, the whole argument is the path, and the query is dropped.
     fn follow_path(&mut self, path: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let next = self.redirect_inside(path, site, ctx);
         if matches!(next, NextStep::Step(_)) {
@@ -83,7 +82,7 @@ impl Request {
         next
     }
 
-    /// The path and the query stay.
+    /// Path and query stay.
     fn follow_name(&mut self, name: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         if self.head().target.is_empty() && self.redirects_left > 1 {
             let _counted = self.spend_redirect();
@@ -99,7 +98,7 @@ impl Request {
 }
 
 impl Exchange {
-    /// Such an answer is there: it is discarded.
+    /// Discards the response of `post_action`.
     pub(super) fn end_post_action(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         self.answer.drop_fetch(ctx);
         self.answer.body = AnswerBody::Empty;
@@ -107,12 +106,12 @@ impl Exchange {
             self.answer.head.fields.copy_from(&post_action.fields);
             self.answer.head.body = post_action.body;
         }
-        // What nginx logs when no head was made holds until there is one.
+        // The status that nginx logs without a head holds until there is one.
         self.answer.bare_status = 0;
         self.finish(site, ctx)
     }
 
-    /// As in nginx, a status that is none is told only of a client that got nothing.
+    /// As in nginx, an invalid status is logged only if the client got nothing.
     pub(super) fn close_post_action(
         &mut self,
         status: u16,
@@ -126,7 +125,7 @@ impl Exchange {
     }
 }
 
-/// It is not begun.
+/// Logs that `post_action` is omitted.
 fn note_crowd(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
     let (level, text): (_, &[u8]) = match ctx.background {
         BackgroundCapacity::WorkerFull => {
@@ -141,7 +140,7 @@ fn note_crowd(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
     });
 }
 
-/// Whether there is no request body left that could be too large.
+/// Whether no rest of the request body is left that could exceed the limit.
 pub(crate) fn is_bodiless(request: &Request) -> bool {
     request.role.post_action().is_some() && request.upload.is_refused()
 }
@@ -161,7 +160,7 @@ fn begin_post_action(
     fields.copy_from(&answer.head.fields);
     let state = PostActionState { fields, body: answer.head.body };
     request.role = RequestRole::PostAction(Box::new(state));
-    // The worker lets it end as it would have ended without us.
+    // The worker lets the fetch end as it would have ended without `post_action`.
     if answer.is_fetching() {
         detach_fetch(answer, ctx);
     }
@@ -169,7 +168,7 @@ fn begin_post_action(
         request.upload.close();
     }
     if request.redirects_left == 0 {
-        // As in nginx, whose count of four bits goes round once it was used up.
+        // As in nginx, whose counter of four bits wraps when it is used up.
         request.redirects_left = 16;
     }
     ctx.effects.push(StepEffect::Detach);

@@ -1,4 +1,4 @@
-//! The last moment of a response before it leaves, and the fields that every response of ours has.
+//! The last step before a response is sent, and the fields that every generated response has.
 
 use bolide_http::{Method, Name, Scheme};
 
@@ -24,7 +24,8 @@ use super::{Exchange, ExchangeState, NextStep};
 use crate::persistence::{is_distrusted, stays};
 
 impl Exchange {
-    /// Hands the response over; what comes instead, where its body cannot be what files want.
+    /// Hands the response to the worker; returns the step that replaces it if `.htaccess` filters
+    /// cannot process its body.
     pub(super) fn respond(
         &mut self,
         site: &Site,
@@ -113,7 +114,7 @@ fn finish_body(request: &mut Request, answer: &mut Answer, site: &Site, ctx: &mu
 }
 
 impl Answer {
-    /// Fills the head with what `draft` and the location say.
+    /// Writes the head from `draft` and the location's settings.
     #[inline]
     pub(crate) fn fill(
         &mut self,
@@ -138,7 +139,7 @@ impl Answer {
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = VariableScope::new(request, self, site, ctx);
-            // As in nginx, what turns out to be a 416 is furnished like the 206 it might have been.
+            // As in nginx, a 416 gets the fields of the 206 that it might have been.
             let (meant, modified) = match self.unsatisfied {
                 Some(range) => (206, range.modified_at),
                 None => (status, draft.modified_at),
@@ -152,7 +153,7 @@ impl Answer {
         self.head.fields = fields;
     }
 
-    /// As [`Self::fill`], with the content type of `kind`.
+    /// As [`Self::fill`], with this content type.
     pub(crate) fn fill_typed(
         &mut self,
         request: &Request,
@@ -162,7 +163,7 @@ impl Answer {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) {
-        // As in nginx, what leaves as a redirect has no charset of ours.
+        // As in nginx, a redirect has no charset of ours.
         let is_redirect = matches!(status, 301 | 302);
         if is_redirect || !kind.charset_varies {
             let content_type = if is_redirect { &*kind.media } else { &*kind.value };
@@ -186,8 +187,7 @@ impl Answer {
     }
 }
 
-/// As [`Answer::fill_typed`] where the body may have to be recoded for the charset that the type
-/// names.
+/// As [`Answer::fill_typed`], for a body that may have to be recoded to the charset of its type.
 #[cold]
 fn fill_recoded(
     answer: &mut Answer,

@@ -1,7 +1,6 @@
-//! The body of an answer while it leaves, and what stands behind it.
+//! The response body while it is sent, and its trailers.
 //!
-//! Owns how much of it was given: no more than the head says. Refuses to know which protocol sends
-//! it.
+//! Owns how many bytes were given: no more than the head states. It does not know the protocol.
 
 use bolide_base::SendChain;
 use bolide_http::BodyLen;
@@ -9,10 +8,10 @@ use bolide_http::BodyLen;
 use crate::answer::{Answer, BodyPiece};
 use crate::request::Request;
 
-/// LIMIT: pulls in a row of which nothing comes.
+/// LIMIT: consecutive pulls without a result.
 const EMPTY_PULLS_MAX: u32 = 64;
 
-/// The body of an exchange's answer; see [`super::Exchange::response_body`].
+/// The body of an exchange's response; see [`super::Exchange::response_body`].
 #[derive(Debug)]
 pub struct ResponseBody<'a> {
     pub(crate) request: &'a Request,
@@ -33,7 +32,7 @@ impl ResponseBody<'_> {
         piece
     }
 
-    /// Pulls on where a pull gave nothing and promised more: framing would wait behind it.
+    /// Repeats pulls that gave nothing but promised more, because framing would wait.
     #[cold]
     fn pull_on(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         debug_assert!(max > 0, "a pull for no bytes gives none");
@@ -49,7 +48,7 @@ impl ResponseBody<'_> {
         BodyPiece::Broken
     }
 
-    /// Notes that `len` bytes of the file part described by the last pull were sent.
+    /// Reports that `len` bytes of the file part of the last pull were sent.
     #[inline]
     pub fn advance(&mut self, len: u64) {
         self.answer.body.advance(len);
@@ -66,26 +65,26 @@ impl ResponseBody<'_> {
         );
     }
 
-    /// Takes what was read of the file part described by the last pull; an empty slice tells that
-    /// reading failed or that the file is not what it was, and breaks the body.
+    /// Passes the bytes that were read of the file part of the last pull. An empty slice means that
+    /// reading failed or that the file has changed, and breaks the body.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.answer.body.feed(bytes);
     }
 
-    /// Whether it takes other bytes than it gives: one that does is asked for no more in a turn in
-    /// which [`Self::take_work`] has told of as many as a turn may take.
+    /// Whether a filter changes its bytes. Such a body is not pulled again in a turn in which
+    /// [`Self::take_work`] has reached the turn's limit.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.answer.body.is_changed()
     }
 
-    /// How many bytes were taken to change them since the last call.
+    /// The bytes that filters have processed since the last call.
     pub fn take_work(&mut self) -> u64 {
         self.answer.body.take_work()
     }
 
-    /// Whether more of the origin's answer may be read now; to be asked after pulls, when
-    /// [`crate::StepEffect::FetchMayRead`] had forbidden it.
+    /// Whether more of the upstream response may be read; to be checked after pulls, when
+    /// [`crate::StepEffect::FetchMayRead`] has forbidden it.
     #[must_use]
     pub fn wants_origin(&self) -> bool {
         self.answer.wants_origin()

@@ -1,8 +1,8 @@
-//! An answer whose body files have searched: its head waits for the first of the body, or for what
-//! is wrong with it.
+//! Responses whose bodies `SUBSTITUTE` or `INFLATE` of `.htaccess` files change: the head waits
+//! until the first bytes are processed, or an error is found.
 //!
-//! Owns what becomes of an answer that is taken back before its head has left. Easiest to break: a
-//! head that waits has not left, so whatever ends the request answers it anew.
+//! Owns how a response is withdrawn before its head was sent. Easiest to break: a waiting head is
+//! not sent, so whatever ends the request needs a new response.
 
 use bolide_conf::model::LogLevel;
 
@@ -14,7 +14,7 @@ use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
 
-/// Looks at the first of the body; what comes instead of the response, if that is not ready.
+/// Processes the first bytes of the body; returns the next state or step if they are not ready.
 #[cold]
 pub(super) fn begin_body(
     exchange: &mut Exchange,
@@ -55,7 +55,7 @@ pub(super) fn begin_body(
     }
 }
 
-/// What becomes of an answer whose head waits.
+/// Continues a response whose head waits.
 pub(super) fn begin_on(
     exchange: &mut Exchange,
     wake: Wake,
@@ -71,7 +71,7 @@ pub(super) fn begin_on(
         }
         Wake::Spooled => answer.answer_spooled(ctx),
         Wake::Deadline => {
-            // Another turn, in which as much may be done again.
+            // A new turn, with its full limit of work.
             answer.body.take_work();
             answer.held = AnswerHold::ForMore;
         }
@@ -83,7 +83,7 @@ pub(super) fn begin_on(
     }
 }
 
-/// Lets go of the fetch, and takes back an answer whose head has not left: another one comes.
+/// Drops the fetch, and withdraws a response whose head was not sent.
 pub(super) fn withdraw(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
     answer.drop_fetch(ctx);
     if answer.is_responded {
@@ -96,8 +96,8 @@ pub(super) fn withdraw(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
     }
 }
 
-/// Logs why what files have made of a body cannot be sent, once: what `ErrorDocument` names may be
-/// searched in vain, too.
+/// Logs why a changed body cannot be sent, once: the filters may fail on the page that
+/// `ErrorDocument` names as well.
 #[cold]
 pub(super) fn tell_fault(request: &Request, fault: &str, site: &Site, ctx: &mut StepCtx<'_>) {
     if request.tells_search.replace(true) {

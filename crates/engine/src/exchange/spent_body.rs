@@ -1,4 +1,4 @@
-//! A body that an origin got as it came: what is left of it is not for another origin.
+//! A request body that was streamed to an upstream: its rest is of no use to another one.
 
 use bolide_http::RequestBody;
 
@@ -7,9 +7,9 @@ use crate::exchange::NextStep;
 use crate::request::Request;
 use crate::site::Site;
 
-/// Fails a request whose body is to be read and was handed on before: who is asked now would take
-/// the rest of it, or nothing, for the whole. A request that was made one of another method on its
-/// way needs none.
+/// Fails a request whose body is needed and was streamed before: the next upstream would take the
+/// rest of it, or nothing, for the whole. A request whose method an internal redirect changed needs
+/// none.
 pub(crate) fn refuse_rest(
     request: &mut Request,
     site: &Site,

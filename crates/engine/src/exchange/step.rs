@@ -1,19 +1,19 @@
-//! The words for what is to be done next with a request.
+//! The steps of request processing, and their results.
 
 use crate::phase::rewrite::RewriteCursor;
 
-/// What is to be done next with a request, in nginx's order of phases.
+/// The steps of request processing, in nginx's order of phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestStep {
-    /// An error answer to what never got as far as a location.
+    /// An error response for a request that never reached a location.
     Refusal(u16),
-    /// The server block's own rewrite phase, if it has one.
+    /// The rewrite phase of the server block, if it has one.
     Server,
     /// The search for a location.
     Find,
-    /// The location is known: `internal`, body size.
+    /// Checks that need only the location: `internal`, body size.
     Location,
-    /// The rewrite phase of a server block or location, from an instruction on.
+    /// The rewrite phase of a server block or location, from this instruction on.
     Rewrite(RewriteCursor),
     /// `allow`, `deny`, `auth_basic`, `auth_request`
     Access,
@@ -23,72 +23,71 @@ pub(crate) enum RequestStep {
     TryFiles(usize),
     /// `mirror`
     Mirror,
-    /// The content of a slice, where the request that it is for is answered.
+    /// The content of a slice, in the location of its parent.
     Slice,
-    /// Files: what kind of path is it?
+    /// Files: finds out the kind of the path.
     Content,
     /// `random_index`
     RandomIndex,
     /// `index`, from this name on.
     Index(usize),
-    /// Whether the directory is there whose index is not.
+    /// Checks whether the directory of a missing index exists.
     IndexDirectory(usize),
-    /// What `.htaccess` files say about an index that is not there.
+    /// `.htaccess` rules for a missing index.
     NoIndex,
     /// `autoindex`
     Listing,
     /// A file.
     File,
-    /// A file from a byte on (`flv`).
+    /// `flv`: a file from an offset on.
     Flv,
     /// `dav_methods`
     Dav,
-    /// A file, or a part of it between two times (`mp4`).
+    /// `mp4`: a file, or a part of it between two times.
     Mp4,
-    /// An origin: what has to be known and had before it is asked.
+    /// `…_pass`: everything that is needed before the upstream request.
     Origin,
-    /// The origin is asked.
+    /// The upstream request.
     Ask,
 }
 
-/// Where a step leads.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
-    /// To another step.
+    /// Continue with another step.
     Step(RequestStep),
-    /// Nowhere until a look at the disk is done; then this step again.
+    /// Wait for a file lookup, then repeat this step.
     Probe(RequestStep),
-    /// Nowhere until a compressed form is made; then this step again.
+    /// Wait for a compressed form, then repeat this step.
     Compress(RequestStep),
-    /// Nowhere until a part of a video, or a large listing, is made; then this step again.
+    /// Wait for a part of a video, or a large listing, then repeat this step.
     Make(RequestStep),
-    /// Nowhere until a password is checked; then this step again.
+    /// Wait for the check of a password, then repeat this step.
     CheckPassword(RequestStep),
-    /// Nowhere until files are changed.
+    /// Wait for a change of files.
     ChangeFiles,
-    /// Nowhere until the control thread has done something.
+    /// Wait for the control thread.
     Command,
-    /// Nowhere until the deadline.
+    /// Wait for a deadline.
     Delay,
-    /// Nowhere until the request body is here; then to this step.
+    /// Wait for the request body, then continue with this step.
     Collect(RequestStep),
-    /// Nowhere until the origin says more.
+    /// Wait for the upstream.
     Fetch,
-    /// Nowhere until the fill that is waited for moves.
+    /// Wait for a fill.
     Coalesce,
-    /// Nowhere until the heads of the page's fragments are there.
+    /// Wait for the heads of the page's fragments.
     Assemble,
-    /// Nowhere until it is known whether the request may come in.
+    /// Wait for the authorization subrequest.
     AwaitAuth,
-    /// To an error answer.
+    /// Send an error response with this status; `error_page` may apply.
     Fail(u16),
-    /// To a redirect to the address in `Exchange::location`; error pages may apply.
+    /// Redirect to the address in `Answer::location`; `error_page` may apply.
     Redirect(u16),
-    /// To the server's own page for this status, whatever `error_page` says.
+    /// Send the built-in page of this status; `error_page` does not apply.
     Page(u16),
-    /// The answer is complete.
+    /// The response is complete: send it.
     Respond,
-    /// The connection is closed without an answer.
-    /// It is logged with this status.
+    /// Close the connection without a response, and log this status.
     CloseWithoutResponse(u16),
 }

@@ -28,7 +28,7 @@ use super::body_size::{is_too_large, refuse_body};
 use super::searched::withdraw;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
-/// LIMIT: looks at the disk that one request may cost.
+/// LIMIT: file lookups of one request.
 pub(super) const PROBES_MAX: u8 = 64;
 
 impl Exchange {
@@ -45,7 +45,7 @@ impl Exchange {
             Err(refusal) => {
                 let reading = log_lines::reading(&self.request, refusal);
                 log_lines::log_refusal(&self.request, refusal, reading, &site, ctx);
-                // Known before the head was read to its end; nginx then keeps no connection.
+                // This is known before the head is complete; nginx then closes the connection.
                 self.answer.head.close |= refusal.status == 421;
                 NextStep::Step(RequestStep::Refusal(refusal.status))
             }
@@ -53,12 +53,12 @@ impl Exchange {
         self.run(next, ctx)
     }
 
-    /// Makes steps until something has to be waited for.
+    /// Runs steps until one has to wait.
     pub(super) fn run(&mut self, mut next: NextStep, ctx: &mut StepCtx<'_>) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         loop {
             if !self.request.notes.get_mut().is_empty() {
-                // As in nginx, the head of an answer is made of an origin's while that is read.
+                // As in nginx, the response head is built while an upstream's is read.
                 let doing: &[u8] = match self.answer.is_from_origin() {
                     true => b" while reading response header from upstream",
                     false => b"",
@@ -69,7 +69,8 @@ impl Exchange {
             next = match next {
                 NextStep::Step(step) => self.perform(step, &site, ctx),
                 NextStep::Fail(444) => NextStep::CloseWithoutResponse(444),
-                // Content asked for a redirect; nginx lets `error_page` catch these statuses, too.
+                // For redirects of content handlers as well: nginx lets `error_page` catch their
+                // statuses.
                 NextStep::Fail(status) | NextStep::Redirect(status) => {
                     self.answer.fail(&mut self.request, &self.cache, status, &site, ctx)
                 }
@@ -120,7 +121,7 @@ impl Exchange {
                 rewrite(&mut self.request, &mut self.answer, &mut self.search, cursor, site, ctx)
             }
             RequestStep::Access => {
-                // What was rewritten may have moved the root.
+                // The rewrite phase may have changed the root.
                 if self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
                     return NextStep::Probe(step);
                 }
@@ -164,7 +165,7 @@ impl Exchange {
         }
     }
 
-    /// The server's own rewrite phase, then the location.
+    /// Runs the rewrite phase of the server block, then finds the location.
     fn serve(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let root = site.server(self.request.server).root;
         self.request.rewritten_here = false;
@@ -211,7 +212,7 @@ impl Exchange {
         }
     }
 
-    /// Starts at a location.
+    /// Enters a location.
     fn enter(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         if self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
             return NextStep::Probe(RequestStep::Location);
@@ -228,7 +229,7 @@ impl Exchange {
     }
 }
 
-/// Starts the rewrite phase of a location that has something to do in it; `None` if it is over.
+/// Starts the rewrite phase of a location that has one; `None` otherwise.
 fn enter_rewrite(
     request: &mut Request,
     answer: &Answer,
@@ -240,7 +241,7 @@ fn enter_rewrite(
     if location.settings.otel.is_used() {
         tracing::decide(request, answer, site, ctx);
     }
-    // As in nginx, a server block in the part of a location has no rewrite phase left.
+    // As in nginx, the rewrite phase of the server block is not run again for its pseudo-location.
     if !location.program.is_empty() && at != site.server(request.server).root {
         return Some(begin_rewrite(request, at));
     }
@@ -251,7 +252,7 @@ fn enter_rewrite(
 }
 
 impl Request {
-    /// What is checked as soon as the location is known.
+    /// The checks that need only the location.
     fn check_location(
         &mut self,
         answer: &Answer,
@@ -281,8 +282,8 @@ impl Request {
     }
 }
 
-/// Fails a request for which the match of a `map`, or an edit of its fields, took too many steps.
-/// nginx goes on with the `default`, which may admit a client that the match would have refused.
+/// Fails a request whose `map` or field edits exceeded the limit of steps. nginx continues with the
+/// `default`, which may admit a client that the match would have refused.
 #[cold]
 fn fail_undecided(
     request: &Request,
@@ -315,7 +316,8 @@ pub(super) fn note_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
     }
 }
 
-/// Finds the server and decodes the path; in nginx's order, so that errors are its, too.
+/// Finds the server and decodes the path, in nginx's order, so that errors have the same
+/// precedence.
 #[inline]
 fn choose_server(
     request: &mut Request,

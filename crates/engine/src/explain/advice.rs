@@ -1,4 +1,4 @@
-//! The decision in words, and what would have to change for a hit.
+//! The decision as a sentence, and what would have to change for a hit.
 
 use bolide_cache::rules::{Bypass, StoreRefusal};
 use bolide_cache::{Freshness, ObjectKind};
@@ -14,7 +14,7 @@ use crate::exchange::Exchange;
 use crate::route::LocationIndex;
 use crate::site::Site;
 
-/// What is known when a decision is to be put into words.
+/// The facts for a sentence.
 pub(super) struct AdviceCase<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) site: &'a Site,
@@ -26,7 +26,7 @@ pub(super) struct AdviceCase<'a> {
     pub(super) recent: &'a [Recent],
 }
 
-/// Why an answer was not kept, and what helps.
+/// Why a response was not stored, and the remedy.
 const fn help(refusal: StoreRefusal) -> (&'static str, &'static str) {
     match refusal {
         StoreRefusal::Method => ("responses to this method are not cached", "request it with GET"),
@@ -88,7 +88,7 @@ const fn help(refusal: StoreRefusal) -> (&'static str, &'static str) {
 }
 
 impl AdviceCase<'_> {
-    /// Where the innermost of these directives stands: ` (file:line)`.
+    /// The place of the innermost of these directives: ` (file:line)`.
     fn at(&self, names: &[&str]) -> String {
         match written(self.site, self.server, self.location, names) {
             Some(one) => format!("{} ({}:{})", one.name, one.place.file, one.place.line),
@@ -100,7 +100,7 @@ impl AdviceCase<'_> {
         self.caching.is_some_and(Caching::is_page)
     }
 
-    /// Why it was decided so.
+    /// The reason as a sentence.
     pub(super) fn reason(&self) -> String {
         match self.decision {
             "NONE" => return self.no_cache(),
@@ -181,7 +181,7 @@ impl AdviceCase<'_> {
         }
     }
 
-    /// What the preset has found.
+    /// What the preset matched.
     fn named(&self) -> String {
         let Some(never) = self.caching.and_then(|caching| caching.conf.page.never.as_ref()) else {
             return String::new();
@@ -263,7 +263,7 @@ impl AdviceCase<'_> {
         vec![text.to_owned()]
     }
 
-    /// What fills the key.
+    /// What would store a response under the key.
     fn fill(&self, all: &mut Vec<String>) {
         match self.exchange.answer.cached {
             UpstreamCacheStatus::Hit => {}
@@ -299,7 +299,7 @@ impl AdviceCase<'_> {
         self.caching.is_some_and(|caching| !caching.would_keep(self.exchange.cache.hash))
     }
 
-    /// Why the last answer to this key was not kept.
+    /// Why the last response for this key was not stored.
     fn last_refusal(&self, all: &mut Vec<String>) {
         let last = self.recent.iter().find(|one| {
             let has_asked = !matches!(one.decision, "HIT" | "STALE" | "UPDATING" | "PURGE");
@@ -324,7 +324,7 @@ impl AdviceCase<'_> {
     }
 }
 
-/// What a rule says, and what helps.
+/// The reason of a rule, and the remedy.
 const fn rule(bypass: Bypass) -> (&'static str, &'static str) {
     match bypass {
         Bypass::Off => ("the cache is off here", "page_cache enables it"),

@@ -1,4 +1,4 @@
-//! A request as an operator describes it, made one that a site could get.
+//! An operator's description of a request, and the request that it means.
 
 use bolide_conf::model::{Listen, ListenAddress, ListenTransport};
 use bolide_http::Scheme;
@@ -6,7 +6,7 @@ use bolide_http::Scheme;
 use super::{ExplainRequest, Url, listen_of};
 use crate::site::Site;
 
-/// What was said of a request.
+/// The description of a request.
 #[derive(Clone, Debug, Default)]
 pub struct ExplainUrl<'a> {
     /// Its URL.
@@ -17,9 +17,9 @@ pub struct ExplainUrl<'a> {
     pub cookies: Vec<&'a [u8]>,
     /// Its other headers, `Name: value`.
     pub headers: Vec<&'a [u8]>,
-    /// The client's address; none is this machine's.
+    /// The client's address; by default this machine's.
     pub from: Option<&'a [u8]>,
-    /// The address or port that it reaches; none is the URL's port.
+    /// The address or port that it reaches; by default the URL's port.
     pub listen: Option<&'a [u8]>,
 }
 
@@ -28,11 +28,11 @@ fn show(bytes: &[u8]) -> String {
 }
 
 impl ExplainUrl<'_> {
-    /// The request that `site` would get.
+    /// The request that `site` would receive.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// What is invalid, in words.
     pub fn question(&self, site: &Site) -> Result<ExplainRequest, String> {
         let url = Url::parse(self.url)?;
         let listen = self.listen(&url, site)?;
@@ -80,7 +80,7 @@ impl ExplainUrl<'_> {
         })
     }
 
-    /// Which listen a URL reaches.
+    /// The listen that a URL reaches.
     fn listen(&self, url: &Url, site: &Site) -> Result<usize, String> {
         if let Some(wanted) = self.listen.map(show) {
             let known = |listen: &Listen| {

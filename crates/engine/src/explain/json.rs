@@ -1,4 +1,4 @@
-//! JSON as it is printed for machines.
+//! JSON output.
 
 use bolide_http::escape::push_json;
 
@@ -11,11 +11,11 @@ pub enum Json {
     Bool(bool),
     /// A whole number.
     Number(i128),
-    /// Bytes that need not be UTF-8: what is not is replaced.
+    /// Bytes; invalid UTF-8 is replaced.
     Text(Vec<u8>),
     /// An array.
     List(Vec<Self>),
-    /// An object, its names in this order.
+    /// An object; its members keep their order.
     Object(Vec<(&'static str, Self)>),
 }
 
@@ -36,7 +36,7 @@ impl Json {
         Self::List(all.into_iter().map(value).collect())
     }
 
-    /// The value as a line.
+    /// The value as one line.
     #[must_use]
     pub fn line(&self) -> Vec<u8> {
         let mut out = Vec::new();

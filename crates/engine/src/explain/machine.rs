@@ -1,4 +1,4 @@
-//! What is known of the store and of decisions, as JSON.
+//! The state of the store and decisions, as JSON.
 
 use bolide_cache::{NamespaceStats, Store};
 use bolide_conf::SourcePlace;
@@ -6,7 +6,7 @@ use bolide_conf::SourcePlace;
 use super::{Candidate, Chosen, ExplainSpace, Explanation, Json, PhaseOutcome, Recent};
 use crate::site::Site;
 
-/// What it is good for, in a word.
+/// The freshness of an object, as one word.
 #[must_use]
 pub const fn freshness(one: &Candidate) -> &'static str {
     match one.freshness {
@@ -17,7 +17,7 @@ pub const fn freshness(one: &Candidate) -> &'static str {
     }
 }
 
-/// What it is, in a word.
+/// The kind of an object, as one word.
 #[must_use]
 pub const fn kind(one: &Candidate) -> &'static str {
     match one.kind {
@@ -58,7 +58,7 @@ pub fn entry(one: &Candidate) -> Json {
     ])
 }
 
-/// Figures of the store and of its parts `spaces`.
+/// Figures of the store and of its namespaces `spaces`.
 #[must_use]
 pub fn stats(store: &Store, spaces: &[ExplainSpace]) -> Json {
     let stats = store.stats();
@@ -98,20 +98,20 @@ pub fn stats(store: &Store, spaces: &[ExplainSpace]) -> Json {
     Json::Object(fields)
 }
 
-/// As much of the target as is known.
+/// The known beginning of the target.
 #[must_use]
 pub fn target(one: &Recent) -> String {
     format!("{}{}", String::from_utf8_lossy(&one.target), if one.is_cut { "…" } else { "" })
 }
 
-/// What people call a part of the store.
+/// The name of a namespace for users.
 #[must_use]
 pub fn space_name(site: &Site, id: bolide_cache::NamespaceId) -> Option<String> {
     let space = site.spaces().into_iter().find(|space| space.id == id)?;
     Some(format!("{} {}", if space.is_zone { "zone" } else { "vhost" }, space.name))
 }
 
-/// A decision that was made lately.
+/// A recent decision.
 #[must_use]
 pub fn decision(site: &Site, one: &Recent) -> Json {
     let space = space_name(site, one.namespace);
@@ -130,7 +130,7 @@ pub fn decision(site: &Site, one: &Recent) -> Json {
     ])
 }
 
-/// The hash of a key as it is shown.
+/// The hash of a key as it is displayed.
 #[must_use]
 pub fn hash(hash: u128) -> String {
     format!("{hash:032x}")
@@ -150,7 +150,7 @@ fn chosen_json(one: &Chosen) -> Json {
     ])
 }
 
-/// The story of a request.
+/// The complete explanation of a request.
 #[must_use]
 pub fn story(site: &Site, told: &Explanation) -> Json {
     let steps = Json::list(&told.steps, |step| {

@@ -1,20 +1,20 @@
-//! What a trial run writes down of its way.
+//! The record of a trial run.
 
 use bolide_conf::SourcePlace;
 
-/// One thing that happened on the way.
+/// One recorded step.
 #[derive(Clone, Debug)]
 pub struct TraceStep {
-    /// What, in words.
+    /// Its text.
     pub text: String,
-    /// Which line of the configuration made it happen.
+    /// The line of the configuration that caused it.
     pub place: Option<SourcePlace>,
 }
 
-/// What a trial run has written down.
+/// The record of a trial run.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     pub(super) steps: Vec<TraceStep>,
-    /// Path and query before an instruction.
+    /// Path and query before the current instruction.
     pub(super) before: (Vec<u8>, Vec<u8>),
 }

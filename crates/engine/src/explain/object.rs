@@ -1,41 +1,41 @@
-//! A kept answer as people look at it.
+//! A cached object as `bolide explain` shows it.
 
 use std::sync::Arc;
 
 use bolide_cache::{Freshness, KeyBuilder, Object, ObjectKind, ObjectVariant, SessionKey, Store};
 use bolide_http::negotiate::Coding;
 
-/// LIMIT: copies of one URL that are shown.
+/// LIMIT: objects of one URL that are shown.
 const CANDIDATES_MAX: usize = 32;
 
-/// One entry of the store under the URL of a request.
+/// An entry of the store under the URL of a request.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// An answer, or a memory about answers.
+    /// A response, or a marker about responses.
     pub kind: ObjectKind,
-    /// Whether it is what this request would be looked up by.
+    /// Whether it has the key of this request.
     pub is_own: bool,
     /// The URL part of its key.
     pub url: Vec<u8>,
-    /// The pieces of the vary part of its key; of a memory of what answers vary by, those names.
+    /// The vary values of its key; for a vary marker, the names that responses vary by.
     pub vary: Vec<Vec<u8>>,
     /// Whether it is for one session only.
     pub is_private: bool,
-    /// What it is good for now.
+    /// Its current freshness.
     pub freshness: Freshness,
-    /// The tags by which purges hit it; `*` is a purge of everything.
+    /// The tags whose purges hit it; `*` is a purge of everything.
     pub purged_by: Vec<Vec<u8>>,
-    /// Whether a purge has made it stale.
+    /// Whether a purge made it stale.
     pub is_softly_purged: bool,
     /// The status.
     pub status: u16,
     /// Seconds since it was made.
     pub age: u64,
-    /// Seconds that it is fresh yet; negative when its time is over. None: for ever.
+    /// The remaining freshness lifetime in seconds; negative when it is over. None: no limit.
     pub ttl: Option<i64>,
-    /// Seconds after its time in which it serves while a new one is made.
+    /// Seconds after expiry in which it is served during revalidation.
     pub stale_seconds: u32,
-    /// Seconds after its time in which it serves when the origin fails.
+    /// Seconds after expiry in which it is served on errors of the upstream.
     pub error_seconds: u32,
     /// Bytes of its body.
     pub size: u64,
@@ -43,7 +43,7 @@ pub struct Candidate {
     pub variants: Vec<(&'static str, u64)>,
     /// Its tags.
     pub tags: Vec<Vec<u8>>,
-    /// How often it was served, as far as workers have told.
+    /// How often it was served, as far as workers have reported.
     pub hits: u16,
     /// Whether there is a copy on disk.
     pub is_on_disk: bool,
@@ -51,7 +51,7 @@ pub struct Candidate {
     pub etag: Vec<u8>,
 }
 
-/// Takes the vary part of a key apart.
+/// Splits the vary part of a key.
 pub(super) fn pieces(vary: &[u8]) -> Vec<Vec<u8>> {
     let (mut rest, mut all) = (vary, Vec::new());
     while let Some((len, more)) = rest.split_first_chunk::<4>() {
@@ -65,8 +65,7 @@ pub(super) fn pieces(vary: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl Candidate {
-    /// What `object` with these tags looks like; `is_own` when it is what a request would be looked
-    /// up by.
+    /// Describes `object` with these tags; `is_own` if it has the key of the request.
     #[must_use]
     pub fn new(
         store: &Store,
@@ -109,7 +108,7 @@ impl Candidate {
     }
 }
 
-/// What the store has under the URL of `keys`, public and of the session.
+/// The objects under the URL of `keys`, public and of the session.
 pub(super) fn candidates(
     store: &Store,
     keys: &KeyBuilder,

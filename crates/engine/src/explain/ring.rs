@@ -1,4 +1,4 @@
-//! What a worker remembers of each request that a store might have answered.
+//! The record of each request that involved a cache, in a ring of its worker.
 
 use bolide_cache::rules::StoreRefusal;
 use bolide_cache::{DecisionClass, DecisionNote, DecisionRecord, NamespaceId};
@@ -12,32 +12,32 @@ use crate::ctx::StepCtx;
 use crate::request::Request;
 use crate::subrequest::RequestRole;
 
-/// A decision that was made lately.
+/// A recent decision.
 #[derive(Clone, Debug)]
 pub struct Recent {
     /// `$request_id`
     pub id: String,
-    /// When the request was over; milliseconds since 1970.
+    /// When the request ended; milliseconds since 1970.
     pub at_ms: u64,
-    /// Whose part of the store.
+    /// The namespace of the store.
     pub namespace: NamespaceId,
     /// The status that the client got.
     pub status: u16,
     /// The decision.
     pub decision: &'static str,
-    /// nginx's word for it; empty if it has none.
+    /// `$upstream_cache_status`; empty if it has no value.
     pub cached: &'static str,
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// Why the origin's answer was not kept, if a rule said so.
+    /// Why the upstream response was not stored, if a rule refused it.
     pub refusal: Option<StoreRefusal>,
-    /// Whether the origin's answer was kept.
+    /// Whether the upstream response was stored.
     pub is_kept: bool,
-    /// Hash of the key; 0 if it had none.
+    /// The hash of the key; 0 if there was none.
     pub key: u128,
-    /// The first bytes of path and query.
+    /// The beginning of path and query.
     pub target: Vec<u8>,
-    /// Whether more of it was there.
+    /// Whether `target` is truncated.
     pub is_cut: bool,
 }
 
@@ -61,7 +61,7 @@ impl Recent {
     }
 }
 
-/// The decision in one word.
+/// The decision as one word.
 pub(super) const fn decision(cached: UpstreamCacheStatus, why: Why) -> &'static str {
     match (cached, why) {
         (_, Why::Purge) => "PURGE",
@@ -84,10 +84,10 @@ const fn class(cached: UpstreamCacheStatus, why: Why) -> DecisionClass {
     }
 }
 
-/// What a request counts as, in the order of [`DecisionClass`].
+/// The labels of decisions, in the order of [`DecisionClass`].
 pub(crate) const DECISION_WORDS: [&str; DECISION_RESULTS] = ["hit", "stale", "miss", "bypass"];
 
-/// What the stores of all workers have decided: what for, why, and how often.
+/// The decisions of all workers: result, reason, and count.
 pub(crate) fn decision_reasons(
     tallies: &RequestTallies,
 ) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
@@ -99,8 +99,7 @@ pub(crate) fn decision_reasons(
     })
 }
 
-/// Has the worker remember and count what the store did for this request, if it might have done
-/// anything.
+/// Records and counts the cache decision for this request, if the cache was involved.
 #[allow(clippy::inline_always, reason = "measured: 18 instructions of a hit")]
 #[inline(always)]
 pub(crate) fn note_decision(

@@ -1,4 +1,4 @@
-//! The way of a request through the configuration, written down where a trial run asks for it.
+//! The steps of a request through the configuration, recorded in a trial run.
 //!
 //! Every hook does nothing for requests of clients: they have no trace.
 
@@ -22,7 +22,7 @@ pub(super) fn show(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// How a location is written.
+/// A location as it is written in the configuration.
 pub(super) fn name_of(location: &LocationConf) -> String {
     match &location.matcher {
         Matcher::Root => "the server block itself".to_owned(),
@@ -56,7 +56,7 @@ fn model(site: &Site, id: LocationIndex) -> Option<&LocationConf> {
     site.http()?.locations.get(id as usize)
 }
 
-/// The blocks that a location stands in, itself first, its server block last.
+/// The blocks that contain a location, itself first, its server block last.
 pub(super) fn chain(http: &Http, root: ModelId, id: ModelId) -> Vec<&LocationConf> {
     let mut way = Vec::new();
     descend(http, root, id, &mut way);
@@ -69,7 +69,7 @@ fn descend<'a>(http: &'a Http, at: ModelId, id: ModelId, way: &mut Vec<&'a Locat
         RewriteOp::If { location, .. } => *location,
         _ => None,
     });
-    // An `if` in an `if` is listed in the outer one's program as well, and no block is its own.
+    // A nested `if` is listed in the outer one's program as well; no block contains itself.
     let below = here.nested.iter().copied().chain(inner).filter(|inner| *inner > at);
     let is_here = at == id || below.into_iter().any(|inner| descend(http, inner, id, way));
     if is_here {
@@ -78,7 +78,7 @@ fn descend<'a>(http: &'a Http, at: ModelId, id: ModelId, way: &mut Vec<&'a Locat
     is_here
 }
 
-/// The innermost of the directives `names` that holds in the location: its name and place.
+/// The innermost of the directives `names` that applies in the location: its name and place.
 pub(super) fn written<'a>(
     site: &'a Site,
     server: u32,
@@ -111,7 +111,7 @@ impl Request {
     }
 }
 
-/// What happened before the configuration of the server was looked at.
+/// Records a step before the configuration of the server applies.
 pub(crate) fn trace_text(request: &mut Request, text: impl FnOnce() -> String) {
     request.note_step(None, |_| text());
 }
@@ -147,7 +147,7 @@ pub(crate) fn trace_before(request: &mut Request) {
     }
 }
 
-/// What an instruction of the rewrite phase did; `redirect` is the address that it may have made.
+/// Records an instruction of the rewrite phase; `redirect` is the target that it may have set.
 #[inline]
 pub(crate) fn trace_op(
     request: &mut Request,
@@ -251,7 +251,7 @@ pub(crate) fn trace_failure(request: &mut Request, status: u16, site: &Site) {
     }
 }
 
-/// Counts one more use of a key for `…_min_uses`; whether it was used often enough to be kept.
+/// Counts a use of a key for `…_min_uses`; returns whether it was used often enough to be stored.
 pub(crate) fn count_use(request: &Request, key: u128, caching: &Caching) -> bool {
     if request.is_dry() { caching.would_keep(key) } else { caching.count_use(key) }
 }

@@ -1,4 +1,4 @@
-//! The trial run itself, and the report that is made of it.
+//! The trial run, and its report.
 
 use bolide_base::Now;
 use bolide_base::prng::Prng;
@@ -26,16 +26,16 @@ use crate::route::LocationIndex;
 use crate::site::Site;
 use bolide_log::{Due, Logs};
 
-/// LIMIT: wakes of one trial; a request has fewer.
+/// LIMIT: wakes of one trial; a real request has fewer.
 const WAKES_MAX: usize = 1000;
-/// LIMIT: decisions that are shown of one key.
+/// LIMIT: decisions that are shown for one key.
 const RECENT_MAX: usize = 5;
-/// What may switch the page cache on.
+/// The directives that may enable the page cache.
 const PAGE_SWITCHES: [&str; 4] =
     ["page_cache", "page_cache_preset", "CacheEngine", "magento_cache"];
 
-/// Runs `question` through `site`, looking at the disk with `look`, and tells what came of it.
-/// Times in log lines and variables are `utc_offset` seconds east of UTC.
+/// Runs `question` through `site`, with file lookups by `look`, and returns the explanation. Times
+/// in log lines and variables are `utc_offset` seconds east of UTC.
 pub fn explain(
     site: &SiteRef,
     question: &ExplainRequest,
@@ -63,16 +63,16 @@ pub fn explain(
     }
 }
 
-/// What a trial wants to know of the disk.
+/// A lookup that a trial needs.
 #[derive(Debug)]
 pub enum TrialLook<'a> {
-    /// What this shows.
+    /// A file lookup.
     Probe(&'a Probe),
-    /// What is kept there for this permit.
+    /// A lookup in the disk cache, for this permit.
     Kept(FillPermit),
 }
 
-/// What was seen.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum TrialSeen {
     /// For [`TrialLook::Probe`].
@@ -81,17 +81,17 @@ pub enum TrialSeen {
     Kept(Lookup),
 }
 
-/// How far a trial has come.
+/// The state of a trial.
 pub(crate) enum TrialProgress {
-    /// This look at the disk is to be put into the table of files; then it goes on.
+    /// It needs this file lookup; store the result in the table of open files and continue.
     Probe(Probe),
-    /// Whether the disk has this is to be told by [`ExplainTrial::recalled`]; then it goes on.
+    /// It needs this lookup in the disk cache; call [`ExplainTrial::recalled`] and continue.
     Recall(FillPermit),
-    /// To its end: to be reported.
+    /// It has ended: report it.
     Done(PhaseOutcome),
 }
 
-/// A trial under way.
+/// A trial in progress.
 #[derive(Debug)]
 pub(crate) struct ExplainTrial {
     site: SiteRef,
@@ -107,9 +107,9 @@ pub(crate) struct ExplainTrial {
     exchange: Exchange,
     next: Option<Wake>,
     wakes: usize,
-    /// The request that wants to know.
+    /// The `$request_id` of the request that wants to know.
     pub(crate) asked_by: [u64; 2],
-    /// LIMIT: whether tags are told however many the store knows.
+    /// LIMIT: whether tags are listed even if the store has many.
     pub(crate) tells_tags: bool,
 }
 
@@ -147,7 +147,7 @@ impl ExplainTrial {
         }
     }
 
-    /// What the disk has, in place of what memory does not have.
+    /// Takes the result of a lookup in the disk cache.
     pub(crate) fn recalled(&mut self, found: Lookup) {
         let text = match &found {
             Lookup::Hit(_) => "memory has nothing under the key, the disk has it",
@@ -161,7 +161,7 @@ impl ExplainTrial {
         self.next = Some(Wake::Recalled(Box::new(Recalled::Found(found))));
     }
 
-    /// Makes steps until a look at the disk is due, or the end is there.
+    /// Runs until a lookup is needed, or to the end.
     pub(crate) fn go_on(&mut self, files: &mut FileTable) -> TrialProgress {
         let mut effects = Vec::new();
         while let Some(wake) = self.next.take() {
@@ -201,13 +201,13 @@ impl ExplainTrial {
                         self.next = Some(Wake::Probed);
                         return TrialProgress::Probe(*probe);
                     }
-                    // A trial looks at no links.
+                    // A trial resolves no links.
                     StepEffect::Resolve(path) => {
                         files.real.insert(path.clone(), Ok(path), false, self.now.mono);
                         self.next = Some(Wake::Probed);
                     }
                     StepEffect::Recall(permit) => return TrialProgress::Recall(*permit),
-                    // A trial asks no other nodes.
+                    // A trial does not ask other nodes.
                     StepEffect::AskNodes(permit) => {
                         self.next = Some(Wake::Recalled(Box::new(Recalled::Alone(*permit))));
                     }
@@ -247,7 +247,7 @@ impl ExplainTrial {
         })
     }
 
-    /// The upstream that the location asks.
+    /// The upstream of the location.
     fn origin(&self) -> String {
         let location = self.site.location(self.exchange.request.location);
         let Some(pass) = &location.pass else { return String::new() };
@@ -260,12 +260,12 @@ impl ExplainTrial {
         }
     }
 
-    /// The location whose cache was asked, else the one where the request ended.
+    /// The location of the cache lookup, else the final location.
     fn location(&self) -> LocationIndex {
         self.exchange.cache.asked().0.unwrap_or(self.exchange.request.location)
     }
 
-    /// What came of it.
+    /// The report.
     pub(crate) fn report(mut self, outcome: PhaseOutcome) -> Explanation {
         let question = self.question.clone();
         let question = &question;
@@ -332,7 +332,7 @@ impl ExplainTrial {
         }
     }
 
-    /// What would stand in logs.
+    /// The lines that would be logged.
     fn log_steps(&mut self) -> Vec<TraceStep> {
         let mut steps = Vec::new();
         while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
@@ -340,7 +340,7 @@ impl ExplainTrial {
             let (text, bytes) = (show(lines).into_owned(), lines.len());
             self.logs.written(id, bytes, self.now.mono);
             for line in text.lines() {
-                // What stands between the connection's number and the client.
+                // The text between the connection's number and the client.
                 let Some((_, said)) = line.split_once(": *0 ") else { continue };
                 let said = said.split(", client: ").next().unwrap_or(said);
                 steps.push(TraceStep { text: format!("log: {said}"), place: None });
@@ -377,7 +377,7 @@ fn request_line(question: &ExplainRequest) -> String {
     format!("{method} {scheme}://{authority}{}", show(&question.target))
 }
 
-/// How a name of a server is written.
+/// A server name as it is written in the configuration.
 fn written_name(name: &ServerName) -> String {
     match name {
         ServerName::Exact(text) | ServerName::SuffixOrSelf(text) => text.to_string(),

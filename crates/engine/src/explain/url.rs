@@ -1,8 +1,8 @@
-//! URLs as they are typed.
+//! URLs as users type them.
 
 use bolide_http::Scheme;
 
-/// What a URL says.
+/// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// `http` or `https`
@@ -11,18 +11,18 @@ pub struct Url {
     pub authority: Vec<u8>,
     /// The host in lower case.
     pub host: Vec<u8>,
-    /// The port, written or usual.
+    /// The port, explicit or default.
     pub port: u16,
-    /// Path and query; what no request line may hold is encoded.
+    /// Path and query; bytes that are invalid in a request line are escaped.
     pub target: Vec<u8>,
 }
 
 impl Url {
-    /// Reads `http://host[:port][/path][?query]`, or the same with `https`.
+    /// Parses `http://host[:port][/path][?query]`, or the same with `https`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// What is invalid, in words.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let shown = String::from_utf8_lossy(text).into_owned();
         let starts: [(&[u8], Scheme, u16); 2] =
@@ -57,7 +57,7 @@ impl Url {
         Ok(Self { scheme, authority, host, port: port.unwrap_or(usual), target })
     }
 
-    /// The URL again.
+    /// The URL as text.
     #[must_use]
     pub fn text(&self) -> String {
         let scheme = if self.scheme == Scheme::Https { "https" } else { "http" };

@@ -1,47 +1,47 @@
-//! Why the store had the part in a request that it had, in a byte.
+//! The reason of a cache decision, as one byte.
 
 use bolide_cache::rules::{Bypass, StoreRefusal};
 
 use crate::caching::UpstreamCacheStatus;
 use crate::counters::DECISION_REASONS;
 
-/// Why the store was asked, or was not.
+/// Why the cache was asked, or was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// It was asked, and that was all.
+    /// It was asked; there is no special reason.
     #[default]
     Asked,
-    /// A rule said no.
+    /// A rule excluded the request.
     Rule(Bypass),
-    /// What `page_cache_preset` never caches.
+    /// `page_cache_preset` excluded it.
     Preset,
-    /// A text of `page_cache_bypass` or `fastcgi_cache_bypass`.
+    /// `page_cache_bypass`, `fastcgi_cache_bypass` or its kin.
     Condition,
-    /// The request is an order to purge.
+    /// The request is a purge.
     Purge,
     /// The key is too long.
     LongKey,
     /// There is no such zone.
     NoZone,
-    /// No public response is looked up here.
+    /// Public responses are not looked up here.
     NotPublic,
-    /// An answer under this key was not to be kept, a short while ago.
+    /// A response under this key was not storable a short while ago.
     Remembered,
-    /// Another exchange asks the upstream server, and this location does not wait.
+    /// Another exchange is fetching, and this location does not wait.
     Busy,
-    /// It waited for others more often than is good.
+    /// It reached the limit of fills to wait for.
     Tired,
-    /// The client wanted something newer.
+    /// The client requested a fresh response (`no-cache`, reload).
     Anew,
     /// The request has a body.
     Body,
-    /// It is asked instead of an origin that failed.
+    /// Its response replaces that of a failed upstream.
     StandsIn,
-    /// Access was refused to it, and it is asked what to answer instead.
+    /// Access was refused, and this is the error page.
     Refused,
 }
 
-/// All of them, in the order of their codes; new ones go to the end.
+/// All reasons in the order of their codes; new ones go to the end.
 pub(crate) const WHYS: [Why; DECISION_REASONS] = [
     Why::Asked,
     Why::Preset,
@@ -90,7 +90,7 @@ pub(crate) const REFUSALS: [StoreRefusal; 19] = [
     StoreRefusal::Variant,
 ];
 
-/// All of them, as they are declared: their codes are their numbers.
+/// All values in declaration order: the index is the code.
 const CACHED: [UpstreamCacheStatus; 8] = [
     UpstreamCacheStatus::No,
     UpstreamCacheStatus::Miss,
@@ -102,17 +102,17 @@ const CACHED: [UpstreamCacheStatus; 8] = [
     UpstreamCacheStatus::Hit,
 ];
 
-/// The words of all reasons, by their numbers.
+/// The words of all reasons, by code.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
     WHYS.iter().map(|why| why.word())
 }
 
-/// The place of `one` among `all`; that of the first if it has none.
+/// The index of `one` in `all`; 0 if it is missing.
 fn code<T: PartialEq>(all: &[T], one: &T) -> u8 {
     all.iter().position(|known| known == one).unwrap_or(0) as u8
 }
 
-/// Fails to compile where a reason is new, which then belongs into the lists above.
+/// Fails to compile if there is a new reason, which must be added to the lists above.
 const _: fn(Bypass, StoreRefusal) = |bypass, refusal| {
     match bypass {
         Bypass::Off
@@ -149,7 +149,7 @@ const _: fn(Bypass, StoreRefusal) = |bypass, refusal| {
 };
 
 impl Why {
-    /// For machines.
+    /// The word for programs.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -172,7 +172,7 @@ impl Why {
     }
 }
 
-/// A request's decision as numbers of a ring.
+/// The codes of a decision for the ring.
 pub(super) fn codes(
     cached: UpstreamCacheStatus,
     why: Why,
@@ -183,7 +183,7 @@ pub(super) fn codes(
     [cached as u8, code(&WHYS, &why), refused, u8::from(is_kept)]
 }
 
-/// What [`codes`] was given.
+/// The inverse of [`codes`].
 pub(crate) fn decode(codes: [u8; 4]) -> (UpstreamCacheStatus, Why, Option<StoreRefusal>, bool) {
     let refusal = usize::from(codes[2]).checked_sub(1).and_then(|at| REFUSALS.get(at));
     (

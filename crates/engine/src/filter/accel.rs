@@ -1,4 +1,4 @@
-//! `X-Accel-Redirect` and `X-Accel-Limit-Rate`: what an origin orders us to do.
+//! `X-Accel-Redirect` and `X-Accel-Limit-Rate`: what an upstream orders.
 
 use bolide_http::{FieldMap, Method};
 
@@ -10,7 +10,7 @@ use crate::log_lines;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-/// `X-Accel-Limit-Rate` sets the pace of the request, wherever it goes from here.
+/// `X-Accel-Limit-Rate` sets the rate of the request, in all later locations.
 pub(crate) fn apply_limit_rate(request: &Request, fields: &FieldMap, location: &CompiledLocation) {
     if let Some(text) = fields.get_text(b"X-Accel-Limit-Rate")
         && !location.settings.origin.ignore_headers.limit_rate
@@ -21,7 +21,7 @@ pub(crate) fn apply_limit_rate(request: &Request, fields: &FieldMap, location: &
     }
 }
 
-/// `X-Accel-Redirect`: the answer is another one of ours.
+/// `X-Accel-Redirect`: an internal redirect replaces the response.
 pub(super) fn accel_redirect(
     request: &mut Request,
     answer: &Answer,
@@ -64,7 +64,7 @@ pub(super) fn accel_redirect(
     next
 }
 
-/// Whether a path could lead out of where it points: `..` as a segment, NUL, nothing at all.
+/// Whether a path is unsafe: `..` as a segment, NUL, or empty.
 pub(crate) fn is_unsafe(path: &[u8]) -> bool {
     path.is_empty()
         || memchr::memchr(0, path).is_some()

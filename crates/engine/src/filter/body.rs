@@ -1,8 +1,8 @@
-//! Which body filters an answer has, by nginx's rules: `gunzip`, `sub_filter`, `charset_map`,
+//! Selects the body filters of a response, by nginx's rules: `gunzip`, `sub_filter`, `charset_map`,
 //! `ssi`, `addition`, compression; and by those of `.htaccess` files: `INFLATE`, `SUBSTITUTE`.
 //!
-//! Decides, and changes the head; what a filter does to a body is [`crate::answer::BodyFilters`]'s.
-//! Content handlers leave bodies as they are (see [`MediaType::rewritten`]).
+//! Also adjusts the head; [`crate::answer::BodyFilters`] processes the body. Content handlers do
+//! not change bodies (see [`MediaType::rewritten`]).
 
 use bolide_conf::model::Filters;
 use bolide_htaccess::SubstitutedLines;
@@ -24,8 +24,8 @@ use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
 impl Request {
-    /// Whether an answer of this kind and coding will be changed, so that there is no use in parts
-    /// of it.
+    /// Whether a filter will change a response of this type and coding, so that ranges of it are of
+    /// no use.
     pub(crate) fn filters_body(
         &self,
         kind: &MediaType,
@@ -50,7 +50,7 @@ const fn exact(len: BodyLen) -> Option<u64> {
     }
 }
 
-/// `Vary: Accept-Encoding`, if it is wanted and not said already.
+/// Adds `Vary: Accept-Encoding`, if it is configured and missing.
 fn vary(fields: &mut FieldMap, location: &CompiledLocation) {
     let is_said = fields.all(Name::Vary).any(|value| value == b"Accept-Encoding");
     if location.settings.gzip.vary && !is_said {
@@ -65,7 +65,7 @@ fn unknown_length(request: &Request) -> BodyLen {
     }
 }
 
-/// What is looked for in this answer; texts that variables make empty are not.
+/// The texts to search in this response, without those that variables make empty.
 fn pairs(
     request: &Request,
     answer: &Answer,
@@ -90,7 +90,7 @@ fn pairs(
     pairs
 }
 
-/// The same for a file; where variables make all texts empty, there is nothing to look for.
+/// As [`Request::filters_body`] for a file: false if variables make all texts empty.
 pub(crate) fn filters_file(
     request: &Request,
     answer: &Answer,
@@ -111,7 +111,7 @@ pub(crate) fn filters_file(
     request.filters_body(kind, encoding.as_bytes(), len, location) && (is_plain || looks())
 }
 
-/// Changes the answer that is about to leave.
+/// Sets the filters of a response that is about to be sent.
 pub(crate) fn filter_body(
     request: &mut Request,
     answer: &mut Answer,
@@ -124,7 +124,7 @@ pub(crate) fn filter_body(
         || request.role.is_subrequest() && request.role.part().is_none()
     {
         let filters = &location.settings.filters;
-        // As in nginx, a 304 has no type, which only `*` is about.
+        // As in nginx, a 304 has no type, which only `*` matches.
         if status == 304 && filters.rewrites(b"") {
             blur(&mut answer.head.fields, filters.sub_last_modified);
         }
@@ -205,7 +205,7 @@ fn put_behind(request: &Request, answer: &mut Answer, filters: BodyFilters) {
     }
 }
 
-/// The bodies that go into this one. A response to HEAD has none.
+/// The subrequests that this body includes. A response to HEAD has none.
 fn parts_of(request: &mut Request, filters: &Filters, includes: bool, adds: bool) -> PartsFilter {
     debug_assert!(includes || adds, "SSI or `addition` puts bodies into this one");
     let Filters { ssi, addition, .. } = filters;

@@ -1,8 +1,8 @@
-//! Which charset an answer names, and whether its body is recoded to that, by nginx's rules.
+//! The charset of a response, and whether its body is recoded to it, by nginx's rules.
 //!
-//! Decides only: [`crate::exchange`] writes the type into the head, and [`crate::filter::body`]
-//! recodes the body. Easiest to break: a charset is named for what leaves, never for what
-//! could not be recoded.
+//! Decides only: [`crate::exchange`] writes `Content-Type`, and [`crate::filter::body`] recodes the
+//! body. Easiest to break: the head names the charset of what is sent, never one that the body
+//! could not be recoded to.
 
 use std::borrow::Cow;
 
@@ -20,11 +20,11 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
-/// A content type, and what else its charset depends on.
+/// A content type, and the other inputs of the decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DescribedType<'a> {
     value: &'a [u8],
-    /// Bytes of `value` in front of its charset.
+    /// The length of `value` before its charset.
     bare_len: usize,
     charset: Option<&'a [u8]>,
     /// `X-Accel-Charset`
@@ -33,7 +33,7 @@ pub(crate) struct DescribedType<'a> {
     status: u16,
 }
 
-/// A content type as it leaves, and what that means for the body.
+/// The `Content-Type` to send, and its consequence for the body.
 #[derive(Debug)]
 pub(crate) struct CharsetRuling<'a> {
     pub(crate) value: Cow<'a, [u8]>,
@@ -41,13 +41,13 @@ pub(crate) struct CharsetRuling<'a> {
 }
 
 impl<'a> DescribedType<'a> {
-    /// The type of an answer of ours.
+    /// The type of a generated response.
     pub(crate) const fn own(value: &'a [u8], is_encoded: bool, status: u16) -> Self {
         let bare_len = value.len();
         Self { value, bare_len, charset: None, wish: None, is_encoded, status }
     }
 
-    /// What a field says, with its charset.
+    /// The type in a field, with its charset.
     pub(crate) fn field(value: &'a [u8], is_encoded: bool, status: u16) -> Self {
         let own = Self::own(value, is_encoded, status);
         match charset_of(value) {
@@ -60,7 +60,7 @@ impl<'a> DescribedType<'a> {
         &self.value[..self.bare_len]
     }
 
-    /// The type as it leaves with a charset of `name`; as in nginx, a redirect has none.
+    /// The type with the charset `name`; as in nginx, a redirect has none.
     fn with(&self, text: &[u8], name: &[u8]) -> Cow<'a, [u8]> {
         if name.is_empty() || matches!(self.status, 301 | 302) {
             return Cow::Owned(text.to_vec());
@@ -69,8 +69,8 @@ impl<'a> DescribedType<'a> {
     }
 }
 
-/// Where a charset begins in a content type, with its name, as nginx finds it: it lasts until the
-/// end, whatever follows.
+/// Where a charset begins in a content type, and its name, as nginx finds it: up to the end of the
+/// value, whatever follows.
 pub(crate) fn charset_of(value: &[u8]) -> Option<(usize, &[u8])> {
     let mut at = 0;
     while let Some(mark) = memchr::memchr(b';', &value[at..]).map(|mark| at + mark) {
@@ -84,13 +84,13 @@ pub(crate) fn charset_of(value: &[u8]) -> Option<(usize, &[u8])> {
             let charset = charset.strip_prefix(b"\"").unwrap_or(charset);
             return Some((mark, charset.strip_suffix(b"\"").unwrap_or(charset)));
         }
-        // What stands here is not looked at again, even if it is a `;`.
+        // The byte here is not looked at again, even if it is a `;`.
         at = (mark + 2 + spaces).min(value.len());
     }
     None
 }
 
-/// The type as it leaves, and whether the body has to be recoded for it.
+/// Decides the type to send, and whether the body has to be recoded for it.
 pub(crate) fn rule_charset<'a>(
     answer: &Answer,
     request: &Request,
@@ -148,7 +148,7 @@ pub(crate) fn rule_charset<'a>(
     }
 }
 
-/// The same for the answer of an upstream server.
+/// As [`rule_charset`] for an upstream response.
 pub(crate) fn rule_origin_charset<'a>(
     answer: &Answer,
     request: &Request,
@@ -176,8 +176,7 @@ pub(crate) fn rule_origin_charset<'a>(
     rule_charset(answer, request, described, site, ctx)
 }
 
-/// What becomes of an upstream server's answer, if it is recoded, or searched for `.htaccess`
-/// files.
+/// The changes of an upstream response by recoding, or by filters of `.htaccess` files.
 pub(crate) fn recodes_origin(
     answer: &Answer,
     request: &Request,
@@ -201,7 +200,7 @@ pub(crate) fn recodes_origin(
     rule_origin_charset(answer, request, head, status, site, ctx).length()
 }
 
-/// Whether a file of `len` bytes is recoded in a way that leaves nothing to cut.
+/// Whether a file of `len` bytes is recoded so that it cannot have ranges.
 pub(crate) fn recodes_file(
     answer: &Answer,
     request: &Request,
@@ -226,14 +225,14 @@ pub(crate) fn recodes_file(
             .is_some()
 }
 
-/// What recoding means for the length of a body.
+/// The effect of recoding on the length of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecodedLength {
-    /// The body is not recoded.
+    /// Not recoded.
     Untouched,
     /// Each byte becomes one byte.
     Kept,
-    /// It is not known before the end.
+    /// Unknown before the end.
     Changed,
 }
 
@@ -249,14 +248,14 @@ impl CharsetRuling<'_> {
     }
 }
 
-/// Notes that the answer is a file.
+/// Notes that the response is a file.
 pub(crate) fn note_file(answer: &mut Answer) {
     if let Some(CharsetOutcome::Unmapped { is_file, .. }) = answer.charset.as_deref_mut() {
         *is_file = true;
     }
 }
 
-/// Logs what was wrong with the charset of a passed answer, unless its filters will do so.
+/// Logs an error in the charset of an upstream response, unless its filters will do so.
 #[inline]
 pub(crate) fn complain_of_passed(
     request: &Request,
@@ -270,7 +269,7 @@ pub(crate) fn complain_of_passed(
     }
 }
 
-/// Logs what was wrong with the charset of an answer.
+/// Logs an error in the charset of a response.
 #[cold]
 pub(crate) fn complain(
     request: &Request,

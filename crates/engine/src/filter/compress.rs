@@ -1,7 +1,6 @@
-//! Which content coding an answer gets, by nginx's rules.
+//! The content coding of a response, by nginx's rules.
 //!
-//! Decides only; files beside the original and compressed forms made on the fly are looked up by
-//! the content that owns the body.
+//! Decides only; the content handler looks up precompressed files and cached compressed forms.
 
 use bolide_conf::model::{Expires, ExpiresRule, Gzip, GzipProxied, Precompressed};
 use bolide_http::negotiate::{Coding, Codings, accepted};
@@ -14,43 +13,43 @@ use crate::site::CompiledLocation;
 /// The server's preference.
 pub(crate) const ORDER: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
-/// What a response filter would make of an answer.
+/// The decision about compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CodingChoice {
-    /// The coding to make on the fly.
+    /// The coding to apply.
     pub(crate) coding: Option<Coding>,
-    /// Whether the answer depends on `Accept-Encoding`.
+    /// Whether the response depends on `Accept-Encoding`.
     pub(crate) varies: bool,
 }
 
-/// The codings that the client takes in this location, or none where compression is refused.
+/// The codings that the client accepts; none where compression is disabled for the request.
 pub(crate) fn client_codings(request: &Request, location: &CompiledLocation) -> Codings {
     codings(request, location, |request, gzip| {
         is_allowed_for_proxies(request, gzip) || is_own_private(location, Validators::Carried)
     })
 }
 
-/// The same, and none where nothing is compressed.
+/// As [`client_codings`]; none where nothing is compressed.
 #[inline]
 pub(crate) fn wanted_codings(request: &Request, location: &CompiledLocation) -> Codings {
     if location.coded { client_codings(request, location) } else { Codings::NONE }
 }
 
-/// The codings for a text that no file holds.
+/// The codings for a generated text.
 pub(crate) fn codings_for_text(request: &Request, location: &CompiledLocation) -> Codings {
     codings(request, location, |request, gzip| {
         is_allowed_for_proxies(request, gzip) || is_own_private(location, Validators::Missing)
     })
 }
 
-/// Whether an answer has `Last-Modified`, and `ETag` where that is wanted.
+/// Whether a response has `Last-Modified`, and `ETag` where that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Validators {
     Carried,
     Missing,
 }
 
-/// The same for the answer of an origin, whose fields have a say; `now` is in seconds since 1970.
+/// The codings for an upstream response, by its fields; `now` is in seconds since 1970.
 pub(crate) fn codings_for_origin(
     request: &Request,
     location: &CompiledLocation,
@@ -99,14 +98,14 @@ fn is_allowed(
     !gzip.disable.iter().any(|pattern| pattern.is_match(agent))
 }
 
-/// Whether `gzip_proxied` allows it whatever the answer is.
+/// Whether `gzip_proxied` permits compression for any response.
 fn is_allowed_for_proxies(request: &Request, gzip: &Gzip) -> bool {
     gzip.proxied.any
         || (gzip.proxied.auth && request.head().fields.get(Name::Authorization).is_some())
 }
 
-/// Whether `gzip_proxied` names our own answers here, which carry what the location says about how
-/// long they may be kept. What only a variable says names none.
+/// Whether `gzip_proxied` matches generated responses here, by the `Expires` and `Cache-Control`
+/// that the location adds. A value with variables matches nothing.
 fn is_own_private(location: &CompiledLocation, validators: Validators) -> bool {
     let settings = &location.settings;
     let proxied = settings.gzip.proxied;
@@ -134,7 +133,7 @@ fn is_cache_control(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"cache-control")
 }
 
-/// Whether a `Cache-Control` says what `gzip_proxied` names.
+/// Whether a `Cache-Control` matches `gzip_proxied`.
 fn names_privacy(value: &[u8], proxied: GzipProxied) -> bool {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).any(|item| {
         proxied.no_cache && item.starts_with(b"no-cache")
@@ -143,7 +142,7 @@ fn names_privacy(value: &[u8], proxied: GzipProxied) -> bool {
     })
 }
 
-/// Whether an origin's answer is one that `gzip_proxied` names, by nginx's order of questions.
+/// Whether an upstream response matches `gzip_proxied`, in nginx's order of checks.
 fn is_private(answer: &FieldMap, proxied: GzipProxied, now: u64) -> bool {
     if proxied == GzipProxied::default() {
         return false;
@@ -160,18 +159,18 @@ fn is_private(answer: &FieldMap, proxied: GzipProxied, now: u64) -> bool {
         || proxied.no_etag && answer.get(Name::Etag).is_some())
 }
 
-/// What a sibling file (`.br`, `.zst`, `.gz`) is good for.
+/// The use of a precompressed sibling (`.br`, `.zst`, `.gz`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sibling {
-    /// Nothing: it need not be looked for.
+    /// None: it need not be looked up.
     Useless,
-    /// It only shows that the answer depends on `Accept-Encoding`.
+    /// Its existence shows that the response depends on `Accept-Encoding`.
     Telling,
-    /// It is what the client gets.
+    /// It is sent.
     Wanted,
 }
 
-/// Whether the sibling of `coding` is for those only who ask for it.
+/// Whether the sibling of `coding` is sent only to clients that accept it.
 pub(crate) fn depends_on_client(location: &CompiledLocation, coding: Coding) -> bool {
     precompressed(location, coding) != Precompressed::Always
 }
@@ -185,7 +184,7 @@ fn precompressed(location: &CompiledLocation, coding: Coding) -> Precompressed {
     }
 }
 
-/// What the sibling of `coding` would be good for.
+/// The use of the sibling of `coding`.
 pub(crate) fn sibling(location: &CompiledLocation, client: Codings, coding: Coding) -> Sibling {
     let settings = &location.settings;
     match precompressed(location, coding) {
@@ -197,7 +196,7 @@ pub(crate) fn sibling(location: &CompiledLocation, client: Codings, coding: Codi
     }
 }
 
-/// The coding to make on the fly for a body of `len` bytes and type `kind`.
+/// The coding to apply to a body of `len` bytes and type `kind`.
 pub(crate) fn choose(
     request: &Request,
     location: &CompiledLocation,
@@ -212,7 +211,7 @@ pub(crate) fn choose(
     choose_last(request, location, kind, status, len, client)
 }
 
-/// The codings that are made of a type: those of the location, if no file says otherwise.
+/// The codings that the location applies to a type, unless a `.htaccess` file overrides them.
 fn made(request: &Request, location: &CompiledLocation, kind: &MediaType, status: u16) -> Codings {
     let own = [(Coding::Gzip, kind.gzip), (Coding::Brotli, kind.brotli), (Coding::Zstd, kind.zstd)];
     let own = own.iter().filter(|(_, is_made)| *is_made);
@@ -223,7 +222,7 @@ fn made(request: &Request, location: &CompiledLocation, kind: &MediaType, status
     }
 }
 
-/// The same for a body that was changed already.
+/// As [`choose`] for a body that other filters have changed.
 pub(crate) fn choose_last(
     request: &Request,
     location: &CompiledLocation,

@@ -1,8 +1,8 @@
-//! `more_set_headers`, `more_set_input_headers` and their kin: fields set and removed.
+//! `more_set_headers`, `more_set_input_headers` and their kin.
 //!
-//! Owns the order of edits and what they leave alone: framing, and the coding that we gave a body.
-//! Fields of responses are edited before `expires` and `add_header` add theirs, those of requests
-//! at the end of the rewrite phase, before a key for the cache is made.
+//! Owns the order of edits and the fields that they cannot change: framing, and the coding of a
+//! body. Response fields are edited before `expires` and `add_header`, request fields at the end of
+//! the rewrite phase, before a cache key is built.
 
 use bolide_conf::model::edits::is_framing;
 use bolide_conf::model::{CharsetOf, HeaderEdit, HeaderEditMode, HeaderEdits};
@@ -45,7 +45,7 @@ pub(super) fn edit_answer(
     }
 }
 
-/// Gives a field of a response the value in `scratch`.
+/// Sets a response field to the value in `scratch`.
 fn set(
     fields: &mut FieldMap,
     (name, text): (Name, &[u8]),
@@ -54,13 +54,13 @@ fn set(
     (status, scope): (u16, &VariableScope<'_>),
 ) {
     match name {
-        // RFC 9110 §8.3: nothing is there that had a type.
+        // RFC 9110 §8.3: without content there is no type.
         Name::ContentType if status == 204 => {}
         Name::ContentType => {
             push_charset(fields, scope, scratch);
             fields.replace(name, text, scratch);
         }
-        // The body is in the coding that it is in.
+        // The coding of the body is fixed.
         Name::ContentEncoding if fields.get(name).is_some() => {}
         Name::Location if scratch.first() == Some(&b'/') => {
             let path = std::mem::take(scratch);
@@ -75,7 +75,7 @@ fn set(
     }
 }
 
-/// Fields that are there once at most, so that `-a` replaces them.
+/// Fields with at most one value, so that `-a` replaces them.
 const fn stands_alone(name: Name) -> bool {
     matches!(
         name,
@@ -89,7 +89,7 @@ const fn stands_alone(name: Name) -> bool {
     )
 }
 
-/// Adds a charset to a new content type that has none: the origin's, or that of the configuration
+/// Adds a charset to a new content type that has none: the upstream's, or that of the configuration
 /// if the type is one of `charset_types`.
 fn push_charset(fields: &FieldMap, scope: &VariableScope<'_>, value: &mut Vec<u8>) {
     if memchr::memchr(b';', value).is_some() {
@@ -120,7 +120,7 @@ fn charset_of(value: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// Removes what an edit is about.
+/// Removes the fields that an edit names.
 fn clear(fields: &mut FieldMap, edit: &HeaderEdit) {
     match edit {
         HeaderEdit::Set { name, text, .. } | HeaderEdit::Clear { name, text } => match name {
@@ -142,14 +142,14 @@ fn is_of_type(edits: &HeaderEdits, value: &[u8]) -> bool {
     edits.types.is_empty() || edits.types.iter().any(|one| **one == *value)
 }
 
-/// RFC 9110 §5.5: what would end a field's line becomes a blank.
+/// RFC 9110 §5.5: bytes that would end a field line become blanks.
 fn blank(value: &mut [u8]) {
     for byte in value.iter_mut().filter(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
         *byte = b' ';
     }
 }
 
-/// Edits the fields of a request, where the rewrite phase of its location ends.
+/// Edits the fields of a request, at the end of the rewrite phase of its location.
 #[cold]
 pub(crate) fn edit_request(
     request: &mut Request,
@@ -158,11 +158,11 @@ pub(crate) fn edit_request(
     ctx: &mut StepCtx<'_>,
 ) {
     let location = site.location(request.location);
-    // What others ask for the same may be asked of the origin in another way.
+    // The next request for the same target may be edited differently.
     request.is_straight = false;
     let mut value = Vec::new();
     for edits in location.settings.input_edits.iter() {
-        // As in nginx, a type with parameters is another one.
+        // As in nginx, a type with parameters is another type.
         let fields = &request.head().fields;
         if !is_of_type(edits, fields.get(Name::ContentType).unwrap_or_default()) {
             continue;

@@ -1,7 +1,8 @@
-//! The head of a page that is put together from fragments.
+//! The head of an ESI page.
 //!
-//! Owns what such a page cannot promise: validators, ranges, and a length unless it is sent as it
-//! was a moment ago. Easiest to break: the mark by which the store knows ESI never leaves.
+//! Owns the fields that such a page cannot have: validators, ranges, and a length unless it is sent
+//! as it was a moment ago. Easiest to break: the field that marks ESI pages for the store is never
+//! sent.
 
 use std::sync::Arc;
 
@@ -30,20 +31,20 @@ use crate::filter::upstream_response::PassedHead;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-/// LIMIT: bytes of a page that are read ahead of its client where no file may hold them: a fragment
-/// may need the process that sends the page.
+/// LIMIT: bytes of a page that are read ahead of its client without a file: a fragment may need the
+/// process that sends the page.
 const PAGE_MAX: usize = 10 * 1024 * 1024;
-/// LIMIT: bytes of a kept page whose literals are compressed.
+/// LIMIT: bytes of a cached page whose literals are compressed.
 const PARTS_MAX: u64 = 1024 * 1024;
 
-/// Whether pages of this location are put together.
+/// Whether this location assembles pages.
 pub(crate) fn assembles(location: &CompiledLocation) -> bool {
     let caching = location.caching.as_ref();
     caching.is_some_and(|caching| caching.is_page() && caching.conf.page.esi)
 }
 
 impl CacheTransaction {
-    /// Whether what the origin begins to send is to be put together.
+    /// Whether an upstream response is an ESI page.
     pub(crate) fn is_esi_page(
         &self,
         request: &Request,
@@ -55,7 +56,7 @@ impl CacheTransaction {
         let Some(caching) = location.caching.as_ref().filter(|_| assembles(location)) else {
             return false;
         };
-        // The page that asked reads what it brings for others.
+        // The including page parses a combined response itself.
         if request.role.fragment().is_some_and(|lineage| lineage.form().is_some()) {
             return false;
         }
@@ -71,7 +72,7 @@ impl CacheTransaction {
             && rules::is_esi(&caching.policy, &self.facts(request, site, ctx), &told)
     }
 
-    /// Answers with a kept page, its fragments in it.
+    /// Sends a cached page with its fragments.
     pub(crate) fn serve_assembled(
         &self,
         request: &Request,
@@ -93,7 +94,7 @@ impl CacheTransaction {
         assemble(answer, self, ctx)
     }
 
-    /// Answers with a kept page as before, if this worker did so under the same circumstances.
+    /// Sends a cached page again, if this worker assembled it under the same conditions.
     pub(crate) fn serve_warm_page(
         &self,
         request: &Request,
@@ -130,7 +131,7 @@ impl CacheTransaction {
         Some(assemble(answer, self, ctx))
     }
 
-    /// Answers with a page that another exchange fetches, its fragments in it.
+    /// Sends a page that another exchange fetches, with its fragments.
     pub(crate) fn serve_growing_page(
         &self,
         request: &Request,
@@ -148,7 +149,7 @@ impl CacheTransaction {
         assemble(answer, self, ctx)
     }
 
-    /// Answers with what an origin begins to send, its fragments in it.
+    /// Sends a page that arrives from an upstream, with its fragments.
     pub(crate) fn send_esi(
         &self,
         request: &Request,
@@ -174,7 +175,7 @@ impl CacheTransaction {
         let assembly = PageAssembly::inflow(Inflow::new(limits, None), len);
         answer.answer_assembled(request, status, assembly, coding);
         if request.head().method == Method::Head {
-            // The body of a HEAD response is not fetched to its end.
+            // The body of a HEAD response is not fetched.
             answer.drop_fetch(ctx);
         }
         assemble(answer, self, ctx)
@@ -182,8 +183,7 @@ impl CacheTransaction {
 }
 
 impl Answer {
-    /// Writes the head of a page that is put together; its status, and the coding that it leaves
-    /// in with its level.
+    /// Writes the head of an assembled page; returns its status, and its coding with the level.
     fn fill_assembled(
         &mut self,
         request: &Request,
@@ -223,7 +223,7 @@ impl Answer {
 }
 
 impl CacheTransaction {
-    /// Something has become of the page, or of a fragment whose head is waited for.
+    /// Continues after an event of the page, or of a fragment whose head it waits for.
     pub(crate) fn assemble_on(
         &self,
         request: &Request,
@@ -243,7 +243,7 @@ impl CacheTransaction {
 }
 
 impl Answer {
-    /// Gives the body of a page that is put together.
+    /// Sets the body to an assembled page.
     fn answer_assembled(
         &mut self,
         request: &Request,
@@ -254,7 +254,7 @@ impl Answer {
         if let Some((coding, level)) = coding {
             assembly.encode(coding, level);
         }
-        // What was read before that would leave without the coding.
+        // Bytes that were read before would be sent uncompressed.
         assembly.read_on();
         let delivered = self.deliver(request, &Representation::assembled(status, None));
         debug_assert!(delivered.is_ok(), "an assembled page has no conditions and no ranges");
@@ -267,7 +267,7 @@ impl Answer {
     }
 }
 
-/// Removes what is not true of the page with its fragments.
+/// Removes the fields that are not true of the assembled page.
 fn strip(fields: &mut FieldMap) {
     for name in [Name::AcceptRanges, Name::ContentLength, Name::Etag, Name::LastModified] {
         fields.remove(name);
@@ -278,8 +278,8 @@ fn strip(fields: &mut FieldMap) {
     fields.remove_text(bolide_cache::ESI_MARK.0);
 }
 
-/// A client without a session waits for the heads of the first fragments: one of them may begin
-/// a session, and a cookie cannot be set later.
+/// A client without a session waits for the heads of the first fragments: one of them may start a
+/// session, and a cookie cannot be set after the head.
 fn assemble(answer: &Answer, cache: &CacheTransaction, ctx: &mut StepCtx<'_>) -> NextStep {
     match &answer.body {
         AnswerBody::Assembly(assembly) if cache.session.is_empty() && assembly.awaits_head() => {
@@ -316,7 +316,7 @@ fn remember_page(
     front.remember(object, memo);
 }
 
-/// Sets the cookies that fragments set so far.
+/// Adds the cookies that fragments have set so far.
 pub(crate) fn take_cookies(answer: &mut Answer) {
     if let Some(assembly) = answer.body.assembly_mut() {
         for cookie in assembly.take_cookies() {

@@ -1,7 +1,7 @@
-//! The fields of an answer, in the order in which nginx sends them.
+//! The fields of a generated response, in nginx's order.
 //!
-//! Owns `Server`, `Date`, `expires`, `add_header` and redirects' `Location`; refuses framing
-//! fields, which belong to the protocol.
+//! Owns `Server`, `Date`, `expires`, `add_header` and the `Location` of redirects. Framing fields
+//! belong to the protocol.
 
 use std::cell::Cell;
 
@@ -19,33 +19,33 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::{VariableScope, address, scheme};
 
-/// What a content handler says about its answer.
+/// The fields that a content handler determines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadDraft<'a> {
     /// `Content-Type`; empty for none.
     pub(crate) content_type: &'a [u8],
-    /// `Last-Modified` as text.
+    /// `Last-Modified`, formatted.
     pub(crate) last_modified: Option<&'a [u8]>,
-    /// The same in seconds since 1970.
+    /// `Last-Modified` in seconds since 1970.
     pub(crate) modified_at: Option<u64>,
-    /// `Location`, complete.
+    /// `Location`, absolute.
     pub(crate) location: Option<&'a [u8]>,
     /// `ETag`
     pub(crate) etag: Option<&'a [u8]>,
     /// `Content-Encoding`; empty for none.
     pub(crate) encoding: &'static str,
-    /// Whether `Vary: Accept-Encoding` is due.
+    /// Whether to send `Vary: Accept-Encoding`.
     pub(crate) varies: bool,
-    /// Whether `Accept-Ranges: bytes` is due.
+    /// Whether to send `Accept-Ranges: bytes`.
     pub(crate) ranges: bool,
 }
 
-/// Whether `add_header` without `always`, and `expires`, apply.
+/// Whether `add_header` without `always`, and `expires`, apply to this status.
 pub(super) const fn is_safe(status: u16) -> bool {
     matches!(status, 200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308)
 }
 
-/// Writes the fields that every answer begins with.
+/// Writes the first fields of every response.
 #[inline]
 pub(crate) fn push_draft(
     fields: &mut FieldMap,
@@ -55,7 +55,7 @@ pub(crate) fn push_draft(
 ) {
     debug_assert!(fields.is_empty(), "these fields come first");
     let signature = place.location.signature.text().as_bytes();
-    // PERF: most answers carry nothing of another.
+    // PERF: most responses carry no fields of another.
     if place.carried.is_empty() {
         fields.push(Name::Server, signature);
         fields.push(Name::Date, place.date);
@@ -92,20 +92,20 @@ pub(crate) fn push_draft(
     }
 }
 
-/// Takes back what a 204 of ours does not say of a representation: as in nginx, what the
-/// configuration adds may still speak of it.
+/// Removes the representation fields that a generated 204 must not have; as in nginx, fields of the
+/// configuration stay.
 #[cold]
 pub(crate) fn withhold(fields: &mut FieldMap, location: &CompiledLocation) {
     let is_type_seen = Cell::new(false);
     fields.remove_where(|field| match field.name {
-        // What `add_header` adds stands behind it.
+        // The one of `add_header` comes after it.
         Name::ContentType => !is_type_seen.replace(true),
         Name::LastModified => !location.sets_last_modified,
         _ => false,
     });
 }
 
-/// Takes back what a 204 does not say of what an origin sent.
+/// Removes the representation fields that a passed 204 must not have.
 #[cold]
 pub(crate) fn withhold_passed(
     fields: &mut FieldMap,
@@ -114,15 +114,16 @@ pub(crate) fn withhold_passed(
     site: &Site,
 ) {
     if head.status_or_implied() != 204 {
-        // An error page made it one.
+        // `error_page` changed the status.
         withhold(fields, site.location(request.location));
     } else if request.head().version >= HttpVersion::Http2 {
-        // As in nginx, what a 204 of an origin says of its type passes over HTTP/1 only.
+        // As in nginx, the type of an upstream's 204 is passed over HTTP/1 only.
         fields.remove(Name::ContentType);
     }
 }
 
-/// Writes `Server` or `Date`: ours, unless an origin's outlived its answer, which may be none.
+/// Writes `Server` or `Date`: ours, unless that of an upstream response is carried, which may be
+/// empty.
 pub(super) fn push_own(fields: &mut FieldMap, name: Name, own: &[u8], carried: &FieldMap) {
     match carried.get(name) {
         None => fields.push(name, own),
@@ -131,20 +132,20 @@ pub(super) fn push_own(fields: &mut FieldMap, name: Name, own: &[u8], carried: &
     }
 }
 
-/// Where an answer is made.
+/// Where a response is generated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldPlace<'a> {
-    /// The location that answers.
+    /// The location of the request.
     pub(crate) location: &'a CompiledLocation,
-    /// The text for `Date`.
+    /// The value of `Date`.
     pub(crate) date: &'a [u8],
-    /// Fields of an origin that this answer has to carry; their type counts more than ours.
+    /// Fields of an upstream response that it has to carry; their type takes precedence.
     pub(crate) carried: &'a FieldMap,
 }
 
-/// Writes what configuration adds: `expires`, `add_header`, `Alt-Svc`.
+/// Writes the fields of the configuration: `expires`, `add_header`, `Alt-Svc`.
 ///
-/// Fields are written to `fields`, which is not yet part of the scope's answer.
+/// Writes to `fields`, which is not yet part of the scope's answer.
 pub(crate) fn push_configured(
     fields: &mut FieldMap,
     scope: &VariableScope<'_>,
@@ -152,7 +153,7 @@ pub(crate) fn push_configured(
     last_modified: Option<u64>,
     scratch: &mut Vec<u8>,
 ) {
-    // As in nginx, nothing is added to what no client sees.
+    // As in nginx, a response that no client sees gets none.
     if scope.request.role.is_inside() {
         return;
     }
@@ -164,7 +165,7 @@ pub(crate) fn push_configured(
     if location.expires && safe {
         push_expires(fields, scope, last_modified, scratch);
     }
-    // As in nginx, the page of a 416 has no validators but those that are always added.
+    // As in nginx, a 416 has only validators with `always`.
     let is_cut = scope.answer.unsatisfied.is_some();
     let is_due = |name| safe && !(is_cut && matches!(name, Name::LastModified | Name::Etag));
     let mut headers = location.headers.iter();
@@ -204,14 +205,14 @@ pub(crate) fn push_configured(
     }
 }
 
-/// Whether the body is being compressed, not kept so.
+/// Whether the body is compressed for this response, not cached in that form.
 fn is_coded_here(fields: &FieldMap, answer: &Answer) -> bool {
     fields.get(Name::ContentEncoding).is_some()
         && (answer.compression.is_some()
             || fields.get(Name::Etag).is_some_and(|own| own.starts_with(b"W/")))
 }
 
-/// Makes a tag one of a coded form (RFC 9110 §8.8.1); as in nginx, what is no tag is left out.
+/// Weakens the tag of a coded form (RFC 9110 §8.8.1); as in nginx, an invalid one is removed.
 fn weaken(tag: &mut Vec<u8>) {
     if tag.starts_with(b"\"") {
         tag.splice(..0, *b"W/");
@@ -220,8 +221,7 @@ fn weaken(tag: &mut Vec<u8>) {
     }
 }
 
-/// The date that a range of the answer may have to be of: `add_header Last-Modified` replaces what
-/// the representation has.
+/// The date for `If-Range`: `add_header Last-Modified` replaces that of the representation.
 #[inline]
 pub(crate) fn range_date(
     request: &Request,
@@ -229,7 +229,7 @@ pub(crate) fn range_date(
     site: &Site,
     ctx: &StepCtx<'_>,
 ) -> RangeDate {
-    // PERF: hardly a location has it.
+    // PERF: hardly any location has it.
     match site.location(request.location).sets_last_modified {
         true => added_date(&VariableScope::new(request, answer, site, ctx)),
         false => RangeDate::Own,
@@ -275,7 +275,7 @@ fn push_expires(
         ExpiresRule::Off => return,
         ExpiresRule::Epoch => (1, -1),
         ExpiresRule::Max => (2_145_916_555, 315_360_000),
-        // As in nginx, no time at all is counted from now.
+        // As in nginx, zero counts from now.
         ExpiresRule::Modified(0) => (now, 0),
         ExpiresRule::After(seconds) => (now.saturating_add(seconds), seconds),
         ExpiresRule::Modified(seconds) => match last_modified {
@@ -290,7 +290,7 @@ fn push_expires(
             (at, at - now)
         }
     };
-    // What an origin said of it does not count here.
+    // `Expires` of the upstream does not count here.
     fields.remove(Name::Expires);
     fields.remove(Name::CacheControl);
     fields.push(Name::Expires, &http_date(at));
@@ -304,7 +304,7 @@ fn push_expires(
     }
 }
 
-/// The next moment at which a local clock shows `second` seconds since midnight.
+/// The next time at which a local clock shows `second` seconds since midnight.
 fn next_time_of_day(now: i64, offset: i32, second: u32) -> i64 {
     const DAY: i64 = 86_400;
     let local = now + i64::from(offset);
@@ -314,10 +314,10 @@ fn next_time_of_day(now: i64, offset: i32, second: u32) -> i64 {
     at - i64::from(offset)
 }
 
-/// Appends `path` as an absolute address, if the location wants redirects absolute.
+/// Appends `path`, as an absolute URL if `absolute_redirect` is on.
 ///
 /// The scheme is the connection's; the host is that of the request, the server's name or the
-/// address, in nginx's order; a default port is left out.
+/// address, in nginx's order; a default port is omitted.
 pub(crate) fn push_absolute(scope: &VariableScope<'_>, path: &[u8], out: &mut Vec<u8>) {
     let settings = &scope.location().settings;
     if !settings.absolute_redirect || path.first() != Some(&b'/') {
@@ -345,15 +345,15 @@ pub(crate) fn push_absolute(scope: &VariableScope<'_>, path: &[u8], out: &mut Ve
 }
 
 impl Answer {
-    /// Notes the address of a redirect: a path becomes an absolute one when the head is written.
+    /// Sets the target of a redirect: a path becomes an absolute URL when the head is written.
     pub(crate) fn write_redirect(&mut self, path: &[u8]) {
         self.location.clear();
         self.location.extend_from_slice(path);
         (self.location_origin, self.is_to_nowhere) = (0, path.is_empty());
     }
 
-    /// Writes where a redirect leads, or an answer that an error page made of one. As in nginx, who
-    /// gives the answer says what address a path of ours has.
+    /// Writes the `Location` of a redirect, or of a response that `error_page` made of one. As in
+    /// nginx, the location that sends the response determines the host of a relative one.
     pub(crate) fn push_location(
         &mut self,
         fields: &mut FieldMap,

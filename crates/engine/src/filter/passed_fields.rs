@@ -1,4 +1,4 @@
-//! Which fields of an origin's answer the client sees, and how it says that it may be read ahead.
+//! Which fields of an upstream response the client gets, and whether it is buffered.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
-/// Whether an answer is read ahead of the client.
+/// Whether a response is buffered (`proxy_buffering`, `X-Accel-Buffering`).
 pub(crate) fn is_buffered(head: &OriginHead, origin: &OriginSettings) -> bool {
     let said = head.fields.get_text(b"X-Accel-Buffering");
     match said.filter(|_| !origin.ignore_headers.buffering) {
@@ -25,7 +25,7 @@ pub(crate) fn is_buffered(head: &OriginHead, origin: &OriginSettings) -> bool {
     }
 }
 
-/// Copies what a client would see of it.
+/// Copies the fields that a client would get.
 pub(crate) fn push_shown(fields: &mut FieldMap, head: &OriginHead, location: &CompiledLocation) {
     if let Some(value) = head.fields.get(Name::ContentType)
         && !location.hides(Name::ContentType)
@@ -35,7 +35,7 @@ pub(crate) fn push_shown(fields: &mut FieldMap, head: &OriginHead, location: &Co
     push_passed(fields, head, CodingChoice::default(), &Delivery::whole(head.status), location);
 }
 
-/// Copies what the client may see.
+/// Copies the fields that the client may get.
 pub(super) fn push_passed(
     fields: &mut FieldMap,
     head: &OriginHead,
@@ -50,13 +50,13 @@ pub(super) fn push_passed(
     for field in head.fields.iter() {
         match field.name {
             Name::ContentType | Name::ContentLength => continue,
-            // RFC 9110 §7.8: only this says which protocol there is; framings that have no such
-            // field leave it out.
+            // RFC 9110 §7.8: a 101 must name the protocol; framings without upgrades omit the
+            // field.
             Name::Upgrade if location.hides(Name::Upgrade) => continue,
             Name::Upgrade => {}
             name if is_hop(name) => continue,
             Name::AcceptRanges if says_ranges => continue,
-            // Which part of the part leaves is said by us.
+            // Our own `Content-Range` describes the part of the part.
             Name::ContentRange if delivery.is_partial() => continue,
             Name::Etag if choice.coding.is_some() => {
                 push_weak(fields, field.value);
@@ -71,8 +71,7 @@ pub(super) fn push_passed(
     }
 }
 
-/// The head as `proxy_redirect` and `proxy_cookie_*` of the location make it, where an origin was
-/// asked over HTTP.
+/// The head after `proxy_redirect` and `proxy_cookie_*` of the location, for HTTP upstreams.
 pub(crate) fn rewritten<'a>(
     request: &Request,
     answer: &Answer,
@@ -84,8 +83,9 @@ pub(crate) fn rewritten<'a>(
     Some(plan.rewriter.apply(head, &VariableScope::new(request, answer, site, ctx)))
 }
 
-/// As in nginx, a 416 in place of an origin's answer has the fields of that which are not about its
-/// content. An empty `Server` or `Date` is none, where the origin's may pass and it has none.
+/// As in nginx, a 416 that replaces an upstream response has its fields that are not about the
+/// content. An empty `Server` or `Date` suppresses ours, where the upstream's would be passed but
+/// is absent.
 pub(crate) fn fields_of_unsatisfied(head: &OriginHead, location: &CompiledLocation) -> FieldMap {
     let mut fields = FieldMap::new();
     let whole = Delivery::whole(head.status);
@@ -116,24 +116,24 @@ pub(crate) fn fields_of_unsatisfied(head: &OriginHead, location: &CompiledLocati
     fields
 }
 
-/// Whether a 200 says that a cached response has ranges: in nginx's zones, if the upstream server
-/// or the configuration says so.
+/// Whether a 200 advertises ranges of a cached response: in nginx's zones, if the upstream or the
+/// configuration does.
 pub(crate) fn advertises_ranges(head: &OriginHead, location: &CompiledLocation) -> bool {
     location.caching.as_ref().is_some_and(Caching::is_page)
         || location.settings.origin.force_ranges
         || head.fields.get(Name::AcceptRanges).is_some() && !location.hides(Name::AcceptRanges)
 }
 
-/// Whether an answer is a zone's, or on its way there: as in nginx, what its origin says of ranges
-/// is then for the zone alone.
+/// Whether a response belongs to a zone, or is being stored in one: as in nginx, `Accept-Ranges` of
+/// the upstream then concerns the zone only.
 pub(crate) fn is_for_zone(answer: &Answer, location: &CompiledLocation) -> bool {
     let is_whole = answer.origin.as_deref().is_some_and(|asked| asked.is_whole);
     let has_zone = location.caching.as_ref().is_some_and(|caching| !caching.is_page());
     has_zone && (answer.cached.is_kept() || is_whole)
 }
 
-/// Whether a field of the origin stays when `X-Accel-Redirect` replaces its answer. As in nginx,
-/// who has ranges by force says so itself.
+/// Whether a field of the upstream response stays after `X-Accel-Redirect`. As in nginx, a location
+/// with `proxy_force_ranges` advertises ranges itself.
 pub(super) fn outlives_redirect(name: Name, location: &CompiledLocation) -> bool {
     match name {
         Name::ContentType
@@ -146,7 +146,7 @@ pub(super) fn outlives_redirect(name: Name, location: &CompiledLocation) -> bool
     }
 }
 
-/// RFC 9110 §8.8.1: a coded form is equivalent to the original, not the same bytes.
+/// RFC 9110 §8.8.1: a coded form is equivalent to the original, but has other bytes.
 fn push_weak(fields: &mut FieldMap, etag: &[u8]) {
     if etag.starts_with(b"W/\"") {
         fields.push(Name::Etag, etag);

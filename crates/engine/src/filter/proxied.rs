@@ -1,4 +1,4 @@
-//! Addresses and cookies in answers of origins that speak HTTP become ours: `proxy_redirect`,
+//! Rewrites URLs and cookies in responses of HTTP upstreams: `proxy_redirect`,
 //! `proxy_cookie_domain`, `proxy_cookie_path`, `proxy_cookie_flags`.
 
 mod rules;
@@ -16,12 +16,12 @@ pub(crate) use rules::Rewriter;
 use rules::{CookieSelector, Rule};
 
 impl Rewriter {
-    /// Whether it has anything to say about cookies.
+    /// Whether there is a rule about cookies.
     fn has_cookies(&self) -> bool {
         !self.domains.is_empty() || !self.paths.is_empty() || !self.flags.is_empty()
     }
 
-    /// The head as the client sees it.
+    /// The head for the client.
     pub(crate) fn apply<'a>(
         &self,
         head: &'a OriginHead,
@@ -57,7 +57,7 @@ impl Rewriter {
     fn location(&self, value: &[u8], scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         let made = self.redirects.iter().find_map(|rule| rule.redirect(value, scope))?;
         let mut out = Vec::new();
-        // As in nginx, what was changed is an address of ours.
+        // As in nginx, a rewritten URL that is a path becomes absolute.
         push_absolute(scope, &made, &mut out);
         Some(out)
     }
@@ -70,7 +70,7 @@ impl Rewriter {
 
     fn cookie(&self, value: &[u8], scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         let mut cookie = Cookie::cut(value);
-        // As in nginx, what is no cookie stays as it is.
+        // As in nginx, an invalid cookie is unchanged.
         cookie.parts[0].value.as_ref()?;
         let mut is_changed = false;
         for (name, rules) in [(&b"domain"[..], &self.domains), (b"path", &self.paths)] {
@@ -124,7 +124,7 @@ fn expanded(template: &Template, scope: &VariableScope<'_>) -> Vec<u8> {
 }
 
 impl Rule {
-    /// The address that `value` becomes, if the rule is about it.
+    /// The rewritten URL, if the rule matches `value`.
     fn redirect(&self, value: &[u8], scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         match self {
             Self::Default(url) if url.uri.is_some() => {
@@ -142,11 +142,11 @@ impl Rule {
         }
     }
 
-    /// The domain or path that `value` becomes, if the rule is about it.
+    /// The rewritten domain or path, if the rule matches `value`.
     fn cookie(&self, value: &[u8], is_domain: bool, scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         match self {
             Self::Text(from, to) if is_domain => {
-                // RFC 6265 §5.2.3: a leading dot says nothing.
+                // RFC 6265 §5.2.3: a leading dot is ignored.
                 let bare = value.strip_prefix(b".").unwrap_or(value);
                 let from = expanded(from, scope);
                 let from = from.strip_prefix(b".").unwrap_or(&from);
@@ -169,7 +169,7 @@ impl Rule {
     }
 }
 
-/// A `Set-Cookie` in its parts.
+/// A parsed `Set-Cookie`.
 struct Cookie {
     parts: Vec<Part>,
 }

@@ -1,8 +1,8 @@
-//! `slice`: a response that is asked for in ranges of one size, each of which a cache may keep.
+//! `slice`: a response that is fetched in ranges of equal size, each of which can be cached.
 //!
-//! Owns what `$slice_range` is worth and where slices begin; they become one body in
-//! [`crate::answer::SlicedBody`]. Easiest to break: what a first slice begins is delivered as the
-//! whole would be, with its conditions and ranges.
+//! Owns `$slice_range` and the boundaries of slices; [`crate::answer::SlicedBody`] joins them.
+//! Easiest to break: the client's preconditions and ranges apply to the whole, not to the first
+//! slice.
 
 use bolide_http::range::first_byte;
 use bolide_http::{BodyLen, Method, Name, OriginHead, RequestHead};
@@ -19,23 +19,23 @@ use crate::site::Site;
 use crate::subrequest::{SliceRange, SliceRequest, Slicing};
 use crate::vars::{VariableScope, VariableValue};
 
-/// A first slice, and the head of the response that it begins.
+/// A first slice, and the head of the complete response.
 #[derive(Debug)]
 pub(crate) struct FirstSlice {
-    /// The head of the whole.
+    /// The head of the complete response.
     pub(crate) head: OriginHead,
     range: SliceRange,
     whole: u64,
 }
 
 impl VariableScope<'_> {
-    /// `$slice_range`: of a request that is no slice, it is settled when it is read first.
+    /// `$slice_range`: for a request that is no slice, the first read determines it.
     pub(crate) fn write_slice_range(&self, out: &mut Vec<u8>) -> VariableValue {
         let request = self.request;
         if let Some(slice) = request.role.slice() {
             return push_slice(out, slice.range);
         }
-        // As in nginx, there is none once all slices are there.
+        // As in nginx, it is empty once all slices are there.
         let is_bare = request.head().method == Method::Head || self.answer.head.status == 304;
         let is_over = self.answer.is_complete && !is_bare;
         if is_over || request.role.is_subrequest() {
@@ -63,7 +63,8 @@ fn push_slice(out: &mut Vec<u8>, range: SliceRange) -> VariableValue {
     VariableValue::Yes
 }
 
-/// The first byte that the client asks for, where its `Range` has one range and no `If-Range`.
+/// The first byte that the client requests, if its `Range` has one range and there is no
+/// `If-Range`.
 fn first_wanted(request: &Request) -> u64 {
     let fields = &request.head().fields;
     let range = fields.get(Name::Range).filter(|range| !range.contains(&b','));
@@ -72,7 +73,7 @@ fn first_wanted(request: &Request) -> u64 {
 }
 
 impl Request {
-    /// The slice that an upstream server is asked for.
+    /// The slice of the upstream request.
     pub(crate) fn asked_slice(&self) -> Option<SliceRange> {
         match (self.role.slice(), self.slicing.get()) {
             (Some(slice), _) => Some(slice.range),
@@ -82,7 +83,7 @@ impl Request {
     }
 }
 
-/// Logs what is wrong with a slice.
+/// Logs an error of a slice.
 fn log_fault(request: &Request, answer: &Answer, fault: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
     if answer.is_from_origin() || answer.is_fetching() {
         log_lines::error_at_origin(request, answer, site, ctx, |out| {
@@ -94,11 +95,11 @@ fn log_fault(request: &Request, answer: &Answer, fault: &[u8], site: &Site, ctx:
     }
 }
 
-/// What `head` begins, if the request asked for a slice and got one.
+/// The complete response that `head` begins, if the request asked for a slice and got one.
 ///
 /// # Errors
 ///
-/// A 206 that is something else: as in nginx, the client gets nothing.
+/// A 206 with another range: as in nginx, the client gets no response.
 pub(crate) fn first_slice(
     request: &Request,
     answer: &Answer,
@@ -129,7 +130,8 @@ pub(crate) fn first_slice(
 }
 
 impl FirstSlice {
-    /// A body in slices is coded behind all filters, as no slice is the whole of what is coded.
+    /// A sliced body is compressed after all filters, because no slice is the whole of what is
+    /// compressed.
     pub(crate) const fn recoded(recoded: RecodedLength) -> RecodedLength {
         match recoded {
             RecodedLength::Untouched => RecodedLength::Kept,
@@ -137,12 +139,12 @@ impl FirstSlice {
         }
     }
 
-    /// Bytes of the whole.
+    /// The length of the whole.
     pub(crate) const fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// What is delivered of the first slice: all of it, if there is a body.
+    /// The delivery of the first slice: all of it, if there is a body.
     pub(crate) fn delivery(delivery: &Delivery) -> Delivery {
         let bytes = match delivery.bytes {
             DeliveredBytes::Nothing => DeliveredBytes::Nothing,
@@ -151,7 +153,7 @@ impl FirstSlice {
         Delivery { bytes, ..*delivery }
     }
 
-    /// Makes a body in slices of the answer's, which is the first slice.
+    /// Makes the response, which is the first slice, a sliced one.
     pub(crate) fn begin(self, request: &Request, answer: &mut Answer, delivery: &Delivery) {
         answer.head.body = delivery.length;
         let window = match delivery.bytes {
@@ -173,7 +175,7 @@ impl FirstSlice {
     }
 }
 
-/// Makes `head` the request for the slice that is due.
+/// Writes the request for the next slice to `head`.
 pub(crate) fn next_slice(
     request: &mut Request,
     answer: &Answer,
@@ -206,7 +208,7 @@ pub(crate) fn next_slice(
 }
 
 impl Request {
-    /// What a slice has of the request that it is for.
+    /// Sets the state that a slice has from its parent.
     pub(crate) fn adopt_sliced(&mut self, slice: &SliceRequest) {
         debug_assert_eq!(slice.range.start % slice.range.size, 0, "slices begin at multiples");
         self.internal = true;
@@ -222,8 +224,7 @@ impl Request {
     }
 }
 
-/// Whether the head of a slice's response is that of the slice that was asked for; none if it is no
-/// slice.
+/// Whether the head of a slice is that of the requested slice; none if it is no slice.
 pub(crate) fn is_next_slice(
     request: &Request,
     answer: &Answer,

@@ -1,7 +1,7 @@
-//! What origin and `add_trailer` say behind the body.
+//! Trailer fields: those of the upstream, and `add_trailer`.
 //!
-//! Owns whether an answer has trailers and what they are worth, which is known at its last byte;
-//! refuses parts of other answers, whose ends no client sees.
+//! Owns whether a response has trailers, and their values, which are known at its last byte.
+//! Responses that are parts of others have none.
 
 use bolide_http::hop_by_hop::is_no_trailer;
 use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};
@@ -15,16 +15,16 @@ use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
 impl Answer {
-    /// Says in the head how the body will end.
+    /// Sets in the head how the body ends.
     #[inline]
     pub(crate) fn announce_end(&mut self, request: &Request, site: &Site) {
         let location = site.location(request.location);
         let head = &mut self.head;
-        // As in nginx, a line that could not be read is not one of HTTP/1.1.
+        // As in nginx, an invalid request line is not HTTP/1.1.
         head.unchunked = !location.settings.chunked_transfer_encoding || request.is_unread;
         head.chunk_size = location.settings.http2_chunk_size;
         if head.body == BodyLen::Unknown && request.head().method != Method::Head {
-            // What nothing else ends, the end of the connection does.
+            // Without another end, the connection is closed.
             let version = request.head().version;
             head.close |=
                 version < HttpVersion::Http11 || version == HttpVersion::Http11 && head.unchunked;
@@ -32,11 +32,12 @@ impl Answer {
         if !location.is_trailed || request.role.auth().is_some() || request.role.is_subrequest() {
             return;
         }
-        // Of what had a length nothing can stand behind it.
+        // A body with a length has no trailers.
         let may_pass = location.settings.origin.proxy.pass_trailers
             && self.head.body == BodyLen::Unknown
             && self.origin.as_ref().is_some_and(|asked| asked.is_answering());
-        // As in nginx, an empty value counts here, and what turns out to be a 416 was a 206.
+        // As in nginx, an empty value counts here, and a 416 counts as the 206 that it might have
+        // been.
         let safe = is_safe(self.head.status) || self.unsatisfied.is_some();
         let adds = !location.trailers.is_empty();
         self.head.trailed =
@@ -45,7 +46,7 @@ impl Answer {
 }
 
 impl ResponseBody<'_> {
-    /// Adds what stands behind the body to `fields`, and remembers it for the log.
+    /// Adds the trailers to `fields`, and stores them for the log.
     #[cold]
     pub fn trailers(&mut self, send_ctx: &SendCtx<'_>, fields: &mut FieldMap) {
         let Self { request, answer } = self;
@@ -75,8 +76,8 @@ impl ResponseBody<'_> {
     }
 }
 
-/// Adds the origin's `trailers` but those that are about framing or one connection (RFC 9110
-/// §6.5.1), and what clients do not see.
+/// Adds the upstream's trailers, without those that are about framing or the connection (RFC 9110
+/// §6.5.1) and without hidden ones.
 fn push_passed(location: &CompiledLocation, trailers: &FieldMap, fields: &mut FieldMap) {
     for field in trailers.iter() {
         let is_kept_back = match field.name {

@@ -1,5 +1,4 @@
-//! The origin and the client begin to speak another protocol (RFC 9110 §15.2.2): all that is left
-//! to do is to carry bytes both ways.
+//! Upgrade to another protocol (RFC 9110 §15.2.2): forwards bytes in both directions.
 
 use bolide_base::SpoolLimits;
 use bolide_http::{BodyLen, OriginHead};
@@ -16,14 +15,14 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl Answer {
-    /// Whether client and origin speak a protocol of their own by now.
+    /// Whether the connection is a tunnel by now.
     pub(crate) const fn is_tunnel(&self) -> bool {
         self.head.status == 101
     }
 }
 
 impl Answer {
-    /// Answers with the origin's 101, behind which the connection is a tunnel.
+    /// Sends the upstream's 101, after which the connection is a tunnel.
     pub(crate) fn send_tunnel(
         &mut self,
         request: &Request,

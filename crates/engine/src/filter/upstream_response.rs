@@ -1,7 +1,7 @@
-//! The head of an origin's answer: what of it is meant for us, what of it the client sees.
+//! The head of an upstream response: fields for this server, and fields for the client.
 //!
-//! Owns `X-Accel-*`, intercepted errors, hidden fields, and codings of what is made on the fly.
-//! Easiest to break: framing fields of the origin never become fields of ours.
+//! Owns `X-Accel-*`, intercepted errors, hidden fields, and compression. Easiest to break: framing
+//! fields of the upstream never become ours.
 
 use bolide_base::{SpoolLimits, limits::RECEIVE_SIZE};
 use bolide_http::conditional::Validator;
@@ -37,7 +37,7 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
-/// The head of an origin's response on its way to the client.
+/// The head of an upstream response on its way to the client.
 #[derive(Clone, Copy)]
 pub(crate) struct PassedHead<'a> {
     pub(crate) head: &'a OriginHead,
@@ -46,7 +46,7 @@ pub(crate) struct PassedHead<'a> {
 }
 
 impl Answer {
-    /// Answers with what the origin begins to say, or does what it asks for.
+    /// Sends the upstream response, or follows `X-Accel-Redirect` or `error_page`.
     pub(crate) fn take_origin_head(
         &mut self,
         request: &mut Request,
@@ -100,7 +100,7 @@ impl Answer {
 }
 
 impl Answer {
-    /// Answers with what the origin says.
+    /// Sends the upstream response.
     fn send_origin(
         &mut self,
         request: &Request,
@@ -160,7 +160,7 @@ impl Answer {
             Ok(delivery) => delivery,
             Err(next) => {
                 self.drop_fetch(ctx);
-                // Of pages clients may not see all fields.
+                // A cached page may hide fields from clients.
                 let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
                 if self.unsatisfied.is_some() && !is_page {
                     self.carried = fields_of_unsatisfied(head, location);
@@ -196,7 +196,7 @@ impl Answer {
         NextStep::Respond
     }
 
-    /// Writes the head of a response that an upstream server gives.
+    /// Writes the head of an upstream response.
     pub(crate) fn fill_from_origin(
         &mut self,
         request: &Request,
@@ -213,7 +213,7 @@ impl Answer {
         }
     }
 
-    /// The fields of such an answer, as far as they depend on it and the location.
+    /// The fields of such a response, as far as they depend on it and the location.
     pub(crate) fn passed_fields(
         &mut self,
         request: &Request,
@@ -276,7 +276,7 @@ impl Answer {
         fields
     }
 
-    /// Adds what the configuration says, and makes `fields` those of the answer.
+    /// Adds the fields of the configuration, and sets `fields` as those of the response.
     pub(crate) fn decorate(
         &mut self,
         request: &Request,
@@ -288,12 +288,12 @@ impl Answer {
     ) {
         let location = site.location(request.location);
         self.head.status = status;
-        // What an origin said before it handed the request on.
+        // Fields of an upstream response before `X-Accel-Redirect`.
         if !self.carried.is_empty() {
             push_carried(&mut fields, &self.carried);
         }
         if !self.location.is_empty() || self.is_to_nowhere {
-            // What was said of another place before the origin was asked comes first.
+            // Fields that were set before the upstream request come first.
             let passed = std::mem::take(&mut fields);
             self.push_location(&mut fields, request, site, ctx);
             for field in passed.iter() {
@@ -310,7 +310,7 @@ impl Answer {
     }
 }
 
-/// Puts what is `carried` in front of an answer's own fields.
+/// Puts the `carried` fields before the response's own.
 #[cold]
 fn push_carried(fields: &mut FieldMap, carried: &FieldMap) {
     let own = std::mem::take(fields);
@@ -325,7 +325,7 @@ fn push_carried(fields: &mut FieldMap, carried: &FieldMap) {
     }
 }
 
-/// Which coding is made on the way, and what that means for the bytes.
+/// The coding that is applied, and its effect on the bytes.
 fn transfer_of(
     request: &Request,
     status: u16,
@@ -364,8 +364,8 @@ fn transfer_of(
     (choice, transfer)
 }
 
-/// The response of an upstream server, which got the client's conditions and ranges unless the
-/// whole was asked for, to be stored.
+/// An upstream response as a representation: it got the client's preconditions and ranges, unless
+/// the whole was requested to be stored.
 fn upstream_representation<'a>(
     cache: &CacheTransaction,
     is_sliced: bool,
@@ -397,7 +397,7 @@ fn upstream_representation<'a>(
     }
 }
 
-/// Makes the body that what comes from the origin goes through.
+/// Sets the body that takes the upstream response.
 fn answer_with_inflow(
     request: &Request,
     answer: &mut Answer,
@@ -410,7 +410,7 @@ fn answer_with_inflow(
     let origin = &location.settings.origin;
     debug_assert_ne!(delivery.bytes, DeliveredBytes::Parts, "what comes by and by has one range");
     let buffers = is_buffered(head, origin);
-    // The first of what is searched is looked at before the head leaves, when it is in memory.
+    // The first bytes of a filtered body are processed before the head is sent, once in memory.
     let least = if answer.may_be_searched { 2 * RECEIVE_SIZE } else { 0 };
     let limits = match buffers {
         true => SpoolLimits {
@@ -422,7 +422,7 @@ fn answer_with_inflow(
     answer.head.body = delivery.length;
     answer.body = AnswerBody::Empty;
     if request.head().method == Method::Head {
-        // As in nginx, the rest of the fetch serves no purpose.
+        // As in nginx, the rest of the fetch is of no use.
         answer.drop_fetch(ctx);
     } else if delivery.bytes != DeliveredBytes::Nothing {
         let mut inflow = Inflow::new(limits, head.length());

@@ -1,7 +1,7 @@
-//! `userid`: cookies that tell clients apart, read and set.
+//! `userid`: cookies that identify clients.
 //!
-//! Owns the identifier in its two forms and the cookie's letters. An identifier is found out when a
-//! variable or the head of the response first needs it; chance in it is the request's own.
+//! Owns the two forms of the identifier and its encoding. An identifier is determined when a
+//! variable or the response head first needs it; its random part comes from the request.
 
 use bolide_conf::model::{UserId, UserIdExpires, UserIdMode};
 use bolide_conf::vars::Var;
@@ -12,27 +12,27 @@ use crate::ctx::ClientAddress;
 use crate::request::RequestNote;
 use crate::vars::{VariableScope, VariableValue, cookie_in};
 
-/// Letters of an identifier in a cookie, without those that fill up.
+/// Characters of an identifier in a cookie, without padding.
 const LETTERS: usize = 22;
-/// The last moment for browsers: 31 December 2037, 23:55:55.
+/// The latest expiry time for browsers: 31 December 2037, 23:55:55.
 const MAX: i64 = 2_145_916_555;
-/// The last moment that has a date of four digits.
+/// The latest time whose year has four digits.
 const DATES_END: i64 = 253_402_300_799;
 
 /// An identifier as its sixteen bytes; the last four are never all zero.
 type Identifier = [u8; 16];
 
-/// What is known of the identifiers of a request.
+/// The identifiers of a request.
 #[derive(Debug, Default)]
 pub(crate) struct KnownUser {
-    /// What the client brought, and whether it has the mark; looked for once.
+    /// The client's identifier, and whether it has the mark; parsed once.
     got: Option<Option<(Identifier, bool)>>,
-    /// What it is given; decided once.
+    /// The new identifier; decided once.
     set: Option<Option<Identifier>>,
 }
 
 impl KnownUser {
-    /// Forgets the last request.
+    /// Clears the state of the last request.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -53,7 +53,7 @@ impl VariableScope<'_> {
     }
 }
 
-/// A request and how its client is identified.
+/// A request with its `userid` settings.
 struct UserOfRequest<'s> {
     scope: &'s VariableScope<'s>,
     conf: &'s UserId,
@@ -76,7 +76,7 @@ impl<'s> UserOfRequest<'s> {
         got
     }
 
-    /// The identifier in the first cookie of the name.
+    /// The identifier in the first cookie with the name.
     fn read_cookie(&self) -> Option<(Identifier, bool)> {
         let fields = &self.scope.request.head().fields;
         let (line, text) = fields
@@ -124,7 +124,7 @@ impl<'s> UserOfRequest<'s> {
                 }
                 Some(self.new_id())
             }
-            // The same once more, with what the configuration says of it by now.
+            // The same identifier again, with the current settings.
             Some((id, is_marked)) => (self.conf.mark.is_some() && !is_marked).then_some(id),
             None => Some(self.new_id()),
         };
@@ -132,7 +132,7 @@ impl<'s> UserOfRequest<'s> {
         set
     }
 
-    /// An identifier that no other client has: server, second and chance.
+    /// A unique identifier: server, time and random bits.
     fn new_id(&self) -> Identifier {
         let now = self.scope.now.unix_seconds() as u32;
         let [first, second] = self.scope.request.id;
@@ -149,7 +149,7 @@ impl<'s> UserOfRequest<'s> {
             Some(service) => service.to_be_bytes(),
             None => of_server(self.scope.conn.local),
         };
-        // The last byte is that of the form.
+        // The last byte encodes the form's version.
         let words =
             [service, now.to_be_bytes(), chance.to_be_bytes(), (more << 8 | 2).to_be_bytes()];
         for (place, word) in id.chunks_exact_mut(4).zip(words) {
@@ -159,7 +159,7 @@ impl<'s> UserOfRequest<'s> {
     }
 }
 
-/// The address that the client reached, or its end.
+/// The address that the client reached, or its last bytes.
 fn of_server(local: ClientAddress) -> [u8; 4] {
     match local.ip().map(|ip| ip.to_canonical()) {
         Some(std::net::IpAddr::V4(ip)) => ip.octets(),
@@ -171,8 +171,7 @@ fn of_server(local: ClientAddress) -> [u8; 4] {
     }
 }
 
-/// Appends `NAME=` and an identifier as four numbers, in the order of the machines that the form
-/// comes from.
+/// Appends `NAME=` and an identifier as four numbers, in the byte order of mod_uid.
 fn push_named(conf: &UserId, id: Option<Identifier>, out: &mut Vec<u8>) -> VariableValue {
     if let Some(id) = id {
         out.extend_from_slice(&conf.name);
@@ -187,7 +186,7 @@ fn push_named(conf: &UserId, id: Option<Identifier>, out: &mut Vec<u8>) -> Varia
     VariableValue::when(id.is_some())
 }
 
-/// Adds the cookie to a response, if its client is to have one.
+/// Adds the cookie to a response, if the client gets one.
 #[cold]
 pub(super) fn push_user_id(fields: &mut FieldMap, scope: &VariableScope<'_>) {
     if scope.request.role.is_subrequest() {
@@ -236,7 +235,7 @@ fn push_cookie(out: &mut Vec<u8>, conf: &UserId, id: Identifier, now: i64) {
     }
 }
 
-/// Appends an identifier in base64, the first letter that fills up being the mark.
+/// Appends an identifier in base64; the first padding character carries the mark.
 fn push_letters(out: &mut Vec<u8>, id: Identifier, mark: u8) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let number = u128::from_be_bytes(id);
@@ -247,7 +246,7 @@ fn push_letters(out: &mut Vec<u8>, id: Identifier, mark: u8) {
     out.extend_from_slice(&[mark, b'=']);
 }
 
-/// Appends the date of a cookie, whose year has two digits as long as that is understood.
+/// Appends the date of a cookie; its year has two digits as long as that is unambiguous.
 fn push_cookie_date(out: &mut Vec<u8>, at: i64) {
     let mut text = http_date(at);
     (text[7], text[11]) = (b'-', b'-');

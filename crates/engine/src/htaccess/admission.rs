@@ -1,16 +1,16 @@
-//! Who comes in, as a round judges it.
+//! The decision of a round about access.
 
 use bolide_htaccess::{Admission, Applied, Evaluation, Stop};
 
 use super::ruling::HtaccessRuling;
 use crate::request::Request;
 
-/// How a round judges who comes in.
+/// How a round decides about access.
 pub(super) struct AdmissionJudge {
     method: Vec<u8>,
-    /// Whether no round was made before.
+    /// Whether it is the first round.
     pub(super) is_first: bool,
-    /// Whether variables are set: as in Apache, an index that is looked for has those of its
+    /// Whether variables are set: as in Apache, an index that is searched for has those of its
     /// directory.
     sets_env: bool,
 }
@@ -24,7 +24,7 @@ impl AdmissionJudge {
         }
     }
 
-    /// Who comes in, with and without the sections that Apache does not heed.
+    /// Decides about access, with and without the sections that Apache ignores here.
     pub(super) fn admit(
         &self,
         applied: &Applied<'_>,

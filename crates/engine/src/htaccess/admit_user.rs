@@ -1,4 +1,4 @@
-//! Who comes in where it is known who comes: by a password, or by the request that looks ahead.
+//! Access of an authenticated user: by a password, or by the user of the request that looks ahead.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::ctx::StepCtx;
 use crate::site::Site;
 
 impl HtaccessRequest<'_> {
-    /// The file of groups, where a place has one.
+    /// The group file of a place, if it has one.
     pub(super) fn groups(
         &mut self,
         setup: &AuthSetup<'_>,
@@ -24,8 +24,8 @@ impl HtaccessRequest<'_> {
         self.search.htaccess_secret(self.request, file, site, ctx).map(Some)
     }
 
-    /// Judges who comes in once more from the same beginning, with a user, what proved who that
-    /// is, and the file of groups; whether that one does.
+    /// Evaluates access again from the same initial state, with a user, the proof of their
+    /// identity, and the group file; returns whether access is granted.
     pub(super) fn admit_user(
         &self,
         ruling: &mut HtaccessRuling,

@@ -1,10 +1,10 @@
-//! Looks ahead: what a request inside the server would come to before it is answered, which rules
-//! ask by `-U`, `-F`, `%{LA-U:…}` and `%{LA-F:…}`.
+//! Looks ahead: the result that an internal request would have, which rules query by `-U`, `-F`,
+//! `%{LA-U:…}` and `%{LA-F:…}`.
 //!
-//! Owns their bounds. Nothing of a look stays with the request. Refuses what lies outside of the
-//! location's directory, and fails the request where more than `.htaccess` files says what becomes
-//! of a path. No password is checked: a user is known where the same file of users, realm and file
-//! of groups proved who that is.
+//! Owns their limits. A look changes nothing of the request. A path outside of the location's
+//! directory is refused; if more than `.htaccess` files decides about a path, the request fails. No
+//! password is checked: a user is known only if the same user file, realm and group file proved the
+//! identity.
 
 use std::rc::Rc;
 
@@ -32,13 +32,13 @@ use crate::route::{LocationIndex, LocationMatch};
 use crate::site::{Builtin, CompiledLocation, Site};
 use crate::vars::VariableScope;
 
-/// LIMIT: looks ahead of one pass, and of one step with those within them. A step that has to wait
-/// for the disk is made again.
+/// LIMIT: looks ahead of one pass, and of one step including nested ones. A step that waits for the
+/// disk is repeated.
 const LOOKS_MAX: u32 = 32;
-/// LIMIT: looks ahead within one another; one more fails, as by Apache.
+/// LIMIT: nested looks ahead; one more fails, as in Apache.
 const DEPTH_MAX: u8 = 4;
 
-/// A path that is looked ahead to.
+/// A path to look ahead to.
 struct LookPath {
     uri: Vec<u8>,
     args: Option<Vec<u8>>,
@@ -47,16 +47,16 @@ struct LookPath {
     captures: Captures,
 }
 
-/// Why a look is not made.
+/// Why a look is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoLook {
-    /// Such a request comes to this status.
+    /// Such a request has this status.
     Comes(u16),
-    /// What it comes to is said by more than files.
+    /// More than files decides about the result.
     Unclear,
 }
 
-/// `path` behind the last slash of `beside`, if it is no whole path.
+/// `path` relative to the directory of `beside`, if it is not absolute.
 fn beside(path: &[u8], beside: &[u8]) -> Vec<u8> {
     if path.first() == Some(&b'/') {
         return path.to_vec();
@@ -64,31 +64,30 @@ fn beside(path: &[u8], beside: &[u8]) -> Vec<u8> {
     [directory_of(beside), path].concat()
 }
 
-/// Whether a path is one of files like `.htaccess`, which are not answered.
+/// Whether a path is one of files like `.htaccess`, which are not served.
 fn is_hidden(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|part| part.starts_with(b".ht"))
 }
 
-/// A path to its last slash.
+/// A path up to its last slash.
 fn directory_of(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
     &path[..end]
 }
 
-/// Whether more than `.htaccess` files says what becomes of any path in a location, beside
-/// instructions.
+/// Whether a location decides about paths by more than `.htaccess` files and instructions.
 fn judges_paths(location: &CompiledLocation) -> bool {
     location.except.is_some() || location.settings.auth_request.uri.is_some()
 }
 
-/// Whether a location has checks of its own, which who came in elsewhere has not passed.
+/// Whether a location has access checks, which the current request has not passed.
 fn checks_clients(location: &CompiledLocation) -> bool {
     let settings = &location.settings;
     !settings.access.is_empty() || settings.auth_basic.is_some()
 }
 
 impl HtaccessRequest<'_> {
-    /// Makes a pass of rules that look ahead: again after each look that was missing.
+    /// Runs rules that look ahead, again after each missing look.
     #[cold]
     pub(super) fn rewrite_ahead(
         &mut self,
@@ -105,7 +104,7 @@ impl HtaccessRequest<'_> {
             let wanted = ruling.ahead.as_mut().and_then(|ahead| ahead.take_wanted());
             let Some(wanted) = wanted else { return outcome };
             self.effort.resume();
-            // The look begins with a copy, and so does what comes behind it.
+            // A look begins with a copy, and so does its continuation.
             self.effort.spend(env.bytes().saturating_mul(2));
             let mut cookies = Vec::new();
             let told = (&mut varies, &mut cookies);
@@ -156,7 +155,7 @@ impl HtaccessRequest<'_> {
         };
         let of = LookOf { kind: wanted.kind, parent, own: way.own.clone(), depth };
         let from = self.request.location;
-        // All that a look changes of the request and its answer.
+        // Everything of the request and its response that a look changes.
         let request = &mut *self.request;
         let uri = std::mem::replace(&mut request.uri, way.uri);
         let args = std::mem::replace(&mut request.args, way.args);
@@ -192,7 +191,7 @@ impl HtaccessRequest<'_> {
         Ok(Ahead { status, ..Ahead::default() })
     }
 
-    /// The path of a URL, or the status of one that is none.
+    /// The path of a URL, or the status of an invalid one.
     fn way_of_url(&self, text: &[u8], site: &Site) -> Result<LookPath, NoLook> {
         let mark = text.iter().position(|byte| *byte == b'?');
         let (path, args) = text.split_at(mark.unwrap_or(text.len()));
@@ -210,11 +209,11 @@ impl HtaccessRequest<'_> {
         Ok(LookPath { own: uri.clone(), uri, args, location, captures })
     }
 
-    /// The location of a path, and what its expressions captured. Refuses one where more than files
-    /// says what becomes of the path.
+    /// The location of a path, and the captures of its expressions. Fails if more than files
+    /// decides about the path.
     fn location_of(&self, uri: &[u8], site: &Site) -> Result<(LocationIndex, Captures), NoLook> {
         let server = site.server(self.request.server);
-        // Variables of the server's program were set for this request.
+        // Variables of the server's instructions were set for this request.
         let sets = |op: &Op| matches!(op, Op::Set { .. });
         if !site.location(server.root).program.iter().all(sets) {
             return Err(NoLook::Unclear);
@@ -241,7 +240,7 @@ impl HtaccessRequest<'_> {
         }
     }
 
-    /// The path of a URL that leads to a file, or the status of a file that none leads to.
+    /// The path of a URL that maps to a file, or the status of a file without one.
     fn way_of_file(
         &self,
         text: &[u8],
@@ -263,13 +262,13 @@ impl HtaccessRequest<'_> {
         if is_hidden(&uri) {
             return Err(forbidden);
         }
-        // What guards the file's own URL guards the file.
+        // Access rules of the file's own URL apply.
         self.location_of(&uri, site)?;
         let captures = self.request.captures.borrow().clone();
         Ok(LookPath { uri, args: None, own, location: self.request.location, captures })
     }
 
-    /// What comes of the request, which is for what is looked ahead to for now.
+    /// Evaluates the request, which has the target of the look for now.
     fn look_at(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -279,7 +278,7 @@ impl HtaccessRequest<'_> {
     ) -> Decided<Ahead> {
         let location = site.location(self.request.location);
         let own = ruling.ahead.as_ref().and_then(|ahead| ahead.of());
-        // As in Apache, a directory that is no URL has no slash behind it.
+        // As in Apache, a directory without a URL has no final slash.
         let is_file_alone = own.is_some_and(|of| of.kind == AheadKind::File);
         let mut found = Ahead {
             status: 200,
@@ -333,7 +332,7 @@ impl HtaccessRequest<'_> {
         Ok(found)
     }
 
-    /// Judges who comes in there: the request that looks ahead, with its user.
+    /// Decides about access to the target, with the user of the current request.
     fn admit_look(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -430,7 +429,7 @@ impl HtaccessRequest<'_> {
     }
 }
 
-/// Notes what rules made of a request; its status where that is the end of it.
+/// Notes the result of rules; returns the status if that is final.
 fn rewritten(result: Rewritten, found: &mut Ahead) -> Option<u16> {
     let (status, file) = match result {
         Rewritten::Nothing => return None,
@@ -440,7 +439,7 @@ fn rewritten(result: Rewritten, found: &mut Ahead) -> Option<u16> {
         }
         Rewritten::Status(status) => return Some(status),
         Rewritten::Redirect(status, address) => (status, address),
-        // As in Apache, it is not followed further.
+        // As in Apache, it is not followed.
         Rewritten::Inside { path, .. } => (200, [b"redirect:", &path[..]].concat()),
         Rewritten::Proxied { origin, path, .. } => {
             (200, [b"proxy:", &origin[..], &path[..]].concat())

@@ -1,7 +1,7 @@
-//! The step: files are found and asked, first who may come in, then where the request goes.
+//! The step of `.htaccess` files: finds them, then decides about access, then about the path.
 //!
-//! It is made again after every wait, from its beginning, so it changes the request only where it
-//! leads on.
+//! It is repeated from its beginning after every wait, so it changes the request only when it
+//! completes.
 
 use std::rc::Rc;
 
@@ -30,16 +30,16 @@ use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::{Builtin, Site};
 
-/// What an evaluation comes to, or the next step.
+/// The result of an evaluation, or the next step.
 pub(super) type Decided<T> = Result<T, NextStep>;
 
-/// Where a request goes that may come in.
+/// Where an admitted request goes.
 pub(super) enum AdmittedTarget {
-    /// To what the location has.
+    /// To the location's content.
     Content,
-    /// To another path inside the server.
+    /// To another internal path.
     Inside(Rc<InsideTarget>),
-    /// Elsewhere.
+    /// To another step.
     Elsewhere(NextStep),
 }
 
@@ -49,19 +49,19 @@ pub(super) struct HtaccessRequest<'a> {
     pub(super) answer: &'a mut Answer,
     pub(super) search: &'a mut FileSearch,
     pub(super) access: &'a mut AccessChecks,
-    /// What the decision relies on.
+    /// What the decision relied on.
     pub(super) reliance: Reliance,
-    /// What all evaluations of this step may do together.
+    /// The limit that all evaluations of this step share.
     pub(super) effort: &'a Effort,
-    /// What applications are told, as far as it may differ between requests for one URL.
+    /// Variables for applications that may differ between requests for one URL.
     pub(super) told: EnvTable,
-    /// Whether stores have no part in the answer, for what this round said.
+    /// Whether the response must not be cached, because of this round.
     pub(super) is_unkeyed: bool,
-    /// How often rules looked ahead.
+    /// The number of looks ahead.
     pub(super) looks: u32,
 }
 
-/// Obeys the `.htaccess` files on the way to a request's file.
+/// Applies the `.htaccess` files on the path to a request's file.
 pub(crate) fn obey(
     request: &mut Request,
     answer: &mut Answer,
@@ -105,7 +105,7 @@ pub(crate) fn obey(
 }
 
 impl<'a> HtaccessRequest<'a> {
-    /// One that is asked about for the first time.
+    /// A request that is evaluated for the first time.
     #[inline]
     pub(super) fn new(
         request: &'a mut Request,
@@ -121,14 +121,14 @@ impl<'a> HtaccessRequest<'a> {
 }
 
 impl HtaccessRequest<'_> {
-    /// The next step, and where it leads if others may be led there, too.
+    /// The next step, and its result for other requests if it applies to them.
     #[cold]
     fn obey_anew(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> (NextStep, Option<KeptWay>) {
         vouch_for_part(self.request);
         let location = site.location(self.request.location);
         let is_file = matches!(location.builtin, None | Some(Builtin::Flv | Builtin::Mp4));
         if !is_file || confine::is_proxied(location) {
-            // What was said of another path does not hold here.
+            // The ruling of another path does not hold here.
             if let Some(mut ruling) = self.request.htaccess.take() {
                 let own = Rc::make_mut(&mut ruling);
                 take_back(self.request, own);
@@ -137,7 +137,7 @@ impl HtaccessRequest<'_> {
             }
             return (beyond_htaccess(location), None);
         }
-        // Nothing says what may be written where a copy goes.
+        // Nothing restricts writing at the destination of a copy.
         let copies = matches!(method_name(self.request), b"COPY" | b"MOVE");
         let is_hidden = |part: &[u8]| part.starts_with(b".ht");
         if copies || self.request.uri.split(|byte| *byte == b'/').any(is_hidden) {
@@ -170,7 +170,7 @@ impl HtaccessRequest<'_> {
             ruling.followed = None;
             let is_refused = matches!(next, NextStep::Fail(_));
             if is_refused && was_looked_for && ruling.before.is_some() {
-                // As in Apache, the directory answers with the error.
+                // As in Apache, the directory determines the error document.
                 ruling.places = ruling.before.take();
             }
             ruling.before = ruling.places.clone().filter(|_| !is_refused);
@@ -195,7 +195,7 @@ impl HtaccessRequest<'_> {
         self.decide_path(ruling, &target, site, ctx)
     }
 
-    /// Finds out where the request leads, and what has a say about it.
+    /// Resolves the path of the request, and collects the sections that apply.
     pub(super) fn find_places(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -209,9 +209,9 @@ impl HtaccessRequest<'_> {
         if places.levels.is_empty() {
             return Ok(target);
         }
-        // As in Apache, a directory that is asked for with its slash has no name.
+        // As in Apache, a directory that is requested with its slash has no name.
         let name = target.file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        // `fastcgi_index`: it is this script that runs.
+        // `fastcgi_index`: this script runs.
         let location = site.location(request.location);
         let runs = location.pass.is_some() && target.file.last() == Some(&b'/');
         let script = location.settings.origin.index.as_deref().filter(|_| runs);
@@ -222,7 +222,7 @@ impl HtaccessRequest<'_> {
         Ok(target)
     }
 
-    /// Judges who may come in.
+    /// Decides about access.
     pub(super) fn decide_access(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -266,7 +266,7 @@ impl HtaccessRequest<'_> {
         }
         let Some(held) = ruling.places.clone() else { return Err(NextStep::Fail(500)) };
         let Some(setup) = held.applied().auth_setup() else { return Err(NextStep::Fail(500)) };
-        // Read the group file first, so that the password is checked once.
+        // The group file is read first, so that the password is checked once.
         let groups = self.groups(&setup, site, ctx)?;
         let Self { request, answer, search, access, .. } = self;
         let user = access.htaccess_user(request, answer, search, &setup, site, ctx)?;
@@ -277,7 +277,7 @@ impl HtaccessRequest<'_> {
         }
     }
 
-    /// Evaluates something of what applies, as [`Self::evaluate`] does.
+    /// Evaluates a part of the directives that apply, as [`Self::evaluate`] does.
     #[expect(clippy::too_many_arguments, reason = "one place where the request is lent")]
     pub(super) fn ask<T>(
         &self,
@@ -303,7 +303,7 @@ impl HtaccessRequest<'_> {
         })
     }
 
-    /// Evaluates something; where the disk has to be asked first, that is the next step.
+    /// Evaluates a part; if it needs a file lookup first, that is the next step.
     pub(super) fn evaluate<T>(
         &self,
         ruling: &mut HtaccessRuling,
@@ -347,7 +347,7 @@ impl HtaccessRequest<'_> {
         result.map_err(|stop| stopped(self.request, stop, wanted, site, ctx))
     }
 
-    /// Where the request goes: rewriting, `Redirect`, `FallbackResource`, or on.
+    /// Decides about the path: rewriting, `Redirect`, `FallbackResource`, or none of them.
     fn decide_path(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -365,7 +365,7 @@ impl HtaccessRequest<'_> {
             }
             ruling.followed = Some(target.file.clone());
         }
-        // Where this step has to wait behind the rules, they are applied to the same request again.
+        // If this step has to wait after the rules, they are applied to the same request again.
         let before = (self.request.args.clone(), ruling.is_final);
         if let Some(onward) = self.send_on(ruling, target, &applied, RuleScope::All, site, ctx)? {
             return Ok(onward);
@@ -390,7 +390,7 @@ impl HtaccessRequest<'_> {
             && let Some(fallback) = applied.fallback()
             && *fallback != *self.request.uri
         {
-            // As in Apache, it is looked for as an index is.
+            // As in Apache, it is searched for like an index.
             ruling.leads_to_index = true;
             return Ok(AdmittedTarget::Elsewhere(self.fall_back(ruling, fallback, site, ctx)));
         }
@@ -412,7 +412,7 @@ pub(super) fn denied(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> N
     NextStep::Fail(403)
 }
 
-/// The next step where an evaluation stopped.
+/// The next step after a stopped evaluation.
 pub(super) fn stopped(
     request: &Request,
     stop: Stop,

@@ -1,4 +1,4 @@
-//! The last part of the step: variables, the client's fields, the handler, links.
+//! The last part of the step: variables, request fields, the handler, symbolic links.
 
 use bolide_conf::model::LogLevel;
 use bolide_files::{Known, OpenFailure, ProbePolicy, SymlinkPolicy, Want};
@@ -16,7 +16,7 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl HtaccessRequest<'_> {
-    /// Judges links on the way to the file.
+    /// Checks symbolic links on the path to the file.
     pub(super) fn judge_links(
         &mut self,
         target: &HtaccessTarget,
@@ -37,7 +37,7 @@ impl HtaccessRequest<'_> {
         }
     }
 
-    /// What is left before content: variables, the handler, the client's fields.
+    /// Applies what is left before content: variables, the handler, request fields.
     pub(super) fn set_out(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -77,7 +77,7 @@ impl HtaccessRequest<'_> {
         }
         self.told = told;
         if applied.exports_tls() {
-            // What is kept is for any connection, and applications are told about this one.
+            // A stored ruling holds for any connection, but applications get variables of this one.
             self.reliance.depends();
             tls::each_told(ctx.conn, ctx.now, |name, value| {
                 self.request.arrival.note_variable(name, value);
@@ -95,7 +95,7 @@ impl HtaccessRequest<'_> {
         let is_filtered = applied.has_output_filters();
         ruling.has_codings = is_coded || is_filtered || CodingsForbidden::of(&ruling.env).is_some();
         if is_filtered && applied.reworks_bodies() {
-            // Whatever is kept does not tell the answer.
+            // Nothing that is stored reaches the response.
             self.reliance.depends();
             self.answer.may_be_searched = true;
         }
@@ -118,7 +118,7 @@ impl HtaccessRequest<'_> {
         Ok(())
     }
 
-    /// `LimitRequestBody`; what comes of a body later is judged when it comes.
+    /// `LimitRequestBody`; the rest of a body is checked when it arrives.
     fn judge_body(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -171,7 +171,7 @@ impl HtaccessRequest<'_> {
     }
 }
 
-/// The names whose values are others in `new`, with those of `old`.
+/// The names whose values differ in `new`, with their values in `old`.
 fn replaced(old: &FieldMap, new: &FieldMap) -> Vec<ReplacedField> {
     let mut all: Vec<ReplacedField> = Vec::new();
     for field in old.iter().chain(new.iter()) {
@@ -184,7 +184,7 @@ fn replaced(old: &FieldMap, new: &FieldMap) -> Vec<ReplacedField> {
     all
 }
 
-/// Takes back what `RequestHeader` of the round before replaced: that of the last round holds.
+/// Undoes `RequestHeader` of the previous round: only that of the last round applies.
 pub(super) fn take_back(request: &mut Request, ruling: &mut HtaccessRuling) {
     if ruling.replaced.is_empty() {
         return;
@@ -198,7 +198,7 @@ pub(super) fn take_back(request: &mut Request, ruling: &mut HtaccessRuling) {
     debug_assert!(ruling.replaced.is_empty(), "a client's fields are given back once");
 }
 
-/// Whether Apache takes this media type for a handler (`AddType application/x-httpd-php`): such
+/// Whether Apache treats this media type as a handler (`AddType application/x-httpd-php`): such
 /// files are executed, never sent.
 fn is_script_type(media_type: &[u8]) -> bool {
     let lower = media_type.to_ascii_lowercase();
@@ -206,7 +206,7 @@ fn is_script_type(media_type: &[u8]) -> bool {
     runs.iter().any(|start| lower.starts_with(start))
 }
 
-/// Whether what a handler is called means what answers here.
+/// Whether a handler name means the handler of this location.
 fn is_answered(handler: &[u8], is_script: bool, kind: TargetKind) -> bool {
     if matches!(handler, b"default-handler" | b"none") {
         return !is_script;
@@ -216,8 +216,7 @@ fn is_answered(handler: &[u8], is_script: bool, kind: TargetKind) -> bool {
     if is_script {
         return is_php || contains(b"lsapi") || contains(b"fcgi");
     }
-    // Other names mean nothing to Apache, which sends the file; but the source of what is to be
-    // run is not sent.
+    // Apache ignores other names and sends the file; but the source of a script is not sent.
     let runs = is_php
         || [
             &b"cgi"[..],

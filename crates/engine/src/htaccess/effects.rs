@@ -1,4 +1,4 @@
-//! What `.htaccess` files do to indexes, listings, errors, applications and fields of answers.
+//! The effects of `.htaccess` files on indexes, listings, errors, applications and response fields.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::request::{Request, RequestNote};
 use crate::site::CompiledLocation;
 use crate::vars::VariableScope;
 
-/// The ruling that holds for an answer of `location`, and what applies.
+/// The ruling for a response of `location`, and the directives that apply.
 fn ruling<'a>(
     request: &'a Request,
     location: &CompiledLocation,
@@ -31,12 +31,12 @@ fn ruling<'a>(
     Some((ruling, ruling.places.as_deref()?))
 }
 
-/// What applies to an answer of `location`.
+/// The directives that apply to a response of `location`.
 fn applied<'a>(request: &'a Request, location: &CompiledLocation) -> Option<Applied<'a>> {
     Some(ruling(request, location)?.1.applied())
 }
 
-/// Names of indexes, where files say so.
+/// `DirectoryIndex`, if a directive sets it.
 pub(crate) fn index_names(
     request: &Request,
     location: &CompiledLocation,
@@ -50,12 +50,12 @@ pub(crate) fn index_fallback(request: &Request, location: &CompiledLocation) -> 
     (*fallback != *request.uri).then(|| fallback.to_vec())
 }
 
-/// Whether files have a say about the codings of the answer.
+/// Whether directives concern the coding of the response.
 pub(crate) fn has_codings(request: &Request) -> bool {
     request.htaccess.as_ref().is_some_and(|ruling| ruling.has_codings)
 }
 
-/// The codings that an answer of type `media` may get, of which the location makes `own`.
+/// The codings of a response of type `media`, of which the location permits `own`.
 pub(crate) fn codings(
     request: &Request,
     location: &CompiledLocation,
@@ -63,7 +63,7 @@ pub(crate) fn codings(
     status: u16,
     own: Codings,
 ) -> Codings {
-    // As by Apache, the server's own pages are not coded because of files.
+    // As in Apache, directives do not compress built-in pages.
     if status >= 400 && !request.in_error_page {
         return own;
     }
@@ -92,7 +92,7 @@ pub(crate) fn codings(
     let forbidden = CodingsForbidden::of(&ruling.env);
     for filter in [OutputFilter::Deflate, OutputFilter::Brotli] {
         if forbidden.forbids(filter, media) {
-            // Apache has no zstd, and nothing to forbid it alone.
+            // Apache has no zstd, and no directive that forbids it alone.
             codings = codings.without(of(filter)).without(Coding::Zstd);
             debug_assert!(!codings.contains(of(filter)), "what is forbidden is not made");
         }
@@ -109,18 +109,18 @@ pub(crate) fn lists(request: &Request, location: &CompiledLocation) -> bool {
     })
 }
 
-/// Whether files have a handler for directories, so that nothing lists them.
+/// Whether directories have a handler, so that they are not listed.
 pub(crate) fn has_handler(request: &Request, location: &CompiledLocation) -> bool {
     let Some((ruling, places)) = ruling(request, location) else { return false };
     ruling.handler.is_some() || places.applied().nature(b"").handler.is_some()
 }
 
-/// Whether a directory's path gets its slash by a redirect.
+/// Whether a directory's path gets its final slash by a redirect.
 pub(crate) fn closes_directories(request: &Request, location: &CompiledLocation) -> bool {
     applied(request, location).is_none_or(|applied| applied.closes_directories())
 }
 
-/// What of the entries of a directory a listing shows.
+/// The entries of a directory that a listing shows.
 pub(crate) fn shown<'a>(
     request: &Request,
     location: &CompiledLocation,
@@ -137,7 +137,7 @@ pub(crate) fn shown<'a>(
     entries.iter().filter(is_shown).cloned().collect()
 }
 
-/// What is answered instead of the server's page for `status`.
+/// The error document for `status`.
 pub(crate) fn error_answer(
     request: &mut Request,
     location: &CompiledLocation,
@@ -165,8 +165,8 @@ pub(crate) fn error_answer(
     Some(found)
 }
 
-/// The first error of a request, where the document that was to stand in for it failed; the request
-/// is what it was then.
+/// The first error of a request whose error document failed; restores the request's state at that
+/// time.
 pub(crate) fn first_error(request: &mut Request) -> Option<u16> {
     let first = request.htaccess.as_ref()?.stands_for.clone()?;
     request.location = first.location;
@@ -175,8 +175,8 @@ pub(crate) fn first_error(request: &mut Request) -> Option<u16> {
     Some(first.status)
 }
 
-/// Tells an application what is in the environment, and settings of PHP. What `is_told` knows is
-/// not replaced.
+/// Passes environment variables and PHP settings to an application. Names that `is_told` accepts
+/// are not replaced.
 pub(crate) fn push_params(
     scope: &VariableScope<'_>,
     is_told: impl Fn(&[u8]) -> bool,
@@ -217,7 +217,7 @@ pub(crate) fn push_params(
     }
 }
 
-/// Writes to the fields of an answer what files say about them.
+/// Applies `Header` and the other directives about response fields.
 pub(crate) fn decorate(
     fields: &mut FieldMap,
     scope: &VariableScope<'_>,
@@ -226,7 +226,7 @@ pub(crate) fn decorate(
 ) {
     let location = scope.location();
     let Some((ruling, places)) = ruling(scope.request, location) else {
-        // Files of another path had a say before.
+        // Directives of another path applied before.
         if let Some(own) = scope.request.htaccess.as_deref().filter(|_| location.htaccess.is_some())
         {
             own.cookies.iter().for_each(|cookie| fields.push(Name::SetCookie, cookie));
@@ -258,7 +258,7 @@ pub(crate) fn decorate(
             fields.remove(Name::Etag);
         }
     }
-    // As by Apache, redirects as well, and no other page of the server's own.
+    // As in Apache, redirects as well, but no other built-in page.
     if status < 400 && (!is_own || status >= 300) {
         let media_type = fields.get(Name::ContentType).unwrap_or_default();
         if fields.get(Name::Expires).is_none()
@@ -284,7 +284,7 @@ pub(crate) fn decorate(
             .output_filters(&ruling.named_filters, media_type)
             .into_iter()
             .any(|filter| filter.codes() && !forbidden.forbids(filter, media_type));
-        // As by Apache, whether the configuration says so or not.
+        // As in Apache, independent of the configuration.
         if varies {
             vary_by(fields, b"Accept-Encoding");
         }
@@ -295,7 +295,7 @@ pub(crate) fn decorate(
     edit(fields, scope, status, (ruling, &applied), is_own);
 }
 
-/// Type, charset and coding of a file. Where its last extension has no type, an earlier one may.
+/// Sets type, charset and coding of a file. If its last extension has no type, an earlier one may.
 fn describe(
     fields: &mut FieldMap,
     ruling: &HtaccessRuling,
@@ -303,7 +303,7 @@ fn describe(
     known: Option<&[u8]>,
     status: u16,
 ) {
-    // What has no content has no type.
+    // Without content there is no type.
     if matches!(status, 204 | 304) {
         return;
     }
@@ -346,7 +346,7 @@ fn describe(
     }
 }
 
-/// Applies `Header`, and says on which request headers the answer depends.
+/// Applies `Header`, and adds the request fields that the response depends on.
 fn edit(
     fields: &mut FieldMap,
     scope: &VariableScope<'_>,
@@ -391,7 +391,8 @@ fn edit(
                 push_reason(&stop, &mut line);
                 scope.request.notes.borrow_mut().push(RequestNote::Error(line));
             }
-            // What is left undone may have closed something. An error leaves as it is.
+            // Omitted edits may have been restrictions, so the request fails; an error is sent as
+            // it is.
             scope.request.is_undecided.set(!(500..600).contains(&status));
         }
         for field in always.iter() {
@@ -401,7 +402,7 @@ fn edit(
     varies.iter().for_each(|name| vary_by(fields, name));
 }
 
-/// Says that the answer depends on a field of the request.
+/// Adds a name to `Vary`.
 fn vary_by(fields: &mut FieldMap, name: &[u8]) {
     let has_it = fields.all(Name::Vary).any(|line| {
         line.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(name))

@@ -1,4 +1,4 @@
-//! What rules, redirects and fallbacks of `.htaccess` files come to: where the request goes.
+//! The results of rewrite rules, redirects and fallbacks of `.htaccess` files: the next path.
 
 use std::rc::Rc;
 
@@ -19,16 +19,16 @@ use crate::pages::is_redirect;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-/// Which of the things that rules come to count.
+/// Which results of rules count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RuleScope {
     All,
-    /// For a path that is looked for: what it is rewritten to does not count.
+    /// For an index that is searched for: a rewritten path does not count.
     Answers,
 }
 
-/// What is permitted, and what is without the sections that Apache does not heed: what these permit
-/// is not permitted.
+/// The permitted `Options`, with and without the sections that Apache ignores here: what only these
+/// permit is not permitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DirOptionsGiven {
     all: DirOptions,
@@ -51,7 +51,7 @@ impl DirOptionsGiven {
     }
 }
 
-/// Another round begins inside the server.
+/// Begins another round with an internal path.
 pub(super) fn enter_inside(
     request: &mut Request,
     target: &InsideTarget,
@@ -74,7 +74,7 @@ pub(super) fn enter_inside(
 }
 
 impl HtaccessRequest<'_> {
-    /// Where rules and `Redirect` send the request, if they do.
+    /// Applies rewrite rules and `Redirect`; returns where they send the request, if they do.
     pub(super) fn send_on(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -84,7 +84,7 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Decided<Option<AdmittedTarget>> {
-        // As in Apache, `END` does not hold for an index that is looked for.
+        // As in Apache, `END` does not hold for an index that is searched for.
         let has_ended = ruling.is_final && !ruling.is_looked_for();
         if applied.rewrites(&target.file) && !has_ended {
             let location = site.location(self.request.location);
@@ -120,14 +120,14 @@ impl HtaccessRequest<'_> {
         }
     }
 
-    /// Notes what a pass relied on that no rule asked for.
+    /// Notes what a pass relied on without a rule's question.
     fn note_outcome(&self, outcome: &PassOutcome) {
         let is_path = matches!(outcome.result, Rewritten::Inside { .. });
         if outcome.is_particular || outcome.is_changed && !is_path {
             self.reliance.depends();
         }
         if is_path {
-            // It is part of what the next round is told.
+            // It is part of the environment of the next round.
             let args = self.request.args.as_deref();
             let of = AskedText::Variable(RequestVariable::QueryString);
             let text = Some(args.unwrap_or_default().into());
@@ -135,7 +135,7 @@ impl HtaccessRequest<'_> {
         }
     }
 
-    /// Makes a pass of rules.
+    /// Runs the rewrite rules once.
     pub(super) fn pass_of_rules(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -176,8 +176,8 @@ impl HtaccessRequest<'_> {
         self.evaluate(ruling, target, whose, site, ctx, |by| applied.rewrite(&place, by))
     }
 
-    /// Does what a pass came to; none where the request goes on. As in Apache, `Redirect` has its
-    /// say about the path as it was, before the request is rewritten inside the server.
+    /// Carries out the result of a pass; none if the request continues. As in Apache, `Redirect`
+    /// applies to the path before an internal rewrite.
     pub(super) fn follow_pass(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -199,15 +199,14 @@ impl HtaccessRequest<'_> {
         self.follow(ruling, outcome, site, ctx)
     }
 
-    /// What comes now is no part of an error that came before: as in Apache, rules have the last
-    /// word about the document that stands in for it.
+    /// Ends the state of a previous error: as in Apache, rules may replace its error document.
     pub(super) fn begin_error(&mut self, ruling: &mut HtaccessRuling) {
         if ruling.stands_for.take().is_some() {
             self.request.in_error_page = false;
         }
     }
 
-    /// Where `Redirect` sends the request, or the status that it gives.
+    /// Applies `Redirect`: its target, or its status.
     pub(super) fn redirected(
         &mut self,
         applied: &Applied<'_>,
@@ -230,8 +229,8 @@ impl HtaccessRequest<'_> {
         Some(Ok(NextStep::Redirect(to.status)))
     }
 
-    /// What is left of a pass where the client is sent to the slash of a directory's path: as in
-    /// Apache, nothing is rewritten but the query.
+    /// The part of a result that remains before the redirect to a directory's final slash: as in
+    /// Apache, only the query is rewritten.
     fn before_slash(mut outcome: PassOutcome) -> PassOutcome {
         outcome.result = match outcome.result {
             Rewritten::Inside { args, .. } => Rewritten::Query(args),
@@ -241,7 +240,7 @@ impl HtaccessRequest<'_> {
         outcome
     }
 
-    /// Does what rules came to; none where the request goes on.
+    /// Carries out the result of rules; none if the request continues.
     fn follow(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -249,7 +248,7 @@ impl HtaccessRequest<'_> {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<AdmittedTarget> {
-        // As in Apache, what is said of an index does not hold for what it is rewritten to.
+        // As in Apache, `END` for an index does not hold for the path that it is rewritten to.
         ruling.is_final |= outcome.ends && !ruling.is_looked_for();
         if matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..)) {
             self.begin_error(ruling);
@@ -260,7 +259,7 @@ impl HtaccessRequest<'_> {
         let next = match outcome.result {
             Rewritten::Nothing => return None,
             Rewritten::Query(args) => {
-                // What is kept leaves the query alone.
+                // A stored ruling leaves the query alone.
                 self.reliance.depends();
                 match args {
                     Some(args) => self.request.set_args(&args),
@@ -273,8 +272,8 @@ impl HtaccessRequest<'_> {
                 self.pass_on(&origin, path, args.as_deref(), site, ctx)
             }
             Rewritten::Status(status) => {
-                // As in Apache, what is said of the error is about the query that rules made;
-                // that of an index is the directory's own.
+                // As in Apache, an error document gets the rewritten query; an index has that of
+                // its directory.
                 if let Some(args) = outcome.args.filter(|_| !ruling.is_part()) {
                     self.request.set_args(&args);
                 }
@@ -292,7 +291,7 @@ impl HtaccessRequest<'_> {
         Some(AdmittedTarget::Elsewhere(next))
     }
 
-    /// Has the file answered whose path goes on behind it; no rule sees its path.
+    /// Serves the file whose path continues after it (`PATH_INFO`); no rule applies to its path.
     pub(super) fn cut_path(
         &mut self,
         ruling: &mut HtaccessRuling,
@@ -307,7 +306,7 @@ impl HtaccessRequest<'_> {
         self.fall_back(ruling, &uri, site, ctx)
     }
 
-    /// Has a location answered that the configuration has for the address that a rule made.
+    /// Passes the request to the location that the configuration has for the URL of a rule.
     fn pass_on(
         &mut self,
         origin: &[u8],

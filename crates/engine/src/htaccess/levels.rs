@@ -1,4 +1,4 @@
-//! Which directories lead to the file of a request, and the `.htaccess` file of each.
+//! The directories on the path to a file, and the `.htaccess` file of each.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
-/// What is known of absent files holds until they come.
+/// The absence of a file is trusted until inotify reports the file.
 fn absence_policy() -> ProbePolicy {
     ProbePolicy { failures: Remember::Failures, ..ProbePolicy::default() }
 }
 
-/// A file that was read, or what is wrong with it.
+/// A parsed file, or its error.
 type FileReading = Result<Rc<HtaccessFile>, HtaccessFault>;
 
 impl FileSearch {
-    /// Finds out where the request leads.
+    /// Resolves the path of the request on disk.
     ///
     /// # Errors
     ///
-    /// The next step, where something has to be looked at first or the request is refused.
+    /// The next step, if a file lookup is needed first or the request is refused.
     pub(super) fn htaccess_target(
         &mut self,
         request: &Request,
@@ -79,7 +79,7 @@ impl FileSearch {
             whole.push(b'/');
             whole.extend_from_slice(rest.strip_prefix(b"/").unwrap_or(rest));
         } else if !rest.is_empty() {
-            // The file would lie beside the directory of the alias, whose files are asked.
+            // The file would be outside of the alias's directory, whose files apply.
             log_lines::error(request, site, ctx, LogLevel::Error, |out| {
                 out.extend_from_slice(
                     b"\"apache_htaccess\" needs an \"alias\" that ends with a slash as its \
@@ -98,7 +98,7 @@ impl FileSearch {
         Ok(target)
     }
 
-    /// Finds the first element of `whole` that is not there.
+    /// Finds the first component of `whole` that does not exist.
     fn settle_target(
         &mut self,
         whole: &[u8],
@@ -127,7 +127,7 @@ impl FileSearch {
                 Ok(kind) => {
                     reliance.relies_on(ctx.files, bare, &policy);
                     target.kind = kind;
-                    // A file with a slash behind it is not there.
+                    // A file with a final slash does not exist.
                     if kind == TargetKind::File && bare.len() < whole.len() {
                         bare.len()
                     } else {
@@ -151,7 +151,7 @@ impl FileSearch {
                 }
                 Ok(TargetKind::Missing) => break,
                 Err(failure) if failure.is_absence() => break,
-                // What lies there may say who may come in.
+                // An unreadable file may restrict access.
                 Err(failure) => return Err(NextStep::Fail(failure.status())),
             }
         }
@@ -165,8 +165,8 @@ impl FileSearch {
         Ok(())
     }
 
-    /// What is said about all directories that lead to `target`: by the configuration from the
-    /// file system's root down, by files from the location's root down or from where the
+    /// Collects the directives for all directories up to `target`: those of the configuration from
+    /// the root of the file system on, files from the location's root on or from where the
     /// configuration has them read.
     ///
     /// # Errors
@@ -262,7 +262,7 @@ impl FileSearch {
             Known::Missing(failure) | Known::Closed(_, failure) => failure,
             Known::Directory(_) => OpenFailure::Other(EISDIR),
             Known::Seen(meta) if meta.kind != FileKind::File => OpenFailure::Other(EISDIR),
-            // Of a file that was only looked at, the bytes are read now.
+            // The content of a file of which only the metadata is known is read now.
             Known::Seen(_) | Known::Stale | Known::Unknown => {
                 let want = Want::Open { content_max: FILE_MAX as u64 };
                 let probe = ctx.files.probe(&self.path, want, &policy);
@@ -303,7 +303,7 @@ fn level_of(place: &Arc<ServerPlace>, directory: &[u8]) -> HtaccessLevel {
     HtaccessLevel { directory: directory.into(), source }
 }
 
-/// Adds the sections that are meant; what the last `AllowOverride` of them allows.
+/// Adds the matching sections; returns what the last `AllowOverride` of them permits.
 fn configured(
     places: &[ApacheDirectory],
     directory: &[u8],
@@ -318,7 +318,7 @@ fn configured(
     allowed
 }
 
-/// Where an alias names a file, what leads to it begins at its directory.
+/// For an alias of a file, the path begins at the file's directory.
 fn leave_file(
     target: &mut HtaccessTarget,
     ctx: &mut StepCtx<'_>,
@@ -334,16 +334,16 @@ fn leave_file(
     Ok(())
 }
 
-/// What the table knows of the way to a path.
+/// What the table of open files knows of a path's directories.
 enum PathStanding {
-    /// The first element that is not there is watched for: nothing below it needs a look.
+    /// The first missing component is watched: nothing below it needs a lookup.
     Missing,
-    /// All directories are known: that it is not there can be known, too.
+    /// All directories are known, so that absence can be known as well.
     InDirectory,
     Unknown,
 }
 
-/// The standing of `path`, of which nothing is known, below its first `root` bytes.
+/// The state of `path` below its first `root` bytes.
 fn standing(path: &[u8], root: usize, ctx: &mut StepCtx<'_>) -> PathStanding {
     let policy = absence_policy();
     let mut end = root;
@@ -363,7 +363,7 @@ fn standing(path: &[u8], root: usize, ctx: &mut StepCtx<'_>) -> PathStanding {
     PathStanding::Unknown
 }
 
-/// What is at `path`, or why that is not known.
+/// The file at `path`, or why it is not known.
 fn look(
     path: &[u8],
     want: Want,

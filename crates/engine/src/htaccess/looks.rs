@@ -1,66 +1,65 @@
-//! What a round knows of looks ahead; making them is [`super::ahead`]'s.
+//! The state of looks ahead in a round; [`super::ahead`] makes them.
 
 use std::rc::Rc;
 
 use bolide_htaccess::{Ahead, AheadKind, Stop};
 
-/// A request inside the server as Apache names it: by its path, which is empty where it is for a
-/// file elsewhere.
+/// An internal request as Apache names it: by its path, which is empty for a file without a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LookOf {
     pub(super) kind: AheadKind,
     /// The path of the request that looks ahead.
     pub(super) parent: Vec<u8>,
     pub(super) own: Vec<u8>,
-    /// How many looks it is within, itself included.
+    /// Its nesting depth, itself included.
     pub(super) depth: u8,
 }
 
-/// Where a look goes.
+/// The target of a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LookTarget {
     pub(super) kind: AheadKind,
     pub(super) path: Vec<u8>,
 }
 
-/// LIMIT: bytes of what looks ahead of one round come to.
+/// LIMIT: bytes of the results of looks in one round.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// What a round knows of looks ahead.
+/// The state of looks ahead in a round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AheadState {
-    /// Set where the round is itself such a look.
+    /// Set if the round is itself a look.
     of: Option<LookOf>,
     known: Vec<(LookTarget, Rc<Ahead>)>,
-    /// About how many bytes they have.
+    /// Their approximate bytes.
     bytes: usize,
     /// The look that is missing.
     wanted: Option<LookTarget>,
 }
 
 impl AheadState {
-    /// That of a round that is itself a look ahead.
+    /// The state of a round that is itself a look.
     pub(super) fn new(of: LookOf) -> Self {
         debug_assert!(of.depth > 0, "a look is within itself");
         Self { of: Some(of), ..Self::default() }
     }
 
-    /// What the round is a look at, if it is one.
+    /// The look that the round is, if it is one.
     pub(super) const fn of(&self) -> Option<&LookOf> {
         self.of.as_ref()
     }
 
-    /// How many looks were made.
+    /// The number of looks made.
     pub(super) const fn known(&self) -> usize {
         self.known.len()
     }
 
-    /// The look that was missing.
+    /// Takes the missing look.
     pub(super) fn take_wanted(&mut self) -> Option<LookTarget> {
         self.wanted.take()
     }
 
-    /// Keeps what a look came to, until the end of the round; false where that is too much.
+    /// Stores the result of a look until the end of the round; false if the limit is exceeded.
     #[must_use]
     pub(super) fn keep(&mut self, target: LookTarget, found: Ahead) -> bool {
         debug_assert!(found.status >= 100, "a look comes to a status");
@@ -74,7 +73,7 @@ impl AheadState {
         self.of.is_some()
     }
 
-    /// What a look came to. As in Apache, one for the path that is looked ahead to is none.
+    /// The result of a look. As in Apache, a look for the path that is being looked at has none.
     pub(super) fn ask(&mut self, kind: AheadKind, path: &[u8]) -> Result<Option<Rc<Ahead>>, Stop> {
         if self.of.as_ref().is_some_and(|of| of.parent == of.own) {
             return Ok(None);

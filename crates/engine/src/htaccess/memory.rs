@@ -1,8 +1,8 @@
-//! Rulings that hold for the next request for the same path.
+//! Stored rulings, for the next request for the same path.
 //!
-//! Owns when a ruling may be used again: it was made of the path, of the ruling of the round
-//! before, of files that the kernel vouches for, and of replies that the next request gives as
-//! well. Refuses what is older than a look at those files, and what has no room.
+//! Owns when a ruling may be reused: for the same path, the same ruling of the previous round,
+//! files that inotify watches, and the same replies of the request. A ruling that is older than the
+//! last lookup of its files is not reused.
 
 use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
@@ -20,41 +20,41 @@ use super::target::InsideTarget;
 use crate::request::Request;
 use crate::site::Site;
 
-/// LIMIT: paths of which a worker keeps rulings. One that comes later takes the place of another.
+/// LIMIT: paths with stored rulings in a worker. A later one replaces another.
 const PATHS_MAX: usize = 4096;
-/// LIMIT: rulings of one path, by what requests reply. One more takes the place of those that do
-/// not hold any more, or of the oldest.
+/// LIMIT: rulings of one path, by the replies of requests. One more replaces invalid ones, or the
+/// oldest.
 const RULINGS_OF_PATH_MAX: usize = 8;
-/// LIMIT: rulings of all paths; one more takes the place of another path's.
+/// LIMIT: rulings of all paths; one more replaces one of another path.
 const RULINGS_MAX: usize = 8192;
-/// LIMIT: bytes of a ruling that is kept; a larger one is not.
+/// LIMIT: bytes of a stored ruling; a larger one is not stored.
 const RULING_BYTES_MAX: usize = 16 * 1024;
-/// LIMIT: bytes of what is kept of all paths; what comes later takes the place of other paths'.
+/// LIMIT: bytes of all stored rulings; later ones replace those of other paths.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// LIMIT: bytes of a path whose ruling is kept.
+/// LIMIT: bytes of a path whose ruling is stored.
 const PATH_MAX: usize = 1024;
 
-/// Where a ruling leads that is kept.
+/// Where a stored ruling leads.
 #[derive(Clone, Debug)]
 pub(super) enum KeptWay {
-    /// To what the location has.
+    /// To the location's content.
     Content,
-    /// To another path inside the server.
+    /// To another internal path.
     Inside(Rc<InsideTarget>),
 }
 
-/// What a round came to, beside its ruling.
+/// The result of a round, besides its ruling.
 #[derive(Debug)]
 pub(super) struct RoundOutcome {
     pub(super) way: KeptWay,
-    /// What applications are told of it that keys need.
+    /// Variables for applications that cache keys need.
     pub(super) told: EnvTable,
-    /// Whether stores have no part in the answer, for what this round said.
+    /// Whether the response must not be cached, because of this round.
     pub(super) is_unkeyed: bool,
 }
 
 impl RoundOutcome {
-    /// About how many bytes of memory it takes.
+    /// Its approximate memory in bytes.
     fn bytes(&self) -> usize {
         let way = match &self.way {
             KeptWay::Content => 0,
@@ -64,36 +64,36 @@ impl RoundOutcome {
     }
 }
 
-/// A ruling with what holds as long as it does.
+/// A ruling, with the conditions of its validity.
 #[derive(Debug)]
 pub(super) struct KeptRuling {
-    /// What had lapsed when it was last seen to hold.
+    /// The count of lapses when it was last known to be valid.
     lapses: u64,
     relied: Box<[LapseMark]>,
     until: Instant,
-    /// None where no file has a say.
+    /// None where no directive applies.
     ruling: Option<Rc<HtaccessRuling>>,
     outcome: RoundOutcome,
-    /// About how many bytes of memory it takes, with the questions that lead here.
+    /// Its approximate memory in bytes, with the questions that lead to it.
     bytes: usize,
-    /// How many were kept before it.
+    /// How many rulings were stored before it.
     serial: u64,
 }
 
 impl KeptRuling {
-    /// Whether nothing lapsed that it relies on; what else did is seen once.
+    /// Whether nothing that it depends on has lapsed; other lapses are examined once.
     #[inline]
     fn holds(&mut self, files: &FileTable, now: Now) -> bool {
         now.mono < self.until && (self.lapses == files.lapses() || self.holds_still(files))
     }
 
-    /// Whether a request can go where it leads; if not, that is an error, which is judged anew.
+    /// Whether a request can follow it; otherwise there is an error, which is evaluated anew.
     #[inline]
     pub(super) fn can_lead(&self, request: &Request) -> bool {
         matches!(self.outcome.way, KeptWay::Content) || request.redirects_left > 1
     }
 
-    /// Gives it to a request; where that leads.
+    /// Applies it to a request; returns where it leads.
     pub(super) fn give(&self, request: &mut Request) -> KeptWay {
         request.htaccess.clone_from(&self.ruling);
         if self.outcome.is_unkeyed {
@@ -115,14 +115,14 @@ impl KeptRuling {
     }
 }
 
-/// How a request comes to this step.
+/// How a request arrives at this step.
 #[derive(Clone, Debug)]
 pub(super) struct RoundEntry {
     is_head: bool,
     /// Whether the path is that of an index.
     is_index: bool,
-    /// What was said in the round before, if that led here. What is kept here is never another one
-    /// at the same place of memory.
+    /// The ruling of the previous round, if that led here. It is held, so that its address is not
+    /// reused.
     before: Option<Rc<HtaccessRuling>>,
 }
 
@@ -134,8 +134,8 @@ impl PartialEq for RoundEntry {
 }
 
 impl RoundEntry {
-    /// None for a request whose ruling is its own: it has a method or a body that may matter, it is
-    /// part of another one, or files had a say before that is not kept.
+    /// None for a request whose ruling cannot be shared: its method or body may matter, it is part
+    /// of another request, or a previous ruling is not stored.
     #[inline]
     pub(super) fn of(request: &Request) -> Option<Self> {
         let is_head = match request.method {
@@ -158,13 +158,13 @@ impl RoundEntry {
         Some(Self { is_head, is_index, before })
     }
 
-    /// Where the ruling of the round before is in memory.
+    /// The memory address of the previous ruling.
     fn place(&self) -> usize {
         self.before.as_ref().map_or(0, |before| Rc::as_ptr(before) as usize)
     }
 }
 
-/// A path with what is kept of it.
+/// A path with its stored rulings.
 #[derive(Debug)]
 struct KeptPath {
     site: u64,
@@ -175,7 +175,7 @@ struct KeptPath {
     kept: Kept<KeptRuling>,
 }
 
-/// A request as it comes to this step.
+/// A request as it arrives at this step.
 #[derive(Debug)]
 pub(super) struct RoundStart {
     entry: RoundEntry,
@@ -189,15 +189,15 @@ impl RoundStart {
     }
 }
 
-/// The rulings that one worker keeps, those of a path at the place of its hash.
+/// The stored rulings of one worker; those of a path are at the slot of its hash.
 #[derive(Debug)]
 pub struct HtaccessMemory {
     slots: Vec<Option<KeptPath>>,
-    /// What there is in all slots.
+    /// The totals of all slots.
     held: Tally,
-    /// The slot whose turn it is to be looked at, when others are changed.
+    /// The next slot to be examined, when others are changed.
     hand: usize,
-    /// How many rulings were kept so far.
+    /// The number of rulings stored so far.
     kept: u64,
     recalled: u64,
     hasher: Seeded,
@@ -205,7 +205,7 @@ pub struct HtaccessMemory {
 }
 
 impl HtaccessMemory {
-    /// An empty one; `seed` should be secret.
+    /// An empty memory; `seed` should be secret.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self {
@@ -219,13 +219,13 @@ impl HtaccessMemory {
         }
     }
 
-    /// How often a ruling was used again.
+    /// How often a ruling was reused.
     #[must_use]
     pub const fn recalled(&self) -> u64 {
         self.recalled
     }
 
-    /// How many rulings are kept now, and about how many bytes of memory they take.
+    /// The number of stored rulings, and their approximate memory in bytes.
     #[must_use]
     pub const fn held(&self) -> (usize, usize) {
         (self.held.rulings, self.held.bytes)
@@ -234,13 +234,14 @@ impl HtaccessMemory {
     fn slot(&self, uri: &[u8], location: u32, entry: &RoundEntry) -> usize {
         debug_assert_eq!(self.slots.len(), PATHS_MAX, "there are slots before one is asked for");
         let mut hasher = self.hasher.build_hasher();
-        // A path that many lead to has a place for each. Addresses leave the upper bits free.
+        // A path with several previous rulings has a slot for each. Addresses leave the upper bits
+        // free.
         hasher.write_usize(entry.place() ^ (location as usize) << 32);
         hasher.write(uri);
         (hasher.finish() % PATHS_MAX as u64) as usize
     }
 
-    /// The ruling that was made for the path of a request and its replies, if there is one.
+    /// The ruling for the path of a request and its replies, if there is one.
     pub(super) fn recall<T: RequestTexts>(
         &mut self,
         entry: &RoundEntry,
@@ -274,7 +275,7 @@ impl HtaccessMemory {
         Some(kept)
     }
 
-    /// Keeps what a request was told, if it holds for others.
+    /// Stores the ruling of a request, if it holds for others.
     #[cold]
     pub(super) fn keep(
         &mut self,
@@ -331,7 +332,7 @@ impl HtaccessMemory {
         self.store(own, replies, ruling, files, now);
     }
 
-    /// Keeps a ruling, in the place of others where there is no room.
+    /// Stores a ruling, in place of others if there is no room.
     fn store(
         &mut self,
         own: KeptPath,
@@ -346,7 +347,7 @@ impl HtaccessMemory {
         debug_assert!(own.uri.len() <= PATH_MAX, "paths that are kept are bounded");
         debug_assert!(ruling.bytes <= RULING_BYTES_MAX, "rulings that are kept are bounded");
         let slot = self.slot(&own.uri, own.location, &own.entry);
-        // Each takes its turn, so that what does not hold any more is given back.
+        // Each slot is examined in turn, so that invalid rulings are freed.
         self.turn_hand(|path| path.leave_those_that_hold(files, now));
         self.change(slot, |place| match place {
             Some(path) if path.is_for(&own) => path.make_room(files, now),
@@ -375,7 +376,7 @@ impl HtaccessMemory {
         });
     }
 
-    /// Changes a slot, and counts again what is there.
+    /// Changes a slot, and updates the totals.
     fn change(&mut self, slot: usize, change: impl FnOnce(&mut Option<KeptPath>)) {
         let place = &mut self.slots[slot];
         let before = place.as_ref().map_or_else(Tally::default, KeptPath::tally);
@@ -389,7 +390,7 @@ impl HtaccessMemory {
     }
 }
 
-/// What is kept, in numbers.
+/// Totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     rulings: usize,
@@ -417,7 +418,7 @@ impl KeptPath {
             && self.uri == other.uri
     }
 
-    /// What there is of it. The ruling of the round before is held as long as this is.
+    /// The totals of a slot. It holds the ruling of the previous round.
     fn tally(&self) -> Tally {
         let before = self.entry.before.as_ref().map_or(0, |before| before.bytes());
         let mut tally = Tally { rulings: 0, bytes: self.uri.len() + before };

@@ -1,4 +1,4 @@
-//! Names and passwords by `AuthUserFile`, groups by `AuthGroupFile`.
+//! Passwords of `AuthUserFile`, and groups of `AuthGroupFile`.
 
 use bolide_base::errno::{EFBIG, EISDIR};
 use bolide_conf::model::LogLevel;
@@ -18,11 +18,11 @@ use crate::site::Site;
 use bolide_password::PasswordCheck;
 
 impl AccessChecks {
-    /// The user who gives the right password.
+    /// The user with the right password.
     ///
     /// # Errors
     ///
-    /// The next step, where none does or something has to be waited for.
+    /// The next step, if there is none or something has to be waited for.
     pub(super) fn htaccess_user(
         &mut self,
         request: &Request,
@@ -48,7 +48,7 @@ impl AccessChecks {
             log_user(request, &user, b"not found", site, ctx);
             return Err(challenge(answer, setup));
         };
-        // A file of Apache's has no plain passwords.
+        // A password file of Apache has no plain passwords.
         if hash.starts_with(b"{PLAIN}") {
             log_user(request, &user, b"password mismatch", site, ctx);
             return Err(challenge(answer, setup));
@@ -68,7 +68,7 @@ impl AccessChecks {
     }
 }
 
-/// Has the client show who it is.
+/// Requests credentials from the client (401).
 pub(super) fn challenge(answer: &mut Answer, setup: &AuthSetup<'_>) -> NextStep {
     let text = &mut answer.challenge;
     text.clear();
@@ -84,7 +84,7 @@ pub(super) fn challenge(answer: &mut Answer, setup: &AuthSetup<'_>) -> NextStep 
 }
 
 impl FileSearch {
-    /// The content of a file of passwords or groups.
+    /// The content of a password or group file.
     pub(super) fn htaccess_secret(
         &mut self,
         request: &Request,
@@ -93,7 +93,7 @@ impl FileSearch {
         ctx: &mut StepCtx<'_>,
     ) -> Result<Bytes, NextStep> {
         self.path.clear();
-        // As a file of the configuration, a name without a slash is one beside that.
+        // As for a file of the configuration, a relative name is relative to it.
         if name.first() != Some(&b'/')
             && let Some(http) = site.http()
         {

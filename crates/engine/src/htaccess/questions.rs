@@ -1,8 +1,8 @@
-//! What an evaluation asked of its request, and what was kept by the replies.
+//! The questions of an evaluation about its request, and rulings stored by the replies.
 //!
-//! An evaluation is settled by its path, by files and by what it asks, so what is asked next
-//! follows from the replies before: what is kept of one path is a tree of questions. Easiest to
-//! break: two requests with the same replies have to be told the same.
+//! An evaluation depends on its path, on files and on replies, so each next question follows from
+//! the replies before it: the rulings of one path form a decision tree. Easiest to break: two
+//! requests with the same replies must get the same ruling.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl AskedText {
         }
     }
 
-    /// The name of the field that it is of.
+    /// The name of its field.
     pub(super) const fn name(&self) -> Name {
         match self {
             Self::Variable(_) => Name::Other,
@@ -42,18 +42,18 @@ impl AskedText {
     }
 }
 
-/// Who knows the texts of a request.
+/// Provides the texts of a request.
 pub(super) trait RequestTexts {
-    /// A text of the request, made in `spare` where it is not there in one piece; `name` is that of
-    /// the field that is asked for.
+    /// A text of the request, built in `spare` if it is not contiguous; `name` is that of the
+    /// requested field.
     fn text<'s>(&'s self, asked: Asked<'_>, name: Name, spare: &'s mut Vec<u8>)
     -> Option<&'s [u8]>;
 }
 
-/// What is asked about a text.
+/// A question about a text.
 #[derive(Clone, Debug)]
 pub(super) enum Question {
-    /// All of it.
+    /// Its value.
     Text(AskedText),
     /// Whether an expression matches it.
     Matches(AskedText, Arc<Pattern>),
@@ -74,12 +74,12 @@ impl PartialEq for Question {
 /// The reply to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// None where there is no such text.
+    /// None if there is no such text.
     Text(Option<Box<[u8]>>),
     Matches(bool),
 }
 
-/// About how many bytes of memory questions take with their replies.
+/// The approximate memory of questions with their replies, in bytes.
 pub(super) fn bytes_of(replies: &[(Question, Reply)]) -> usize {
     let each = |(question, reply): &(Question, Reply)| {
         let (Question::Text(of) | Question::Matches(of, _)) = question;
@@ -96,7 +96,7 @@ pub(super) fn bytes_of(replies: &[(Question, Reply)]) -> usize {
     replies.iter().map(each).sum()
 }
 
-/// What is kept by the replies to questions.
+/// A tree of rulings, by the replies to questions.
 #[derive(Debug)]
 pub(super) enum Kept<T> {
     Nothing,
@@ -104,7 +104,7 @@ pub(super) enum Kept<T> {
     Asks(Box<Fork<T>>),
 }
 
-/// A question with what is kept by each reply.
+/// A question, with a subtree for each reply.
 #[derive(Debug)]
 pub(super) struct Fork<T> {
     question: Question,
@@ -125,7 +125,7 @@ impl<T> Fork<T> {
         match &self.question {
             Question::Matches(of, pattern) => {
                 let text = texts.text(of.asked(), of.name(), spare).unwrap_or_default();
-                // What gives up is evaluated, which says so.
+                // A match that exceeds its limit is evaluated, which reports the error.
                 let matches = pattern.is_match(text, effort).ok()?;
                 is_so(&|reply| *reply == Reply::Matches(matches))
             }
@@ -138,8 +138,8 @@ impl<T> Fork<T> {
 }
 
 impl<T> Kept<T> {
-    /// What is kept for a request.
-    // PERF: within all steps it would push others out of line.
+    /// Finds the ruling for a request.
+    // PERF: inlined into a step, it would move the hot ones out of line.
     #[inline(never)]
     pub(super) fn find(
         &mut self,
@@ -147,7 +147,7 @@ impl<T> Kept<T> {
         spare: &mut Vec<u8>,
         jit_taken: &Cell<usize>,
     ) -> Option<&mut T> {
-        // All questions share what one evaluation may do: a request's text may be dear in each.
+        // All questions share one limit: each may be expensive for this request's text.
         let (mut here, effort) = (self, Effort::of_request(jit_taken.get()));
         loop {
             here = match here {
@@ -163,11 +163,11 @@ impl<T> Kept<T> {
         }
     }
 
-    /// Keeps a ruling by the replies that it was made of.
+    /// Stores a ruling by the replies that it depends on.
     pub(super) fn insert(&mut self, replies: Vec<(Question, Reply)>, ruling: T) {
         let mut here = self;
         for (question, reply) in replies {
-            // Another question comes of other files: what was kept does not hold any more.
+            // Another question means that files have changed: the stored rulings are invalid.
             let mut fork = match std::mem::replace(here, Self::Nothing) {
                 Self::Asks(fork) if fork.question == question => fork,
                 _ => Box::new(Fork { question, branches: Vec::new() }),
@@ -184,7 +184,7 @@ impl<T> Kept<T> {
         *here = Self::Ruling(Box::new(ruling));
     }
 
-    /// Shows each ruling.
+    /// Visits each ruling.
     pub(super) fn each(&self, visit: &mut dyn FnMut(&T)) {
         match self {
             Self::Nothing => {}
@@ -193,7 +193,7 @@ impl<T> Kept<T> {
         }
     }
 
-    /// Leaves the rulings that are to stay, and the questions that lead there.
+    /// Removes the rulings that `stays` rejects, and questions that lead to none.
     pub(super) fn retain(&mut self, stays: &mut dyn FnMut(&mut T) -> bool) {
         let is_empty = match self {
             Self::Nothing => return,

@@ -1,8 +1,8 @@
-//! Why an evaluation stopped, in words.
+//! Log messages for stopped evaluations.
 
 use bolide_htaccess::Stop;
 
-/// Why an evaluation stopped, for the log.
+/// Appends why an evaluation stopped, for the log.
 pub(super) fn push_reason(stop: &Stop, out: &mut Vec<u8>) {
     match stop {
         Stop::Wait => out.extend_from_slice(b".htaccess: a file cannot be asked about here"),

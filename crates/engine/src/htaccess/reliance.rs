@@ -1,7 +1,7 @@
-//! What an evaluation relied on: it holds for others where that is the same for them.
+//! The dependencies of an evaluation: its result holds for requests with the same ones.
 //!
-//! Owns what is noted of an evaluation, within bounds. Easiest to break: whatever an evaluation
-//! asks has to be noted here.
+//! Owns their recording, within limits. Easiest to break: everything that an evaluation asks must
+//! be recorded here.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,25 +10,25 @@ use bolide_files::{FileTable, LapseMark, ProbePolicy};
 
 use super::questions::{Question, Reply};
 
-/// LIMIT: questions whose replies a ruling that is kept relies on.
+/// LIMIT: questions of a stored ruling.
 const QUESTIONS_MAX: usize = 64;
-/// LIMIT: bytes of the replies that a ruling that is kept relies on.
+/// LIMIT: bytes of the replies of a stored ruling.
 const REPLIES_MAX: usize = 1024;
-/// LIMIT: paths on disk that a ruling that is kept relies on.
+/// LIMIT: paths on disk that a stored ruling depends on.
 const RELIED_MAX: usize = 64;
 
-/// What an evaluation relied on, beside the path and what is said of the directories above it.
+/// The dependencies of an evaluation, besides the path and the directives of its directories.
 #[derive(Debug)]
 pub(super) struct Reliance {
-    /// Whether it relied on nothing else than what is here.
+    /// Whether there are no other dependencies.
     pub(super) is_general: Cell<bool>,
-    /// Until when what is known of files holds.
+    /// Until when the file lookups are valid.
     pub(super) until: Cell<Instant>,
-    /// What it asked of the request.
+    /// The questions about the request, with their replies.
     pub(super) replies: RefCell<Vec<(Question, Reply)>>,
     /// Bytes of the replies.
     replied: Cell<usize>,
-    /// The paths on disk that were looked at.
+    /// The paths on disk that were looked up.
     pub(super) relied: RefCell<Vec<LapseMark>>,
 }
 
@@ -45,12 +45,12 @@ impl Default for Reliance {
 }
 
 impl Reliance {
-    /// It relied on something that is not noted here.
+    /// Records a dependency that cannot be stored.
     pub(super) fn depends(&self) {
         self.is_general.set(false);
     }
 
-    /// It asked something of the request.
+    /// Records a question about the request.
     pub(super) fn asked(&self, question: impl FnOnce() -> Question, reply: impl FnOnce() -> Reply) {
         if !self.is_general.get() {
             return;
@@ -72,7 +72,7 @@ impl Reliance {
         }
     }
 
-    /// It relied on what `files` knows of `path`.
+    /// Records a dependency on what `files` knows of `path`.
     pub(super) fn relies_on(&self, files: &FileTable, path: &[u8], policy: &ProbePolicy) {
         if !self.is_general.get() {
             return;

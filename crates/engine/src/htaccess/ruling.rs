@@ -1,4 +1,4 @@
-//! What `.htaccess` files say about a request, from when they were asked until its answer left.
+//! The ruling of a request: the result of its `.htaccess` files, until its response is sent.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use bolide_http::Method;
 use super::looks::AheadState;
 use crate::request::Request;
 
-/// Where directives come from.
+/// The source of directives.
 #[derive(Clone, Debug)]
 pub(crate) enum LevelSource {
     /// A `.htaccess` file.
@@ -21,16 +21,16 @@ pub(crate) enum LevelSource {
     Configured(Arc<ServerPlace>),
 }
 
-/// What is said about one directory.
+/// The directives of one directory.
 #[derive(Clone, Debug)]
 pub(crate) struct HtaccessLevel {
-    /// The directory, with a slash at its end; empty where it is about none.
+    /// The directory, with a final slash; empty if the section belongs to none.
     pub(crate) directory: Box<[u8]>,
     pub(crate) source: LevelSource,
 }
 
 impl HtaccessLevel {
-    /// Whether it is the same, of the same reading.
+    /// Whether both are the same, from the same reading of the file.
     fn is(&self, other: &Self) -> bool {
         let is_same = match (&self.source, &other.source) {
             (LevelSource::Read(one), LevelSource::Read(other)) => Rc::ptr_eq(one, other),
@@ -42,7 +42,7 @@ impl HtaccessLevel {
         is_same && self.directory == other.directory
     }
 
-    /// The directory with what is said about it.
+    /// The directory and its directives.
     pub(super) fn parts(&self) -> (&[u8], &HtaccessFile) {
         let file = match &self.source {
             LevelSource::Read(file) => &**file,
@@ -52,26 +52,26 @@ impl HtaccessLevel {
     }
 }
 
-/// Which files, and which sections of them, apply to a path.
+/// The files and sections that apply to a path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HtaccessPlaces {
     pub(crate) levels: Vec<HtaccessLevel>,
-    /// The last part of the path on disk.
+    /// The last component of the path on disk.
     pub(crate) name: Vec<u8>,
-    /// Which sections apply; none until that was judged.
+    /// The sections that apply; none until they were evaluated.
     pub(crate) choices: Option<SectionChoices>,
-    /// Whether anything is said about the fields of an answer.
+    /// Whether a directive concerns response fields.
     pub(crate) describes: bool,
 }
 
 impl HtaccessPlaces {
-    /// What applies.
+    /// The directives that apply.
     pub(crate) fn applied(&self) -> Applied<'_> {
         let levels = self.levels.iter().map(HtaccessLevel::parts);
         Applied::again(levels, &self.name, self.choices.as_ref())
     }
 
-    /// About how many bytes of memory it takes, without the files, which the table of files has.
+    /// Its approximate memory in bytes, without the files, which belong to the table of open files.
     fn bytes(&self) -> usize {
         let level = |level: &HtaccessLevel| level.directory.len() + size_of_val(level);
         let choices = |all: &SectionChoices| all.conditions.len() + all.names.len();
@@ -82,62 +82,61 @@ impl HtaccessPlaces {
     }
 }
 
-/// What `.htaccess` files say about a request. It outlives redirects inside the server: each round
-/// asks them again.
+/// The result of `.htaccess` files for a request. It survives internal redirects: each round
+/// evaluates the files again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HtaccessRuling {
-    /// What applies; none where no file has a say.
+    /// The directives that apply; none if there are none.
     pub(crate) places: Option<Rc<HtaccessPlaces>>,
-    /// Environment variables.
+    /// The environment variables.
     pub(crate) env: EnvTable,
-    /// Those that the next round begins with.
+    /// The environment variables of the next round.
     pub(crate) next_env: EnvTable,
-    /// Names of request headers that the answer depends on.
+    /// Names of request fields that the response depends on.
     pub(crate) varies: Vec<Box<[u8]>>,
     /// Values of `Set-Cookie`.
     pub(crate) cookies: Vec<Vec<u8>>,
-    /// Whether no rules are applied any more (`END`).
+    /// Whether rewrite rules do not apply any more (`END`).
     pub(crate) is_final: bool,
     /// Whether the path is that of an index, which is not rewritten.
     pub(crate) is_index: bool,
-    /// Whether the next round is about a path that is looked for as an index is.
+    /// Whether the next round is about a path that is searched for like an index.
     pub(crate) leads_to_index: bool,
-    /// Whether it is kept and leads to another path inside the server, where the next round follows
-    /// from it.
+    /// Whether it is stored and leads to another internal path whose round depends on it.
     pub(crate) opens_round: bool,
-    /// Whether the path is what `try_files` found.
+    /// Whether `try_files` found the path.
     pub(crate) is_found: bool,
-    /// Whether what goes on behind the file counts no more.
+    /// Whether `PATH_INFO` is dropped.
     pub(crate) drops_path_info: bool,
-    /// The media type and the handler that a rule asked for.
+    /// The media type and the handler of a rule.
     pub(crate) media_type: Option<Vec<u8>>,
     pub(crate) handler: Option<Vec<u8>>,
-    /// The user who has given the right password.
+    /// The authenticated user.
     pub(crate) user: Option<Vec<u8>>,
-    /// What proved who that is.
+    /// The proof of their identity.
     pub(crate) proof: Option<Rc<UserProof>>,
-    /// Bytes that the request's body may have; 0 is any number.
+    /// The limit of the request body in bytes; 0 for none.
     pub(crate) body_max: u64,
-    /// Whether files have a say about content codings.
+    /// Whether directives concern content codings.
     pub(crate) has_codings: bool,
-    /// Filters of bodies by the extensions of the name.
+    /// The body filters for the extensions of the name.
     pub(crate) named_filters: Vec<OutputFilter>,
-    /// The error that a document of files stands in for.
+    /// The error that an error document of files is sent for.
     pub(crate) stands_for: Option<Rc<FirstError>>,
-    /// What applied in the round before this one, which let the request in; or to the error that
-    /// this round's document stands in for.
+    /// The directives of the previous round, which granted access; or those of the error that this
+    /// round's document is sent for.
     pub(crate) before: Option<Rc<HtaccessPlaces>>,
-    /// The path whose links were judged in this round: it leads where it may.
+    /// The path whose links were checked in this round.
     pub(crate) followed: Option<Vec<u8>>,
-    /// Paths of which it was found out in this round whether they are links.
+    /// Paths whose link state was determined in this round.
     pub(crate) links: Vec<(Box<[u8]>, bool)>,
-    /// What this round knows of requests that its rules look ahead to.
+    /// The state of looks ahead in this round.
     pub(crate) ahead: Option<Box<AheadState>>,
-    /// What `RequestHeader` replaced in this round: each name with the client's own values.
+    /// The fields that `RequestHeader` replaced in this round, with the client's values.
     pub(crate) replaced: Vec<ReplacedField>,
 }
 
-/// By what a password was found to be right.
+/// The files and realm by which a password was accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UserProof {
     realm: Box<[u8]>,
@@ -154,7 +153,7 @@ impl UserProof {
         }
     }
 
-    /// Whether it is the same by which a place asks who comes.
+    /// Whether a place uses the same files and realm.
     pub(super) fn is_by(&self, setup: &AuthSetup<'_>) -> bool {
         let Self { realm, user_file, group_file } = self;
         **realm == *setup.realm
@@ -163,7 +162,7 @@ impl UserProof {
     }
 }
 
-/// An error, and what the request was then.
+/// An error, and the state of the request at that time.
 #[derive(Debug)]
 pub(crate) struct FirstError {
     pub(super) status: u16,
@@ -172,17 +171,17 @@ pub(crate) struct FirstError {
     pub(super) ruling: Rc<HtaccessRuling>,
 }
 
-/// A name of the client's fields with the values that it had.
+/// A client's field with its original values.
 pub(crate) type ReplacedField = (Box<[u8]>, Vec<Box<[u8]>>);
 
 impl HtaccessRuling {
-    /// The next round is about an index: what rules make of its name does not count.
+    /// The next round is about an index: rewriting does not apply to its name.
     pub(crate) fn enter_index(&mut self) {
         (self.is_index, self.opens_round) = (true, false);
         self.next_env = self.env.clone();
     }
 
-    /// Whether it says that the next round is about an index, and nothing else that is left to it.
+    /// Whether it contains nothing but the fact that the next round is about an index.
     pub(super) fn is_only_index(&self) -> bool {
         self.is_index
             && !self.is_final
@@ -192,14 +191,14 @@ impl HtaccessRuling {
             && self.cookies.is_empty()
             && self.replaced.is_empty()
             && self.user.is_none()
-            // A round that waited skips what it found out before: it is not one that begins.
+            // A round that waited skips its previous results: it does not begin anew.
             && self.followed.is_none()
             && self.links.is_empty()
-            // It may be of the query.
+            // The media type may depend on the query.
             && self.media_type.is_none()
     }
 
-    /// About how many bytes of memory it takes.
+    /// Its approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         let text = |text: &Option<Vec<u8>>| text.as_ref().map_or(0, Vec::capacity);
         let texts = [&self.media_type, &self.handler, &self.user, &self.followed].map(text);
@@ -244,7 +243,7 @@ impl HtaccessRuling {
         table
     }
 
-    /// Whether it has to be kept, though no file has a say about the path.
+    /// Whether it must be kept although no directive applies to the path.
     pub(super) fn is_carried(&self) -> bool {
         self.is_final
             || self.is_index
@@ -253,12 +252,12 @@ impl HtaccessRuling {
             || !self.cookies.is_empty()
     }
 
-    /// Whether a round was made before this one.
+    /// Whether there was a round before this one.
     pub(super) fn is_later(&self) -> bool {
         self.is_index || self.is_final || !self.next_env.is_empty()
     }
 
-    /// The last part of the path on disk.
+    /// The last component of the path on disk.
     pub(super) fn name(&self) -> &[u8] {
         self.places.as_ref().map_or(b"", |places| &places.name)
     }
@@ -273,12 +272,12 @@ impl HtaccessRuling {
         cookies.for_each(|cookie| add_cookie(&mut self.cookies, cookie, effort));
     }
 
-    /// Whether the round is part of another request: an index is looked for, or rules look ahead.
+    /// Whether the round is part of another request: a search for an index, or a look ahead.
     pub(super) fn is_part(&self) -> bool {
         self.is_looked_for() || self.ahead.as_ref().is_some_and(|ahead| ahead.is_look())
     }
 
-    /// The method that is judged: as in Apache, an index is looked for with `GET`.
+    /// The method to evaluate: as in Apache, an index is searched for with `GET`.
     pub(super) fn method<'a>(&self, request: &'a Request) -> &'a [u8] {
         match self.is_part() {
             true => b"GET",
@@ -286,8 +285,8 @@ impl HtaccessRuling {
         }
     }
 
-    /// Which sections applied in the round before, if the same files apply: as in Apache, who may
-    /// come in is not judged again then.
+    /// The sections of the previous round, if the same files apply: as in Apache, access is not
+    /// checked again then.
     pub(super) fn settled_before(&self) -> Option<SectionChoices> {
         let before = self.before.as_ref()?;
         let now = self.places.as_ref()?;
@@ -296,23 +295,23 @@ impl HtaccessRuling {
         before.choices.clone().filter(|_| is_same)
     }
 
-    /// The environment is what a round begins with.
+    /// Sets the initial environment of a round.
     pub(super) fn begin_env(&mut self) {
         self.env = self.next_env.clone();
         self.env.enter_round();
     }
 
-    /// What files say to the page cache, so far.
+    /// The directives for the page cache, so far.
     pub(crate) const fn cache_orders(&self) -> &CacheOrders {
         self.env.cache()
     }
 
-    /// Whether a script is not stopped when its client leaves (LiteSpeed's `E=noabort:1`).
+    /// Whether a script continues when its client disconnects (LiteSpeed's `E=noabort:1`).
     pub(crate) fn ignores_client_abort(&self) -> bool {
         self.env.of(b"noabort").is_some_and(|value| !matches!(value, b"" | b"0"))
     }
 
-    /// What is said about an index that is not there, of the directory that this ruling is about.
+    /// The directives for a missing index of this ruling's directory.
     pub(super) fn of_missing_index(&self) -> Self {
         let (user, proof, before) = (self.user.clone(), self.proof.clone(), self.places.clone());
         let mut own = Self { user, proof, before, ..Self::default() };
@@ -322,12 +321,12 @@ impl HtaccessRuling {
         own
     }
 
-    /// Forgets what was said about the path before, for another round.
+    /// Clears the results for the previous path, for another round.
     pub(super) fn begin_round(&mut self) {
         self.places = None;
         self.opens_round = false;
         self.begin_env();
-        // As in Apache, a type that a rule gave a directory is that of its index.
+        // As in Apache, the type that a rule gave a directory is that of its index.
         if !self.is_looked_for() {
             self.media_type = None;
         }
@@ -338,7 +337,7 @@ impl HtaccessRuling {
     }
 }
 
-/// What the environment is for the next round.
+/// The environment of the next round.
 pub(super) fn next_round(
     env: &EnvTable,
     request: &Request,
@@ -354,12 +353,12 @@ pub(super) fn next_round(
     next
 }
 
-/// What the environment is for a page that stands in for an error.
+/// The environment of an error document.
 pub(super) fn round_of_error(ruling: &HtaccessRuling, request: &Request, status: u16) -> EnvTable {
     next_round(&ruling.env, request, request.args.as_deref(), status)
 }
 
-/// When the request came, in microseconds.
+/// When the request began, in microseconds since 1970.
 pub(super) fn received(request: &Request) -> u64 {
     request.started.unix_seconds().saturating_mul(1_000_000)
 }

@@ -1,4 +1,4 @@
-//! `SUBSTITUTE` and `INFLATE`: which bodies files have searched, and undone before.
+//! `SUBSTITUTE` and `INFLATE` of `.htaccess` files: which bodies they change.
 
 use bolide_htaccess::{BodySubstitution, OutputFilter};
 use bolide_http::FieldMap;
@@ -7,7 +7,7 @@ use crate::answer::{Answer, weaken};
 use crate::request::Request;
 use crate::site::CompiledLocation;
 
-/// Whether files have a body of this type and coding changed.
+/// Whether filters change a body of this type and coding.
 #[inline]
 pub(crate) fn is_searched(
     answer: &Answer,
@@ -18,9 +18,9 @@ pub(crate) fn is_searched(
     answer.may_be_searched && SearchOrder::of(request, answer, location, media).changes(encoding)
 }
 
-/// Makes the tag of a 304 that of the 200 that it stands for (RFC 9110 §15.4.5): weak where files
-/// have the body of that changed. A 304 need not say the type and the coding of that: where it does
-/// not, whatever may be.
+/// Makes the tag of a 304 that of the corresponding 200 (RFC 9110 §15.4.5): weak if a filter
+/// changes the body of that. A 304 need not state the type and the coding of the 200: if it does
+/// not, the tag is weak if a filter may change it.
 pub(crate) fn tag_like_searched(
     fields: &mut FieldMap,
     answer: &Answer,
@@ -37,17 +37,17 @@ pub(crate) fn tag_like_searched(
     }
 }
 
-/// What files have made of a body, beside its coding.
+/// The filters of a body, besides compression.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SearchOrder {
-    /// Whether its lines are searched.
+    /// Whether `SUBSTITUTE` applies.
     pub(crate) is_searched: bool,
-    /// Whether gzip is undone first, for all clients.
+    /// Whether gzip is decompressed first, for all clients.
     pub(crate) inflates: bool,
 }
 
 impl SearchOrder {
-    /// What files say about an answer of type `media`.
+    /// The filters of a response of type `media`.
     pub(crate) fn of(
         request: &Request,
         answer: &Answer,
@@ -60,7 +60,7 @@ impl SearchOrder {
         }
     }
 
-    /// The same; without a type, what they may say.
+    /// As [`Self::of`]; without a type, the filters that may apply.
     #[cold]
     fn asked(request: &Request, location: &CompiledLocation, media: Option<&[u8]>) -> Option<Self> {
         location.htaccess?;
@@ -76,13 +76,13 @@ impl SearchOrder {
         let (mut is_searched, mut inflates) = (false, false);
         for filter in filters {
             is_searched |= filter == OutputFilter::Substitute;
-            // The coding of a file is part of what it is.
+            // The coding of a stored file is part of it.
             inflates |= filter == OutputFilter::Inflate && is_script;
         }
         Some(Self { is_searched: is_searched && applied.substitutes(), inflates })
     }
 
-    /// What the lines of the body are searched for.
+    /// The substitutions of the body.
     pub(crate) fn substitution(self, request: &Request) -> Option<BodySubstitution> {
         debug_assert!(
             !self.is_searched || request.htaccess.is_some(),
@@ -92,7 +92,7 @@ impl SearchOrder {
         places.filter(|_| self.is_searched)?.applied().substitution()
     }
 
-    /// Whether it changes a body that has this coding.
+    /// Whether it changes a body with this coding.
     pub(crate) const fn changes(self, encoding: &[u8]) -> bool {
         let is_gzip = encoding.eq_ignore_ascii_case(b"gzip");
         self.inflates && is_gzip || self.is_searched && encoding.is_empty()

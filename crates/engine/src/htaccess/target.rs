@@ -1,29 +1,29 @@
-//! Where a request leads on disk.
+//! The path of a request on disk.
 
-/// Where a request leads on disk.
+/// The path of a request on disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HtaccessTarget {
-    /// The location's directory, without a slash at its end.
+    /// The location's directory, without a final slash.
     pub(super) root: Vec<u8>,
-    /// The part of the URL's path that leads there.
+    /// The part of the URL path that maps to it.
     pub(super) prefix: Vec<u8>,
-    /// The server's directory.
+    /// The server's document root.
     pub(super) document_root: Vec<u8>,
-    /// The path on disk, to its first element that is not there.
+    /// The path on disk, up to its first component that does not exist.
     pub(super) file: Vec<u8>,
-    /// The rest of it.
+    /// The rest of the path (`PATH_INFO`).
     pub(super) path_info: Vec<u8>,
     pub(super) kind: TargetKind,
 }
 
 impl HtaccessTarget {
-    /// Whether it is a directory that was asked for without the slash.
+    /// Whether it is a directory that was requested without its final slash.
     pub(super) fn lacks_slash(&self) -> bool {
         self.kind == TargetKind::Directory && self.file.last() != Some(&b'/')
     }
 }
 
-/// A path inside the server that rules lead to.
+/// An internal path that rules lead to.
 #[derive(Debug)]
 pub(super) struct InsideTarget {
     pub(super) path: Vec<u8>,
@@ -31,14 +31,14 @@ pub(super) struct InsideTarget {
 }
 
 impl InsideTarget {
-    /// About how many bytes of memory it takes.
+    /// Its approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         let args = self.args.as_ref().map_or(0, Vec::capacity);
         self.path.capacity() + args + size_of_val(self)
     }
 }
 
-/// What is at the end of a path.
+/// The kind of file at the end of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TargetKind {
     File,

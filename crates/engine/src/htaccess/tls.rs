@@ -1,4 +1,4 @@
-//! What `.htaccess` files may know of a connection over TLS.
+//! TLS variables for `.htaccess` files.
 
 use bolide_base::{ClientCert, Now};
 use bolide_htaccess::{TlsVariable, dn_value};
@@ -7,7 +7,7 @@ use crate::connection::ConnInfo;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Appends the value of a variable; nothing where there is none.
+/// Appends the value of a variable; nothing if it has none.
 pub(super) fn push(which: TlsVariable, conn: &ConnInfo, now: Now, out: &mut Vec<u8>) {
     let Some(tls) = &conn.tls else { return };
     let text: &str = match which {
@@ -36,7 +36,7 @@ pub(super) fn push(which: TlsVariable, conn: &ConnInfo, now: Now, out: &mut Vec<
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Shows each variable that applications are told.
+/// Calls `show` with each variable for applications.
 pub(super) fn each_told(conn: &ConnInfo, now: Now, mut show: impl FnMut(&'static [u8], &[u8])) {
     let mut value = Vec::new();
     for (name, which) in TlsVariable::exported().filter(|_| conn.tls.is_some()) {

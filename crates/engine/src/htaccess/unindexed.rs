@@ -1,5 +1,5 @@
-//! A directory without an index: as in Apache, files are asked about each name that an index may
-//! have, though there is no such file, before the directory is listed.
+//! A directory without an index: as in Apache, rules are applied to each possible index name,
+//! although there is no such file, before the directory is listed.
 
 use std::rc::Rc;
 
@@ -18,10 +18,10 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
-/// LIMIT: names of an index that files are asked about; all evaluations share what one may do.
+/// LIMIT: index names that are evaluated; all evaluations share one limit of work.
 pub(super) const NAMES_MAX: usize = 32;
 
-/// What comes where a directory is to be listed: as in Apache, a handler of files finds nothing.
+/// The step that lists a directory: as in Apache, a handler for directories answers 404.
 pub(crate) fn listed(request: &Request, location: &CompiledLocation) -> NextStep {
     match has_handler(request, location) {
         true => NextStep::Fail(404),
@@ -29,8 +29,8 @@ pub(crate) fn listed(request: &Request, location: &CompiledLocation) -> NextStep
     }
 }
 
-/// What comes of a directory that has no index: what files say about the last name that they say
-/// something about, or a listing.
+/// The step for a directory without an index: the result of the last name that a rule applies to,
+/// or a listing.
 #[cold]
 pub(crate) fn judge_missing_index(
     request: &mut Request,
@@ -63,7 +63,7 @@ pub(crate) fn judge_missing_index(
             Err(NextStep::CheckPassword(_)) => {
                 return NextStep::CheckPassword(RequestStep::NoIndex);
             }
-            // Who is sent elsewhere is sent there at once; what took too much is not tried again.
+            // A redirect is sent at once; a name that exceeded the limit ends the search.
             Err(next @ (NextStep::Redirect(_) | NextStep::Fail(500))) => return next,
             Err(next) => refusal = Some(next),
         }
@@ -71,7 +71,7 @@ pub(crate) fn judge_missing_index(
     refusal.unwrap_or_else(|| listed(request, location))
 }
 
-/// The paths that an index of a directory may have.
+/// The possible paths of a directory's index.
 fn candidates(
     request: &Request,
     answer: &Answer,
@@ -96,7 +96,7 @@ fn candidates(
 }
 
 impl HtaccessRequest<'_> {
-    /// What files say about a path that is not there.
+    /// Evaluates a path that does not exist.
     fn judge_name(&mut self, uri: Vec<u8>, site: &Site, ctx: &mut StepCtx<'_>) -> Decided<()> {
         let Some(held) = self.request.htaccess.clone() else { return Ok(()) };
         let mut ruling = held.of_missing_index();

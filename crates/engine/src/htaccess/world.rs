@@ -28,10 +28,10 @@ use crate::connection::ConnInfo;
 use crate::request::Request;
 use crate::vars::address;
 
-/// LIMIT: paths of one round of which it is kept whether they are links.
+/// LIMIT: paths of one round whose link state is stored.
 const LINKS_MAX: usize = 16;
 
-/// What is asked about where nothing is about a path.
+/// The target of questions that are not about a path.
 static NO_TARGET: HtaccessTarget = HtaccessTarget {
     root: Vec::new(),
     prefix: Vec::new(),
@@ -41,37 +41,37 @@ static NO_TARGET: HtaccessTarget = HtaccessTarget {
     kind: TargetKind::Missing,
 };
 
-/// What is lent to an evaluation.
+/// The state that an evaluation borrows.
 pub(super) struct RequestWorld<'a> {
     pub(super) request: &'a Request,
     pub(super) conn: &'a ConnInfo,
     pub(super) now: Now,
     pub(super) utc_offset: i32,
-    /// None where the answer leaves: no more questions about paths then.
+    /// None while a response is sent: no file lookups are possible then.
     pub(super) files: Option<&'a mut FileTable>,
     pub(super) target: &'a HtaccessTarget,
-    /// The method that is judged.
+    /// The method that is evaluated.
     pub(super) method: &'a [u8],
-    /// Whether it is part of another one, as the look for an index is.
+    /// Whether it is a part of another request, as the search for an index is.
     pub(super) is_inside: bool,
     pub(super) user: Option<&'a [u8]>,
     pub(super) groups: Option<&'a [u8]>,
-    /// What the configuration itself says, for its maps.
+    /// The directives of the configuration, for its maps.
     pub(super) places: &'a [ApacheDirectory],
-    /// Chance, where there may be maps.
+    /// The source of random numbers, where there may be maps.
     pub(super) prng: Option<&'a mut Prng>,
-    /// What is relied on, where that is of interest.
+    /// Records what the evaluation relied on, if needed.
     pub(super) reliance: Option<&'a Reliance>,
-    /// Paths that are known to be links, or not. The table of files knows a path by one way to
-    /// look at it, and another one may be asked for in the same evaluation.
+    /// Paths that are known to be links or not. The table of open files knows a path by one policy
+    /// at a time, and an evaluation may need another one.
     pub(super) links: &'a mut Vec<(Box<[u8]>, bool)>,
-    /// What is known of requests that rules look ahead to; none where they cannot.
+    /// The state of looks ahead; none where rules cannot look ahead.
     pub(super) ahead: Option<&'a mut AheadState>,
-    /// The look at the disk that is missing.
+    /// The file lookup that is missing.
     pub(super) wanted: Option<Probe>,
 }
 
-/// `http://host:port`, as the client wrote it.
+/// Appends `http://host:port`, as the client wrote it.
 pub(super) fn push_origin(request: &Request, conn: &ConnInfo, out: &mut Vec<u8>) {
     out.extend_from_slice(match conn.scheme {
         Scheme::Http => b"http://",
@@ -124,14 +124,14 @@ impl RequestWorld<'_> {
         };
     }
 
-    /// Notes that the evaluation relies on something that another request has otherwise.
+    /// Notes a dependency on something that differs between requests.
     fn depends(&self) {
         if let Some(reliance) = self.reliance {
             reliance.depends();
         }
     }
 
-    /// The keys and values of a map's file.
+    /// The entries of a map's text file.
     fn text_map(&mut self, path: &[u8]) -> Result<Rc<TextMap>, Stop> {
         let Some(files) = &mut self.files else {
             return Err(Stop::Refused(500, "a RewriteMap cannot be asked here"));
@@ -162,7 +162,7 @@ impl RequestWorld<'_> {
     }
 }
 
-/// Whether the path and the location alone decide on its value.
+/// Whether its value depends on the path and the location alone.
 const fn is_of_path(which: RequestVariable) -> bool {
     matches!(
         which,
@@ -177,7 +177,7 @@ const fn is_of_path(which: RequestVariable) -> bool {
     )
 }
 
-/// Whether another request hardly ever has the same value, or what it has depends on more.
+/// Whether its value differs between almost all requests, or depends on more than the request.
 const fn is_momentary(which: RequestVariable) -> bool {
     matches!(
         which,
@@ -206,7 +206,7 @@ impl RequestTexts for RequestWorld<'_> {
             Asked::Field(text) => text,
         };
         let head = self.request.head();
-        // Framing took the host out of the fields of newer versions.
+        // In newer HTTP versions, the host is not among the fields.
         if name == Name::Host {
             return Some(&head.authority[..]).filter(|authority| !authority.is_empty());
         }
@@ -227,7 +227,7 @@ impl RequestTexts for RequestWorld<'_> {
 }
 
 impl<'a> RequestWorld<'a> {
-    /// One that is asked about fields and variables of which the path does not decide, and notes
+    /// A world for questions about fields and variables that do not depend on the path; it records
     /// nothing.
     pub(super) fn outside(
         request: &'a Request,
@@ -243,7 +243,7 @@ impl<'a> RequestWorld<'a> {
             utc_offset: 0,
             files: None,
             target: &NO_TARGET,
-            // As in Apache, an index is looked for with `GET`.
+            // As in Apache, an index is searched for with `GET`.
             method: if is_index { b"GET" } else { method_name(request) },
             is_inside: false,
             user: None,
@@ -257,7 +257,7 @@ impl<'a> RequestWorld<'a> {
         }
     }
 
-    /// Notes what was asked.
+    /// Records a question and its reply.
     fn note(&self, question: impl FnOnce() -> Question, reply: impl FnOnce() -> Reply) {
         if let Some(reliance) = self.reliance {
             reliance.asked(question, reply);
@@ -427,7 +427,7 @@ impl Surroundings for RequestWorld<'_> {
                 is_link
             }
             (_, Err(_)) => false,
-            // A file with a slash behind it is not there.
+            // A file with a final slash does not exist.
             (_, Ok(meta)) if is_directory && meta.kind == FileKind::File => false,
             (PathTest::Directory, Ok(meta)) => meta.kind == FileKind::Directory,
             (PathTest::File, Ok(meta)) => meta.kind == FileKind::File,

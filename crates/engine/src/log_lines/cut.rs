@@ -1,12 +1,12 @@
-//! Where a line of the error log ends that is too long: at nginx's place, in nginx's way.
+//! Truncates long error-log lines at nginx's place, in nginx's way.
 
-/// LIMIT: the longest line, its end included.
+/// LIMIT: the longest line in bytes, with its line feed.
 const LINE_MAX: usize = 2048;
-/// What a message leaves for the number and the words of a failed call.
+/// Bytes that a message leaves for the number and text of an errno.
 const CALL_ROOM: usize = 50;
 
-/// Cuts what was written since `start`, which is a line without its end. Its message ends before
-/// `message_end`; what failed is still told behind one that is cut.
+/// Truncates the line since `start`, which has no line feed yet. Its message ends before
+/// `message_end`; an errno still follows a truncated message.
 pub(super) fn cut_line(out: &mut Vec<u8>, start: usize, message_end: usize) {
     debug_assert!(start <= message_end && message_end <= out.len(), "a message is in its line");
     if out.len() - start >= LINE_MAX {
@@ -25,7 +25,7 @@ fn cut_long(out: &mut Vec<u8>, start: usize, message_end: usize) {
     out.truncate(start + LINE_MAX - 1);
 }
 
-/// Where the last ` (2: No such file or directory)` of a message begins.
+/// Where the final ` (2: No such file or directory)` of a message begins.
 fn failure(message: &[u8]) -> Option<usize> {
     memchr::memrchr_iter(b'(', message).map(|at| at.saturating_sub(1)).find(|&at| {
         let Some(number) = message[at..].strip_prefix(b" (") else { return false };

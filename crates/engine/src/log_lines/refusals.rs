@@ -1,6 +1,6 @@
-//! Error-log lines about requests that are refused before a location has them, in nginx's words.
+//! Error-log lines about requests that are refused before they have a location, in nginx's words.
 //!
-//! Owns which part of the request a line says was being read, and its level.
+//! Owns the activity that a line names, and its level.
 
 use bolide_conf::model::LogLevel;
 use bolide_http::HttpVersion;
@@ -10,11 +10,11 @@ use crate::ctx::{RequestRefusal, StepCtx};
 use crate::request::Request;
 use crate::site::Site;
 
-/// What was being read when a request was refused, as nginx's lines say it.
+/// What nginx was reading when it refused a request.
 pub(crate) fn reading(request: &Request, refusal: RequestRefusal) -> &'static str {
     let line = ["invalid method", "URI", "version", "invalid request", "URL"];
     let head = request.head();
-    // A client that left within its first line, or was late with it.
+    // A client that disconnected within its request line, or sent it too late.
     let is_cut = matches!(refusal.status, 408 | 499) && head.method_text.is_empty();
     let has_line = !(head.line.is_empty() || is_cut) || head.version >= HttpVersion::Http2;
     if line.iter().any(|word| refusal.reason.contains(word)) || !has_line {
@@ -26,7 +26,7 @@ pub(crate) fn reading(request: &Request, refusal: RequestRefusal) -> &'static st
     }
 }
 
-/// What clients do wrong is logged at `info`, as in nginx.
+/// Errors of clients are logged at `info`, as in nginx.
 pub(crate) fn log_refusal(
     request: &Request,
     refusal: RequestRefusal,
@@ -42,7 +42,7 @@ pub(crate) fn log_refusal(
     });
 }
 
-/// How bad nginx thinks it is.
+/// nginx's level of a message.
 fn level_of(reason: &str) -> LogLevel {
     if reason.contains("chunked body") { LogLevel::Error } else { LogLevel::Info }
 }

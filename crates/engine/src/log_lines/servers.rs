@@ -11,8 +11,8 @@ use crate::site::Site;
 use crate::vars::address;
 
 impl Site {
-    /// Writes an error-log line about the server itself, or about what the connection of a number
-    /// left behind, to the logs of the main block.
+    /// Writes an error-log line about the server itself, or about an ended connection, to the logs
+    /// of the main block.
     pub fn log_server(
         &self,
         level: LogLevel,
@@ -26,7 +26,7 @@ impl Site {
         lines(&self.config().main.error_log, level, place, logs, |out| push_message(text, out));
     }
 
-    /// Writes an error-log line about a connection that has no request, its text in parts:
+    /// Writes an error-log line about a connection without a request:
     /// `TEXT, client: 192.0.2.1, server: 0.0.0.0:443`.
     pub fn log_conn(
         &self,
@@ -52,8 +52,8 @@ impl Site {
         });
     }
 
-    /// Writes that a client has left between two requests: `client 192.0.2.1 closed keepalive
-    /// connection`, and `why`.
+    /// Writes that a client closed an idle connection:
+    /// `client 192.0.2.1 closed keepalive connection`, and `why`.
     pub fn log_kept_end(
         &self,
         conn: &ConnInfo,
@@ -70,7 +70,7 @@ impl Site {
         });
     }
 
-    /// Writes a line to the logs of the socket that a connection came in by.
+    /// Writes a line to the logs of the connection's listening socket.
     fn conn_lines(
         &self,
         conn: &ConnInfo,

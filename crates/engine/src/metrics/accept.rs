@@ -1,4 +1,4 @@
-//! Which form of the figures a client wants, by `Accept` (RFC 9110 §12.5.1).
+//! Content negotiation of the metrics format, by `Accept` (RFC 9110 §12.5.1).
 
 /// The two forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,12 +10,12 @@ pub enum MetricsFormat {
     OpenMetrics,
 }
 
-/// One quality, in thousandths.
+/// A quality of 1, in thousandths.
 const WHOLE: u16 = 1000;
 
 impl MetricsFormat {
-    /// What these values of `Accept` ask for. A client that takes neither form gets the older one,
-    /// as does one that says nothing.
+    /// The format that these values of `Accept` prefer. A client that accepts neither, or sends no
+    /// `Accept`, gets the older one.
     #[must_use]
     pub fn wanted<'a>(accept: impl Iterator<Item = &'a [u8]>) -> Self {
         let (mut open, mut plain) = (0, 0);
@@ -53,7 +53,7 @@ impl MetricsFormat {
     }
 }
 
-/// The parts of `text` between `mark`s, but for those in quoted strings (RFC 9110 §5.6.4).
+/// Splits `text` at `mark`, but not within quoted strings (RFC 9110 §5.6.4).
 fn split(text: &[u8], mark: u8) -> impl Iterator<Item = &[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(move |&byte| {
@@ -64,12 +64,12 @@ fn split(text: &[u8], mark: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A value without the quotes around it; what is escaped within is no version and no quality.
+/// A value without its quotes; one with escapes is neither a version nor a quality.
 fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
 }
 
-/// A quality (RFC 9110 §12.4.2); what is none counts as nothing wanted.
+/// A quality (RFC 9110 §12.4.2) in thousandths; an invalid one counts as 0.
 fn thousandths(text: &[u8]) -> u16 {
     let (whole, rest) = match text {
         [b'0', rest @ ..] => (0, rest),

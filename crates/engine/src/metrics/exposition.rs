@@ -1,6 +1,6 @@
-//! The text of figures: Prometheus' format 0.0.4, and OpenMetrics 1.0.
+//! The text format of metrics: Prometheus 0.0.4, and OpenMetrics 1.0.
 //!
-//! Owns escaping and layout. Easiest to break: the samples of a family stand together, and no two
+//! Owns escaping and layout. Easiest to break: the samples of a family are contiguous, and no two
 //! of them have the same labels.
 
 use std::borrow::Cow;
@@ -8,19 +8,19 @@ use std::io::Write as _;
 
 use super::accept::MetricsFormat;
 
-/// What a figure is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// It only grows, from the start of the process on; its samples end in `_total`.
+    /// It only grows from the start of the process on; its samples end in `_total`.
     Counter,
     /// It grows and falls.
     Gauge,
-    /// How many observations were at most so large.
+    /// Counts of observations up to each bound.
     Histogram,
 }
 
 impl MetricKind {
-    /// As `# TYPE` has it.
+    /// The word in `# TYPE`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -31,19 +31,19 @@ impl MetricKind {
     }
 }
 
-/// What a figure counts in.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricUnit {
-    /// Things.
+    /// A count.
     None,
-    /// Seconds; the name ends so.
+    /// Seconds; the name ends with it.
     Seconds,
-    /// Bytes; the name ends so.
+    /// Bytes; the name ends with it.
     Bytes,
 }
 
 impl MetricUnit {
-    /// As `# UNIT` has it.
+    /// The word in `# UNIT`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -54,14 +54,14 @@ impl MetricUnit {
     }
 }
 
-/// Figures of one name, told apart by labels.
+/// A metric family: samples of one name with different labels.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricFamily {
-    /// Without `_total`.
+    /// The name without `_total`.
     pub name: &'static str,
-    /// What they are.
+    /// The type.
     pub kind: MetricKind,
-    /// What they count in.
+    /// The unit.
     pub unit: MetricUnit,
     /// The names of the labels.
     pub labels: &'static [&'static str],
@@ -70,7 +70,7 @@ pub struct MetricFamily {
 }
 
 impl MetricFamily {
-    /// The name of its samples; those of a histogram have endings of their own.
+    /// The name of its samples; those of a histogram have suffixes of their own.
     #[must_use]
     pub fn sample_name(&self) -> Cow<'static, str> {
         match self.kind {
@@ -111,7 +111,7 @@ impl From<bool> for MetricValue {
     }
 }
 
-/// A histogram: observations up to each bound, not added up, and the rest behind them.
+/// A histogram: the observations of each bucket (not cumulative), and of the last, unbounded one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HistogramValue<'a> {
     /// Rising.
@@ -121,7 +121,7 @@ pub(crate) struct HistogramValue<'a> {
     pub(crate) sum: f64,
 }
 
-/// A text that is being written.
+/// A text in progress.
 #[derive(Debug)]
 pub(crate) struct Exposition {
     out: Vec<u8>,
@@ -158,7 +158,7 @@ impl Exposition {
     }
 }
 
-/// Takes the samples of one family.
+/// Writes the samples of one family.
 #[derive(Debug)]
 pub(crate) struct FamilySamples<'a> {
     text: &'a mut Exposition,
@@ -242,7 +242,7 @@ impl FamilySamples<'_> {
     }
 }
 
-/// Appends `text` as UTF-8: a backslash and the end of a line are escaped, and quotes if wanted.
+/// Appends `text` as UTF-8; escapes backslash and line feed, and quotes if requested.
 fn escape(out: &mut Vec<u8>, text: &[u8], quotes: bool) {
     for byte in String::from_utf8_lossy(text).bytes() {
         match byte {
@@ -264,7 +264,7 @@ fn push_real(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Appends the bound of a bucket: whole ones have a point in OpenMetrics only.
+/// Appends the bound of a bucket: an integer gets a decimal point in OpenMetrics only.
 fn push_bound(out: &mut Vec<u8>, bound: f64, format: MetricsFormat) {
     let is_whole = bound.is_finite() && bound.fract() == 0.0;
     push_real(out, bound);

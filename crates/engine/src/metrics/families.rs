@@ -1,6 +1,6 @@
-//! Every figure that the server tells: names, kinds, units, labels and meanings.
+//! Every metric: names, types, units, labels and meanings.
 //!
-//! The document of the figures and the dashboard are compared with this table.
+//! Tests compare the documentation and the dashboard with this table.
 
 use super::exposition::{MetricFamily, MetricKind, MetricUnit};
 
@@ -22,7 +22,7 @@ macro_rules! table {
                 family($name, MetricKind::$kind, MetricUnit::$unit, &$labels, $help);
         )*
 
-        /// All of them, in the order of the text.
+        /// All families, in output order.
         pub static FAMILIES: &[&MetricFamily] = &[$(&$id),*];
     };
 }

@@ -1,7 +1,7 @@
-//! From counters to text: adds up what all workers have counted.
+//! Collects the metrics: adds up the counters of all workers.
 //!
-//! Owns which figure comes from where. It reads no clock and no file; what the control thread found
-//! out of the process is at most a second old.
+//! Owns the source of each metric. It reads no clock and no file; the figures of the control thread
+//! are at most a second old.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,13 +17,12 @@ use crate::counters::{ConnProtocol, RequestTallies, TallyCount, WorkerCount};
 use crate::explain::ring::{DECISION_WORDS, decision_reasons};
 use crate::site::SiteRef;
 
-/// LIMIT: servers of upstream groups that are told of; names that are looked up may have many
-/// addresses.
+/// LIMIT: reported upstream servers; names that are looked up may have many addresses.
 const PEERS_MAX: usize = 1024;
-/// LIMIT: parts of the cache, and certificates, that are told of.
+/// LIMIT: reported namespaces of the cache, and certificates.
 const PARTS_MAX: usize = 1024;
 
-/// The figures of a site, with what all workers have counted.
+/// The metrics of a site, with the counters of all workers.
 #[must_use]
 pub fn metrics_text(
     site: &SiteRef,
@@ -143,7 +142,7 @@ impl Gatherer<'_> {
                 ("writing", TallyCount::Writing),
                 ("waiting", TallyCount::Waiting),
             ] {
-                // What one worker counts while it is read may seem to be less than nothing.
+                // The difference may be negative while a worker counts.
                 let open = tallies.sum_of(count, of).cast_signed().max(0).cast_unsigned();
                 family.add([of.word().as_bytes(), state.as_bytes()], open);
             }
@@ -221,7 +220,7 @@ impl Gatherer<'_> {
         let parts = self.site.spaces();
         let mut sums: BTreeMap<(&str, &str), [u64; 6]> = BTreeMap::new();
         for part in &parts {
-            // Servers of the same name share a part, which is told of once.
+            // Servers of the same name share a namespace, which is reported once.
             let Some(one) = of_parts.remove(&part.id) else { continue };
             let kind = if part.is_zone { "zone" } else { "vhost" };
             let key = (kind, server_label(&part.name));
@@ -267,7 +266,7 @@ impl Gatherer<'_> {
     }
 
     fn upstreams(&mut self) {
-        /// What is told of one address; a group may have it in several lines.
+        /// The totals of one address; a group may list it several times.
         #[derive(Default)]
         struct PeerSum {
             requests: u64,

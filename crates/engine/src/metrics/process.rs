@@ -1,20 +1,20 @@
-//! Figures of the whole process, which the control thread finds out and everything else reads.
+//! Figures of the whole process, set by the control thread.
 //!
-//! Owns the place between them. Its lock is held for a copy, and no request but a scrape takes it.
+//! Its lock is held for a copy; among requests, only a scrape takes it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::rows::RowNames;
 
-/// What the control thread knows.
+/// The figures of the control thread.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessFigures {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
     /// When the process started, in seconds since 1970.
     pub started: f64,
-    /// Time of all cores that it used, in seconds; none if the system does not tell.
+    /// CPU time of the process in seconds; none if the system does not report it.
     pub cpu_seconds: Option<f64>,
     /// Bytes of memory that are resident.
     pub resident_bytes: Option<u64>,
@@ -22,32 +22,32 @@ pub struct ProcessFigures {
     pub virtual_bytes: Option<u64>,
     /// Open descriptors.
     pub descriptors: u64,
-    /// How many there may be.
+    /// The limit of descriptors.
     pub descriptors_max: u64,
     /// The number of the configuration in force.
     pub configuration: u64,
-    /// What became of reloads.
+    /// The results of reloads.
     pub reloads: ReloadFigures,
-    /// Why the last order failed or was taken back, if so: the first lines.
+    /// Why the last reload failed or was taken back, if so: the first lines.
     pub reload_errors: Vec<String>,
-    /// Ends of certificates by file, in seconds since 1970.
+    /// Expiry times of certificates by file, in seconds since 1970.
     pub certificates: Vec<(String, i64)>,
-    /// Certificates that are ordered from issuers.
+    /// Certificates ordered by ACME.
     pub orders: Vec<OrderFigures>,
-    /// Pools of PHP.
+    /// PHP pools.
     pub pools: Vec<PoolFigures>,
-    /// Certificates of issuers.
+    /// The ACME totals.
     pub acme: AcmeFigures,
-    /// What is shared with other nodes; none without a cluster.
+    /// The cluster figures; none without a cluster.
     pub cluster: Option<ClusterFigures>,
-    /// How often a worker was found to stand still.
+    /// How often a worker was found stuck.
     pub stalls: u64,
 }
 
-/// What became of certificates that issuers are asked for.
+/// Totals of ACME orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcmeFigures {
-    /// Certificates that came since the start.
+    /// Certificates issued since the start.
     pub issued: u64,
     /// Attempts that failed since the last success of their orders.
     pub failed_attempts: u64,
@@ -57,22 +57,22 @@ pub struct AcmeFigures {
     pub missing: u64,
     /// Orders whose last attempt failed.
     pub failing: u64,
-    /// When an issuer is asked next, in seconds since 1970; 0 if none is.
+    /// The next attempt in seconds since 1970; 0 if there is none.
     pub next_attempt: u64,
 }
 
-/// Purges between this node of a cluster and the others.
+/// Purges that this node exchanges with the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFigures {
     /// Whether it is connected.
     pub is_connected: bool,
-    /// Purges of this process that others can hear of.
+    /// Purges of this process that were sent.
     pub sent: u64,
-    /// Purges of others that it carried out.
+    /// Purges of other nodes that were carried out.
     pub received: u64,
     /// Purges that wait to be sent.
     pub waiting: u64,
-    /// How often everything was dropped, as purges may have been missed.
+    /// How often everything was purged because purges may have been missed.
     pub losses: u64,
     /// Objects; none if they are not shared.
     pub objects: Option<SharedObjectFigures>,
@@ -81,36 +81,36 @@ pub struct ClusterFigures {
 /// Objects that nodes of a cluster share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedObjectFigures {
-    /// Whether Valkey is asked.
+    /// Whether Valkey answers.
     pub is_answering: bool,
     /// Misses that Valkey was asked about.
     pub asked: u64,
-    /// Pages of other nodes that were taken.
+    /// Objects of other nodes that were used.
     pub taken: u64,
-    /// Objects that were of no use.
+    /// Objects that could not be used.
     pub unfit: u64,
-    /// Objects of this node that Valkey took.
+    /// Objects of this node that Valkey stored.
     pub offered: u64,
-    /// Commands or questions that had no answer in time.
+    /// Commands or lookups without an answer in time.
     pub late: u64,
 }
 
-/// What became of orders to reload.
+/// The results of reloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReloadFigures {
-    /// Configurations that were put in force.
+    /// Configurations that came into force.
     pub good: u64,
     /// Configurations that were refused.
     pub failed: u64,
-    /// When one was last put in force, in seconds since 1970; the start counts.
+    /// When one last came into force, in seconds since 1970; the start counts.
     pub last_good: u64,
     /// When one was last refused or taken back, in seconds since 1970; 0 if none was.
     pub last_failed: u64,
     /// Whether the last order failed, or was taken back.
     pub has_failed: bool,
-    /// Configurations that were taken back, as more failed under them than before.
+    /// Configurations that were taken back, because more requests failed than before.
     pub taken_back: u64,
-    /// Whether the last one was.
+    /// Whether the last one was taken back.
     pub was_taken_back: bool,
     /// Until when the configuration in force is watched, in seconds since 1970; 0 if it is not.
     pub watched_until: u64,
@@ -135,65 +135,65 @@ pub struct OrderFigures {
     pub last_error: Option<String>,
 }
 
-/// One pool of PHP.
+/// One PHP pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolFigures {
     /// Its name.
     pub name: String,
     /// Whether it takes requests.
     pub is_up: bool,
-    /// How it is, in a word.
+    /// Its state, as one word.
     pub state: &'static str,
     /// Its master process, if one runs.
     pub pid: Option<u32>,
-    /// The age of that, in seconds.
+    /// The age of the master process, in seconds.
     pub seconds: u64,
-    /// Its processes that run scripts.
+    /// Processes that run scripts.
     pub children: u64,
-    /// How many there may be.
+    /// The limit of these processes.
     pub children_max: u64,
-    /// Processes that ended though they should not have.
+    /// Processes that ended unexpectedly.
     pub ended: u64,
-    /// Older processes that finish their requests.
+    /// Processes of older generations that finish their requests.
     pub finishing: u64,
 }
 
-/// What all configurations of a process share: its figures, and the names that are counted by.
+/// The state that all configurations of a process share: figures, and rows of labels.
 #[derive(Clone, Debug, Default)]
 pub struct SharedFigures(Arc<SharedState>);
 
 #[derive(Debug, Default)]
 struct SharedState {
-    /// What the console's own page knows and no other page.
+    /// The secret of the console's page.
     token: String,
-    /// Whether requests are counted in any case.
+    /// Whether requests are always counted by location.
     counts: bool,
-    /// Whether the server wants no new requests, as it is about to end.
+    /// Whether the readiness probe fails, because the server is about to end.
     is_leaving: AtomicBool,
     process: Mutex<ProcessFigures>,
     names: Mutex<RowNames>,
 }
 
 impl SharedFigures {
-    /// From now on the server says that it wants no new requests.
+    /// Makes the readiness probe fail from now on.
     pub fn leave(&self) {
         self.0.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it does.
+    /// Whether the server is about to end.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.0.is_leaving.load(Ordering::Relaxed)
     }
 
-    /// Those of a process with this secret, as text that a header field can have; without one, no
-    /// action of the console is carried out.
+    /// The state of a process with this secret, which must be valid in a header field; without one,
+    /// no action of the console is executed.
     #[must_use]
     pub fn new(token: String) -> Self {
         Self(Arc::new(SharedState { token, ..SharedState::default() }))
     }
 
-    /// The same, with requests counted whatever the configuration says.
+    /// Makes requests counted by location, whatever the configuration says.
     #[must_use]
     pub fn counting(self) -> Self {
         let token = self.0.token.clone();
@@ -208,7 +208,7 @@ impl SharedFigures {
         &self.0.token
     }
 
-    /// The figures, to be changed.
+    /// The figures, mutable.
     pub fn process(&self) -> MutexGuard<'_, ProcessFigures> {
         self.0.process.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,7 @@
-//! Requests by server and location: the names that are counted by, and each worker's counters.
+//! Requests by server and location: the rows of labels, and each worker's counters.
 //!
-//! Names get their numbers when a configuration is compiled and keep them in all later ones, so
-//! counters go on over a reload. Easiest to break: a number is never given to another name.
+//! A row gets its number when a configuration is compiled and keeps it in all later ones, so
+//! counters survive reloads. Easiest to break: a number is never reused for other labels.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -9,11 +9,11 @@ use std::sync::{Arc, OnceLock};
 use crate::counters::{ConnProtocol, OwnCounter};
 use crate::metrics::slow::SLOW_NANOS;
 
-/// LIMIT: pairs of server and location that are counted apart, of all configurations together; the
-/// others count as `other`.
+/// LIMIT: pairs of server and location with a row of their own, over all configurations; the rest
+/// counts as `other`.
 pub(crate) const ROWS_MAX: usize = 1024;
 
-/// What the names beyond the limits are counted as.
+/// The label of requests beyond the limit.
 const OTHER: &str = "other";
 
 /// Upper bounds of the buckets of durations, in nanoseconds.
@@ -23,25 +23,25 @@ pub(crate) const BOUNDS_NANOS: [u64; 7] =
 pub(crate) const BOUNDS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 const BUCKETS: usize = BOUNDS.len() + 1;
 
-/// Classes of statuses; the first is of those that are in none.
+/// Status classes; the first one is for statuses in no class.
 pub(crate) const CLASSES: [&str; 6] = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
-/// The protocols that a request can come by.
+/// The protocols of requests.
 pub(crate) const PROTOCOLS: [ConnProtocol; 3] =
     [ConnProtocol::H1, ConnProtocol::H2, ConnProtocol::H3];
 
-/// How a server without a name is called.
+/// The label of a server without a name.
 const NAMELESS: &str = "_";
 
-/// What a server is called in labels.
+/// The label of a server.
 pub(crate) const fn server_label(name: &str) -> &str {
     if name.is_empty() { NAMELESS } else { name }
 }
 
-/// Where the requests of a location are counted.
+/// The row of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetricRow(u16);
 
-/// The names of rows, by number. The first row is for those beyond the limit.
+/// The labels of rows, by number. The first row is for those beyond the limit.
 #[derive(Debug)]
 pub(crate) struct RowNames {
     rows: Vec<(Arc<str>, Arc<str>)>,
@@ -56,7 +56,7 @@ impl Default for RowNames {
 }
 
 impl RowNames {
-    /// The row of a location, made if there is room.
+    /// The row of a location, created if there is room.
     pub(crate) fn row(&mut self, server: &Arc<str>, location: &Arc<str>) -> MetricRow {
         let key = (Arc::clone(server), Arc::clone(location));
         let row = match self.known.get(&key) {
@@ -80,7 +80,7 @@ impl RowNames {
     }
 }
 
-/// A request that is over.
+/// A finished request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CountedRequest {
     pub(crate) status: u16,
@@ -90,7 +90,7 @@ pub(crate) struct CountedRequest {
     pub(crate) bytes_out: u64,
 }
 
-/// What one row has answered.
+/// The counters of one row.
 #[derive(Debug, Default)]
 struct RowCount {
     /// By class and protocol.
@@ -101,10 +101,10 @@ struct RowCount {
     bytes_out: OwnCounter,
 }
 
-/// The counts of a row by class and protocol, read.
+/// The sums of a row by class and protocol.
 pub(crate) type RequestSums = [[u64; PROTOCOLS.len()]; CLASSES.len()];
 
-/// The other counts of rows, read.
+/// The other sums of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowSum {
     pub(crate) buckets: [u64; BUCKETS],
@@ -113,10 +113,10 @@ pub(crate) struct RowSum {
     pub(crate) bytes_out: u64,
 }
 
-/// Rows are made so many at a time, when the first of them is counted in.
+/// Rows per chunk; a chunk is allocated at its first count.
 const CHUNK: usize = 32;
 
-/// Rows that are made when they are used.
+/// Chunks that are allocated when they are used.
 #[derive(Debug)]
 struct Chunks<T, const N: usize>([OnceLock<Box<[T; CHUNK]>>; N]);
 
@@ -143,7 +143,7 @@ impl<T: Default, const N: usize> Chunks<T, N> {
 pub(crate) struct RowCounts(Chunks<RowCount, { ROWS_MAX / CHUNK }>);
 
 impl RowCounts {
-    /// Counts a request; whether it took long. Only the worker that owns this may call it.
+    /// Counts a request; returns whether it was slow. Only the owning worker may call this.
     #[inline]
     #[must_use]
     pub(crate) fn count(&self, at: MetricRow, request: &CountedRequest) -> bool {
@@ -158,7 +158,7 @@ impl RowCounts {
         row.nanos.add(request.nanos);
         row.bytes_in.add(request.bytes_in);
         row.bytes_out.add(request.bytes_out);
-        // Most are answered in the turn in which they came.
+        // Most requests are answered in the turn in which they arrived.
         if request.nanos <= BOUNDS_NANOS[0] {
             row.buckets[0].add(1);
             false
@@ -169,7 +169,7 @@ impl RowCounts {
         }
     }
 
-    /// Adds the requests of a row to `requests`, and its other counts to `sum`.
+    /// Adds the counters of a row to `requests` and `sum`.
     pub(crate) fn add(&self, row: usize, requests: &mut RequestSums, sum: &mut RowSum) {
         let Some(counts) = self.0.get(row) else { return };
         for (sums, counts) in requests.iter_mut().zip(&counts.requests) {

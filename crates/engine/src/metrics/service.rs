@@ -1,5 +1,5 @@
-//! How many requests and handshakes failed, over all and by server: what the watch over a new
-//! configuration compares. It adds up what workers have counted, and judges nothing.
+//! Failed requests and handshakes, in total and by server, for the watch over a new configuration
+//! (`reload_watch`). It only adds up the counters of workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use super::process::SharedFigures;
 use super::rows::{CLASSES, RequestSums, RowSum};
 use crate::counters::{RequestTallies, WorkerCount};
 
-/// The class of statuses that counts as failure: answers of 5xx.
+/// The status class that counts as failure: 5xx.
 const FAILED: usize = CLASSES.len() - 1;
 
-/// Events of one kind, and those of them that failed.
+/// Events of one kind, and how many of them failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCount {
     /// All of them.
@@ -21,10 +21,10 @@ pub struct EventCount {
 }
 
 impl EventCount {
-    /// What came since `earlier`.
+    /// The difference since `earlier`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
-        // Counters of workers that were started again begin anew.
+        // Counters of restarted workers begin at zero.
         let all = self.all.saturating_sub(earlier.all);
         Self { all, failed: self.failed.saturating_sub(earlier.failed) }
     }
@@ -35,20 +35,20 @@ impl EventCount {
     }
 }
 
-/// What the server has counted so far.
+/// The totals so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceCounts {
-    /// Handshakes of TLS and QUIC, of which those that either side refused failed. What was
-    /// abandoned is not among them: scanners do that, whatever the configuration is.
+    /// TLS and QUIC handshakes; those that either side refused count as failed. Abandoned ones do
+    /// not: scanners cause them under any configuration.
     pub handshakes: EventCount,
-    /// Requests, of which answers of 5xx failed.
+    /// Requests; those with 5xx count as failed.
     pub requests: EventCount,
-    /// The same by the first name of the server.
+    /// Requests by the first name of the server.
     pub servers: BTreeMap<Arc<str>, EventCount>,
 }
 
 impl ServiceCounts {
-    /// What workers have counted until now.
+    /// Adds up the counters of workers.
     #[must_use]
     pub fn read(tallies: &RequestTallies, figures: &SharedFigures) -> Self {
         use WorkerCount as Of;
@@ -80,7 +80,7 @@ impl ServiceCounts {
         counts
     }
 
-    /// The same with what came at another time.
+    /// The sum with another count.
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         self.handshakes.add(other.handshakes);
@@ -91,7 +91,7 @@ impl ServiceCounts {
         self
     }
 
-    /// What came since `earlier`.
+    /// The difference since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let of_server = |(name, count): (&Arc<str>, &EventCount)| {

@@ -1,43 +1,43 @@
 //! The slowest requests of the last minutes, by worker.
 //!
-//! Owns which of them are kept. Its lock is taken for requests over the threshold and by readers;
-//! each holds it for a copy.
+//! Owns their selection. Its lock is held for a copy, by requests over the threshold and by
+//! readers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::counters::ConnProtocol;
 
-/// Nanoseconds from which on a request is slow.
+/// The threshold in nanoseconds.
 pub(crate) const SLOW_NANOS: u64 = 500_000_000;
-/// LIMIT: slow requests that each worker keeps, and that are told of together.
+/// LIMIT: slow requests stored by each worker, and reported together.
 pub(crate) const SLOW_MAX: usize = 32;
-/// How long they are told of, in milliseconds: 15 minutes.
+/// How long they are reported, in milliseconds: 15 minutes.
 const KEPT_MS: u64 = 15 * 60 * 1000;
-/// LIMIT: bytes of host and target that are kept, each.
+/// LIMIT: stored bytes of host and target, each.
 const TEXT_MAX: usize = 160;
 
-/// A request that took long.
+/// A slow request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlowRequest {
-    /// When it was over; milliseconds since 1970.
+    /// When it ended; milliseconds since 1970.
     pub(crate) at_ms: u64,
-    /// How long it took.
+    /// Its duration in microseconds.
     pub(crate) micros: u64,
     /// The status that the client got.
     pub(crate) status: u16,
-    /// How it came.
+    /// Its protocol.
     pub(crate) protocol: ConnProtocol,
     /// `$request_id`
     pub(crate) id: [u64; 2],
     /// The method as sent.
     pub(crate) method: Vec<u8>,
-    /// The host that was asked for.
+    /// The requested host.
     pub(crate) host: Vec<u8>,
     /// The first bytes of path and query as sent.
     pub(crate) target: Vec<u8>,
 }
 
-/// The first bytes of a text that are kept.
+/// The stored beginning of a text.
 pub(crate) fn kept(text: &[u8]) -> Vec<u8> {
     text[..text.len().min(TEXT_MAX)].to_vec()
 }
@@ -51,7 +51,7 @@ impl SlowRequests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a request if it is among the slowest of its time.
+    /// Stores a request if it is among the slowest.
     #[cold]
     pub(crate) fn note(&self, request: SlowRequest) {
         debug_assert!(request.target.len() <= TEXT_MAX, "long texts are cut");
@@ -73,7 +73,7 @@ impl SlowRequests {
         }
     }
 
-    /// Adds what it has of the last minutes to `all`.
+    /// Appends its requests of the last minutes to `all`.
     pub(crate) fn add_to(&self, all: &mut Vec<SlowRequest>, now_ms: u64) {
         all.extend(self.lock().iter().filter(|one| is_recent(one, now_ms)).cloned());
     }

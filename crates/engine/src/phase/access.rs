@@ -1,5 +1,5 @@
-//! Who may come in: limits first, then `allow`, `deny`, `auth_basic`, `auth_request`, put together
-//! by `satisfy`.
+//! The access phase: limits first, then `allow`, `deny`, `auth_basic`, `auth_request`, combined by
+//! `satisfy`.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ use crate::route::Precontent;
 use crate::site::{CompiledLocation, Site};
 
 impl AccessChecks {
-    /// Makes the checks that the location asks for, in nginx's order.
+    /// Runs the location's checks in nginx's order.
     #[inline]
     pub(crate) fn admit(
         &mut self,
@@ -98,22 +98,22 @@ impl AccessChecks {
 }
 
 impl Answer {
-    /// One check is enough and was passed: no password is asked for.
+    /// `satisfy any`, and one check has passed: no password is requested.
     pub(super) fn satisfied(&mut self, request: &Request, site: &Site) -> NextStep {
         self.challenge.clear();
         admitted(site.location(request.location))
     }
 }
 
-/// As in nginx, a client that may have a page may have all of it; but what others would have been
-/// refused is not stored for them.
+/// As in nginx, access to a page includes its parts; but a response that others would be refused is
+/// not stored for them.
 pub(crate) const fn vouch_for_part(request: &mut Request) {
     if request.role.part().is_some() {
         request.is_authorized = true;
     }
 }
 
-/// What comes after the checks of access.
+/// The step after the access phase.
 pub(crate) const fn admitted(location: &CompiledLocation) -> NextStep {
     before_content(location.precontent)
 }
@@ -127,7 +127,7 @@ const fn before_content(precontent: Precontent) -> NextStep {
     }
 }
 
-/// What comes when `.htaccess` files have been obeyed.
+/// The step after `.htaccess` files.
 pub(crate) const fn beyond_htaccess(location: &CompiledLocation) -> NextStep {
     match location.htaccess {
         Some(precontent) => before_content(precontent),
@@ -135,7 +135,7 @@ pub(crate) const fn beyond_htaccess(location: &CompiledLocation) -> NextStep {
     }
 }
 
-/// What comes when `try_files` has found a file.
+/// The step after `try_files` has found a file.
 pub(crate) const fn found(location: &CompiledLocation) -> NextStep {
     let precontent = match location.htaccess {
         Some(precontent) => precontent,
@@ -149,7 +149,7 @@ pub(crate) const fn found(location: &CompiledLocation) -> NextStep {
     }
 }
 
-/// What the first rule that is about `peer` says.
+/// The verdict of the first rule that matches `peer`.
 fn judge(rules: &[AccessRule], peer: ClientAddress) -> Option<AccessVerdict> {
     let ip: Option<IpAddr> = match peer {
         ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),
@@ -163,7 +163,7 @@ fn judge(rules: &[AccessRule], peer: ClientAddress) -> Option<AccessVerdict> {
     rule.map(|rule| rule.verdict)
 }
 
-/// Refuses who gave no right password; by `auth_delay` not at once.
+/// Refuses a client without a right password, after `auth_delay`.
 pub(crate) fn refuse_stranger(
     request: &Request,
     location: &CompiledLocation,

@@ -1,6 +1,6 @@
-//! Passwords (RFC 7617): `auth_basic` and `auth_basic_user_file`.
+//! `auth_basic` and `auth_basic_user_file` (RFC 7617).
 //!
-//! The file is read like any other, through the table; slow hashes are checked by others.
+//! The table of open files reads the password file; the background thread checks slow hashes.
 
 use bolide_base::errno::EISDIR;
 use bolide_conf::model::LogLevel;
@@ -19,20 +19,20 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 use bolide_password::PasswordCheck;
 
-/// What came of asking for a password.
+/// The result of a password check.
 pub(super) enum AuthAnswer {
-    /// None is asked for.
+    /// No password is required.
     NotAsked,
-    /// It is right.
+    /// The password is right.
     Passed,
-    /// It is absent or wrong, or cannot be checked.
+    /// It is absent, wrong, or cannot be checked: this status.
     Refused(u16),
-    /// That has to be waited for.
+    /// It is being checked.
     Wait(NextStep),
 }
 
 impl AccessChecks {
-    /// Asks for a password if the location wants one.
+    /// Checks the password, if the location requires one.
     pub(super) fn authenticate(
         &mut self,
         request: &Request,
@@ -116,7 +116,7 @@ impl AccessChecks {
         }
     }
 
-    /// The content of the file that is named by `self.search.path`.
+    /// The content of the file at `self.search.path`.
     fn user_file(
         &self,
         request: &Request,
@@ -184,7 +184,7 @@ impl AccessChecks {
     }
 }
 
-/// What stands behind the first line's name that is `user`, up to the next colon.
+/// The hash in the first line for `user`, up to the next colon.
 pub(crate) fn hash_of<'a>(content: &'a [u8], user: &[u8]) -> Option<&'a [u8]> {
     content.split(|byte| *byte == b'\n').find_map(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -196,7 +196,7 @@ pub(crate) fn hash_of<'a>(content: &'a [u8], user: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// Name and password as the client sent them.
+/// Name and password from the client.
 fn credentials(request: &Request) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut user = Vec::new();
     let colon = push_basic(&request.head().fields, &mut user)?;

@@ -1,8 +1,8 @@
-//! `auth_request`: another location of this server is asked whether a request may come in.
+//! `auth_request`: the status of a subrequest decides whether access is granted.
 //!
-//! Owns the question, a request inside the server with the fields of the one that it is about, and
-//! what follows from its verdict. Easiest to break: the question passes no checks of its own,
-//! shares no key with the page that it is about, and of its answer only the head counts.
+//! Owns the subrequest, which has the fields of the main request, and the consequences of its
+//! status. Easiest to break: the subrequest passes no access checks of its own, shares no cache key
+//! with the page, and only the head of its response counts.
 
 use bolide_conf::model::Satisfy;
 use bolide_http::Name;
@@ -21,29 +21,30 @@ use crate::site::{CompiledLocation, Site};
 use crate::subrequest::{AuthSubrequest, AuthVerdict};
 
 impl Request {
-    /// What is kept of answers to this request. Questions have the target of what they are about:
-    /// they have no place among pages, and none in a zone that has no key of its own, where a kept
-    /// page would say who may come in.
+    /// The cache directives that apply to this request. An authorization subrequest has the target
+    /// of the main request: so it is not in the page cache, nor in a zone without a key of its own,
+    /// where a cached page would decide about access.
     pub(crate) fn caching<'a>(&self, site: &'a Site) -> Option<&'a Caching> {
         let caching = site.location(self.location).caching.as_ref();
         caching.filter(|caching| {
             let conf = &caching.conf;
             let has_key = conf.key.is_some() || conf.page.key.is_some();
-            // As in nginx, an answer without a client is not stored, or it would be asked for once.
+            // As in nginx, a response without a client is not stored, or the subrequest would be
+            // skipped.
             !self.role.has_no_client()
                 && (self.role.auth().is_none() || !caching.is_page() && has_key)
         })
     }
 }
 
-/// Asks whether the request may come in.
+/// Starts the authorization subrequest.
 pub(super) fn ask_whether(ctx: &mut StepCtx<'_>) -> NextStep {
     ctx.effects.push(StepEffect::AuthSubrequest);
     NextStep::AwaitAuth
 }
 
 impl Request {
-    /// What an authorization subrequest has of the request that it is about.
+    /// Sets the state that an authorization subrequest has from the main request.
     pub(crate) fn adopt_asker(&mut self, question: &AuthSubrequest) {
         self.internal = true;
         self.captures.get_mut().adopt(question.known.clone());
@@ -63,7 +64,7 @@ impl AccessChecks {
 }
 
 impl Answer {
-    /// Goes on with the checks of access.
+    /// Continues with the access checks.
     pub(super) fn heed(
         &mut self,
         request: &mut Request,
@@ -89,7 +90,7 @@ impl Answer {
                 }
                 refuse_stranger(request, location, site, ctx)
             }
-            // A password that was asked for in vain may still be given.
+            // The challenge of the password check still applies.
             403 if any && !self.challenge.is_empty() => {
                 refuse_stranger(request, location, site, ctx)
             }
@@ -99,7 +100,7 @@ impl Answer {
                 request.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"auth request unexpected status: ");
                     bolide_http::digits::push_decimal(out, u64::from(status));
-                    // nginx has not forgotten what it did last for the question.
+                    // As in nginx, the last action of the subrequest stays in error-log lines.
                     if verdict.has_asked {
                         out.extend_from_slice(b" while sending to client");
                     }

@@ -1,18 +1,18 @@
-//! What came of checks of access that had to be waited for.
+//! The results of asynchronous access checks.
 
 use crate::subrequest::AuthVerdict;
 
-/// Answers that the checks of access wait for, until they are looked at.
+/// The results of asynchronous access checks, until they are used.
 #[derive(Debug, Default)]
 pub(crate) struct AccessChecks {
-    /// What came of checking a password.
+    /// The result of a password check.
     pub(crate) password: Option<bool>,
-    /// What came of asking another location.
+    /// The result of an authorization subrequest.
     pub(crate) verdict: Option<Box<AuthVerdict>>,
 }
 
 impl AccessChecks {
-    /// Forgets the request.
+    /// Clears the state of the last request.
     #[inline]
     pub(crate) fn clear(&mut self) {
         (self.password, self.verdict) = (None, None);

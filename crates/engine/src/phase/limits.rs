@@ -1,8 +1,7 @@
-//! `limit_req`, `limit_conn`, `limit_except`: how many requests may come, how many may be in work,
-//! and which go elsewhere for their method.
+//! `limit_req`, `limit_conn`, `limit_except`.
 //!
-//! A request is told once what became of it, and is not counted again behind a redirect inside the
-//! server. Easiest to break: a request that one zone refuses is charged to none.
+//! A request is counted once, also after internal redirects. Easiest to break: a request that one
+//! zone refuses is charged to no zone.
 
 mod limited;
 
@@ -28,7 +27,7 @@ pub(crate) use limited::{LimitDetail, Limited};
 const REQUESTS_KEY_MAX: usize = 65_535;
 const CONNECTIONS_KEY_MAX: usize = 255;
 
-/// How much a request is ahead of the rate of which limit.
+/// How far a request exceeds the rate of a limit.
 #[derive(Clone, Copy)]
 struct Excess {
     thousandths: u64,
@@ -37,14 +36,14 @@ struct Excess {
 }
 
 impl Exchange {
-    /// Where the request is counted: the hold lasts until the request is done.
+    /// The counts of the request; the hold lasts until the request ends.
     #[must_use]
     pub fn held(&self) -> LimitHold {
         self.request.limited.held.clone()
     }
 }
 
-/// Counts the request; where that leads, if not on.
+/// Counts the request; returns the next step unless it may continue.
 pub(crate) fn limit(
     request: &mut Request,
     answer: &mut Answer,
@@ -52,7 +51,7 @@ pub(crate) fn limit(
     site: &Site,
     ctx: &mut StepCtx<'_>,
 ) -> Option<NextStep> {
-    // A trial is no client's request.
+    // A trial is not counted.
     if request.is_dry() {
         return None;
     }
@@ -69,10 +68,10 @@ pub(crate) fn limit(
 }
 
 impl Request {
-    /// Where a `limit_except` leads a request by another method than those that it names.
+    /// The location of a `limit_except` for methods other than those that it names.
     pub(crate) fn except(&self, except: &Except) -> Option<LocationIndex> {
         let sent = self.head();
-        // Behind an error page, what was sent is read as a GET; questions and parts are some.
+        // After an error page the method counts as GET; subrequests are GET as well.
         let name: &[u8] = match (self.method, sent.method) {
             _ if self.role.auth().is_some() || self.role.part().is_some() => b"GET",
             (Method::Get, sent) if sent != Method::Get => b"GET",
@@ -187,7 +186,7 @@ fn limit_connections(
     None
 }
 
-/// The key of a zone for this request, in the scratch memory; none if it is not counted.
+/// The key of a zone for this request, in the scratch buffer; none if it is not counted.
 fn key_of(
     request: &Request,
     answer: &mut Answer,
@@ -228,7 +227,7 @@ fn rate(site: &Site, limit: RequestLimit) -> u64 {
     }
 }
 
-/// The level at which delays are logged where refusals are logged at `level`.
+/// The level of delay messages, if refusals are logged at `level`.
 const fn below(level: LogLevel) -> LogLevel {
     match level {
         LogLevel::Error => LogLevel::Warn,
@@ -246,7 +245,7 @@ fn push_excess(out: &mut Vec<u8>, thousandths: u64) {
     out.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
 }
 
-/// Refuses a request that is `excess` ahead of its rate, or for which there is no memory.
+/// Refuses a request that exceeds its rate by `excess`, or for which the zone has no memory.
 fn reject(
     request: &mut Request,
     limit: RequestLimit,
@@ -280,7 +279,7 @@ fn reject(
     Some(NextStep::Fail(terms.status))
 }
 
-/// Lets a request pass, at once or when it is as late as its rate wants it.
+/// Admits a request, now or after a delay.
 fn hold_back(
     request: &mut Request,
     excess: Excess,
@@ -316,7 +315,7 @@ fn hold_back(
     Some(NextStep::Delay)
 }
 
-/// What follows when a wait is over.
+/// The step after a delay.
 pub(crate) const fn delayed(request: &mut Request) -> NextStep {
     if std::mem::replace(&mut request.limited.waits, false) {
         return NextStep::Step(RequestStep::Access);

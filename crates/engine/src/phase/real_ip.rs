@@ -1,7 +1,7 @@
-//! `set_real_ip_from`: the client is the one that a trusted proxy names.
+//! `set_real_ip_from`: the client's address according to a trusted proxy.
 //!
-//! It holds for one request, from where it was found out on: for the server when the request
-//! begins, for a location before access is checked. What was found once is not looked for again.
+//! The result holds for the request from then on: it is computed for the server when the request
+//! begins, and for a location before the access checks, but only once.
 
 use bolide_conf::model::{RealIp, RealIpHeader};
 use bolide_http::Name;
@@ -37,7 +37,7 @@ fn real(request: &Request, terms: &RealIp, ctx: &StepCtx<'_>) -> Option<ClientAd
     }
 }
 
-/// Finds out who asks, as the location of the request says.
+/// Determines the client's address by the directives of the request's location.
 pub(crate) fn find_client(request: &mut Request, site: &Site, ctx: &StepCtx<'_>) {
     let terms = &site.location(request.location).settings.real_ip;
     if terms.from.is_empty() || request.real.is_some() {

@@ -1,6 +1,5 @@
-//! What is decided about a request before its server's configuration: who asks, where proxies are
-//! believed; an issuer that validates a name is answered; HTTP is redirected to HTTPS where
-//! `auto_https` says so.
+//! Steps before the configuration of the server applies: the real client's address, responses to
+//! ACME challenges, and the redirect to HTTPS of `auto_https`.
 
 use bolide_http::Method;
 
@@ -13,9 +12,9 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::RequestRole;
 
-/// Where the paths of challenges are.
+/// The path prefix of ACME challenges.
 const PREFIX: &[u8] = b"/.well-known/acme-challenge/";
-/// What the answer is.
+/// The type of a challenge response.
 const MEDIA_TYPE: &[u8] = b"application/octet-stream";
 
 /// The first step of a request whose server is known.
@@ -38,7 +37,7 @@ pub(crate) fn receive(
     NextStep::Step(RequestStep::Server)
 }
 
-/// Answers an issuer, or redirects to HTTPS; `None` if the request goes its way.
+/// Responds to an ACME challenge, or redirects to HTTPS; `None` otherwise.
 fn answer_first(
     request: &mut Request,
     answer: &mut Answer,
@@ -63,7 +62,7 @@ fn answer_first(
         return Some(answer.send_text(request, &kind, 200, content, site, ctx));
     }
     let redirect = site.server(request.server).redirect.as_ref()?;
-    // A client is not led to a handshake that is refused, nor to a certificate of other names.
+    // A client is not redirected to a handshake that fails or has a certificate for other names.
     if ctx.conn.tls.is_some() || !site.is_certified(&request.host) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! `$invalid_referer`: whether a link from elsewhere led here.
+//! `$invalid_referer`: `valid_referers`.
 
 use bolide_conf::Regex;
 use bolide_conf::model::{Referers, ServerName};
@@ -13,7 +13,7 @@ use bolide_patterns::MatchFailure;
 const HOST_MAX: usize = 256;
 
 impl VariableScope<'_> {
-    /// Whether the `Referer` is one of those that the location takes.
+    /// Whether the `Referer` is valid for the location.
     pub(crate) fn has_valid_referer(&self) -> bool {
         let Some(referers) = &self.location().settings.referers else { return true };
         let Some(referer) = self.request.head().fields.get(Name::Referer) else {
@@ -23,7 +23,7 @@ impl VariableScope<'_> {
             let (start, rest) = referer.split_at_checked(scheme.len())?;
             start.eq_ignore_ascii_case(scheme).then_some(rest)
         };
-        // As in nginx, what is too short for a host with a dot has no scheme.
+        // As in nginx, a value that is too short for a host with a dot is invalid.
         let rest = (referer.len() >= "http://i.ru".len())
             .then(|| after(b"http://").or_else(|| after(b"https://")))
             .flatten();
@@ -42,7 +42,7 @@ impl VariableScope<'_> {
             || referers.regexes.iter().any(|regex| self.is_match(regex, rest))
     }
 
-    /// Whether an expression matches; a match that takes too long is told, and is none.
+    /// Whether an expression matches; a match that exceeds its limit is logged and counts as none.
     fn is_match(&self, regex: &Regex, text: &[u8]) -> bool {
         regex.matches(text).unwrap_or_else(|error| {
             let failure = MatchFailure::new(error, text, regex.source());
@@ -69,7 +69,7 @@ impl VariableScope<'_> {
     }
 }
 
-/// What the path must begin with for `host`, if it is one of the hosts.
+/// The path prefix for `host`, if it is one of the hosts.
 fn path_of<'a>(referers: &'a Referers, host: &[u8]) -> Option<&'a [u8]> {
     let mut keys = VariableKeys::default();
     for (index, (key, _)) in referers.hosts.iter().enumerate() {

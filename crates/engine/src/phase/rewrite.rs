@@ -1,9 +1,9 @@
 //! The rewrite phase of a server block or location: `rewrite`, `set`, `if`, `break`, `return`.
 //!
-//! Runs instructions in file order. A true `if` changes which location the request is at; the
+//! Runs instructions in file order. A true `if` changes the location of the request; the
 //! instructions that run are those of the block where the phase began. Easiest to break: a file
-//! test waits for a look at the disk and is made again, so an instruction changes the request only
-//! when it is done.
+//! test waits for a file lookup and is repeated, so an instruction changes the request only when it
+//! completes.
 
 mod op;
 mod replacing;
@@ -30,20 +30,20 @@ use bolide_patterns::{CapturePattern, MatchFailure};
 pub(crate) use op::{CompiledRewrite, CompiledTest, Op, RewriteCursor};
 use replacing::{change_uri, is_encoded, redirect_by};
 
-/// What one instruction leads to.
+/// The result of an instruction.
 pub(crate) enum RewriteOutcome {
-    /// The next instruction, this many behind.
+    /// Continue with the instruction this many places ahead.
     Go(usize),
     /// The end of the phase.
     End,
-    /// The end of the phase and of all others.
+    /// The end of this phase; continue with this step.
     Leave(NextStep),
-    /// A look at the disk, then the instruction again.
+    /// Wait for a file lookup, then repeat the instruction.
     Wait,
 }
 
 impl Request {
-    /// Tells of a match that took too many steps.
+    /// Logs a match that exceeded the limit of steps.
     pub(crate) fn log_match_failure(
         &self,
         failure: &MatchFailure,
@@ -61,7 +61,7 @@ impl Request {
         });
     }
 
-    /// Writes down what evaluating variables left to be told; `doing` says what that was for.
+    /// Logs the messages of variables; `doing` is the activity that nginx's line names.
     #[cold]
     pub(crate) fn log_notes(&mut self, doing: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
         let notes = std::mem::take(self.notes.get_mut());
@@ -171,7 +171,7 @@ pub(crate) fn rewrite(
     end_rewrite(request, cursor.program, site, ctx)
 }
 
-/// A `rewrite`.
+/// Executes a `rewrite`.
 fn apply_rule(
     request: &mut Request,
     answer: &mut Answer,
@@ -207,7 +207,7 @@ fn apply_rule(
     }
 }
 
-/// A `set`.
+/// Executes a `set`.
 fn set_variable(
     request: &mut Request,
     answer: &mut Answer,
@@ -224,7 +224,7 @@ fn set_variable(
     RewriteOutcome::Go(1)
 }
 
-/// Appends what a text of the phase is worth.
+/// Appends the value of a text of the phase.
 fn push_value(
     request: &Request,
     answer: &Answer,
@@ -238,7 +238,7 @@ fn push_value(
     VariableScope::new(request, answer, site, ctx).expand_as(template, groups, out);
 }
 
-/// Whether a condition holds; else what it leads to.
+/// Whether a condition holds; or the outcome if that is not known.
 fn holds(
     request: &mut Request,
     answer: &mut Answer,
@@ -276,7 +276,7 @@ fn holds(
 }
 
 impl FileSearch {
-    /// Asks the table about a path.
+    /// Tests a path by the table of open files.
     fn is_file(
         &mut self,
         request: &Request,
@@ -390,13 +390,13 @@ fn test_match(
 
 /// Begins the phase of `program`, which has instructions.
 pub(crate) const fn begin_rewrite(request: &mut Request, program: LocationIndex) -> NextStep {
-    // As in nginx: until a `rewrite` matched, groups of an encoded path are read encoded.
+    // As in nginx: until a `rewrite` matches, captures of an encoded path are escaped when read.
     request.encodes_groups = true;
     request.is_straight = false;
     NextStep::Step(RequestStep::Rewrite(RewriteCursor { program, op: 0 }))
 }
 
-/// Gives a variable a value.
+/// Assigns a variable.
 pub(crate) fn assign(
     request: &mut Request,
     target: SetTarget,

@@ -1,4 +1,4 @@
-//! `$secure_link`: whether a link proves by a hash that it was given out.
+//! `$secure_link`: whether a link is authenticated by its hash.
 
 mod known;
 
@@ -11,11 +11,12 @@ use crate::vars::{VariableScope, VariableValue};
 
 pub(crate) use known::CompiledSecureLink;
 
-/// Letters of the longest hash that is looked at.
+/// Characters of the longest hash that is accepted.
 const HASH_MAX: usize = 24;
 
 impl VariableScope<'_> {
-    /// `$secure_link`, weighed when it is read first. A link whose proof needs it proves nothing.
+    /// `$secure_link`, checked when it is first read. A link whose hash depends on itself is
+    /// invalid.
     pub(crate) fn write_secure_link(&self, out: &mut Vec<u8>) -> VariableValue {
         let known = self.request.link.borrow().value.clone();
         let value = known.unwrap_or_else(|| {
@@ -27,7 +28,7 @@ impl VariableScope<'_> {
         VariableValue::when(value.is_some())
     }
 
-    /// `$secure_link_expires`: what `$secure_link` found, if it was read before.
+    /// `$secure_link_expires`: the result of `$secure_link`, if it was read before.
     pub(crate) fn write_link_expires(&self, out: &mut Vec<u8>) -> VariableValue {
         let mut link = self.request.link.borrow_mut();
         link.is_told = true;
@@ -79,7 +80,7 @@ fn verify_link_hash(
     Some((*if is_over { b"0" } else { b"1" }).into())
 }
 
-/// The hash that base64 for addresses (RFC 4648 §5) stands for.
+/// Decodes a hash in base64url (RFC 4648 §5).
 fn hash_of(text: &[u8]) -> Option<[u8; 16]> {
     if text.len() > HASH_MAX || text.iter().any(|byte| matches!(byte, b'+' | b'/')) {
         return None;
@@ -96,7 +97,7 @@ fn hash_of(text: &[u8]) -> Option<[u8; 16]> {
     bolide_base::base64::push_base64(&plain, &mut hash).then_some(hash)?.try_into().ok()
 }
 
-/// What follows the hash in `/prefix/HASH/link`, if it is that of `link` and the word.
+/// The rest after the hash in `/prefix/HASH/link`, if the hash is that of `link` and the secret.
 fn rest_of_link(target: &[u8], secret: &[u8]) -> Option<Box<[u8]>> {
     let after = |text: &[u8]| memchr::memchr(b'/', text).map(|slash| slash + 1);
     let start = 1 + after(target.get(1..)?)?;

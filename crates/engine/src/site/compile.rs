@@ -1,4 +1,4 @@
-//! From the model of a configuration to a [`Site`].
+//! Compiles the model of a configuration to a [`Site`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use bolide_limit::Zone;
 use bolide_patterns::CapturePattern;
 use bolide_patterns::Sieves;
 
-/// Compiles everything.
+/// Compiles a configuration.
 pub(super) fn site(config: Arc<Config>) -> Site {
     let mut sieves = Sieves::default();
     let (listens, servers, mut locations) = match &config.http {
@@ -86,10 +86,10 @@ pub(super) fn site(config: Arc<Config>) -> Site {
     }
 }
 
-/// What the next site is known by.
+/// The serial number of the next site.
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
-/// Whether `$request_body_file` is used where a request could ask for it.
+/// Whether `$request_body_file` is used by a directive of requests.
 fn names_body_file(http: &Http) -> bool {
     let is_named = |text: &Template| text.vars().any(|var| matches!(var, Var::RequestBodyFile));
     http.log_formats.iter().any(|format| is_named(&format.line))
@@ -186,7 +186,7 @@ fn locations(http: &Http, events: &model::Events) -> Vec<CompiledLocation> {
     all
 }
 
-/// Fields that speak to us and not to clients, as nginx has them.
+/// Fields for this server and not for clients, as in nginx.
 const HIDDEN: [&[u8]; 6] = [
     b"status",
     b"x-accel-expires",
@@ -196,11 +196,11 @@ const HIDDEN: [&[u8]; 6] = [
     b"x-accel-charset",
 ];
 
-/// The same of those that speak HTTP.
+/// The same for HTTP upstreams.
 const HIDDEN_OF_HTTP: [&[u8]; 3] = [b"date", b"server", b"x-pad"];
 
-/// What locations with the same settings for origins share, by these settings, by whether PHP of
-/// our own answers and by whether HTTP is spoken.
+/// Compiled parts that locations with equal upstream settings share; the key also has whether a PHP
+/// pool answers and whether it is HTTP.
 type CompiledTimes =
     HashMap<(*const model::OriginSettings, bool, bool), (Arc<ParamPlan>, Arc<Hidden>)>;
 
@@ -236,13 +236,13 @@ fn origin(
     }
 }
 
-/// Tells locations that may speak TLS to origins where their settings for it are.
+/// Gives locations that may use TLS to upstreams their index into the TLS settings.
 fn secure(locations: &mut [CompiledLocation]) -> Vec<Arc<model::OriginTlsConf>> {
     let mut all: Vec<Arc<model::OriginTlsConf>> = Vec::new();
     let mut known: HashMap<*const model::OriginTlsConf, u32> = HashMap::new();
     for location in locations {
         let Some(pass) = location.pass.as_mut().and_then(Arc::get_mut) else { continue };
-        // What a text with variables will say is not known.
+        // The scheme of a text with variables is unknown.
         let may_be_secure = pass.conf.url.as_ref().is_none_or(|url| url.secure);
         if pass.proxied.is_none() || !may_be_secure {
             continue;
@@ -273,7 +273,7 @@ fn hidden(settings: &model::OriginSettings, is_http: bool) -> Hidden {
     }
 }
 
-/// Whether two clients who ask for the same may be led to different files, pages or kept answers.
+/// Whether the client, and not only the target, selects the file, page or cached object.
 fn selects_by_client(conf: &model::LocationConf) -> bool {
     let settings = &conf.settings;
     let fallback = |fallback: &model::Fallback| match fallback {
@@ -290,7 +290,7 @@ fn selects_by_client(conf: &model::LocationConf) -> bool {
     !is_plain
 }
 
-/// Gives the locations of `if` the conditions that lead to them as their names in keys.
+/// Names the locations of `if` by their conditions, for cache keys.
 fn name_tests(http: &Http, all: &mut [CompiledLocation]) {
     for conf in &http.locations {
         for (at, op) in conf.rewrite.iter().enumerate() {
@@ -304,7 +304,7 @@ fn name_tests(http: &Http, all: &mut [CompiledLocation]) {
     }
 }
 
-/// What answers by itself where this is configured.
+/// The built-in handler of a location.
 const fn builtin(handler: &model::Handler) -> Option<Builtin> {
     match handler {
         model::Handler::Admin => Some(Builtin::Admin),
@@ -415,8 +415,8 @@ fn debugs(settings: &LocationSettings) -> bool {
     settings.error_log.iter().any(|log| log.level == model::LogLevel::Debug)
 }
 
-/// nginx checks a file at every request unless `open_file_cache` is on; we look at most once a
-/// second unless it is switched off in so many words.
+/// nginx checks a file at every request unless `open_file_cache` is on; we check at most once a
+/// second unless `open_file_cache off` is explicit.
 fn policy(settings: &LocationSettings) -> bolide_files::ProbePolicy {
     let cache = &settings.open_file_cache;
     let default = bolide_files::ProbePolicy::default();
@@ -447,5 +447,5 @@ fn policy(settings: &LocationSettings) -> bolide_files::ProbePolicy {
     }
 }
 
-/// `open_file_cache_valid` where `open_file_cache` is on.
+/// The default of `open_file_cache_valid` where `open_file_cache` is on.
 const VALID_DEFAULT: Duration = Duration::from_secs(60);

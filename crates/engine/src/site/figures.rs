@@ -1,4 +1,4 @@
-//! Which locations of a site count their requests, and under which names; where spans go.
+//! Metrics labels of locations, and the queue of spans.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::metrics::process::SharedFigures;
 use crate::metrics::rows::{RowNames, server_label};
 use crate::tracing::queue::SpanQueue;
 
-/// What requests are counted as that no location answers.
+/// The label of requests that no location answered.
 const SERVER_ITSELF: &str = "(server)";
 
 impl Site {
-    /// The same site with the figures of the process; requests are counted by location if one of
-    /// them has `metrics` or `bolide_console`, or if reloads are watched.
+    /// Gives the site the metrics of the process. Requests are counted by location if a location
+    /// has `metrics` or `bolide_console`, or if reloads are watched.
     #[must_use]
     pub fn with_figures(mut self, figures: &SharedFigures) -> Self {
         self.figures = figures.clone();
@@ -35,20 +35,20 @@ impl Site {
         self
     }
 
-    /// The same site, whose spans go there.
+    /// Gives the site a queue of spans.
     #[must_use]
     pub fn with_spans(mut self, spans: Option<Arc<SpanQueue>>) -> Self {
         self.spans = spans;
         self
     }
 
-    /// Where spans go, if they go anywhere.
+    /// The queue of spans, if there is one.
     #[must_use]
     pub fn spans(&self) -> Option<&SpanQueue> {
         self.spans.as_deref()
     }
 
-    /// Gives a location its row; those inside it are put to `left` with their labels.
+    /// Gives a location its row, and adds nested ones to `left` with their labels.
     fn name_location(
         &mut self,
         http: &Http,
@@ -62,14 +62,14 @@ impl Site {
             location.row = Some(names.row(server, label));
             location.notes_end = true;
         }
-        // What is inside by a condition is the same location.
+        // An `if` counts as the same location.
         let tests = conf.rewrite.iter().filter_map(|op| match op {
             RewriteOp::If { location, .. } => *location,
             _ => None,
         });
         let except = conf.except.as_ref().map(|except| except.location);
         left.extend(tests.chain(except).map(|inner| (inner, label.clone())));
-        // The first of several of the same name gets the first row.
+        // The first of several locations with one name gets the first row.
         for &inner in conf.nested.iter().rev() {
             let inner_conf = http.location(inner);
             let own = match inner_conf.matcher {
@@ -87,25 +87,25 @@ impl Site {
         self.tells_metrics() || is_watched || self.figures.counts_requests()
     }
 
-    /// Whether one of its locations has `metrics` or `bolide_console`.
+    /// Whether a location has `metrics` or `bolide_console`.
     #[must_use]
     pub fn tells_metrics(&self) -> bool {
         self.http().is_some_and(tells_metrics)
     }
 
-    /// What all configurations of the process share of its figures.
+    /// The metrics that all configurations of the process share.
     pub(crate) const fn figures(&self) -> &SharedFigures {
         &self.figures
     }
 }
 
-/// Whether a location tells figures.
+/// Whether a location has `metrics` or `bolide_console`.
 fn tells_metrics(http: &Http) -> bool {
     let tells = |of: &Handler| matches!(of, Handler::Metrics | Handler::Console);
     http.locations.iter().any(|location| tells(&location.handler))
 }
 
-/// The words behind `location`.
+/// The arguments of `location`.
 pub(crate) fn location_label(location: &LocationConf) -> String {
     let name = String::from_utf8_lossy(&location.name);
     match &location.matcher {

@@ -1,5 +1,4 @@
-//! What an address that the server listens at knows: whose names are served there, and where
-//! clients find HTTP/3.
+//! Compiles a listening address: its server names, and its `Alt-Svc`.
 
 use std::collections::HashMap;
 

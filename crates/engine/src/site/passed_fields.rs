@@ -1,4 +1,4 @@
-//! Which fields of upstream servers clients see of a location, and which statuses they do not.
+//! Which fields and statuses of upstream responses clients of a location get.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{CompiledLocation, UpstreamPass};
 use crate::caching::Caching;
 
 impl CompiledLocation {
-    /// Whether an error page answers for an upstream server's `status` (`*_intercept_errors`).
+    /// Whether `error_page` replaces an upstream response with `status` (`*_intercept_errors`).
     pub(crate) fn intercepts(&self, status: u16) -> bool {
         let settings = &self.settings;
         settings.origin.intercept_errors
@@ -14,31 +14,31 @@ impl CompiledLocation {
             && settings.error_pages.iter().any(|page| page.status == status)
     }
 
-    /// Whether clients do not see the origin's field `name`.
+    /// Whether the upstream's field `name` is hidden from clients.
     pub(crate) fn hides(&self, name: bolide_http::Name) -> bool {
         self.pass.as_ref().is_some_and(|pass| pass.hidden.names.contains(&name))
     }
 
-    /// Whether an answer of the origin with these fields gets `name`, which is `Server` or `Date`,
-    /// from us. As in nginx, an HTTP origin may have it leave without, where the field may pass.
+    /// Whether an upstream response with these fields gets our `name`, which is `Server` or `Date`.
+    /// As in nginx, an HTTP upstream may suppress it where the field is passed.
     pub(crate) fn adds(&self, name: bolide_http::Name, fields: &bolide_http::FieldMap) -> bool {
         let is_proxied = self.pass.as_ref().is_some_and(|pass| pass.proxied.is_some());
         self.hides(name) || !is_proxied && fields.get(name).is_none()
     }
 
-    /// Whether an answer of an origin is dated anew, as nginx does; not where it may come out of a
-    /// store that says how old it is (RFC 9110 §6.6.1).
+    /// Whether an upstream response gets our `Date`, as in nginx; not if it may come from a cache
+    /// that sends `Age` (RFC 9110 §6.6.1).
     pub(crate) fn dates(&self, fields: &bolide_http::FieldMap) -> bool {
         !(self.keeps_dates() && fields.get(bolide_http::Name::Date).is_some())
             && self.adds(bolide_http::Name::Date, fields)
     }
 
-    /// Whether the date of an answer is passed on though proxies usually hide it.
+    /// Whether `Date` of the upstream is passed although proxies usually hide it.
     pub(crate) fn keeps_dates(&self) -> bool {
         self.caching.as_ref().is_some_and(Caching::tells_age)
     }
 
-    /// Whether clients do not see the origin's field `text`, which is none of the known ones.
+    /// Whether the upstream's field `text`, which has no known name, is hidden from clients.
     pub(crate) fn hides_text(&self, text: &[u8]) -> bool {
         let is_hidden = |pass: &Arc<UpstreamPass>| {
             pass.hidden.texts.iter().any(|hidden| hidden.eq_ignore_ascii_case(text))

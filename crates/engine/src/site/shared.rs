@@ -1,4 +1,4 @@
-//! A site as one worker holds it.
+//! A site in the form that one worker holds.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -8,7 +8,8 @@ use bolide_upstream::UpstreamGroups;
 
 use super::Site;
 
-/// A site as one worker holds it: cloning it for a request touches no counter of another core.
+/// A site in the form that one worker holds: a clone for a request changes no reference counter of
+/// another core.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::redundant_allocation,
@@ -17,13 +18,14 @@ use super::Site;
 pub struct SiteRef(Rc<(Arc<Site>, Arc<UpstreamGroups>)>);
 
 impl SiteRef {
-    /// Wraps a site and its origins for this worker; do it once per worker and configuration.
+    /// Wraps a site and its upstream groups for this worker; call it once per worker and
+    /// configuration.
     #[must_use]
     pub fn new(site: Arc<Site>, groups: Arc<UpstreamGroups>) -> Self {
         Self(Rc::new((site, groups)))
     }
 
-    /// The groups of origins that the site names.
+    /// The upstream groups of the site.
     #[must_use]
     pub fn groups(&self) -> &Arc<UpstreamGroups> {
         &self.0.1

@@ -1,15 +1,15 @@
-//! The zones of limits that a site counts in: those of the process, and when its rates hold.
+//! The zones of limits that a site uses, and their rates.
 
 use bolide_limit::Zones;
 
 use super::Site;
 
 impl Site {
-    /// The same site with the zones of the process, which other configurations may share.
+    /// Gives the site the zones of the process, which other configurations may share.
     ///
     /// # Errors
     ///
-    /// In nginx's words, what a zone is used for that the one before it was not.
+    /// In nginx's words: a zone is used with another key or size than before.
     pub fn with_zones(mut self, zones: &Zones) -> Result<Self, String> {
         if let Some(http) = &self.config.http {
             self.limit_zones =
@@ -23,7 +23,7 @@ impl Site {
         Ok(self)
     }
 
-    /// The site comes into force: what its zones hear of other servers is paid off by its rates.
+    /// Puts the site's rates in force: reports of other servers are drained at these rates.
     pub fn enforce_zone_rates(&self) {
         let confs = self.http().map_or(&[][..], |http| &http.limit_zones);
         confs.iter().zip(&self.limit_zones).for_each(|(conf, zone)| zone.set_rate(conf));

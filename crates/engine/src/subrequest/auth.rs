@@ -1,4 +1,4 @@
-//! A question whether a request may come in, and what came of it.
+//! An authorization subrequest, and its result.
 
 use std::sync::Arc;
 
@@ -9,37 +9,37 @@ use crate::phase::limits::LimitDetail;
 use bolide_limit::LimitHold;
 use bolide_patterns::Captures;
 
-/// What makes a request a question.
+/// The state of an authorization subrequest.
 #[derive(Clone, Debug)]
 pub struct AuthSubrequest {
-    /// The path that is asked, as written.
+    /// The URI of `auth_request`, as written.
     pub(crate) uri: Arc<[u8]>,
-    /// What is read of the answer.
+    /// The directives that use its response.
     pub(crate) rule: Arc<AuthRequest>,
-    /// What the request knew; a question shares its variables.
+    /// The captures and variables of the main request, which it shares.
     pub(crate) known: Captures,
     pub(crate) id: [u64; 2],
-    /// Who asks for what it is about, if that is not who is connected.
+    /// The client's address according to a trusted proxy.
     pub(crate) real: Option<ClientAddress>,
-    /// Where the request came in, as its site counts it.
+    /// The index of the main request's listen in its site.
     pub(crate) listen: usize,
-    /// What limits said of the request; as in nginx, none is counted twice.
+    /// The results of limits for the main request; as in nginx, none counts twice.
     pub(crate) told: [LimitDetail; 2],
 }
 
-/// What came of a question.
+/// The result of an authorization subrequest.
 #[derive(Debug, Default)]
 pub struct AuthVerdict {
     pub(crate) status: u16,
-    /// Whether an upstream server was asked.
+    /// Whether an upstream was asked.
     pub(crate) has_asked: bool,
-    /// `WWW-Authenticate` of the origin that was asked.
+    /// `WWW-Authenticate` of its response.
     pub(crate) challenges: Vec<Vec<u8>>,
     /// `auth_request_set`
     pub(crate) values: Vec<(SetTarget, Vec<u8>)>,
     pub(crate) known: Captures,
-    /// What limits said of both.
+    /// The results of limits for both requests.
     pub(crate) told: [LimitDetail; 2],
-    /// Where the question is counted: for as long as the request, as in nginx.
+    /// Where the subrequest is counted: until the main request ends, as in nginx.
     pub(crate) held: LimitHold,
 }

@@ -1,4 +1,4 @@
-//! What makes a request a part of another one, by SSI or `addition`.
+//! A part of another response, by SSI or `addition`.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,20 +10,20 @@ use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
 use bolide_patterns::Captures;
 
-/// What a page and all its parts share.
+/// The state that a page shares with all its parts.
 #[derive(Debug, Default)]
 pub(crate) struct SubrequestPlace {
     pub(crate) shared: Rc<RefCell<SharedText>>,
-    /// Parts that were asked for.
+    /// Requested parts.
     pub(crate) count: Cell<u32>,
     /// The charset of the page, which its parts are recoded to.
     pub(crate) charset: RefCell<Option<Vec<u8>>>,
 }
 
-/// What is given where a part fails.
+/// The replacement of a failed part.
 #[derive(Clone, Debug)]
 pub(crate) enum Failing {
-    /// The page for the failure.
+    /// The error page.
     Page,
     /// This text.
     Stub(Arc<Vec<u8>>),
@@ -31,28 +31,28 @@ pub(crate) enum Failing {
     Nothing,
 }
 
-/// What makes a request a part of another one.
+/// The state of a part.
 #[derive(Clone, Debug)]
 pub struct Inclusion {
     /// The path, decoded.
     pub(crate) uri: Vec<u8>,
     /// The query.
     pub(crate) args: Option<Vec<u8>>,
-    /// Both as an address.
+    /// Path and query, encoded.
     pub(crate) target: Vec<u8>,
     pub(crate) family: Rc<SubrequestPlace>,
-    /// How many others it is in.
+    /// The nesting depth.
     pub(crate) depth: u8,
     pub(crate) failing: Failing,
-    /// Whether what stands for it, should there be nothing of it, is its own affair.
+    /// Whether the part itself provides the replacement of an empty response.
     pub(crate) has_stub: bool,
-    /// What the other one knew; both share their variables.
+    /// The captures and variables of the page, which both share.
     pub(crate) known: Captures,
     pub(crate) id: [u64; 2],
-    /// Who asks, if that is not who is connected.
+    /// The client's address according to a trusted proxy.
     pub(crate) real: Option<ClientAddress>,
-    /// Where the request came in, as its site counts it.
+    /// The index of the request's listen in its site.
     pub(crate) listen: usize,
-    /// What limits said of the request; as in nginx, none is counted twice.
+    /// The results of limits for the page; as in nginx, none counts twice.
     pub(crate) told: [LimitDetail; 2],
 }

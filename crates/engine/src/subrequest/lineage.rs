@@ -1,4 +1,4 @@
-//! Where a fragment of a page with ESI comes from.
+//! The ancestry of a fragment of an ESI page.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,20 +10,20 @@ use bytes::Bytes;
 use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
 
-/// What all fragments of one page share.
+/// The state that all fragments of one page share.
 #[derive(Debug)]
 pub(crate) struct FragmentFamily {
-    /// Path and query that the client asked for.
+    /// The path and query of the client's request.
     pub(crate) page: Vec<u8>,
     /// The page's type.
     pub(crate) content_type: Vec<u8>,
-    /// Fragments that were asked for.
+    /// Requested fragments.
     pub(crate) count: Cell<u32>,
-    /// Bytes that came of them.
+    /// Bytes of fragments.
     pub(crate) size: Cell<u64>,
-    /// What `limit_req` and `limit_conn` said of the page: its fragments are not counted again.
+    /// The results of limits for the page: its fragments are not counted again.
     pub(crate) told: [LimitDetail; 2],
-    /// Where the page was asked for, as its site counts it.
+    /// The index of the page's listen in its site.
     pub(crate) listen: usize,
 }
 
@@ -43,46 +43,45 @@ impl FragmentAncestry {
     }
 }
 
-/// What the answer to a request for several fragments has for one of them.
+/// The part of a combined response for one fragment.
 #[derive(Debug)]
 pub(crate) struct GivenFragment {
-    /// As `X-LiteSpeed-Cache-Control`.
+    /// In the form of `X-LiteSpeed-Cache-Control`.
     pub(crate) control: Vec<u8>,
-    /// As `X-LiteSpeed-Tag`.
+    /// In the form of `X-LiteSpeed-Tag`.
     pub(crate) tags: Bytes,
     pub(crate) content_type: Vec<u8>,
     pub(crate) body: Bytes,
 }
 
-/// Who answers for a fragment.
+/// The source of a fragment.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum FragmentSource {
-    /// The origin that its address leads to.
+    /// Its URL, cached or fetched.
     #[default]
     Anywhere,
-    /// What is kept; no origin is asked.
+    /// The cache only.
     Kept,
-    /// What came with others, instead of an origin.
+    /// A part of a combined response, instead of a fetch.
     Given(Rc<GivenFragment>),
-    /// It asks for others, by this form.
+    /// The combined request with this form.
     Combined(Bytes),
 }
 
-/// What a fragment's answer is kept as.
+/// The key of a stored fragment.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum KeptAs {
-    /// The answer of its address.
+    /// Its URL.
     #[default]
     Itself,
-    /// What includes of its address get where the same address brings them.
+    /// Its URL, for includes in responses of the same combined request.
     Combined { by: Rc<[u8]> },
-    /// What includes with these tags get, if it is private and has them all; if it came with
-    /// others, by the answer of this address.
+    /// These tags, if it is private and has them all; of a combined response, by the URL of that.
     Shared { tags: Bytes, given_by: Option<Rc<[u8]>> },
 }
 
 impl KeptAs {
-    /// Decides for an answer with these fields, which is for `scope`.
+    /// Decides for a response with these fields and this scope.
     pub(crate) fn settle(&mut self, fields: &FieldMap, scope: CacheScope) {
         let Self::Shared { tags, given_by } = self else { return };
         let lines = || fields.all_text(b"X-LiteSpeed-Tag");
@@ -97,21 +96,21 @@ impl KeptAs {
     }
 }
 
-/// Where a fragment comes from.
+/// The ancestry of a fragment.
 #[derive(Clone, Debug)]
 pub struct Lineage {
     pub(crate) family: Rc<FragmentFamily>,
     pub(crate) own: Rc<FragmentAncestry>,
-    /// What the include says about looking it up.
+    /// The include's cache directives.
     pub(crate) control: LsCacheControl,
     pub(crate) source: FragmentSource,
-    /// The address that brings it and others together, if its page has one (`combine`).
+    /// The URL of the combined request, if its page has one (`combine`).
     pub(crate) combined_by: Option<Rc<[u8]>>,
-    /// The tags that it is found by, whatever its address, among those of its session.
+    /// The tags by which it is found among the objects of its session.
     pub(crate) shared: Option<Bytes>,
-    /// The URL part of the key of the text that includes it; empty if that has none.
+    /// The URL part of the key of the including page; empty if that has none.
     pub(crate) includer: Vec<u8>,
-    /// Who asks for the page, where the connection's other end only hands on.
+    /// The client's address according to a trusted proxy.
     pub(crate) real: Option<ClientAddress>,
 }
 
@@ -121,12 +120,12 @@ impl Lineage {
         &self.family.page
     }
 
-    /// The URL part of the key of the text that includes this one; empty if that has none.
+    /// The URL part of the key of the including page; empty if that has none.
     pub(crate) fn includer(&self) -> &[u8] {
         &self.includer
     }
 
-    /// What its answer is kept as.
+    /// The key under which its response is stored.
     pub(crate) fn kept_as(&self) -> KeptAs {
         let is_given = matches!(self.source, FragmentSource::Given(_));
         let given_by = self.combined_by.clone().filter(|_| is_given);
@@ -137,7 +136,7 @@ impl Lineage {
         }
     }
 
-    /// The form by which it asks for others, if it does.
+    /// The form of a combined request, if it is one.
     pub(crate) const fn form(&self) -> Option<&Bytes> {
         match &self.source {
             FragmentSource::Combined(form) => Some(form),
@@ -151,8 +150,8 @@ impl Lineage {
     }
 }
 
-/// Whether an authority in an address means the host that the page is from: on the port that
-/// was asked for or reached, or on that of either scheme.
+/// Whether an authority in a URL means the host of the page: on the port that was requested or
+/// reached, or on the default port of either scheme.
 pub(crate) fn is_same_site(authority: &[u8], host: &[u8], ports: [u16; 2]) -> bool {
     let mut name = Vec::new();
     match bolide_http::host::normalise(authority, &mut name) {

@@ -1,4 +1,4 @@
-//! A copy of a request for another location, whose answer no client gets.
+//! A copy of a request for another location; its response is discarded.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
 use bolide_patterns::Captures;
 
-/// What makes a request a copy of another one.
+/// The state of a copy.
 #[derive(Clone, Debug)]
 pub struct Mirrored {
     /// The path, as written.
     pub(crate) uri: Arc<[u8]>,
-    /// The query of the other one.
+    /// The query of the original.
     pub(crate) args: Option<Vec<u8>>,
     pub(crate) method: Method,
     /// The body, if it is copied.
     pub(crate) body: Option<Spool>,
-    /// What the other one knew.
+    /// The captures and variables of the original.
     pub(crate) known: Captures,
     pub(crate) id: [u64; 2],
-    /// Who asks, if that is not who is connected.
+    /// The client's address according to a trusted proxy.
     pub(crate) real: Option<ClientAddress>,
-    /// Where the request came in, as its site counts it.
+    /// The index of the request's listen in its site.
     pub(crate) listen: usize,
-    /// What limits said of the request; as in nginx, none is counted twice.
+    /// The results of limits for the original; as in nginx, none counts twice.
     pub(crate) told: [LimitDetail; 2],
 }

@@ -1,6 +1,6 @@
-//! A slice of a response: which bytes it has, and the request for one.
+//! A slice of a response: its bytes, and the request for it.
 //!
-//! Owns whether a 206 is the slice that was asked for. Easiest to break: slices of two versions of
+//! Owns the check whether a 206 is the requested slice. Easiest to break: slices of two versions of
 //! a representation never make one response.
 
 use bolide_http::range::{ByteRange, ContentRange, parse_content_range};
@@ -12,7 +12,7 @@ use crate::phase::limits::LimitDetail;
 use crate::route::LocationIndex;
 use bolide_patterns::Captures;
 
-/// The bytes that one slice is asked for.
+/// The range of one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceRange {
     /// The first byte, a multiple of the size.
@@ -22,13 +22,13 @@ pub(crate) struct SliceRange {
 }
 
 impl SliceRange {
-    /// One past the last byte that is asked for.
+    /// One past the last byte.
     pub(crate) const fn end(self) -> u64 {
         self.start.saturating_add(self.size)
     }
 
-    /// Which of its bytes, counted from its start, lie in `window` of a representation of `whole`
-    /// bytes; maybe none.
+    /// The part of its bytes, relative to its start, within `window` of a representation of `whole`
+    /// bytes; may be empty.
     pub(crate) fn part_of(self, window: ByteRange, whole: u64) -> ByteRange {
         let length = self.end().min(whole) - self.start;
         let start = window.start.saturating_sub(self.start).min(length);
@@ -36,13 +36,13 @@ impl SliceRange {
         ByteRange { start, end }
     }
 
-    /// The range of this size that byte `at` is in.
+    /// The slice of this size that contains byte `at`.
     pub(crate) const fn with(self, at: u64) -> Self {
         Self { start: at - at % self.size, size: self.size }
     }
 
-    /// Bytes of the whole, if this response is the slice of this range; else what is wrong, in
-    /// nginx's words.
+    /// The length of the representation, if this response is the requested slice; else the error,
+    /// in nginx's words.
     pub(crate) fn check(
         self,
         status: u16,
@@ -64,7 +64,7 @@ impl SliceRange {
         let Some(whole) = whole else {
             return Err(b"no complete length in slice response".to_vec());
         };
-        // What has another length than before is another version; nginx relies on the tag alone.
+        // Another length means another version; nginx compares the tag only.
         let is_same = before.is_none_or(|(length, _)| length == whole);
         let due = start.saturating_add(self.size).min(whole);
         if start != self.start || start >= due || end != due || !is_same {
@@ -77,52 +77,52 @@ impl SliceRange {
         Ok(whole)
     }
 
-    /// Whether a response with this head has a part, and not the one that was asked for.
+    /// Whether a response with this head is another range than the requested one.
     pub(crate) fn is_missed_by(self, status: u16, fields: &FieldMap) -> bool {
         status == 206 && self.check(status, fields, None).is_err()
     }
 }
 
-/// What a request that is no slice itself knows of its slices.
+/// The state of slices of a request that is no slice itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Slicing {
-    /// `$slice_range` was not read where the request is answered.
+    /// `$slice_range` was not read in the location of the content.
     #[default]
     No,
-    /// An upstream server was asked for this slice.
+    /// The upstream request was for this slice.
     Begun(SliceRange),
-    /// The response came whole.
+    /// The response is complete.
     Off,
 }
 
-/// What makes a request one for a slice of another one's response. As in nginx, it is made where
-/// the other one is answered: nothing is rewritten or checked again.
+/// A request for a slice of another request's response. As in nginx, it begins at the content phase
+/// of the same location: without rewriting and access checks.
 #[derive(Clone, Debug)]
 pub struct SliceRequest {
     pub(crate) range: SliceRange,
-    /// Which of its bytes are used, counted from its start.
+    /// Which of its bytes are used, relative to its start.
     pub(crate) wanted: ByteRange,
-    /// Bytes that the whole has, by its first slice.
+    /// The length of the representation, by the first slice.
     pub(crate) whole: u64,
     /// The entity tag of the first slice.
     pub(crate) etag: Option<Vec<u8>>,
-    /// Path and query of the other one.
+    /// Path and query of the parent.
     pub(crate) uri: Vec<u8>,
     pub(crate) args: Option<Vec<u8>>,
     pub(crate) location: LocationIndex,
     pub(crate) rewritten_here: bool,
     pub(crate) appends_uri: bool,
-    /// How the other one arrived there, which belongs to the key of what is cached.
+    /// How the parent arrived there, which is part of the cache key.
     pub(crate) arrival: RequestArrival,
-    /// Whether another location let the other one in.
+    /// Whether `auth_request` admitted the parent.
     pub(crate) is_authorized: bool,
-    /// What the other one knew.
+    /// The captures and variables of the parent.
     pub(crate) known: Captures,
     pub(crate) id: [u64; 2],
-    /// Who asks, if that is not who is connected.
+    /// The client's address according to a trusted proxy.
     pub(crate) real: Option<ClientAddress>,
-    /// Where the request came in, as its site counts it.
+    /// The index of the request's listen in its site.
     pub(crate) listen: usize,
-    /// What limits said of the request; as in nginx, none is counted twice.
+    /// The results of limits for the parent; as in nginx, none counts twice.
     pub(crate) told: [LimitDetail; 2],
 }

@@ -1,15 +1,15 @@
-//! What is decided of a request's trace; refuses to know how.
+//! The trace decision of a request, as a value.
 
 use bolide_conf::model::OtelContext;
 
-/// What was decided of a request.
+/// The trace decision of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TraceDecision {
-    /// Whether anything was.
+    /// Whether it was made.
     pub(super) is_made: bool,
     /// Whether the request has a span.
     pub(super) is_sampled: bool,
-    /// What becomes of the context.
+    /// How the trace context is propagated.
     pub(super) context: OtelContext,
 }
 
@@ -19,12 +19,12 @@ impl TraceDecision {
         self.is_sampled
     }
 
-    /// What becomes of the context, if that is decided.
+    /// How the trace context is propagated, if that is decided.
     pub(crate) fn context(self) -> Option<OtelContext> {
         self.is_made.then_some(self.context)
     }
 
-    /// Whether upstream servers are told of its span.
+    /// Whether upstream servers get its trace context.
     pub(crate) const fn injects(self) -> bool {
         self.is_made && self.context.injects()
     }

@@ -1,21 +1,21 @@
-//! Spans in the protobuf of OTLP 1.x (`opentelemetry/proto/trace/v1/trace.proto`).
+//! Encodes spans in the protobuf of OTLP 1.x (`opentelemetry/proto/trace/v1/trace.proto`).
 //!
-//! Owns the wire form of the few messages that an exporter of spans sends; texts are made UTF-8,
-//! which protobuf demands of a `string`.
+//! Owns the wire format of the few messages that an exporter sends; texts are converted to UTF-8,
+//! which protobuf requires of a `string`.
 
-/// The field `spans` of `ScopeSpans`, which the spans of a batch are written as.
+/// The field `spans` of `ScopeSpans`; each span of a batch is encoded as one.
 const SPANS: u32 = 2;
 
-/// What a span is given with.
+/// The properties of a new span.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanFacts<'a> {
-    /// The trace.
+    /// The trace id.
     pub trace: [u8; 16],
-    /// The span.
+    /// The span id.
     pub span: [u8; 8],
-    /// The span that asked, if one is known.
+    /// The id of the parent span, if known.
     pub parent: Option<[u8; 8]>,
-    /// `tracestate` of who asked.
+    /// The `tracestate` of the parent.
     pub state: &'a [u8],
     /// Its name.
     pub name: &'a [u8],
@@ -23,7 +23,7 @@ pub struct SpanFacts<'a> {
     pub started: u64,
     /// Nanoseconds since 1970; not before `started`.
     pub ended: u64,
-    /// Whether it failed.
+    /// Whether its status is an error.
     pub is_error: bool,
 }
 
@@ -36,7 +36,7 @@ pub enum AttributeValue<'a> {
     Number(i64),
 }
 
-/// One span in the making.
+/// A span in progress.
 #[derive(Debug, Default)]
 pub struct SpanWriter {
     bytes: Vec<u8>,
@@ -67,7 +67,7 @@ impl SpanWriter {
             push_number(&mut status, 3, 2);
             push_bytes(&mut bytes, 15, &status);
         }
-        // Sampled; whether the parent is remote is known, and is told.
+        // Sampled; and whether the parent is remote is known, and true if there is one.
         let flags: u32 = 0x101 | if facts.parent.is_some() { 0x200 } else { 0 };
         push_key(&mut bytes, 16, 5);
         bytes.extend_from_slice(&flags.to_le_bytes());

@@ -1,7 +1,7 @@
-//! Finished spans on their way from workers to the thread that exports them.
+//! The queue of finished spans from workers to the exporting thread.
 //!
-//! INVARIANT: a worker never waits for the exporter: it takes a lock that is held for the length of
-//! a copy, and what has no room is dropped and counted.
+//! INVARIANT: a worker never waits for the exporter: its lock is held for the length of a copy, and
+//! a span without room is dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,28 +10,28 @@ use std::time::Duration;
 
 use super::otlp::SpanWriter;
 
-/// LIMIT: bytes of a batch before another one is begun.
+/// LIMIT: bytes of a batch.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The limits of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanLimits {
-    /// Spans of a batch.
+    /// Spans per batch.
     pub batch_size: usize,
-    /// Batches of a worker that may wait.
+    /// Waiting batches per worker.
     pub batch_count: usize,
 }
 
-/// Spans for one request to a collector.
+/// The spans of one export request.
 #[derive(Debug, Default)]
 pub struct SpanBatch {
-    /// As [`super::otlp::export_request`] takes them.
+    /// The encoded spans, for [`super::otlp::export_request`].
     pub bytes: Vec<u8>,
-    /// How many they are.
+    /// The number of spans.
     pub spans: usize,
 }
 
-/// What waits of one worker.
+/// The waiting spans of one worker.
 #[derive(Debug, Default)]
 struct Waiting {
     open: SpanBatch,
@@ -44,12 +44,12 @@ pub struct SpanQueue {
     workers: Box<[Mutex<Waiting>]>,
     limits: SpanLimits,
     dropped: AtomicU64,
-    /// The worker whose batches are taken next, so that none is forgotten.
+    /// The worker whose batches are taken next (round robin).
     next: AtomicUsize,
     bell: std::sync::Arc<SpanBell>,
 }
 
-/// Wakes who exports.
+/// Wakes the exporting thread.
 #[derive(Debug, Default)]
 pub struct SpanBell {
     rung: Mutex<bool>,
@@ -61,13 +61,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SpanBell {
-    /// Wakes it.
+    /// Wakes the exporting thread.
     pub fn ring(&self) {
         *lock(&self.rung) = true;
         self.wake.notify_one();
     }
 
-    /// Waits until it is rung, so long at most.
+    /// Waits for a wake, at most this long.
     pub fn wait(&self, at_most: Duration) {
         let rung = lock(&self.rung);
         let waited = self.wake.wait_timeout_while(rung, at_most, |rung| !*rung);
@@ -76,14 +76,14 @@ impl SpanBell {
 }
 
 impl SpanQueue {
-    /// An empty queue of so many workers.
+    /// An empty queue for this many workers.
     #[must_use]
     pub fn new(workers: usize, limits: SpanLimits, bell: std::sync::Arc<SpanBell>) -> Self {
         let workers = (0..workers.max(1)).map(|_| Mutex::default()).collect();
         Self { workers, limits, dropped: AtomicU64::new(0), next: AtomicUsize::new(0), bell }
     }
 
-    /// Takes a span of the worker `number`; one without room is dropped.
+    /// Appends a span of the worker `number`; drops it if there is no room.
     pub fn push(&self, number: u16, span: &SpanWriter) {
         let mut waiting = lock(&self.workers[usize::from(number) % self.workers.len()]);
         let Waiting { open, full } = &mut *waiting;
@@ -101,8 +101,8 @@ impl SpanQueue {
         }
     }
 
-    /// Closes the batches that are not full, so that [`Self::take`] has them; without `all`, those
-    /// of workers that have no closed one, as small batches would use up the room of full ones.
+    /// Closes incomplete batches, so that [`Self::take`] returns them; without `all`, only those of
+    /// workers without a closed batch, because small batches would use up the room of full ones.
     pub fn close_batches(&self, all: bool) {
         for worker in &self.workers {
             let mut waiting = lock(worker);
@@ -113,7 +113,7 @@ impl SpanQueue {
         }
     }
 
-    /// The next closed batch, of the workers in turn.
+    /// The next closed batch, round robin over workers.
     pub fn take(&self) -> Option<SpanBatch> {
         let count = self.workers.len();
         debug_assert!(count > 0, "there is a worker");
@@ -121,13 +121,13 @@ impl SpanQueue {
         (0..count).find_map(|at| lock(&self.workers[(first + at) % count]).full.pop_front())
     }
 
-    /// How many closed batches wait.
+    /// The number of closed batches.
     #[must_use]
     pub fn closed(&self) -> usize {
         self.workers.iter().map(|worker| lock(worker).full.len()).sum()
     }
 
-    /// How many spans wait.
+    /// The number of waiting spans.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let of = |waiting: &Waiting| {

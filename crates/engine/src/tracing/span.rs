@@ -1,4 +1,4 @@
-//! What a request's span tells: nginx's attributes, and those of the configuration.
+//! The attributes of a request's span: nginx's, and those of the configuration.
 
 use bolide_conf::vars::Var;
 use bolide_http::RequestBody;
@@ -10,7 +10,7 @@ use crate::ctx::StepCtx;
 use crate::vars::VariableScope;
 use crate::vars::trace::{TraceIds, trace_ids};
 
-/// Hands the span of a request that is over to who exports it.
+/// Queues the span of a finished request for export.
 #[cold]
 pub(crate) fn finish(scope: &VariableScope<'_>, ctx: &StepCtx<'_>) {
     let Some(queue) = scope.site.spans() else { return };

@@ -1,4 +1,4 @@
-//! Addresses and ports of peers as variables have them.
+//! Addresses and ports of peers, as variables have them.
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -33,7 +33,7 @@ pub(crate) fn address(out: &mut Vec<u8>, peer: ClientAddress) -> VariableValue {
 pub(super) fn port(out: &mut Vec<u8>, peer: ClientAddress) -> VariableValue {
     match peer {
         ClientAddress::Unix => VariableValue::Yes,
-        // A client that only a field told of may have none.
+        // A client known only from a field may have no port.
         ClientAddress::Inet(addr) if addr.port() == 0 => VariableValue::Yes,
         ClientAddress::Inet(addr) => number(out, u64::from(addr.port())),
     }

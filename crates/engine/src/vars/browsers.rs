@@ -6,8 +6,7 @@ use memchr::memmem::find;
 
 use super::{VariableScope, VariableValue, text};
 
-/// Where a browser's name stands at the earliest, its name, and how far behind its beginning the
-/// version stands.
+/// The least offset of a browser's name, the name, and the distance from its start to the version.
 const fn shape(name: BrowserName) -> (usize, &'static [u8], usize) {
     match name {
         BrowserName::Opera => (0, b"Opera", 6),
@@ -18,7 +17,7 @@ const fn shape(name: BrowserName) -> (usize, &'static [u8], usize) {
     }
 }
 
-/// The version that a browser of this name tells.
+/// The version of a browser with this name.
 fn version_of(agent: &[u8], name: BrowserName) -> Option<u64> {
     let (skip, word, ahead) = shape(name);
     let rest = agent.get(skip..)?;

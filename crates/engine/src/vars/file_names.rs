@@ -1,4 +1,4 @@
-//! Names of files that variables give, and where relative ones begin.
+//! File names that contain variables, and the directories for relative ones.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::request::{Request, RequestNote};
 use crate::site::Site;
 
 impl VariableScope<'_> {
-    /// Appends the name of a file that variables give; a relative one is below a directory.
+    /// Appends a file name with variables; a relative one is relative to a directory.
     pub(crate) fn push_file(
         &self,
         text: &Template,
@@ -30,14 +30,14 @@ impl VariableScope<'_> {
 }
 
 impl VariableScope<'_> {
-    /// Appends the file that the path maps to. What of a rewritten one belongs to an alias cannot
-    /// be told.
+    /// Appends the file of the path. For a rewritten path in an alias, the part that belongs to the
+    /// location is unknown.
     pub(super) fn request_filename(&self, out: &mut Vec<u8>) -> VariableValue {
         let (request, location) = (self.request, self.location());
         let is_rewritten = request.rewritten_here || request.uri_changed;
         if is_rewritten && location.settings.root.mapping != Mapping::Whole {
             let mut first = request.first_values.borrow_mut();
-            // As in nginx, what could not be evaluated is not tried again.
+            // As in nginx, a failed evaluation is not repeated.
             if first.find(&Var::RequestFilename).is_none() {
                 first.keep(&Var::RequestFilename, None);
                 let line = alias_complaint(request, self.site);
@@ -50,7 +50,7 @@ impl VariableScope<'_> {
     }
 }
 
-/// What nginx says where that is asked for.
+/// nginx's message in that case.
 pub(crate) fn alias_complaint(request: &Request, site: &Site) -> Vec<u8> {
     let http = site.http();
     let location = http.and_then(|http| http.locations.get(request.location as usize));

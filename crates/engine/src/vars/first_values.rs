@@ -1,18 +1,18 @@
-//! Variables that nginx evaluates once in a request: what was read first counts to its end.
+//! Variables that nginx evaluates once per request: the first value holds until its end.
 //!
-//! Owns which those are, and their first values. Lines of logs are the last readers and leave none.
+//! Owns which those are, and their values. Log lines are the last readers and store none.
 
 use std::ops::Range;
 
 use bolide_conf::vars::Var;
 
-/// The first values of a request's variables. The memory is kept between requests.
+/// The first values of a request's variables. The buffers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct FirstValues {
-    /// Where in `text` each one is; nowhere if it had none.
+    /// The range of each value in `text`; none if the variable had no value.
     known: Vec<(Var, Option<Range<usize>>)>,
     text: Vec<u8>,
-    /// Whether only lines of logs read from now on.
+    /// Whether only log lines read from now on.
     is_closed: bool,
 }
 
@@ -25,13 +25,13 @@ impl FirstValues {
         self.is_closed = false;
     }
 
-    /// What `var` was worth when it was read first, if it was.
+    /// The first value of `var`, if it was read.
     pub(super) fn find(&self, var: &Var) -> Option<Option<&[u8]>> {
         let (_, value) = self.known.iter().find(|(known, _)| known == var)?;
         Some(value.as_ref().map(|place| &self.text[place.clone()]))
     }
 
-    /// Keeps what `var` is worth, which is read for the first time.
+    /// Stores the first value of `var`.
     pub(super) fn keep(&mut self, var: &Var, value: Option<&[u8]>) {
         debug_assert!(self.find(var).is_none(), "a value is the first once");
         if self.is_closed {
@@ -45,24 +45,24 @@ impl FirstValues {
         self.known.push((var.clone(), place));
     }
 
-    /// How much is known.
+    /// The number of stored values.
     pub(crate) const fn mark(&self) -> usize {
         self.known.len()
     }
 
-    /// Forgets what was read since `mark`.
+    /// Drops the values stored since `mark`.
     pub(crate) fn forget_since(&mut self, mark: usize) {
         debug_assert!(mark <= self.known.len(), "values are forgotten behind a mark only");
         self.known.truncate(mark);
     }
 
-    /// From now on lines of logs are written.
+    /// Only log lines are written from now on.
     pub(crate) const fn close(&mut self) {
         self.is_closed = true;
     }
 }
 
-/// Whether a variable changes while its request is answered, and keeps its first value in nginx.
+/// Whether a variable changes during its request, and keeps its first value in nginx.
 pub(super) const fn is_kept(var: &Var) -> bool {
     matches!(
         var,

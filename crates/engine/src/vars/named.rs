@@ -1,4 +1,4 @@
-//! Arguments and cookies by their names.
+//! Arguments and cookies by name.
 
 use bolide_http::{FieldMap, Name};
 

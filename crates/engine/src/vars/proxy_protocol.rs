@@ -1,35 +1,35 @@
-//! `$proxy_protocol_*`: what a balancer said of the client before the client spoke.
+//! `$proxy_protocol_*`: the fields of a PROXY protocol header.
 
 use bolide_conf::vars::Var;
 
 use super::{VariableScope, VariableValue, maybe, number, text};
 use crate::request::RequestNote;
 
-/// Names of fields, in nginx's spelling.
+/// Names of TLVs, in nginx's spelling.
 const FIELDS: [(&[u8], u8); 5] =
     [(b"alpn", 1), (b"authority", 2), (b"unique_id", 5), (b"ssl", 0x20), (b"netns", 0x30)];
 
-/// Names of fields inside the field `ssl`.
+/// Names of TLVs within `ssl`.
 const SSL_FIELDS: [(&[u8], u8); 5] =
     [(b"version", 0x21), (b"cn", 0x22), (b"cipher", 0x23), (b"sig_alg", 0x24), (b"key_alg", 0x25)];
 
-/// The field that holds others, and the bytes before them.
+/// The type of the TLV that contains others, and the bytes before them.
 const SSL: u8 = 0x20;
 const SSL_FIXED: usize = 5;
 
-/// Why a field has no value.
+/// Why a TLV has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
-    /// It was not said.
+    /// It is absent.
     Absent,
-    /// The fields are cut off before it.
+    /// The TLVs are truncated before it.
     Broken,
     /// The name is unknown.
     Unknown,
 }
 
 impl VariableScope<'_> {
-    /// Appends what `var` is worth, if it is one of these.
+    /// Appends the value of `var`, if it is one of these.
     pub(super) fn write_proxy_protocol(
         &self,
         var: &Var,
@@ -73,7 +73,7 @@ impl VariableScope<'_> {
     }
 }
 
-/// The value of the field called `name`.
+/// The value of the TLV called `name`.
 fn field<'f>(fields: &'f [u8], name: &[u8]) -> Result<&'f [u8], Missing> {
     match name.strip_prefix(b"ssl_") {
         Some(inner) => {
@@ -85,7 +85,7 @@ fn field<'f>(fields: &'f [u8], name: &[u8]) -> Result<&'f [u8], Missing> {
     }
 }
 
-/// The type that a name means: one of a table, or a number like `0x01`.
+/// The type of a name: from a table, or a number like `0x01`.
 fn kind(table: &[(&[u8], u8)], name: &[u8]) -> Option<u8> {
     if let Some((_, kind)) = table.iter().find(|(known, _)| *known == name) {
         return Some(*kind);
@@ -95,7 +95,7 @@ fn kind(table: &[(&[u8], u8)], name: &[u8]) -> Option<u8> {
     is_number.then(|| u8::from_str_radix(digits, 16).ok())?
 }
 
-/// The value of the first field of this type.
+/// The value of the first TLV of this type.
 fn find(mut fields: &[u8], kind: u8) -> Result<&[u8], Missing> {
     while !fields.is_empty() {
         let [found, high, low, rest @ ..] = fields else { return Err(Missing::Broken) };

@@ -1,17 +1,17 @@
-//! Where the root of a location leads.
+//! The resolved root of a location.
 
-/// Where the root of a request's location leads.
+/// The resolved root of a request's location.
 #[derive(Debug, Default)]
 pub(crate) struct RealRoot {
     pub(super) path: Vec<u8>,
-    /// The error number of the system, if it leads nowhere.
+    /// The `errno` of the resolution, if it failed.
     pub(super) failed: i32,
-    /// Whether that was told.
+    /// Whether the error was logged.
     pub(super) told: std::cell::Cell<bool>,
 }
 
 impl RealRoot {
-    /// Forgets where the last request's led.
+    /// Clears the state of the last request.
     pub(crate) fn clear(&mut self) {
         self.path.clear();
         self.failed = 0;

@@ -1,6 +1,6 @@
-//! `$sent_http_*`: what the answer says, also in those fields that framing writes.
+//! `$sent_http_*`: the fields of the response, including those that framing writes.
 //!
-//! A field of the server's own, `Server` or `Date`, is as in nginx no field of the answer.
+//! As in nginx, our own `Server` and `Date` are not among them.
 
 use bolide_conf::model::CharsetOf;
 use bolide_conf::vars::FieldName;
@@ -16,7 +16,7 @@ use crate::persistence::{is_distrusted, stays};
 use crate::request::Request;
 
 impl VariableScope<'_> {
-    /// Appends what the answer says in the field `name`.
+    /// Appends the value of the response field `name`.
     pub(super) fn write_sent(&self, name: &FieldName, out: &mut Vec<u8>) -> VariableValue {
         let head = &self.answer.head;
         let fields = self.sent.unwrap_or(&head.fields);
@@ -36,7 +36,8 @@ impl VariableScope<'_> {
                 }
                 _ => VariableValue::No,
             },
-            // As in nginx, whether a file has ranges is decided behind what the configuration adds.
+            // As in nginx, whether a file has ranges is decided after the fields of the
+            // configuration.
             Name::AcceptRanges
                 if self.sent.is_some()
                     || is_headless(self.request)
@@ -44,20 +45,20 @@ impl VariableScope<'_> {
             {
                 copied_ranges(self).map_or(VariableValue::No, |fields| joined(fields, name, out))
             }
-            // As in nginx, only what has content, or confirms it, has it still.
+            // As in nginx, only a status with content, or one that confirms it, still has it.
             Name::LastModified if is_dateless(self, fields) => VariableValue::No,
-            // As in nginx, the charset that is ours joins the type when the head leaves.
+            // As in nginx, our charset is appended to the type when the head is sent.
             Name::ContentType if self.sent.is_some() || is_headless(self.request) => {
                 maybe(out, fields.get(Name::ContentType).map(|value| without_charset(self, value)))
             }
             Name::Location if !self.answer.location.is_empty() || self.answer.is_to_nowhere => {
-                // As in nginx, a path of ours becomes an address when the head leaves.
+                // As in nginx, a relative redirect becomes absolute when the head is sent.
                 let (answer, own) = (self.answer, self.answer.location_origin);
                 let has_left = answer.is_responded && !is_headless(self.request);
                 let from = if has_left { 0 } else { own };
                 text(out, answer.location.get(from..).unwrap_or_default())
             }
-            // As in nginx, what `gzip_vary` adds is no field of the answer.
+            // As in nginx, the `Vary` of `gzip_vary` is not among the fields.
             Name::Vary if self.location().settings.gzip.vary && adds_vary(self.answer, fields) => {
                 joined_from(
                     fields.iter().filter(|field| field.name == name.name).skip(1),
@@ -65,7 +66,7 @@ impl VariableScope<'_> {
                     out,
                 )
             }
-            // The first one is ours, unless an origin's took its place.
+            // The first one is ours, unless the upstream's replaced it.
             Name::Server | Name::Date
                 if !self.passes(name.name) && self.answer.carried.get(name.name).is_none() =>
             {
@@ -76,12 +77,12 @@ impl VariableScope<'_> {
         }
     }
 
-    /// Whether the origin's own field `name` is sent on.
+    /// Whether the upstream's own field `name` is passed.
     fn passes(&self, name: Name) -> bool {
         self.answer.is_from_origin() && !self.location().hides(name)
     }
 
-    /// Whether the answer leaves in chunks; not before it is known.
+    /// Whether the response is chunked; false until that is known.
     fn is_chunked(&self) -> bool {
         let (asked, head) = (self.request.head(), &self.answer.head);
         self.answer.is_responded
@@ -92,8 +93,9 @@ impl VariableScope<'_> {
             && !head.unchunked
     }
 
-    /// Whether the connection stays, as far as is known now. nginx's log is written when it has
-    /// forgotten that, but over HTTP/3, and streams of HTTP/2 are no connections that could stay.
+    /// Whether the connection persists, as far as is known now. nginx has forgotten that when it
+    /// writes its log, except over HTTP/3, and HTTP/2 streams are no connections that could
+    /// persist.
     fn keeps(&self) -> bool {
         let (asked, settings) = (self.request.head(), &self.location().settings);
         let has_left = self.answer.is_complete && asked.version < HttpVersion::Http3;
@@ -108,13 +110,13 @@ impl VariableScope<'_> {
     }
 }
 
-/// The fields of the origin whose answer is passed on.
+/// The fields of the upstream response that is passed on.
 fn asked_fields(answer: &Answer) -> Option<&FieldMap> {
     let asked = answer.origin.as_deref().filter(|asked| asked.is_answering())?;
     Some(&asked.fields)
 }
 
-/// What the answer says of ranges if that is what its origin says.
+/// The upstream's `Accept-Ranges`, if it is passed.
 fn copied_ranges<'a>(scope: &VariableScope<'a>) -> Option<&'a FieldMap> {
     let location = scope.location();
     let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
@@ -125,7 +127,7 @@ fn copied_ranges<'a>(scope: &VariableScope<'a>) -> Option<&'a FieldMap> {
     asked_fields(scope.answer).filter(|_| copies)
 }
 
-/// Whether the date of the answer has been forgotten with its head; what is none is kept.
+/// Whether `Last-Modified` was dropped with the head; an invalid one is kept.
 fn is_dateless(scope: &VariableScope<'_>, fields: &FieldMap) -> bool {
     let answer = scope.answer;
     answer.is_responded
@@ -136,7 +138,7 @@ fn is_dateless(scope: &VariableScope<'_>, fields: &FieldMap) -> bool {
         }
 }
 
-/// A content type without the charset that was put to it here.
+/// A content type without the charset that was appended here.
 fn without_charset<'a>(scope: &VariableScope<'_>, value: &'a [u8]) -> &'a [u8] {
     let told = asked_fields(scope.answer).and_then(|fields| fields.get(Name::ContentType));
     match charset_of(value) {
@@ -147,7 +149,7 @@ fn without_charset<'a>(scope: &VariableScope<'_>, value: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// Whether `name` is the charset of the location, or one that only an origin can have meant.
+/// Whether `name` is the charset of the location, or one that only an upstream can have set.
 fn gives_charset(scope: &VariableScope<'_>, name: &[u8]) -> bool {
     match &scope.location().settings.charset.charset {
         CharsetOf::Off => scope.answer.is_from_origin(),
@@ -159,7 +161,7 @@ fn gives_charset(scope: &VariableScope<'_>, name: &[u8]) -> bool {
     }
 }
 
-/// Whether `Vary: Accept-Encoding` among the fields of an answer is not its origin's.
+/// Whether `Vary: Accept-Encoding` of a response is not the upstream's.
 fn adds_vary(answer: &Answer, fields: &FieldMap) -> bool {
     let count = |fields: &FieldMap| {
         fields.all(Name::Vary).filter(|value| **value == *b"Accept-Encoding").count()
@@ -167,7 +169,7 @@ fn adds_vary(answer: &Answer, fields: &FieldMap) -> bool {
     count(fields) > asked_fields(answer).map_or(0, count)
 }
 
-/// Whether an answer is one of HTTP/0.9, which has no head.
+/// Whether a response is HTTP/0.9, which has no head.
 fn is_headless(request: &Request) -> bool {
     request.head().version == HttpVersion::Http09
 }

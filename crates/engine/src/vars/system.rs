@@ -1,6 +1,6 @@
-//! Variables whose values the kernel was asked for: `$realpath_root`, `$tcpinfo_*`; and the rate.
+//! Variables whose values need a system call: `$realpath_root`, `$tcpinfo_*`; and `$limit_rate`.
 //!
-//! Owns the question where a location's root leads; refuses to ask where no variable wants it.
+//! Resolves the root of a location only where a variable needs it.
 
 use bolide_base::TcpInfo;
 
@@ -14,8 +14,8 @@ use crate::request::RequestNote;
 use crate::site::Site;
 
 impl FileSearch {
-    /// Finds out where the root of the location leads, if a variable may want to know; true when
-    /// that has to be waited for.
+    /// Resolves the root of the location, if a variable needs it; true if that has to be waited
+    /// for.
     #[inline]
     pub(crate) fn resolve_root(
         &mut self,
@@ -62,7 +62,7 @@ impl FileSearch {
 }
 
 impl VariableScope<'_> {
-    /// Appends where the root of the location leads.
+    /// Appends the resolved root of the location.
     pub(super) fn write_real_root(&self, out: &mut Vec<u8>) -> VariableValue {
         let real = &self.request.real_root;
         if real.failed == 0 {
@@ -78,7 +78,7 @@ impl VariableScope<'_> {
         VariableValue::No
     }
 
-    /// Appends a figure of the connection.
+    /// Appends a value of `TCP_INFO`.
     pub(super) fn tcp_figure(
         &self,
         figure: fn(&TcpInfo) -> u32,
@@ -90,7 +90,7 @@ impl VariableScope<'_> {
         }
     }
 
-    /// `$limit_rate`: what was assigned; the location's from when the answer leaves.
+    /// `$limit_rate`: the assigned value; once the response is sent, the location's default.
     pub(super) fn limit_rate(&self) -> u64 {
         if let Some(rate) = self.request.limit_rate.get() {
             return rate;

@@ -1,4 +1,4 @@
-//! `$ssl_*`: what the handshake settled, and what the client's certificate says.
+//! `$ssl_*`: the handshake, and the client's certificate.
 
 use bolide_base::ClientCert;
 use bolide_conf::vars::Var;
@@ -72,7 +72,7 @@ impl VariableScope<'_> {
                 VariableValue::Yes
             }
             Var::SslClientCert => {
-                // A field value over several lines, as HTTP/1.0 knew them.
+                // An obsolete multi-line field value (HTTP/1.0).
                 let lines = cert.pem.strip_suffix(b"\n").unwrap_or(&cert.pem);
                 for line in lines.split_inclusive(|byte| *byte == b'\n') {
                     out.extend_from_slice(line);

@@ -1,14 +1,14 @@
-//! The ids of a request's span, in variables and for upstream servers.
+//! The trace ids of a request, in variables and for upstream servers.
 //!
-//! They follow from the request's own id and from what its client sent, so that they are known
-//! wherever a variable asks and nothing is kept of them.
+//! They are derived from the request's own id and from the client's fields, so that they are known
+//! at any time without being stored.
 
 use bolide_conf::vars::Var;
 use bolide_http::trace_context::{TRACEPARENT, TRACESTATE, TraceParent, push_digits};
 
 use super::{VariableScope, VariableValue};
 
-/// The ids of a request's span, and what its client said.
+/// The trace ids of a request, and the client's context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TraceIds {
     pub(crate) trace: [u8; 16],
@@ -18,7 +18,7 @@ pub(crate) struct TraceIds {
 
 impl TraceIds {
     fn new(id: [u64; 2], parent: Option<TraceParent>) -> Self {
-        // Zero is no id.
+        // Zero is not a valid id.
         let own = (u128::from(id[0]) << 64 | u128::from(id[1])).max(1);
         let trace = parent.map_or(own.to_be_bytes(), |parent| parent.trace);
         let span = mixed(id[0] ^ id[1].rotate_left(32)).max(1).to_be_bytes();
@@ -26,7 +26,7 @@ impl TraceIds {
     }
 }
 
-/// The finalizer of SplitMix64: a permutation whose output shows nothing of its input.
+/// The finalizer of SplitMix64: a permutation whose output does not reveal its input.
 const fn mixed(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -34,7 +34,7 @@ const fn mixed(word: u64) -> u64 {
 }
 
 impl VariableScope<'_> {
-    /// Variables of traces.
+    /// Appends a variable about traces.
     pub(super) fn write_trace(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let ids = || trace_ids(self);
         match var {
@@ -79,25 +79,25 @@ fn write_all(scope: &VariableScope<'_>, name: &[u8], out: &mut Vec<u8>) -> Varia
     found
 }
 
-/// Appends the context that upstream servers get.
+/// Appends the `traceparent` for upstream servers.
 fn push_traceparent(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
     let TraceIds { trace, span, .. } = trace_ids(scope);
     TraceParent { trace, span, is_sampled: scope.request.tracing.is_sampled() }.push(out);
 }
 
-/// Whether the client's `tracestate` belongs to no context that goes on.
+/// Whether the client's `tracestate` belongs to a context that is not propagated.
 fn drops_tracestate(scope: &VariableScope<'_>) -> bool {
     scope.request.tracing.injects() && trace_ids(scope).parent.is_none()
 }
 
-/// Whether a field of the client's request is not passed on, since ours takes its place.
+/// Whether a field of the client is replaced by ours.
 #[cold]
 pub(crate) fn replaces_field(scope: &VariableScope<'_>, name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(TRACEPARENT)
         || name.eq_ignore_ascii_case(TRACESTATE) && drops_tracestate(scope)
 }
 
-/// Writes the context that upstream servers get.
+/// Writes the trace context for upstream servers.
 pub(crate) fn push_context(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
     debug_assert!(scope.request.tracing.injects(), "what is not asked for is not written");
     push_traceparent(scope, out);

@@ -1,5 +1,4 @@
-//! What variables tell of origins: who was asked, how it went, what they said; and of the body that
-//! they were sent.
+//! Variables about upstream requests: servers, times, response fields; and about the request body.
 
 use bolide_conf::model::ProxyUrl;
 use bolide_conf::vars::Var;
@@ -14,14 +13,14 @@ use crate::content::params::script;
 use crate::content::proxied;
 
 impl VariableScope<'_> {
-    /// Where `proxy_pass` of the location leads, as far as that is known.
+    /// The URL of the location's `proxy_pass`, as far as it is known.
     pub(crate) fn proxy_url(&self) -> Option<&ProxyUrl> {
         let pass = self.location().pass.as_ref()?;
         pass.proxied.as_ref()?;
         pass.conf.url.as_deref().or(self.request.proxy_url.as_deref())
     }
 
-    /// Variables about origins.
+    /// Appends a variable about upstream requests.
     pub(super) fn write_origin(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         match var {
             Var::FastcgiScriptName => {
@@ -78,7 +77,7 @@ impl VariableScope<'_> {
                 each(asked, out, |attempt, out| push_decimal(out, attempt.bytes_sent))
             }
             Var::UpstreamField(name) => joined(&asked.fields, name, out),
-            // As in nginx, who does not pass them on does not read them.
+            // As in nginx, trailers that are not passed are not read.
             Var::UpstreamTrailer(name) if self.location().settings.origin.proxy.pass_trailers => {
                 joined(&asked.trailers, name, out)
             }
@@ -90,11 +89,11 @@ impl VariableScope<'_> {
         })
     }
 
-    /// Variables about the store.
+    /// Appends a variable about the cache.
     fn write_cached(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let object = self.answer.object.as_deref();
         let kept = object.filter(|_| self.answer.cached.is_kept());
-        // As in nginx, these are for asking the origin whether what is there is still good.
+        // As in nginx, these are for revalidation.
         let old = || {
             let caching = self.location().caching.as_ref()?;
             let confirms =
@@ -136,7 +135,7 @@ impl VariableScope<'_> {
         }
     }
 
-    /// `$content_length`: of a body without a declared length, what was collected.
+    /// `$content_length`: for a body without a declared length, the buffered length.
     pub(super) fn content_length(&self, out: &mut Vec<u8>) -> VariableValue {
         let request = self.request;
         match request.head().body {
@@ -153,7 +152,7 @@ impl VariableScope<'_> {
     fn request_body(&self, out: &mut Vec<u8>) -> VariableValue {
         let upload = &self.request.upload;
         let Some(spool) = upload.spool() else {
-            // As in nginx, a length of nothing was read where an origin was asked.
+            // As in nginx, a length of zero was read if an upstream was asked.
             let fields = &self.request.head().fields;
             let is_empty = fields.get(Name::ContentLength) == Some(b"0");
             return VariableValue::when(is_empty && self.answer.origin.is_some());
@@ -167,7 +166,7 @@ impl VariableScope<'_> {
         VariableValue::Yes
     }
 
-    /// A file without a name of its own has one that leads to it as long as the request lasts.
+    /// A file without a name is reachable by a path in `/proc` while the request lasts.
     fn request_body_file(&self, out: &mut Vec<u8>) -> VariableValue {
         if let Some(name) = self.request.upload.file_name() {
             out.extend_from_slice(name);
@@ -187,7 +186,7 @@ impl VariableScope<'_> {
     }
 }
 
-/// Writes something of each attempt: between those of one request `, `, between requests ` : `.
+/// Writes a value for each attempt: `, ` between those of one request, ` : ` between requests.
 fn each(
     asked: &PassRequest,
     out: &mut Vec<u8>,
@@ -212,7 +211,7 @@ fn push_millis(value: Option<u64>, out: &mut Vec<u8>) {
     }
 }
 
-/// The value of the first cookie called `name` that an origin set.
+/// The value of the first cookie called `name` that an upstream set.
 fn set_cookie<'a>(mut cookies: impl Iterator<Item = &'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
     cookies.find_map(|cookie| {
         let end = memchr::memchr(b';', cookie).unwrap_or(cookie.len());

@@ -5,9 +5,9 @@ use bolide_http::digits::push_decimal;
 /// Whether a variable has a value; an absent one is `-` in default log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VariableValue {
-    /// It has one, maybe empty.
+    /// It has a value, which may be empty.
     Yes,
-    /// It has none.
+    /// It has no value.
     No,
 }
 

@@ -1,4 +1,4 @@
-//! A page that is put together is pulled: texts and fragments in their order.
+//! Pulls from a page in assembly: literals and fragments in order.
 
 use bolide_base::SendChain;
 use bolide_esi::splice::SplicePart;
@@ -9,11 +9,11 @@ use super::super::fragment::FragmentStanding;
 use super::super::script::ScriptNext;
 use super::{AT_ONCE, PARTS_MAX, PageAssembly, VAR_MAX};
 
-/// Bytes of a fragment below which compressing it alone is not worth the while.
+/// Bytes of a fragment below which separate compression does not pay.
 const COMPRESS_MIN: usize = 256;
 
 impl PageAssembly {
-    /// Bytes of a fragment as they leave.
+    /// The bytes of a fragment, framed for the page's coding.
     pub(super) fn framed(&mut self, bytes: &[u8]) -> Bytes {
         let Some((joint, level)) = &mut self.joint else { return Bytes::copy_from_slice(bytes) };
         if bytes.is_empty() {
@@ -47,7 +47,7 @@ impl PageAssembly {
             match piece {
                 BodyPiece::More if left > 0 => {}
                 BodyPiece::More | BodyPiece::End => break piece,
-                // What was appended leaves first.
+                // Send what was appended first.
                 _ if taken > 0 => break BodyPiece::More,
                 _ => break piece,
             }
@@ -98,7 +98,7 @@ impl PageAssembly {
         }
     }
 
-    /// What is to be done for the fragment whose turn it is; none if it is over.
+    /// Pulls the current fragment; none if it is complete.
     fn pull_fragment(&mut self, max: usize, out: &mut SendChain) -> Option<BodyPiece> {
         let Some(fragment) = self.fragments.front() else {
             self.look_ahead();
@@ -127,7 +127,8 @@ impl PageAssembly {
         }
     }
 
-    /// Appends from the kept answer that the fragment is; none if it is over, or stands in `ready`.
+    /// Appends from the cached object of the fragment; none if it is complete, or its bytes are in
+    /// `ready`.
     fn pull_object(&mut self, max: usize, out: &mut SendChain) -> Option<BodyPiece> {
         let fragment = self.fragments.front_mut()?;
         let object = fragment.object.as_ref()?;

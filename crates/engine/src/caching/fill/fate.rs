@@ -1,4 +1,4 @@
-//! What becomes of a permit that leads to nothing: what is remembered of it, and for how long.
+//! The end of a permit without a stored object: what the store remembers, and for how long.
 
 use bolide_cache::AbandonReason;
 use bolide_upstream::ConnectRefused;
@@ -6,9 +6,9 @@ use bolide_upstream::ConnectRefused;
 use super::Fill;
 use crate::caching::{Caching, StaleCause};
 
-/// How long it is remembered that an answer was not to be kept, where others wait in line.
+/// How long the store remembers that a response was not storable, where requests would coalesce.
 pub(in crate::caching) const PASS_MS: u64 = 2_000;
-/// How long an origin that failed is left alone while there is an old answer.
+/// How long a failed upstream is not asked while there is a stale object.
 const REST_MS: u64 = 1_000;
 
 impl Fill {
@@ -16,24 +16,24 @@ impl Fill {
         self.site.location(self.location).caching.as_ref()
     }
 
-    /// Whether an old answer is served in place of what there is.
+    /// Whether the stale object replaces the response.
     pub(super) fn is_stood_in(&self, trouble: StaleCause, now_ms: u64) -> bool {
         self.caching()
             .zip(self.stale.as_ref())
             .is_some_and(|(caching, old)| caching.may_serve_stale(old, trouble, now_ms))
     }
 
-    /// What becomes of a permit whose answer is not kept.
+    /// Why a permit is abandoned whose response is not stored.
     pub(super) fn passing(&self, now_ms: u64) -> AbandonReason {
         let waits = self.caching().is_some_and(|caching| caching.is_page() || caching.conf.lock);
-        // Without a lock no exchange waits, and the next answer may be another one.
+        // Without coalescing no request waits, and the next response may be storable.
         match waits && !self.is_past {
             true => AbandonReason::Uncacheable { until_ms: now_ms + self.pass_ms },
             false => AbandonReason::Gone,
         }
     }
 
-    /// What becomes of a permit whose origin failed. nginx's zones ask again at once.
+    /// Why a permit is abandoned whose upstream failed. nginx's zones retry at once.
     pub(super) fn rest(&self, now_ms: u64) -> AbandonReason {
         match self.caching() {
             Some(caching) if caching.is_page() => {
@@ -43,7 +43,7 @@ impl Fill {
         }
     }
 
-    /// The same where there is no answer at all, which `fastcgi_cache_valid` may want remembered.
+    /// As [`Self::rest`] if there is no response at all, which `fastcgi_cache_valid` may cache.
     pub(super) fn failure(&self, refused: ConnectRefused, now_ms: u64) -> AbandonReason {
         let Some(caching) = self.caching().filter(|caching| !caching.is_page()) else {
             return self.rest(now_ms);

@@ -1,9 +1,9 @@
-//! Pages with ESI on their way into the store: inlines are taken out and kept for the includes of
-//! the page that they came with.
+//! `<esi:inline>` in ESI pages that are being stored: inlines are cut out and stored for the
+//! includes of the same page.
 //!
-//! Owns what `<esi:inline>` means. Easiest to break: an inline may be for the session that asked
-//! alone, so that it must be gone before another client sees the page; and it never is the answer
-//! of its address, because what an application writes into a page may be a client's words.
+//! Easiest to break: an inline may be private to the requesting session, so it must be gone before
+//! another client gets the page; and it never becomes the object of its URL, because a page may
+//! contain text of clients.
 
 use bolide_base::Now;
 use bolide_cache::rules::KeyPiece;
@@ -19,19 +19,19 @@ use crate::caching::Caching;
 use crate::caching::identity::{for_inlines, key_of, page_key, push_piece, unvaried_key};
 use crate::subrequest::is_same_site;
 
-/// LIMIT: inlines of one page that are kept.
+/// LIMIT: inlines of one page that are stored.
 const INLINES_MAX: u32 = 64;
 
-/// LIMIT: seconds that an inline is kept.
+/// LIMIT: lifetime of a stored inline, in seconds.
 const TTL_MAX: u32 = 24 * 60 * 60;
 
-/// A page with ESI that comes.
+/// The state of an arriving ESI page.
 #[derive(Debug)]
 pub(crate) struct InlineCutting {
     cutter: Cutter,
-    /// The fields of its answer.
+    /// The fields of the page.
     fields: FieldMap,
-    /// The session that asked; empty if it has none.
+    /// The session of the request; empty if it has none.
     session: Vec<u8>,
     /// Whether the page is public.
     is_public: bool,
@@ -51,7 +51,8 @@ impl InlineCutting {
 }
 
 impl Fill {
-    /// Takes part of a page with ESI: what of it may be kept, and whether it may be at all.
+    /// Takes a piece of an ESI page; returns its text without inlines, the waiters to wake, and
+    /// whether the page may be stored at all.
     pub(super) fn cut(&mut self, bytes: Bytes, now: Now) -> (Vec<Bytes>, Wakes, bool) {
         let Some(mut cutting) = self.cutting.take() else {
             return (vec![bytes], Wakes::default(), true);
@@ -64,7 +65,7 @@ impl Fill {
         (passed, wakes, is_sure)
     }
 
-    /// What is left of the page at its end.
+    /// The rest of the page at its end.
     pub(super) fn finish_cut(&mut self, now: Now) -> (Vec<Bytes>, Wakes) {
         let Some(mut cutting) = self.cutting.take() else { return Default::default() };
         let mut passed = Vec::new();
@@ -88,7 +89,7 @@ impl Fill {
         wakes
     }
 
-    /// Keeps an inline for the includes of its page: publicly only if the page is public.
+    /// Stores an inline for the includes of its page: publicly only if the page is public.
     fn keep_inline(
         &self,
         inline: &Inline,
@@ -103,7 +104,7 @@ impl Fill {
             Some(_) if caching.policy.private => CacheScope::Private,
             Some(_) | None => return Wakes::default(),
         };
-        // Without a key of its own the page has no includes that could be answered.
+        // Without a cache key, the page has no includes that could find it.
         if self.url.is_empty() {
             return Wakes::default();
         }
@@ -153,8 +154,8 @@ impl Fill {
         cutting: &InlineCutting,
         (now_ms, ttl, stale): (u64, u32, u32),
     ) -> Wakes {
-        // A key of its own, from which the fill moves to that of the address: what is kept there
-        // is replaced.
+        // A unique key, from which the fill moves to the key of the inline, so that an existing
+        // object is replaced.
         let mut own = KeyBuilder::default();
         own.start(self.namespace);
         own.push_url(&self.question.target);
@@ -194,7 +195,7 @@ impl Fill {
             ..ObjectHead::default()
         };
         wakes.join(permit.begin(head, &tags));
-        // Bytes of its own: it outlives the page.
+        // A copy: the inline outlives the page.
         wakes.join(permit.append(Bytes::copy_from_slice(&inline.body)));
         wakes.join(permit.commit().wakes);
         wakes

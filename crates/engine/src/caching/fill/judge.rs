@@ -1,7 +1,8 @@
-//! `fastcgi_no_cache`: whether the answer is kept, asked when its head is there.
+//! `fastcgi_no_cache`: evaluated when the response head is there.
 //!
-//! Owns what variables may look at then, though the client may have left or never have waited.
-//! Easiest to break: it sees the head as a client would, with what the location adds to it.
+//! Owns what its variables may read at that time, when the client may be gone or never have waited.
+//! Easiest to break: it sees the head that a client would get, with the fields that the location
+//! adds.
 
 use bolide_base::Now;
 use bolide_http::date::DateClock;
@@ -18,7 +19,7 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
-/// A request as it was when the origin was asked, and what has been answered since.
+/// A snapshot of the request when the fetch began, and of its response so far.
 #[derive(Debug)]
 pub(crate) struct Judge {
     request: Request,
@@ -30,7 +31,7 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Remembers what the request of `scope` asks about.
+    /// Takes the snapshot of the request of `scope`.
     pub(crate) fn new(scope: &VariableScope<'_>, cached: UpstreamCacheStatus) -> Self {
         let answer = Answer { cached, ..Answer::default() };
         Self {
@@ -43,12 +44,12 @@ impl Judge {
         }
     }
 
-    /// Hears how the origin that was asked does.
+    /// Notes the state of the upstream request.
     pub(crate) fn note(&mut self, attempt: &Attempt) {
         self.answer.origin.get_or_insert_default().note(attempt.clone());
     }
 
-    /// Whether one of the texts says that the answer is not kept.
+    /// Whether one of the conditions prevents storing.
     pub(crate) fn refuses(
         &mut self,
         status: u16,

@@ -1,4 +1,4 @@
-//! The head of an answer as it is kept, and how long it is good.
+//! The head of a response as it is stored, and its freshness lifetime.
 
 use bolide_cache::rules::{self, AnswerSource, StoreDecision};
 use bolide_cache::{ObjectHead, Tags};
@@ -6,7 +6,7 @@ use bolide_http::{FieldMap, Name, date};
 
 use crate::caching::{Caching, STALE_FOR_EVER};
 
-/// What the configuration adds to how long an answer is good.
+/// Applies the stale lifetimes of the configuration.
 pub(super) fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: &Caching) {
     let page = &caching.conf.page;
     if caching.is_page() {
@@ -16,8 +16,9 @@ pub(super) fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: 
         if caching.is_magento() {
             return caching.set_grace(decision);
         }
-        // RFC 9111 §4.2.4: HTTP's own words permit nothing stale that they do not name. Who speaks
-        // LSCache, or says nothing so that the configuration does, has LiteSpeed's habit.
+        // RFC 9111 §4.2.4: HTTP's own fields permit stale use only if they say so. An LSCache
+        // application, or one that leaves the lifetime to the configuration, gets LiteSpeed's
+        // default.
         let is_permitted = page.says_stale
             || decision.source == AnswerSource::Configuration
             || rules::is_lscache(answer);
@@ -32,12 +33,12 @@ pub(super) fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: 
         }
         return;
     }
-    // What it may be used for is asked when it is.
+    // The permitted use is decided when it is served.
     decision.stale_while_revalidate = STALE_FOR_EVER;
     decision.stale_if_error = STALE_FOR_EVER;
 }
 
-/// The head as it is kept, and its tags.
+/// The head that is stored, and its tags.
 pub(super) fn kept_head(
     status: u16,
     answer: &FieldMap,
@@ -48,7 +49,7 @@ pub(super) fn kept_head(
 ) -> (ObjectHead, Tags) {
     let mut fields = answer.clone();
     rules::for_store(&mut fields, caching.policy.mode);
-    // RFC 9110 §6.6.1: a recipient that counts from Date to Expires needs the date of the answer.
+    // RFC 9110 §6.6.1: a recipient that computes Expires minus Date needs the response's own date.
     let own = answer.get(Name::Date);
     if let Some(date) = own.filter(|_| caching.is_page()) {
         fields.push(Name::Date, date);
@@ -63,7 +64,7 @@ pub(super) fn kept_head(
         fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
     }
     if caching.is_magento() {
-        // Bans are about it as it was sent.
+        // Bans match the tags as they were sent.
         let lines: Vec<&[u8]> = answer.all_text(rules::magento::TAGS).collect();
         if !lines.is_empty() {
             fields.push_text(rules::magento::TAGS, &lines.join(&b","[..]));

@@ -1,4 +1,4 @@
-//! The key that an answer belongs under, once its head is there.
+//! The key that a response belongs under, once its head is there.
 
 use bolide_cache::rules::{Facts, StoreDecision};
 use bolide_cache::{FillPermit, KeyBuilder, SessionKey, Wakes};
@@ -13,7 +13,7 @@ use crate::caching::identity::{
 use crate::subrequest::KeptAs;
 
 impl Fill {
-    /// Moves the permit to the key that the answer belongs under.
+    /// Moves the permit to the key of the response.
     pub(super) fn settle_key(
         &self,
         permit: FillPermit,
@@ -39,7 +39,7 @@ impl Fill {
             CacheScope::Public => None,
             CacheScope::Private => SessionKey::new(session),
         };
-        // What one visitor has would become every visitor's.
+        // A private response would become public.
         assert!(
             scope == CacheScope::Public || session.is_some(),
             "a private answer is kept for a session or not at all"
@@ -58,12 +58,12 @@ impl Fill {
             return (Some(permit), Wakes::default());
         }
         if scope == CacheScope::Private && own.session().is_none() && !self.is_past {
-            // The next client that asks has a response of its own and need not wait for this one.
+            // The next client has a response of its own and need not wait for this one.
             self.store.remember_pass(&own, now_ms + PASS_MS);
         }
         let moved = match caching.is_page() {
             true => permit.move_to(&key),
-            // As in nginx, the last one is stored.
+            // As in nginx, the last response is stored.
             false => permit.move_over(&key),
         };
         (moved.permit, moved.wakes)

@@ -1,4 +1,4 @@
-//! What an answer says about others is carried out: orders to purge, and a POST that flushes.
+//! Carries out the purges that a response orders, and the flush by a POST.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::caching::identity::{key_of, push_session};
 use crate::caching::no_vary_search;
 
 impl Fill {
-    /// Carries out what the answer says about others; `session` is whose it is from now on.
+    /// Carries out the purges of a response; `session` is the session after it.
     pub(super) fn purge(
         &self,
         orders: &[PurgeOrder],
@@ -32,20 +32,20 @@ impl Fill {
             };
             carry_out(&self.store, self.namespace, order, how, facts, caching, session);
             if order.scope == CacheScope::Private && old != session {
-                // A log-out ends the session in whose name it came.
+                // A log-out purges the session that it ends.
                 carry_out(&self.store, self.namespace, order, how, facts, caching, &old);
             }
         }
     }
 
-    /// What the request's own session is known by.
+    /// The session of the request.
     fn old_session(&self, caching: &Caching) -> Vec<u8> {
         let mut old = Vec::new();
         push_session(&mut old, &Cookies::of(&self.question.fields), &caching.conf.page.session);
         old
     }
 
-    /// A POST drops what was kept for its session while it was carried out.
+    /// A POST purges its session again, because requests may have filled it meanwhile.
     pub(super) fn flush_again(&self, facts: &Facts<'_>, caching: &Caching) {
         if !(caching.is_page()
             && caching.conf.page.autoflush
@@ -58,7 +58,7 @@ impl Fill {
         }
     }
 
-    /// Has the page found by its address though its key is another text.
+    /// Tags the page with its URL, if its key is another text.
     pub(super) fn tag_address(&self, tags: &mut Tags, caching: &Caching) {
         if caching.is_page() && caching.conf.page.key.is_some() {
             let mut url = Vec::new();
@@ -68,7 +68,7 @@ impl Fill {
     }
 }
 
-/// Does what an order to purge says; how many objects it hit.
+/// Carries out a purge order; returns the number of purged objects.
 pub(crate) fn carry_out(
     store: &Arc<Store>,
     namespace: NamespaceId,
@@ -114,12 +114,12 @@ pub(crate) fn carry_out(
     }
 }
 
-/// The tag of an address, for pages whose key is another text. No application's tag begins so.
+/// The tag of a URL, for pages whose key is another text. No application's tag begins so.
 fn url_tag(url: &[u8]) -> Vec<u8> {
     [b"\0", url, b"\0"].concat()
 }
 
-/// An address as clients may have spelled it: browsers write `%C3`, some applications `%c3`.
+/// A URL in both common spellings: browsers write `%C3`, some applications `%c3`.
 fn spellings(url: Vec<u8>) -> Vec<Vec<u8>> {
     let with_case = |change: fn(&mut u8)| {
         let mut other = url.clone();

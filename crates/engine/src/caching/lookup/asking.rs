@@ -1,4 +1,4 @@
-//! It is this exchange's turn to ask: the fill that hears what comes, and what becomes of it.
+//! The exchange that fetches for a key: its fill, and the events of the fetch.
 
 use bolide_base::Now;
 use bolide_cache::rules::KeyPiece;
@@ -20,8 +20,8 @@ use crate::subrequest::KeptAs;
 use crate::vars::VariableScope;
 
 impl Fill {
-    /// Hears what the origin did before the exchange that asked does, if it is still there, and
-    /// names the exchanges to wake.
+    /// Takes an event of the fetch, before the requesting exchange does, if it is still there;
+    /// returns the exchanges to wake.
     pub fn handle_news(
         &mut self,
         news: &OriginNews,
@@ -40,7 +40,7 @@ impl Fill {
 }
 
 impl Exchange {
-    /// Notes what becomes of the answer that comes: to be told before its head is.
+    /// Notes whether the response is stored; to be called before its head is passed on.
     fn note_kept(&mut self, fill: &mut Fill) {
         if self.cache.revalidates
             && let Some(permit) = fill.take_misfit()
@@ -55,7 +55,7 @@ impl Exchange {
 }
 
 impl CacheTransaction {
-    /// What the fetch that is about to begin is heard by.
+    /// The fill that the next fetch feeds.
     pub(crate) fn take_fill(
         &mut self,
         request: &Request,
@@ -73,7 +73,7 @@ impl CacheTransaction {
         };
         self.is_whole = permit.is_some();
         debug_assert!(!is_past || permit.is_some(), "only a fill has a key of its own");
-        // Without a permit, only the application's purges matter.
+        // Without a permit, only purges of the application have an effect.
         if permit.is_none() && !caching.is_page() {
             return None;
         }
@@ -139,7 +139,7 @@ impl CacheTransaction {
         }))
     }
 
-    /// Has the origin asked in the background.
+    /// Starts a background fetch.
     pub(in crate::caching) fn refresh(
         &self,
         request: &mut Request,
@@ -176,7 +176,7 @@ impl CacheTransaction {
     }
 }
 
-/// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
+/// This exchange fetches; the response is stored, if the configuration permits.
 pub(super) fn keep_permit(
     request: &Request,
     answer: &mut Answer,
@@ -199,7 +199,7 @@ pub(super) fn keep_permit(
     cache.state = CacheState::Filling { permit, past: false };
 }
 
-/// Asks past the store, and keeps what comes in place of what is there.
+/// Fetches without a lookup, and replaces the existing object.
 pub(in crate::caching) fn take_over(
     request: &Request,
     cache: &mut CacheTransaction,
@@ -209,7 +209,7 @@ pub(in crate::caching) fn take_over(
     if request.head().method == Method::Head && !request.asks_for_whole(caching) {
         return;
     }
-    // A key of its own until the answer is there; then the fill moves.
+    // A unique key until the response is there; then the fill moves.
     let mut keys = cache.keys.clone();
     push_piece(&mut keys, KeyPiece::Past(request.id));
     let now_ms = ctx.now.unix_millis;

@@ -1,5 +1,5 @@
-//! What a fragment finds beside the answer of its address: inlines of the text that includes it,
-//! what came with other fragments, and what its session has by tag.
+//! Other sources of a fragment than its URL: inlines of the including page, parts of combined
+//! responses, and private objects by tag.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl CacheTransaction {
-    /// What the text that includes this fragment brought along for it.
+    /// The inline of the including page for this fragment.
     pub(super) fn find_inline(
         &self,
         request: &Request,
@@ -65,7 +65,7 @@ impl CacheTransaction {
     }
 }
 
-/// What the session has by the tags of the include, whatever its address.
+/// The session's object with the tags of the include, whatever its URL.
 pub(super) fn find_shared(
     cache: &CacheTransaction,
     request: &Request,

@@ -1,4 +1,4 @@
-//! A request waits for what another exchange fetches, and looks again.
+//! An exchange that waits for the fetch of another one, and looks up again.
 
 use bolide_cache::{Follow, Waited, Waiter};
 
@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl Exchange {
-    /// Whether it waits for what another exchange fetches.
+    /// Whether it waits for the fill of another exchange.
     #[must_use]
     pub fn is_coalescing(&self) -> bool {
         let waits = |body: &AnswerBody| match body {
@@ -25,7 +25,7 @@ impl Exchange {
 }
 
 impl CacheTransaction {
-    /// Looks at the fill that it waits for.
+    /// Continues after a wake of the fill that it waits for.
     pub(crate) fn follow(
         &mut self,
         request: &mut Request,
@@ -36,7 +36,7 @@ impl CacheTransaction {
         let Some(caching) = &site.location(request.location).caching else {
             return NextStep::Fail(500);
         };
-        // Word of a fill that it waited for before.
+        // A late wake of a previous fill.
         if self.is_asking_nodes {
             return NextStep::Coalesce;
         }
@@ -48,7 +48,7 @@ impl CacheTransaction {
             let is_page = caching.is_page();
             match if is_page { follower.poll() } else { follower.poll_end() } {
                 Follow::Head if is_page => break,
-                // In nginx's zones, a request that waits finds it kept, or asks.
+                // In nginx's zones, a waiting request finds the complete object, or fetches itself.
                 Follow::Head | Follow::Again => {
                     self.state = CacheState::Passed;
                     self.rounds += 1;
@@ -70,7 +70,7 @@ impl CacheTransaction {
     }
 }
 
-/// Who this exchange is to those who wake it.
+/// The waiter that identifies this exchange.
 fn waiter(ctx: &StepCtx<'_>) -> Waiter {
     let worker = ctx.cache.as_ref().map_or(0, |front| front.worker());
     Waiter { worker, exchange: ctx.me }

@@ -1,4 +1,4 @@
-//! Another look without the arguments that make no other page.
+//! A second lookup without the query parameters that do not affect the response.
 
 use bolide_cache::{AbandonReason, Lookup};
 use bolide_http::cookies::Cookies;
@@ -12,8 +12,8 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl CacheTransaction {
-    /// What was found; none if that is nothing because the key has arguments that do not matter.
-    /// Then it has them no longer, and another look is due.
+    /// Returns the result of a lookup; none if it is a miss whose key has irrelevant parameters.
+    /// They are removed then, and the lookup is to be repeated.
     pub(super) fn narrow(
         &mut self,
         request: &Request,

@@ -1,6 +1,6 @@
-//! `Destination` of `COPY` and `MOVE` (RFC 4918 §10.3): which path of this server it names.
+//! `Destination` of `COPY` and `MOVE` (RFC 4918 §10.3): the path of this server that it names.
 //!
-//! Refuses other servers, and paths out of the directory of the location.
+//! Refuses other servers, and paths outside of the location's directory.
 
 use bolide_conf::model::Mapping;
 use bolide_http::Scheme;
@@ -13,16 +13,16 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
-/// Why a destination is none.
+/// Why a destination is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoDestination {
-    /// It is no address, or not of this scheme.
+    /// It is not a URL, or has another scheme.
     Invalid,
-    /// It is another server's.
+    /// It names another server.
     Foreign,
 }
 
-/// The decoded path that the field names.
+/// The decoded path in the field.
 pub(super) fn read_destination(
     request: &Request,
     site: &Site,
@@ -70,7 +70,7 @@ pub(super) fn read_destination(
     Ok(decoded)
 }
 
-/// Where it is on disk: the location of the request says so.
+/// Its path on disk, in the location of the request.
 pub(super) fn map(
     request: &Request,
     answer: &Answer,
@@ -107,7 +107,7 @@ fn invalid<T>(
     Err(400)
 }
 
-/// The path and query of an address of this server.
+/// The path and query of a URL of this server.
 fn path_of<'a>(value: &'a [u8], scheme: Scheme, host: &[u8]) -> Result<&'a [u8], NoDestination> {
     if value.first() == Some(&b'/') {
         return Ok(value);

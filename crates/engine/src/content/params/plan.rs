@@ -1,13 +1,13 @@
-//! The parameters of a location, made ready when the configuration is compiled.
+//! The parameters of a location, compiled.
 
 use bolide_conf::model::Param;
 use bolide_conf::vars::{Template, TemplatePart, Var};
 
-/// The parameters of a location, ready to be written.
+/// The parameters of a location, compiled.
 #[derive(Debug, Default)]
 pub(crate) struct ParamPlan {
     pub(super) params: Vec<Planned>,
-    /// Names of fields, as `HTTP_*` has them, that configuration decides about.
+    /// Names of fields, as in `HTTP_*`, that parameters of the configuration replace.
     pub(super) decided: Vec<Box<[u8]>>,
 }
 
@@ -16,18 +16,18 @@ pub(super) struct Planned {
     pub(super) name: Box<[u8]>,
     pub(super) value: Template,
     pub(super) if_not_empty: bool,
-    /// The path that the client asked for follows, whatever it was rewritten to.
+    /// The client's path follows, even if it was rewritten.
     pub(super) with_asked_path: bool,
 }
 
 impl ParamPlan {
-    /// The parameters `params`, those for PHP of our own if `is_php`.
+    /// Compiles `params`, with the defaults for our PHP pools if `is_php`.
     pub(crate) fn new(params: &[Param], is_php: bool) -> Self {
         let mut plan = Self::default();
         for param in params {
             if let Some(field) = param.name.strip_prefix(b"HTTP_") {
                 plan.decided.push(field.into());
-                // As in nginx, one without any value only keeps the field out.
+                // As in nginx, a parameter without any value only suppresses the field.
                 if param.value.is_empty() {
                     continue;
                 }
@@ -45,7 +45,7 @@ impl ParamPlan {
 impl Planned {
     fn new(param: &Param, is_php: bool) -> Self {
         let (name, if_not_empty) = (Box::from(&*param.name), param.if_not_empty);
-        // As under Apache, these two keep to the path that was asked for.
+        // As under Apache, these two keep the client's path.
         if is_php
             && matches!(&*param.name, b"SCRIPT_URI" | b"SCRIPT_URL")
             && let [before @ .., TemplatePart::Var(Var::Uri)] = param.value.parts()
@@ -56,8 +56,8 @@ impl Planned {
         Self { name, value: param.value.clone(), if_not_empty, with_asked_path: false }
     }
 
-    /// As in nginx 1.30, an application is told the host that the request is for, which is not
-    /// what the field says where the target names another.
+    /// As in nginx 1.30, `HTTP_HOST` is the host of the request target, which takes precedence over
+    /// the `Host` field.
     fn host() -> Self {
         let parts = [Var::Host, Var::IsRequestPort, Var::RequestPort].map(TemplatePart::Var);
         let value = Template::new(parts.to_vec());

@@ -1,4 +1,4 @@
-//! What is known of requests to an origin that speaks HTTP when the configuration is compiled.
+//! The compiled request of a location to HTTP upstreams.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use bolide_conf::vars::Template;
 
 use crate::filter::proxied::Rewriter;
 
-/// What is known beforehand about requests of a location to an origin that speaks HTTP.
+/// The compiled request of a location to HTTP upstreams.
 #[derive(Debug)]
 pub(crate) struct ProxyPlan {
     pub(super) settings: Arc<ProxySettings>,
-    /// Names of fields that configuration decides about, in lower case.
+    /// Names of fields that the configuration replaces, in lower case.
     decided: Vec<Box<[u8]>>,
-    /// What becomes of answers.
+    /// The rewriting of its responses.
     pub(crate) rewriter: Rewriter,
 }
 
 impl ProxyPlan {
-    /// What `settings` say.
+    /// Compiles `settings`.
     pub(crate) fn new(settings: &Arc<ProxySettings>, rewriter: Rewriter) -> Self {
         let lower = |field: &ProxyField| field.name.to_ascii_lowercase().into();
         let decided = settings.fields.iter().map(lower).collect();

@@ -1,4 +1,4 @@
-//! What of an origin's addresses and cookies is replaced, and by what, as the configuration says.
+//! The compiled rules of `proxy_redirect` and `proxy_cookie_*`.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use bolide_conf::vars::Template;
 
 use bolide_patterns::CapturePattern;
 
-/// What is replaced, and by what.
+/// A rule and its replacement.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// The address of `proxy_pass` by the prefix of the location.
+    /// `default`: the URL of `proxy_pass` becomes the prefix of the location.
     Default(Arc<ProxyUrl>),
     Text(Template, Template),
     Pattern(CapturePattern, Template),
 }
 
-/// Whose flags change.
+/// The cookies whose flags change.
 #[derive(Debug)]
 pub(super) enum CookieSelector {
     Text(Template),
@@ -35,7 +35,7 @@ pub(crate) struct Rewriter {
 }
 
 impl Rewriter {
-    /// The rules that `settings` have for the origin at `url`.
+    /// The rules of `settings` for the upstream at `url`.
     pub(crate) fn new(settings: &ProxySettings, url: Option<&Arc<ProxyUrl>>, http: &Http) -> Self {
         let replacement = |rule: &Replacement| match rule {
             Replacement::Text { from, to } => Rule::Text(from.clone(), to.clone()),

@@ -1,11 +1,11 @@
-//! What became of a request at its limits, and where it is counted.
+//! The results of `limit_req` and `limit_conn` for a request, and where it is counted.
 
 use bolide_limit::LimitHold;
 
-/// What became of a request at its limits.
+/// The result of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LimitDetail {
-    /// Nothing was asked, or the key was empty.
+    /// No limit applied, or its key was empty.
     #[default]
     Nothing,
     Passed,
@@ -29,43 +29,43 @@ impl LimitDetail {
     }
 }
 
-/// What a request has to do with limits.
+/// The limit state of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Limited {
-    /// What `limit_req` said.
+    /// The result of `limit_req`.
     pub(crate) requests: LimitDetail,
-    /// What `limit_conn` said.
+    /// The result of `limit_conn`.
     pub(crate) connections: LimitDetail,
-    /// Whether it waits until it is as late as its rate wants it.
+    /// Whether it is delayed to match the rate.
     pub(super) waits: bool,
-    /// Where it is counted as long as it is in work.
+    /// Where it is counted while it is in progress.
     pub(crate) held: LimitHold,
 }
 
 impl Limited {
-    /// Forgets everything; the request is in work no longer.
+    /// Clears everything; the request is no longer in progress.
     pub(crate) fn clear(&mut self) {
         (self.requests, self.connections, self.waits) =
             (LimitDetail::Nothing, LimitDetail::Nothing, false);
         self.let_go();
     }
 
-    /// The request is in work no longer.
+    /// Releases the counts; the request is no longer in progress.
     pub(crate) fn let_go(&mut self) {
         self.held.let_go();
     }
 
-    /// What `limit_req` and `limit_conn` said, for those who ask on behalf of the request.
+    /// The results of `limit_req` and `limit_conn`, for subrequests.
     pub(crate) const fn details(&self) -> [LimitDetail; 2] {
         [self.requests, self.connections]
     }
 
-    /// What they said of who asks, or was asked, on behalf of the request.
+    /// Takes over the results of a parent or subrequest.
     pub(crate) const fn tell(&mut self, told: [LimitDetail; 2]) {
         [self.requests, self.connections] = told;
     }
 
-    /// The request is counted there, too.
+    /// Keeps these counts as well.
     pub(crate) fn hold(&mut self, held: LimitHold) {
         self.held.join(held);
     }

@@ -1,4 +1,4 @@
-//! The instructions of the rewrite phase, their expressions bound.
+//! The instructions of the rewrite phase, compiled.
 
 use bolide_conf::model::{FileTest, IfTest as ConfTest, Return, RewriteOp, RewriteRule, SetTarget};
 use bolide_conf::regex::Regex;
@@ -7,16 +7,16 @@ use bolide_conf::vars::{Template, Var};
 use crate::route::LocationIndex;
 use bolide_patterns::CapturePattern;
 
-/// Where the phase stands.
+/// The position in the rewrite phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RewriteCursor {
-    /// Whose instructions run.
+    /// The block whose instructions run.
     pub(super) program: LocationIndex,
-    /// The next one.
+    /// The next instruction.
     pub(super) op: u32,
 }
 
-/// One instruction, its expressions bound.
+/// A compiled instruction.
 #[derive(Debug)]
 pub(crate) enum Op {
     Rewrite(Box<CompiledRewrite>),
@@ -26,14 +26,14 @@ pub(crate) enum Op {
     Break,
 }
 
-/// A `rewrite`.
+/// A compiled `rewrite`.
 #[derive(Debug)]
 pub(crate) struct CompiledRewrite {
     pub(crate) pattern: CapturePattern,
     pub(crate) conf: RewriteRule,
 }
 
-/// The condition of an `if`.
+/// A compiled condition of an `if`.
 #[derive(Debug)]
 pub(crate) enum CompiledTest {
     True(Var),
@@ -42,7 +42,7 @@ pub(crate) enum CompiledTest {
     Is(FileTest, Template, Wanted),
 }
 
-/// Whether a test is true when it holds, or when it does not.
+/// Whether a test is negated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Yes,
@@ -56,7 +56,7 @@ impl Wanted {
 }
 
 impl Op {
-    /// Binds the named groups of expressions to their places in `names`.
+    /// Compiles an instruction: named groups of expressions refer to their places in `names`.
     pub(crate) fn new(op: &RewriteOp, names: &[String]) -> Self {
         match op {
             RewriteOp::Rewrite(conf) => Self::Rewrite(Box::new(CompiledRewrite {

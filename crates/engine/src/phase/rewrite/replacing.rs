@@ -1,4 +1,4 @@
-//! The second word of `rewrite`: the address of a redirect, or another path and other arguments.
+//! The second word of `rewrite`: the URL of a redirect, or another path and other arguments.
 
 use bolide_conf::model::{LogLevel, RewriteRule, Then};
 
@@ -11,7 +11,7 @@ use crate::route::LocationIndex;
 use crate::site::Site;
 use crate::vars::{CaptureGroups, VariableScope};
 
-/// Writes the address of a redirect.
+/// Writes the target of a redirect.
 pub(super) fn redirect_by(
     request: &mut Request,
     answer: &mut Answer,
@@ -42,7 +42,7 @@ pub(super) fn redirect_by(
     answer.scratch = text;
 }
 
-/// Changes path and arguments; where that leads if it cannot be done.
+/// Changes path and query; returns the step that follows if that fails.
 pub(super) fn change_uri(
     request: &mut Request,
     answer: &mut Answer,
@@ -68,7 +68,7 @@ pub(super) fn change_uri(
             }
             Some(&path[path_len..])
         }
-        // As in nginx, nothing is not made an empty query.
+        // As in nginx, an absent query does not become an empty one.
         None if rule.keeps_args || request.args.is_none() => None,
         None => Some(&b""[..]),
     };
@@ -84,7 +84,7 @@ pub(super) fn change_uri(
     request.uri_changed = rule.then != Then::Break;
     request.rewritten_here |= rule.then == Then::Break;
     if site.location(program).settings.rewrite_log {
-        // As in nginx, what its variables were not worth is told first.
+        // As in nginx, messages of its variables come first.
         request.log_notes(b"", site, ctx);
         let request = &*request;
         log_lines::error(request, site, ctx, LogLevel::Notice, |out| {
@@ -98,7 +98,7 @@ pub(super) fn change_uri(
     if !request.uri.is_empty() {
         return None;
     }
-    // What its variables were not worth is told first.
+    // Messages of its variables come first.
     request.log_notes(b"", site, ctx);
     request.log_error(site, ctx, |out| {
         out.extend_from_slice(b"the rewritten URI has a zero length");
@@ -106,7 +106,7 @@ pub(super) fn change_uri(
     Some(NextStep::Fail(500))
 }
 
-/// Decodes what need not be encoded in an address, up to its `?`, as nginx does.
+/// Decodes escapes that are unnecessary in a URL, up to its `?`, as nginx does.
 fn decode_redirect(text: &mut Vec<u8>) {
     let Some(first) = memchr::memchr2(b'%', b'?', text) else { return };
     let (mut read, mut write) = (first, first);
@@ -136,7 +136,7 @@ fn decode_redirect(text: &mut Vec<u8>) {
                     break;
                 }
             }
-            // What is no encoding loses its `%`, or all of it.
+            // An invalid escape loses its `%`, or all of it.
             (None, _) => {
                 if let Some(&next) = text.get(read + 1) {
                     text[write] = next;
@@ -150,7 +150,7 @@ fn decode_redirect(text: &mut Vec<u8>) {
     text.drain(write..read.min(text.len()));
 }
 
-/// Whether the client encoded something in the path.
+/// Whether the client's path has escapes.
 pub(super) fn is_encoded(request: &Request) -> bool {
     let target = request.address();
     let end = memchr::memchr(b'?', target).unwrap_or(target.len());

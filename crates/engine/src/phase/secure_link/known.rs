@@ -1,20 +1,20 @@
-//! What a request knows of its link.
+//! The state of `secure_link` for a request.
 
-/// What a request knows of its link once it was asked.
+/// The state of `secure_link` for a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CompiledSecureLink {
-    /// `$secure_link`; the inner value is none if the link proves nothing.
+    /// `$secure_link`; the inner value is none if the link is invalid.
     pub(super) value: Option<Option<Box<[u8]>>>,
     /// `$secure_link_expires`
     pub(super) expires: Option<Box<[u8]>>,
-    /// Whether that was read, and is what it was then.
+    /// Whether `expires` was read, and is fixed.
     pub(super) is_told: bool,
-    /// Whether `$secure_link` was asked for.
+    /// Whether `$secure_link` was read.
     pub(super) is_weighed: bool,
 }
 
 impl CompiledSecureLink {
-    /// Forgets everything.
+    /// Clears the state of the last request.
     pub(crate) fn clear(&mut self) {
         (self.value, self.expires) = (None, None);
         (self.is_told, self.is_weighed) = (false, false);
