@@ -1,13 +1,13 @@
-//! Objects that the nodes of a cluster share: what is asked of and offered to their store, and what
-//! of it this node takes.
+//! Objects that the nodes of a cluster share through Valkey ("the shared store"): questions,
+//! offers, and checks of received objects.
 //!
 //! ```text
-//!   missed in memory and on disk ──▶ question (with its permit) ──▶ (thread) ──▶ the store's bytes
-//!       taken ──▶ in memory: look up again        useless, absent, late ──▶ the permit comes back
-//!   committed ──▶ offer ──▶ (thread) ──▶ the store, for as long as the object may be served
+//!   miss in memory and on disk ──▶ question (with its permit) ──▶ (thread) ──▶ reply of Valkey
+//!       usable ──▶ stored in memory: look up again    unusable, absent, late ──▶ permit given back
+//!   committed ──▶ offer ──▶ (thread) ──▶ Valkey, for as long as the object may be served
 //! ```
-//! It does no I/O: the thread of the cluster carries questions and offers. INVARIANT: a question
-//! gives its permit back, whatever becomes of it, and a lease is returned or used up.
+//! It does no I/O: the cluster thread transports questions and offers. INVARIANT: a question always
+//! gives its permit back, and a lease is returned or used.
 
 mod log;
 mod orders;
@@ -31,18 +31,18 @@ use bolide_base::limits::{SHARED_OFFERED_MAX, SHARED_ORDERS_MAX};
 use crate::disk::DiskPurge;
 use crate::tags::lock;
 
-/// What is shared, as far as this node knows.
+/// The sharing of objects on this node.
 #[derive(Debug, Default)]
 pub struct Sharing {
-    /// Whether purges are remembered.
+    /// Whether purges are recorded.
     is_on: AtomicBool,
-    /// Whether the store of the cluster answers in time: questions are taken.
+    /// Whether the shared store responds in time, so that questions may be sent.
     answers: AtomicBool,
-    /// LIMIT: bytes of a body that is offered.
+    /// LIMIT: the body size of an offered object, in bytes.
     size_max: AtomicU64,
-    /// For how many milliseconds a question is waited for.
+    /// How long to wait for the reply to a question, in milliseconds.
     patience_ms: AtomicU64,
-    /// Bytes of all offers, those that the thread has among them.
+    /// Bytes of all offers, including those that the thread is sending.
     offered: AtomicU64,
     log: Mutex<PurgeLog>,
     desk: Mutex<Desk>,
@@ -52,7 +52,7 @@ pub struct Sharing {
 #[derive(Debug, Default)]
 struct Desk {
     orders: VecDeque<SharedOrder>,
-    /// How many of each kind are among them.
+    /// The number of waiting orders of each kind.
     waiting: [usize; SharedOrder::KINDS],
     waker: Option<Waker>,
 }
@@ -66,43 +66,43 @@ struct Figures {
     late: AtomicU64,
 }
 
-/// What was asked and offered since the process began.
+/// Questions and offers since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharingCounts {
-    /// Misses that were asked for.
+    /// Misses for which the shared store was asked.
     pub asked: u64,
-    /// Pages of other nodes that were taken.
+    /// Objects of other nodes that were accepted.
     pub taken: u64,
-    /// Objects that were not: purged, too old, foreign or damaged.
+    /// Objects that were rejected: purged, too old, foreign or damaged.
     pub unfit: u64,
-    /// Objects that the store of the cluster has taken from this node.
+    /// Objects of this node that the shared store accepted.
     pub offered: u64,
-    /// Commands or questions without an answer in time.
+    /// Commands or questions that timed out.
     pub late: u64,
 }
 
-/// What is counted by the thread.
+/// The events that the thread counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharingCount {
-    /// An object was taken by the store of the cluster.
+    /// The shared store accepted an object.
     Offered,
-    /// There was no answer in time.
+    /// A timeout.
     Late,
 }
 
 impl Sharing {
-    /// How long a question is waited for at most, whatever becomes of it.
+    /// Sets how long to wait for the reply to a question.
     pub fn set_patience(&self, patience: Duration) {
         self.patience_ms.store(patience.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Objects are shared from now on; those with more bytes are not.
+    /// Starts sharing; objects with more than `size_max` bytes are not shared.
     pub fn open(&self, size_max: u64) {
         self.size_max.store(size_max, Ordering::Relaxed);
         self.is_on.store(true, Ordering::Release);
     }
 
-    /// Objects are not shared from now on.
+    /// Stops sharing.
     pub fn close(&self) {
         self.set_answering(false);
         self.is_on.store(false, Ordering::Release);
@@ -115,13 +115,14 @@ impl Sharing {
         self.is_on.load(Ordering::Acquire)
     }
 
-    /// Whether the store of the cluster is asked.
+    /// Whether the shared store is asked.
     #[must_use]
     pub fn is_answering(&self) -> bool {
         self.answers.load(Ordering::Acquire)
     }
 
-    /// Whether the store of the cluster answers in time. If it does not, what waits goes back.
+    /// Sets whether the shared store responds in time. If not, waiting questions give their permits
+    /// back.
     pub fn set_answering(&self, answers: bool) {
         self.answers.store(answers, Ordering::Release);
         if answers {
@@ -132,17 +133,18 @@ impl Sharing {
             desk.waiting = Default::default();
             (std::mem::take(&mut desk.orders), desk.waker.take())
         };
-        // Each gives its permit back.
+        // Dropping a question gives its permit back.
         drop(left);
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Leaves an order to the thread. One that has no room is dropped, which answers it.
+    /// Queues an order for the thread. If there is no room, the order is dropped, which replies to
+    /// it.
     fn push(&self, order: SharedOrder) {
         let kind = order.kind();
         let (refused, waker) = {
             let mut desk = lock(&self.desk);
-            // Many of one kind keep none of another out.
+            // Orders of one kind do not use up the room of another.
             let has_room = desk.waiting[kind] < SHARED_ORDERS_MAX;
             if has_room && self.is_answering() {
                 desk.waiting[kind] += 1;
@@ -156,12 +158,12 @@ impl Sharing {
         drop(refused);
     }
 
-    /// Whether a body may be offered by its size.
+    /// Whether a body of this size may be offered.
     pub(crate) fn has_size(&self, bytes: u64) -> bool {
         bytes <= self.size_max.load(Ordering::Relaxed)
     }
 
-    /// Takes room for an offer of so many bytes, which is given back when it has ended.
+    /// Reserves `bytes` for an offer; false if there is no room. The end of the offer frees them.
     fn take_room(&self, bytes: u64) -> bool {
         let take = |all: u64| {
             let sum = all.saturating_add(bytes);
@@ -170,7 +172,7 @@ impl Sharing {
         self.offered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// The next order; none if the store of the cluster does not answer.
+    /// The next order; none if the shared store does not respond.
     pub fn poll_order(&self, context: &Context<'_>) -> Poll<Option<SharedOrder>> {
         let mut desk = lock(&self.desk);
         match desk.orders.pop_front() {
@@ -186,21 +188,21 @@ impl Sharing {
         }
     }
 
-    /// A purge of this node or another one; `tell` tells others of it, and returns the number by
-    /// which they hear of it, or heard. The caller holds the lock that numbers purges.
+    /// Records a purge of this node or another one; `tell` sends it to the other nodes, and returns
+    /// its number there. The caller holds the lock that numbers purges.
     pub(crate) fn note_purge(&self, order: &DiskPurge<'_>, tell: impl FnOnce() -> Option<u64>) {
         let mut log = lock(&self.log);
         let told = tell();
         log.note_purge(order, told);
     }
 
-    /// The thread begins: entries of the stream from `fence` on are evidence, once the purge of
-    /// this node with the number `barrier` has come back.
+    /// The thread starts: entries of the stream from `fence` on are recorded, once the purge of
+    /// this node with the number `barrier` has been received from the stream.
     pub fn begin(&self, fence: StreamPlace, barrier: u64) {
         lock(&self.log).begin(fence, barrier);
     }
 
-    /// The purges of an entry are carried out.
+    /// The purges of an entry have been carried out.
     pub(crate) fn note_entry(
         &self,
         place: StreamPlace,
@@ -210,14 +212,14 @@ impl Sharing {
         lock(&self.log).note_entry(place, numbers, confirmed);
     }
 
-    /// Nothing before `place` is known: all was dropped, with purge numbers up to `now`.
+    /// Everything was purged, with purge numbers up to `now`: nothing before `place` is known.
     pub fn reset(&self, place: StreamPlace, now: u64) {
         if self.is_open() {
             lock(&self.log).reset(place, now);
         }
     }
 
-    /// Counts.
+    /// Counts an event.
     pub fn count(&self, what: SharingCount) {
         let counter = match what {
             SharingCount::Offered => &self.figures.offered,
@@ -226,7 +228,7 @@ impl Sharing {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was asked and offered.
+    /// The counts of questions and offers.
     #[must_use]
     pub fn counts(&self) -> SharingCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Purges between the nodes of a cluster: what they hear of this one, and what it hears of them.
+//! Purges between the nodes of a cluster: sending those of this node, and repeating those of
+//! others.
 
 use crate::disk::journal::Echo;
 use crate::disk::{DiskPurge, DiskPurgeTarget, repeat_in_namespace};
@@ -7,18 +8,18 @@ use crate::shared::StreamPlace;
 use crate::store::Store;
 use crate::tags::{TagPurge, TagScope};
 
-/// A store, as one node of a cluster.
+/// The store as one node of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Nodes<'a>(&'a Store);
 
 impl Store {
-    /// What it has to do with other nodes.
+    /// The operations of a node.
     #[must_use]
     pub const fn nodes(&self) -> Nodes<'_> {
         Nodes(self)
     }
 
-    /// Purges all objects of this node, in memory and on disk: purges of others are unknown.
+    /// Purges all objects of this node, in memory and on disk, because purges of others were lost.
     pub fn drop_everything(&self) {
         let (scope, target) = (TagScope::Public, DiskPurgeTarget::Everything);
         for namespace in self.namespaces.all() {
@@ -28,8 +29,8 @@ impl Store {
 }
 
 impl Nodes<'_> {
-    /// Has other nodes carry out a purge, if there are any; what is here stays, but what they share
-    /// is not taken.
+    /// Has the other nodes carry out a purge. Objects in this store remain, but objects that other
+    /// nodes share are checked against it.
     pub fn tell(
         self,
         namespace: NamespaceId,
@@ -46,8 +47,8 @@ impl Nodes<'_> {
         }
     }
 
-    /// Notes a purge for other nodes, and for what they share. The caller holds the lock that
-    /// numbers purges.
+    /// Records a purge for sending, and for checks of shared objects. The caller holds the lock
+    /// that numbers purges.
     pub(crate) fn note(
         self,
         namespace: NamespaceId,
@@ -65,7 +66,7 @@ impl Nodes<'_> {
         let order = DiskPurge { namespace, session, target, how, sequence };
         match echo {
             Echo::First if sharing.is_open() => {
-                // Its entry does not come back before it is noted.
+                // It is recorded before its entry can be received from the stream.
                 sharing.note_purge(&order, || Some(outbox.push(&order)));
             }
             Echo::First => {
@@ -77,24 +78,24 @@ impl Nodes<'_> {
         }
     }
 
-    /// Notes a purge of another process with the same disk, for what nodes share. That process
-    /// tells others; when they hear of it is not known here, so that it counts until the next purge
-    /// of this node has come back.
+    /// Records a purge of another process with the same disk, for checks of shared objects. That
+    /// process sends it; its place in the stream is not known here, so it counts until the next
+    /// purge of this node has been received.
     pub(crate) fn note_again(self, order: &DiskPurge<'_>) {
         if self.0.sharing.is_open() {
             self.0.sharing.note_purge(order, || Some(self.0.outbox.counts().last + 1));
         }
     }
 
-    /// The purges of an entry of the stream are carried out. One of another node came when the last
-    /// purge had the number `before`; purges of this node up to `confirmed` have come back.
+    /// The purges of an entry of the stream have been carried out. One of another node came after
+    /// the purge number `before`; purges of this node up to `confirmed` have been received.
     pub fn note_entry(self, place: StreamPlace, before: Option<u64>, confirmed: u64) {
         let Store { sharing, tags, .. } = self.0;
         if !sharing.is_open() {
             return;
         }
         if before == Some(tags.generation()) {
-            // Fills from before it have a smaller number than those that come.
+            // Fills from before it have a smaller number than later ones.
             tags.purge_by(|_| 0);
         }
         let now = tags.generation();
@@ -102,8 +103,8 @@ impl Nodes<'_> {
         sharing.note_entry(place, (before, now), confirmed);
     }
 
-    /// A purge that objects of other nodes are judged by, whatever effect it has here: this process
-    /// or a namespace may have come later.
+    /// Records a purge for checks of shared objects, whatever its effect here: this process or the
+    /// namespace may be newer.
     pub fn note_past_purge(self, order: &DiskPurge<'_>) {
         let Store { sharing, tags, .. } = self.0;
         if sharing.is_open() {
@@ -114,20 +115,20 @@ impl Nodes<'_> {
         }
     }
 
-    /// Repeats a purge of another node. It is not sent again. Returns whether this node has the
+    /// Repeats a purge of another node, without sending it. Returns whether this node has the
     /// namespace.
     pub fn repeat(self, order: &DiskPurge<'_>) -> bool {
         match order.target {
             DiskPurgeTarget::Everything => {
                 self.0.drop_everything();
-                // Namespaces may come, and others share their objects.
+                // The namespace may be created later, and others share its objects.
                 self.note_past_purge(order);
                 true
             }
             _ => {
                 let is_here = repeat_in_namespace(self.0, order, Echo::OfNode);
                 if !is_here {
-                    // The namespace may come, and others share its objects.
+                    // The namespace may be created later, and others share its objects.
                     self.note_past_purge(order);
                 }
                 is_here

@@ -1,7 +1,7 @@
-//! `auto_https`: what servers get whose names are public: a certificate, port 443, redirects.
+//! `auto_https`: adds a certificate, port 443 and redirects to servers with public names.
 //!
-//! Settled when all servers are known: a site written as two of them, one for each port, keeps what
-//! it says. Nothing here reads words.
+//! It runs when all servers are known: a site written as two servers, one for each port, keeps its
+//! own settings. It parses no arguments.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -17,18 +17,19 @@ use crate::model::{
 use crate::reader::HttpDraft;
 use crate::source::LoadOptions;
 
-/// The issuer that `auto_https on` asks; the configuration may define it.
+/// The issuer of `auto_https on`; the configuration may define it.
 const IMPLIED: &str = "letsencrypt";
-/// Its directory, unless the configuration does.
+/// Its directory URL, unless the configuration defines another.
 const IMPLIED_URI: &str = "https://acme-v02.api.letsencrypt.org/directory";
 /// The issuer that needs no block: an authority of this server.
 pub(crate) const LOCAL: &str = "local";
-/// How long its certificates last, unless the configuration says so.
+/// The default lifetime of its certificates.
 pub(crate) const LOCAL_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Names below these have no certificates of public issuers (RFC 6761, RFC 6762, RFC 8375).
 const PRIVATE: [&str; 8] =
     ["localhost", "local", "internal", "lan", "home.arpa", "invalid", "onion", "arpa"];
-/// The same, of examples and tests: an issuer that the configuration names may know them.
+/// Names for examples and tests (RFC 2606): allowed only for an issuer that the configuration
+/// names.
 const RESERVED: [&str; 2] = ["test", "example"];
 const HTTP: u16 = 80;
 const HTTPS: u16 = 443;
@@ -71,7 +72,8 @@ pub(crate) fn is_dns_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
 
-/// Whether a public issuer could validate a name; one that is `implied` knows no names of tests.
+/// Whether a public issuer could validate a name; `implied`: the issuer is the default one, which
+/// issues for no test names.
 fn is_public(name: &str, implied: bool) -> bool {
     let is_below = |parent: &&str| {
         name.strip_suffix(*parent).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -103,8 +105,8 @@ struct SortedNames {
     others: Vec<String>,
 }
 
-/// Gives servers with `auto_https` what they lack, and refuses those that it can do nothing for:
-/// what is to be said.
+/// Adds what servers with `auto_https` lack, and refuses those for which that is impossible.
+/// Returns the messages.
 pub(crate) fn settle(http: &mut HttpDraft, options: &LoadOptions) -> Vec<SaidOfBlock> {
     let mut settler = Settler { http, options, said: Vec::new() };
     settler.settle();
@@ -148,7 +150,7 @@ impl Settler<'_> {
         }
     }
 
-    /// Names of servers that a `listen` with TLS leads to.
+    /// Names of servers that are reached by a `listen` with TLS.
     fn secured_names(&self) -> HashSet<Box<str>> {
         let listens = self.http.listens.iter().filter(|listen| listen.tls);
         let servers: HashSet<ServerId> =
@@ -157,7 +159,7 @@ impl Settler<'_> {
         names.filter_map(|name| exact(name).map(Box::from)).collect()
     }
 
-    /// One server; `Err` says why nothing can be done for it.
+    /// Processes one server; `Err` says why that is impossible.
     fn automate(&mut self, one: &AutoServer, secured: &HashSet<Box<str>>) -> Result<(), String> {
         let AutoServer { server, auto } = one;
         let conf = &self.http.servers[*server];
@@ -225,7 +227,7 @@ impl Settler<'_> {
                     (None, format!("~{}", String::from_utf8_lossy(regex.source())))
                 }
             };
-            // No public issuer of `auto_https` is asked for an address.
+            // No public issuer of `auto_https` is used for an address.
             let address = bare.as_deref().filter(|_| is_local).and_then(address);
             let bare = address.or_else(|| bare.filter(|bare| is_issued(bare)));
             match bare {
@@ -238,7 +240,7 @@ impl Settler<'_> {
         sorted
     }
 
-    /// Gives a server a certificate to be ordered.
+    /// Orders a certificate for a server.
     fn certify(
         &mut self,
         server: usize,
@@ -266,7 +268,7 @@ impl Settler<'_> {
         Arc::make_mut(tls).certificates = Arc::new(vec![pair]);
     }
 
-    /// Let's Encrypt, as the configuration defines it or as it is.
+    /// Let's Encrypt, as configured or by default.
     fn implied_issuer(&mut self, place: &SourcePlace) -> usize {
         let issuers = &self.http.acme.conf.issuers;
         let at = issuers.iter().position(|issuer| &*issuer.name == IMPLIED).unwrap_or_else(|| {
@@ -279,7 +281,7 @@ impl Settler<'_> {
             self.http.acme.conf.issuers.push(made);
             self.http.acme.conf.issuers.len() - 1
         });
-        // The directive's documentation says so.
+        // The documentation of the directive says that it accepts the terms.
         self.http.acme.conf.issuers[at].accepts_terms = true;
         at
     }
@@ -314,7 +316,7 @@ impl Settler<'_> {
         Ok(())
     }
 
-    /// Adds a server to an address, new or known, where TLS is spoken.
+    /// Adds a server to an address, new or existing, with TLS.
     fn join(
         &mut self,
         server: usize,
@@ -344,13 +346,13 @@ impl Settler<'_> {
             let text = format!("\"auto_https\" needs {address}, which another server has as HTTP");
             return self.say(LogLevel::Emerg, text, auto.place.clone());
         }
-        // Of several servers of one name the first of the file has it.
+        // If several servers have one name, the first in the file gets the requests.
         let before = listen.servers.partition_point(|other| *other < id);
         listen.servers.insert(before, id);
     }
 }
 
-/// The address that a name is, as certificates have it.
+/// The IP address of a name, in the form of certificates.
 fn address(name: &str) -> Option<Box<str>> {
     let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
     bare.parse::<IpAddr>().ok().map(|address| address.to_string().into())

@@ -1,7 +1,6 @@
-//! What a block and the `http` block remember of their directives beside the settings that they
-//! make.
+//! The state of a block and of the `http` block while they are read, beside their settings.
 //!
-//! Each type is filled and read by the directives of its feature; the reader only keeps it.
+//! The directives of a feature read and write the type of that feature; the reader only stores it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub(crate) struct OriginDraft {
     pub(crate) next_off: bool,
 }
 
-/// The forms that a block uses.
+/// The forms of `secure_link` that a block uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinkForms {
     /// `secure_link`, `secure_link_md5`
@@ -40,7 +39,7 @@ pub(crate) struct LinkForms {
     pub(crate) secret: bool,
 }
 
-/// The parameters that `listen` directives gave for an address, beside its present state.
+/// The parameters that `listen` directives set for an address, beside its settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenedParams {
     /// Whether socket options were given.
@@ -70,10 +69,10 @@ pub(crate) struct MapKeys {
     pub(crate) prefixes: HashSet<Box<[u8]>>,
 }
 
-/// Shared memory that was named.
+/// A named zone of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SharedZone {
-    /// Its size; 0 while none was written.
+    /// Its size; 0 if none is known yet.
     pub(crate) size: u64,
     /// Its purpose.
     pub(crate) used_by: SharedZoneUse,
@@ -98,7 +97,7 @@ pub(crate) enum SharedZoneUse {
     Revocations,
 }
 
-/// Where the certificates of a block come from.
+/// The source of a block's certificates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AcmeDraft {
     /// `acme_certificate`
@@ -107,33 +106,33 @@ pub(crate) struct AcmeDraft {
     pub(crate) auto: Option<Arc<AutoHttps>>,
 }
 
-/// `acme_certificate` as it was read.
+/// A parsed `acme_certificate`.
 #[derive(Clone, Debug)]
 pub(crate) struct WantedCertificate {
     pub(crate) issuers: Vec<usize>,
     /// Empty: those of the server.
     pub(crate) names: Vec<Box<str>>,
-    /// `on_demand`: those that clients ask for.
+    /// `on_demand`: the names that clients request.
     pub(crate) on_demand: bool,
     pub(crate) key: IssuedKey,
     pub(crate) place: SourcePlace,
 }
 
-/// What makes two orders one: issuers, names, the kind of key.
+/// The identity of an order: issuers, names, the kind of key.
 pub(crate) type WantedKey = (Vec<usize>, Vec<Box<str>>, IssuedKey);
 
 /// `auto_https`
 #[derive(Clone, Debug)]
 pub(crate) struct AutoHttps {
     pub(crate) issuers: AutoIssuers,
-    /// `on local`: who is asked where no name of a server is public.
+    /// `on local`: the issuer if no name of a server is public.
     pub(crate) private: Option<usize>,
     pub(crate) place: SourcePlace,
-    /// Whether it stands in a server block.
+    /// Whether it was set in a server block.
     pub(crate) is_own: bool,
 }
 
-/// Who is asked for certificates.
+/// The issuers.
 #[derive(Clone, Debug)]
 pub(crate) enum AutoIssuers {
     /// Let's Encrypt: `on`.
@@ -150,7 +149,7 @@ pub(crate) struct AutoServer {
     pub(crate) auto: Arc<AutoHttps>,
 }
 
-/// Certificates and keys as they come, paired when the server ends.
+/// Certificates and keys in the order of their directives, paired at the end of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsDraft {
     pub(crate) conf: TlsConf,
@@ -162,7 +161,7 @@ pub(crate) struct TlsDraft {
 #[derive(Debug, Default)]
 pub(crate) struct AcmeDrafts {
     pub(crate) conf: AcmeConf,
-    /// Which certificate each of them is.
+    /// The id of each certificate.
     pub(crate) index: HashMap<WantedKey, IssuedId>,
     pub(crate) auto_servers: Vec<AutoServer>,
     /// Servers with `$acme_certificate` and no `acme_certificate`, and where.
@@ -170,7 +169,7 @@ pub(crate) struct AcmeDrafts {
 }
 
 impl AcmeDrafts {
-    /// The id of a certificate; one that is wanted already is not ordered twice.
+    /// The id of a certificate; equal ones are ordered once.
     pub(crate) fn order(&mut self, wanted: IssuedConf) -> IssuedId {
         let mut names = wanted.names.clone();
         names.sort_unstable();
@@ -183,7 +182,7 @@ impl AcmeDrafts {
     }
 }
 
-/// A directory that was named.
+/// A directory that a directive names.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldPath {
     /// Whether a cache stores responses in it.

@@ -263,7 +263,7 @@ pub struct Http {
     pub cluster: Option<ClusterConf>,
 }
 
-/// Variables whose values come from the kernel.
+/// Variables whose values are computed only if the configuration names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OnDemandVars {
     /// `$tcpinfo_*`

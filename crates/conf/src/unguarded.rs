@@ -1,11 +1,11 @@
-//! Locations that tell every client of the server itself: `metrics` are warned of, consoles
+//! Locations that show data of the server to every client: `metrics` gets a warning, a console is
 //! refused.
 
 use crate::model::{ConsoleGuard, Handler, LocationConf, LogLevel, SourcePlace, VerifyClient};
 use crate::reader::{HttpDraft, show};
 use crate::vars::Template;
 
-/// What there is to say of one location.
+/// The message about one location.
 pub(crate) struct Unguarded {
     pub(crate) level: LogLevel,
     pub(crate) message: String,
@@ -54,7 +54,7 @@ fn judge(location: &LocationConf, verify_client: VerifyClient) -> Option<Unguard
     }
 }
 
-/// Whether anything stands between a client and a location that is not a console.
+/// Whether access to a location that is not a console is restricted.
 fn is_guarded(location: &LocationConf, verify_client: VerifyClient) -> bool {
     let settings = &location.settings;
     let password = |realm: &Template| realm.as_text() != Some(b"off");

@@ -1,7 +1,7 @@
-//! Which paths lapsed: something was vouched for there, and is so no more.
+//! Lapses: paths whose watched results became invalid.
 //!
-//! Owns the counters by which who relied on a path finds out. Paths share counters: that one lapsed
-//! may be told of another, never the reverse.
+//! Owns the counters by which users of a result detect that. Paths share counters: a lapse may be
+//! reported for another path as well, but is never missed.
 
 use std::hash::BuildHasher;
 
@@ -10,7 +10,7 @@ use crate::hash::Seeded;
 /// LIMIT: counters of paths; each has four bytes.
 const PLACES: usize = 4096;
 
-/// How often paths lapsed.
+/// The counts of lapses.
 #[derive(Debug)]
 pub(crate) struct Lapses {
     total: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Lapses {
     hasher: Seeded,
 }
 
-/// What was known of a path's lapses at a moment.
+/// The count of a path's lapses at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LapseMark {
     place: u32,
@@ -30,20 +30,20 @@ impl Lapses {
         Self { total: 0, places: vec![0; PLACES].into(), hasher }
     }
 
-    /// How often any did.
+    /// The number of all lapses.
     #[inline]
     pub(crate) const fn total(&self) -> u64 {
         self.total
     }
 
-    /// `path` lapsed.
+    /// Counts a lapse of `path`.
     pub(crate) fn note(&mut self, path: &[u8]) {
         self.total += 1;
         let place = self.place(path);
         self.places[place] = self.places[place].wrapping_add(1);
     }
 
-    /// Every path did.
+    /// Counts a lapse of every path.
     pub(crate) fn note_all(&mut self) {
         self.total += 1;
         self.places.iter_mut().for_each(|count| *count = count.wrapping_add(1));
@@ -54,7 +54,7 @@ impl Lapses {
         LapseMark { place: place as u32, count: self.places[place] }
     }
 
-    /// Whether the path did not lapse since it was marked.
+    /// Whether the path has not lapsed since it was marked.
     pub(crate) fn stands(&self, mark: LapseMark) -> bool {
         debug_assert!((mark.place as usize) < PLACES, "a mark is of one of the places");
         self.places[mark.place as usize] == mark.count

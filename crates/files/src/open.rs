@@ -46,8 +46,8 @@ pub struct Meta {
     pub dev: u64,
     /// Permission bits and type as in `st_mode`.
     pub mode: u32,
-    /// Whether it has several names. What is written by another one is not told of this one's
-    /// directory.
+    /// Whether it has several names. Writes through another name are not reported to the directory
+    /// of this one.
     pub is_shared: bool,
 }
 
@@ -102,7 +102,7 @@ impl Etag {
         Self { text, len: scratch.len() as u8 }
     }
 
-    /// That of `size` bytes made of a file.
+    /// The tag of `size` bytes generated from a file.
     #[must_use]
     pub fn of_part(meta: &Meta, size: u64) -> Self {
         Self::new(&Meta { size, ..*meta }, &mut Vec::new())
@@ -138,9 +138,9 @@ pub struct OpenFile {
     pub length: Decimal,
     /// Precompressed siblings found missing since the last check.
     missing_siblings: Cell<Codings>,
-    /// What another layer read out of its bytes.
+    /// Data that another layer parsed from its content.
     reading: OnceCell<Rc<dyn Any>>,
-    /// Bytes of memory that this takes beside them.
+    /// The memory of that data, in bytes.
     pub(crate) reading_weight: Cell<u64>,
     pub(crate) variants: VariantSet,
 }
@@ -161,8 +161,8 @@ impl OpenFile {
         }
     }
 
-    /// What `read` makes of its bytes; made once, and known as long as the file is. None if the
-    /// bytes are not in memory.
+    /// The result of `read` on its content, computed once and stored with the file. `None` if the
+    /// content is not in memory.
     pub fn reading<T: 'static>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<Rc<T>> {
         let content = self.content()?;
         let reading = self.reading.get_or_init(|| Rc::new(read(content)));
@@ -204,7 +204,7 @@ impl OpenFile {
         self.missing_siblings.set(self.missing_siblings.get().with(coding));
     }
 
-    /// Forgets which siblings are missing.
+    /// Clears the record of missing siblings.
     pub(crate) fn forget_siblings(&self) {
         self.missing_siblings.set(Codings::NONE);
     }

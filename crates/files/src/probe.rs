@@ -88,13 +88,13 @@ pub enum Remember {
     Failures,
 }
 
-/// What a result has to meet to be used for another request.
+/// The condition under which a result may be used for another request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Nothing has changed since: the directories on its path are watched.
+    /// Unchanged: the directories on its path are watched.
     #[default]
     Watched,
-    /// It is young enough, whatever has changed since (`open_file_cache`).
+    /// Young enough, whether or not it has changed (`open_file_cache`).
     Young,
 }
 
@@ -113,13 +113,13 @@ pub struct ProbePolicy {
     pub failures: Remember,
     /// Which links are refused.
     pub symlinks: SymlinkPolicy,
-    /// What else has to be so within that age.
+    /// The condition within that age.
     pub trust: Trust,
 }
 
 impl Default for ProbePolicy {
-    /// A look for each request, unless the kernel would have told of a change; then once a second,
-    /// for what it does not tell of (memory that is mapped, mounts).
+    /// A lookup for each request, unless the directories are watched; then once a second, for
+    /// changes that inotify does not report (mapped memory, mounts).
     fn default() -> Self {
         Self {
             valid: Duration::from_secs(1),
@@ -157,7 +157,7 @@ pub enum Probed {
     Open(Meta, bolide_base::FileRef),
     /// It exists: a directory, a special file, or a file that was not to be opened.
     Seen(Meta),
-    /// What is in a directory: directories first, names in byte order.
+    /// The entries of a directory: directories first, names in byte order.
     Listing(Meta, Vec<DirEntry>),
     /// It exists, but opening it failed.
     Closed(Meta, OpenFailure),

@@ -1,4 +1,4 @@
-//! The open-file table of one worker: what it knows about paths, for how long, and what it evicts.
+//! The open-file table of one worker: cached lookup results, their validity, and eviction.
 //!
 //! Owns freshness and bounds. An entry younger than `valid` answers from memory. An older one is
 //! checked again, and stays with its compressed forms if nothing has changed. Failures hold only
@@ -83,7 +83,7 @@ pub enum Known {
 /// Capacity of the turn's own maps above which their memory is released.
 const TURN_KEPT: usize = 1024;
 
-/// What is in a directory, or why that is not known.
+/// The entries of a directory, or why they are unknown.
 pub type Listed = Result<Arc<Vec<DirEntry>>, OpenFailure>;
 
 /// Results that hold only until the end of the turn.
@@ -119,14 +119,14 @@ pub struct FileTable {
     content: u64,
     open: usize,
     turn: Turn,
-    /// Counts what was vouched for and is so no more.
+    /// Counts watched results that became invalid.
     lapses: Lapses,
-    /// Counts the times that requests may have come since the turn began.
+    /// Counts the points in this turn at which requests may have arrived.
     part: u32,
-    /// Which directories are watched.
+    /// The watched directories.
     pub watches: Watches,
     ring: VariantRing,
-    /// Where directories lead.
+    /// The real paths of directories.
     pub real: RealPaths,
 }
 
@@ -164,7 +164,7 @@ impl FileTable {
         }
     }
 
-    /// What the table knows about `path`. After `Stale` or `Unknown`: [`Self::probe`].
+    /// The table's result for `path`. After `Stale` or `Unknown`: [`Self::probe`].
     #[inline]
     pub fn lookup(&mut self, path: &[u8], now: Now, policy: &ProbePolicy) -> Known {
         let Some(&slot) = self.index.get(path) else { return self.missing_now(path, now, policy) };
@@ -185,35 +185,35 @@ impl FileTable {
         if is_fresh { entry.known() } else { Known::Stale }
     }
 
-    /// Requests may have come since the last look at the disk: they have to look themselves, as a
-    /// new turn does.
+    /// Requests may have arrived since the last lookups on disk: they need lookups of their own, as
+    /// at the start of a turn.
     pub fn part_turn(&mut self) {
         self.part = self.part.wrapping_add(1);
         self.turn.at = Instant::default();
         self.real.part_turn();
     }
 
-    /// How often something changed that was looked up here, or is not known any more.
+    /// How often a looked-up result changed or became unknown.
     #[inline]
     #[must_use]
     pub const fn lapses(&self) -> u64 {
         self.lapses.total()
     }
 
-    /// What [`Self::stands`] asks for later.
+    /// A mark for [`Self::stands`].
     #[must_use]
     pub fn mark(&self, path: &[u8]) -> LapseMark {
         self.lapses.mark(path)
     }
 
-    /// Whether what was known of a path when it was marked is not known to have changed.
+    /// Whether no change of the path is known since it was marked.
     #[must_use]
     pub fn stands(&self, mark: LapseMark) -> bool {
         self.lapses.stands(mark)
     }
 
-    /// Until when what is known of `path` holds if [`Self::lapses`] does not grow; none where each
-    /// request has to look itself.
+    /// Until when the result for `path` is valid if [`Self::lapses`] does not grow; `None` if each
+    /// request needs a lookup of its own.
     #[must_use]
     pub fn vouched_until(&self, path: &[u8], policy: &ProbePolicy) -> Option<Instant> {
         let entry = self.entry(path)?;
@@ -221,7 +221,7 @@ impl FileTable {
         is_vouched.then(|| entry.checked.after(policy.valid))
     }
 
-    /// A failure of this very turn.
+    /// A failure of the current turn.
     fn missing_now(&self, path: &[u8], now: Now, policy: &ProbePolicy) -> Known {
         if self.turn.at != now.mono || self.turn.missing.is_empty() {
             return Known::Unknown;
@@ -234,7 +234,7 @@ impl FileTable {
         }
     }
 
-    /// What is in a directory, or why that is not known, if it was read in this turn.
+    /// The entries of a directory, or why they are unknown, if it was read in this turn.
     #[must_use]
     pub fn listing(&self, path: &[u8], now: Now) -> Option<Listed> {
         (self.turn.at == now.mono).then(|| self.turn.listings.get(path).cloned()).flatten()
@@ -253,8 +253,8 @@ impl FileTable {
         Probe { path, want, known, policy: *policy }
     }
 
-    /// Stores the result of a probe, as [`Self::insert_probe`] does. The directories on its path
-    /// were watched before it was made: it holds until one of them tells of a change.
+    /// Stores the result of a probe, as [`Self::insert_probe`] does, if the directories on its path
+    /// were watched before: it is valid until a change is reported.
     pub fn insert_watched(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
         let known = self.store(probe, probed, now);
         if let Some(&slot) = self.index.get(&probe.path)
@@ -270,7 +270,7 @@ impl FileTable {
         known
     }
 
-    /// Stores the result of a probe, and returns what the table knows now.
+    /// Stores the result of a probe, and returns the table's result for its path.
     pub fn insert_probe(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
         if self.entry(&probe.path).is_some_and(|entry| entry.watched) {
             self.lapses.note(&probe.path);
@@ -283,8 +283,8 @@ impl FileTable {
         match probed {
             Probed::Unchanged => self.keep(probe, now),
             Probed::Content(meta, content) => {
-                // The file changed while it was read: the bytes read are served, and the next check
-                // sees another size.
+                // The file changed while it was read: serve the bytes read; the next check finds
+                // another size.
                 let meta = Meta { size: content.len() as u64, ..meta };
                 self.insert_file(probe, meta, FileBody::Memory(content), now)
             }
@@ -294,7 +294,7 @@ impl FileTable {
                 self.turn.listings.insert(probe.path.clone(), Ok(Arc::new(names)));
                 self.insert_seen(probe, meta, now)
             }
-            // A directory that cannot be listed is there all the same.
+            // A directory that cannot be listed exists all the same.
             Probed::Failed(failure) if probe.want == Want::List && !failure.is_absence() => {
                 self.turn.listings.insert(probe.path.clone(), Err(failure));
                 Known::Missing(failure)
@@ -359,7 +359,7 @@ impl FileTable {
         self.index.is_empty()
     }
 
-    /// Counts what was read out of the file at `path` among its contents: so many bytes.
+    /// Charges `bytes` for data parsed from the file at `path` to the budget of contents.
     pub fn weigh_reading(&mut self, path: &[u8], file: &Rc<OpenFile>, bytes: u64, now: Now) {
         let before = file.reading_weight.get();
         if before == bytes {
@@ -373,7 +373,7 @@ impl FileTable {
         }
     }
 
-    /// Bytes of contents that the table keeps in memory, with what was read out of them.
+    /// Bytes of contents in memory, with the data parsed from them.
     #[must_use]
     pub const fn content_size(&self) -> u64 {
         self.content
@@ -438,8 +438,8 @@ impl FileTable {
     }
 }
 
-/// Whether a failure that was found under `rule` is one under `wanted`. Where no link was met, what
-/// was not found without links is not found with them.
+/// Whether a failure under `rule` is one under `wanted`. A path without links that is absent under
+/// one rule is absent under the other.
 fn answers(rule: SymlinkPolicy, failure: OpenFailure, wanted: SymlinkPolicy) -> bool {
     let is_laxer = wanted == SymlinkPolicy::Follow && failure == OpenFailure::NotFound;
     rule == wanted || is_laxer

@@ -1,9 +1,10 @@
-//! Which directories are watched for which paths, and what a change below one of them makes
-//! doubtful.
+//! The watched directories, the paths they are watched for, and the results that a change
+//! invalidates.
 //!
 //! Owns the numbers of the watches and the trails: all directories that a path leads through, links
 //! resolved, each with the name that is looked up in it. A change of any such name ends the trail.
-//! Refuses to ask the kernel: it is told which watches there are, and tells which are of no use.
+//! It does not call the kernel: the caller reports which watches exist, and removes those of
+//! [`Watches::take_useless`].
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -14,9 +15,9 @@ use bolide_base::limits::DIRECTORIES_WATCHED_MAX;
 
 use crate::hash::Seeded;
 
-/// How long a directory that cannot be watched is left alone.
+/// How long not to retry a directory that cannot be watched.
 const REFUSED_FOR: Duration = Duration::from_mins(1);
-/// LIMIT: changes that one directory may tell of in a second before it is not worth its watch.
+/// LIMIT: changes per second of one directory above which it is not watched.
 const TOLD_MAX: u32 = 1000;
 
 /// The directories that a path leads through.
@@ -28,14 +29,14 @@ pub struct Trail {
     pub last: u32,
 }
 
-/// What is known of the directories that a path leads through.
+/// Whether the directories of a path are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrailStanding {
     /// All of them are watched.
     Watched,
-    /// They cannot be, or not now.
+    /// They cannot be watched, at least for now.
     Refused,
-    /// Nothing.
+    /// Unknown.
     Unknown,
 }
 
@@ -51,25 +52,25 @@ pub(crate) type Trails = HashSet<Rc<[u8]>, Seeded>;
 /// A directory that is watched.
 #[derive(Debug)]
 struct WatchedDir {
-    /// The trails that go on from it, by the name in it.
+    /// The trails that continue from it, by the name in it.
     names: HashMap<Box<[u8]>, Trails, Seeded>,
     /// The trails that end in it.
     ends: Trails,
-    /// Changes in the second that began then.
+    /// The number of changes in the second that began then.
     told: (Instant, u32),
 }
 
-/// What a change makes doubtful.
+/// The trails that a change affects.
 #[derive(Debug)]
 pub(crate) struct Doubts {
-    /// What was found by these trails: they may lead elsewhere now.
+    /// These may lead elsewhere now; their results are invalid.
     pub(crate) lost: Trails,
-    /// The name that changed, at the end of these.
+    /// The changed name is at the end of these.
     pub(crate) behind: Trails,
 }
 
-/// The directories that one worker has watched. A trail is named by the beginning of the paths that
-/// it is for, to their last slash.
+/// The watched directories of one worker. The key of a trail is the prefix of its paths, up to the
+/// last slash.
 #[derive(Debug)]
 pub struct Watches {
     places: HashMap<Rc<[u8]>, Place, Seeded>,
@@ -79,7 +80,7 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// None; `seed` as for [`crate::FileTable`].
+    /// No watches; `seed` as for [`crate::FileTable`].
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let hasher = Seeded::new(seed);
@@ -97,13 +98,13 @@ impl Watches {
         self.dirs.is_empty()
     }
 
-    /// Whether one more trail of `steps` directories might be more than the limit.
+    /// Whether another trail of `steps` directories could exceed the limit.
     #[must_use]
     pub fn is_full(&self, steps: usize) -> bool {
         self.dirs.len() + steps > DIRECTORIES_WATCHED_MAX
     }
 
-    /// What is known of the trail for the paths that begin with `prefix`.
+    /// Whether the trail of paths with `prefix` is watched.
     #[must_use]
     pub fn standing(&self, prefix: &[u8], now: Instant) -> TrailStanding {
         match self.places.get(prefix) {
@@ -113,7 +114,7 @@ impl Watches {
         }
     }
 
-    /// The trail of `prefix` is watched from now on.
+    /// Adds the trail of `prefix`, which is watched.
     pub fn insert(&mut self, prefix: &[u8], trail: Trail) {
         self.remove(prefix);
         let name: Rc<[u8]> = prefix.into();
@@ -127,7 +128,7 @@ impl Watches {
         self.places.insert(name, Place::Watched(trail));
     }
 
-    /// The trail of `prefix` cannot be watched; `watches` were made for it in vain.
+    /// The trail of `prefix` cannot be watched; its `watches` are useless.
     pub fn refuse(&mut self, prefix: &[u8], watches: impl IntoIterator<Item = u32>, now: Instant) {
         self.remove(prefix);
         if self.places.len() >= DIRECTORIES_WATCHED_MAX {
@@ -138,14 +139,14 @@ impl Watches {
         self.useless.extend(unused);
     }
 
-    /// Watches that are of no use any more.
+    /// Takes the watches to remove.
     pub fn take_useless(&mut self) -> Vec<u32> {
         let mut useless = std::mem::take(&mut self.useless);
         useless.retain(|watch| !self.dirs.contains_key(watch));
         useless
     }
 
-    /// Something about a name in a watched directory changed.
+    /// Handles a change of a name in a watched directory.
     pub(crate) fn changed(&mut self, watch: u32, name: &[u8], now: Instant) -> Doubts {
         let none = || Trails::with_hasher(self.hasher);
         let (none, behind) = (none(), none());
@@ -169,7 +170,7 @@ impl Watches {
         Doubts { lost, behind }
     }
 
-    /// A watched directory is not where it was: which trails ended with that.
+    /// Handles a watched directory that was moved or removed; returns the ended trails.
     pub(crate) fn gone(&mut self, watch: u32) -> Trails {
         let mut lost = Trails::with_hasher(self.hasher);
         if let Some(dir) = self.dirs.get(&watch) {
@@ -181,7 +182,7 @@ impl Watches {
         lost
     }
 
-    /// Forgets all trails.
+    /// Removes all trails.
     pub(crate) fn clear(&mut self) {
         self.places.clear();
         self.useless.extend(self.dirs.drain().map(|(watch, _)| watch));

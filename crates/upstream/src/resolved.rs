@@ -1,7 +1,8 @@
-//! A group with servers whose names are looked up while serving: the addresses that they have now.
+//! A group with `resolve` servers: its current addresses.
 //!
-//! Owns what was found last; a request keeps the group as it was when its attempts began. Easiest
-//! to break: a peer that stays keeps its number, and with it its health and its connections.
+//! Owns the last lookup results. A request uses the group as it was when its attempts began.
+//! Easiest to break: a peer whose address remains keeps its number, and with it its health and
+//! connections.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,13 +12,13 @@ use bolide_conf::model::{PeerAddress, Upstream, UpstreamServer};
 
 use crate::groups::{FOUND, Group, UpstreamPeer};
 
-/// A group whose peers come and go.
+/// A group whose peers change.
 #[derive(Debug)]
 pub(crate) struct ResolvedGroup {
     upstream: Upstream,
-    /// Numbers that no peer had that was found while serving.
+    /// The next numbers for new peers.
     numbers: Arc<AtomicU32>,
-    /// Read by each request to the group, written when a name has other addresses.
+    /// Read by each request to the group, written when the addresses of a name change.
     state: RwLock<ResolvedState>,
     /// Whether a worker looks its names up.
     is_claimed: AtomicBool,
@@ -30,7 +31,7 @@ struct ResolvedState {
     found: Vec<Vec<FoundPeer>>,
 }
 
-/// An address that the name of a server has now.
+/// A current address of a server's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundPeer {
     pub(crate) address: SocketAddr,
@@ -39,15 +40,15 @@ pub(crate) struct FoundPeer {
 }
 
 impl FoundPeer {
-    /// As the line of the server says.
+    /// A peer with the settings of the `server` line.
     pub(crate) const fn of_line(server: &UpstreamServer, address: SocketAddr) -> Self {
         Self { address, weight: server.weight, is_backup: server.backup }
     }
 }
 
 impl ResolvedGroup {
-    /// `fixed` has the peers of the other lines. What `old`, the group of an earlier configuration,
-    /// found for a name counts until it is looked up again.
+    /// `fixed` has the peers of the other lines. The addresses that `old`, the group of an earlier
+    /// configuration, has for a name are used until it is looked up again.
     pub(crate) fn new(
         upstream: &Upstream,
         mut fixed: Group,
@@ -62,22 +63,22 @@ impl ResolvedGroup {
         Self { upstream, numbers, state, is_claimed: AtomicBool::new(false) }
     }
 
-    /// The group with the servers that it has now.
+    /// The group with its current servers.
     pub(crate) fn now(&self) -> Arc<Group> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).group)
     }
 
-    /// What the configuration says of it.
+    /// The configuration of the group.
     pub(crate) const fn upstream(&self) -> &Upstream {
         &self.upstream
     }
 
-    /// Whether the caller is the first to ask: it looks the names up, for all workers.
+    /// Whether the caller is the first: it then looks the names up, for all workers.
     pub(crate) fn claim(&self) -> bool {
         !self.is_claimed.swap(true, Ordering::SeqCst)
     }
 
-    /// The name of the server in this line has these addresses now.
+    /// Sets the addresses of the server in this line.
     pub(crate) fn learn(&self, line: usize, found: Vec<FoundPeer>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.found.get(line).is_none_or(|known| are_same(known, &found)) {
@@ -90,7 +91,7 @@ impl ResolvedGroup {
     }
 }
 
-/// `group` with what was found; peers that `known` has stay what they are.
+/// `group` with the resolved peers; peers that `known` has keep their numbers.
 fn build(
     upstream: &Upstream,
     numbers: &AtomicU32,
@@ -111,7 +112,7 @@ fn build(
     group.with_peers(peers, primary)
 }
 
-/// Those that stay come first, in their order, so that hashes lead where they led.
+/// Peers that remain are first, in their order, so that hashes select the same ones as before.
 fn found_peers(
     upstream: &Upstream,
     numbers: &AtomicU32,
@@ -131,7 +132,7 @@ fn found_peers(
                     && taken().all(|peer| peer.number != known.number)
             });
             let old = place.map(|place| &known.peers[place]);
-            // The number of a group outside the configuration is left out.
+            // Skips the number of groups outside the configuration.
             let next = || FOUND | (numbers.fetch_add(1, Ordering::SeqCst) % (FOUND - 1));
             let number = (old.map_or_else(next, |old| old.number), line_of(upstream, &server.name));
             let new = UpstreamPeer::new(server, &address, number, old);
@@ -143,7 +144,7 @@ fn found_peers(
     made.into_iter().map(|(_, peer)| peer).collect()
 }
 
-/// The number that lines of this name share.
+/// The number that all lines of this name share.
 fn line_of(upstream: &Upstream, name: &str) -> u32 {
     let mut names: Vec<&str> = Vec::new();
     for is_backup in [false, true] {
@@ -156,12 +157,12 @@ fn line_of(upstream: &Upstream, name: &str) -> u32 {
     names.iter().position(|known| *known == name).unwrap_or_default() as u32
 }
 
-/// Whether both have the same addresses, in whatever order.
+/// Whether both have the same addresses, in any order.
 fn are_same(a: &[FoundPeer], b: &[FoundPeer]) -> bool {
     a.len() == b.len() && a.iter().all(|peer| b.contains(peer))
 }
 
-/// What an earlier configuration found for the name of a server.
+/// The addresses that an earlier configuration had for the name of a server.
 fn inherited(server: &UpstreamServer, old: Option<&Group>) -> Vec<FoundPeer> {
     if server.resolve.is_none() {
         return Vec::new();

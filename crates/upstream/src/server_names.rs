@@ -1,12 +1,12 @@
-//! The names of servers that one worker looks up for all: when each is asked for, and what an
-//! answer changes.
+//! The names of `resolve` servers, which one worker looks up for all: when each lookup is due, and
+//! the effect of its result.
 //!
 //! ```text
-//!   Due ──── take_due ────▶ Asked ──── handle_verdict ────▶ Due, when the answer is no longer good
+//!   Due ──── take_due ────▶ Asked ──── handle_verdict ────▶ Due, when the answer expires
 //! ```
 //!
-//! A name without addresses leaves its group; a question without an answer changes nothing. Easiest
-//! to break: a name that was asked for is due again once there is a verdict.
+//! A name without addresses removes its servers from the group; a failed lookup changes nothing.
+//! Easiest to break: a name is due again after each verdict.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,7 @@ use crate::resolved::{FoundPeer, ResolvedGroup};
 #[derive(Debug, Default)]
 pub struct UpstreamNames {
     names: Vec<ServerName>,
-    /// When each is asked for that is not being asked for.
+    /// When each name without a lookup in progress is due.
     due: BTreeSet<(Instant, usize)>,
 }
 
@@ -33,14 +33,14 @@ struct ServerName {
     line: usize,
 }
 
-/// What became of a question.
+/// The result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameVerdict {
     /// The addresses.
     Found(Arc<[IpAddr]>),
-    /// There are none; the words of the log: `3: Host not found`.
+    /// There are none; the text for the log: `3: Host not found`.
     NotFound(String),
-    /// It is not known whether there are; the words of the log.
+    /// The lookup failed; the text for the log.
     Failed(String),
 }
 
@@ -58,13 +58,13 @@ impl UpstreamNames {
         Self { names, due }
     }
 
-    /// When [`Self::take_due`] has something.
+    /// When [`Self::take_due`] returns the next name.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// A name to be looked up, under the number by which its verdict is told.
+    /// A name to be looked up, and its number for [`Self::handle_verdict`].
     pub fn take_due(&mut self, now: Instant) -> Option<(usize, NameTarget)> {
         self.due.first().filter(|(due, _)| *due <= now)?;
         let (_, number) = self.due.pop_first()?;
@@ -80,8 +80,8 @@ impl UpstreamNames {
         Some((number, target))
     }
 
-    /// What became of the name of this number, and until when that counts; the line for the error
-    /// log, if it was not found.
+    /// Applies the result for the name with this number, valid until the given time; returns the
+    /// line for the error log if the name was not found.
     pub fn handle_verdict(
         &mut self,
         number: usize,

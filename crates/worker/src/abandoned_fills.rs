@@ -1,9 +1,9 @@
 //! Fills that no client waits for: the client left, or the fill revalidates a stale object in the
 //! background.
 //!
-//! One such fill serves the next visitor; many are an attack on the origin by clients that send a
-//! request and leave. Owns how many there may be and which end first. Refuses to end a fill that
-//! another request follows: the client of that request counts already.
+//! One such fill serves the next visitor; many are an attack on the upstream by clients that send a
+//! request and disconnect. Owns how many there may be and which end first. A fill that another
+//! request follows is not ended: the client of that request counts already.
 
 use bolide_base::SlabKey;
 use bolide_base::limits::{UNWAITED_FILLS_MAX, UNWAITED_FILLS_PER_ORIGIN_MAX};
@@ -24,8 +24,8 @@ impl Origins {
 }
 
 impl Origins {
-    /// Ends the fills that are too many: of one origin, or of all. Those that were left first have
-    /// got furthest, and stay.
+    /// Ends the fills beyond the limits: of one upstream, or of all. The oldest ones are the
+    /// furthest, and stay.
     pub(crate) fn end_unwaited<I: Io>(
         &mut self,
         env: &mut WorkerEnv<I>,
@@ -57,7 +57,7 @@ impl Origins {
         unwaited.is_due = unwaited.has_grown || unwaited.all.len() > UNWAITED_FILLS_PER_ORIGIN_MAX;
     }
 
-    /// Ends the fill that was left last, to make room for a client; whether there was one.
+    /// Ends the newest such fill to make room for a client; returns whether there was one.
     pub(crate) fn end_last_unwaited<I: Io>(
         &mut self,
         env: &mut WorkerEnv<I>,
@@ -88,12 +88,12 @@ impl Origins {
     }
 }
 
-/// Whether a fetch goes on for the store alone.
+/// Whether a fetch continues for the store alone.
 fn is_left(live: &LiveFetch) -> bool {
     live.exchange.is_none() && live.is_filling()
 }
 
-/// Whether no request on any worker follows its fill, either.
+/// Whether no request on any worker follows its fill either.
 fn is_unwaited(live: &LiveFetch) -> bool {
     is_left(live) && !live.fill.as_ref().is_some_and(|fill| fill.is_joined())
 }

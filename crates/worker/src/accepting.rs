@@ -18,21 +18,22 @@ use bolide_io::{Fd, Interest, Io, SocketPeer};
 
 use crate::token::PollToken;
 
-/// How long listeners rest unless a descriptor of ours becomes free before, as in nginx.
+/// How long listeners pause unless a descriptor becomes free before, as in nginx.
 const REST: Duration = Duration::from_millis(500);
 
-/// How many clients are taken from one listener in one turn.
+/// The number of connections to accept from one listener in one turn.
 ///
-/// An accept4() that finds the queue empty costs as much as one that does not. The listener is
-/// level-triggered, so a batch may end before the queue does, and it grows where it keeps doing so.
+/// An accept4() that finds the queue empty costs as much as a successful one. The listener is
+/// level-triggered, so a batch may end before the queue is empty, and it grows if it keeps doing
+/// so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AcceptBatch {
     len: usize,
-    /// Batches of this length in a row that were taken whole.
+    /// Consecutive complete batches of this length.
     whole: u8,
 }
 
-/// Batches in a row that are taken whole before the next one is longer.
+/// Complete batches after which the next one is longer.
 const WHOLE_BATCHES: u8 = 4;
 
 impl AcceptBatch {
@@ -40,12 +41,12 @@ impl AcceptBatch {
         Self { len: 1, whole: 0 }
     }
 
-    /// Clients to take at most.
+    /// The most connections to accept.
     pub(crate) const fn len(self) -> usize {
         self.len
     }
 
-    /// Learns that `taken` clients waited, and whether there were more.
+    /// Adapts to a batch that accepted `taken` connections.
     fn learn(&mut self, taken: usize) {
         debug_assert!(taken <= self.len, "no more is taken than a batch has");
         if taken < self.len {
@@ -63,12 +64,12 @@ impl AcceptBatch {
 #[derive(Debug)]
 pub(crate) struct ListenSlot {
     socket: Arc<Listener>,
-    /// The listen that it belongs to.
+    /// The index of its listen.
     pub(crate) listen: usize,
-    /// The near end of its clients, if its address tells it: a wildcard does not.
+    /// The local address of its connections, unless it is a wildcard.
     pub(crate) near: Option<SocketPeer>,
     pub(crate) batch: AcceptBatch,
-    /// Clients that wait are reported.
+    /// Whether epoll watches it.
     is_watched: bool,
 }
 
@@ -84,44 +85,43 @@ impl ListenSlot {
     }
 }
 
-/// The listening stream sockets of a worker, and whether clients are taken.
+/// The listening stream sockets of a worker, and whether it accepts.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
-    /// Their tokens are places in it, which they keep.
+    /// Tokens contain indices into it, which are stable.
     slots: Vec<Option<ListenSlot>>,
-    /// When listeners that rest are watched again at the latest.
+    /// When paused listeners are watched again at the latest.
     rests_until: Option<Instant>,
-    /// When it was told last that clients cannot be taken.
+    /// When the last accept failure was logged.
     told: Option<Instant>,
     armed: Armed,
 }
 
-/// Whether an accept4() failed for want of something that the end of a connection gives back.
+/// Whether an accept4() failed for lack of a resource that closing a connection frees.
 pub(crate) const fn is_dearth(errno: i32) -> bool {
     matches!(errno, EMFILE | ENFILE | ENOBUFS | ENOMEM)
 }
 
 impl Listeners {
-    /// Whether listeners rest.
+    /// Whether listeners are paused.
     #[inline]
     pub(crate) const fn rests(&self) -> bool {
         self.rests_until.is_some()
     }
 
-    /// The socket at a place. None where clients are not to be taken: what was reported before a
-    /// listener was put to rest is no news.
+    /// The socket at an index. None while listeners are paused: an earlier report does not count.
     pub(crate) fn at(&self, slot: usize) -> Option<&ListenSlot> {
         self.slots.get(slot)?.as_ref().filter(|listener| listener.is_watched)
     }
 
-    /// Notes how many clients of a batch waited at a place.
+    /// Notes how many connections a batch accepted.
     pub(crate) fn note_batch(&mut self, slot: usize, taken: usize) {
         if let Some(Some(listener)) = self.slots.get_mut(slot) {
             listener.batch.learn(taken);
         }
     }
 
-    /// What to log, in nginx's words, as clients cannot be taken; once for each rest, however often
+    /// The log message for a failed accept, in nginx's words; once per pause, however often
     /// descriptors become free meanwhile.
     pub(crate) fn tell_refused(&mut self, errno: i32, now: Instant) -> Option<(LogLevel, String)> {
         if self.told.is_some_and(|told| now < told.after(REST)) {
@@ -132,7 +132,7 @@ impl Listeners {
         Some((level, format!("accept4() failed ({})", reason(errno))))
     }
 
-    /// Stops accepting for a while.
+    /// Pauses accepting.
     pub(crate) fn put_to_rest(
         &mut self,
         io: &mut impl Io,
@@ -147,14 +147,14 @@ impl Listeners {
         debug_assert!(self.rests(), "what is not watched is watched again");
     }
 
-    /// Sees to it that listeners which rest are watched again in time.
+    /// Sets the deadline at which paused listeners are watched again.
     fn rest(&mut self, now: Instant, wheel: &mut DeadlineQueue) {
         let until = now.after(REST);
         self.rests_until = Some(until);
         wheel.arm(&mut self.armed, until, PollToken::Accepting.pack());
     }
 
-    /// Watches the listeners that are not watched; those that the kernel refuses to watch rest.
+    /// Watches all listeners; those that the kernel refuses to watch pause.
     pub(crate) fn watch(&mut self, io: &mut impl Io, now: Instant, wheel: &mut DeadlineQueue) {
         self.rests_until = None;
         let mut are_watched = true;
@@ -173,7 +173,7 @@ impl Listeners {
         );
     }
 
-    /// Listeners may have rested for long enough; whether they have.
+    /// Ends the pause if its time is over; returns whether it is.
     pub(crate) fn expire(&mut self, at: Instant, now: Instant, wheel: &mut DeadlineQueue) -> bool {
         self.armed.fired(at);
         match self.rests_until {
@@ -186,8 +186,8 @@ impl Listeners {
         }
     }
 
-    /// Takes over the sockets of a configuration and forgets the others; those that it has in
-    /// common with the one before stay as they are. What is new is not watched yet.
+    /// Uses the sockets of a configuration and closes the others; those that it shares with the
+    /// previous one stay as they are. New ones are not watched yet.
     pub(crate) fn replace(
         &mut self,
         io: &mut impl Io,
@@ -223,7 +223,7 @@ impl Listeners {
         }
     }
 
-    /// Takes no more clients.
+    /// Stops accepting for good.
     pub(crate) fn close(&mut self, io: &mut impl Io) {
         for slot in std::mem::take(&mut self.slots).into_iter().flatten() {
             io.unwatch(slot.socket.fd());

@@ -1,7 +1,7 @@
-//! What a background thread does for exchanges and for the store, and who waits for it.
+//! The jobs of the background thread for exchanges and the store, and who waits for them.
 //!
-//! Owns the tickets. What is short is computed in the turn; so is what finds the thread's queue
-//! full, or it is refused.
+//! Owns the tickets. Short jobs are computed in the turn; so are those that find the thread's queue
+//! full, or they are refused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::scans::Scans;
 use crate::stored_answers::{LongPlacement, tell};
 use crate::verified::{Fingerprint, Verified};
 
-/// Files up to this many bytes are compressed in the turn: a thread would answer later.
+/// Files up to this many bytes are compressed in the turn: the thread would answer later.
 const COMPRESS_AT_ONCE: usize = 16 * 1024;
 
-/// Steps of a change of files in the turn: what is short needs no thread.
+/// Steps of a file change in the turn: a short one needs no thread.
 const STEPS_AT_ONCE: usize = 16;
 
-/// Who waits for a change of files.
+/// Who waits for a file change.
 #[derive(Debug)]
 enum Changing {
     /// An exchange.
     For(SlabKey<ActiveExchange>),
-    /// The log alone: the client may have left.
+    /// Only the log: the client may be gone.
     Stored(Arc<StoreOrder>),
 }
 
@@ -45,22 +45,22 @@ pub(crate) struct Background {
     worker: u16,
     /// The ticket of the next job.
     next: u64,
-    /// Which exchange waits for which password to be checked, by ticket.
+    /// Exchanges that wait for the check of a password, by ticket.
     checking: HashMap<u64, (SlabKey<ActiveExchange>, Fingerprint)>,
     verified: Verified,
-    /// Who waits for which change of files, by ticket.
+    /// Who waits for a file change, by ticket.
     changing: HashMap<u64, Changing>,
-    /// Orders to compress, by ticket.
+    /// Exchanges that wait for a compressed file, by ticket.
     compressing: HashMap<u64, (SlabKey<ActiveExchange>, CompressJob)>,
-    /// Kept answers that are compressed, by ticket.
+    /// Cached objects that are being compressed, by ticket.
     coding: HashMap<u64, (Arc<Object>, Coding)>,
-    /// Which exchange waits for which part of a video, or listing, by ticket.
+    /// Exchanges that wait for a part of a video, or for a listing, by ticket.
     making: HashMap<u64, SlabKey<ActiveExchange>>,
     pub(crate) scans: Scans,
 }
 
 impl Background {
-    /// No job yet. `secret` is this process's.
+    /// No jobs. `secret` is the process's.
     pub(crate) fn new(jobs: Jobs, worker: u16, secret: [u8; 32]) -> Self {
         Self {
             jobs,
@@ -76,7 +76,7 @@ impl Background {
         }
     }
 
-    /// Has a task done; its ticket, or the task if the thread has too much to do.
+    /// Queues a task; returns its ticket, or the task if the queue is full.
     pub(crate) fn submit(&mut self, task: Task) -> Result<u64, Task> {
         let ticket = self.next;
         debug_assert!(!self.is_pending(ticket), "no two jobs have one ticket");
@@ -94,7 +94,7 @@ impl Background {
             || self.scans.has(ticket)
     }
 
-    /// Compresses a file for an exchange; the wake that it leads to at once, if any.
+    /// Compresses a file for an exchange; returns the wake if that is done at once.
     pub(crate) fn compress(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -112,8 +112,7 @@ impl Background {
         Some(Wake::Compressed)
     }
 
-    /// Has a kept answer compressed by the thread; if that has too much to do, the next request
-    /// asks again.
+    /// Has the thread compress a cached object; if its queue is full, the next request tries again.
     pub(crate) fn compress_object(&mut self, object: Arc<Object>, key: VariantKey) {
         let data = object.body().unwrap_or_else(|| {
             let mut whole = Vec::with_capacity(object.body_len() as usize);
@@ -127,7 +126,7 @@ impl Background {
         }
     }
 
-    /// Checks a password for an exchange; the wake that it leads to at once, if any.
+    /// Checks a password for an exchange; returns the wake if that is done at once.
     pub(crate) fn check_password(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -146,7 +145,7 @@ impl Background {
         Some(Wake::PasswordChecked(check.run()))
     }
 
-    /// Changes files for an exchange: at once if that is short; the wake that it leads to then.
+    /// Changes files for an exchange; returns the wake if that is done at once.
     pub(crate) fn change_files(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -167,7 +166,7 @@ impl Background {
         None
     }
 
-    /// Has a part of a video made for an exchange; the wake that it leads to at once, if any.
+    /// Cuts a part of a video for an exchange; returns the wake if that is done at once.
     pub(crate) fn cut_video(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -184,8 +183,7 @@ impl Background {
         None
     }
 
-    /// Has the listing of a large directory written for an exchange; the wake that it leads to at
-    /// once, if any.
+    /// Writes the listing of a large directory for an exchange; returns the wake if it is done.
     pub(crate) fn list(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -202,7 +200,7 @@ impl Background {
         None
     }
 
-    /// Has the file of an answer put in its place.
+    /// Moves the file of a response to its path.
     pub(crate) fn place<I: Io>(&mut self, (work, order): LongPlacement, env: &mut WorkerEnv<I>) {
         match self.submit(Task::Change(work)) {
             Ok(ticket) => drop(self.changing.insert(ticket, Changing::Stored(order))),
@@ -211,7 +209,7 @@ impl Background {
         }
     }
 
-    /// Keeps what a background job made; which exchange waits for it.
+    /// Stores the result of a background job; returns the exchange that waits for it.
     pub(crate) fn finish<I: Io>(
         &mut self,
         finished: FinishedJob,

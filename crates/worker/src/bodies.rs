@@ -1,4 +1,4 @@
-//! Lends the exchanges to a connection that is about to write, and reads files for them.
+//! Pulls bodies of exchanges for a connection that is about to write, and reads files for them.
 
 use bolide_base::{Bound, FileRange, FileRef, Instant, SendChain, Slab, SlabKey};
 use bolide_engine::{BodyPiece, FileOwner, ResponseBody, SendCtx};
@@ -14,23 +14,23 @@ use crate::throttle::Allowance;
 /// Bytes read from a file in one call.
 const READ_MAX: usize = 128 * 1024;
 
-/// The exchanges of one worker, and the door through which their files are read.
+/// The exchanges of one worker, and the `Io` that reads their files.
 pub(crate) struct Bodies<'a, I> {
     pub(crate) exchanges: &'a mut Slab<ActiveExchange>,
     pub(crate) io: &'a mut I,
-    /// Where streams go that their pace holds.
+    /// Output: streams that a rate limit delays, and until when.
     pub(crate) paced: &'a mut Vec<(StreamOwner, Instant)>,
-    /// Where exchanges go whose origins may be read again.
+    /// Output: exchanges whose upstreams may be read again.
     pub(crate) roomy: &'a mut Vec<SlabKey<ActiveExchange>>,
-    /// Where exchanges go whose bodies are to be pulled in the next turn.
+    /// Output: exchanges whose bodies are to be pulled in the next turn.
     pub(crate) resting: &'a mut Vec<SlabKey<ActiveExchange>>,
-    /// What is to be logged of files that became too short.
+    /// Output: log messages about truncated files.
     pub(crate) truncated: &'a mut Vec<(SlabKey<ActiveExchange>, String)>,
-    /// Bytes that filters may still take in this turn.
+    /// Bytes that filters may still process in this turn.
     pub(crate) work: &'a mut u64,
-    /// What is to be done for pages and their fragments.
+    /// Pending work for pages and their fragments.
     pub(crate) family: &'a mut SubrequestTree,
-    /// What trailers may name.
+    /// The context of variables in trailers.
     pub(crate) send_ctx: SendCtx<'a>,
 }
 
@@ -69,7 +69,7 @@ impl<I: Io> BodySource for Bodies<'_, I> {
 }
 
 impl<I: Io> Bodies<'_, I> {
-    /// Lets the origin be read again if a pull made room for more of its answer.
+    /// Lets the upstream be read again if a pull made room for more of its response.
     fn note_room(&mut self, user: StreamOwner, has_moved: bool) {
         let key = SlabKey::from_bits(user);
         let now = self.send_ctx.now.mono;
@@ -103,8 +103,7 @@ impl<I: Io> Bodies<'_, I> {
         pull
     }
 
-    /// Bytes that the pace of an answer lets leave now; if there are none, it is woken when there
-    /// are.
+    /// The bytes that a rate limit permits now; if none, the stream is woken later.
     fn allowed(&mut self, user: StreamOwner) -> usize {
         let live = self.exchanges.get_mut(SlabKey::from_bits(user));
         let Some(pace) = live.and_then(|live| live.pace.as_mut()) else { return usize::MAX };
@@ -128,8 +127,8 @@ impl<I: Io> Bodies<'_, I> {
         self.give(key, piece, max, out)
     }
 
-    /// Pulls from a body; one that is changed on its way reads until it has something to give, or
-    /// has taken as much as a turn may.
+    /// Pulls from a body; one with filters reads until it has output, or has reached the limit of
+    /// the turn.
     pub(crate) fn pull_through(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -155,7 +154,7 @@ impl<I: Io> Bodies<'_, I> {
         BodyPiece::Later
     }
 
-    /// Hands on what a body gave.
+    /// Executes the result of a pull.
     pub(crate) fn give(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -202,7 +201,7 @@ struct BodyFiles<'a, I> {
 }
 
 impl<I: Io> BodyFiles<'_, I> {
-    /// Pulls from a body that is read as it is.
+    /// Pulls from a body without filters.
     fn pull_plain(
         &mut self,
         mut body: ResponseBody<'_>,
@@ -219,17 +218,17 @@ impl<I: Io> BodyFiles<'_, I> {
         BodyPiece::Broken
     }
 
-    /// Reads for a body what a pull asked for; whether it asked.
+    /// Reads the file part that a pull described; returns whether it described one.
     fn read_for(&mut self, body: &mut ResponseBody<'_>, piece: &BodyPiece) -> bool {
         let BodyPiece::Read { file, offset, len, whose } = piece else { return false };
         let mut buffer = vec![0; *len as usize];
         let n = self.read(file, *offset, *whose, &mut buffer);
-        // Nothing at all breaks the body.
+        // An empty slice breaks the body.
         body.feed(&buffer[..n]);
         true
     }
 
-    /// Reads up to `want` bytes to the end of `out`; says how many.
+    /// Reads up to `want` bytes to the end of `out`; returns how many.
     fn read_into(
         &mut self,
         file: &FileRef,
@@ -241,8 +240,8 @@ impl<I: Io> BodyFiles<'_, I> {
         if !out.shares(want) {
             return out.push_with(want, |buffer| self.read(file, offset, whose, buffer)) as u64;
         }
-        // PERF: QUIC keeps what it sends until it is acknowledged; a piece of its own is handed
-        // over, where bytes of the chain would have to be copied out of it.
+        // PERF: QUIC keeps what it sends until it is acknowledged; a buffer of its own is handed
+        // over, but bytes of the chain would have to be copied.
         let mut piece = vec![0; want];
         let n = self.read(file, offset, whose, &mut piece);
         piece.truncate(n);
@@ -250,9 +249,9 @@ impl<I: Io> BodyFiles<'_, I> {
         n as u64
     }
 
-    /// Reads, and notes a file of the site that has nothing more. Nothing of a file of the cache
-    /// that is not what it was: the look comes after the read, so that what is sent is never a
-    /// mixture. 0 when it cannot be read.
+    /// Reads a file; 0 if that fails. Notes a file of the site that is too short. Of a file
+    /// of the cache that has changed it reads nothing: the check comes after the read, so that no
+    /// mixture is sent.
     fn read(&mut self, file: &FileRef, offset: u64, whose: FileOwner, into: &mut [u8]) -> usize {
         let n = self.io.read(file, offset, into).unwrap_or(0);
         match whose {
@@ -266,7 +265,8 @@ impl<I: Io> BodyFiles<'_, I> {
     }
 }
 
-/// Whether a file is what it was: attributes may change, and the name may go; the content must not.
+/// Whether the content of a file is unchanged: other attributes may differ, and its name may be
+/// gone.
 fn is_same(io: &mut impl Io, file: &FileRef, then: &Meta) -> bool {
     io.stat(file).is_ok_and(|now| {
         now.size == then.size

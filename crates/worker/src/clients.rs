@@ -1,7 +1,7 @@
-//! The connections of all clients, whichever transport they use, and what exchanges do to them.
+//! The connections of all clients, over any transport, and the operations of exchanges on them.
 //!
-//! Owns the two sides and what is remembered of connections for exchanges that outlive their
-//! answers. Knows exchanges by their keys only.
+//! Owns the two transports, and what remains of connections for exchanges that outlive their
+//! responses. Knows exchanges by their keys only.
 
 use std::sync::Arc;
 
@@ -28,18 +28,18 @@ use crate::tcp_side::TcpSide;
 pub(crate) struct Clients {
     pub(crate) tcp: TcpSide,
     pub(crate) quic: QuicSide,
-    /// Exchanges that have outlived their answers.
+    /// Exchanges that have outlived their responses.
     pub(crate) post_actions: Slab<PostAction>,
 }
 
-/// What a step may know of the connection that it is for.
+/// What a step may know of its connection.
 pub(crate) struct AskingConn<'a> {
     pub(crate) info: &'a ConnInfo,
     /// Its stream socket, if it has one.
     pub(crate) fd: Option<Fd>,
     /// Requests on the connection so far.
     pub(crate) requests: u64,
-    /// Exchanges of the connection that outlive their answers.
+    /// Exchanges of the connection that have outlived their responses.
     pub(crate) behind: u32,
 }
 
@@ -48,7 +48,7 @@ impl Clients {
         Self { tcp: TcpSide::new(), quic, post_actions: Slab::with_capacity(EXCHANGES_MAX) }
     }
 
-    /// As the log tells of the connection of an owner.
+    /// The connection of an owner, for log lines.
     pub(crate) fn subject(&self, owner: Owner) -> Option<Subject> {
         match owner {
             Owner::Tcp(conn) => self.tcp.conns.get(conn).map(TcpConn::subject),
@@ -68,7 +68,7 @@ impl Clients {
         framing.is_some_and(ConnFraming::is_shut)
     }
 
-    /// Ends a stream in the middle of whatever it does; says what has to end with it.
+    /// Resets a stream, whatever its state; returns what has to end with it.
     pub(crate) fn reset_stream(
         &mut self,
         owner: Owner,
@@ -88,8 +88,7 @@ impl Clients {
         }
     }
 
-    /// Sends a head that another one follows. An exchange that is gone or has answered has no use
-    /// for it.
+    /// Sends an interim response. An exchange that is gone or has responded has no use for it.
     pub(crate) fn interim(
         &mut self,
         owner: Owner,
@@ -115,15 +114,15 @@ impl Clients {
         }
     }
 
-    /// The connection of an owner, if its client hung up before there was something to wait for:
-    /// that is not reported again.
+    /// The connection of an owner, if its client hung up before the exchange waited: that is not
+    /// reported again.
     pub(crate) fn hung_up(&self, owner: Owner) -> Option<SlabKey<TcpConn>> {
         let Owner::Tcp(key) = owner else { return None };
         let conn = self.tcp.conns.get(key)?;
         (conn.hung_up || conn.eof).then_some(key)
     }
 
-    /// Does one thing to one stream; false if the owner is no connection that has a framing.
+    /// Applies an action to one stream; false if the owner is no connection with a framing.
     pub(crate) fn act(&mut self, owner: Owner, stream: StreamId, act: StreamAct) {
         match owner {
             Owner::Tcp(conn) => {
@@ -146,7 +145,7 @@ impl Clients {
         }
     }
 
-    /// A connection has one exchange less.
+    /// Counts an exchange of a connection as ended.
     pub(crate) fn note_retired(&mut self, owner: Owner) {
         let exchanges = match owner {
             Owner::Tcp(conn) => self.tcp.conns.get_mut(conn).map(|conn| &mut conn.exchanges),
@@ -159,14 +158,15 @@ impl Clients {
         }
     }
 
-    /// A connection is rid of an exchange that goes on behind its answer; what is remembered of the
-    /// connection then.
+    /// Detaches an exchange from its connection, because it outlives its response; returns what
+    /// remains of the connection.
     pub(crate) fn note_outlived(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
         self.note_retired(conn);
         self.note_begun_behind(conn)
     }
 
-    /// A connection has an exchange more that does not answer; what is remembered of it then.
+    /// Counts an exchange of a connection that has no response (`mirror`); returns what it needs of
+    /// the connection.
     pub(crate) fn note_begun_behind(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
         let (subject, requests) = match conn {
             Owner::Tcp(key) => {
@@ -187,7 +187,7 @@ impl Clients {
         post_action.ok()
     }
 
-    /// The site that answers: the newest, unless it no longer listens where the client came in.
+    /// The site for a new request: the newest, unless it has no listen for the client's address.
     pub(crate) fn current_site<I>(&mut self, owner: Owner, env: &WorkerEnv<I>) -> Option<SiteRef> {
         let newest = &env.generation;
         let (info, generation, profile) = match owner {
@@ -213,7 +213,7 @@ impl Clients {
         Some(SiteRef::new(generation.site.clone(), generation.groups.clone()))
     }
 
-    /// How many exchanges a connection owns.
+    /// The number of exchanges that a connection owns.
     pub(crate) fn owned(&self, owner: Owner) -> u32 {
         match owner {
             Owner::Tcp(key) => self.tcp.conns.get(key).map_or(0, |conn| conn.exchanges),
@@ -222,7 +222,7 @@ impl Clients {
         }
     }
 
-    /// Appends who owns the open streams of a connection.
+    /// Appends the owners of the open streams of a connection.
     pub(crate) fn users(&self, owner: Owner, into: &mut Vec<StreamOwner>) {
         match owner {
             Owner::Tcp(key) => {
@@ -239,7 +239,7 @@ impl Clients {
         }
     }
 
-    /// Such an exchange is over.
+    /// Ends an exchange that outlived its response.
     pub(crate) fn end_post_action(&mut self, post_action: SlabKey<PostAction>) {
         let Some(post_action) = self.post_actions.remove(post_action) else { return };
         match post_action.conn {
@@ -260,7 +260,7 @@ impl Clients {
         }
     }
 
-    /// Connections of clients, and exchanges that have outlived theirs.
+    /// The number of client connections and of exchanges that have outlived theirs.
     pub(crate) fn count(&self) -> usize {
         let alone = |post_action: &PostAction| match post_action.conn {
             Owner::Tcp(conn) => self.tcp.conns.get(conn).is_none(),
@@ -271,7 +271,7 @@ impl Clients {
         self.tcp.conns.live() + post_actions.filter(|post_action| alone(post_action)).count()
     }
 
-    /// Tells a stream which exchange owns it.
+    /// Binds a stream to the exchange that owns it.
     pub(crate) fn bind<I>(
         &mut self,
         owner: Owner,
@@ -307,8 +307,8 @@ impl Clients {
         }
     }
 
-    /// Lets connections that ask nothing just now go over at once: a quiet one would hold the old
-    /// configuration for as long as it is kept.
+    /// Moves connections without requests to the newest configuration: an idle one would keep the
+    /// old one in memory.
     pub(crate) fn bring_along(&mut self, newest: &Arc<Generation>) {
         let same = |older: &Generation, listen| newest.same_listen(older, listen);
         for key in self.tcp.conns.keys().collect::<Vec<_>>() {
@@ -316,7 +316,7 @@ impl Clients {
             if conn.exchanges == 0
                 && !conn.outdated
                 && let Some(listen) = same(&conn.generation, conn.info.listen)
-                // What is still being agreed on was begun by the old one's terms.
+                // A handshake is completed under the configuration that began it.
                 && (conn.framing.is_some()
                     || conn.session.is_none() && newest.listens[listen].tls.is_none())
             {
@@ -371,7 +371,7 @@ impl Clients {
     }
 }
 
-/// Whether another one may be begun: `all` are under way, `own` of them of the same connection.
+/// Whether one more may begin: `all` are in progress, `own` of them of the same connection.
 #[inline]
 pub(crate) const fn background_capacity(all: usize, max: u32, own: u32) -> BackgroundCapacity {
     if all >= max as usize {

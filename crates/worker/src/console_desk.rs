@@ -1,7 +1,7 @@
-//! Orders of consoles on their way to the control thread, and the replies.
+//! Orders of consoles for the control thread, and the replies.
 //!
-//! Owns the queue between workers and control thread, which is bounded. Easiest to break: an
-//! exchange waits for its reply, so an order that is dropped replies as well.
+//! Owns the bounded queue between workers and control thread. Easiest to break: an exchange waits
+//! for its reply, so an order that is dropped replies as well.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use bolide_io::wake::Bell;
 
 use crate::mail::{Mail, Post};
 
-/// LIMIT: orders that wait for the control thread.
+/// LIMIT: orders waiting for the control thread.
 const ORDERS_MAX: usize = 16;
 
-/// Where an exchange waits for what came of its order.
+/// The exchange that waits for the result of an order.
 #[derive(Debug)]
 pub struct ConsoleReply {
     post: Post,
@@ -25,13 +25,13 @@ pub struct ConsoleReply {
 /// One order.
 #[derive(Debug)]
 pub struct ConsoleOrder {
-    /// What is to be done.
+    /// The action.
     pub action: ConsoleAction,
-    /// Where to say what came of it.
+    /// Where to send the result.
     pub reply: ConsoleReply,
 }
 
-/// The queue. Cheap to copy.
+/// The queue; a clone is cheap.
 #[derive(Clone, Debug)]
 pub struct ConsoleDesk {
     waiting: Arc<Mutex<VecDeque<ConsoleOrder>>>,
@@ -43,7 +43,7 @@ impl ConsoleReply {
         Self { post, exchange, is_sent: false }
     }
 
-    /// Says what came of the order.
+    /// Sends the result of the order.
     pub fn send(mut self, outcome: ConsoleOutcome) {
         self.post(outcome);
     }
@@ -51,7 +51,7 @@ impl ConsoleReply {
     fn post(&mut self, outcome: ConsoleOutcome) {
         self.is_sent = true;
         let exchange = self.exchange;
-        // A mailbox takes every reply, however full it is.
+        // A mailbox accepts every reply, even if it is full.
         let _ = self.post.send(Mail::Commanded { exchange, outcome: Box::new(outcome) });
     }
 }
@@ -86,7 +86,7 @@ impl ConsoleDesk {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Queues an order; one too many replies so.
+    /// Queues an order; if the queue is full, it replies with an error.
     pub(crate) fn submit(&self, order: ConsoleOrder) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= ORDERS_MAX {

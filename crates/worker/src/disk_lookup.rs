@@ -1,5 +1,4 @@
-//! Looks for kept answers on disk, and journals of purges: what a turn does with the files of a
-//! cache.
+//! File access of a turn for the disk cache: looks up objects, and writes journals of purges.
 
 use bolide_base::errno::{ENOENT, ESTALE};
 use bolide_base::{ChainStamp, FileRef};
@@ -8,13 +7,14 @@ use bolide_cache::disk::{DiskTree, JOURNAL, TreeUse};
 use bolide_cache::{FillPermit, Lookup, ObjectKind, Store, TagVerdict};
 use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 
-/// Bytes in which a head is looked for.
+/// Bytes of the first read of a file, which should contain its head.
 const HEAD_READ: usize = 16 * 1024;
-/// LIMIT: journals in a row that another process replaces while one is written.
+/// LIMIT: consecutive replacements of a journal by another process while it is written.
 const REPLACED_MAX: u32 = 16;
 
-/// Writes purges to the journals. Every thread that purged calls it before it acknowledges the
-/// purge. The disk writer logs and repeats what fails; no later process trusts the files before.
+/// Writes purges to the journals. Every thread that purges calls it before it acknowledges the
+/// purge. If it fails, the disk writer logs and repeats it, and no later process trusts the older
+/// files.
 pub fn write_purges(io: &mut impl Io, store: &Store) {
     store.disk().flush_purges(|tree, tree_use| {
         let _ = match tree_use {
@@ -24,7 +24,7 @@ pub fn write_purges(io: &mut impl Io, store: &Store) {
     });
 }
 
-/// Removes the journal of a tree: no later process believes what is on the tree.
+/// Removes the journal of a tree, so that no later process trusts its files.
 ///
 /// # Errors
 ///
@@ -36,8 +36,7 @@ pub(crate) fn drop_journal(io: &mut impl Io, tree: &DiskTree) -> Result<(), File
     }
 }
 
-/// What the disk has for the permit of a trial, which no client waits for. Memory stays as it is,
-/// and so does what is of no use on disk.
+/// Looks up an object on disk for a trial. It changes neither memory nor the disk.
 pub fn glance(io: &mut impl Io, permit: FillPermit, now: bolide_base::Now) -> Lookup {
     let Some(disk_query) = permit.disk_query() else { return Lookup::Miss(permit) };
     let path = disk_query.path();
@@ -70,7 +69,7 @@ pub fn glance(io: &mut impl Io, permit: FillPermit, now: bolide_base::Now) -> Lo
     }
 }
 
-/// The whole head of a file; none if it is none of ours.
+/// The whole head of a file; none if the file is not ours.
 pub(crate) fn read_head(io: &mut impl Io, file: &FileRef) -> Option<Vec<u8>> {
     let mut head = vec![0; HEAD_READ];
     let mut filled = read_full(io, file, 0, &mut head)?;
@@ -104,8 +103,8 @@ pub(crate) fn read_full(
     Some(filled)
 }
 
-/// Appends what is due to the journal of a tree. When that fails, the journal goes: without it, no
-/// later process believes what is on the tree.
+/// Appends pending purges to the journal of a tree. If that fails, it removes the journal, so that
+/// no later process trusts the tree's files.
 ///
 /// # Errors
 ///
@@ -116,14 +115,14 @@ pub(crate) fn flush(io: &mut impl Io, tree: &DiskTree) -> Result<(), FileFailure
         let _ = io.unlink(&path);
     }
     tree.flush(|file, bytes| {
-        // Gone before others find that there is no journal to be written.
+        // Removed before others find out that it cannot be written.
         append(io, &path, file, bytes).inspect_err(|_| {
             let _ = io.unlink(&path);
         })
     })
 }
 
-/// Appends to a journal, in its new place if another process has replaced it meanwhile.
+/// Appends to a journal, or to its replacement if another process has replaced it.
 fn append(
     io: &mut impl Io,
     path: &[u8],

@@ -1,14 +1,15 @@
-//! The thread that looks after the trees of the cache: opens, writes, walks, evicts, tidies up.
+//! The disk writer: opens the trees of the disk cache, writes, walks and evicts.
 //!
 //! ```text
 //!   per tree:  closed ──open──▶ open ──walk──▶ whole
-//!                                 │ ▲ a minute later, or room was made
-//!              cannot be written  ▼ │
-//!                                 off: hits go on, nothing is written, one line in the log
+//!                                 │ ▲ a minute later, or after eviction
+//!              a write fails      ▼ │
+//!                                 off: hits continue, nothing is written, one log line
 //! ```
-//! Owns files and their names, decides nothing: trees say what is to be done. Each step is small,
-//! so that an order to end is heard. Easiest to break: a number that purges are counted by must
-//! stand in every journal before it is used.
+//!
+//! Owns the files and their names; the trees make the decisions. Each step is short, so that it
+//! ends soon when told to. Easiest to break: the start number of purges must be in every journal
+//! before it is used.
 
 mod journals;
 mod walk;
@@ -29,49 +30,49 @@ use bolide_io::{FileFailure, Interest, Io, Readiness};
 use crate::disk_lookup::drop_journal;
 use walk::{DiskWalkCheck, Walk};
 
-/// How long a tree that could not be written is left alone.
+/// How long a tree is left alone after a failed write.
 const REST: Duration = Duration::from_secs(60);
-/// How often trees are looked at without a call.
+/// The interval of regular work on trees.
 const ROUND: Duration = Duration::from_secs(1);
 /// The pause between two steps of a walk.
 const BREATH: Duration = Duration::from_millis(2);
-/// Files that go in one step at most.
+/// The most files evicted in one step.
 const EVICTIONS: usize = 256;
-/// Places of memory that are looked at in one step.
+/// Index slots in memory that are reviewed in one step.
 const REVIEWED: usize = 512;
 
-/// A tree and how far its work is.
+/// A tree, and the state of the work on it.
 #[derive(Debug)]
 struct Charge {
     tree: Arc<DiskTree>,
     walk: Option<Walk>,
     check: Option<DiskWalkCheck>,
-    /// Written again from then on.
+    /// Writing resumes at this time.
     off_until: Option<Instant>,
-    /// What is off was told.
+    /// Whether the failure was logged.
     is_told: bool,
     /// The journal that was read last, and how many bytes of it.
     heard: Option<FileRef>,
     read: u64,
-    /// Locked together with other processes that use the tree.
+    /// The lock that other processes with the same tree share.
     lock: Option<FileRef>,
-    /// Others used it during the walk: what they write is not known here.
+    /// Other processes used the tree during the walk: their files are not known here.
     is_shared: bool,
-    /// When the free room was asked for.
+    /// When the free space was last queried.
     asked: Option<Instant>,
     is_short: bool,
 }
 
-/// Whether a disk writer goes on after a turn.
+/// Whether a disk writer continues after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turned {
-    /// It does.
+    /// It continues.
     On,
-    /// It has done what was left.
+    /// It has finished its work.
     Over,
 }
 
-/// The disk writer, whatever thread it is on.
+/// The disk writer, on any thread.
 #[derive(Debug)]
 pub struct DiskWriter<I> {
     io: I,
@@ -79,15 +80,15 @@ pub struct DiskWriter<I> {
     prng: Prng,
     charges: Vec<Charge>,
     now: Now,
-    /// Numbers that this process has begun to count at, their upper halves.
+    /// The upper halves of numbers that this process counts purges with.
     own: Vec<u64>,
-    /// Where the review of what is in memory is: part, place, when it began (seconds).
+    /// The position of the review of objects in memory: shard, slot, start time in seconds.
     review: (usize, u32, u64),
     last_review: u64,
     notes: Vec<(LogLevel, String)>,
     buffer: Vec<u8>,
     ready: Vec<Readiness>,
-    /// When the next turn is due; none if only a call leads to one.
+    /// The time of the next turn; none if only the bell starts one.
     until: Option<Instant>,
 }
 
@@ -110,14 +111,14 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// Has `bell` wake it.
+    /// Lets `bell` wake it.
     pub fn attend(&mut self, bell: &Bell) {
         let watched = self.io.watch(bell.fd(), 0, Interest::Level);
         debug_assert!(watched, "a new epoll instance takes a descriptor");
     }
 
-    /// One turn: sleeps until it is called or something is due, then works a little, or does what
-    /// is left if `is_over` says so.
+    /// One turn: waits for the bell or a deadline, then does a part of the work, or all of it if
+    /// `is_over` returns true.
     pub fn turn(&mut self, bell: &Bell, is_over: impl Fn() -> bool) -> Turned {
         self.ready.clear();
         let now = self.io.wait(self.until, &mut self.ready);
@@ -132,13 +133,13 @@ impl<I: Io> DiskWriter<I> {
         Turned::On
     }
 
-    /// Lines for the error log, to be written.
+    /// Takes the messages for the error log.
     pub fn take_notes(&mut self) -> Vec<(LogLevel, String)> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Opens the trees that are new and lets go of those that are not named any more. Those lose
-    /// their journals: what is purged from now on does not reach their files.
+    /// Opens new trees and releases those that are not configured any more. The latter lose their
+    /// journals, because later purges do not reach their files.
     pub fn settle(&mut self, now: Now) {
         self.now = now;
         let trees = self.store.disk().trees();
@@ -153,7 +154,7 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// Removes the journals of trees that were left; tries again in the next turn if that fails.
+    /// Removes the journals of released trees; retries in the next turn if that fails.
     fn drop_left(&mut self) {
         for tree in self.store.disk().left() {
             if drop_journal(&mut self.io, &tree).is_ok() {
@@ -165,7 +166,7 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// A small part of the work: when the next one is due; none if only a call leads to more.
+    /// Does a part of the work; returns when the next turn is due; none: on the bell.
     fn step(&mut self, now: Now) -> Option<Instant> {
         self.settle(now);
         let mut charges = std::mem::take(&mut self.charges);
@@ -195,7 +196,7 @@ impl<I: Io> DiskWriter<I> {
         next
     }
 
-    /// Writes what waits to be written, before the end.
+    /// Writes what is still queued, before the end.
     fn finish(&mut self, now: Now) {
         self.settle(now);
         let mut charges = std::mem::take(&mut self.charges);
@@ -210,7 +211,7 @@ impl<I: Io> DiskWriter<I> {
         (self.now.mono.as_nanos() / 1_000_000_000) as u32
     }
 
-    /// A tree cannot be written: one line, and another try later.
+    /// Stops writing to a tree: logs one line, and retries later.
     fn turn_off(&mut self, charge: &mut Charge, failure: FileFailure) {
         charge.tree.set_off(true);
         charge.off_until = Some(self.now.mono.after(REST));
@@ -224,7 +225,7 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// The file of one object cannot be written: one line.
+    /// Logs that the file of one object cannot be written.
     fn tell_one(&mut self, path: &[u8], failure: FileFailure) {
         let (call, why) = (failure.call, reason(failure.errno));
         let path = String::from_utf8_lossy(path);
@@ -237,7 +238,7 @@ impl<I: Io> DiskWriter<I> {
         charge.tree.set_off(false);
     }
 
-    /// Takes away what is too much or was not used for too long; whether there is more.
+    /// Evicts files beyond the limits or unused for too long; returns whether there is more.
     fn evict_some(&mut self, charge: &mut Charge) -> bool {
         let tree = Arc::clone(&charge.tree);
         if !tree.is_open() {
@@ -250,7 +251,7 @@ impl<I: Io> DiskWriter<I> {
             charge.is_short = free < tree.min_free();
         }
         let now = self.seconds();
-        // What is short is asked for again after a few.
+        // The free space is queried again after a few evictions.
         let budget = if charge.is_short { EVICTIONS / 16 } else { EVICTIONS };
         for _ in 0..budget {
             let Some(hash) = tree.next_victim(now, charge.is_short) else { return false };
@@ -260,8 +261,8 @@ impl<I: Io> DiskWriter<I> {
         true
     }
 
-    /// Looks at what is in memory: what was used there was used on its tree, and what was not used
-    /// for too long goes from both. Whether there is more.
+    /// Reviews objects in memory: their use counts for their files, and unused ones are evicted
+    /// from both. Returns whether there is more.
     fn review_some(&mut self, charges: &[Charge]) -> bool {
         let now_s = self.now.unix_millis / 1000;
         let inactive = charges.iter().map(|charge| charge.tree.inactive()).min().unwrap_or(600);
@@ -289,7 +290,7 @@ impl<I: Io> DiskWriter<I> {
     }
 }
 
-/// Runs a disk writer until `is_over` says so; `log` writes its lines.
+/// Runs a disk writer until `is_over` returns true; `log` writes its messages.
 pub fn run<I: Io>(
     disk_writer: &mut DiskWriter<I>,
     bell: &Bell,

@@ -1,4 +1,4 @@
-//! What exchanges want done, done through the door.
+//! Performs the effects of exchanges.
 
 use bolide_base::{Instant, SlabKey};
 use bolide_conf::model::LogLevel;
@@ -19,8 +19,8 @@ use crate::throttle::{AnswerPace, PacedFraming};
 use crate::token::PollToken;
 
 impl<I: Io> Requests<I> {
-    /// Does one thing; the wake that it leads to at once, if any.
-    // PERF: out of line, as the loop of steps would work out the addresses of every part first.
+    /// Performs one effect; returns the wake if it has a result at once.
+    // PERF: out of line, as the loop of steps would compute the addresses of every part first.
     #[inline(never)]
     pub(crate) fn perform(
         &mut self,
@@ -98,7 +98,7 @@ impl<I: Io> Requests<I> {
             }
             StepEffect::FetchBody(bytes) => self.feed_fetch(key, bytes),
             StepEffect::FetchBodyEnd => self.finish_fetch_body(key),
-            // Before each read it is asked whether there is room.
+            // The room is checked before each read.
             StepEffect::FetchMayRead(false) => {}
             StepEffect::FetchMayRead(true) => {
                 self.origins.resume_fetch(key, &mut self.env, &mut self.exchanges);
@@ -120,7 +120,7 @@ impl<I: Io> Requests<I> {
         None
     }
 
-    /// Ends the stream of a request that is not answered; its connection where it has only one.
+    /// Ends the stream of a request without a response; its connection if that has only one stream.
     fn close_silently(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.exchanges.live.get(key) else { return };
         let (owner, stream) = (live.owner, live.stream);
@@ -150,7 +150,7 @@ impl<I: Io> Requests<I> {
                 let owner = self.clients.tcp.conns.get_mut(conn)?;
                 let framing = owner.framing.as_mut()?;
                 if framing.is_plain_h1() {
-                    // As nginx has it: over HTTP/1 the location says how long the client may idle.
+                    // As in nginx: over HTTP/1 the location determines the idle timeout.
                     owner.idle_max = live.exchange.settings().map(|s| s.keepalive_timeout);
                     if let Some(manners) = live.exchange.manners() {
                         owner.manners = Some(manners);
@@ -166,7 +166,7 @@ impl<I: Io> Requests<I> {
                 answered.map(|()| 0)
             }
             Owner::PostAction(_) => return None,
-            // Only the page has a pace.
+            // Only the page has a rate limit.
             Owner::Parent(page) => return self.respond_fragment(key, page),
         };
         if paced && let Ok(left_already) = answered {
@@ -175,7 +175,7 @@ impl<I: Io> Requests<I> {
         answered.is_err().then_some(Wake::ClientGone)
     }
 
-    /// Gives the answer that has just begun its pace.
+    /// Sets the rate limit of a response that has just begun.
     fn pace(&mut self, key: SlabKey<ActiveExchange>, left_already: u64) {
         let Some((live, mut ctx)) = self.lend(key) else { return };
         let rate = live.exchange.rate(&mut ctx);
@@ -221,7 +221,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// An exchange asks an upstream server.
+    /// Starts a fetch.
     fn begin_fetch(&mut self, key: SlabKey<ActiveExchange>, request: Box<OriginRequest>) {
         let is_begun = self.origins.begin_fetch(key, request, &mut self.env, &mut self.exchanges);
         let owner = self.exchanges.live.get(key).map(|live| live.owner).filter(|_| is_begun);
@@ -232,7 +232,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// More of the request body.
+    /// Passes a piece of the request body to the fetch.
     fn feed_fetch(&mut self, key: SlabKey<ActiveExchange>, bytes: Bytes) {
         let fetch = self.exchanges.live.get(key).and_then(|live| live.fetch);
         if let Err(bytes) = self.origins.feed_fetch(fetch, bytes) {
@@ -252,7 +252,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// The answer of an upstream server is not used any more.
+    /// Drops the fetch.
     pub(crate) fn drop_fetch(&mut self, key: SlabKey<ActiveExchange>) {
         self.env.news.forget_answer(key);
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
@@ -261,7 +261,7 @@ impl<I: Io> Requests<I> {
         self.origins.abandon_fetch(fetch, &mut self.env, &mut self.exchanges);
     }
 
-    /// Writes what the bodies of an exchange hold too much of; wakes it when that is done.
+    /// Writes the excess of an exchange's spools to files; wakes it when that is done.
     pub(crate) fn spool(&mut self, key: SlabKey<ActiveExchange>, place: SpoolPlace) {
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
         let trouble = self.spooling.spool(key, place, live, &mut self.env);
@@ -273,7 +273,7 @@ impl<I: Io> Requests<I> {
     }
 }
 
-/// An exchange gets an answer that no upstream server gave; its fill hears of it as of any.
+/// Delivers a response without a fetch to an exchange, and to its fill.
 fn give_answer<I: Io>(
     key: SlabKey<ActiveExchange>,
     given: Vec<OriginNews>,
@@ -290,7 +290,7 @@ fn give_answer<I: Io>(
     }
 }
 
-/// Wakes an exchange at `at`. Until then a client that waits is no idle one.
+/// Wakes an exchange at `at`. Until then its client does not count as idle.
 fn wait_until<I: Io>(
     key: SlabKey<ActiveExchange>,
     at: Instant,

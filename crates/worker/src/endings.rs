@@ -1,20 +1,20 @@
-//! How sockets of clients end: behind the log lines of what they asked.
+//! Closes the sockets of clients, after the log lines of their requests.
 //!
-//! Owns the order of the two, and refuses to end a socket while a line is due that can be written.
-//! As in nginx, a client that sees the end of its connection finds its requests in the log. Lines
-//! leave once per turn, and so the ends wait for them; a turn without lines ends sockets at once.
+//! Owns the order: no socket is closed while a line is due that can be written. As in nginx, a
+//! client that sees the end of its connection finds its requests in the log. Lines are written once
+//! per turn, so sockets wait for that; in a turn without lines they are closed at once.
 
 use bolide_engine::Due;
 use bolide_io::{AfterSend, Fd, Io, Reset};
 
 use crate::env::WorkerEnv;
 
-/// What of a socket ends.
+/// How a socket ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndOfSocket {
-    /// Our side: the client is read to its own end.
+    /// Our sending side; the client is still read to its end.
     Writing,
-    /// All of it.
+    /// Both sides.
     Closed(Reset),
 }
 
@@ -22,13 +22,13 @@ pub(crate) enum EndOfSocket {
 #[derive(Debug)]
 pub(crate) struct SocketEnd {
     pub(crate) fd: Fd,
-    /// The last bytes to send, if there are any: a client of TLS takes them for the end.
+    /// The last bytes to send, if any: clients of TLS expect them before the end.
     pub(crate) close_notify: Vec<u8>,
     pub(crate) how: EndOfSocket,
 }
 
 impl<I: Io> WorkerEnv<I> {
-    /// Ends a socket, behind the lines that are due.
+    /// Closes a socket, after the lines that are due.
     pub(crate) fn end(&mut self, end: SocketEnd) {
         if self.logs.has_due() || !self.endings.is_empty() {
             self.endings.push(end);
@@ -37,7 +37,7 @@ impl<I: Io> WorkerEnv<I> {
         }
     }
 
-    /// Writes the lines that are due, then ends the sockets that waited for them.
+    /// Writes the lines that are due, then closes the sockets that waited for them.
     #[inline]
     pub(crate) fn write_logs_and_end(&mut self) {
         self.write_logs(Due::Only);
@@ -55,8 +55,8 @@ impl<I: Io> WorkerEnv<I> {
         self.endings = endings;
     }
 
-    /// Ends the sockets that wait for the lines of this turn, as their descriptors are needed now;
-    /// false if there are none. One that ends next need not wait for what is logged so far.
+    /// Closes the waiting sockets early, because descriptors are needed; false if there are none.
+    /// Sockets that are closed next need not wait for lines up to now.
     pub(crate) fn end_waiting(&mut self) -> bool {
         let were_some = !self.endings.is_empty();
         self.write_logs_and_end();
@@ -70,7 +70,7 @@ impl<I: Io> WorkerEnv<I> {
             "a connection that is reset says nothing"
         );
         if !close_notify.is_empty() {
-            // A peer that has no room for two dozen bytes does not wait for them either.
+            // A peer without room for two dozen bytes does not wait for them either.
             let _ = self.io.send_bytes(fd, &close_notify, AfterSend::End);
         }
         match how {

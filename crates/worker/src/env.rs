@@ -1,7 +1,7 @@
-//! What every part of a worker is lent: the door, the time of the turn, deadlines, logs, the
-//! configuration in force, counters and buffers.
+//! What all parts of a worker share: `Io`, the time of the turn, deadlines, logs, the current
+//! configuration, counters and buffers.
 //!
-//! Owns these, and nothing of a connection, an exchange or a fetch.
+//! Nothing here belongs to a single connection, exchange or fetch.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,24 +28,24 @@ use crate::subject::Subject;
 use crate::token::PollToken;
 use crate::waste::WasteByAddress;
 
-/// What nginx says of a handshake without a certificate, beside why there is none.
+/// nginx's message for a handshake without a certificate; the reason follows.
 const NO_CERTIFICATE: &str =
     "SSL_do_handshake() failed (SSL: error:0A000179:SSL routines::cert cb error)";
 
-/// What the parts of a worker share.
+/// The shared state of a worker.
 #[derive(Debug)]
 pub(crate) struct WorkerEnv<I> {
     pub(crate) io: I,
     pub(crate) number: u16,
     pub(crate) now: Now,
     pub(crate) clock: DateClock,
-    /// The zone's offset, and the quarter of an hour for which it was asked.
+    /// The offset of the time zone, and the quarter of an hour for which it was queried.
     offset: (u64, i32),
     pub(crate) generation: Arc<Generation>,
     pub(crate) site: SiteRef,
-    /// Whether a variable names what the kernel says of connections.
+    /// Whether a variable needs `TCP_INFO`.
     pub(crate) reads_tcp: bool,
-    /// The worker takes no new connections, and ends with its last one.
+    /// Whether it accepts no new connections, and ends with its last one.
     pub(crate) draining: bool,
     pub(crate) wheel: DeadlineQueue,
     pub(crate) listeners: Listeners,
@@ -54,26 +54,26 @@ pub(crate) struct WorkerEnv<I> {
     pub(crate) console: ConsoleDesk,
     pub(crate) wasters: WasteByAddress,
     pub(crate) heads: HeadPool,
-    /// The open files.
+    /// The table of open files.
     pub(crate) files: bolide_files::FileTable,
-    /// What `.htaccess` files say.
+    /// The stored rulings of `.htaccess` files.
     pub(crate) rulings: bolide_engine::HtaccessMemory,
-    /// It was told that directories cannot be watched.
+    /// Whether it was logged that directories cannot be watched.
     pub(crate) told_unwatched: bool,
     pub(crate) logs: Logs,
     pub(crate) log_files: LogFiles,
-    /// Sockets of clients that end when the lines of the turn are written.
+    /// Client sockets to close when the lines of the turn are written.
     pub(crate) endings: Vec<SocketEnd>,
     pub(crate) prng: Prng,
-    /// The number of the last connection.
+    /// The number of the last connection (`$connection`).
     pub(crate) serial: u64,
-    /// What it counts itself, and what all workers do.
+    /// Its own counters; `counters` has those of all workers.
     pub(crate) tally: Arc<Tally>,
     pub(crate) tallies: RequestTallies,
     pub(crate) scratch: Scratch,
 }
 
-/// What a [`WorkerEnv`] is made of.
+/// The inputs of a [`WorkerEnv`].
 pub(crate) struct EnvParts<I> {
     pub(crate) io: I,
     pub(crate) number: u16,
@@ -122,18 +122,18 @@ impl<I: Io> WorkerEnv<I> {
         }
     }
 
-    /// The next number of a connection.
+    /// The next `$connection`.
     pub(crate) const fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         debug_assert!(self.serial >> 48 == self.number as u64, "numbers tell their worker");
         self.serial
     }
 
-    /// Takes over the time of this turn.
+    /// Sets the time of this turn.
     pub(crate) fn tell_time(&mut self, now: Now) {
         debug_assert!(now.mono >= self.now.mono, "time goes on");
         self.now = now;
-        // The zone's offset changes at full quarters of an hour at most.
+        // The offset of a time zone changes only at full quarters of an hour.
         let quarter = now.unix_seconds() / 900;
         if self.offset.0 != quarter {
             self.settle_zone(quarter);
@@ -149,7 +149,7 @@ impl<I: Io> WorkerEnv<I> {
         self.clock.set_zone(&bolide_io::process::zone_name(seconds));
     }
 
-    /// When the next turn begins though nothing is reported; none if only a report leads to one.
+    /// When the next turn begins without a report; none if only a report starts one.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         match (self.wheel.next(), self.logs.next_deadline()) {
@@ -158,12 +158,12 @@ impl<I: Io> WorkerEnv<I> {
         }
     }
 
-    /// Wakes the owner of a token once, so long from now.
+    /// Wakes the owner of a token once, at this time.
     pub(crate) fn wake_at(&mut self, at: Instant, token: PollToken) {
         self.wheel.arm_once(at, token.pack());
     }
 
-    /// Closes a descriptor that counted: listeners that rest for want of one are watched again.
+    /// Closes a counted descriptor: listeners that pause for lack of one are watched again.
     pub(crate) fn close(&mut self, fd: Fd, reset: Reset) {
         self.io.close(fd, reset);
         if self.listeners.rests() {
@@ -171,62 +171,62 @@ impl<I: Io> WorkerEnv<I> {
         }
     }
 
-    /// Watches the listeners that are not watched; those that the kernel refuses to watch rest.
+    /// Watches all listeners; those that the kernel refuses to watch pause.
     pub(crate) fn watch_listeners(&mut self) {
         self.listeners.watch(&mut self.io, self.now.mono, &mut self.wheel);
     }
 
-    /// Logs that clients cannot be taken, unless that was told lately.
+    /// Logs a failed accept, unless that was logged lately.
     pub(crate) fn tell_refused(&mut self, errno: i32) {
         if let Some((level, text)) = self.listeners.tell_refused(errno, self.now.mono) {
             self.log_server(level, &text);
         }
     }
 
-    /// Stops accepting for a while.
+    /// Pauses accepting.
     pub(crate) fn rest_listeners(&mut self) {
         self.listeners.put_to_rest(&mut self.io, self.now.mono, &mut self.wheel);
     }
 
-    /// Writes purges to the journals before they are acknowledged: before anything is sent.
+    /// Writes purges to the journals, before anything is sent that acknowledges them.
     #[inline]
     pub(crate) fn note_purges(&mut self) {
         self.kept.note_purges(&mut self.io);
     }
 
-    /// What the store is owed in each turn.
+    /// Does the store's work of each turn.
     pub(crate) fn tend_cache(&mut self) {
-        // Purges of requests that get no response.
+        // Purges of requests without a response.
         self.note_purges();
         if let Some(wakes) = self.kept.tend(self.now) {
             self.news.post_again(wakes);
         }
     }
 
-    /// Wakes streams when their pace lets them go on.
+    /// Sets wakes for streams that a rate limit delays.
     pub(crate) fn arm_paced(&mut self) {
         while let Some((user, at)) = self.scratch.paced.pop() {
             self.wheel.arm_once(at, PollToken::Exchange(SlabKey::from_bits(user)).pack());
         }
     }
 
-    /// Logs something about the server itself.
+    /// Logs a message about the server itself.
     pub(crate) fn log_server(&mut self, level: LogLevel, text: &str) {
         self.log_server_bytes(level, None, text.as_bytes());
     }
 
-    /// The same, about the connection of this number.
+    /// Logs a message about the connection with this number.
     pub(crate) fn log_server_bytes(&mut self, level: LogLevel, serial: Option<u64>, text: &[u8]) {
         self.site.log_server(level, serial, text, self.now, &self.clock, &mut self.logs);
     }
 
-    /// Logs something about a connection, with its client and the address that it reached.
+    /// Logs a message about a connection, with its client and local address.
     pub(crate) fn log_conn(&mut self, level: LogLevel, subject: &Subject, text: &str) {
         let (info, site) = (subject.info(), &subject.generation().site);
         site.log_conn(info, level, &[text], self.now, &self.clock, &mut self.logs);
     }
 
-    /// Logs why there was no certificate for a client, if that is so; what else to say then.
+    /// Returns the message for a handshake that failed for lack of a certificate, with the reason.
     pub(crate) fn complain(&mut self, subject: &Subject) -> Option<String> {
         let why = bolide_tls::take_complaint()?;
         self.log_conn(LogLevel::Error, subject, &format!("{why} while SSL handshaking"));
@@ -234,7 +234,7 @@ impl<I: Io> WorkerEnv<I> {
     }
 }
 
-/// Buffers that every connection uses for the length of one call.
+/// Buffers that every connection uses during one call.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     pub(crate) received: Vec<u8>,
@@ -243,15 +243,15 @@ pub(crate) struct Scratch {
     pub(crate) chain: SendChain,
     pub(crate) events: Vec<WireEvent>,
     pub(crate) replies: bolide_wire::h1::Replies,
-    /// Owners of streams, for the length of one search.
+    /// Owners of streams, during one search.
     pub(crate) gone: Vec<StreamOwner>,
-    /// Exchanges that start when the bytes at hand are taken, and what came for them.
+    /// Exchanges that start when the received bytes are processed, with their first wakes.
     pub(crate) early: Vec<(SlabKey<ActiveExchange>, Wake)>,
-    /// Streams whose pace holds them until then.
+    /// Streams that a rate limit delays, and until when.
     pub(crate) paced: Vec<(StreamOwner, Instant)>,
-    /// What is to be logged of a file that became too short while it was sent.
+    /// A log message about a file that became shorter while it was sent.
     pub(crate) truncated: Option<String>,
-    /// What changed below watched directories.
+    /// Changes below watched directories.
     pub(crate) changes: Vec<DirChange>,
 }
 
@@ -274,7 +274,7 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// The bytes at `range` of the buffer that sockets are read into, which grows to have them.
+    /// The bytes at `range` of the receive buffer, which grows as needed.
     #[inline]
     pub(crate) fn received(&mut self, range: Range<usize>) -> &mut [u8] {
         if self.received.len() < range.end {

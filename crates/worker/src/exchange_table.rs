@@ -1,7 +1,8 @@
-//! The exchanges of one worker: who each belongs to, how its body comes in, and what is to be done
+//! The exchanges of one worker: their owners, the state of their request bodies, and pending work
 //! for pages and their parts.
 //!
-//! Owns them and the tree of parents and children. Steps none: that takes all parts of a worker.
+//! Owns the exchanges and the tree of parents and children. It steps none, because that needs all
+//! parts of a worker.
 
 use std::time::Duration;
 
@@ -18,53 +19,53 @@ use crate::subrequest_tree::SubrequestTree;
 use crate::tcp::TcpConn;
 use crate::throttle::AnswerPace;
 
-/// Exchanges kept for reuse, so that a warm worker allocates none.
+/// Pooled exchanges, so that a warm worker allocates none.
 const SPARE_MAX: usize = 1024;
 
-/// Which connection an exchange answers.
+/// The owner of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// HTTP/1 or HTTP/2.
+    /// A connection with HTTP/1 or HTTP/2.
     Tcp(SlabKey<TcpConn>),
-    /// HTTP/3.
+    /// A connection with HTTP/3.
     Quic(SlabKey<QuicConn>),
-    /// None: it is part of this one's answer.
+    /// Another exchange: this is its subrequest.
     Parent(SlabKey<ActiveExchange>),
-    /// None any more: its answer is over.
+    /// None any more: its response is complete.
     PostAction(SlabKey<PostAction>),
 }
 
-/// An exchange in flight, and where its answer goes.
+/// An exchange in progress, and its owner.
 #[derive(Debug)]
 pub(crate) struct ActiveExchange {
     pub(crate) exchange: Box<Exchange>,
     pub(crate) owner: Owner,
     pub(crate) stream: StreamId,
-    /// What its client speaks, for those that are counted.
+    /// The protocol of its client, for the counters.
     pub(crate) spoken: ConnProtocol,
-    /// The pace of its answer, if that is limited.
+    /// The rate limit of its response, if there is one.
     pub(crate) pace: Option<AnswerPace>,
-    /// The request to an origin that is under way for it.
+    /// Its running fetch.
     pub(crate) fetch: Option<SlabKey<LiveFetch>>,
-    /// What listens for the store to the fetch that is about to begin.
+    /// The fill for the next fetch.
     pub(crate) fill: Option<Box<bolide_engine::Fill>>,
-    /// Where the answer to the fetch that is about to begin is stored.
+    /// The file for the response to the next fetch.
     pub(crate) store: Option<Box<bolide_engine::StoreOrder>>,
-    /// The origin is not read because the answer has no room.
+    /// Whether the upstream is not read because the response has no room.
     pub(crate) paused: bool,
-    /// When bytes of the answer left last, while the origin is not read.
+    /// When bytes of the response were sent last, while the upstream is not read.
     pub(crate) moved: Instant,
-    /// Whether a look is due at how long that was ago.
+    /// Whether a check of `moved` is scheduled.
     pub(crate) watched: bool,
     pub(crate) upload: UploadState,
-    /// The question to other nodes that it waits for.
+    /// The lookup at other nodes that it waits for.
     pub(crate) asked: Option<NodesQuestion>,
-    /// The fragments that it waits for.
+    /// Its subrequests.
     pub(crate) children: Vec<SlabKey<Self>>,
 }
 
-/// A question to other nodes of an exchange that waits. It is taken back when the exchange ends, so
-/// that others do not wait for what is not fetched.
+/// A pending lookup at other nodes. It is cancelled when the exchange ends, so that others do not
+/// wait for a fetch that does not come.
 #[derive(Debug)]
 pub(crate) struct NodesQuestion(pub(crate) SharedAsk);
 
@@ -75,7 +76,7 @@ impl Drop for NodesQuestion {
 }
 
 impl ActiveExchange {
-    /// One that begins at `now`, without a request body.
+    /// An exchange that begins at `now`, without a request body.
     pub(crate) const fn new(
         exchange: Box<Exchange>,
         owner: Owner,
@@ -101,26 +102,26 @@ impl ActiveExchange {
     }
 }
 
-/// How the request body of an exchange comes in.
+/// The state of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UploadState {
-    /// Nothing more comes, or it is discarded.
+    /// It is complete or discarded.
     Over,
-    /// More is wanted of the client.
+    /// More bytes are expected from the client.
     Coming {
-        /// When bytes came last.
+        /// When the last bytes arrived.
         since: Instant,
-        /// Bytes that we have not given the room back of; as long as there are any, the client
+        /// Bytes that are not credited to the client's window yet; while there are any, the client
         /// may be waiting for us.
         owed: usize,
     },
 }
 
-/// What is remembered of a connection for an exchange that it is rid of.
+/// What remains of a connection for an exchange that was detached from it.
 #[derive(Debug)]
 pub(crate) struct PostAction {
     pub(crate) subject: Subject,
-    /// Requests on the connection when its answer was over.
+    /// Requests on the connection when the response was complete.
     pub(crate) requests: u64,
     /// The connection, which may be gone.
     pub(crate) conn: Owner,
@@ -135,13 +136,13 @@ pub(crate) struct Exchanges {
     pub(crate) effects: Vec<StepEffect>,
     /// Exchanges whose bodies made room while they were pulled.
     pub(crate) roomy: Vec<SlabKey<ActiveExchange>>,
-    /// Exchanges whose bodies took as much as a turn may, and go on in the next one.
+    /// Exchanges whose bodies reached the limit of the turn and continue in the next one.
     pub(crate) resting: Vec<SlabKey<ActiveExchange>>,
-    /// What is to be logged of files that became too short while they were sent.
+    /// Log messages about files that became shorter while they were sent.
     pub(crate) truncated: Vec<(SlabKey<ActiveExchange>, String)>,
-    /// Connections whose clients may have left before an upstream server was asked.
+    /// Connections whose clients may have disconnected before the upstream request began.
     pub(crate) left: Vec<SlabKey<TcpConn>>,
-    /// What is to be done for pages and their parts.
+    /// Pending work for pages and their parts.
     pub(crate) family: SubrequestTree,
 }
 
@@ -160,19 +161,19 @@ impl Exchanges {
         }
     }
 
-    /// An exchange that has not begun, from the pool if that has one.
+    /// An idle exchange, from the pool if possible.
     pub(crate) fn take_spare(&mut self) -> Box<Exchange> {
         self.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()))
     }
 
-    /// Takes an exchange back that is over.
+    /// Returns an ended exchange to the pool.
     pub(crate) fn put_spare(&mut self, exchange: Box<Exchange>) {
         if self.spare.len() < SPARE_MAX {
             self.spare.push(exchange);
         }
     }
 
-    /// Bytes of a request body came.
+    /// Notes received bytes of a request body.
     pub(crate) fn note_body(&mut self, user: StreamOwner, len: usize, now: Instant) {
         let live = self.live.get_mut(SlabKey::from_bits(user));
         if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
@@ -181,7 +182,7 @@ impl Exchanges {
         }
     }
 
-    /// A request body is read from now on.
+    /// Notes that a request body is read from now on.
     pub(crate) fn note_wanted(&mut self, key: SlabKey<ActiveExchange>, now: Instant) {
         let live = self.live.get_mut(key);
         if let Some(UploadState::Coming { since, .. }) = live.map(|live| &mut live.upload) {
@@ -189,7 +190,7 @@ impl Exchanges {
         }
     }
 
-    /// Room for more of a request body was given back.
+    /// Notes that bytes of a request body were credited to the client's window.
     pub(crate) fn note_consumed(&mut self, key: SlabKey<ActiveExchange>, len: usize, now: Instant) {
         let live = self.live.get_mut(key);
         if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
@@ -199,14 +200,14 @@ impl Exchanges {
         }
     }
 
-    /// Nothing more comes of a request body, or it is discarded.
+    /// The request body is complete or discarded.
     pub(crate) fn end_upload(&mut self, user: StreamOwner) {
         if let Some(live) = self.live.get_mut(SlabKey::from_bits(user)) {
             live.upload = UploadState::Over;
         }
     }
 
-    /// The client of an exchange has its answer, or has left: its fetch is over for it.
+    /// The client has its response, or is gone: the fetch is over for the exchange.
     pub(crate) fn note_fetch_over(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -219,24 +220,24 @@ impl Exchanges {
         }
     }
 
-    /// Whether something is to be done for exchanges before the turn goes on.
+    /// Whether there is work for exchanges before the turn goes on.
     #[inline]
     pub(crate) fn is_unsettled(&self) -> bool {
         !self.left.is_empty() || !self.family.is_idle()
     }
 
-    /// Whether the next turn has something to do for exchanges though nothing is reported.
+    /// Whether the next turn has work for exchanges without a report.
     pub(crate) fn is_busy(&self) -> bool {
         !self.roomy.is_empty() || !self.family.is_idle()
     }
 
-    /// Whether an exchange goes on though its client has left.
+    /// Whether an exchange continues after its client has disconnected.
     pub(crate) fn outlives(&self, key: SlabKey<ActiveExchange>) -> bool {
         let live = self.live.get(key);
         live.is_some_and(|live| matches!(live.owner, Owner::PostAction(_)))
     }
 
-    /// Whose connection an answer leaves by in the end.
+    /// The connection of an exchange's outermost parent.
     pub(crate) fn root_owner(&self, mut owner: Owner) -> Option<Owner> {
         while let Owner::Parent(page) = owner {
             owner = self.live.get(page)?.owner;
@@ -244,7 +245,7 @@ impl Exchanges {
         Some(owner)
     }
 
-    /// The page that has no page, and whether the client gets bytes of `key` now.
+    /// The outermost parent, and whether the client gets bytes of `key` now.
     pub(crate) fn root(
         &self,
         mut key: SlabKey<ActiveExchange>,
@@ -259,7 +260,7 @@ impl Exchanges {
         Some((key, is_pulled))
     }
 
-    /// Whether an exchange, or one that it waits for, can do nothing now whatever its client does.
+    /// Whether an exchange, or one of its subrequests, waits for something else than its client.
     pub(crate) fn has_to_wait(&self, key: SlabKey<ActiveExchange>, news: &News) -> bool {
         self.live.get(key).is_some_and(|live| {
             live.fetch.is_some() && !live.paused
@@ -271,7 +272,7 @@ impl Exchanges {
         })
     }
 
-    /// Whether an exchange that is part of another one, or a part of it, needs an origin or waits.
+    /// Whether a part or its subrequests have a fetch or wait.
     pub(crate) fn asks_others(&self, key: SlabKey<ActiveExchange>, news: &News) -> bool {
         self.has_to_wait(key, news)
             || self.live.get(key).is_some_and(|live| {
@@ -280,9 +281,9 @@ impl Exchanges {
             })
     }
 
-    /// Begins to watch whether the client takes what its origin waits for it to take: when to look.
-    /// None if it is watched. The connection as a whole is no measure: its other streams may be
-    /// alive.
+    /// Begins to check whether the client takes a response whose upstream waits for that; returns
+    /// when. None if a check is scheduled. The connection as a whole is no measure: its other
+    /// streams may progress.
     pub(crate) fn watch_stall(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -296,7 +297,7 @@ impl Exchanges {
 }
 
 impl ActiveExchange {
-    /// One whose answer goes to another one.
+    /// A subrequest.
     pub(crate) const fn part_of(
         page: SlabKey<Self>,
         exchange: Box<Exchange>,
@@ -305,13 +306,13 @@ impl ActiveExchange {
         Self::new(exchange, Owner::Parent(page), StreamId(0), now)
     }
 
-    /// How long its client may take nothing.
+    /// How long its client may take nothing (`send_timeout`).
     pub(crate) fn send_timeout(&self) -> Duration {
         let timeout = self.exchange.settings().map(|settings| settings.send_timeout);
         timeout.unwrap_or_default().max(Duration::from_millis(1))
     }
 
-    /// How long its request body may stand still.
+    /// How long its request body may stall (`client_body_timeout`).
     pub(crate) fn body_timeout(&self) -> Duration {
         let timeout = self.exchange.settings().map(|settings| settings.client_body_timeout);
         timeout.unwrap_or_default().max(Duration::from_millis(1))

@@ -1,5 +1,5 @@
-//! Deadlines of exchanges: the moment that one waits for, a request body that stands still, and a
-//! client that takes nothing of what an upstream server waits for it to take.
+//! Deadlines of exchanges: their own wakes, stalled request bodies, and clients that take nothing
+//! while an upstream waits for that.
 
 use bolide_base::SlabKey;
 use bolide_conf::model::LogLevel;
@@ -12,14 +12,14 @@ use crate::requests::Requests;
 use crate::token::PollToken;
 use crate::worker::Worker;
 
-/// A request body that stands still.
+/// The refusal of a stalled request body.
 const LATE_BODY: bolide_engine::RequestRefusal = bolide_engine::RequestRefusal {
     status: 408,
     reason: "client timed out (110: Connection timed out)",
 };
 
 impl<I: Io> Worker<I> {
-    /// The moment has come that an exchange, or the pace of its answer, waited for.
+    /// A deadline of an exchange, or of its rate limit.
     pub(crate) fn expire_exchange_of(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.requests.exchanges.live.get(key) else { return };
         if live.pace.is_some() {
@@ -29,8 +29,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A request body may have stood still for too long: its stream ends without an answer, as in
-    /// nginx, and is logged with 408.
+    /// Checks for a stalled request body: its stream ends without a response, as in nginx, and is
+    /// logged with 408.
     pub(crate) fn expire_body(&mut self, key: SlabKey<ActiveExchange>) {
         let now = self.requests.env.now.mono;
         let Requests { exchanges, clients, .. } = &mut self.requests;
@@ -48,7 +48,7 @@ impl<I: Io> Worker<I> {
         self.requests.cut_off(key, owner, stream);
     }
 
-    /// A client may have taken nothing for too long of what an origin waits for it to take.
+    /// Checks for a client that has taken nothing for too long while an upstream waits for that.
     pub(crate) fn expire_stall(&mut self, key: SlabKey<ActiveExchange>) {
         let now = self.requests.env.now.mono;
         let Some(live) = self.requests.exchanges.live.get_mut(key) else { return };
@@ -57,12 +57,12 @@ impl<I: Io> Worker<I> {
             return;
         }
         let timeout = live.send_timeout();
-        // One that we hold ourselves may be slow.
+        // A response with a rate limit may be slow.
         let due = if live.pace.is_some() { now } else { live.moved }.after(timeout);
         if due > now {
             return self.requests.env.wheel.arm_once(due, PollToken::Stall(key).pack());
         }
-        // A fragment whose turn has not come may be slow, too.
+        // So may a fragment that is not being sent yet.
         let Some((root, is_pulled)) = self.requests.exchanges.root(key) else { return };
         if !is_pulled {
             return self

@@ -1,4 +1,4 @@
-//! From framing events to exchanges and back.
+//! Turns framing events into wakes of exchanges.
 
 use bolide_base::{Bound, SlabKey};
 use bolide_engine::{ConnProtocol, StepCtx, TallyCount, Wake};
@@ -14,14 +14,14 @@ use crate::subject::Subject;
 use crate::tcp::TcpConn;
 use crate::token::PollToken;
 
-/// What the request line of HTTP spoken to a TLS socket is answered with (nginx's 497).
+/// The refusal of plain HTTP on a TLS port (nginx's 497).
 const PLAIN_ON_TLS: bolide_engine::RequestRefusal = bolide_engine::RequestRefusal {
     status: 497,
     reason: "client sent plain HTTP request to HTTPS port",
 };
 
 impl<I: Io> Requests<I> {
-    /// Handles what the framing of a connection has told.
+    /// Handles the events of a connection's framing.
     pub(crate) fn handle_events(&mut self, owner: Owner) {
         let mut bound = Bound::new();
         while !self.env.scratch.events.is_empty() && bound.goes_on() {
@@ -29,7 +29,7 @@ impl<I: Io> Requests<I> {
             for event in events.drain(..) {
                 self.handle_event(owner, event);
             }
-            // Steps may have told more; that stands in a new list, which is handled next.
+            // Steps may cause further events; they are in a new list, which is handled next.
             if self.env.scratch.events.is_empty() {
                 self.env.scratch.events = events;
             }
@@ -79,7 +79,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// Wakes an exchange, or keeps the wake for after its start.
+    /// Wakes an exchange, or stores the wake until it has started.
     fn wake(&mut self, user: StreamOwner, wake: Wake) {
         let key = SlabKey::from_bits(user);
         let early = &mut self.env.scratch.early;
@@ -100,7 +100,7 @@ impl<I: Io> Requests<I> {
         let framing = conn.and_then(|conn| conn.framing.as_ref());
         let is_h1 = framing.is_some_and(ConnFraming::is_plain_h1);
         if let (&Wake::BodyRefused(refusal), true) = (&wake, is_h1) {
-            // The answer had not begun: it is the refusal, as if the head had been broken.
+            // There is no response yet: the refusal is handled as that of a broken head.
             early.retain(|(waiting, _)| *waiting != key);
             early.push((key, Wake::Refused(refusal)));
         } else {
@@ -108,8 +108,8 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// Starts exchanges whose request bodies came with their heads, so that a body which breaks the
-    /// rules at once is answered as nginx answers it, and one that is all there is known to be.
+    /// Starts exchanges whose request bodies came with their heads, so that an immediately invalid
+    /// body is answered as in nginx, and a complete one is known to be complete.
     pub(crate) fn start_early(&mut self) {
         if self.env.scratch.early.is_empty() {
             return;
@@ -122,7 +122,7 @@ impl<I: Io> Requests<I> {
         self.env.scratch.early = early;
     }
 
-    /// From now on a request body that is read must not stand still for too long.
+    /// Starts `client_body_timeout` for a request body that is read.
     fn watch_body(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.exchanges.live.get(key) else { return };
         if live.upload == UploadState::Over {
@@ -132,19 +132,19 @@ impl<I: Io> Requests<I> {
         self.env.wheel.arm_once(self.env.now.mono.after(timeout), PollToken::Body(key).pack());
     }
 
-    /// The connection by which an answer leaves.
+    /// The connection by which a response is sent.
     pub(crate) fn subject_of(&self, key: SlabKey<ActiveExchange>) -> Option<Subject> {
         self.clients.subject(self.exchanges.root_owner(Owner::Parent(key))?)
     }
 
-    /// Ends the stream of a client that is late, which was logged.
+    /// Resets the stream of a client that timed out; that was logged already.
     pub(crate) fn cut_stream(&mut self, key: SlabKey<ActiveExchange>) {
         if let Some(live) = self.exchanges.live.get(key) {
             self.cut_off(key, live.owner, live.stream);
         }
     }
 
-    /// The same, where the exchange may have left its stream.
+    /// The same, for an exchange that may have been detached from its stream.
     pub(crate) fn cut_off(&mut self, key: SlabKey<ActiveExchange>, owner: Owner, stream: StreamId) {
         let cut = self.clients.reset_stream(owner, stream, ResetCause::ClientLate);
         self.step(key, Wake::SendTimeout);
@@ -186,7 +186,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// Steps an exchange and performs what it wants done.
+    /// Steps an exchange and performs its effects.
     pub(crate) fn step(&mut self, key: SlabKey<ActiveExchange>, wake: Wake) {
         let (mut wake, mut bound) = (wake, Bound::new());
         while bound.goes_on() {
@@ -208,8 +208,8 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// An exchange and everything that it may touch.
-    // PERF: what is lent is 120 bytes, which need not move if it is made where it is used.
+    /// An exchange, and the context of its step.
+    // PERF: the context has 120 bytes, which need not be moved if it is built where it is used.
     #[allow(clippy::inline_always, reason = "measured: 150 instructions of a hit")]
     #[inline(always)]
     pub(crate) fn lend(
@@ -275,9 +275,9 @@ impl<I: Io> Requests<I> {
         self.exchanges.put_spare(live.exchange);
     }
 
-    /// Tells every exchange of a connection that is gone.
+    /// Wakes every exchange of a connection that is gone.
     ///
-    /// `is_reset` says whether the client has reset its connection.
+    /// `is_reset` tells whether the client has reset its connection.
     pub(crate) fn orphan(&mut self, owner: Owner, is_reset: bool) {
         if self.clients.owned(owner) == 0 {
             return;
@@ -287,8 +287,8 @@ impl<I: Io> Requests<I> {
         for user in users.drain(..) {
             self.give_up(SlabKey::from_bits(user), is_reset);
         }
-        // PERF: those whose streams are over and whose origins are not are few, and the search
-        // visits all exchanges.
+        // PERF: exchanges without a stream whose fetch still runs are few, and the search visits
+        // all exchanges.
         if self.clients.owned(owner) > 0 {
             let all = self.exchanges.live.keys();
             let owned = |key| self.exchanges.live.get(key).is_some_and(|live| live.owner == owner);
@@ -300,7 +300,7 @@ impl<I: Io> Requests<I> {
         self.env.scratch.gone = users;
     }
 
-    /// Ends the exchanges of a connection that is closed because its client is late.
+    /// Ends the exchanges of a connection that is closed because its client timed out.
     pub(crate) fn send_away(&mut self, owner: Owner) {
         let mut users = std::mem::take(&mut self.env.scratch.gone);
         self.clients.users(owner, &mut users);
@@ -310,21 +310,21 @@ impl<I: Io> Requests<I> {
         self.env.scratch.gone = users;
     }
 
-    /// Ends an exchange without a client.
+    /// Wakes an exchange whose client is gone.
     pub(crate) fn give_up(&mut self, key: SlabKey<ActiveExchange>, is_reset: bool) {
         self.step(key, if is_reset { Wake::ClientReset } else { Wake::ClientGone });
         self.dismiss(key);
     }
 
-    /// Frees an exchange whose client has left, unless it goes on without one.
+    /// Frees an exchange whose client is gone, unless it continues without one.
     fn dismiss(&mut self, key: SlabKey<ActiveExchange>) {
         if !self.exchanges.outlives(key) {
             self.retire(key);
         }
     }
 
-    /// Whether a client has to wait for us: for an origin, until its rate allows it, or for a body
-    /// whose time is kept apart.
+    /// Whether a client waits for this server: for an upstream, for a rate limit, or for a body
+    /// with a timeout of its own.
     pub(crate) fn is_waited_for(&mut self, owner: Owner) -> bool {
         let mut users = std::mem::take(&mut self.env.scratch.gone);
         self.clients.users(owner, &mut users);
@@ -335,23 +335,23 @@ impl<I: Io> Requests<I> {
         waits
     }
 
-    /// A client that hung up while an origin makes its answer is not waited for; as in nginx, even
-    /// if it only ended its own side.
+    /// Ends the request of a client that hung up while an upstream makes its response; as in nginx,
+    /// even if the client only closed its sending side.
     pub(crate) fn leave_if_alone(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.clients.tcp.conns.get(key) else { return };
         let Some(ConnFraming::H1(framing)) = &conn.framing else { return };
-        // In a tunnel only one side of it has ended.
+        // In a tunnel, only one direction has ended.
         let has_left = (conn.eof || conn.hung_up) && !framing.is_tunnel();
         let user = framing.users().next().filter(|_| has_left);
         let live = user.and_then(|user| self.exchanges.live.get(SlabKey::from_bits(user)));
-        // The rest of a body may stand before the end.
+        // The rest of a body may come before the end.
         let Some(live) = live.filter(|live| live.upload == UploadState::Over) else { return };
         let fetch = live.fetch.and_then(|fetch| self.origins.fetches.get(fetch));
         let ignores = match fetch {
-            // As in nginx, a response that becomes a file is waited for.
+            // As in nginx, a response that is stored as a file is completed.
             Some(fetch) => fetch.is_storing() || fetch.fetch.request().settings.ignore_client_abort,
             None if live.exchange.is_held_back() => false,
-            // What this worker does alone is there soon.
+            // Work of this worker alone is done soon.
             None if !live
                 .children
                 .iter()

@@ -1,4 +1,4 @@
-//! A request to an upstream server in flight, and what belongs to it.
+//! A fetch in progress, and the state that belongs to it.
 
 use std::sync::Arc;
 
@@ -12,52 +12,52 @@ use crate::lookups::NameLookup;
 use crate::stored_answers::StoredAnswer;
 use crate::upstream_link::UpstreamLink;
 
-/// A request to an origin in flight.
+/// A fetch in progress.
 #[derive(Debug)]
 pub(crate) struct LiveFetch {
     pub(crate) fetch: Fetch,
-    /// The exchange that waits for the answer; none when the client left and the fetch goes on.
+    /// The exchange that waits; none when the client is gone and the fetch continues.
     pub(crate) exchange: Option<SlabKey<ActiveExchange>>,
-    /// What listens for the store.
+    /// The fill that it feeds.
     pub(crate) fill: Option<Box<Fill>>,
-    /// What writes the answer to a file.
+    /// The file that stores the response.
     pub(crate) stored: Option<Box<StoredAnswer>>,
-    /// The connection that it uses.
+    /// Its connection.
     pub(crate) link: Option<SlabKey<UpstreamLink>>,
-    /// The name that it waits for.
+    /// The name lookup that it waits for.
     pub(crate) lookup: Option<NameLookup>,
-    /// The groups of the configuration that its exchange is answered by.
+    /// The upstream groups of its exchange's configuration.
     pub(crate) groups: Arc<UpstreamGroups>,
-    /// What TLS to origins is like there, if it is wanted.
+    /// The TLS settings of that configuration, if TLS is used.
     pub(crate) tls: Option<Arc<[bolide_tls::OriginTls]>>,
-    /// Bytes of the request body that left in this attempt.
+    /// Bytes of the request body sent in this attempt.
     pub(crate) pulled: u64,
-    /// Bytes of the request body whose room was given back.
+    /// Bytes of the request body credited to the client's window.
     pub(crate) given: u64,
     pub(crate) answers_head: bool,
-    /// When it wants to be woken.
+    /// Its next deadline.
     pub(crate) deadline: Option<Instant>,
-    /// Where `limit_conn` counts who asked: as long as the origin works for him.
+    /// The `limit_conn` count of the request: held as long as the upstream works for it.
     pub(crate) _held: LimitHold,
 }
 
 impl LiveFetch {
-    /// Whether the store, or a file, wants the rest of the answer.
+    /// Whether the store, or a file, needs the rest of the response.
     pub(crate) fn is_filling(&self) -> bool {
         self.feeds_store() || self.is_storing()
     }
 
-    /// Whether a file does.
+    /// Whether a file needs it.
     pub(crate) fn is_storing(&self) -> bool {
         self.stored.as_ref().is_some_and(|stored| stored.is_storing())
     }
 
-    /// Whether the store does, which bounds how much it takes.
+    /// Whether the store needs it, which limits how much it takes.
     pub(crate) fn feeds_store(&self) -> bool {
         self.fill.as_ref().is_some_and(|fill| fill.is_filling())
     }
 
-    /// What the connection is told with the request.
+    /// The settings of the connection for this request.
     pub(crate) fn conn_settings(&self) -> OriginConnSettings {
         let settings = &self.fetch.request().settings;
         let fill_max = self.fill.as_ref().map_or(0, |fill| fill.head_max());

@@ -1,5 +1,4 @@
-//! Requests to upstream servers: what exchanges want of them, what they want done, and their
-//! deadlines.
+//! Fetches: the effects of exchanges on them, their own effects, and their deadlines.
 
 use bolide_base::deadline_queue::Armed;
 use bolide_base::limits::UNWAITED_FILLS_MAX;
@@ -23,7 +22,7 @@ use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
 
 impl Origins {
-    /// An exchange asks an upstream server; false if no fetch can be begun.
+    /// Starts the fetch of an exchange; false if there is no room for one.
     pub(crate) fn begin_fetch<I: Io>(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -35,7 +34,7 @@ impl Origins {
         debug_assert!(live.fetch.is_none(), "an exchange asks one origin at a time");
         let (fill, order) = (live.fill.take(), live.store.take());
         let answers_head = answers_head(&request).unwrap_or_else(|| {
-            // What is kept is asked for whole.
+            // A response that may be stored is requested as a whole.
             live.exchange.method() == bolide_http::Method::Head
                 && !fill.as_ref().is_some_and(|fill| fill.is_filling())
         });
@@ -54,7 +53,7 @@ impl Origins {
         true
     }
 
-    /// An upstream server is asked for the store alone.
+    /// Starts a fetch for the store alone.
     pub(crate) fn begin_refresh<I: Io>(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -68,7 +67,7 @@ impl Origins {
         let Some(fetch) = self.new_fetch(&live.exchange, request, answers_head) else { return };
         let fetch = LiveFetch { fill: Some(fill), ..fetch };
         if self.unwaited_fills() >= UNWAITED_FILLS_MAX {
-            // The stale object serves on; the next request tries to revalidate it again.
+            // The stale object stays in use; the next request tries to revalidate it again.
             return;
         }
         if let Ok(fetch) = self.fetches.insert(fetch) {
@@ -77,7 +76,7 @@ impl Origins {
         }
     }
 
-    /// A fetch on behalf of an exchange, for no exchange and no fill yet.
+    /// A fetch on behalf of an exchange, not bound to an exchange or a fill yet.
     fn new_fetch(
         &self,
         exchange: &Exchange,
@@ -102,11 +101,11 @@ impl Origins {
         })
     }
 
-    /// More of the request body, for the fetch of an exchange; gives back what has no fetch.
+    /// Passes a piece of the request body to the fetch of an exchange.
     ///
     /// # Errors
     ///
-    /// No upstream server is asked any more.
+    /// There is no fetch any more; the piece is returned.
     pub(crate) fn feed_fetch(
         &mut self,
         fetch: Option<SlabKey<LiveFetch>>,
@@ -136,10 +135,10 @@ impl Origins {
         }
     }
 
-    /// Notes the room of what left of a request body.
+    /// Notes how many bytes of a request body can be credited to the client's window.
     pub(crate) fn note_room(&mut self, fetch: SlabKey<LiveFetch>) {
         let Some(live) = self.fetches.get_mut(fetch) else { return };
-        // A second attempt sends bytes whose room was given back by the first.
+        // A second attempt sends bytes that were credited in the first.
         let due = live.pulled.saturating_sub(live.given);
         let Some(key) = live.exchange.filter(|_| due > 0) else { return };
         live.given = live.pulled;
@@ -155,10 +154,10 @@ impl Origins {
     ) {
         if let Some(live) = self.fetches.get_mut(fetch) {
             live.exchange = None;
-            // The store wants it, and maybe others do.
+            // The store, and perhaps followers, need it.
             if live.is_filling() {
                 self.unwaited.push(fetch);
-                // No client holds it up any more.
+                // No client limits its speed any more.
                 if !live.feeds_store() {
                     self.step_fetch(fetch, FetchWake::Resumed, env, exchanges);
                     self.reread_fetch(fetch);
@@ -167,11 +166,11 @@ impl Origins {
             }
         }
         self.step_fetch(fetch, FetchWake::Abandoned, env, exchanges);
-        // It may go on for an origin that is to finish what it began.
+        // An upstream may have to finish what it began.
         self.reread_fetch(fetch);
     }
 
-    /// The answer's reader has room again.
+    /// The reader of the response has room again.
     pub(crate) fn resume_fetch<I: Io>(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -187,14 +186,14 @@ impl Origins {
         self.reread_fetch(fetch);
     }
 
-    /// Lets the connection of a fetch be read though nothing is reported.
+    /// Reads the connection of a fetch without a report.
     fn reread_fetch(&mut self, fetch: SlabKey<LiveFetch>) {
         if let Some(link) = self.fetches.get(fetch).and_then(|live| live.link) {
             self.links.read_again(link);
         }
     }
 
-    /// Steps a fetch and does what it wants done.
+    /// Steps a fetch and performs its effects.
     pub(crate) fn step_fetch<I: Io>(
         &mut self,
         key: SlabKey<LiveFetch>,
@@ -365,8 +364,8 @@ impl Origins {
         }
     }
 
-    /// PERF: the entry belongs to the slot, not to its tenant, or every short request would leave
-    /// one behind for the length of a timeout.
+    /// PERF: the entry belongs to the slot, not to the fetch, or every short request would leave
+    /// one behind until the timeout.
     fn arm_fetch<I: Io>(&mut self, key: SlabKey<LiveFetch>, at: Instant, env: &mut WorkerEnv<I>) {
         let slot = slot_of(key);
         let all = &mut self.armed_slots;
@@ -376,7 +375,7 @@ impl Origins {
         env.wheel.arm(&mut all[slot], at, PollToken::Fetch(slot as u32).pack());
     }
 
-    /// The moment that a fetch in this slot asked for may have come.
+    /// Checks the deadline of a fetch in this slot.
     pub(crate) fn expire_fetch<I: Io>(
         &mut self,
         slot: u32,
@@ -399,7 +398,7 @@ impl Origins {
         }
     }
 
-    /// Wakes those whose turn in the queue of a group has come.
+    /// Wakes fetches whose turn in the queue of a group has come.
     pub(crate) fn take_turns<I: Io>(&mut self, env: &mut WorkerEnv<I>, exchanges: &mut Exchanges) {
         let mut turns = std::mem::take(&mut self.turns);
         let mut bound = Bound::new();
@@ -410,7 +409,7 @@ impl Origins {
             }
             for notice in turns.tell.drain(..) {
                 if let Some(post) = env.news.posts.get(notice.worker) {
-                    // A full box belongs to a worker that will look at its queue anyway.
+                    // A worker with a full mailbox looks at its queue anyway.
                     let _ = post.send(Mail::Turn { group: notice.group });
                 }
             }
@@ -422,13 +421,14 @@ impl Origins {
     }
 }
 
-/// Where in the slab a fetch lives.
+/// The slab slot of a fetch.
 const fn slot_of(key: SlabKey<LiveFetch>) -> usize {
     (key.to_bits() & 0xffff_ffff) as usize
 }
 
-/// Whether the answer to `request` has no body, by the method that an HTTP upstream server gets: a
-/// proxy that believes otherwise takes what follows on the connection for something else.
+/// Whether the response to `request` has no body, by the method that an HTTP upstream gets: a proxy
+/// that disagrees with the upstream would take the next bytes of the connection for another
+/// response.
 fn answers_head(request: &OriginRequest) -> Option<bool> {
     match &request.message {
         UpstreamMessage::Http(head) => Some(head.method() == b"HEAD"),

@@ -1,7 +1,7 @@
-//! Changes of files, a bounded piece at a time: WebDAV's methods.
+//! File changes of WebDAV methods, in bounded steps.
 //!
-//! Owns the calls, their order, and what nginx says of those that fail. Easiest to break: a link is
-//! removed or replaced, never followed; a file is complete before it has its name.
+//! Owns the system calls, their order, and nginx's messages for errors. Easiest to break: a
+//! symbolic link is removed or replaced, never followed; a file is complete before it has its name.
 
 mod copying;
 mod placing;
@@ -20,29 +20,29 @@ use crate::look::symlink_rule;
 use copying::Copying;
 use tree::TreeWalk;
 
-/// LIMIT: directories within one another that a change goes down to; each is open meanwhile.
+/// LIMIT: depth of directories; each open one needs a descriptor.
 const DEPTH_MAX: usize = 256;
-/// LIMIT: lines that one change writes to the log.
+/// LIMIT: log lines of one change.
 const NOTES_MAX: usize = 16;
 
-/// What is left to do, the next at the end.
+/// A pending action; the last one is next.
 #[derive(Debug)]
 enum Act {
-    /// All of it.
+    /// The whole change.
     Start(FileChange),
-    /// A directory goes, with what is in it.
+    /// Remove a directory with its contents.
     Remove(TreeWalk),
-    /// The entries of a directory are copied to another one.
+    /// Copy the entries of a directory to another one.
     CopyTree(TreeWalk, Vec<u8>),
-    /// Bytes of a file are copied.
+    /// Copy the bytes of a file.
     Copy(Copying),
-    /// A directory, whose copy takes its name once what was there is gone.
+    /// Give the copy of a directory its name, once the old target is gone.
     Transplant { from: Vec<u8>, to: Vec<u8>, moves: bool },
-    /// What was copied goes, if all of it was.
+    /// Remove the source of a copy, if the copy is complete.
     RemoveSource(Vec<u8>),
 }
 
-/// A change on its way.
+/// A change in progress.
 #[derive(Debug)]
 pub(crate) struct FileWork {
     acts: Vec<Act>,
@@ -50,7 +50,7 @@ pub(crate) struct FileWork {
     status: u16,
     /// Whether a part of a tree could not be copied.
     is_partial: bool,
-    /// Device and inode of the directory that a tree is copied to, which is not part of the tree.
+    /// Device and inode of the destination directory of a tree, which is not part of the tree.
     made: Option<(u64, u64)>,
 }
 
@@ -66,7 +66,7 @@ impl FileWork {
         }
     }
 
-    /// Does at most so many steps; what came of the change, if that was all.
+    /// Performs at most this many steps; returns the outcome if that was all.
     pub(crate) fn go_on(&mut self, io: &mut impl Io, steps: usize) -> Option<FileOutcome> {
         debug_assert!(steps > 0, "a piece of a change is not empty");
         for _ in 0..steps {
@@ -83,7 +83,7 @@ impl FileWork {
         self.acts.is_empty().then(|| self.outcome())
     }
 
-    /// Ends it before it is done.
+    /// Ends it before it is complete.
     pub(crate) fn give_up(mut self, io: &mut impl Io) -> FileOutcome {
         for act in std::mem::take(&mut self.acts) {
             match act {
@@ -156,7 +156,7 @@ impl FileWork {
         self.remove_tree(path, io);
     }
 
-    /// Nothing more is done.
+    /// Stops with this status.
     fn fail(&mut self, status: u16) {
         debug_assert!((400..600).contains(&status), "a change that fails is an error");
         self.status = status;
@@ -168,7 +168,7 @@ impl FileWork {
         self.fail(status);
     }
 
-    /// Fails with the status that nginx gives for the kernel's error; `absent` where nothing is.
+    /// Stops with nginx's status for the kernel's error; `absent` if the file does not exist.
     fn fail_as(&mut self, path: &[u8], failure: FileFailure, absent: u16) {
         let (level, status) = status_of(failure.errno, absent);
         self.note_failure(level, path, failure);
@@ -204,7 +204,7 @@ fn errno_text(errno: i32) -> Vec<u8> {
     format!("({})", bolide_base::errno::reason(errno)).into_bytes()
 }
 
-/// Attributes of what a path names. As for the kernel, what ends with a slash is a directory, but a
+/// The attributes of a path. As for the kernel, a path with a final slash is a directory, but a
 /// link to one is not.
 fn stat_as_named(path: &[u8], io: &mut impl Io) -> Result<bolide_io::Stat, FileFailure> {
     let stat = io.stat_link(path)?;
@@ -215,7 +215,7 @@ fn stat_as_named(path: &[u8], io: &mut impl Io) -> Result<bolide_io::Stat, FileF
     Ok(stat)
 }
 
-/// A path without slashes at its end.
+/// A path without final slashes.
 fn trimmed(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
     &path[..end.min(path.len())]
@@ -228,7 +228,7 @@ fn parent(path: &[u8]) -> &[u8] {
     &path[..slash.max(1).min(path.len())]
 }
 
-/// Refuses links on the way to a path as `disable_symlinks` says.
+/// Refuses symbolic links on a path by `disable_symlinks`.
 fn check_links(change: &FileChange, io: &mut impl Io) -> Result<(), FileFailure> {
     if change.symlinks == SymlinkPolicy::Follow {
         return Ok(());
@@ -238,7 +238,7 @@ fn check_links(change: &FileChange, io: &mut impl Io) -> Result<(), FileFailure>
         let path = parent(path);
         let symlinks = symlink_rule(change.symlinks);
         match io.open(&OpenRequest { path, symlinks, content_max: 0, stat_only: true }) {
-            // What is not there is no link.
+            // A missing component is no link.
             Err(failure) if failure.errno != ENOENT => return Err(failure),
             Ok(_) | Err(_) => {}
         }

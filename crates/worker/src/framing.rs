@@ -10,14 +10,14 @@ use bolide_wire::{
 
 use crate::settings::WorkerLimits;
 
-/// A closed set, hence an enum and not a trait.
+/// The framing of a connection; a closed set, hence an enum.
 #[derive(Debug)]
 pub(crate) enum ConnFraming {
     H1(Box<h1::H1Conn>),
     H2(Box<h2::H2Conn>),
 }
 
-/// How an HTTP/2 client without ALPN announces itself (RFC 9113 §3.4).
+/// The preface of an HTTP/2 client without ALPN (RFC 9113 §3.4).
 const PREFACE_START: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// PROTOCOL_ERROR and INTERNAL_ERROR (RFC 9113 §7).
@@ -27,33 +27,33 @@ const INTERNAL_ERROR: u32 = 2;
 /// Why a stream is reset before its response is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResetCause {
-    /// Its client does not send or take what it is waited for.
+    /// Its client timed out, sending or receiving.
     ClientLate,
-    /// It is told nothing (444).
+    /// The request gets no response (444).
     Unanswered,
-    /// It is not served to its end.
+    /// The request is abandoned.
     Unserved,
 }
 
-/// What has to end with a stream.
+/// What ends together with a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     Stream,
     Connection,
 }
 
-/// What is done to one stream, whichever framing carries it.
+/// An action on one stream of any framing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StreamAct {
     Continue,
     Ready,
     Discard,
-    /// It is read, with a window of so many bytes.
+    /// Read its body, with a window of this many bytes.
     Wanted(u32),
     Consumed(usize),
 }
 
-/// What the first bytes of a connection say.
+/// The protocol that the first bytes of a connection suggest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstBytes {
     Http1,
@@ -104,14 +104,14 @@ impl ConnFraming {
         }
     }
 
-    /// Ends the connection of a client that wastes too much.
+    /// Ends the connection of a client that wastes too many requests.
     pub(crate) fn calm_down(&mut self, events: &mut Vec<WireEvent>) {
         if let Self::H2(conn) = self {
             conn.calm_down(events);
         }
     }
 
-    /// The host that the head which is arriving asks for, where its limits depend on that.
+    /// The host of the head that is arriving, where its limits depend on that.
     pub(crate) fn take_host(&mut self) -> Option<&[u8]> {
         match self {
             Self::H1(conn) => conn.take_host(),
@@ -122,12 +122,12 @@ impl ConnFraming {
     pub(crate) fn handle_eof(&mut self, events: &mut Vec<WireEvent>) {
         match self {
             Self::H1(conn) => conn.handle_eof(events),
-            // What is open on an HTTP/2 connection dies with it.
+            // Open streams of an HTTP/2 connection end with it.
             Self::H2(_) => {}
         }
     }
 
-    /// Whether a head has begun, if only by a blank line.
+    /// Whether a head has begun, if only with a blank line.
     pub(crate) const fn is_within_head(&self) -> bool {
         match self {
             Self::H1(conn) => conn.is_within_head(),
@@ -135,8 +135,8 @@ impl ConnFraming {
         }
     }
 
-    /// The client leaves, or ends its side: a request head that has begun is still logged. `rest`
-    /// is what the framing has not taken.
+    /// The client closes its side: a request head that has begun is still logged. `rest` is what
+    /// the framing has not taken.
     pub(crate) fn handle_departure(
         &mut self,
         is_reset: bool,
@@ -150,7 +150,7 @@ impl ConnFraming {
         }
     }
 
-    /// A request head did not end in time: it may still be answered and logged.
+    /// A request head was not completed in time: it may get a response and is logged.
     pub(crate) fn handle_timeout(
         &mut self,
         rest: &[u8],
@@ -170,7 +170,7 @@ impl ConnFraming {
         }
     }
 
-    /// Gives a response; how many bytes of it leave whatever its pace is.
+    /// Sends a response; returns how many bytes of it are sent regardless of its rate limit.
     pub(crate) fn respond(
         &mut self,
         stream: StreamId,
@@ -183,11 +183,11 @@ impl ConnFraming {
         }
     }
 
-    /// The response that was given has a pace.
+    /// The response has a rate limit.
     pub(crate) fn keep_pace(&mut self, stream: StreamId) {
         match self {
             Self::H1(conn) => conn.keep_pace(stream),
-            // Its head is a frame, which leaves at once.
+            // Its head is a frame, which is sent at once.
             Self::H2(_) => {}
         }
     }
@@ -199,10 +199,10 @@ impl ConnFraming {
         }
     }
 
-    /// Cuts a stream off; the whole connection where it has only one.
+    /// Resets a stream; returns whether the connection ends, too.
     pub(crate) fn reset(&mut self, stream: StreamId, cause: ResetCause) -> Cut {
         match self {
-            // The responses to what was asked before in a pipeline leave first.
+            // Responses to earlier requests of a pipeline are sent first.
             Self::H1(conn)
                 if cause == ResetCause::Unanswered
                     && conn.requests() > 1
@@ -213,7 +213,7 @@ impl ConnFraming {
             }
             Self::H1(_) => Cut::Connection,
             Self::H2(conn) => {
-                // As nginx does, whatever RFC 9113 §7 would call it.
+                // As nginx does, whatever RFC 9113 §7 would suggest.
                 let code = match cause {
                     ResetCause::ClientLate | ResetCause::Unanswered => PROTOCOL_ERROR,
                     ResetCause::Unserved => INTERNAL_ERROR,
@@ -281,7 +281,7 @@ impl ConnFraming {
         }
     }
 
-    /// Streams that can do nothing until the client does, where a connection has several.
+    /// The streams that wait for the client, on a connection with several.
     pub(crate) fn awaiting(&self, into: &mut Vec<Awaiting>) {
         match self {
             Self::H1(_) => {}
@@ -321,7 +321,7 @@ impl ConnFraming {
         }
     }
 
-    /// Whether what comes of an answered request's body is being thrown away.
+    /// Whether the rest of an answered request's body is being discarded.
     pub(crate) fn is_draining(&self) -> bool {
         match self {
             Self::H1(conn) => conn.is_draining(),
@@ -329,7 +329,7 @@ impl ConnFraming {
         }
     }
 
-    /// Whether the client speaks another protocol, and may be silent.
+    /// Whether the connection is a tunnel, in which the client may be silent.
     pub(crate) fn is_tunnel(&self) -> bool {
         match self {
             Self::H1(conn) => conn.is_tunnel(),
@@ -354,7 +354,7 @@ impl ConnFraming {
     pub(crate) fn needs_lingering(&self) -> bool {
         match self {
             Self::H1(conn) => conn.needs_lingering(),
-            // Its window updates would meet a closed socket, and their reset its last answers.
+            // Its window updates would reset a closed socket and could destroy responses.
             Self::H2(conn) => conn.is_closing(),
         }
     }

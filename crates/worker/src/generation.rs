@@ -1,4 +1,4 @@
-//! One configuration as the workers run it: the compiled site and what each socket needs.
+//! One configuration as the workers use it: the compiled site and the settings of each socket.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +9,12 @@ use bolide_io::listen::Listener;
 
 use crate::settings::{ListenSettings, Profile};
 
-/// The listening sockets of one worker, each with its place among the configuration's `listens`:
-/// one of each place at least.
+/// The listening sockets of one worker, each with its index among the configuration's `listens`: at
+/// least one for each index.
 pub type GenerationSockets = Vec<(usize, Arc<Listener>)>;
 
-/// The sockets of every worker, each list to be taken once: a connection that outlives its
-/// configuration must not hold the ports open that the next one has given up.
+/// The sockets of every worker; each list is taken once: a connection that outlives its
+/// configuration must not keep ports open that the next one has closed.
 #[derive(Debug)]
 pub struct Handout(Mutex<Vec<GenerationSockets>>);
 
@@ -25,19 +25,19 @@ impl Handout {
         Self(Mutex::new(by_worker))
     }
 
-    /// The list of one worker; empty when it was taken before.
+    /// Takes the list of one worker; empty when it was taken before.
     pub(crate) fn take(&self, worker: u16) -> GenerationSockets {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default()
     }
 }
 
-/// Where each address stands among the listens of a configuration: for TCP and for QUIC.
+/// The index of each address among the listens of a configuration: for TCP and for QUIC.
 #[derive(Debug, Default)]
 pub struct Addresses(HashMap<ListenAddress, [Option<usize>; 2]>);
 
 impl Addresses {
-    /// The places of these listens.
+    /// The indices of these listens.
     #[must_use]
     pub fn new(listens: &[Listen]) -> Self {
         let mut places: HashMap<ListenAddress, [Option<usize>; 2]> = HashMap::new();
@@ -57,31 +57,31 @@ impl Addresses {
     }
 }
 
-/// A configuration in force. Connections hold the one that they last asked.
+/// A configuration in use. Connections hold the one of their last request.
 #[derive(Debug)]
 pub struct Generation {
     /// Counts up with each reload.
     pub number: u64,
     /// The compiled configuration.
     pub site: Arc<Site>,
-    /// The groups of origins that it names; what is known of them outlives it.
+    /// Its upstream groups; their state outlives it.
     pub groups: Arc<bolide_upstream::UpstreamGroups>,
-    /// What TLS to origins is like, as the site numbers it.
+    /// The TLS settings of upstreams, by the site's index.
     pub origin_tls: Arc<[bolide_tls::OriginTls]>,
-    /// One entry per listen of the configuration.
+    /// One entry for each listen of the configuration.
     pub listens: Vec<ListenSettings>,
-    /// Their places by address.
+    /// The indices of listens by address.
     pub addresses: Addresses,
     /// Sockets by worker.
     pub sockets: Handout,
     /// Secrets that QUIC endpoints share.
     pub quic_keys: Arc<bolide_quic::SharedKeys>,
-    /// Connections of one worker.
+    /// The most connections of one worker.
     pub connections_max: u32,
 }
 
 impl Generation {
-    /// Whose limits hold for a connection: those of the server that its client named.
+    /// The profile of limits for a connection: that of the server which its client named (SNI).
     pub(crate) fn profile(&self, info: &bolide_engine::ConnInfo) -> Profile {
         let listen = &self.listens[info.listen];
         let name = info.tls.as_ref().and_then(|facts| facts.server_name.as_deref());
@@ -91,7 +91,7 @@ impl Generation {
         }
     }
 
-    /// Where this configuration listens on the address of `listen` of an older one.
+    /// The index of the listen with the same address as `listen` of an older configuration.
     pub(crate) fn same_listen(&self, older: &Self, listen: usize) -> Option<usize> {
         let theirs = older.site.config().http.as_ref()?;
         self.addresses.find(theirs.listens.get(listen)?)

@@ -1,4 +1,4 @@
-//! Handshakes that need a certificate found out for their client: the client is made known before.
+//! Notes the client before handshake steps, for certificates whose names have variables.
 
 use bolide_engine::handshake::{HandshakeClient, set_handshake_client as make_known};
 use bolide_engine::{ClientAddress, ConnInfo};
@@ -6,7 +6,7 @@ use bolide_engine::{ClientAddress, ConnInfo};
 use crate::generation::Generation;
 use crate::udp_sockets::UdpSocket;
 
-/// Makes the client of a stream socket known.
+/// Notes the client of a stream socket.
 pub(crate) fn set_connecting_client(generation: &Generation, info: &ConnInfo) {
     let tls = generation.listens.get(info.listen).and_then(|listen| listen.tls.as_ref());
     if tls.is_some_and(bolide_tls::Acceptor::loads) {
@@ -14,7 +14,7 @@ pub(crate) fn set_connecting_client(generation: &Generation, info: &ConnInfo) {
     }
 }
 
-/// Makes the sender of a datagram known.
+/// Notes the sender of a datagram.
 pub(crate) fn set_datagram_sender(
     generation: &Generation,
     socket: &UdpSocket,

@@ -1,35 +1,35 @@
-//! What a worker does right now, told to who watches it from another thread.
+//! The current activity of a worker, for the watchdog on another thread.
 //!
-//! Owns one word per worker, which the worker alone writes, without a lock. Easiest to break: it is
-//! written on the way of every request, so writing is one relaxed store and nothing else.
+//! Owns one word per worker, which only the worker writes, without a lock. Easiest to break: it is
+//! written for every request, so writing is one relaxed store and nothing else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bolide_base::Instant;
 
-/// What a worker does.
+/// The activity of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Doing {
-    /// It waits for something to do, however long that takes.
+    /// It waits for events, however long.
     #[default]
     Waiting,
     /// It has begun a turn.
     Beginning,
     /// It reads its mail: configurations, orders, results.
     Mail,
-    /// It takes new clients.
+    /// It accepts connections.
     Accepting,
-    /// It reads from a client's stream socket, and does what that leads to.
+    /// It reads from a client's stream socket and processes the bytes.
     Reading,
-    /// It writes to stream sockets of clients.
+    /// It writes to clients' stream sockets.
     Writing,
-    /// It takes datagrams, and does what they lead to.
+    /// It receives and processes datagrams.
     Datagrams,
-    /// It sends what QUIC connections have to say.
+    /// It sends for QUIC connections.
     Quic,
-    /// It talks to origins, and does what they lead to.
+    /// It communicates with upstreams.
     Origins,
     /// A deadline of a stream connection.
     ConnDeadline,
@@ -41,7 +41,7 @@ pub enum Doing {
     OriginDeadline,
     /// Any other deadline.
     OtherDeadline,
-    /// It does what the store of kept answers is owed.
+    /// It does the cache's regular work.
     Cache,
     /// It writes logs.
     Logs,
@@ -67,7 +67,7 @@ impl Doing {
         Self::Logs,
     ];
 
-    /// As it is told in the log, behind "while".
+    /// The text for the log, after "while".
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -91,28 +91,28 @@ impl Doing {
     }
 }
 
-/// The word, in cache lines of its own.
+/// The word, on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Pulse(AtomicU64);
 
-/// What the word said at one moment.
+/// The value of the word at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beat {
     /// Counts turns.
     pub turn: u64,
-    /// What the worker did.
+    /// The activity.
     pub doing: Doing,
 }
 
 impl Pulse {
-    /// The worker does this in this turn.
+    /// Sets the current activity and turn.
     #[inline]
     pub fn note(&self, turn: u64, doing: Doing) {
         self.0.store(turn << 8 | doing as u64, Ordering::Relaxed);
     }
 
-    /// What the worker did last.
+    /// Reads the last activity.
     #[must_use]
     pub fn beat(&self) -> Beat {
         let word = self.0.load(Ordering::Relaxed);
@@ -121,28 +121,28 @@ impl Pulse {
     }
 }
 
-/// Whether turns ask for one another although nothing happens: a fault of ours that must not cost
-/// others the core. A connection that moves bytes reports an event now and then, so the
-/// bound is far above what a right worker comes to.
+/// Detects a busy loop: turns that request one another although nothing happens, a bug that must
+/// not cost other processes the core. A connection that moves bytes reports an event now and then,
+/// so the bound is far above what a correct worker reaches.
 #[derive(Debug, Default)]
 pub(crate) struct BusyLoop {
-    /// Turns in a row that were asked for at once, and to which nothing was reported.
+    /// Consecutive turns that were requested immediately, and to which nothing was reported.
     turns: u32,
 }
 
-/// Turns after which a worker rests between two of them.
+/// Turns after which a worker pauses between two of them.
 const BUSY_TURNS_MAX: u32 = 1 << 20;
-/// How long it rests.
+/// The pause.
 const REST: Duration = Duration::from_millis(1);
 
 impl BusyLoop {
-    /// When the next turn begins that was asked for at once.
+    /// When the next turn begins that was requested immediately.
     #[inline]
     pub(crate) fn next_turn(&self, now: Instant) -> Instant {
         if self.turns < BUSY_TURNS_MAX { now } else { now.after(REST) }
     }
 
-    /// Notes how a turn began; whether from now on the worker rests between two.
+    /// Notes how a turn began; returns whether the worker begins to pause now.
     #[inline]
     pub(crate) fn note(&mut self, is_restless: bool) -> bool {
         self.turns = if is_restless { self.turns.saturating_add(1) } else { 0 };

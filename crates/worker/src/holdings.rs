@@ -1,27 +1,27 @@
-//! The resources that one worker holds, for `bolide status`: figures only, and nothing changes.
+//! The resources that one worker holds, for `bolide status`; read-only.
 
 use bolide_base::Slab;
 
-/// How full a slab is.
+/// The use of a slab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slots {
     /// Slots in use.
     pub used: usize,
-    /// Slots that were made: the most that were in use at once.
+    /// Slots allocated: the most that were in use at once.
     pub made: usize,
-    /// Slots there may be.
+    /// The limit of slots.
     pub max: u32,
 }
 
-/// What a worker does with clients that come.
+/// Whether a worker accepts connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IntakeState {
-    /// They are taken.
+    /// It accepts.
     #[default]
     Accepting,
-    /// They wait, as something that taking them needs is used up.
+    /// It pauses, because a resource is exhausted.
     Paused,
-    /// None is taken any more.
+    /// It is shutting down.
     Draining,
 }
 
@@ -34,34 +34,34 @@ pub struct Holdings {
     pub generation: u64,
     /// Connections over TCP and unix sockets.
     pub tcp: Slots,
-    /// Connections over QUIC that HTTP/3 is spoken on, or will be.
+    /// QUIC connections with HTTP/3, or before the end of their handshake.
     pub quic: Slots,
-    /// Connections that the QUIC endpoints know, those that are only remembered included.
+    /// Connections in the QUIC endpoints, including closing ones.
     pub quic_states: usize,
-    /// Requests under way, with fragments and questions.
+    /// Requests in progress, with subrequests.
     pub exchanges: Slots,
-    /// Exchanges that have outlived their answers.
+    /// Exchanges that have outlived their responses.
     pub post_actions: Slots,
-    /// Requests to origins.
+    /// Fetches.
     pub fetches: Slots,
-    /// Connections to origins.
+    /// Upstream connections.
     pub links: Slots,
-    /// Those of them that wait for a request.
+    /// Idle upstream connections.
     pub links_idle: usize,
     /// Fills that no client waits for.
     pub unwaited_fills: usize,
     /// Those that were ended since the start because there were too many.
     pub ended_fills: usize,
-    /// Requests that wait for a place at an origin.
+    /// Requests that wait for a place at an upstream.
     pub queued: usize,
-    /// Entries of the wheel, stale ones included.
+    /// Entries of the deadline queue, including stale ones.
     pub deadlines: usize,
-    /// What it does with clients that come.
+    /// Whether it accepts connections.
     pub intake: IntakeState,
 }
 
 impl Slots {
-    /// Of this slab.
+    /// The use of this slab.
     pub(crate) const fn of<T>(slab: &Slab<T>) -> Self {
         let (used, made, max) = (slab.live(), slab.made(), slab.capacity());
         debug_assert!(used <= made && made <= max as usize, "a slab that is full refuses");

@@ -1,4 +1,4 @@
-//! From the socket to events: what connections read becomes requests.
+//! Reads from client sockets, and turns the bytes into requests.
 
 use bolide_base::{Bound, SlabKey};
 use bolide_conf::model::LogLevel;
@@ -12,11 +12,11 @@ use crate::tcp_input::{AtEof, Received, Unsealed};
 use crate::tcp_output::Flushed;
 use crate::worker::Worker;
 
-/// Idle connections that are looked at to close one, as some may turn out to be at work.
+/// Idle connections that are examined to close one; some may turn out to be busy.
 const SHEDS_TRIED: usize = 16;
 
 impl<I: Io> Worker<I> {
-    /// Takes waiting clients, a bounded number per turn.
+    /// Accepts waiting connections, a bounded number per turn.
     pub(crate) fn accept(&mut self, slot: usize) {
         let Some(listener) = self.requests.env.listeners.at(slot) else { return };
         let (fd, listen, near) = (listener.fd(), listener.listen, listener.near.clone());
@@ -44,13 +44,13 @@ impl<I: Io> Worker<I> {
         self.requests.env.listeners.note_batch(slot, taken);
     }
 
-    /// Ends something that a new connection is worth more than; false if there is nothing.
+    /// Ends something that is worth less than a new connection; false if there is nothing.
     fn make_room(&mut self) -> bool {
         let (origins, env, exchanges) = self.requests.upstream();
         origins.end_last_unwaited(env, exchanges) || self.shed_idle()
     }
 
-    /// Makes a connection of a client, if there is room for one.
+    /// Creates a connection for a client, if there is room.
     fn admit(&mut self, listen: usize, client: &SocketPeers) {
         if self.requests.is_full() && !self.make_room() {
             let env = &mut self.requests.env;
@@ -65,7 +65,7 @@ impl<I: Io> Worker<I> {
             Ok(key) => {
                 tcp.rearm(key, env);
                 env.hear_late_changes();
-                // A client that speaks first, as all of ours do, often has by now.
+                // In our protocols the client speaks first, and often has by now.
                 self.receive(key);
             }
             Err(Some(key)) => self.requests.close(key, Reset::Yes),
@@ -88,7 +88,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A reset ends a head that has begun.
+    /// Handles a reset within a request head.
     #[cold]
     fn lose_head(&mut self, key: SlabKey<TcpConn>) {
         let (tcp, env) = self.requests.tcp();
@@ -117,7 +117,7 @@ impl<I: Io> Worker<I> {
         tcp.after_input(key, env);
     }
 
-    /// Opens TLS records and feeds what they hold.
+    /// Decrypts TLS records and feeds the plain text to the framing.
     fn unseal(&mut self, key: SlabKey<TcpConn>, len: usize) {
         let (tcp, env) = self.requests.tcp();
         match tcp.unseal(key, len, env) {
@@ -139,7 +139,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Gives the framing its bytes and handles what they meant; what is left is kept.
+    /// Feeds bytes to the framing and handles its events; the rest is kept.
     pub(crate) fn feed(&mut self, key: SlabKey<TcpConn>, bytes: &[u8]) {
         let (mut from, mut bound) = (0, Bound::new());
         while bound.goes_on() {
@@ -167,7 +167,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// The peer will send no more.
+    /// The client has closed its side.
     pub(crate) fn handle_end(&mut self, key: SlabKey<TcpConn>) {
         let (tcp, env) = self.requests.tcp();
         match tcp.handle_eof(key, env) {
@@ -181,8 +181,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Closes an idle connection, behind what it has to say: over HTTP/2 that is GOAWAY, which
-    /// tells the client which of its requests were processed (RFC 9113 §6.8).
+    /// Closes an idle connection, after its last output: over HTTP/2 GOAWAY, which names the last
+    /// processed request (RFC 9113 §6.8).
     fn dismiss(&mut self, key: SlabKey<TcpConn>) {
         if let Some(framing) =
             self.requests.clients.tcp.conns.get_mut(key).and_then(|conn| conn.framing.as_mut())
@@ -193,8 +193,8 @@ impl<I: Io> Worker<I> {
         self.requests.close(key, Reset::No);
     }
 
-    /// Closes an idle connection to make room for a new one; false when all are at work. A request
-    /// that has come meanwhile is read first, and keeps its connection.
+    /// Closes an idle connection to make room for a new one; false if all are busy. A request that
+    /// has arrived meanwhile is read first, and keeps its connection.
     fn shed_idle(&mut self) -> bool {
         for _ in 0..SHEDS_TRIED {
             let tcp = &mut self.requests.clients.tcp;

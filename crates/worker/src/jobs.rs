@@ -1,4 +1,4 @@
-//! What is too long for a turn, done by a thread of its own; results come by mail.
+//! The background thread, for jobs that are too long for a turn; results come by mail.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
@@ -13,14 +13,14 @@ use crate::file_work::FileWork;
 use crate::look::DirectoryScan;
 use crate::mail::{Mail, Post};
 
-/// LIMIT: jobs that may wait; a worker that finds the queue full computes in its turn, or refuses.
+/// LIMIT: waiting jobs; a worker that finds the queue full computes in its turn, or refuses.
 const JOBS_MAX: usize = 256;
-/// Entries of a directory before others have their turn.
+/// Directory entries per step, before other jobs have their turn.
 const ENTRIES: usize = 4096;
-/// Steps of a change of files before others have their turn.
+/// Steps of a file change, before other jobs have their turn.
 const STEPS: usize = 256;
 
-/// Something to do.
+/// A job.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) worker: u16,
@@ -28,33 +28,33 @@ pub(crate) struct Job {
     pub(crate) task: Task,
 }
 
-/// What is done.
+/// The kinds of jobs.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// A compressed form.
+    /// Compress a file.
     Compress(VariantKey, Bytes),
-    /// Whether a password is right.
+    /// Check a password.
     Check(PasswordCheck),
-    /// A change of files; the rest of one that is not done yet waits behind the others.
+    /// Change files; the rest of a long change is queued again.
     Change(Box<FileWork>),
-    /// The entries of a directory; the rest of a large one waits behind the others.
+    /// Read a directory; the rest of a large one is queued again.
     Scan(Box<DirectoryScan>),
-    /// A part of a video, whose file is read for it.
+    /// Cut a part of a video, whose file is read for it.
     CutVideo(Box<Mp4Job>),
-    /// The listing of a large directory.
+    /// Write the listing of a large directory.
     List(Box<ListingJob>),
 }
 
-/// What a task gave.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// The compressed form.
     Compressed(Result<Vec<u8>, EncodeError>),
     /// Whether the password is right.
     Checked(bool),
-    /// What came of the change.
+    /// The outcome of the change.
     Changed(FileOutcome),
-    /// What is in the directory.
+    /// The entries of the directory.
     Scanned(Box<Probed>),
     /// The part of the video.
     VideoCut(Box<Mp4Made>),
@@ -62,7 +62,7 @@ pub(crate) enum Output {
     Listed(Vec<u8>),
 }
 
-/// What came of a job.
+/// A finished job.
 #[derive(Debug)]
 pub struct FinishedJob {
     pub(crate) ticket: u64,
@@ -75,13 +75,13 @@ struct Queue {
     bell: Condvar,
 }
 
-/// The thread, by its queue. Cheap to copy.
+/// The queue of the thread; a clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Jobs(Arc<Queue>);
 
 impl Jobs {
-    /// Starts one thread; it ends with the process. What it computes of comes from clients and
-    /// applications, so `give_up_rights` is the first that it does.
+    /// Starts the thread; it ends with the process. It processes data from clients and
+    /// applications, so it calls `give_up_rights` first.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Jobs {
         let body = move || {
             let settled = give_up_rights();
             let is_ready = settled.is_ok();
-            // Who started us waits for it.
+            // The caller waits for it.
             let _ = teller.send(settled);
             if !is_ready {
                 return;
@@ -113,14 +113,14 @@ impl Jobs {
         Ok(jobs)
     }
 
-    /// A queue that moves only when [`Self::compute_one`] is called, for the simulator.
+    /// A queue without a thread, for the simulator, which calls [`Self::compute_one`].
     #[must_use]
     pub fn without_thread() -> Self {
         Self(Arc::default())
     }
 
-    /// Does the oldest job, or a part of it, and posts what came of it: to which worker, if there
-    /// was a job.
+    /// Does the oldest job, or a part of it, and posts its result; returns to which worker, if
+    /// there was a job.
     pub fn compute_one(&self, posts: &[Post], io: &mut impl Io) -> Option<u16> {
         let job = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
         let worker = job.worker;
@@ -134,7 +134,7 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// Too many wait; the job comes back.
+    /// The queue is full; returns the job.
     pub(crate) fn submit(&self, job: Job) -> Result<(), Job> {
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= JOBS_MAX {
@@ -147,7 +147,7 @@ impl Jobs {
     }
 }
 
-/// Does a job; gives back what is not done yet.
+/// Does a job; returns the rest if it is not done.
 fn compute(mut job: Job, posts: &[Post], io: &mut impl Io) -> Option<Job> {
     let output = match &mut job.task {
         Task::Compress(key, data) => {
@@ -166,19 +166,19 @@ fn compute(mut job: Job, posts: &[Post], io: &mut impl Io) -> Option<Job> {
         Task::List(job) => Output::Listed(job.run()),
     };
     if let Some(post) = posts.get(usize::from(job.worker)) {
-        // A box takes every result, however full it is.
+        // A mailbox accepts every result, even if it is full.
         let _ = post.send(Mail::Finished(FinishedJob { ticket: job.ticket, output }));
     }
     None
 }
 
-/// Makes a part of a video, and waits for its file.
+/// Cuts a part of a video, reading its file synchronously.
 pub(crate) fn cut_video(job: &Mp4Job, io: &mut impl Io) -> Box<Mp4Made> {
     Box::new(job.run(|file, at, into| io.read(file, at, into).ok()))
 }
 
 impl Queue {
-    /// The queue may be full: what was taken has its place.
+    /// The queue may be full: a running job keeps its place.
     fn put_back(&self, rest: Job) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(rest);
     }

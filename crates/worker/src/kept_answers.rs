@@ -1,5 +1,5 @@
-//! One worker's side of the store of kept answers: its front, what each turn owes the store, and
-//! word to the disk writer.
+//! One worker's view of the store: its front, the store's work of each turn, and the bell of the
+//! disk writer.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use bytes::Bytes;
 
 use crate::disk_lookup::write_purges;
 
-/// Turns between two looks for what can be freed.
+/// Turns between two sweeps.
 const SWEEP_EVERY: u32 = 64;
 
-/// Kept answers, as one worker sees them.
+/// The cache from the view of one worker.
 #[derive(Debug)]
 pub(crate) struct KeptAnswers {
-    /// None if no answers are kept.
+    /// None if nothing is cached.
     pub(crate) front: Option<Front>,
-    /// Calls who looks after the files of the cache.
+    /// Wakes the disk writer.
     disk_writer: Bell,
-    /// Turns since the store was swept.
+    /// Turns since the last sweep.
     unswept: u32,
 }
 
@@ -48,8 +48,8 @@ impl KeptAnswers {
         self.disk_writer.ring();
     }
 
-    /// Does what the store is owed in each turn; which exchanges wait for a fill that has no reader
-    /// any more. None if no answers are kept.
+    /// Does the store's work of a turn; returns the exchanges that wait for a fill without a
+    /// writer. None if nothing is cached.
     pub(crate) fn tend(&mut self, now: Now) -> Option<Wakes> {
         let front = self.front.as_mut()?;
         front.tend(4);
@@ -66,7 +66,7 @@ impl KeptAnswers {
         Some(wakes)
     }
 
-    /// Keeps a compressed form of an object.
+    /// Stores a compressed form of an object.
     pub(crate) fn keep_variant(
         &self,
         object: &Arc<Object>,

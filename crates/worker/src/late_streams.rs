@@ -1,4 +1,4 @@
-//! Late streams are looked for and ended, of whichever transport.
+//! Checks streams for timeouts of their clients, on any transport.
 
 use bolide_base::SlabKey;
 use bolide_conf::model::LogLevel;
@@ -40,7 +40,7 @@ impl Clients {
             Owner::Tcp(key) => {
                 let conn = self.tcp.conns.get(key)?;
                 let framing = conn.framing.as_ref()?;
-                // Its client cannot give room for what it was not sent. What the socket did not
+                // A client cannot open windows for what it was not sent. What the socket did not
                 // take has a timeout of its own.
                 if conn.unsent.is_empty() {
                     framing.awaiting(&mut all);
@@ -62,7 +62,7 @@ impl Clients {
 }
 
 impl<I: Io> Worker<I> {
-    /// Looks at the streams of a connection, and ends those whose client is late.
+    /// Checks the streams of a connection, and ends those whose client timed out.
     pub(crate) fn look_for_late(&mut self, owner: Owner) {
         let token = match owner {
             Owner::Tcp(key) => PollToken::LateTcp(key),

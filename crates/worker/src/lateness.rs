@@ -1,11 +1,11 @@
-//! Streams whose client is late though its connection is alive: it gives an answer no room in its
-//! windows (`send_timeout`), or does not end the head of a request (`client_header_timeout`).
+//! Streams whose client stalls though its connection is alive: it opens no window for a response
+//! (`send_timeout`), or does not complete a request head (`client_header_timeout`).
 //!
-//! Owns what was seen of such streams when they were looked at last. Over HTTP/1 the connection is
-//! the measure; where one has several streams, those that move say nothing of the others. They are
-//! looked at a few times within a timeout, and not whenever something moves, so that it costs
-//! nothing; a stream is ended when its timeout has passed and a quarter of it at most. Easiest to
-//! break: who takes a little now and then is slow and not late.
+//! Owns the state of such streams at the last check. HTTP/1 is timed by connection; on a connection
+//! with several streams, progress of one says nothing about the others. Streams are checked a few
+//! times within a timeout, not whenever one progresses, so that it costs nothing; a stream ends
+//! between its timeout and a quarter of it later. Easiest to break: a client that takes a little
+//! now and then is slow, not late.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use bolide_wire::{Awaiting, StreamId, StreamOwner};
 
 use crate::settings::WorkerLimits;
 
-/// Looks within one timeout.
+/// Checks within one timeout.
 const LOOKS: u32 = 4;
-/// Time between two looks.
+/// The least time between two checks.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-/// The same where timeouts are long.
+/// The most time between two checks.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What is known of the streams of one connection.
+/// The state of one connection's streams.
 #[derive(Debug, Default)]
 pub(crate) struct Lateness {
-    /// They will be looked at.
+    /// Whether a check is scheduled.
     is_armed: bool,
     seen: Vec<Seen>,
-    /// What had moved then, over QUIC.
+    /// The QUIC progress at the last check.
     moved: Transferred,
 }
 
@@ -36,13 +36,13 @@ pub(crate) struct Lateness {
 #[derive(Debug)]
 pub(crate) struct WaitingStreams {
     pub(crate) all: Vec<Awaiting>,
-    /// The connection has no stream at all.
+    /// Whether the connection has no stream at all.
     pub(crate) is_idle: bool,
-    /// What has moved so far, over QUIC.
+    /// The QUIC progress so far.
     pub(crate) moved: Transferred,
 }
 
-/// A stream that waited for its client at the last look.
+/// A stream that waited for its client at the last check.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     stream: StreamId,
@@ -51,21 +51,21 @@ struct Seen {
 }
 
 impl Lateness {
-    /// Since when a stream waits like this, as far as was seen.
+    /// Since when a stream has been waiting without progress, as far as checks have seen.
     fn since(&self, one: &Awaiting, now: Instant) -> Instant {
         let is_it = |seen: &&Seen| seen.stream == one.stream && seen.progress == one.progress;
         self.seen.iter().find(is_it).map_or(now, |seen| seen.since)
     }
 }
 
-/// How long after a look the next one is.
+/// The time between two checks.
 fn pause(timeout: Duration) -> Duration {
     (timeout / LOOKS).clamp(PAUSE_MIN, PAUSE_MAX)
 }
 
 impl Lateness {
-    /// Sees to it that the streams of a connection are looked at while there are any: when, unless
-    /// that is settled.
+    /// Schedules checks of a connection's streams while there are any; returns when, unless one is
+    /// scheduled.
     #[inline]
     pub(crate) fn watch(&mut self, limits: &WorkerLimits, now: Instant) -> Option<Instant> {
         if std::mem::replace(&mut self.is_armed, true) {
@@ -75,8 +75,7 @@ impl Lateness {
         Some(now.after(pause(timeout)))
     }
 
-    /// What is known after a look at these streams, and when to look again; which of them are late
-    /// is added to `late`.
+    /// Checks these streams; returns the time of the next check. Late ones are added to `late`.
     pub(crate) fn look(
         &self,
         streams: WaitingStreams,
@@ -88,7 +87,7 @@ impl Lateness {
         let WaitingStreams { all, is_idle, moved } = streams;
         let header_timeout = limits.header_timeout;
         let mut next = limits.manners.send_timeout.min(header_timeout);
-        // Its client takes what it was sent, and cannot give more room for what it was not.
+        // Its client takes what it was sent, and cannot open windows for what it was not.
         let is_drained = moved.only_drained(&self.moved);
         let mut after = Self { is_armed: !is_idle, seen: Vec::new(), moved };
         for one in all {

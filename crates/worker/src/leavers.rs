@@ -1,7 +1,7 @@
-//! What the log says, in nginx's words, of clients that leave while nothing of theirs is under way:
-//! in a handshake, before their first request, between two requests.
+//! Log lines, in nginx's words, for clients that disconnect without a request in progress: in a
+//! handshake, before their first request, or between two requests.
 //!
-//! Requests that are under way tell of it themselves.
+//! Requests in progress log it themselves.
 
 use bolide_conf::model::LogLevel;
 use bolide_io::Io;
@@ -11,10 +11,10 @@ use crate::env::WorkerEnv;
 use crate::framing::ConnFraming;
 use crate::tcp::{Opening, TcpConn};
 
-/// How a client has left.
+/// How a client disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Departure {
-    /// It ended its side.
+    /// It closed its side.
     End,
     /// The connection was reset.
     Reset,
@@ -29,20 +29,20 @@ impl Departure {
     }
 }
 
-/// What a connection did when its client left.
+/// The activity of a connection when its client disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     ReadingPreface,
-    /// No byte of the handshake has come.
+    /// No byte of the handshake has arrived.
     AwaitingHandshake,
     Handshaking,
-    /// No byte of the first request has come.
+    /// No byte of the first request has arrived.
     AwaitingRequest,
-    /// A request was answered, and no byte of the next has come.
+    /// A request was answered, and no byte of the next has arrived.
     Resting,
-    /// Something is under way over HTTP/2.
+    /// Streams are in progress over HTTP/2.
     Streaming,
-    /// What tells of it itself.
+    /// An activity that logs the disconnect itself.
     Other,
 }
 
@@ -59,9 +59,9 @@ impl Doing {
             return if has_begun { Self::Handshaking } else { Self::AwaitingHandshake };
         }
         match &conn.framing {
-            // What has come then is the beginning of HTTP/2's preface.
+            // The bytes so far begin the HTTP/2 preface.
             None => Self::AwaitingRequest,
-            // As in nginx, a client that ends between two frames has nothing to say about itself.
+            // As in nginx, a client that disconnects between two frames is not logged.
             Some(framing @ ConnFraming::H2(_))
                 if framing.is_idle()
                     && conn.input.is_empty()
@@ -87,19 +87,19 @@ impl Doing {
     }
 }
 
-/// What a connection does whose client is late with its first words.
+/// What a connection waits for, when its client sends its first bytes too late.
 pub(crate) fn awaited(conn: &TcpConn) -> &'static str {
     Doing::of(conn, Departure::End).text()
 }
 
 impl<I: Io> WorkerEnv<I> {
-    /// Logs that a client has left, unless its requests do.
+    /// Logs that a client disconnected, unless its requests do.
     pub(crate) fn tell_departure(&mut self, conn: &TcpConn, departure: Departure) {
         let Self { now, clock, logs, .. } = self;
         let (site, info) = (&conn.generation.site, &conn.info);
         let doing = Doing::of(conn, departure);
         let begun = if conn.session.is_some() { &conn.cipher } else { &conn.input };
-        // As in nginx, which takes what came for all of it.
+        // As in nginx, which takes the bytes so far for all of it.
         if doing == Doing::ReadingPreface
             && !begun.is_empty()
             && let Some(text) = Broken::Header.message(begun)

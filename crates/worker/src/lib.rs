@@ -1,6 +1,6 @@
-//! One core: wires the machines to the kernel's door, owns their slabs, runs the turn.
+//! One core: connects the state machines to `Io`, owns their slabs, runs the event loop.
 //!
-//! Nothing here decides what a request means; that is `engine`'s.
+//! `bolide_engine` decides what requests mean; nothing here does.
 
 mod abandoned_fills;
 mod accepting;

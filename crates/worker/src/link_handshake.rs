@@ -1,12 +1,13 @@
-//! TLS on links: the handshake before the first request, and records instead of plain bytes.
+//! TLS on upstream connections: the handshake before the first request, then records.
 //!
 //! ```text
-//!            stands               handshake, verdict           Send
+//!            connected            handshake, verdict           Send
 //!   Calling ───────▶ Handshaking ────────────────────▶ Standing ───▶ Busy …
 //!                        └── refused, bad, late ──▶ (closed)
 //! ```
-//! Easiest to break: what leaves a link that has a session is sealed on every path; and no
-//! request begins before the origin was judged.
+//!
+//! Easiest to break: everything that is sent over TLS is encrypted on every path; and no request
+//! begins before the server was verified.
 
 use bolide_base::SlabKey;
 use bolide_io::{Io, ReceivedBytes};
@@ -19,7 +20,7 @@ use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
 
 impl Origins {
-    /// Writes our part of the handshake, if that is what the link is about.
+    /// Writes handshake bytes, if the link is in its handshake.
     pub(crate) fn transmit_handshake<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -36,7 +37,7 @@ impl Origins {
         true
     }
 
-    /// Goes on with the handshake, if that is what the link is about.
+    /// Continues the handshake, if the link is in it.
     pub(crate) fn receive_handshake<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -50,7 +51,7 @@ impl Origins {
         fetch.is_some()
     }
 
-    /// Reads the origin's part of the handshake, and judges him at its end.
+    /// Reads handshake bytes, and verifies the server at the end.
     fn read_handshake<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -92,11 +93,11 @@ impl Origins {
             }
         };
         let is_good = secured.is_good;
-        // An answer that came along is there to read though the socket may hold nothing more.
+        // A response that came along has to be read even if the socket is empty.
         link.readable = n == room || link.hung_up || !secured.early.is_empty();
         link.queue_own_words();
         if let Some(text) = fault {
-            // The alert tells the origin why; one that has no room for it finds out by the close.
+            // The alert tells the server why; without room for it, the close has to do.
             self.links.flush_link(key, &mut 0, env);
             return self.step_fetch(fetch, FetchWake::Insecure(text), env, exchanges);
         }
@@ -107,7 +108,7 @@ impl Origins {
         }
     }
 
-    /// Whether the origin said something before it was asked; it is told now.
+    /// Whether the server sent data before the request; passes it on now.
     pub(crate) fn tell_early<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -123,7 +124,7 @@ impl Origins {
         has_some
     }
 
-    /// Takes `n` bytes of records from the scratch buffer.
+    /// Decrypts `n` bytes of records in the scratch buffer.
     pub(crate) fn receive_sealed<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -146,7 +147,7 @@ impl Origins {
         }
         link.queue_own_words();
         let has_words = !link.unsent.is_empty();
-        // A session that has failed serves no other request, whatever becomes of this one.
+        // A failed session serves no other request, whatever happens to this one.
         if is_over || opened.is_err() {
             (link.readable, link.hung_up) = (false, true);
         }

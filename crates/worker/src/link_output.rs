@@ -1,4 +1,4 @@
-//! What leaves on a connection to an origin: one write per turn, of what the framing pulls.
+//! Output to upstream connections: one write per turn, of what the framing pulls.
 
 use bolide_base::errno::{EPIPE, EPROTO};
 use bolide_base::limits::SEND_PER_TURN;
@@ -20,7 +20,7 @@ const READ_MAX: usize = 64 * 1024;
 const CHAIN_KEPT: usize = 256 * 1024;
 
 impl Origins {
-    /// Writes what a connection has to say, once.
+    /// Writes the connection's output, once.
     pub(crate) fn transmit_link<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -65,8 +65,8 @@ impl Origins {
         self.step_fetch(fetch, FetchWake::Sent { bytes, left }, env, exchanges);
     }
 
-    /// The origin takes no more of the request. If it has answered before it closed, that counts
-    /// (RFC 9112 §9.5); else the attempt has failed.
+    /// The server takes no more of the request. If it responded before it closed, that counts (RFC
+    /// 9112 §9.5); otherwise the attempt has failed.
     fn hear_last<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -94,7 +94,7 @@ impl Origins {
         self.step_fetch(fetch, FetchWake::SendFailed(EPIPE), env, exchanges);
     }
 
-    /// Pulls and sends some of the request; false when the connection is dead.
+    /// Pulls and sends a part of the request; false if the connection is dead.
     fn send_more<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -139,7 +139,7 @@ impl Origins {
     }
 }
 
-/// The request body of one fetch, and the door through which its file is read.
+/// The request body of one fetch, and the `Io` that reads its file.
 struct RequestBody<'a, I> {
     spool: &'a mut Spool,
     io: &'a mut I,

@@ -1,13 +1,14 @@
-//! Connections to origins: calls, one read per turn, and the watch over idle ones.
+//! Upstream connections: connecting, one read per turn, and idle ones.
 //!
 //! ```text
-//!            stands              Send              Release(Keep)
+//!            connected           Send              Release(Keep)
 //!   Calling ───────▶ Standing ─────────▶ Busy ───────────────────▶ Idle ──Reuse──▶ Standing
 //!      │ refused        │                 │ Release(Close, Abort)    │ hang-up, too old
 //!      └────────────────┴─────────────────┴──────────────────────────┴──▶ (closed)
 //! ```
-//! A link belongs to one fetch or to the pool. Easiest to break: what is read is told to the fetch
-//! that the link belongs to at that moment, and to none once it was released.
+//!
+//! A link belongs to one fetch or to the pool. Easiest to break: received bytes go to the fetch
+//! that owns the link at that moment, and to none after its release.
 
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
@@ -42,7 +43,7 @@ fn not_called(failure: FileFailure) -> FetchWake {
 }
 
 impl Origins {
-    /// Calls an origin on behalf of a fetch.
+    /// Connects to an upstream server for a fetch.
     pub(crate) fn call_origin<I: Io>(
         &mut self,
         fetch: SlabKey<LiveFetch>,
@@ -106,7 +107,7 @@ impl Origins {
         stands.then(|| self.links.greet(key))
     }
 
-    /// Takes an idle connection back into use.
+    /// Takes an idle connection for a fetch.
     pub(crate) fn reuse_link<I: Io>(
         &mut self,
         fetch: SlabKey<LiveFetch>,
@@ -119,7 +120,7 @@ impl Origins {
         let live = self.fetches.get_mut(fetch)?;
         let mut byte = [0];
         let is_fit = match (live.fetch.request().protocol, &link.conn) {
-            // What came since, reported or not, must not become the answer to this request.
+            // Bytes that arrived since must not become the response to this request.
             (Protocol::Http, OriginConn::Http(_)) => {
                 link.is_as_secret(live.fetch.request().secure.as_deref())
                     && env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
@@ -130,7 +131,7 @@ impl Origins {
             (Protocol::Memcached, OriginConn::Memcached(_)) => {
                 env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
             }
-            // A group may be asked by more than one protocol.
+            // A group may be used with several protocols.
             (
                 Protocol::Http,
                 OriginConn::Fcgi(_) | OriginConn::Lsapi(_) | OriginConn::Memcached(_),
@@ -174,11 +175,11 @@ impl Origins {
         link.throttle = Throttle::new(request.rate, now);
         (link.is_started, live.pulled) = (true, 0);
         self.links.mark_link(key);
-        // Origins that speak first, or have died, were reported before a fetch listened.
+        // A server that spoke first or hung up was reported before the fetch owned the link.
         self.links.read_again(key);
     }
 
-    /// Lets go of the connection of a fetch.
+    /// Releases the connection of a fetch.
     pub(crate) fn release_link<I: Io>(
         &mut self,
         fetch: SlabKey<LiveFetch>,
@@ -195,7 +196,7 @@ impl Origins {
             link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up && !link.is_deaf;
         match fate {
             FetchFate::Keep if reusable && !env.draining => {
-                // What is there already would be taken for the answer to the next request.
+                // Bytes that have arrived already would be taken for the next response.
                 self.links.drop_idle(key, env);
                 self.links.arm_links(env);
             }
@@ -206,12 +207,12 @@ impl Origins {
             FetchFate::Close => self.links.close_link(key, env),
             FetchFate::Abort => {
                 link.conn.abort();
-                // Within a record of ours it could not be understood.
+                // In the middle of a TLS record it could not be understood.
                 if link.stands && link.unsent.is_empty() && link.secured.is_none() {
                     let chain = &mut self.chain;
                     chain.configure(CopyPolicy::Contiguous, false);
                     link.conn.transmit(SEND_PER_TURN, chain, 0, &mut NoBody);
-                    // An origin that has no room for a few bytes finds out by the close.
+                    // Without room for a few bytes, the close has to do.
                     let _ = env.io.send(link.fd, chain, AfterSend::Nothing);
                     chain.clear();
                 }
@@ -220,7 +221,7 @@ impl Origins {
         }
     }
 
-    /// Something became possible on a connection to an origin.
+    /// Handles a readiness report of an upstream connection.
     pub(crate) fn wake_link<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -244,7 +245,7 @@ impl Origins {
         self.read_link(key, env, exchanges);
     }
 
-    /// Goes on with the handshake, or reads of the answer.
+    /// Continues the handshake, or reads the response.
     pub(crate) fn read_link<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -280,7 +281,7 @@ impl Origins {
         }
     }
 
-    /// One read, if the reader of the answer has room.
+    /// One read, if the reader of the response has room.
     pub(crate) fn receive_link<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -326,7 +327,7 @@ impl Origins {
                 }
                 self.tell_fetch(key, fetch, result, env, exchanges);
             }
-            // After a reset failed a write, the kernel says only that it ends: nothing is complete.
+            // After a write that failed by a reset, the kernel only reports the end.
             ReceivedBytes::End | ReceivedBytes::Dead => {
                 (link.readable, link.hung_up) = (false, true);
                 self.step_fetch(fetch, FetchWake::ReceiveFailed(ECONNRESET), env, exchanges);
@@ -334,7 +335,7 @@ impl Origins {
         }
     }
 
-    /// Whether the exchange has room for more of the answer; it is woken when it has again.
+    /// Whether the exchange has room for more of the response; it is woken when it has again.
     fn may_read<I: Io>(
         &mut self,
         fetch: SlabKey<LiveFetch>,
@@ -346,7 +347,7 @@ impl Origins {
             return true;
         }
         let waiting = live.exchange.and_then(|key| exchanges.live.get_mut(key));
-        // No exchange waits for what an upstream server says to a client that has left.
+        // No exchange waits for a response whose client is gone.
         let Some(waiting) = waiting else { return true };
         if waiting.exchange.response_body().wants_origin() {
             return true;
@@ -363,7 +364,7 @@ impl Origins {
         false
     }
 
-    /// Bytes that may be read now; none while the pace of the origin holds it.
+    /// Bytes that may be read now; none while the rate limit (`proxy_limit_rate`) delays it.
     fn room_of<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -387,7 +388,7 @@ impl Origins {
         (room > 0).then_some(room)
     }
 
-    /// Tells a fetch what was heard, as long as the connection is its own.
+    /// Passes events to the fetch that owns the connection.
     pub(crate) fn tell_fetch<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -402,7 +403,7 @@ impl Origins {
             && self.links.table.get(key).is_some_and(is_http)
             && events.iter().any(|event| matches!(event, OriginEvent::Head(_)))
         {
-            // A client that has nothing yet gets an honest error.
+            // A client without a response head gets an error.
             events.clear();
         }
         let broken = result.err().map(FetchWake::Broken);
@@ -416,7 +417,7 @@ impl Origins {
     }
 }
 
-/// A body that gives nothing.
+/// An empty body.
 struct NoBody;
 
 impl BodySource for NoBody {

@@ -1,4 +1,4 @@
-//! Log lines leave: each batch to where it belongs.
+//! Writes log lines: each batch to its target.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ mod files;
 pub(crate) use files::LogFiles;
 pub use files::{LogFile, OpenLogs};
 
-/// How long a worker that ends waits for slow readers of its logs.
+/// How long an ending worker waits for slow readers of its logs.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl<I: Io> WorkerEnv<I> {
@@ -53,7 +53,7 @@ impl<I: Io> WorkerEnv<I> {
         }
     }
 
-    /// Writes what is left; who reads too slowly is waited for a moment.
+    /// Writes the remaining lines, waiting a moment for slow readers.
     pub(crate) fn write_last_logs(&mut self) {
         let end = self.now.mono.after(FAREWELL);
         let mut ready = Vec::new();

@@ -1,4 +1,4 @@
-//! Looks at the disk for the table of open files, through the door.
+//! File lookups for the table of open files.
 
 use bolide_base::errno::EFBIG;
 use bolide_base::limits;
@@ -6,7 +6,7 @@ use bolide_files::{DirEntry, FileKind, Meta, OpenFailure, Probe, Probed, Symlink
 use bolide_io::{Entries, FileFailure, Io, OpenRequest, Stat, SymlinkRule};
 use bytes::Bytes;
 
-/// Looks at the disk as `files` asks.
+/// Performs a file lookup.
 pub fn look(io: &mut impl Io, probe: &Probe) -> Probed {
     let result = match probe.want {
         Want::Stat => open(io, probe, true, 0).map(|(meta, _, _)| Probed::Seen(meta)),
@@ -22,7 +22,7 @@ pub fn look(io: &mut impl Io, probe: &Probe) -> Probed {
     result.unwrap_or_else(|failure| Probed::Failed(OpenFailure::from_errno(failure.errno)))
 }
 
-/// Entries of a directory that one turn reads.
+/// Directory entries that one turn reads.
 pub(crate) const SCANNED_AT_ONCE: usize = 512;
 
 type FileLookupDone<T> = Result<T, FileFailure>;
@@ -39,7 +39,7 @@ fn open(
     Ok((meta(&opened.stat), opened.file, opened.content))
 }
 
-/// The door's word for what `disable_symlinks` says.
+/// Converts the policy of `disable_symlinks`.
 pub(crate) const fn symlink_rule(policy: SymlinkPolicy) -> SymlinkRule {
     match policy {
         SymlinkPolicy::Follow => SymlinkRule::Follow,
@@ -66,7 +66,7 @@ fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> FileLookupDo
     })
 }
 
-/// Whether something lies at a path that could not be opened.
+/// Whether something exists at a path that could not be opened.
 fn look_again(io: &mut impl Io, probe: &Probe, failure: FileFailure) -> FileLookupDone<Probed> {
     let why = OpenFailure::from_errno(failure.errno);
     if why.is_absence() {
@@ -75,7 +75,7 @@ fn look_again(io: &mut impl Io, probe: &Probe, failure: FileFailure) -> FileLook
     open(io, probe, true, 0).map(|(meta, _, _)| Probed::Closed(meta, why))
 }
 
-/// A directory whose entries are being read, a bounded piece at a time.
+/// A directory that is being read in bounded steps.
 #[derive(Debug)]
 pub(crate) struct DirectoryScan {
     own: Meta,
@@ -86,7 +86,7 @@ pub(crate) struct DirectoryScan {
 }
 
 impl DirectoryScan {
-    /// Opens the directory that a probe names.
+    /// Opens the directory of a probe.
     pub(crate) fn begin(io: &mut impl Io, probe: &Probe) -> FileLookupDone<Self> {
         debug_assert_eq!(probe.want, Want::List, "others are not scanned");
         let (own, _, _) = open(io, probe, true, 0)?;
@@ -98,7 +98,7 @@ impl DirectoryScan {
         Self { own, entries, batch: Vec::new(), found: Vec::new(), most }
     }
 
-    /// Reads at most so many entries; what there is, in its order, if those were the last.
+    /// Reads at most this many entries; after the last one, returns all of them, sorted.
     pub(crate) fn go_on(&mut self, entries: usize) -> Option<Probed> {
         debug_assert!(entries > 0, "a piece of a directory is not empty");
         let taken = self.entries.take(entries, &mut self.batch);

@@ -1,7 +1,7 @@
-//! Resolvers of a worker with their sockets, and what waits for names.
+//! The resolvers of a worker with their sockets, and what waits for names.
 //!
-//! A resolver belongs to one `resolver` directive of one configuration. Easiest to break: what
-//! waits is named by a number of its own, so that a late verdict finds nothing.
+//! A resolver belongs to one `resolver` directive of one configuration. Easiest to break: each
+//! waiter has a unique number, so that a late result finds nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -23,11 +23,10 @@ use crate::name_sockets::{DATAGRAM_SIZE, DATAGRAMS_PER_TURN, NameServer, NameSoc
 const RESOLVERS_MAX: usize = 1 << 14;
 const SERVERS_MAX: usize = 1 << 15;
 
-/// How often resolvers of an earlier configuration are looked at, to close those that nothing of it
-/// can ask any more.
+/// How often resolvers of earlier configurations are checked, to close unused ones.
 const RETIRED_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long it counts for those who ask by themselves that there was no room for a resolver.
+/// How long a retrying lookup remembers that there was no room for a resolver.
 const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
 
 /// All resolvers of a worker.
@@ -37,11 +36,11 @@ pub(crate) struct Lookups {
     waiting: HashMap<u64, LookupWaiter>,
     serial: u64,
     news: Vec<LookupNews>,
-    /// The token of a socket.
+    /// Makes the token of a socket.
     token: fn(NameSocket) -> u64,
 }
 
-/// A name that is waited for.
+/// A pending lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameLookup {
     resolver: u32,
@@ -51,33 +50,33 @@ pub(crate) struct NameLookup {
 /// What waits for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LookupWaiter {
-    /// A request to an upstream: the bits of its key.
+    /// A fetch: the bits of its key.
     Fetch(u64),
     /// A server of an upstream group: the number of its name.
     Server(usize),
 }
 
-/// What the worker is told.
+/// A result or message for the worker.
 #[derive(Debug)]
 pub(crate) enum LookupNews {
-    /// What became of a name.
+    /// The result of a lookup.
     Found(LookupWaiter, ResolveVerdict),
     /// A line of the error log.
     Log(String),
-    /// The resolver in this place has something to do then.
+    /// The deadline of the resolver at this index.
     Due(u32, Instant),
 }
 
 /// A resolver with its sockets.
 #[derive(Debug)]
 struct LiveResolver {
-    /// Workers share them, so that none of them may keep them: they live as long as their
+    /// Workers share it, so that none of them may keep it alive: it lives as long as its
     /// configuration, and what waits for a name.
     settings: Weak<NameServers>,
     machine: Resolver,
     servers: Vec<NameServer>,
     armed: Armed,
-    /// When it is closed if nothing can ask it any more: its configuration was replaced.
+    /// When it is closed if nothing can use it any more: its configuration was replaced.
     retires_at: Option<Instant>,
 }
 
@@ -103,7 +102,7 @@ impl LiveResolver {
         self.settings.strong_count() == 0 && self.machine.waiting() == 0
     }
 
-    /// Sends messages until one of them cannot be sent; the error is for the log.
+    /// Sends messages until one fails; returns the error for the log.
     fn send(
         &mut self,
         mut query: NameQuery,
@@ -182,22 +181,22 @@ fn resolving(why: &str, server: &NameServer) -> String {
 }
 
 impl Lookups {
-    /// None yet; `token` is what reports about a socket come with.
+    /// No resolvers; `token` makes the tokens of sockets.
     pub(crate) fn new(token: fn(NameSocket) -> u64) -> Self {
         Self { resolvers: Vec::new(), waiting: HashMap::new(), serial: 0, news: Vec::new(), token }
     }
 
-    /// What there is to tell.
+    /// Takes the results and messages.
     pub(crate) fn take_news(&mut self) -> Vec<LookupNews> {
         std::mem::take(&mut self.news)
     }
 
-    /// The deadline of the resolver in this place.
+    /// The deadline of the resolver at this index.
     pub(crate) fn armed(&mut self, place: u32) -> Option<&mut Armed> {
         self.resolver(place).map(|live| &mut live.armed)
     }
 
-    /// Asks for a host, of these servers and for so long; a new resolver draws from `seed`.
+    /// Looks up a host with these servers and timeout; `seed` is for a new resolver.
     pub(crate) fn ask(
         &mut self,
         waiter: LookupWaiter,
@@ -224,7 +223,7 @@ impl Lookups {
         Some(NameLookup { resolver, serial })
     }
 
-    /// What waits does not want to know any more.
+    /// Cancels a lookup.
     pub(crate) fn leave(&mut self, lookup: NameLookup, now: Now, io: &mut impl Io) {
         if self.waiting.remove(&lookup.serial).is_none() {
             return;
@@ -235,7 +234,7 @@ impl Lookups {
         }
     }
 
-    /// Something happened at a socket.
+    /// Handles a readiness report of a socket.
     pub(crate) fn wake(
         &mut self,
         socket: NameSocket,
@@ -253,7 +252,7 @@ impl Lookups {
         self.settle(socket.resolver, now, io);
     }
 
-    /// The resolver in this place has something to do.
+    /// Handles the deadline of the resolver at this index.
     pub(crate) fn expire(&mut self, place: u32, now: Now, io: &mut impl Io) {
         if let Some(live) = self.resolver(place) {
             live.machine.expire(now);
@@ -262,8 +261,7 @@ impl Lookups {
         self.close_retired(place, now, io);
     }
 
-    /// Another configuration is in force: what resolvers of earlier ones hold is given back once
-    /// nothing asks them any more.
+    /// Another configuration is in force: earlier resolvers are freed once nothing uses them.
     pub(crate) fn retire(&mut self, now: Instant) {
         let retires_at = now.after(RETIRED_PAUSE);
         for (place, live) in self.resolvers.iter_mut().enumerate() {
@@ -287,7 +285,7 @@ impl Lookups {
         self.news.extend(retires_at.map(|at| LookupNews::Due(place, at)));
     }
 
-    /// Does what a resolver wants done.
+    /// Performs the effects of a resolver.
     fn settle(&mut self, place: u32, now: Now, io: &mut impl Io) {
         let token = self.token;
         let mut bound = Bound::new();
@@ -321,7 +319,7 @@ impl Lookups {
         }
     }
 
-    /// The place of the resolver of a directive.
+    /// The index of the resolver of a directive.
     fn find(&self, settings: &Arc<NameServers>) -> Option<u32> {
         let is_it = |live: &LiveResolver| live.settings.as_ptr() == Arc::as_ptr(settings);
         let found = self.resolvers.iter().position(|live| live.as_ref().is_some_and(is_it));

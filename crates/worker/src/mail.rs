@@ -1,4 +1,4 @@
-//! Notes to workers: bounded mailboxes with a bell.
+//! Messages to workers: bounded mailboxes with a bell.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
@@ -13,63 +13,63 @@ use crate::jobs::FinishedJob;
 use crate::log::OpenLogs;
 use crate::{Generation, Holdings};
 
-/// LIMIT: notes in a mailbox that takes another datagram.
+/// LIMIT: messages in a mailbox that accepts another datagram.
 const DATAGRAMS_BELOW: usize = 4096;
-/// LIMIT: notes in a mailbox that takes word of another free place.
+/// LIMIT: messages in a mailbox that accepts another notice of a free place.
 const TURNS_BELOW: usize = 2 * DATAGRAMS_BELOW;
 
-/// One note.
+/// A message to a worker.
 #[derive(Debug)]
 pub enum Mail {
-    /// From now on requests are answered by this configuration, and logged in these files.
+    /// Use this configuration for new requests, and these log files.
     Configure(Arc<Generation>, OpenLogs),
-    /// A configuration that was replaced is gone, with all requests that went by it.
+    /// Release the files of a configuration that no request uses any more.
     Tidy,
-    /// Write out what is buffered and open the logs again.
+    /// Write buffered lines and reopen the logs.
     Reopen(OpenLogs),
-    /// Take no new connections, finish requests, then end. Told twice: end also those connections
-    /// that have asked nothing yet.
+    /// Accept no new connections, finish requests, then end. The second time: also end connections
+    /// without a request so far.
     Quit,
     /// End now.
     Stop,
-    /// End now, and log what is cut.
+    /// End now, and log the interrupted requests.
     Cut,
     /// A background job is done.
     Finished(FinishedJob),
-    /// Tell what you hold.
+    /// Report the resources that you hold.
     Tell(SyncSender<Holdings>),
-    /// What the exchange with this key waits for has moved.
+    /// The exchange with this key waits for a fill that has progressed.
     News {
-        /// Names it on the worker that gets this.
+        /// Its key on the receiving worker.
         exchange: u64,
     },
-    /// What came of an order of a console.
+    /// The result of a console's order.
     Commanded {
         /// The exchange that waits for it.
         exchange: u64,
-        /// What was done, or why not.
+        /// The result.
         outcome: Box<ConsoleOutcome>,
     },
-    /// What other nodes have for the exchange with this key.
+    /// The result of a lookup at other nodes.
     Shared {
         /// The exchange that waits for it.
         exchange: u64,
-        /// It, or the permit to fetch it.
+        /// The object, or the permit to fetch it.
         answer: Box<bolide_cache::SharedAnswer>,
     },
-    /// A place at an origin of the group with this number may be free for one of ours.
+    /// A place in the group with this number may be free for a waiting fetch of this worker.
     Turn {
-        /// Names the group in all configurations.
+        /// The number of the group in all configurations.
         group: u32,
     },
     /// A datagram that the kernel gave to the wrong worker.
     Datagram(Box<Strayed>),
 }
 
-/// A datagram on its way to the worker that owns its connection.
+/// A datagram for the worker that owns its connection.
 #[derive(Debug)]
 pub struct Strayed {
-    /// The address of the socket that it came to.
+    /// The address of the receiving socket.
     pub(crate) at: Option<std::net::SocketAddr>,
     pub(crate) message: bolide_io::DatagramIn,
     pub(crate) bytes: Vec<u8>,
@@ -83,13 +83,13 @@ struct Slot {
     pulse: Arc<Pulse>,
 }
 
-/// Sends notes to one worker. Cheap to copy.
+/// The sender of a mailbox; a clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Post(Arc<Slot>);
 
 impl Mail {
-    /// How many notes may lie in a box that still takes this one. Orders, and notes that an
-    /// exchange waits for, are always taken: their senders bound their number.
+    /// The most messages in a mailbox that still accepts this one. Orders, and messages that an
+    /// exchange waits for, are always accepted: their senders limit their number.
     const fn room(&self) -> usize {
         match self {
             Self::Datagram(_) => DATAGRAMS_BELOW,
@@ -109,7 +109,7 @@ impl Mail {
     }
 }
 
-/// The worker's end.
+/// The worker's end of a mailbox.
 #[derive(Debug)]
 pub struct Inbox(Arc<Slot>);
 
@@ -133,36 +133,36 @@ impl Inbox {
         self.0.pulse.clone()
     }
 
-    /// The oldest note.
+    /// Takes the oldest message.
     pub(crate) fn take(&self) -> Option<Mail> {
         self.0.notes.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
 impl Post {
-    /// What the worker counts.
+    /// The worker's counters.
     #[must_use]
     pub fn tally(&self) -> Arc<Tally> {
         self.0.tally.clone()
     }
 
-    /// What the worker does.
+    /// The worker's activity.
     #[must_use]
     pub fn pulse(&self) -> Arc<Pulse> {
         self.0.pulse.clone()
     }
 
-    /// Whether a note waits, for the simulator, which hears no bells.
+    /// Whether a message is waiting, for the simulator, which has no bells.
     #[must_use]
     pub fn has_mail(&self) -> bool {
         !self.0.notes.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Drops a note into the box and rings.
+    /// Puts a message into the mailbox and rings.
     ///
     /// # Errors
     ///
-    /// Gives back a datagram, or word of a free place, when the box is full.
+    /// Returns a datagram, or a notice of a free place, if the mailbox is full.
     pub fn send(&self, mail: Mail) -> Result<(), Mail> {
         let mut notes = self.0.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() >= mail.room() {

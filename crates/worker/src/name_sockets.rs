@@ -1,6 +1,6 @@
-//! Sockets to name servers: datagrams out and in, and streams for what does not fit one.
+//! Sockets to name servers: UDP, and TCP for messages that do not fit a datagram.
 //!
-//! Owns descriptors and what they did not take; the resolver's machine owns what is said.
+//! Owns the descriptors and unsent bytes; the resolver's state machine owns the messages.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -33,25 +33,25 @@ pub(crate) struct NameServer {
 #[derive(Debug)]
 pub(crate) struct NameStream {
     fd: Fd,
-    /// The call was answered.
+    /// Whether it is connected.
     stands: bool,
     unsent: VecDeque<Bytes>,
 }
 
-/// What a stream has to tell.
+/// The events of a TCP connection.
 #[derive(Debug, Default)]
 pub(crate) struct StreamNews {
-    /// What came.
+    /// Received bytes.
     pub(crate) received: Vec<u8>,
-    /// Some of the questions left.
+    /// Whether some of the queries were sent.
     pub(crate) wrote: bool,
     /// It is closed.
     pub(crate) is_over: bool,
-    /// Why the call failed: an error number.
+    /// The errno of a failed connect.
     pub(crate) refused: Option<i32>,
 }
 
-/// A socket of a resolver, as its token names it.
+/// A socket of a resolver, for its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameSocket {
     pub(crate) resolver: u32,
@@ -77,11 +77,11 @@ impl NameServer {
         Self { at, datagrams: None, stream: None }
     }
 
-    /// Sends one datagram over a socket that is opened if there is none.
+    /// Sends one datagram over a socket, which is opened if necessary.
     ///
     /// # Errors
     ///
-    /// What failed, for the log; the socket is closed.
+    /// The failure, for the log; the socket is closed.
     pub(crate) fn send_datagram(
         &mut self,
         io: &mut impl Io,
@@ -116,11 +116,11 @@ impl NameServer {
         }
     }
 
-    /// Sends a question over a stream that is opened if there is none.
+    /// Sends a query over TCP; connects if necessary.
     ///
     /// # Errors
     ///
-    /// What failed, for the log; the stream is closed.
+    /// The failure, for the log; the connection is closed.
     pub(crate) fn send_stream(
         &mut self,
         io: &mut impl Io,
@@ -150,7 +150,7 @@ impl NameServer {
         }
     }
 
-    /// Follows a report about the stream.
+    /// Handles a readiness report.
     pub(crate) fn wake_stream(&mut self, io: &mut impl Io, report: Readiness) -> StreamNews {
         let mut news = StreamNews::default();
         let Some(stream) = &mut self.stream else { return news };
@@ -181,7 +181,7 @@ impl NameServer {
 }
 
 impl NameStream {
-    /// Sends what waits, as far as the socket takes it; whether it took some.
+    /// Sends queued bytes as far as possible; returns whether any were sent.
     fn flush(&mut self, io: &mut impl Io) -> Result<bool, ()> {
         let mut wrote = false;
         while let Some(first) = self.unsent.front_mut() {
@@ -201,7 +201,7 @@ impl NameStream {
         Ok(wrote)
     }
 
-    /// Reads until there is no more; whether that was the end.
+    /// Reads until there is no more; returns whether that was the end.
     fn read(&self, io: &mut impl Io, into: &mut Vec<u8>) -> bool {
         for _ in 0..READS_PER_REPORT {
             let start = into.len();
@@ -229,7 +229,7 @@ fn open_stream(io: &mut impl Io, at: SocketAddr, token: u64) -> Result<NameStrea
     Ok(NameStream { fd, stands, unsent: VecDeque::new() })
 }
 
-/// A call of the system failed, in nginx's words.
+/// The message for a failed system call, in nginx's words.
 pub(crate) fn failed(call: &str, errno: i32) -> String {
     format!("{call}() failed ({})", bolide_base::errno::reason(errno))
 }

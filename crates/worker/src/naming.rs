@@ -1,4 +1,4 @@
-//! Names that are looked up while serving: where resolvers meet requests, the log and deadlines.
+//! Name lookups while serving: connects resolvers with fetches, the log and deadlines.
 
 use bolide_base::{Instant, SlabKey};
 use bolide_conf::model::LogLevel;
@@ -13,7 +13,7 @@ use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 
 impl Origins {
-    /// A fetch wants its name to be looked up.
+    /// Starts the name lookup of a fetch.
     pub(crate) fn begin_lookup<I: Io>(
         &mut self,
         fetch: SlabKey<LiveFetch>,
@@ -30,13 +30,13 @@ impl Origins {
         settle_names(self, env);
     }
 
-    /// A fetch is over, or does not want to know any more.
+    /// Cancels the lookup of a fetch.
     pub(crate) fn leave_lookup<I: Io>(&mut self, lookup: NameLookup, env: &mut WorkerEnv<I>) {
         self.lookups.leave(lookup, env.now, &mut env.io);
         settle_names(self, env);
     }
 
-    /// Something happened at a socket to a name server.
+    /// Handles a readiness report of a socket to a name server.
     pub(crate) fn wake_names<I: Io>(
         &mut self,
         socket: NameSocket,
@@ -48,7 +48,7 @@ impl Origins {
     }
 }
 
-/// A resolver has something to do.
+/// Handles the deadline of a resolver.
 pub(crate) fn expire_names<I: Io>(
     origins: &mut Origins,
     place: u32,
@@ -62,7 +62,7 @@ pub(crate) fn expire_names<I: Io>(
     settle_names(origins, env);
 }
 
-/// Passes on what resolvers have to tell.
+/// Passes on the results and messages of resolvers.
 pub(crate) fn settle_names<I: Io>(origins: &mut Origins, env: &mut WorkerEnv<I>) {
     for news in origins.lookups.take_news() {
         match news {

@@ -1,7 +1,7 @@
-//! Word for exchanges: what they are woken with, on this worker and on others.
+//! Queued wakes of exchanges, on this worker and on others.
 //!
-//! News never reach an exchange from within a step of its own: they stand in a queue that is
-//! emptied between two reports. What waits on another worker is told by mail.
+//! A wake never reaches an exchange from within one of its own steps: it is queued, and the queue
+//! is emptied between two reports. Exchanges of other workers are woken by mail.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use bolide_upstream::OriginNews;
 use crate::exchange_table::ActiveExchange;
 use crate::mail::{Mail, Post};
 
-/// What exchanges are to be woken with, in order.
+/// Queued wakes, in order.
 #[derive(Debug)]
 pub(crate) struct News {
     /// The number of this worker.
     number: u16,
-    /// The mailboxes of all workers, that of this one included.
+    /// The mailboxes of all workers, including this one.
     pub(crate) posts: Arc<Vec<Post>>,
     queue: VecDeque<(SlabKey<ActiveExchange>, Wake)>,
-    /// News that did not fit into a mailbox.
+    /// Wakes that did not fit into a mailbox.
     unsent: Vec<Waiter>,
 }
 
 impl News {
-    /// No news yet, for the worker of this number.
+    /// No wakes, for the worker with this number.
     pub(crate) fn new(number: u16, posts: Arc<Vec<Post>>) -> Self {
         debug_assert!(usize::from(number) < posts.len(), "a worker has a mailbox");
         Self { number, posts, queue: VecDeque::new(), unsent: Vec::new() }
@@ -38,29 +38,29 @@ impl News {
         self.queue.push_back((key, wake));
     }
 
-    /// The oldest news.
+    /// Takes the oldest wake.
     pub(crate) fn take(&mut self) -> Option<(SlabKey<ActiveExchange>, Wake)> {
         self.queue.pop_front()
     }
 
-    /// Whether no exchange of this worker is to be woken.
+    /// Whether no wakes are queued.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Whether every note to another worker is in its mailbox.
+    /// Whether every wake of other workers is in a mailbox.
     pub(crate) const fn is_sent(&self) -> bool {
         self.unsent.is_empty()
     }
 
-    /// Whether there are news for this exchange.
+    /// Whether a wake is queued for this exchange.
     pub(crate) fn has_for(&self, key: SlabKey<ActiveExchange>) -> bool {
         self.queue.iter().any(|(told, _)| *told == key)
     }
 
-    /// Forgets what an upstream server had for an exchange, but for lines of the log: it must not
-    /// be taken for news of the next fetch.
+    /// Drops the queued events of an exchange's fetch, except log lines: they must not be taken for
+    /// events of its next fetch.
     pub(crate) fn forget_answer(&mut self, key: SlabKey<ActiveExchange>) {
         self.queue.retain(|(told, wake)| {
             *told != key
@@ -68,7 +68,7 @@ impl News {
         });
     }
 
-    /// Wakes the exchanges that wait for a fill, on whichever worker they are.
+    /// Wakes the exchanges that wait for a fill, on any worker.
     pub(crate) fn post(&mut self, wakes: Wakes) {
         for waiter in wakes.0 {
             if waiter.worker == self.number {
@@ -83,7 +83,7 @@ impl News {
         }
     }
 
-    /// Posts these, and again what did not fit into a mailbox before.
+    /// Posts these wakes, and those that did not fit into a mailbox before.
     #[inline]
     pub(crate) fn post_again(&mut self, mut wakes: Wakes) {
         if !(wakes.0.is_empty() && self.unsent.is_empty()) {

@@ -1,7 +1,6 @@
-//! Connections to upstream servers: their table, those that are idle, and which of them read or
-//! write in this turn.
+//! Upstream connections: their table, idle ones, and those that read or write in this turn.
 //!
-//! Owns these. Which request a link carries is its fetch's to say.
+//! The fetch of a link knows which request it carries.
 
 use bolide_base::deadline_queue::Armed;
 use bolide_base::limits::LINKS_MAX;
@@ -20,16 +19,16 @@ use crate::upstream_link::UpstreamLink;
 pub(crate) struct OriginLinks {
     pub(crate) table: Slab<UpstreamLink>,
     pub(crate) pools: LinkPools,
-    /// When idle links are looked at.
+    /// The deadline of the next check of idle links.
     pub(crate) armed: Armed,
-    /// Links that may write this turn.
+    /// Links that may write in this turn.
     pub(crate) dirty: Vec<SlabKey<UpstreamLink>>,
-    /// Links that are read again though nothing is reported.
+    /// Links that are read again without a report.
     pub(crate) again: Vec<SlabKey<UpstreamLink>>,
 }
 
 impl OriginLinks {
-    /// None yet, for the worker of this number.
+    /// No links, for the worker with this number.
     pub(crate) fn new(worker: u16) -> Self {
         Self {
             table: Slab::with_capacity(LINKS_MAX),
@@ -43,7 +42,7 @@ impl OriginLinks {
     /// Closes an idle connection.
     pub(crate) fn close_link<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
         if let Some(mut link) = self.table.remove(key) {
-            // Within a record of ours it could not be understood.
+            // In the middle of a TLS record it could not be understood.
             if link.secured.is_some() && link.unsent.is_empty() {
                 link.queue_goodbye();
                 if let Some(close_notify) = link.unsent.front() {
@@ -54,7 +53,7 @@ impl OriginLinks {
         }
     }
 
-    /// An idle connection that says anything has ended, or is of no more use.
+    /// An idle connection that sends anything has ended, or cannot be used.
     pub(crate) fn drop_idle<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
         let Some(link) = self.table.get_mut(key) else { return };
         debug_assert!(link.fetch.is_none(), "what serves a fetch is not idle");
@@ -70,7 +69,7 @@ impl OriginLinks {
         self.close_link(key, env);
     }
 
-    /// Closes what has been idle for too long, and arms the next look.
+    /// Closes connections that were idle for too long, and sets the next deadline.
     pub(crate) fn expire_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
         while let Some(name) = self.pools.expire(env.now.mono) {
             self.close_idle(name, env);
@@ -78,7 +77,7 @@ impl OriginLinks {
         self.arm_links(env);
     }
 
-    /// Closes an idle connection that the pool no longer knows.
+    /// Closes an idle connection that the pool has dropped.
     pub(crate) fn close_idle<I: Io>(&mut self, name: u64, env: &mut WorkerEnv<I>) {
         let key = SlabKey::from_bits(name);
         debug_assert!(
@@ -90,14 +89,14 @@ impl OriginLinks {
         }
     }
 
-    /// Sees to it that idle connections are looked at in time.
+    /// Sets the deadline for idle connections.
     pub(crate) fn arm_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
         if let Some(at) = self.pools.next_expiry() {
             env.wheel.arm(&mut self.armed, at, PollToken::Links.pack());
         }
     }
 
-    /// Lets a connection be read though nothing is reported.
+    /// Reads a connection without a report.
     pub(crate) fn read_again(&mut self, key: SlabKey<UpstreamLink>) {
         if let Some(link) = self.table.get_mut(key)
             && link.readable
@@ -109,7 +108,7 @@ impl OriginLinks {
         }
     }
 
-    /// Puts a connection among those that may write this turn.
+    /// Marks a connection to write in this turn.
     pub(crate) fn mark_link(&mut self, key: SlabKey<UpstreamLink>) {
         if let Some(link) = self.table.get_mut(key)
             && !link.dirty
@@ -120,7 +119,7 @@ impl OriginLinks {
         }
     }
 
-    /// Tells the origin of a tunnel that the client has nothing more to say.
+    /// Closes the sending side of a tunnel, because the client has closed its own.
     pub(crate) fn end_tunnel_side<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -135,7 +134,7 @@ impl OriginLinks {
         }
     }
 
-    /// Sends what earlier turns left over; false when the connection is dead.
+    /// Sends queued bytes of earlier turns; false if the connection is dead.
     pub(crate) fn flush_link<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -162,20 +161,20 @@ impl OriginLinks {
         true
     }
 
-    /// The fetch for which a link shakes hands, if that is what the link is about.
+    /// The fetch of a link that is in its handshake.
     pub(crate) fn in_handshake(&self, key: SlabKey<UpstreamLink>) -> Option<SlabKey<LiveFetch>> {
         let link = self.table.get(key)?;
         link.fetch.filter(|_| link.is_handshaking())
     }
 
-    /// The connection stands: what its fetch is told, or first of all the origin.
+    /// The connection is established: returns the wake for its fetch, or begins the handshake.
     pub(crate) fn greet(&mut self, key: SlabKey<UpstreamLink>) -> FetchWake {
         debug_assert!(self.table.get(key).is_some_and(|link| link.stands), "the call was answered");
         match self.table.get_mut(key) {
             Some(link) if link.secured.is_some() => {
                 link.queue_own_words();
                 self.mark_link(key);
-                // Who speaks first, or hangs up, was reported with the connection.
+                // A server that spoke first, or hung up, was reported together with the connection.
                 self.read_again(key);
                 FetchWake::Handshaking
             }

@@ -1,17 +1,17 @@
-//! Connections whose client was judged by authorities or lists that a reload has replaced, or whose
-//! port speaks TLS now and did not, or the reverse: what they asked is answered, and the client's
-//! next connection is judged anew. Nothing else about a reload ends connections.
+//! Connections that a reload invalidates: their client was verified by CAs or lists that were
+//! replaced, or their port has changed between plain text and TLS. Their requests are completed,
+//! then they are closed. A reload ends no other connections.
 
 use bolide_engine::ConnInfo;
 
 use crate::generation::Generation;
 
 impl Generation {
-    /// Whether a client of `older` would be judged otherwise now, or maybe is being judged.
+    /// Whether a client of `older` would be verified differently now, or is in its handshake.
     pub(crate) fn judges_otherwise(&self, older: &Self, info: &ConnInfo) -> bool {
         let new = self.same_listen(older, info.listen);
         let had_tls = older.listens[info.listen].tls.is_some();
-        // What was asked in the clear would be answered in the clear.
+        // A request in plain text would be answered in plain text.
         if new.is_some_and(|listen| self.listens[listen].tls.is_some() != had_tls) {
             return true;
         }

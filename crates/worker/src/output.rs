@@ -1,4 +1,4 @@
-//! From bodies to the socket: pull, frame, seal, one gathered write per turn.
+//! From bodies to the socket: pull, frame, encrypt, one gathered write per turn.
 
 use bolide_base::limits::FILTERED_PER_TURN;
 use bolide_base::{Bound, CopyPolicy, SlabKey};
@@ -13,7 +13,7 @@ use crate::tcp::TcpConn;
 use crate::tcp_output::Flushed;
 use crate::worker::Worker;
 
-/// How many answers one write may have.
+/// How many responses one write may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answers {
     One,
@@ -22,7 +22,7 @@ enum Answers {
 }
 
 impl<I: Io> Worker<I> {
-    /// Writes what the connection has to say, once.
+    /// Writes the connection's output, once.
     pub(crate) fn transmit(&mut self, key: SlabKey<TcpConn>) {
         let (tcp, env) = self.requests.tcp();
         let Some(conn) = tcp.conns.get_mut(key) else { return };
@@ -36,7 +36,7 @@ impl<I: Io> Worker<I> {
             Flushed::Dead => return shortened::close_dead(&mut self.requests, key),
         }
         if self.gather(key) == Answers::Several {
-            // The client must not have the second answer before the line of the first is written.
+            // The client must not have the second response before the line of the first is written.
             self.requests.env.write_logs(Due::Only);
         }
         let (tcp, env) = self.requests.tcp();
@@ -98,7 +98,7 @@ impl<I: Io> Worker<I> {
             if !pipelined || self.requests.env.scratch.chain.len() >= room as u64 {
                 break;
             }
-            // The next request of a pipeline: its answer leaves with this turn's write.
+            // The next request of a pipeline: its response is part of this turn's write.
             let Some(conn) =
                 self.requests.clients.tcp.conns.get_mut(key).filter(|conn| !conn.is_held())
             else {

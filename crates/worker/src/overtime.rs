@@ -1,8 +1,8 @@
-//! `worker_shutdown_timeout`: when requests are cut that a reload left running.
+//! `worker_shutdown_timeout`: cuts off requests of replaced configurations.
 //!
-//! Owns which they are and until when they may go on. As in nginx it is the configuration that they
-//! began with which says how long. Easiest to break: connections go over to the newer
-//! configuration, so what is cut are requests; over HTTP/1 that is the connection.
+//! Owns which requests these are, and their deadline. As in nginx, the configuration that they
+//! began with determines the time. Easiest to break: connections move to the newer configuration,
+//! so only requests are cut off; over HTTP/1 that means the connection.
 
 use bolide_base::{Instant, SlabKey};
 use bolide_engine::Wake;
@@ -14,7 +14,7 @@ use crate::tcp::TcpConn;
 use crate::token::PollToken;
 use crate::worker::Worker;
 
-/// Requests that a reload left running.
+/// The requests of a replaced configuration.
 #[derive(Debug)]
 pub(crate) struct Overtime {
     ends: Instant,
@@ -22,7 +22,7 @@ pub(crate) struct Overtime {
 }
 
 impl<I: Io> Worker<I> {
-    /// Lets what is under way go on for as long as the configuration says that is being replaced.
+    /// Starts the timeout of the configuration that is being replaced.
     pub(crate) fn begin_overtime(&mut self) {
         let limit = self.requests.env.generation.site.config().main.worker_shutdown_timeout;
         let Some(limit) = limit.filter(|_| self.requests.exchanges.live.live() > 0) else { return };
@@ -35,7 +35,7 @@ impl<I: Io> Worker<I> {
         self.requests.env.wheel.arm_once(ends, PollToken::Overtime.pack());
     }
 
-    /// Some of it may have gone on for too long.
+    /// Cuts off requests whose time is over.
     pub(crate) fn end_overtime(&mut self) {
         let now = self.requests.env.now.mono;
         let over = self.overtime.extract_if(.., |overtime| overtime.ends <= now);
@@ -44,21 +44,21 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Ends every request, whatever it does.
+    /// Ends every request, whatever its state.
     pub(crate) fn cut_all(&mut self) {
         for key in self.requests.exchanges.live.keys().collect::<Vec<_>>() {
             self.cut(key);
         }
     }
 
-    /// Ends a request, whatever it does, and logs it; parts of others end with them.
+    /// Ends a request, whatever its state, and logs it; subrequests end with their parents.
     fn cut(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.requests.exchanges.live.get(key) else { return };
         let (owner, stream) = (live.owner, live.stream);
         if matches!(owner, Owner::Parent(_)) {
             return;
         }
-        // Where the answer is over and only its origin is not, newer requests may follow it.
+        // If only the fetch of a complete response runs, newer requests may follow it.
         let tcp = &self.requests.clients.tcp;
         let has_left = matches!(owner, Owner::Tcp(conn) if tcp.is_h1_without(conn, key.to_bits()));
         let cut = if has_left {
@@ -69,8 +69,8 @@ impl<I: Io> Worker<I> {
         self.requests.step(key, Wake::TimeUp);
         match owner {
             Owner::Tcp(key) if cut == Cut::Connection => {
-                // The end of the connection may be the end of the response (RFC 9112 §6.3): a part
-                // must not look like the whole.
+                // The end of the connection may mean the end of the response (RFC 9112 §6.3): a
+                // truncated one must not look complete.
                 let conn = self.requests.clients.tcp.conns.get(key);
                 let is_begun = conn.is_some_and(TcpConn::is_answering);
                 self.requests.close(key, if is_begun { Reset::Yes } else { Reset::No });

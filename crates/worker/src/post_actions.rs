@@ -1,11 +1,11 @@
-//! Exchanges that outlive their answers (`post_action`) or have none (`mirror`), and what they
-//! remember of connections.
+//! Exchanges that outlive their responses (`post_action`) or have none (`mirror`), and what they
+//! need of their connections.
 //!
-//! Owns which connections have some, because that bounds them: over HTTP/1 the next request waits
-//! for them, as in nginx, over HTTP/2 and 3 as many may be under way as streams, those whose
-//! connections have left count as connections, and all of them are at most as many as connections.
-//! What would be one more is not begun. Easiest to break: a connection that was held has to be
-//! looked at when it no longer is, for nothing else will report it.
+//! Owns their limits: over HTTP/1 the next request waits for them, as in nginx; over HTTP/2 and 3 a
+//! connection may have as many as streams; those whose connections are gone count as connections;
+//! and in total there are at most as many as connections. Beyond that none is begun. Easiest to
+//! break: a connection that was held must be processed when it no longer is, because no report will
+//! follow.
 
 use bolide_base::SlabKey;
 use bolide_engine::{ConnProtocol, Mirrored, Subrequest, TallyCount, Wake};
@@ -16,7 +16,7 @@ use crate::exchange_table::{ActiveExchange, Owner, UploadState};
 use crate::requests::Requests;
 
 impl<I: Io> Requests<I> {
-    /// The client's part of an exchange is over, and the exchange goes on.
+    /// Detaches an exchange whose client has its response from its connection, and continues it.
     pub(crate) fn detach_exchange(&mut self, key: SlabKey<ActiveExchange>) {
         self.drop_fetch(key);
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
@@ -31,8 +31,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// Begins a copy of a request, which the connection waits for as for what goes on behind an
-    /// answer.
+    /// Starts a mirror subrequest; its connection is held as by `post_action`.
     pub(crate) fn start_mirror(&mut self, key: SlabKey<ActiveExchange>, mirrored: Box<Mirrored>) {
         let mut head = self.env.heads.take();
         let found = self.exchanges.live.get_mut(key).and_then(|live| {

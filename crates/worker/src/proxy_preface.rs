@@ -1,6 +1,6 @@
-//! What comes before the client's own bytes: the PROXY protocol's header, and the first byte.
+//! The start of a connection: the PROXY protocol's header, and the first byte of the client.
 //!
-//! Owns what a connection is told of its client, once, before TLS or HTTP see anything.
+//! Owns the client's address from the header, before TLS or HTTP see a byte.
 
 use bolide_conf::model::LogLevel;
 use bolide_io::Io;
@@ -9,12 +9,12 @@ use crate::env::WorkerEnv;
 use crate::tcp::{Opening, TcpConn};
 
 impl TcpConn {
-    /// Takes the PROXY protocol's header off the first `len` bytes that were received; how many
-    /// are left then. None if they are to wait.
+    /// Removes the PROXY protocol's header from the first `len` received bytes; returns how many
+    /// are left. None if they are incomplete.
     ///
     /// # Errors
     ///
-    /// It is no such header; that was logged.
+    /// The header is invalid; that was logged.
     pub(crate) fn take_proxy<I: Io>(
         &mut self,
         len: usize,

@@ -1,4 +1,4 @@
-//! A QUIC connection with its HTTP/3 framing: events of one become calls of the other.
+//! A QUIC connection with its HTTP/3 framing.
 
 use std::sync::Arc;
 
@@ -14,45 +14,45 @@ use crate::lateness::Lateness;
 use crate::settings::{Profile, WorkerLimits};
 use crate::subject::Subject;
 
-/// One connection of one of the worker's UDP sockets.
+/// A connection of one of the worker's UDP sockets.
 #[derive(Debug)]
 pub(crate) struct QuicConn {
-    /// The worker's UDP socket that it lives on.
+    /// The index of its UDP socket.
     pub(crate) slot: usize,
-    /// Its name at that socket's endpoint.
+    /// Its id at that socket's endpoint.
     pub(crate) id: ConnId,
     pub(crate) info: Box<ConnInfo>,
     pub(crate) generation: Arc<Generation>,
-    /// Whose limits of the listen hold.
+    /// The profile of its limits.
     pub(crate) profile: Profile,
     pub(crate) h3: h3::H3Conn,
-    /// The framing has been started.
+    /// Whether the framing has started.
     pub(crate) started: bool,
-    /// It stands in the list of those that may send this turn.
+    /// Whether it is in the list of those that may send in this turn.
     pub(crate) dirty: bool,
-    /// The transport is over; only the end of its exchanges is left.
+    /// Whether the transport has ended; only its exchanges are left.
     pub(crate) lost: bool,
-    /// Whether its handshake ended with an alert of either side.
+    /// Whether its handshake ended with an alert.
     pub(crate) refused: bool,
-    /// Streams whose bytes were left in the transport until the framing wants them.
+    /// Streams whose bytes stay in the transport until the framing takes them.
     pub(crate) waiting: Vec<u64>,
     pub(crate) armed: Armed,
-    /// Its streams that wait for the client.
+    /// The state of stalled streams.
     pub(crate) lateness: Lateness,
-    /// When it closes, once told to go away and served: until then the client may hear of it.
+    /// When it closes, after GOAWAY and the last response: until then the client may receive them.
     pub(crate) close_at: Option<Instant>,
-    /// What had moved when the client last confirmed something of what it is still owed behind its
-    /// last answer; `close_at` is then when it is late.
+    /// The progress of the client when it last acknowledged data of its last responses, while it has
+    /// not acknowledged all; `close_at` is then the end of `send_timeout`.
     pub(crate) owing: Option<Transferred>,
-    /// The client was told which of its requests are the last.
+    /// Whether the final GOAWAY was sent.
     pub(crate) told_last: bool,
-    /// A moment is set at which it is looked whether its client waits for an origin.
+    /// Whether a keep-alive check for a waiting client is scheduled.
     pub(crate) pings: bool,
-    /// Its client has another address than the one that requests are judged by.
+    /// Whether its client has migrated to another address than that of its access checks.
     pub(crate) moved: bool,
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
-    /// Those that it is rid of and that go on.
+    /// Its exchanges that were detached and continue.
     pub(crate) post_actions: u32,
 }
 
@@ -61,7 +61,7 @@ impl QuicConn {
         self.generation.listens[self.info.listen].limits(self.profile)
     }
 
-    /// Starts the framing, as the handshake is over; false if HTTP/3 is not spoken here.
+    /// Starts the framing after the handshake; false if HTTP/3 is disabled here.
     pub(crate) fn start(
         &mut self,
         transport: &mut bolide_quic::QuicConnection,
@@ -82,7 +82,7 @@ impl QuicConn {
         true
     }
 
-    /// As the log tells of it.
+    /// The connection for log lines.
     pub(crate) fn subject(&self) -> Subject {
         Subject::of(&self.info, &self.generation)
     }
@@ -122,7 +122,7 @@ impl QuicStreams for QuicStreamTable<'_> {
     }
 }
 
-/// What a finished handshake settled, as the engine names it.
+/// The results of a finished handshake.
 pub(crate) fn tls_facts(
     conn: &bolide_quic::QuicConnection,
     acceptor: Option<&bolide_tls::Acceptor>,

@@ -1,4 +1,4 @@
-//! Connections over QUIC that are to end, and sockets that are no longer wanted.
+//! QUIC connections that are to end, and sockets that are no longer configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::quic_conn::{QuicConn, QuicStreamTable};
 use crate::quic_side::QuicSide;
 use crate::udp_sockets::NO_LISTEN;
 
-/// How long a client may take to confirm what it got (RFC 9000 §18.2).
+/// The assumed delay of acknowledgments (RFC 9000 §18.2).
 const ACK_DELAY: Duration = Duration::from_millis(25);
 
 impl QuicSide {
-    /// Whether a connection is to be closed: its client was told to go away and has all that it
-    /// asked for, or is late to confirm that (`send_timeout`). What it may have asked before it
-    /// heard of that is waited for.
+    /// Whether to close a connection: its client got GOAWAY and has all responses, or has not
+    /// acknowledged them within `send_timeout`. Requests that it may have sent before GOAWAY arrived
+    /// are waited for.
     pub(crate) fn is_to_close<I: Io>(
         &mut self,
         key: SlabKey<QuicConn>,
@@ -49,7 +49,7 @@ impl QuicSide {
             }
             Some(at) if at > env.now.mono => {}
             Some(_) if !std::mem::replace(&mut conn.told_last, true) => {
-                // RFC 9114 §5.2: at last the client learns which requests were processed.
+                // RFC 9114 §5.2: the final GOAWAY names the last processed request.
                 conn.h3.shutdown(&mut QuicStreamTable(transport));
                 let grace = 2 * transport.round_trip() + ACK_DELAY;
                 conn.close_at = Some(env.now.mono.after(grace));
@@ -62,13 +62,13 @@ impl QuicSide {
         false
     }
 
-    /// Ends a connection with its requests; whether it is to be closed at once, as it has none.
+    /// Ends a connection after its requests; returns whether it has none: close it then.
     pub(crate) fn end(&mut self, key: SlabKey<QuicConn>) -> bool {
         let Some(conn) = self.conns.get_mut(key) else { return false };
         if !conn.started {
             return true;
         }
-        // A request may be on its way: the client is told before the connection closes.
+        // A request may be on its way: GOAWAY is sent before the connection closes.
         if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
             conn.h3.shutdown(&mut QuicStreamTable(transport));
             self.mark(key);
@@ -76,7 +76,7 @@ impl QuicSide {
         false
     }
 
-    /// Lets those sockets go that the configuration no longer names; which connections have to end.
+    /// Marks sockets that the configuration no longer names; returns connections to end.
     pub(crate) fn forget_others(
         &mut self,
         sockets: &[(usize, Arc<Listener>)],
@@ -100,7 +100,7 @@ impl QuicSide {
         self.conns.keys().filter(is_unwanted).collect()
     }
 
-    /// Closes what no connection is left on.
+    /// Closes such sockets that have no connection left.
     pub(crate) fn let_sockets_go<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
         let mut is_leaving = false;
         for (place, held) in self.udp.places.iter_mut().enumerate() {

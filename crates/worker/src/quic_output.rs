@@ -1,4 +1,4 @@
-//! What leaves on the sockets of QUIC: trains of datagrams, those of several connections at once.
+//! Output on QUIC sockets: trains of datagrams, those of several connections with one call.
 
 use std::net::SocketAddr;
 
@@ -12,11 +12,11 @@ use crate::quic_side::QuicSide;
 
 /// Trains gathered before they are sent.
 pub(crate) const TRAINS_MAX: usize = 32;
-/// As many as one connection mostly has; sending these clears less memory.
+/// The number that one connection usually has; sending these clears less memory.
 const FEW_TRAINS: usize = 2;
 
 impl QuicSide {
-    /// Sends what was packed for the connections of one socket.
+    /// Sends the packed trains of one socket.
     pub(crate) fn send_trains<I: Io>(
         &mut self,
         slot: usize,
@@ -51,8 +51,8 @@ impl QuicSide {
     }
 }
 
-/// Sends up to `N` trains; whether the kernel refuses to cut them. What the socket does not take is
-/// lost, as on any network; the protocol repairs it.
+/// Sends up to `N` trains; returns whether the kernel refuses to cut them. What the socket does not
+/// take is lost, as on any network; QUIC retransmits it.
 fn send_some<const N: usize, I: Io>(io: &mut I, fd: Fd, trains: &[Train]) -> bool {
     debug_assert!(trains.len() <= N, "the caller cuts batches");
     let mut out = [EMPTY; N];

@@ -1,9 +1,9 @@
-//! The connections of clients over QUIC: their table, their sockets and endpoints, their deadlines,
-//! and which of them send in this turn.
+//! Client connections over QUIC: their table, sockets and endpoints, deadlines, and those that send
+//! in this turn.
 //!
-//! Owns these. What the framing told stands in the scratch buffers; who carries it to exchanges is
-//! above. Easiest to break: a connection that is lost or gone may still have exchanges, which end
-//! behind it.
+//! The events of the framing are in the scratch buffers; the caller passes them to exchanges.
+//! Easiest to break: a connection that is lost or gone may still have exchanges, which end after
+//! it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,25 +31,25 @@ use crate::udp_sockets::{UdpSocket, UdpSockets};
 
 /// Receive calls on one socket in one turn.
 const BATCHES_PER_TURN: usize = 4;
-/// How often a client that waits for an origin is asked for a sign of life: well within the idle
-/// timeouts of browsers. Where ours is short, twice in that.
+/// The interval of PINGs to a client that waits for an upstream: below idle timeouts of browsers.
+/// Where our idle timeout is short, half of that.
 const PING_EVERY: Duration = Duration::from_secs(10);
 /// H3_GENERAL_PROTOCOL_ERROR and H3_INTERNAL_ERROR (RFC 9114 §8.1).
 const H3_GENERAL_PROTOCOL_ERROR: u64 = 0x101;
 const H3_INTERNAL_ERROR: u64 = 0x102;
 
-/// Connections of clients over QUIC, and the sockets that they share.
+/// Client connections over QUIC, and their sockets.
 #[derive(Debug)]
 pub(crate) struct QuicSide {
     pub(crate) conns: Slab<QuicConn>,
     pub(crate) udp: UdpSockets,
-    /// Connections that may send this turn.
+    /// Connections that may send in this turn.
     pub(crate) dirty: Vec<SlabKey<QuicConn>>,
     clock: QuicClock,
     pub(crate) scratch: UdpScratch,
 }
 
-/// Buffers of the UDP side.
+/// Buffers of the UDP path.
 #[derive(Debug, Default)]
 pub(crate) struct UdpScratch {
     batch: UdpBatch,
@@ -58,17 +58,17 @@ pub(crate) struct UdpScratch {
     pub(crate) woken: Vec<(usize, ConnId)>,
 }
 
-/// What one read of a stream came to.
+/// The result of one read of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamRead {
-    /// What the framing says of it.
+    /// The framing's result.
     pub(crate) result: Result<(), ConnError>,
-    /// The stream may hold more.
+    /// Whether the stream may have more bytes.
     pub(crate) has_more: bool,
 }
 
 impl QuicSide {
-    /// No socket and no connection yet.
+    /// No sockets and connections.
     pub(crate) fn new(clock: QuicClock) -> Self {
         Self {
             conns: Slab::with_capacity(CONNS_MAX),
@@ -79,13 +79,13 @@ impl QuicSide {
         }
     }
 
-    /// An event of the transport of a connection.
+    /// The next event of a connection's transport.
     pub(crate) fn poll_event(&mut self, key: SlabKey<QuicConn>) -> Option<QuicEvent> {
         let conn = self.conns.get(key)?;
         self.udp[conn.slot].endpoint.poll_event(conn.id)
     }
 
-    /// Puts the connection among those that may send this turn.
+    /// Marks a connection to send in this turn.
     pub(crate) fn mark(&mut self, key: SlabKey<QuicConn>) {
         if let Some(conn) = self.conns.get_mut(key)
             && !conn.dirty
@@ -95,7 +95,7 @@ impl QuicSide {
         }
     }
 
-    /// Listens on a UDP socket, or refreshes what is listened on already.
+    /// Listens on a UDP socket, or updates one.
     pub(crate) fn listen<I: Io>(
         &mut self,
         listen: usize,
@@ -128,7 +128,7 @@ impl QuicSide {
         }
     }
 
-    /// Takes waiting datagrams; the connections that they woke stand in the scratch buffer.
+    /// Receives waiting datagrams; the connections that have events are in the scratch buffer.
     pub(crate) fn receive_datagrams<I: Io>(&mut self, slot: usize, env: &mut WorkerEnv<I>) {
         let mut scratch = std::mem::take(&mut self.scratch);
         for _ in 0..BATCHES_PER_TURN {
@@ -164,7 +164,7 @@ impl QuicSide {
         self.scratch = scratch;
     }
 
-    /// Takes a datagram that another worker received for us; the connection that it woke.
+    /// Takes a datagram that another worker received for this one; returns the connection.
     pub(crate) fn take_strayed<I: Io>(
         &mut self,
         strayed: Strayed,
@@ -181,7 +181,7 @@ impl QuicSide {
         id.and_then(|id| self.key(slot, id, env))
     }
 
-    /// The worker's connection of an endpoint's; made when it is new.
+    /// The worker's key of an endpoint's connection; a new one if necessary.
     pub(crate) fn key<I: Io>(
         &mut self,
         slot: usize,
@@ -241,7 +241,7 @@ impl QuicSide {
         Some(key)
     }
 
-    /// Reads what a stream has and gives it to the framing; none if that takes nothing now.
+    /// Reads a stream and feeds the framing; none if that takes nothing now.
     pub(crate) fn read_stream<I: Io>(
         &mut self,
         key: SlabKey<QuicConn>,
@@ -262,9 +262,9 @@ impl QuicSide {
             return None;
         }
         if !conn.moved && conn.info.remote.ip() != Some(transport.remote().ip()) {
-            // Who may come in was settled by the old address. What is under way goes on; what
-            // is asked from now on is rejected unprocessed and can be asked anew (RFC 9114
-            // §4.1.1), over a connection whose address the handshake proves.
+            // Access was decided for the old address. Requests in progress continue; later ones are
+            // rejected unprocessed and can be retried (RFC 9114 §4.1.1) over a connection whose
+            // handshake proves the new address.
             conn.moved = true;
             conn.h3.shutdown(&mut QuicStreamTable(transport));
             conn.h3.shutdown(&mut QuicStreamTable(transport));
@@ -298,7 +298,7 @@ impl QuicSide {
         Some(StreamRead { result, has_more })
     }
 
-    /// Closes a connection for good; its exchanges have to end.
+    /// Closes a connection for good; the caller ends its exchanges.
     pub(crate) fn close(
         &mut self,
         key: SlabKey<QuicConn>,
@@ -314,7 +314,7 @@ impl QuicSide {
         self.mark(key);
     }
 
-    /// Forgets a connection whose exchanges have ended.
+    /// Removes a connection whose exchanges have ended.
     pub(crate) fn remove<I: Io>(&mut self, key: SlabKey<QuicConn>, env: &WorkerEnv<I>) {
         if let Some(conn) = self.conns.remove(key) {
             debug_assert!(conn.exchanges == 0, "exchanges end before their connection");
@@ -340,7 +340,7 @@ impl QuicSide {
         }
     }
 
-    /// Sees to it that a client that waits for an origin does not count its connection idle.
+    /// Schedules PINGs for a client that waits for an upstream, against the idle timeout.
     pub(crate) fn ping_while_waiting<I: Io>(
         &mut self,
         key: SlabKey<QuicConn>,
@@ -354,8 +354,7 @@ impl QuicSide {
         }
     }
 
-    /// Asks a client for a sign of life that may have been waiting for an upstream server for a
-    /// while, which `waits` says.
+    /// Sends a PING if the client may have been waiting for an upstream, as `waits` tells.
     pub(crate) fn ping<I: Io>(
         &mut self,
         key: SlabKey<QuicConn>,
@@ -374,12 +373,12 @@ impl QuicSide {
         self.ping_while_waiting(key, env);
     }
 
-    /// Cuts a request off.
+    /// Resets a request stream.
     pub(crate) fn reset(&mut self, key: SlabKey<QuicConn>, stream: StreamId, cause: ResetCause) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         debug_assert!(conn.started, "a stream is of a framing that has begun");
         let code = match cause {
-            // As nginx does, whatever RFC 9114 §8.1 would call it.
+            // As nginx does, whatever RFC 9114 §8.1 would suggest.
             ResetCause::ClientLate | ResetCause::Unanswered => H3_GENERAL_PROTOCOL_ERROR,
             ResetCause::Unserved => H3_INTERNAL_ERROR,
         };
@@ -389,13 +388,13 @@ impl QuicSide {
         self.mark(key);
     }
 
-    /// Does one thing to one stream.
+    /// Applies an action to one stream.
     pub(crate) fn act(&mut self, key: SlabKey<QuicConn>, stream: StreamId, act: StreamAct) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         match act {
             StreamAct::Continue => conn.h3.send_continue(stream),
             StreamAct::Ready => conn.h3.body_ready(stream),
-            // QUIC's own windows are open from the first.
+            // QUIC's own windows are open from the start.
             StreamAct::Wanted(_) => {}
             StreamAct::Consumed(bytes) => conn.h3.body_consumed(stream, bytes),
             StreamAct::Discard => {
@@ -410,7 +409,7 @@ impl QuicSide {
     pub(crate) fn rearm<I: Io>(&mut self, key: SlabKey<QuicConn>, env: &mut WorkerEnv<I>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let deadline = self.udp[conn.slot].endpoint.deadline(conn.id);
-        // One that has come is acted on when the connection writes, which it is marked for.
+        // A deadline that has come is handled when the connection sends; it is marked.
         let close_at = conn.close_at.filter(|at| !conn.lost && *at > env.now.mono);
         if let Some(deadline) = [deadline, close_at].into_iter().flatten().min() {
             env.wheel.arm(&mut conn.armed, deadline, PollToken::Quic(key).pack());
@@ -423,7 +422,7 @@ impl QuicSide {
         }
     }
 
-    /// The deadline of a connection may have come; whether its transport has events.
+    /// Checks the deadline of a connection; returns whether its transport has events.
     pub(crate) fn expire<I: Io>(
         &mut self,
         key: SlabKey<QuicConn>,
@@ -455,7 +454,7 @@ fn stray(
 ) {
     if let Some(post) = posts.get(usize::from(owner)) {
         let strayed = Strayed { at, message, bytes: datagram.to_vec() };
-        // A full box loses a datagram, as a full socket does.
+        // A full mailbox loses a datagram, as a full socket does.
         let _ = post.send(Mail::Datagram(Box::new(strayed)));
     }
 }

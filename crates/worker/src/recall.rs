@@ -1,5 +1,5 @@
-//! Looks for kept answers on disk, and asks other nodes: what a turn reads of the files of a cache,
-//! and the mail that other nodes are asked by.
+//! Lookups of cached objects on disk and at other nodes: the file reads of a turn, and mail to and
+//! from the cluster's thread.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::token::PollToken;
 use crate::worker::Worker;
 
 impl<I: Io> WorkerEnv<I> {
-    /// Looks on disk for what a permit is about.
+    /// Looks up the object of a permit on disk.
     pub(crate) fn recall(&mut self, permit: FillPermit) -> Wake {
         let Some(disk_query) = permit.disk_query() else { return absent(permit) };
         let path = disk_query.path();
@@ -59,7 +59,7 @@ impl<I: Io> WorkerEnv<I> {
         self.recall_large(permit, &disk_query, (file, stamp), now)
     }
 
-    /// A body that is larger than what is read at once stays where it is.
+    /// A body that exceeds one read stays in its file.
     fn recall_large(
         &mut self,
         permit: FillPermit,
@@ -75,9 +75,9 @@ impl<I: Io> WorkerEnv<I> {
             Ok((record, _)) if record.size() as u64 + record.body_len != opened.1.size => {
                 return self.turn_away(permit, disk_query, Unfit::Dead);
             }
-            // What a URL varies by is no answer.
+            // A vary marker is no response.
             Ok((record, _)) if record.kind != ObjectKind::Content => return absent(permit),
-            // What is put together from parts is read whole, or not at all.
+            // An ESI page is read as a whole, or not at all.
             Ok((record, _)) if bolide_cache::is_esi(record.head) => return absent(permit),
             Ok((record, verdict)) => (disk_query.outline(&permit, &record, opened, now), verdict),
             Err(unfit) => return self.turn_away(permit, disk_query, unfit),
@@ -94,7 +94,7 @@ impl<I: Io> WorkerEnv<I> {
         Wake::Recalled(Box::new(Recalled::Found(found)))
     }
 
-    /// Has other nodes asked for what a permit is about; the answer comes by mail.
+    /// Looks up the object of a permit at other nodes; the result comes by mail.
     pub(crate) fn ask_nodes(
         &mut self,
         permit: FillPermit,
@@ -103,16 +103,16 @@ impl<I: Io> WorkerEnv<I> {
         debug_assert!(permit.key().session().is_none(), "private objects are not asked for");
         let (post, exchange) = (self.news.posts[usize::from(self.number)].clone(), key.to_bits());
         let mut asked = permit.ask_nodes(move |answer| {
-            // A mailbox takes every answer, however full it is.
+            // A mailbox accepts every result, even if it is full.
             let _ = post.send(Mail::Shared { exchange, answer: Box::new(answer) });
         });
-        // Whatever the thread that asks does, this one goes on.
+        // Whatever happens to that thread, this exchange goes on.
         let until = asked.note_asked(self.now.mono);
         self.wheel.arm_once(until, PollToken::Asked(key).pack());
         NodesQuestion(asked)
     }
 
-    /// What other nodes have for an exchange of this worker.
+    /// Takes the result of a lookup at other nodes, for an exchange of this worker.
     fn handle_node_answer(&mut self, key: SlabKey<ActiveExchange>, answer: SharedAnswer) {
         let recalled = match answer {
             SharedAnswer::Kept(wakes) => {
@@ -126,7 +126,7 @@ impl<I: Io> WorkerEnv<I> {
 
     fn turn_away(&mut self, permit: FillPermit, disk_query: &DiskQuery, unfit: Unfit) -> Wake {
         if unfit == Unfit::Dead {
-            // If it cannot be taken away, it will be turned away again.
+            // If it cannot be removed, it will be rejected again.
             let _ = self.io.unlink(&disk_query.path());
             disk_query.note_gone();
         }
@@ -135,7 +135,7 @@ impl<I: Io> WorkerEnv<I> {
 }
 
 impl<I: Io> Worker<I> {
-    /// What other nodes have for an exchange of this worker.
+    /// Takes the result of a lookup at other nodes, for an exchange of this worker.
     pub(crate) fn handle_node_answer(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -148,11 +148,11 @@ impl<I: Io> Worker<I> {
         self.requests.env.handle_node_answer(key, answer);
     }
 
-    /// Goes on without other nodes, if they were waited for long enough.
+    /// Continues without other nodes after the timeout.
     pub(crate) fn stop_asking(&mut self, key: SlabKey<ActiveExchange>) {
         let now = self.requests.env.now.mono;
         let Some(live) = self.requests.exchanges.live.get_mut(key) else { return };
-        // The end of the wait for an answer that has come is none of the next one.
+        // The deadline of a finished lookup does not apply to the next one.
         let Some(asked) = live.asked.as_ref().filter(|asked| asked.0.until() <= now) else {
             return;
         };
@@ -165,7 +165,7 @@ impl<I: Io> Worker<I> {
                 live.asked = None;
                 self.requests.step(key, Wake::Recalled(Box::new(Recalled::Alone(*permit))));
             }
-            // It is being judged, or the answer is in the mail.
+            // It is being checked, or the result is in the mail.
             None => {
                 let again = now.after(Duration::from_millis(SHARED_DESK_MS));
                 self.requests.env.wheel.arm_once(again, PollToken::Asked(key).pack());

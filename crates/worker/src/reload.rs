@@ -1,8 +1,8 @@
-//! A worker goes over to another configuration.
+//! Moves a worker to another configuration.
 //!
-//! Easiest to break: nothing here may depend on how many servers a configuration has, nor may the
-//! worker be the last who holds the old one, or it would free it in its turn; the poster of
-//! configurations keeps them until it is the last owner.
+//! Easiest to break: nothing here may depend on the number of servers, nor may the worker drop the
+//! last reference to the old configuration, which would free it within a turn; the sender keeps
+//! configurations until it is the last owner.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::quic_conn::QuicConn;
 use crate::worker::Worker;
 
 impl<I: Io> Worker<I> {
-    /// Answers new requests by another configuration; connections stay.
+    /// Uses another configuration for new requests; connections stay.
     pub(crate) fn configure(&mut self, generation: Arc<Generation>, logs: OpenLogs) {
         self.begin_overtime();
         self.requests.env.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
@@ -39,8 +39,8 @@ impl<I: Io> Worker<I> {
         self.listen();
     }
 
-    /// Watches the sockets of the configuration in force and forgets the others; those that it has
-    /// in common with the one before stay as they are.
+    /// Watches the sockets of the current configuration and closes the others; those that it shares
+    /// with the previous one stay as they are.
     pub(crate) fn listen(&mut self) {
         let generation = self.requests.env.generation.clone();
         let sockets = generation.sockets.take(self.requests.env.number);
@@ -56,7 +56,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Ends with their requests the connections whose clients are judged otherwise now.
+    /// Ends connections, after their requests, whose clients would be verified differently now.
     fn drain_outdated(&mut self) {
         let newest = self.requests.env.generation.clone();
         self.requests.clients.tcp.drain_outdated(&newest);

@@ -1,8 +1,7 @@
-//! The requests that are under way on one core, and everything that they are answered with.
+//! The requests in progress on one core, and everything that is needed to answer them.
 //!
-//! Owns the parts between which an exchange's effects are carried: clients, exchanges, upstream
-//! servers, background jobs, bodies on their way to files. Reads no socket of a client and waits
-//! for nothing: that is the turn's, above.
+//! Owns the parts that the effects of exchanges concern: clients, exchanges, upstreams, background
+//! jobs, spools. It reads no client socket and waits for nothing: `Worker` does.
 
 use bolide_base::SlabKey;
 use bolide_engine::Wake;
@@ -24,7 +23,7 @@ use crate::upstream_groups::Origins;
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const H3_NO_ERROR: u64 = 0x100;
 
-/// Requests, and what they are answered with.
+/// The requests of a worker, with the parts that answer them.
 #[derive(Debug)]
 pub(crate) struct Requests<I> {
     pub(crate) env: WorkerEnv<I>,
@@ -36,43 +35,43 @@ pub(crate) struct Requests<I> {
 }
 
 impl<I: Io> Requests<I> {
-    /// The connections over stream sockets, and what they are lent.
+    /// The connections over stream sockets, and their environment.
     #[inline]
     pub(crate) const fn tcp(&mut self) -> (&mut TcpSide, &mut WorkerEnv<I>) {
         (&mut self.clients.tcp, &mut self.env)
     }
 
-    /// The connections over QUIC, and what they are lent.
+    /// The connections over QUIC, and their environment.
     #[inline]
     pub(crate) const fn quic(&mut self) -> (&mut QuicSide, &mut WorkerEnv<I>) {
         (&mut self.clients.quic, &mut self.env)
     }
 
-    /// The upstream side, and what it is lent.
+    /// The upstream connections, and their environment.
     #[inline]
     pub(crate) const fn upstream(&mut self) -> (&mut Origins, &mut WorkerEnv<I>, &mut Exchanges) {
         (&mut self.origins, &mut self.env, &mut self.exchanges)
     }
 
-    /// Whether the configuration allows no further connection. As in nginx, upstream connections
-    /// count; those of fills without a client give way.
+    /// Whether the limit of connections is reached. As in nginx, upstream connections count; those
+    /// of fills without a client give way.
     pub(crate) fn is_full(&self) -> bool {
         let max = self.env.generation.connections_max as usize;
         let live = self.clients.tcp.conns.live() + self.clients.post_actions.live();
-        // The fills are counted one by one only where that decides.
+        // These fills are counted one by one only where that decides.
         live + self.origins.unwaited.at_most() >= max && {
             let more = self.origins.unwaited_fills();
             live + more >= max && self.clients.count() + more >= max
         }
     }
 
-    /// Ends a connection and everything that it asked for.
+    /// Closes a connection and ends its requests.
     pub(crate) fn close(&mut self, key: SlabKey<TcpConn>, reset: Reset) {
         self.orphan(Owner::Tcp(key), false);
         self.clients.tcp.remove(key, reset, &mut self.env);
     }
 
-    /// Closes a connection whose client is late.
+    /// Closes a connection whose client timed out.
     pub(crate) fn close_timed_out(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.clients.tcp.conns.get(key) else { return };
         let reset = if conn.manners().resets { Reset::Yes } else { Reset::No };
@@ -80,7 +79,7 @@ impl<I: Io> Requests<I> {
         self.close(key, reset);
     }
 
-    /// Closes a QUIC connection for good, politely.
+    /// Closes a QUIC connection for good, without an error.
     pub(crate) fn close_quic(&mut self, key: SlabKey<QuicConn>) {
         self.close_quic_with(key, H3_NO_ERROR, "");
     }
@@ -96,27 +95,27 @@ impl<I: Io> Requests<I> {
         self.orphan(Owner::Quic(key), false);
     }
 
-    /// Ends a QUIC connection with its requests.
+    /// Ends a QUIC connection after its requests.
     pub(crate) fn end_quic(&mut self, key: SlabKey<QuicConn>) {
         if self.clients.quic.end(key) {
             self.close_quic(key);
         }
     }
 
-    /// A QUIC connection is gone, and with it everything that it asked for.
+    /// A QUIC connection is gone; ends its requests.
     pub(crate) fn forget_quic(&mut self, key: SlabKey<QuicConn>) {
         self.orphan(Owner::Quic(key), false);
         self.clients.quic.remove(key, &self.env);
     }
 
-    /// Whether nothing is left to do for any client.
+    /// Whether there are no requests, connections and pending work.
     pub(crate) fn is_over(&self) -> bool {
         let Self { clients, origins, .. } = self;
         let live = clients.tcp.conns.live() + clients.quic.conns.live();
         live + clients.post_actions.live() + origins.fetches.live() == 0
     }
 
-    /// Keeps what a background job made, and wakes the exchange that waits for it.
+    /// Stores the result of a background job, and wakes the exchange that waits for it.
     pub(crate) fn handle_finished(&mut self, finished: FinishedJob) {
         if let Some((key, wake)) = self.background.finish(finished, &mut self.env) {
             self.step(key, wake);
@@ -135,7 +134,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// The figures of what is held.
+    /// The resources in use.
     pub(crate) fn holdings(&mut self) -> Holdings {
         let Self { env, clients, exchanges, origins, .. } = self;
         Holdings {

@@ -1,8 +1,8 @@
-//! Directories that are listed: what is in a small one is read in the turn, the rest of a large one
-//! by the background thread.
+//! Reads directories for listings: a small one within the turn, the rest of a large one on the
+//! background thread.
 //!
-//! Owns who waits for which directory. One large one is read at a time: it takes memory for all of
-//! its names.
+//! Owns who waits for which directory. One large directory is read at a time, because all of its
+//! names are in memory.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use crate::exchange_table::{ActiveExchange, Exchanges};
 use crate::jobs::Task;
 use crate::look::{DirectoryScan, SCANNED_AT_ONCE};
 
-/// LIMIT: exchanges of one worker that wait until a large directory may be read.
+/// LIMIT: exchanges of one worker that wait for a large directory.
 const WAITING_MAX: usize = 1024;
 
 type Waiting = (SlabKey<ActiveExchange>, Box<Probe>);
@@ -26,9 +26,9 @@ type Waiting = (SlabKey<ActiveExchange>, Box<Probe>);
 /// Large directories of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Scans {
-    /// The one that is read, with its ticket.
+    /// The directory that is being read, with its ticket.
     running: Option<(u64, Waiting)>,
-    /// Whose turn comes.
+    /// The next ones.
     waiting: VecDeque<Waiting>,
 }
 
@@ -39,7 +39,7 @@ impl Scans {
 }
 
 impl Background {
-    /// Looks at the disk for an exchange; the wake that it leads to at once, if any.
+    /// Performs a file lookup for an exchange; returns the wake if that is done at once.
     pub(crate) fn probe<I: Io>(
         &mut self,
         (key, probe): Waiting,
@@ -76,7 +76,7 @@ impl Background {
         }
     }
 
-    /// Has a directory read on, unless the thread has too much to do.
+    /// Queues the rest of a directory, unless the queue is full.
     fn scan(&mut self, waiting: Waiting, scan: Box<DirectoryScan>) -> Result<(), Waiting> {
         debug_assert!(self.scans.running.is_none(), "one is read at a time");
         match self.submit(Task::Scan(scan)) {
@@ -88,7 +88,7 @@ impl Background {
         }
     }
 
-    /// Keeps what was found in a directory; which exchange waits for it.
+    /// Stores the entries of a directory; returns the exchange that waits for them.
     pub(crate) fn scanned<I: Io>(
         &mut self,
         ticket: u64,
@@ -100,14 +100,14 @@ impl Background {
         Some((key, Wake::Probed))
     }
 
-    /// Has the next directory read, if it may be. Which exchanges have their answer without that.
+    /// Starts to read the next directory; returns exchanges that have their result already.
     pub(crate) fn scan_next<I: Io>(
         &mut self,
         env: &mut WorkerEnv<I>,
         exchanges: &Exchanges,
     ) -> Vec<SlabKey<ActiveExchange>> {
         let mut answered = Vec::new();
-        // No result comes that would lead here again if none is read.
+        // If none is being read, no result would come that leads here again.
         while self.scans.running.is_none() {
             let Some((key, probe)) = self.scans.waiting.pop_front() else { break };
             if exchanges.live.get(key).is_none() {
@@ -134,7 +134,7 @@ impl Background {
     }
 }
 
-/// Begins to read a directory; what is in it, or why that cannot be told, if that is known at once.
+/// Begins to read a directory; returns the result if it is known at once.
 fn begin(io: &mut impl Io, probe: &Probe) -> Result<Box<DirectoryScan>, Probed> {
     let mut scan = DirectoryScan::begin(io, probe).map_err(|failure| failed(failure.errno))?;
     match scan.go_on(SCANNED_AT_ONCE) {

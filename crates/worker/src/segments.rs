@@ -1,4 +1,4 @@
-//! What a socket did not take of a gather list, piece by piece.
+//! The part of a gather list that a socket did not take.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(crate) fn segment_len(segment: &Segment) -> u64 {
     }
 }
 
-/// Takes so many bytes off the front of a segment.
+/// Drops this many bytes from the front of a segment.
 pub(crate) fn advance(segment: &mut Segment, n: u64) {
     debug_assert!(n <= segment_len(segment), "no more leaves than there is");
     match segment {
@@ -32,7 +32,7 @@ pub(crate) fn advance(segment: &mut Segment, n: u64) {
     }
 }
 
-/// Keeps all of `chain` behind its first `sent` bytes.
+/// Keeps everything of `chain` after its first `sent` bytes.
 pub(crate) fn keep_rest(chain: &SendChain, mut sent: u64, unsent: &mut VecDeque<Segment>) {
     debug_assert!(sent <= chain.len(), "no more leaves than there is");
     for segment in chain.segments() {

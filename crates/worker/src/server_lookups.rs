@@ -1,5 +1,4 @@
-//! Names of servers of upstream groups that this worker looks up for all: where what is due meets
-//! the resolvers.
+//! Lookups of upstream servers with `resolve`, which one worker does for all.
 
 use std::collections::HashMap;
 
@@ -16,20 +15,20 @@ use crate::naming::settle_names;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 
-/// LIMIT: names that are asked for at a time; the others follow in the next turn.
+/// LIMIT: names that are looked up in one turn; the others follow in the next.
 const NAMES_PER_PASS: usize = 64;
 
 /// The names that this worker has claimed.
 #[derive(Debug, Default)]
 pub(crate) struct ServerLookups {
     names: UpstreamNames,
-    /// Those that are being looked up, by number.
+    /// The pending lookups, by number.
     asked: HashMap<usize, NameLookup>,
     armed: Armed,
 }
 
 impl Origins {
-    /// A configuration is in force: its names are looked up, those of the one before no more.
+    /// A configuration is in force: looks up its names, and no longer those of the previous one.
     pub(crate) fn claim_names<I: Io>(&mut self, groups: &UpstreamGroups, env: &mut WorkerEnv<I>) {
         for (_, lookup) in self.servers.asked.drain() {
             self.lookups.leave(lookup, env.now, &mut env.io);
@@ -40,7 +39,7 @@ impl Origins {
         self.arm_servers(env);
     }
 
-    /// Names of servers may be due.
+    /// Looks up the names that are due.
     pub(crate) fn expire_servers<I: Io>(&mut self, at: Instant, env: &mut WorkerEnv<I>) {
         self.servers.armed.fired(at);
         for _ in 0..NAMES_PER_PASS {
@@ -56,7 +55,7 @@ impl Origins {
         self.arm_servers(env);
     }
 
-    /// What became of a name.
+    /// Takes the result of a lookup.
     pub(crate) fn hear_server<I: Io>(
         &mut self,
         number: usize,

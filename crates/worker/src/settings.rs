@@ -1,4 +1,4 @@
-//! What one listening socket needs to know of its configuration.
+//! The settings of one listening socket.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use bolide_conf::model::{
 use bolide_http::Scheme;
 use bolide_wire::{h1, h2, h3};
 
-/// What a connection needs to know of the socket that it came in on.
+/// The settings of a listening socket.
 #[derive(Debug)]
 pub struct ListenSettings {
-    /// What connections are held to.
+    /// The limits of connections.
     pub limits: WorkerLimits,
-    /// The same for servers that a client can name in its handshake, where it is not the same.
+    /// The limits of other servers that a client can name (SNI), where they differ.
     others: Vec<WorkerLimits>,
-    /// Which of the others holds for a server.
+    /// The index into `others` for a server.
     by_server: HashMap<u32, Profile>,
-    /// The TLS side, for `listen … ssl` and `listen … quic`.
+    /// The TLS acceptor, for `listen … ssl` and `listen … quic`.
     pub tls: Option<bolide_tls::Acceptor>,
-    /// Whether clients are announced by a header of the PROXY protocol.
+    /// Whether connections begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
     /// QUIC transport.
     pub quic: bolide_quic::QuicSettings,
 }
 
-/// Which limits of a listen hold for a connection: those of the default server, or of the one that
+/// Which limits of a listen apply to a connection: those of the default server, or of the one that
 /// the client named in its handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Profile(u16);
 
-/// What a server says about connections before it is known what they ask.
+/// The limits of a server that apply before a request is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerLimits {
-    /// Whether HTTP/2 is spoken here.
+    /// Whether HTTP/2 is enabled.
     pub http2: bool,
-    /// Whether HTTP/3 is, over QUIC.
+    /// Whether HTTP/3 is enabled, over QUIC.
     pub http3: bool,
     /// HTTP/1 framing.
     pub h1: h1::H1Settings,
@@ -44,17 +44,17 @@ pub struct WorkerLimits {
     pub h2: h2::H2Settings,
     /// HTTP/3 framing.
     pub h3: h3::H3Settings,
-    /// Plain bytes in one record of TLS at most.
+    /// The most plain bytes in one TLS record.
     pub record_size: usize,
-    /// Time for a TLS handshake and for each request head.
+    /// The timeout of a TLS handshake, and of each request head.
     pub header_timeout: Duration,
-    /// Time between two reads of a request body.
+    /// The time between two reads of a request body.
     pub body_timeout: Duration,
-    /// Idle time of a kept connection; zero closes after each answer.
+    /// The idle time of a kept connection; zero closes after each response.
     pub keepalive_timeout: Duration,
-    /// Age of a connection after which its next request is its last.
+    /// The age of a connection after which its next request is its last.
     pub keepalive_time: Duration,
-    /// How a connection ends that was answered nothing, or by a location that says nothing else.
+    /// How a connection is closed that had no response, or whose location has the same settings.
     pub manners: CloseSettings,
 }
 
@@ -81,7 +81,7 @@ impl WorkerLimits {
 }
 
 impl ListenSettings {
-    /// What `listen` needs, from its servers; `tls` for those that speak it.
+    /// The settings of `listen` from its servers; `tls` if it is enabled.
     #[must_use]
     pub fn new(http: &Http, listen: &Listen, tls: Option<bolide_tls::Acceptor>) -> Self {
         let server = http.server(listen.default_server);
@@ -101,7 +101,7 @@ impl ListenSettings {
                 others.push(own);
                 others.len() - 1
             });
-            // LIMIT: kinds of servers behind one socket that differ in what they say here.
+            // LIMIT: different settings of servers on one socket.
             if let Ok(number) = u16::try_from(at + 1) {
                 by_server.insert(id.0, Profile(number));
             }
@@ -119,14 +119,14 @@ impl ListenSettings {
         }
     }
 
-    /// What connections of this profile are held to.
+    /// The limits of this profile.
     pub(crate) fn limits(&self, profile: Profile) -> &WorkerLimits {
         debug_assert!(usize::from(profile.0) <= self.others.len(), "a profile is of its listen");
         let other = usize::from(profile.0).checked_sub(1).and_then(|at| self.others.get(at));
         other.unwrap_or(&self.limits)
     }
 
-    /// Whether servers differ in what they say about connections.
+    /// Whether the settings of servers differ.
     pub(crate) const fn has_profiles(&self) -> bool {
         !self.others.is_empty()
     }
@@ -147,7 +147,7 @@ fn h1_settings(server: &ServerConf, scheme: Scheme) -> h1::H1Settings {
         large_buffer_size: own.large_client_header_buffer_size,
         underscores_in_headers: own.underscores_in_headers,
         ignore_invalid_headers: own.ignore_invalid_headers,
-        // The location that answers decides, and says so with its answer.
+        // The location decides, in its response.
         keepalive_requests: u64::MAX,
         asks_host: false,
     }
@@ -197,15 +197,14 @@ fn quic_settings(server: &ServerConf, settings: &LocationSettings) -> bolide_qui
         ..bolide_quic::QuicSettings::default()
     };
     if quic.idle_timeout.is_zero() {
-        // Connections end with their first answer then, but a client may leave without a word
-        // before it has one.
+        // Connections end with their first response then, but a client may vanish before that.
         quic.idle_timeout = server.settings.client_header_timeout.max(IDLE_MIN);
     }
-    // nginx's own default would hold uploads up: ours counts where nothing else is said.
+    // nginx's default would slow down uploads: ours applies unless it is configured.
     if let Some(buffer) = own.stream_buffer_size {
         quic.stream_window = u32::try_from(buffer).unwrap_or(u32::MAX);
-        // As in nginx, one for each stream, those of HTTP/3 itself included; but not more memory
-        // than is let to others, unless one stream is. Streams that wait for us have their own.
+        // As in nginx, one for each stream, including those of HTTP/3 itself; but not more memory
+        // than others get, unless one stream needs it. Streams that wait for us have their own.
         let all = quic.stream_window.saturating_mul(own.max_concurrent_streams.saturating_add(3));
         quic.conn_window = all.min(quic.conn_window.max(quic.stream_window));
     }

@@ -1,4 +1,4 @@
-//! News find their exchanges, and what upstream servers are owed is done, between two reports.
+//! Delivers queued wakes to exchanges, and does pending work for upstreams, between two reports.
 
 use bolide_base::Bound;
 use bolide_io::Io;
@@ -7,7 +7,7 @@ use crate::framing::StreamAct;
 use crate::requests::Requests;
 
 impl<I: Io> Requests<I> {
-    /// Wakes the exchanges that origins have news for, and the fetches whose turn it is.
+    /// Wakes exchanges with queued events, and fetches whose turn it is.
     #[inline]
     pub(crate) fn settle_origins(&mut self) {
         let mut bound = Bound::new();
@@ -20,7 +20,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// Whether the next turn has something to do though nothing is reported.
+    /// Whether the next turn has work without a report.
     pub(crate) fn is_busy(&self) -> bool {
         self.clients.tcp.is_busy()
             || !self.clients.quic.dirty.is_empty()
@@ -28,7 +28,7 @@ impl<I: Io> Requests<I> {
             || self.owes_origins()
     }
 
-    /// Whether something is owed to upstream servers, or to exchanges because of them.
+    /// Whether there is pending work for upstreams, or for exchanges because of them.
     fn owes_origins(&self) -> bool {
         self.origins.is_busy()
             || !self.spooling.is_idle()
@@ -65,7 +65,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// What origins are owed in this turn: reads that were put off, files, writes.
+    /// Does the upstream work of this turn: deferred reads, files, writes.
     pub(crate) fn turn_origins(&mut self) {
         if self.origins.unwaited.is_due() {
             self.origins.end_unwaited(&mut self.env, &mut self.exchanges);
@@ -95,7 +95,7 @@ impl<I: Io> Requests<I> {
         self.settle_origins();
         for key in std::mem::take(&mut self.origins.links.dirty) {
             self.origins.transmit_link(key, &mut self.env, &mut self.exchanges);
-            // Clients get the room back of what left of their bodies.
+            // Credits sent bytes of request bodies to the clients' windows.
             while let Some((exchange, bytes)) = self.origins.freed.pop() {
                 self.with_stream(exchange, StreamAct::Consumed(bytes));
             }

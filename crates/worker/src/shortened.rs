@@ -1,4 +1,4 @@
-//! Answers that are cut because their files became too short while they were sent.
+//! Cuts off responses whose files became shorter while they were sent.
 //!
 //! Owns that the log names the file, and not the client, before the connection or stream ends.
 
@@ -11,7 +11,7 @@ use crate::exchange_table::Owner;
 use crate::requests::Requests;
 use crate::tcp::TcpConn;
 
-/// Notes that nothing was sent where a file had something, in nginx's words.
+/// Notes that nothing was sent of a file part, in nginx's words.
 pub(crate) fn note<I: Io>(env: &mut WorkerEnv<I>, range: &FileRange) {
     debug_assert!(range.len > 0, "nothing is missing of a range that was sent");
     let (name, at) = (env.io.name_of(&range.file).unwrap_or_default(), range.offset);
@@ -20,7 +20,7 @@ pub(crate) fn note<I: Io>(env: &mut WorkerEnv<I>, range: &FileRange) {
     env.scratch.truncated = Some(text);
 }
 
-/// The same of the first file of the chain that is too short.
+/// As [`note`] for the first file of the chain that is too short.
 pub(crate) fn note_first<I: Io>(env: &mut WorkerEnv<I>) {
     let WorkerEnv { scratch, io, .. } = env;
     let short = scratch.chain.segments().iter().find_map(|segment| match segment {
@@ -36,13 +36,13 @@ pub(crate) fn note_first<I: Io>(env: &mut WorkerEnv<I>) {
     }
 }
 
-/// As nginx says the same of a file that is read.
+/// nginx's message for a short read.
 pub(crate) fn read_short(io: &mut impl Io, file: &FileRef, want: usize) -> String {
     let name = io.name_of(file).unwrap_or_default();
     format!("pread() read only 0 of {want} from \"{}\"", String::from_utf8_lossy(&name))
 }
 
-/// Closes a connection to which nothing can be sent any more.
+/// Closes a connection that cannot be written to any more.
 pub(crate) fn close_dead<I: Io>(requests: &mut Requests<I>, key: SlabKey<TcpConn>) {
     if let Some(text) = requests.env.scratch.truncated.take() {
         let mut users = Vec::new();
@@ -54,8 +54,8 @@ pub(crate) fn close_dead<I: Io>(requests: &mut Requests<I>, key: SlabKey<TcpConn
     requests.close(key, Reset::Yes);
 }
 
-/// Cuts the answers whose files were found too short while they were pulled. A page goes on behind
-/// a part of it, or breaks off, as behind any part that breaks off.
+/// Cuts off the responses whose files were found too short while they were pulled. A page
+/// continues after such a part, or breaks off, as after any part that breaks off.
 #[inline]
 pub(crate) fn cut<I: Io>(requests: &mut Requests<I>) {
     if !requests.exchanges.truncated.is_empty() {

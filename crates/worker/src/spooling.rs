@@ -1,4 +1,4 @@
-//! Bodies that outgrow memory, written to files without names, and those that are wanted in files.
+//! Spools: bodies that exceed memory are written to files, unnamed unless requested.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -25,12 +25,12 @@ enum Spooled {
     Failed(FileFailure),
 }
 
-/// What of bodies is to be written.
+/// The pending writes.
 #[derive(Debug, Default)]
 pub(crate) struct Spooling {
-    /// Exchanges whose bodies go to a file, and where that is made.
+    /// Exchanges whose bodies have to be written, and where the file is created.
     waiting: Vec<(SlabKey<ActiveExchange>, SpoolPlace)>,
-    /// The number in the name of the last file of a body.
+    /// The number in the name of the last body file.
     body_files: u32,
 }
 
@@ -40,13 +40,13 @@ impl Spooling {
         self.waiting.is_empty()
     }
 
-    /// What was too much for one turn.
+    /// Takes what was left over by the last turn.
     pub(crate) fn take(&mut self) -> Vec<(SlabKey<ActiveExchange>, SpoolPlace)> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Writes what the bodies of an exchange hold too much of; it is woken when that is done. What
-    /// went wrong, in words for the log.
+    /// Writes the excess of an exchange's bodies; wakes it when that is done. Returns an error
+    /// message for the log.
     pub(crate) fn spool<I: Io>(
         &mut self,
         key: SlabKey<ActiveExchange>,
@@ -101,13 +101,13 @@ fn describe(failure: &FileFailure, place: &SpoolPlace) -> String {
     describe_at(failure, dir)
 }
 
-/// The same for a directory.
+/// The message for an error in a directory.
 pub(crate) fn describe_at(failure: &FileFailure, dir: &Path) -> String {
     let (call, why, dir) = (failure.call, reason(failure.errno), dir.display());
     format!("{call}() of a temporary file in \"{dir}\" failed ({why})")
 }
 
-/// Writes a bounded part of what is due; a file without a name is made with the first byte.
+/// Writes a bounded part; an unnamed file is created with the first byte.
 fn write(io: &mut impl Io, spool: &mut Spool, dir: &Path) -> Spooled {
     let mut written = 0;
     while let Some(due) = spool.next_write() {
@@ -132,7 +132,7 @@ fn write(io: &mut impl Io, spool: &mut Spool, dir: &Path) -> Spooled {
     Spooled::All
 }
 
-/// Makes a file whose name is the next number that is free, and the directories above it.
+/// Creates a file whose name is the next free number, and its directories.
 pub(crate) fn create_named(
     io: &mut impl Io,
     dir: &TempPath,
@@ -140,7 +140,7 @@ pub(crate) fn create_named(
 ) -> Result<(Box<[u8]>, FileRef), FileFailure> {
     let mut taken = 0;
     loop {
-        // Files that an earlier process left stand side by side; long steps lead beyond them.
+        // Files of an earlier process are consecutive; growing steps skip them.
         *last = last.wrapping_add(1 << (taken / 2).min(24));
         let (path, directories) = name(dir, *last);
         let mut done = io.create(&path, 0o600);
@@ -161,8 +161,8 @@ pub(crate) fn create_named(
     }
 }
 
-/// A path below `dir`, and where in it the names of directories end. As in nginx, the name has ten
-/// digits, and the directories have its last ones, the last first.
+/// A path below `dir`, and where the names of directories end in it. As in nginx, the name has ten
+/// digits, and the directories are named by its last ones, the very last first.
 fn name(dir: &TempPath, number: u32) -> (Vec<u8>, Vec<usize>) {
     let digits = format!("{number:010}").into_bytes();
     let mut path = dir.path.as_os_str().as_bytes().to_vec();

@@ -1,7 +1,7 @@
-//! Responses on their way into files (`proxy_store`).
+//! `proxy_store`: writes responses to files.
 //!
-//! Owns the temporary file until it is whole. What cannot be written is told once, and the client
-//! has its answer all the same.
+//! Owns the temporary file until it is complete. A write error is logged once, and the client gets
+//! its response all the same.
 
 use std::sync::Arc;
 
@@ -15,47 +15,47 @@ use crate::env::WorkerEnv;
 use crate::file_work::FileWork;
 use crate::spooling::{create_named, describe_at};
 
-/// Steps of a placement in the turn.
+/// Steps of a placement within the turn.
 const STEPS_AT_ONCE: usize = 16;
 
-/// A placement that goes on beside the worker, and who has its lines.
+/// A placement for the background thread, and the order that it belongs to.
 pub(crate) type LongPlacement = (Box<FileWork>, Arc<StoreOrder>);
 
-/// A response that is stored.
+/// A response that is being stored.
 #[derive(Debug)]
 pub(crate) struct StoredAnswer {
     order: Arc<StoreOrder>,
     state: StoreState,
-    /// Bytes that were written.
+    /// Bytes written.
     at: u64,
-    /// Bytes that its head told.
+    /// The declared length.
     told: Option<u64>,
     modified: Option<i64>,
 }
 
 #[derive(Debug)]
 enum StoreState {
-    /// The head is on its way.
+    /// The head has not arrived.
     Waiting,
-    /// Bytes are written; the first one makes the file.
+    /// Bytes are written; the first one creates the file.
     Writing(Option<(Box<[u8]>, FileRef)>),
-    /// It is in its place, or nowhere.
+    /// It is at its path, or was dropped.
     Over,
 }
 
 impl StoredAnswer {
-    /// One whose head has not come.
+    /// A response whose head has not arrived.
     pub(crate) fn new(order: Box<StoreOrder>) -> Self {
         let order = Arc::from(order);
         Self { order, state: StoreState::Waiting, at: 0, told: None, modified: None }
     }
 
-    /// Whether the rest of the response is wanted.
+    /// Whether the rest of the response is needed.
     pub(crate) const fn is_storing(&self) -> bool {
         !matches!(self.state, StoreState::Over)
     }
 
-    /// Hears what the origin did; a placement that is too long for the turn.
+    /// Takes an event of the fetch; returns a placement that is too long for the turn.
     pub(crate) fn handle_news<I: Io>(
         &mut self,
         news: &OriginNews,
@@ -83,7 +83,7 @@ impl StoredAnswer {
         None
     }
 
-    /// What is written goes.
+    /// Removes the temporary file.
     pub(crate) fn forget(&mut self, io: &mut impl Io) {
         if let StoreState::Writing(Some((path, _))) =
             std::mem::replace(&mut self.state, StoreState::Over)
@@ -130,7 +130,7 @@ impl StoredAnswer {
     }
 }
 
-/// Logs what became of a response.
+/// Logs an error.
 pub(crate) fn tell<I: Io>(
     order: &StoreOrder,
     notes: &[(LogLevel, Vec<u8>)],

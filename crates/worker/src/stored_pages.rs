@@ -1,7 +1,7 @@
-//! What lies on a tree, looked up in its directories, for commands that people wait for.
+//! Lists the objects on a disk tree by reading its directories, for `bolide cache`.
 //!
-//! Owns nothing and asks no index: neither who still walks over the tree nor another process that
-//! writes to it hides anything.
+//! It uses no index, so neither an unfinished walk nor another process that writes to the tree
+//! hides anything.
 
 use bolide_cache::disk::format::Record;
 use bolide_cache::disk::{DiskLookup, DiskTree};
@@ -9,11 +9,10 @@ use bolide_io::{Io, OpenRequest, SymlinkRule};
 
 use crate::disk_lookup::read_head;
 
-/// Entries of a directory that are taken at once.
+/// Entries of a directory per read.
 const ENTRIES: usize = 512;
 
-/// Shows `visit` what is said of each object on `tree` that may still be used, for which
-/// `is_meant` says so by the name of its file.
+/// Calls `visit` with the head of each usable object on `tree` whose file name passes `is_meant`.
 pub fn stored_pages(
     io: &mut impl Io,
     tree: &DiskTree,

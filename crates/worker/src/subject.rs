@@ -1,4 +1,4 @@
-//! A connection that something is logged about.
+//! A connection as log lines need it.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use bolide_engine::ConnInfo;
 
 use crate::generation::Generation;
 
-/// A connection that something is logged about, and the configuration that it goes by: what it
-/// listens on has its number and its logs there.
+/// A connection for log lines, with the configuration that it uses: the index of its listen, and
+/// the logs, belong to that.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     info: Box<ConnInfo>,
@@ -27,7 +27,7 @@ impl Subject {
         &self.info
     }
 
-    /// The configuration in which the number of its listen means something.
+    /// The configuration that the index of its listen belongs to.
     pub(crate) fn generation(&self) -> &Generation {
         &self.generation
     }

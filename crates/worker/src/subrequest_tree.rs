@@ -1,30 +1,29 @@
-//! What is to be done for pages and their fragments between pulls.
+//! Work for pages and their subrequests that is deferred while bodies are pulled.
 //!
-//! No exchange is stepped while bodies are pulled: this holds what is to be done until the pull is
-//! over.
+//! No exchange is stepped during a pull.
 
 use bolide_base::{Slab, SlabKey};
 
 use crate::exchange_table::ActiveExchange;
 
-/// How a fragment ended.
+/// How a subrequest ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubrequestEnd {
-    /// All of it went into the page: so many bytes.
+    /// All of its bytes went into the page; this many.
     Sent(u64),
-    /// The rest is not used.
+    /// The rest is not needed.
     Unwanted,
 }
 
-/// What is to be done for pages and fragments between pulls.
+/// Work for pages and subrequests that is deferred until the end of a pull.
 #[derive(Debug, Default)]
 pub(crate) struct SubrequestTree {
-    /// Fragments that are over.
+    /// Subrequests that have ended.
     pub(crate) over: Vec<(SlabKey<ActiveExchange>, SubrequestEnd)>,
-    /// Pages that want more fragments asked for.
+    /// Pages that may start more subrequests.
     pub(crate) eager: Vec<SlabKey<ActiveExchange>>,
-    /// The page whose fragments are being asked for, which learns at the end what became of them;
-    /// or one that has left.
+    /// The page whose subrequests are being started, which gets their immediate results at the end;
+    /// or one that is gone.
     pub(crate) starting: Option<SlabKey<ActiveExchange>>,
 }
 
@@ -34,7 +33,7 @@ impl SubrequestTree {
         self.over.is_empty() && self.eager.is_empty()
     }
 
-    /// A page may want more fragments asked for.
+    /// Notes a page that may start more subrequests.
     pub(crate) fn note(&mut self, exchanges: &Slab<ActiveExchange>, page: SlabKey<ActiveExchange>) {
         if exchanges.get(page).is_some_and(|live| live.exchange.wants_fragments())
             && !self.eager.contains(&page)

@@ -1,9 +1,8 @@
-//! Subrequests: exchanges that another exchange asked for (`bolide_engine::Subrequest`).
+//! Subrequests: exchanges that another exchange has started (`bolide_engine::Subrequest`).
 //!
-//! Owns the tree of parents and children, and what a parent learns of its children. No exchange is
-//! stepped while bodies are pulled: [`crate::subrequest_tree::SubrequestTree`] holds what is to be
-//! done until the pull is over. Easiest to break: a parent that goes takes its children with it,
-//! and theirs.
+//! Owns the tree of parents and children, and what a parent gets of its children. No exchange is
+//! stepped while bodies are pulled: [`crate::subrequest_tree::SubrequestTree`] holds deferred work.
+//! Easiest to break: a parent that ends takes its children with it, and theirs.
 
 use bolide_base::{Bound, CopyPolicy, SendChain, SlabKey};
 use bolide_engine::{BodyPiece, Pulled, Wake};
@@ -17,7 +16,7 @@ use crate::requests::Requests;
 use crate::subrequest_tree::SubrequestEnd;
 
 impl<I: Io> Bodies<'_, I> {
-    /// Pulls from a page that is put together.
+    /// Pulls from a page with subrequests.
     pub(crate) fn pull_page(
         &mut self,
         page: SlabKey<ActiveExchange>,
@@ -39,7 +38,7 @@ impl<I: Io> Bodies<'_, I> {
         pull
     }
 
-    /// Gives the page what there is of its fragment; false if that is nothing.
+    /// Gives the page the available bytes of its current subrequest; false if there are none.
     fn pull_fragment(&mut self, page: SlabKey<ActiveExchange>, child: u64, max: usize) -> bool {
         let mut chain = SendChain::new(CopyPolicy::Contiguous);
         let pull = self.pull(child, max, &mut chain);
@@ -71,14 +70,14 @@ impl<I: Io> Bodies<'_, I> {
 }
 
 impl<I: Io> Requests<I> {
-    /// Asks for the fragments that a page wants now; the wake that it leads to at once, if any.
+    /// Starts the subrequests that a page requests; returns a wake for immediate results.
     pub(crate) fn start_fragments(&mut self, page: SlabKey<ActiveExchange>) -> Option<Wake> {
         let before = self.exchanges.family.starting.replace(page);
         while let Some(child) = self.next_fragment(page) {
             self.step(child, Wake::Start);
         }
         self.exchanges.family.starting = before;
-        // What is not asked for may have been all that the page waited for.
+        // A refused subrequest may have been all that the page waited for.
         if self.exchanges.live.get(page)?.exchange.is_assembling() {
             return Some(Wake::Fragment);
         }
@@ -116,7 +115,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// Starts the authorization subrequest of an exchange; the wake that follows at once, if any.
+    /// Starts the authorization subrequest of an exchange; returns the wake if it has failed.
     pub(crate) fn start_auth_subrequest(&mut self, asker: SlabKey<ActiveExchange>) -> Option<Wake> {
         let mut head = self.env.heads.take();
         let found = self.exchanges.live.get_mut(asker).and_then(|live| {
@@ -139,7 +138,7 @@ impl<I: Io> Requests<I> {
         None
     }
 
-    /// The head of an authorization subrequest's answer is there; its body is dropped.
+    /// The response head of an authorization subrequest is there; its body is dropped.
     pub(crate) fn answer_auth_subrequest(
         &mut self,
         child: SlabKey<ActiveExchange>,
@@ -151,7 +150,7 @@ impl<I: Io> Requests<I> {
         Some(Wake::SendTimeout)
     }
 
-    /// The head of a fragment is there.
+    /// The response head of a subrequest is there.
     pub(crate) fn respond_fragment(
         &mut self,
         child: SlabKey<ActiveExchange>,
@@ -215,7 +214,7 @@ impl<I: Io> Requests<I> {
         (!is_good).then_some(Wake::SendTimeout)
     }
 
-    /// A fragment has left the slab.
+    /// A subrequest was removed from the slab.
     pub(crate) fn leave_page(
         &mut self,
         child: SlabKey<ActiveExchange>,
@@ -228,7 +227,7 @@ impl<I: Io> Requests<I> {
         self.tell_page(page);
     }
 
-    /// Something has become of a fragment.
+    /// Wakes a page after an event of a subrequest.
     fn tell_page(&mut self, page: SlabKey<ActiveExchange>) {
         if self.exchanges.family.starting == Some(page) {
             return;
@@ -242,7 +241,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// Ends what is over before the page that it was a part of, which has left.
+    /// Ends the children of a page that is gone.
     pub(crate) fn end_parts_of(&mut self, page: SlabKey<ActiveExchange>) {
         if self.exchanges.family.over.is_empty() {
             return;
@@ -252,7 +251,7 @@ impl<I: Io> Requests<I> {
         self.exchanges.family.starting = before;
     }
 
-    /// Ends fragments and parts that are over, in order.
+    /// Ends finished subrequests, in order.
     fn end_children(&mut self) {
         let mut bound = Bound::new();
         while !self.exchanges.family.over.is_empty() && bound.goes_on() {
@@ -270,7 +269,7 @@ impl<I: Io> Requests<I> {
         }
     }
 
-    /// Does what could not be done while bodies were pulled.
+    /// Does the work that was deferred while bodies were pulled.
     pub(crate) fn settle_family(&mut self) {
         self.end_children();
         for page in std::mem::take(&mut self.exchanges.family.eager) {

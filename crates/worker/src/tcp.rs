@@ -22,97 +22,98 @@ use crate::lateness::Lateness;
 use crate::settings::{Profile, WorkerLimits};
 use crate::subject::Subject;
 
-/// Bytes of the first write of a connection; it grows while the client takes all at once.
+/// Bytes of a connection's first write; it grows while the client takes everything at once.
 pub(crate) const ROOM_MIN: usize = 32 * 1024;
-/// The same in the clear, where most of what the socket does not take is kept without a copy.
+/// The same in plain text, where most of what the socket does not take is kept without a copy.
 pub(crate) const PLAIN_ROOM: usize = 64 * 1024;
 
-/// What a connection waits for, and so which of its timeouts runs.
+/// What a connection waits for, which determines its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TcpWait {
-    /// A TLS handshake or a request head to be completed.
+    /// The rest of a TLS handshake or of a request head.
     Head,
     /// The next request.
     Request,
-    /// More of a request body, or the answer to be made.
+    /// The rest of a request body, or the response.
     Exchange,
-    /// The client to take bytes.
+    /// Room in the client's window or socket.
     Room,
-    /// The client to stop sending after the last answer.
+    /// The client's end, after the last response.
     Linger,
 }
 
-/// How far a connection has come before its client speaks.
+/// The phase before the client's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// A header of the PROXY protocol is due.
+    /// A header of the PROXY protocol is expected.
     Proxy,
-    /// No byte of the client itself was seen.
+    /// No byte of the client itself has arrived.
     First,
-    /// The client has spoken.
+    /// The client has sent a byte.
     Over,
 }
 
-/// One connection.
+/// A connection.
 #[derive(Debug)]
 pub(crate) struct TcpConn {
     pub(crate) fd: Fd,
     pub(crate) info: Box<ConnInfo>,
     pub(crate) generation: Arc<Generation>,
-    /// Whose limits of the listen hold.
+    /// The profile of its limits.
     pub(crate) profile: Profile,
-    /// The same for the rest of the head that is arriving, once its host is known.
+    /// The profile for the rest of the arriving head, once its host is known.
     pub(crate) asked: Option<Profile>,
-    /// How long it may idle after what was answered last.
+    /// How long it may idle after the last response.
     pub(crate) idle_max: Option<Duration>,
-    /// How it ends after what was answered last, where locations differ.
+    /// How it is closed after the last response, where locations differ.
     pub(crate) manners: Option<CloseSettings>,
     /// When it closes although the client still sends.
     pub(crate) linger_until: Instant,
     pub(crate) session: Option<Box<bolide_tls::TlsSession>>,
     pub(crate) framing: Option<ConnFraming>,
-    /// Plaintext that the framing has not consumed yet.
+    /// Plain text that the framing has not consumed.
     pub(crate) input: Vec<u8>,
-    /// Part of a TLS record.
+    /// An incomplete TLS record.
     pub(crate) cipher: Vec<u8>,
-    /// What the socket did not take.
+    /// Bytes that the socket did not take.
     pub(crate) unsent: VecDeque<Segment>,
-    /// Bytes that may be pulled in one turn.
+    /// The most bytes to pull in one turn.
     pub(crate) room: usize,
-    /// The socket may hold more bytes to read.
+    /// Whether the socket may have more bytes to read.
     pub(crate) readable: bool,
-    /// The last send was not taken whole.
+    /// Whether the last send was incomplete.
     pub(crate) blocked: bool,
-    /// It stands in the list of those that may write this turn.
+    /// Whether it is in the list of those that may write in this turn.
     pub(crate) dirty: bool,
-    /// The peer will send no more.
+    /// Whether the peer has closed its side.
     pub(crate) eof: bool,
-    /// The peer was reported to have ended its side; what says so may stand behind its last bytes.
+    /// Whether epoll reported that the peer closed its side; unread bytes may precede that.
     pub(crate) hung_up: bool,
-    /// Nothing is answered any more.
+    /// Whether it only waits for the client's end.
     pub(crate) lingering: bool,
-    /// No byte has been received yet.
+    /// Whether no byte has been received yet.
     pub(crate) fresh: bool,
-    /// What comes before the client's own bytes.
+    /// The phase before the client's first byte.
     pub(crate) opening: Opening,
-    /// HTTP spoken in the clear to a TLS socket; answered once, with an error.
+    /// Plain HTTP on a TLS port; it gets one error response.
     pub(crate) plain_on_tls: bool,
-    /// The server wants to be rid of idle connections.
+    /// Whether it is closed when idle.
     pub(crate) draining: bool,
-    /// Its client was judged by what is no longer in force; it drains once it has asked something.
+    /// Whether its client was verified by rules that were replaced; it is closed after its next
+    /// request.
     pub(crate) outdated: bool,
     pub(crate) waiting: TcpWait,
-    /// As what it is counted.
+    /// The counter that it is part of.
     pub(crate) counted: Option<(TallyCount, ConnProtocol)>,
-    /// What it speaks.
+    /// Its protocol.
     pub(crate) spoken: ConnProtocol,
     pub(crate) deadline: Instant,
     pub(crate) armed: Armed,
-    /// Its streams that wait for the client.
+    /// The state of stalled streams.
     pub(crate) lateness: Lateness,
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
-    /// Those that it is rid of and that go on.
+    /// Its exchanges that were detached and continue.
     pub(crate) post_actions: u32,
 }
 
@@ -121,18 +122,18 @@ impl TcpConn {
         self.generation.listens[self.info.listen].limits(self.profile)
     }
 
-    /// As the log tells of it.
+    /// The connection for log lines.
     pub(crate) fn subject(&self) -> Subject {
         Subject::of(&self.info, &self.generation)
     }
 
-    /// How it ends.
+    /// How it is closed.
     pub(crate) fn manners(&self) -> &CloseSettings {
         self.manners.as_ref().unwrap_or(&self.settings().manners)
     }
 
-    /// What the rest of a head is held to is what the server says that it asks for; the next head
-    /// is not its.
+    /// Applies the limits of the server that the head names to the rest of the head, but not to the
+    /// next one.
     pub(crate) fn hear_host(&mut self, is_over: bool) {
         if is_over {
             self.asked = None;
@@ -143,14 +144,14 @@ impl TcpConn {
         }
     }
 
-    /// Whether what comes next waits for what is done behind earlier answers.
+    /// Whether the next request waits for `post_action` or `mirror` of earlier ones.
     pub(crate) fn is_held(&self) -> bool {
         self.post_actions > 0
             && self.exchanges == 0
             && matches!(&self.framing, Some(ConnFraming::H1(framing)) if !framing.is_closing())
     }
 
-    /// RFC 8446 §6.1: a close_notify is sent before the end of our side, unless an alert was.
+    /// RFC 8446 §6.1: a close_notify precedes the end of our side, unless an alert was sent.
     pub(crate) fn close_notify(&mut self) -> Vec<u8> {
         let mut close_notify = Vec::new();
         if let Some(session) = self.session.as_mut().filter(|_| self.unsent.is_empty()) {
@@ -159,7 +160,7 @@ impl TcpConn {
         close_notify
     }
 
-    /// What the connection waits for, as its parts say.
+    /// What the connection waits for now.
     #[inline]
     pub(crate) fn now_waiting(&self) -> TcpWait {
         if self.lingering {
@@ -169,7 +170,7 @@ impl TcpConn {
             return TcpWait::Room;
         }
         let Some(framing) = &self.framing else { return TcpWait::Head };
-        // Nothing is read of the next head meanwhile, so that it cannot be late.
+        // Meanwhile nothing of the next head is read, so that it cannot be late.
         if self.is_held() {
             return TcpWait::Exchange;
         }
@@ -183,7 +184,7 @@ impl TcpConn {
         if between { TcpWait::Request } else { TcpWait::Head }
     }
 
-    /// As what a connection that waits so is counted.
+    /// The counter of a connection that waits for `waiting`.
     pub(crate) fn counts_as(&self, waiting: TcpWait) -> Option<(TallyCount, ConnProtocol)> {
         let count = match (waiting, &self.framing) {
             (TcpWait::Request, _) => Some(TallyCount::Waiting),
@@ -197,7 +198,7 @@ impl TcpConn {
         Some((count?, self.spoken))
     }
 
-    /// What it speaks is known from now on.
+    /// Sets its protocol.
     pub(crate) fn settle(&mut self, framing: ConnFraming, tally: &Tally) {
         debug_assert!(self.framing.is_none(), "a connection speaks one protocol");
         let spoken = match &framing {
@@ -211,7 +212,7 @@ impl TcpConn {
         self.framing = Some(framing);
     }
 
-    /// Counts its end, and that of a handshake that it was in.
+    /// Counts its end, and that of an incomplete handshake.
     pub(crate) fn count_end(&self, tally: &Tally) {
         tally.remove(TallyCount::Active, self.spoken);
         if self.spoken == ConnProtocol::Unknown {
@@ -232,7 +233,7 @@ impl TcpConn {
         }
     }
 
-    /// Whether the framing can use more bytes from the socket now.
+    /// Whether the framing can take more bytes from the socket now.
     #[inline]
     pub(crate) fn wants_input(&self) -> bool {
         // PERF: after most reads nothing is left to read.
@@ -244,23 +245,23 @@ impl TcpConn {
         wants && !self.is_held() && !self.has_next()
     }
 
-    /// Whether a request is here that waits for earlier answers to leave. What comes behind it, the
-    /// end of all requests included, must not be seen before it.
+    /// Whether a request waits until earlier responses are sent. Later bytes, including the end of
+    /// the connection, must not be handled before it.
     fn has_next(&self) -> bool {
         let is_blocked = !self.unsent.is_empty() && !self.input.is_empty();
         is_blocked && matches!(&self.framing, Some(ConnFraming::H1(h1)) if h1.is_reading_head())
     }
 
-    /// Whether a close_notify is to be seen now: one that came with requests is not before all of
-    /// them have been.
+    /// Whether to handle a close_notify now: one that came after requests is not handled before all
+    /// of them.
     #[inline]
     pub(crate) fn has_end(&self) -> bool {
-        // PERF: asked at each read and each write, and nearly always answered here.
+        // PERF: called for each read and each write, and nearly always answered here.
         let has_come = self.session.as_ref().is_some_and(|session| session.peer_closed());
         has_come && self.is_end_due()
     }
 
-    /// Whether the close_notify that has come is the next thing to be seen.
+    /// Whether a received close_notify is the next thing to handle.
     #[cold]
     fn is_end_due(&self) -> bool {
         let takes_more = self.framing.as_ref().is_none_or(ConnFraming::wants_input);
@@ -269,18 +270,18 @@ impl TcpConn {
         !self.eof && !self.lingering && is_last
     }
 
-    /// Whether an HTTP/1 response is on its way.
+    /// Whether an HTTP/1 response is in progress.
     pub(crate) fn is_answering(&self) -> bool {
         matches!(&self.framing, Some(ConnFraming::H1(h1)) if h1.is_answering())
     }
 
-    /// Whether the end of our side follows what is sent now. What waits for it would be lost if it
-    /// were a reset, as behind an answer that is cut.
+    /// Whether the regular end of our side follows what is sent now. What waits for it would be
+    /// lost if it were a reset, as after a truncated response.
     pub(crate) fn ends_in_order(&self) -> bool {
         self.is_finished() && !self.framing.as_ref().is_some_and(ConnFraming::is_broken)
     }
 
-    /// Whether everything that was to be said has left.
+    /// Whether all output was sent.
     pub(crate) fn is_finished(&self) -> bool {
         self.unsent.is_empty()
             && self
@@ -290,7 +291,7 @@ impl TcpConn {
     }
 }
 
-/// What a finished handshake settled, as the engine names it.
+/// The results of a finished handshake.
 pub(crate) fn tls_facts(session: &mut bolide_tls::TlsSession) -> TlsFacts {
     TlsFacts {
         protocol: session.protocol(),
@@ -312,7 +313,7 @@ pub(crate) fn tls_facts(session: &mut bolide_tls::TlsSession) -> TlsFacts {
     }
 }
 
-/// As what a finished handshake over TCP counts.
+/// The counter of a finished handshake over TCP.
 pub(crate) fn handshake_count(facts: &TlsFacts) -> WorkerCount {
     match (facts.protocol, facts.reused) {
         ("TLSv1.2", false) => WorkerCount::Tls12Full,

@@ -1,4 +1,4 @@
-//! From the socket: a new connection, one read per turn, TLS, the framing.
+//! Input of stream sockets: a new connection, one read per turn, TLS, the framing.
 
 use std::collections::VecDeque;
 
@@ -20,50 +20,50 @@ use crate::settings::Profile;
 use crate::tcp::{Opening, PLAIN_ROOM, ROOM_MIN, TcpConn, TcpWait};
 use crate::tcp_side::TcpSide;
 
-/// What the bytes are that a connection received.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// Nothing to go on with.
+    /// Nothing to process.
     Nothing,
-    /// So many bytes of TLS records.
+    /// This many bytes of TLS records.
     Sealed(usize),
-    /// So many bytes for the framing.
+    /// This many bytes for the framing.
     Plain(usize),
-    /// The client broke the rules of what comes first.
+    /// The start of the connection was invalid.
     Broken,
 }
 
-/// What became of TLS records.
+/// The result of decrypting TLS records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsealed {
-    /// The connection is in the clear, or gone.
+    /// The connection is plain text, or gone.
     Nothing,
-    /// What they held stands in the scratch buffer, which may be for the framing.
+    /// The plain text is in the scratch buffer.
     Plain {
-        /// Whether there is something for the framing.
+        /// Whether there is plain text for the framing.
         has_some: bool,
     },
     /// The session has failed.
     Failed,
 }
 
-/// What the end of a client's side leads to.
+/// The consequence of the client's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtEof {
     /// The connection is gone.
     Nothing,
     /// It is closed.
     Close,
-    /// The framing was told.
+    /// The framing has handled it.
     Told,
 }
 
 impl TcpConn {
-    /// A connection that a client has just made.
+    /// Creates a connection for an accepted client.
     ///
     /// # Errors
     ///
-    /// No TLS session can be made.
+    /// No TLS session can be created.
     pub(crate) fn accepted<I: Io>(
         listen: usize,
         client: &SocketPeers,
@@ -125,7 +125,7 @@ impl TcpConn {
 }
 
 impl TcpSide {
-    /// One read, if the connection can use it: to the end of what it kept, in the scratch buffer.
+    /// One read, if the connection can use it: after its kept bytes, into the scratch buffer.
     pub(crate) fn read<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -140,10 +140,10 @@ impl TcpSide {
         Some(match env.io.receive(conn.fd, room) {
             ReceivedBytes::Bytes(n) => {
                 debug_assert!(n > 0 && n <= RECEIVE_SIZE, "a read gives bytes that have room");
-                // The end of the stream is reported only once, maybe together with these bytes.
+                // The end of the stream is reported only once, perhaps together with these bytes.
                 conn.readable = n == RECEIVE_SIZE || conn.hung_up;
-                // Nothing that was kept is needed twice; the memory goes back at once, so that an
-                // idle connection holds none.
+                // The kept bytes are not needed twice; the memory is freed at once, so that an idle
+                // connection holds none.
                 *kept = Vec::new();
                 ReceivedBytes::Bytes(held + n)
             }
@@ -159,7 +159,7 @@ impl TcpSide {
         })
     }
 
-    /// Takes what comes before the client's own bytes off `len` bytes in the scratch buffer.
+    /// Handles the PROXY header and the first byte in `len` bytes in the scratch buffer.
     pub(crate) fn open<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -197,7 +197,7 @@ impl TcpSide {
         if conn.session.is_some() { Received::Sealed(len) } else { Received::Plain(len) }
     }
 
-    /// Opens TLS records: `len` bytes in the scratch buffer.
+    /// Decrypts TLS records: `len` bytes in the scratch buffer.
     pub(crate) fn unseal<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -231,7 +231,7 @@ impl TcpSide {
                 if was_handshaking && !session.is_handshaking() {
                     conn.secured(&env.tally);
                     if conn.session.as_ref().is_some_and(|one| one.proves_name()) {
-                        // RFC 8737 §3: the connection is over with its handshake.
+                        // RFC 8737 §3: the connection ends after its handshake.
                         return Unsealed::Failed;
                     }
                 }
@@ -246,7 +246,7 @@ impl TcpSide {
         }
     }
 
-    /// Lets the framing take some of `bytes`: how many it took. None if it takes nothing now.
+    /// Feeds `bytes` to the framing; returns how many it took. None if it takes nothing now.
     pub(crate) fn take<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -292,7 +292,7 @@ impl TcpSide {
         Some(taken)
     }
 
-    /// Keeps plain bytes that the framing has not taken.
+    /// Keeps plain text that the framing has not taken.
     pub(crate) fn keep(&mut self, key: SlabKey<TcpConn>, rest: &[u8]) {
         if let Some(conn) = self.conns.get_mut(key)
             && !rest.is_empty()
@@ -303,7 +303,7 @@ impl TcpSide {
         }
     }
 
-    /// The peer will send no more.
+    /// The peer has closed its side.
     pub(crate) fn handle_eof<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -325,7 +325,7 @@ impl TcpSide {
         AtEof::Told
     }
 
-    /// What is to be sent after bytes were read, and whether more are.
+    /// Decides after a read whether to write, and whether to read again.
     pub(crate) fn after_input<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if !conn.unsent.is_empty() {
@@ -337,7 +337,7 @@ impl TcpSide {
         }
         let is_answering = |framing: &ConnFraming| !framing.is_reading_head();
         if conn.dirty && !conn.lingering && conn.framing.as_ref().is_some_and(is_answering) {
-            // What is written in this turn sets the deadline.
+            // The write of this turn sets the deadline.
             conn.waiting = TcpWait::Exchange;
             return;
         }
@@ -346,7 +346,7 @@ impl TcpSide {
 }
 
 impl TcpConn {
-    /// The handshake is done: the protocol is known, and which server is called.
+    /// The handshake is complete: sets the protocol and the profile of limits.
     fn secured(&mut self, tally: &Tally) {
         let Some(session) = &mut self.session else { return };
         let facts = crate::tcp::tls_facts(session);

@@ -1,4 +1,4 @@
-//! To the socket: what earlier turns left over, one gathered write per turn, and what follows it.
+//! Output of stream sockets: queued bytes, one gathered write per turn, and what follows it.
 
 use bolide_base::{Segment, SlabKey};
 use bolide_conf::model::LingeringClose;
@@ -12,10 +12,10 @@ use crate::shortened;
 use crate::tcp::{ROOM_MIN, TcpConn};
 use crate::tcp_side::TcpSide;
 
-/// Bytes that may be pulled for one connection in one turn.
+/// The most bytes to pull for one connection in one turn.
 const ROOM_MAX: usize = 256 * 1024;
 
-/// How far what earlier turns left over was sent.
+/// The result of sending queued bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
     /// Nothing is left.
@@ -27,7 +27,7 @@ pub(crate) enum Flushed {
 }
 
 impl TcpSide {
-    /// Sends what earlier turns left over.
+    /// Sends queued bytes of earlier turns.
     pub(crate) fn flush<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -42,7 +42,7 @@ impl TcpSide {
                 }
                 Sent::Bytes(n) => {
                     advance(segment, n);
-                    // sendfile moves a bounded piece at a time; only a send of nothing means full.
+                    // sendfile moves a bounded piece; only a send of nothing means a full socket.
                     let more = matches!(segment, Segment::File(_)) && n > 0;
                     conn.blocked = !more;
                     if more {
@@ -64,8 +64,8 @@ impl TcpSide {
         Flushed::All
     }
 
-    /// Sends what the scratch chain holds, sealed if the connection is secret; keeps what the
-    /// socket does not take. False when the connection is dead.
+    /// Sends the scratch chain, encrypted over TLS; keeps what the socket does not take. False if
+    /// the connection is dead.
     pub(crate) fn send<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) -> bool {
         let Some(conn) = self.conns.get_mut(key) else { return true };
         debug_assert!(conn.unsent.is_empty(), "what was left over is sent before");
@@ -104,7 +104,7 @@ impl TcpSide {
                 } else {
                     keep_rest(&env.scratch.chain, n, &mut conn.unsent);
                 }
-                // A file that shrank ends a send as a full socket does, but nothing follows.
+                // A shortened file ends a send as a full socket does, but nothing follows.
                 if let Some(Segment::File(range)) = conn.unsent.front()
                     && env.io.stat(&range.file).is_ok_and(|now| now.size <= range.offset)
                 {
@@ -121,8 +121,8 @@ impl TcpSide {
         true
     }
 
-    /// Decides what follows a write: more of it, the next request, or the end, which is returned
-    /// as the way to close it.
+    /// Decides what follows a write: more output, the next request, or the end; then it returns how
+    /// to close the connection.
     pub(crate) fn after_output<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -146,7 +146,7 @@ impl TcpSide {
         if conn.is_finished() {
             return self.finish(key, env);
         }
-        // A GOAWAY may be due behind what has just left.
+        // A GOAWAY may have to follow what was just sent.
         let idle = framing.is_idle() && !framing.has_output();
         if idle && conn.unsent.is_empty() && conn.input.is_empty() {
             if conn.eof || conn.draining && framing.requests() == 0 {
@@ -167,7 +167,7 @@ impl TcpSide {
         None
     }
 
-    /// The last answer has left: ends the connection so that the peer can read it, or says how to
+    /// After the last response: ends the connection so that the peer can read it, or returns how to
     /// close it.
     fn finish<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) -> Option<Reset> {
         let conn = self.conns.get_mut(key)?;
@@ -183,7 +183,7 @@ impl TcpSide {
         }
         let close_notify = conn.close_notify();
         // Closing with unread bytes would make the kernel reset the connection, and the client
-        // might lose the answer with it.
+        // could lose the response.
         env.end(SocketEnd { fd: conn.fd, close_notify, how: EndOfSocket::Writing });
         conn.lingering = true;
         conn.linger_until = env.now.mono.after(manners.lingering_time);

@@ -1,8 +1,8 @@
-//! The connections of clients over stream sockets: their table, their deadlines, and which of them
-//! read or write in this turn.
+//! Client connections over stream sockets: their table, deadlines, and those that read or write in
+//! this turn.
 //!
-//! Owns these. Ends no connection on its own account: its exchanges have to end first, so the turn
-//! is told how it is to end.
+//! It closes no connection itself, because the caller has to end its exchanges first: it returns
+//! how to close it.
 
 use std::time::Duration;
 
@@ -25,26 +25,26 @@ use crate::token::PollToken;
 #[derive(Debug)]
 pub(crate) struct TcpSide {
     pub(crate) conns: Slab<TcpConn>,
-    /// Connections that may write this turn.
+    /// Connections that may write in this turn.
     pub(crate) dirty: Vec<SlabKey<TcpConn>>,
-    /// Connections that are read again though nothing is reported.
+    /// Connections that are read again without a report.
     pub(crate) again: Vec<SlabKey<TcpConn>>,
-    /// Connections that write again though nothing is reported.
+    /// Connections that write again without a report.
     pub(crate) again_output: Vec<SlabKey<TcpConn>>,
 }
 
-/// What a deadline of a connection that has come leads to.
+/// The consequence of an expired deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TcpExpiry {
     /// Nothing, or nothing any more.
     Nothing,
-    /// Its exchanges are looked at.
+    /// Check its exchanges.
     Exchange,
-    /// It is closed without a word.
+    /// Close it without output.
     Close,
-    /// Its client is late with a head.
+    /// The request head is late.
     Head,
-    /// Its client takes nothing.
+    /// The client takes nothing.
     Room,
 }
 
@@ -59,16 +59,16 @@ impl TcpSide {
         }
     }
 
-    /// Whether the next turn has something to do though nothing is reported.
+    /// Whether the next turn has work without a report.
     pub(crate) const fn is_busy(&self) -> bool {
         !(self.again.is_empty() && self.again_output.is_empty() && self.dirty.is_empty())
     }
 
-    /// Takes a connection in and has its socket watched.
+    /// Adds a connection and has epoll watch its socket.
     ///
     /// # Errors
     ///
-    /// There is no room, or the kernel does not watch it; the latter leaves it in the table.
+    /// There is no room, or the kernel does not watch it; in the latter case it stays in the table.
     pub(crate) fn insert<I: Io>(
         &mut self,
         conn: TcpConn,
@@ -87,7 +87,7 @@ impl TcpSide {
         Ok(key)
     }
 
-    /// Closes a connection that has no exchange any more.
+    /// Closes a connection without exchanges.
     pub(crate) fn remove<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -96,7 +96,7 @@ impl TcpSide {
     ) {
         let Some(mut conn) = self.conns.remove(key) else { return };
         debug_assert!(conn.exchanges == 0, "exchanges end before their connection");
-        // The end of a body may be the end of the connection: one that was cut must not look
+        // The end of the connection may mean the end of a body: a truncated one must not look
         // complete.
         let is_whole = |framing: &ConnFraming| framing.is_idle() || !framing.is_plain_h1();
         let is_whole = conn.is_finished() || conn.framing.as_ref().is_none_or(is_whole);
@@ -106,7 +106,7 @@ impl TcpSide {
         env.end(SocketEnd { fd: conn.fd, close_notify, how: EndOfSocket::Closed(reset) });
     }
 
-    /// Puts the connection among those that may write this turn.
+    /// Marks the connection to write in this turn.
     pub(crate) fn mark_dirty(&mut self, key: SlabKey<TcpConn>) {
         if let Some(conn) = self.conns.get_mut(key)
             && !conn.dirty
@@ -116,7 +116,7 @@ impl TcpSide {
         }
     }
 
-    /// Puts those that write again though nothing is reported among those that may write.
+    /// Marks the connections that write again without a report.
     #[inline]
     pub(crate) fn resume_output(&mut self) {
         for place in 0..self.again_output.len() {
@@ -130,7 +130,7 @@ impl TcpSide {
         self.conns.get(key).is_some_and(|conn| conn.dirty)
     }
 
-    /// Sets the deadline that belongs to what the connection waits for now.
+    /// Sets the deadline for what the connection waits for now.
     pub(crate) fn rearm<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let waiting = conn.now_waiting();
@@ -140,7 +140,7 @@ impl TcpSide {
             counts.into_iter().for_each(|(count, of)| env.tally.add(count, of));
             conn.counted = counts;
         }
-        // A head must be complete within one timeout, however slowly its bytes drip.
+        // A head must be complete within one timeout, however slowly its bytes arrive.
         if waiting == TcpWait::Head && conn.waiting == TcpWait::Head && !conn.fresh {
             return;
         }
@@ -177,7 +177,7 @@ impl TcpSide {
         env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
     }
 
-    /// The deadline of a connection may have come: what that leads to.
+    /// Checks the deadline of a connection; returns the consequence.
     pub(crate) fn expire<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -191,7 +191,7 @@ impl TcpSide {
             return TcpExpiry::Nothing;
         }
         match conn.waiting {
-            // A quiet end: HTTP/2 clients are told by GOAWAY which requests were served.
+            // HTTP/2 clients get GOAWAY, which names the last processed request.
             TcpWait::Request => {
                 let ends_politely = conn.framing.as_mut().is_some_and(|framing| {
                     framing.shutdown();
@@ -211,8 +211,8 @@ impl TcpSide {
         }
     }
 
-    /// The client takes nothing or sends nothing, or an exchange waits for something of ours, which
-    /// `is_ours` says; whether the client is late.
+    /// Checks whether the client is late: it takes or sends nothing, while no exchange waits for
+    /// this server (`is_ours`).
     pub(crate) fn expire_exchange<I: Io>(
         &mut self,
         key: SlabKey<TcpConn>,
@@ -221,7 +221,7 @@ impl TcpSide {
     ) -> bool {
         let Some(conn) = self.conns.get_mut(key) else { return false };
         conn.deadline = env.now.mono.after(conn.settings().body_timeout);
-        // What was answered in this turn has not left.
+        // The response of this turn was not sent yet.
         let is_ours = is_ours || conn.dirty || conn.is_held();
         let listens = |framing: &ConnFraming| {
             (framing.wants_input() && !framing.is_tunnel()) || framing.is_draining()
@@ -234,7 +234,7 @@ impl TcpSide {
         false
     }
 
-    /// Logs that the client of a connection is late.
+    /// Logs that the client of a connection timed out.
     pub(crate) fn log_timeout<I: Io>(
         &self,
         key: SlabKey<TcpConn>,
@@ -262,15 +262,15 @@ impl TcpSide {
         framing.is_some_and(ConnFraming::is_plain_h1)
     }
 
-    /// Whether a connection speaks HTTP/1 and is done with an exchange.
+    /// Whether a connection with HTTP/1 has finished an exchange.
     pub(crate) fn is_h1_without(&self, conn: SlabKey<TcpConn>, user: StreamOwner) -> bool {
         let framing = self.conns.get(conn).and_then(|conn| conn.framing.as_ref());
         matches!(framing, Some(ConnFraming::H1(h1)) if h1.users().all(|other| other != user))
     }
 
-    /// Whether the first line of a connection that may speak HTTP/2 in the clear is neither its
-    /// preface nor like any request: three words, no path, no version. RFC 9113 §3.4: such a
-    /// connection is closed; a page in HTTP/1 would be read as a frame.
+    /// Whether the first line of a connection that may speak HTTP/2 in plain text is neither its
+    /// preface nor like a request: three words, no path, no version. RFC 9113 §3.4: such a
+    /// connection is closed; an HTTP/1 page would be read as a frame.
     pub(crate) fn is_broken_preface(&self, key: SlabKey<TcpConn>, head: &RequestHead) -> bool {
         let mut words = head.line.split(|&byte| byte == b' ');
         let shape = (words.next(), words.next(), words.next(), words.next());
@@ -284,8 +284,7 @@ impl TcpSide {
             })
     }
 
-    /// Ends connections with their requests. Those that have asked nothing yet were promised an
-    /// answer by being accepted, and may be spared.
+    /// Ends connections after their requests; those without a request so far may be spared.
     pub(crate) fn drain(&mut self, spares_fresh: bool) {
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };
@@ -300,8 +299,8 @@ impl TcpSide {
         }
     }
 
-    /// Ends with their requests the connections whose clients `newest` would judge otherwise. One
-    /// that has asked nothing yet was promised an answer by being accepted, and gets one.
+    /// Ends connections, after their requests, whose clients `newest` would verify differently. One
+    /// without a request so far was accepted, and gets a response.
     pub(crate) fn drain_outdated(&mut self, newest: &Generation) {
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };

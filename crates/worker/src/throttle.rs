@@ -1,6 +1,6 @@
-//! `limit_rate` and `proxy_limit_rate`: how much of one answer may leave, or be read, by now.
+//! `limit_rate` and `proxy_limit_rate`: how much of one response may be sent or read by now.
 //!
-//! Owns the arithmetic, which is nginx's. Reads no clock: a write is what happens at one time.
+//! Owns the arithmetic, which is nginx's. It reads no clock: one write happens at one time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ mod tests;
 /// Nanoseconds of a second.
 const NANOS: u64 = 1_000_000_000;
 
-/// What surrounds the pieces of a body on their way, and counts like them.
+/// The framing around the pieces of a body, which counts as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacedFraming {
     /// Nothing.
@@ -26,34 +26,34 @@ pub(crate) enum PacedFraming {
     H3,
 }
 
-/// What an answer may send now.
+/// How much of a response may be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowance {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
     /// Nothing before this time.
     From(Instant),
 }
 
-/// The pace of one answer: what its head and body have sent, and when more may leave.
+/// The rate limit of one response: what its head and body have sent, and when more may be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerPace {
     rate: Rate,
     framing: PacedFraming,
-    /// Bytes that have left.
+    /// Bytes sent.
     sent: u64,
-    /// The time of the last write, and what is left of its allowance.
+    /// The time of the last write, and the rest of its allowance.
     write: Option<(Instant, u64)>,
-    /// Bytes of that write for which time has to pass.
+    /// Bytes of that write that still have to be waited for.
     owed: u64,
-    /// Nothing leaves before.
+    /// Nothing is sent before this time.
     resume: Instant,
     /// When it will be woken.
     armed: Option<Instant>,
 }
 
 impl AnswerPace {
-    /// A pace of `rate`, which is not 0.
+    /// A limit of `rate`, which is not 0.
     pub(crate) const fn new(rate: Rate, framing: PacedFraming) -> Self {
         debug_assert!(rate.per_second > 0, "what is not limited has no pace");
         Self {
@@ -67,12 +67,12 @@ impl AnswerPace {
         }
     }
 
-    /// Notes bytes that count but did not wait.
+    /// Notes bytes that count but were not delayed.
     pub(crate) const fn skip(&mut self, bytes: u64) {
         self.sent += bytes;
     }
 
-    /// What may leave at `now`. At one time, this is what is left of the first answer.
+    /// What may be sent at `now`. A second call at the same time returns the rest of the first.
     pub(crate) fn allowed(&mut self, now: Instant) -> Allowance {
         let left = match self.write {
             Some((at, left)) if at == now => left,
@@ -88,7 +88,7 @@ impl AnswerPace {
         }
     }
 
-    /// A second's worth for each second that has begun; the clock knows whole seconds only.
+    /// One second's worth for each second that has begun, in whole seconds of the clock.
     fn begin_write(&mut self, now: Instant) -> Result<u64, Instant> {
         let seconds =
             (now.as_nanos() / NANOS).saturating_sub(self.rate.since.as_nanos() / NANOS) + 1;
@@ -103,7 +103,7 @@ impl AnswerPace {
         Ok(left)
     }
 
-    /// Notes that so many bytes of the body leave in the write that is under way.
+    /// Notes that this many bytes of the body are sent in the current write.
     pub(crate) fn advance(&mut self, bytes: u64) {
         debug_assert!(
             bytes == 0 || self.write.is_some_and(|(_, left)| bytes <= left),
@@ -114,7 +114,7 @@ impl AnswerPace {
         }
     }
 
-    /// The same for bytes that nothing surrounds.
+    /// The same for bytes without framing.
     pub(crate) fn advance_bare(&mut self, bytes: u64) {
         let Some((at, left)) = &mut self.write else { return };
         *left = left.saturating_sub(bytes);
@@ -124,7 +124,7 @@ impl AnswerPace {
         self.resume = at.after(Duration::from_millis(millis(self.owed, self.rate.per_second)));
     }
 
-    /// Whether it has to be woken at `at`, and is not going to be.
+    /// Whether a wake at `at` has to be scheduled.
     pub(crate) fn is_to_be_woken(&mut self, at: Instant) -> bool {
         self.armed.replace(at) != Some(at)
     }
@@ -145,12 +145,12 @@ impl PacedFraming {
     }
 }
 
-/// The time that so many bytes take, in full milliseconds.
+/// The time for this many bytes, in full milliseconds.
 fn millis(bytes: u64, per_second: u64) -> u64 {
     u64::try_from(u128::from(bytes) * 1000 / u128::from(per_second)).unwrap_or(u64::MAX)
 }
 
-/// How much of the answer of an origin may be read.
+/// The rate limit of reading a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Throttle {
     per_second: u64,
@@ -159,12 +159,12 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// A pace for an answer that begins now; none when it is not limited.
+    /// A limit for a response that begins now; none if there is no limit.
     pub(crate) const fn new(per_second: u64, now: Instant) -> Option<Self> {
         if per_second == 0 { None } else { Some(Self { per_second, since: now, sent: 0 }) }
     }
 
-    /// Bytes that may leave now. As with nginx, the first second's worth leaves at once.
+    /// Bytes that may be read now. As in nginx, the first second's worth is read at once.
     pub(crate) fn allowed(&self, now: Instant) -> usize {
         let millis = u64::try_from(now.since(self.since).as_millis()).unwrap_or(u64::MAX);
         let paced = self.per_second.saturating_mul(millis.saturating_add(1000)) / 1000;
@@ -172,12 +172,12 @@ impl Throttle {
         usize::try_from(due).unwrap_or(usize::MAX)
     }
 
-    /// When the next bytes are due: a tenth of a second's worth, so that no turn sends crumbs.
+    /// When the next bytes may be read: a tenth of a second's worth, so that reads are not tiny.
     pub(crate) fn next(&self, now: Instant) -> Instant {
         now.after(Duration::from_millis(100))
     }
 
-    /// Notes that so many bytes left.
+    /// Notes that this many bytes were read.
     pub(crate) const fn advance(&mut self, bytes: u64) {
         self.sent += bytes;
     }

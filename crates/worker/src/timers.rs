@@ -1,4 +1,4 @@
-//! Deadlines of connections: one wheel entry each, re-armed lazily.
+//! Deadlines of connections: one entry each in the queue, rearmed lazily.
 
 use bolide_base::limits::DEADLINES_PER_TURN;
 use bolide_base::{Instant, SlabKey};
@@ -15,8 +15,8 @@ use crate::token::PollToken;
 use crate::worker::Worker;
 
 impl<I: Io> Worker<I> {
-    /// Handles what is due, a bounded number per turn: the rest is due in the next. Whether that
-    /// was all.
+    /// Handles expired deadlines, a bounded number per turn: the rest in the next. Returns whether
+    /// that was all.
     pub(crate) fn expire(&mut self) -> bool {
         let now = self.requests.env.now.mono;
         for _ in 0..DEADLINES_PER_TURN {
@@ -76,7 +76,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// The deadline of a connection may have come.
+    /// Checks the deadline of a connection.
     fn expire_tcp(&mut self, key: SlabKey<TcpConn>, at: Instant) {
         let (tcp, env) = self.requests.tcp();
         let doing = match tcp.expire(key, at, env) {
@@ -95,7 +95,7 @@ impl<I: Io> Worker<I> {
         self.requests.close_timed_out(key);
     }
 
-    /// Answers a head that did not end in time; false when none has begun.
+    /// Responds to a head that was not completed in time; false if none has begun.
     fn refuse_late_head(&mut self, key: SlabKey<TcpConn>) -> bool {
         let (tcp, env) = self.requests.tcp();
         let Some(conn) = tcp.conns.get_mut(key) else { return false };
@@ -111,12 +111,12 @@ impl<I: Io> Worker<I> {
         true
     }
 
-    /// The client takes nothing or sends nothing, or an exchange waits for something of ours.
+    /// Checks whether the client is late, or an exchange waits for this server.
     fn expire_exchange(&mut self, key: SlabKey<TcpConn>) {
         let is_ours = self.requests.is_waited_for(Owner::Tcp(key));
         let (tcp, env) = self.requests.tcp();
         if tcp.expire_exchange(key, is_ours, env) {
-            // As in nginx, nothing is said of what does not come over HTTP/1.
+            // As in nginx, only HTTP/1 is logged.
             if !tcp.speaks_h1(key) {
                 tcp.log_timeout(key, "", env);
             }

@@ -1,4 +1,4 @@
-//! What makes a link secret: the settings of a site, and the session of one link.
+//! TLS of upstream connections: the settings of a site, and the session of one link.
 
 use std::sync::{Arc, Weak};
 
@@ -11,18 +11,18 @@ use bytes::Bytes;
 
 use crate::generation::Generation;
 
-/// What TLS to origins is like, by the site that says so.
+/// The TLS settings for upstreams, by site.
 #[derive(Debug, Default)]
 pub(crate) struct UpstreamTlsSettings(Vec<(Weak<Site>, Arc<[OriginTls]>)>);
 
 impl UpstreamTlsSettings {
-    /// Learns what a configuration says; forgets what cannot be asked for any more.
+    /// Adds the settings of a configuration; drops those that no request can use any more.
     pub(crate) fn learn(&mut self, generation: &Generation) {
         self.0.retain(|(site, _)| site.strong_count() > 0);
         self.0.push((Arc::downgrade(&generation.site), Arc::clone(&generation.origin_tls)));
     }
 
-    /// What holds for a request of `site`; none if its origin is spoken to in the clear.
+    /// The TLS settings for a request of `site`; none for plain text.
     pub(crate) fn find(
         &self,
         site: &Arc<Site>,
@@ -34,26 +34,26 @@ impl UpstreamTlsSettings {
     }
 }
 
-/// What makes a link secret.
+/// The TLS state of a link.
 #[derive(Debug)]
 pub(crate) struct LinkTls {
     pub(crate) session: OriginSession,
-    /// What was wanted of it: no other request may use it.
+    /// The settings of its handshake: only requests with the same ones may use it.
     pub(crate) wanted: Arc<Secure>,
-    /// What the origin said before it was asked.
+    /// Plain text that arrived before the request.
     pub(crate) early: Vec<u8>,
-    /// Plain bytes that were sealed and are not counted as sent yet.
+    /// Plain bytes that were encrypted and do not count as sent yet.
     pub(crate) owed: u64,
-    /// The handshake is over, and the origin is who it should be.
+    /// Whether the handshake is complete, and the server was verified.
     pub(crate) is_good: bool,
 }
 
 impl LinkTls {
-    /// The session that a request wants; none where none is wanted.
+    /// The session for a request; none for plain text.
     ///
     /// # Errors
     ///
-    /// In nginx's words: what the origin is to be shown cannot be had.
+    /// In nginx's words: our certificate cannot be used.
     pub(crate) fn new(
         request: &OriginRequest,
         all: Option<&Arc<[OriginTls]>>,
@@ -67,7 +67,7 @@ impl LinkTls {
         Ok(Some(Box::new(Self { session, wanted, early: Vec::new(), owed: 0, is_good: false })))
     }
 
-    /// Seals `plain` into what is to be sent.
+    /// Encrypts `plain` for sending.
     pub(crate) fn seal(&mut self, plain: &[u8]) -> Segment {
         let mut sealed = Vec::new();
         self.session.seal(plain, &mut sealed);
@@ -75,14 +75,14 @@ impl LinkTls {
         Segment::Bytes(Bytes::from(sealed))
     }
 
-    /// What the session itself has to say.
+    /// The session's own output, such as handshake messages.
     pub(crate) fn take_output(&mut self) -> Option<Segment> {
         let mut words = Vec::new();
         self.session.transmit(&mut words);
         (!words.is_empty()).then(|| Segment::Bytes(Bytes::from(words)))
     }
 
-    /// The last words; none during the handshake.
+    /// The close_notify; none during the handshake.
     pub(crate) fn close_notify(&mut self) -> Option<Segment> {
         if !self.is_good {
             return None;

@@ -1,4 +1,4 @@
-//! What a readiness report or a deadline is about, in one word.
+//! Tokens: the owner of a readiness report or deadline, in one word.
 
 use bolide_base::SlabKey;
 
@@ -14,9 +14,9 @@ use crate::upstream_link::UpstreamLink;
 pub(crate) enum PollToken {
     /// The mailbox's bell.
     Mail,
-    /// A listening TCP or unix socket: its place in the worker's list.
+    /// A listening TCP or unix socket: its index in the worker's list.
     Listener(u32),
-    /// A UDP socket: its place in the worker's list.
+    /// A UDP socket: its index in the worker's list.
     Udp(u32),
     /// A TCP or unix connection.
     Tcp(SlabKey<TcpConn>),
@@ -24,40 +24,40 @@ pub(crate) enum PollToken {
     Quic(SlabKey<QuicConn>),
     /// An exchange that asked to be woken.
     Exchange(SlabKey<ActiveExchange>),
-    /// An exchange that has asked other nodes.
+    /// A lookup at other nodes for an exchange.
     Asked(SlabKey<ActiveExchange>),
     /// A connection to an origin.
     Link(SlabKey<UpstreamLink>),
-    /// Whatever request to an origin lives in this slot.
+    /// The fetch in this slot.
     Fetch(u32),
-    /// A QUIC connection whose client waits for an origin.
+    /// A QUIC connection whose client waits for an upstream.
     Ping(SlabKey<QuicConn>),
     /// Idle connections to upstream servers.
     Links,
-    /// An exchange whose client owes it more of a request body.
+    /// An exchange whose client has to send more of a request body.
     Body(SlabKey<ActiveExchange>),
-    /// An exchange whose origin waits for the client to take some of the answer.
+    /// An exchange whose upstream waits for the client to take some of the response.
     Stall(SlabKey<ActiveExchange>),
     /// Requests that a reload left running.
     Overtime,
-    /// Listeners that rest.
+    /// Paused listeners.
     Accepting,
-    /// Streams of a TCP or unix connection that wait for their client.
+    /// Stalled streams of a TCP or unix connection.
     LateTcp(SlabKey<TcpConn>),
-    /// Streams of a QUIC connection that do.
+    /// Stalled streams of a QUIC connection.
     LateQuic(SlabKey<QuicConn>),
     /// A socket to a name server.
     Names(NameSocket),
-    /// The resolver in this place.
+    /// The resolver at this index.
     NamesDue(u32),
-    /// Names of servers of upstream groups.
+    /// Lookups of upstream servers with `resolve`.
     ServersDue,
     /// Changes below watched directories.
     Changes,
 }
 
-/// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
-/// could alias only after sixteen million lettings of one slot while a report is in flight.
+/// The top byte of a generation holds the kind; 24 bits of generation are left, so a key could
+/// alias only after one slot was reused sixteen million times while a report is in flight.
 const KIND_SHIFT: u32 = 56;
 const BITS: u64 = (1 << KIND_SHIFT) - 1;
 
@@ -90,7 +90,7 @@ impl PollToken {
         kind << KIND_SHIFT | bits & BITS
     }
 
-    /// What a worker does who follows a readiness report.
+    /// The activity of a worker that handles a report with this token.
     pub(crate) const fn report_doing(self) -> Doing {
         match self {
             Self::Mail => Doing::Mail,
@@ -105,7 +105,7 @@ impl PollToken {
         }
     }
 
-    /// What a worker does who follows a deadline.
+    /// The activity of a worker that handles a deadline with this token.
     pub(crate) const fn deadline_doing(self) -> Doing {
         match self {
             Self::Tcp(_) | Self::LateTcp(_) => Doing::ConnDeadline,

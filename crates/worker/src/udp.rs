@@ -1,4 +1,4 @@
-//! QUIC in a turn: events of the transport become requests, answers become datagrams.
+//! QUIC within a turn: transport events become requests, responses become datagrams.
 
 use bolide_base::limits::FILTERED_PER_TURN;
 use bolide_base::{Bound, CopyPolicy, Instant, SlabKey};
@@ -17,15 +17,15 @@ use crate::requests::Requests;
 use crate::shortened;
 use crate::worker::Worker;
 
-/// Bytes pulled from bodies for one connection in one turn.
+/// The most bytes to pull from bodies for one connection in one turn.
 const ROOM: usize = bolide_base::limits::SEND_PER_TURN;
-/// Datagrams in one GSO train: what 64 KiB hold.
+/// Datagrams in one GSO train: what fits into 64 KiB.
 const TRAIN_MAX: usize = 40;
 /// H3_VERSION_FALLBACK (RFC 9114 §8.1).
 const H3_VERSION_FALLBACK: u64 = 0x110;
 
 impl<I: Io> Worker<I> {
-    /// Takes waiting datagrams and does what they lead to.
+    /// Receives and processes waiting datagrams.
     pub(crate) fn receive_datagrams(&mut self, slot: usize) {
         let (quic, env) = self.requests.quic();
         quic.receive_datagrams(slot, env);
@@ -36,7 +36,7 @@ impl<I: Io> Worker<I> {
             let (quic, env) = self.requests.quic();
             if let Some(key) = quic.key(slot, id, env) {
                 self.handle_quic(key);
-                // PERF: as for stream sockets, while its exchanges are warm.
+                // PERF: as for stream sockets, while its exchanges are in the CPU's caches.
                 self.send_quic(key, &mut outgoing);
             }
         }
@@ -46,13 +46,13 @@ impl<I: Io> Worker<I> {
         quic.scratch.outgoing = outgoing;
     }
 
-    /// Carries the transport's events to the framing.
+    /// Passes the transport's events to the framing.
     pub(crate) fn handle_quic(&mut self, key: SlabKey<QuicConn>) {
         self.handle_quic_events(key);
         self.requests.clients.quic.mark(key);
     }
 
-    /// Handles every event that a transport has; whether it had one.
+    /// Handles every event of a transport; returns whether there was one.
     fn handle_quic_events(&mut self, key: SlabKey<QuicConn>) -> bool {
         let (mut had_some, mut bound) = (false, Bound::new());
         while bound.goes_on()
@@ -65,7 +65,7 @@ impl<I: Io> Worker<I> {
         had_some
     }
 
-    /// Starts requests with bodies, together with what came along of these.
+    /// Starts requests with bodies, together with the first bytes of these.
     fn start_early(&mut self, key: SlabKey<QuicConn>) {
         if self.requests.env.scratch.early.is_empty() {
             return;
@@ -122,7 +122,7 @@ impl<I: Io> Worker<I> {
         self.settle_quic(key, result);
     }
 
-    /// Reads what a stream has and gives it to the framing.
+    /// Reads a stream and feeds the framing.
     fn read_stream(&mut self, key: SlabKey<QuicConn>, stream: u64) {
         let mut bound = Bound::new();
         while bound.goes_on() {
@@ -137,7 +137,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Handles what the framing told, or closes the connection for its offence.
+    /// Handles the framing's events, or closes the connection with its error.
     fn settle_quic(&mut self, key: SlabKey<QuicConn>, result: Result<(), ConnError>) {
         self.requests.handle_events(Owner::Quic(key));
         if let Err(error) = result
@@ -150,14 +150,14 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A client may have been waiting for an origin for a while.
+    /// Checks whether a client has been waiting for an upstream.
     pub(crate) fn expire_ping(&mut self, key: SlabKey<QuicConn>) {
         let waits = self.requests.is_waited_for(Owner::Quic(key));
         let (quic, env) = self.requests.quic();
         quic.ping(key, waits, env);
     }
 
-    /// The deadline of a connection may have come.
+    /// Checks the deadline of a connection.
     pub(crate) fn expire_quic(&mut self, key: SlabKey<QuicConn>, at: Instant) {
         let (quic, env) = self.requests.quic();
         if quic.expire(key, at, env) {
@@ -165,7 +165,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Lets every marked connection frame and send what it has.
+    /// Frames and sends the output of every marked connection.
     pub(crate) fn transmit_quic(&mut self) {
         let (quic, env) = self.requests.quic();
         if quic.udp.is_leaving {
@@ -194,19 +194,19 @@ impl<I: Io> Worker<I> {
         if let Some(slot) = last_slot {
             quic.send_trains(slot, &mut outgoing, env);
         }
-        // Connections marked meanwhile stand in the new list, for the next turn.
+        // Connections marked meanwhile are in the new list, for the next turn.
         dirty.append(&mut quic.dirty);
         quic.dirty = dirty;
         quic.scratch.outgoing = outgoing;
     }
 
-    /// Lets one connection frame and pack what it has; trains leave when enough of them wait.
+    /// Frames and packs the output of one connection; sends trains when there are enough.
     fn send_quic(&mut self, key: SlabKey<QuicConn>, outgoing: &mut QuicOutgoing) {
         let (quic, env) = self.requests.quic();
         let Some(conn) = quic.conns.get_mut(key) else { return };
         conn.dirty = false;
         let slot = conn.slot;
-        // Streams whose bytes the framing would not take before.
+        // Streams whose bytes the framing could not take before.
         let waiting = std::mem::take(&mut conn.waiting);
         if outgoing.trains().len() >= TRAINS_MAX {
             quic.send_trains(slot, outgoing, env);
@@ -219,7 +219,7 @@ impl<I: Io> Worker<I> {
         self.pack_quic(key, outgoing);
     }
 
-    /// HTTP/3 frames into QUIC streams.
+    /// Writes HTTP/3 frames into QUIC streams.
     fn frame_quic(&mut self, key: SlabKey<QuicConn>) {
         let Requests { env, clients, exchanges, .. } = &mut self.requests;
         let Some(conn) = clients.quic.conns.get_mut(key) else { return };
@@ -264,7 +264,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// QUIC streams into datagrams.
+    /// Packs QUIC streams into datagrams.
     fn pack_quic(&mut self, key: SlabKey<QuicConn>, outgoing: &mut QuicOutgoing) {
         let (quic, env) = self.requests.quic();
         let Some(conn) = quic.conns.get_mut(key) else { return };
@@ -280,7 +280,7 @@ impl<I: Io> Worker<I> {
         quic.rearm(key, env);
     }
 
-    /// Refuses new connections and ends the others with their requests.
+    /// Refuses new connections and ends the others after their requests.
     pub(crate) fn drain_quic(&mut self, spares_fresh: bool) {
         let quic = &mut self.requests.clients.quic;
         for udp in quic.udp.iter_mut() {

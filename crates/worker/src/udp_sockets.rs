@@ -1,8 +1,8 @@
-//! The UDP sockets of a worker, and how they go: one that the configuration no longer names takes
-//! no new connections, ends those that it has with their requests, and is closed behind the last.
+//! The UDP sockets of a worker. A socket that the configuration no longer names takes no new
+//! connections, ends its connections after their requests, and is closed after the last one.
 //!
-//! Easiest to break: a connection knows its socket by its place, so a place becomes free only when
-//! no connection is left there, and not in the middle of a turn.
+//! Easiest to break: a connection knows its socket by index, so an index is reused only when no
+//! connection has it, and not in the middle of a turn.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Index, IndexMut};
@@ -15,20 +15,20 @@ use bolide_quic::{ConnId, Endpoint};
 
 use crate::quic_conn::QuicConn;
 
-/// What a socket that is going is listed as: nothing.
+/// The listen index of a socket that is being removed.
 pub(crate) const NO_LISTEN: usize = usize::MAX;
 
 /// A UDP socket with its QUIC endpoint.
 #[derive(Debug)]
 pub(crate) struct UdpSocket {
     pub(crate) socket: Arc<Listener>,
-    /// What it is bound to.
+    /// The address that it is bound to.
     pub(crate) at: Option<SocketAddr>,
     pub(crate) listen: usize,
     pub(crate) endpoint: Endpoint,
-    /// The worker's key of each connection, by the index in the endpoint's.
+    /// The worker's key of each connection, by the endpoint's index.
     pub(crate) keys: Vec<Option<SlabKey<QuicConn>>>,
-    /// The configuration still listens here.
+    /// Whether the configuration still listens here.
     pub(crate) wanted: bool,
 }
 
@@ -37,14 +37,14 @@ const fn index(id: ConnId) -> usize {
 }
 
 impl UdpSocket {
-    /// Our end of a connection whose datagrams reach `ip`.
+    /// The local address of a connection whose datagrams are sent to `ip`.
     pub(crate) fn local_end(&self, ip: Option<IpAddr>) -> ClientAddress {
         self.at.map_or(ClientAddress::Unix, |bound| {
             ClientAddress::Inet((ip.unwrap_or_else(|| bound.ip()), bound.port()).into())
         })
     }
 
-    /// The key of a connection of the endpoint, if it had one; maybe that of an earlier one.
+    /// The key of an endpoint's connection; perhaps that of an earlier one.
     pub(crate) fn key(&self, id: ConnId) -> Option<SlabKey<QuicConn>> {
         self.keys.get(index(id)).copied().flatten()
     }
@@ -58,11 +58,11 @@ impl UdpSocket {
     }
 }
 
-/// Sockets by their places.
+/// The sockets by index.
 #[derive(Debug, Default)]
 pub(crate) struct UdpSockets {
     pub(crate) places: Vec<Option<UdpSocket>>,
-    /// Some socket is only there for its last connections.
+    /// Whether a socket only waits for its last connections.
     pub(crate) is_leaving: bool,
 }
 
@@ -90,7 +90,7 @@ impl UdpSockets {
         self.places.iter().position(|place| place.as_ref().is_some_and(&mut is_it))
     }
 
-    /// Where the next one goes.
+    /// The next free index.
     pub(crate) fn vacancy(&self) -> usize {
         self.places.iter().position(Option::is_none).unwrap_or(self.places.len())
     }

@@ -1,7 +1,7 @@
-//! What a worker owns for origins: requests to them, connections to them, and who is told what.
+//! A worker's upstream state: fetches, connections, name lookups.
 //!
-//! News for an exchange never reach it from within a step of its own: they stand in a queue that is
-//! emptied between two reports.
+//! Events for an exchange never reach it from within one of its own steps: they are queued, and the
+//! queue is emptied between two reports.
 
 use std::collections::VecDeque;
 
@@ -21,43 +21,43 @@ use crate::stored_answers::LongPlacement;
 use crate::tls_conn::UpstreamTlsSettings;
 use crate::upstream_link::UpstreamLink;
 
-/// Requests to origins and connections to them.
+/// Fetches and upstream connections.
 #[derive(Debug)]
 pub(crate) struct Origins {
     pub(crate) fetches: Slab<LiveFetch>,
     pub(crate) links: OriginLinks,
-    /// Names that are looked up.
+    /// Name lookups.
     pub(crate) lookups: Lookups,
-    /// Names of servers that this worker looks up for all.
+    /// Lookups of servers with `resolve` that this worker does for all.
     pub(crate) servers: ServerLookups,
-    /// What fetches are to be woken with whose names were looked up.
+    /// Queued wakes of fetches whose name lookups have ended.
     pub(crate) named: VecDeque<(SlabKey<LiveFetch>, FetchWake)>,
-    /// What TLS to origins is like.
+    /// The TLS settings for upstreams.
     pub(crate) tls_settings: UpstreamTlsSettings,
-    /// A fetch was stepped since turns were taken.
+    /// Whether a fetch was stepped since `take_turns`.
     pub(crate) stepped: bool,
     /// The deadline of each slot of fetches.
     pub(crate) armed_slots: Vec<Armed>,
-    /// Room of request bodies that left, to be given back to the streams of their clients.
+    /// Sent bytes of request bodies, to be credited to the clients' windows.
     pub(crate) freed: Vec<(SlabKey<ActiveExchange>, usize)>,
-    /// Buffers for the length of one call.
+    /// Buffers for one call.
     pub(crate) chain: SendChain,
     pub(crate) plain: Vec<u8>,
     pub(crate) effects: Vec<FetchEffect>,
     pub(crate) events: Vec<OriginEvent>,
     pub(crate) turns: Turns,
-    /// Fetches whose exchange has gone.
+    /// Fetches whose exchange is gone.
     pub(crate) unheard: Vec<SlabKey<LiveFetch>>,
-    /// The number in the name of the last file of an answer.
+    /// The number in the name of the last response file.
     pub(crate) answer_files: u32,
-    /// Files whose way to their place is long.
+    /// Files to be placed by the background thread.
     pub(crate) placing: Vec<LongPlacement>,
-    /// Fetches whose answers are for the store alone.
+    /// Fetches whose responses are for the store alone.
     pub(crate) unwaited: AbandonedFills,
 }
 
 impl Origins {
-    /// Nothing yet, for the worker of this number; `token` is that of a socket to a name server.
+    /// No state, for the worker with this number; `token` makes tokens of sockets to name servers.
     pub(crate) fn new(worker: u16, token: fn(NameSocket) -> u64) -> Self {
         Self {
             fetches: Slab::with_capacity(EXCHANGES_MAX),
@@ -81,7 +81,7 @@ impl Origins {
         }
     }
 
-    /// Whether the next turn has something to do though nothing is reported.
+    /// Whether the next turn has work without a report.
     pub(crate) fn is_busy(&self) -> bool {
         !(self.links.again.is_empty()
             && self.links.dirty.is_empty()
@@ -90,7 +90,7 @@ impl Origins {
             && !self.unwaited.has_grown())
     }
 
-    /// Whether something is to be done before the turn goes on.
+    /// Whether there is work before the turn goes on.
     #[inline]
     pub(crate) fn is_unsettled(&self) -> bool {
         debug_assert!(self.stepped || self.placing.is_empty(), "only a step places files");
@@ -115,18 +115,18 @@ impl Origins {
 /// The fills of this worker that none of its clients waits for.
 #[derive(Debug, Default)]
 pub(crate) struct AbandonedFills {
-    /// In the order in which they were left; some may be over, and some joined.
+    /// In the order in which their clients disconnected; some have ended or have followers again.
     pub(crate) all: Vec<SlabKey<LiveFetch>>,
-    /// One was left since they were counted.
+    /// Whether one was added since the last count.
     pub(crate) has_grown: bool,
-    /// They are to be counted.
+    /// Whether they have to be counted.
     pub(crate) is_due: bool,
     /// How many were ended because there were too many.
     pub(crate) ended: usize,
 }
 
 impl AbandonedFills {
-    /// The last client of `fetch` on this worker left.
+    /// Adds `fetch`, whose last client on this worker is gone.
     pub(crate) fn push(&mut self, fetch: SlabKey<LiveFetch>) {
         if !self.all.contains(&fetch) {
             self.all.push(fetch);
@@ -134,19 +134,18 @@ impl AbandonedFills {
         }
     }
 
-    /// Whether they are to be counted: one was left, or one that was joined may have lost its last
-    /// reader.
+    /// Whether they have to be counted: one was added, or one that had a follower may have lost it.
     #[inline]
     pub(crate) const fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// Whether one was left since they were counted.
+    /// Whether one was added since the last count.
     pub(crate) const fn has_grown(&self) -> bool {
         self.has_grown
     }
 
-    /// An upper bound of their number, known without counting.
+    /// An upper bound of their number, without counting.
     pub(crate) const fn at_most(&self) -> usize {
         self.all.len()
     }

@@ -1,25 +1,25 @@
-//! Passwords that were found right, so that a slow hash is computed once and not for each request.
+//! A cache of successful password checks, so that a slow hash is computed once.
 //!
-//! Holds fingerprints only. One names the hash in the password file too, so that another hash there
-//! is another fingerprint, and nothing has to be forgotten. Wrong passwords are not kept.
+//! Holds fingerprints of a password and its hash, so a changed hash needs no invalidation. Failed
+//! checks are not stored.
 
 use bolide_engine::PasswordCheck;
 
-/// LIMIT: fingerprints of one worker; the oldest makes room.
+/// LIMIT: fingerprints of one worker; the oldest is replaced.
 const KNOWN_MAX: usize = 256;
 
-/// What is known to be right.
+/// Successful checks.
 pub(crate) struct Verified {
     secret: [u8; 32],
     known: Vec<Fingerprint>,
     oldest: usize,
 }
 
-/// Names a password together with a hash that it belongs to.
+/// Identifies a password together with a hash.
 pub(crate) type Fingerprint = [u8; 32];
 
 impl Verified {
-    /// Nothing is known. `secret` is this process's.
+    /// An empty cache. `secret` is the process's.
     pub(crate) const fn new(secret: [u8; 32]) -> Self {
         Self { secret, known: Vec::new(), oldest: 0 }
     }
@@ -29,12 +29,12 @@ impl Verified {
         check.fingerprint(&self.secret)
     }
 
-    /// Whether a check was found right before.
+    /// Whether this check has succeeded before.
     pub(crate) fn knows(&self, fingerprint: &Fingerprint) -> bool {
         self.known.contains(fingerprint)
     }
 
-    /// Notes a check that was found right.
+    /// Stores a successful check.
     pub(crate) fn note(&mut self, fingerprint: Fingerprint) {
         if self.knows(&fingerprint) {
             return;

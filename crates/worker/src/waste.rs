@@ -1,7 +1,7 @@
-//! Addresses whose clients waste requests, over all their connections to this worker.
+//! Wasted requests by client address, over all connections of this worker.
 //!
-//! Who has wasted too many loses the connection with which the next is wasted; connections that
-//! waste nothing stay, so that neighbours behind one address do not suffer.
+//! An address over the limit loses the connection that wastes the next request; connections that
+//! waste none stay, so that other clients behind the address do not suffer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,14 +9,14 @@ use std::net::{IpAddr, Ipv6Addr};
 use bolide_base::{Instant, Now};
 use bolide_engine::ClientAddress;
 
-/// LIMIT: wasted requests of one address that were not paid by time.
+/// LIMIT: wasted requests of one address that time has not paid off.
 const WASTES_MAX: u32 = 100;
-/// Wasted requests that a second pays for.
+/// Wasted requests paid off per second.
 const SECOND_PAYS: u32 = 2;
-/// LIMIT: addresses that are known.
+/// LIMIT: stored addresses.
 const KNOWN_MAX: usize = 4096;
 
-/// What one address has wasted.
+/// The wasted requests of one address.
 #[derive(Clone, Copy, Debug)]
 struct Wasted {
     count: u32,
@@ -24,7 +24,7 @@ struct Wasted {
 }
 
 impl Wasted {
-    /// Lets time pay.
+    /// Pays off by elapsed time.
     const fn rest(&mut self, now: Now) {
         let seconds = now.mono.since(self.paid_until).as_secs();
         if seconds > 0 {
@@ -35,12 +35,12 @@ impl Wasted {
     }
 }
 
-/// Who wastes.
+/// Wasted requests by address.
 #[derive(Debug, Default)]
 pub(crate) struct WasteByAddress(HashMap<IpAddr, Wasted>);
 
 impl WasteByAddress {
-    /// Notes `count` requests that a client wasted; whether its address has wasted too many.
+    /// Adds `count` wasted requests of a client; returns whether its address is over the limit.
     #[cold]
     pub(crate) fn are_too_many(&mut self, client: ClientAddress, count: u32, now: Now) -> bool {
         match client {
@@ -49,7 +49,7 @@ impl WasteByAddress {
         }
     }
 
-    /// Notes that a client at `ip` wasted `count` requests; whether that is too much.
+    /// Adds `count` wasted requests of a client at `ip`; returns whether it is over the limit.
     fn note(&mut self, ip: IpAddr, count: u32, now: Now) -> bool {
         if self.0.len() >= KNOWN_MAX {
             self.forget(now);
@@ -62,7 +62,7 @@ impl WasteByAddress {
         wasted.count > WASTES_MAX
     }
 
-    /// Forgets addresses without unpaid waste; all of them if there are none.
+    /// Drops addresses that are paid off; all of them if there are none.
     #[cold]
     fn forget(&mut self, now: Now) {
         self.0.retain(|_, wasted| {
@@ -75,7 +75,7 @@ impl WasteByAddress {
     }
 }
 
-/// What one client has of addresses: of IPv6 a whole network.
+/// The addresses that one client controls: an IPv6 network.
 fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),

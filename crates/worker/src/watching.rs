@@ -1,8 +1,8 @@
-//! Looks at the disk for the table of open files, with the directories on the way watched, and
-//! tells the table what changed there.
+//! File lookups with inotify: watches the directories on a path, and reports changes to the table
+//! of open files.
 //!
-//! Owns the order that makes it right: a directory is watched before it is looked into, and changes
-//! are heard before requests that may have come behind them are answered. See
+//! Owns the order that makes it correct: a directory is watched before it is read, and changes are
+//! handled before requests that may have arrived after them. See
 //! docs/decisions/0021-watched-files.md.
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ const LINKS_MAX: usize = 40;
 const STEPS_MAX: usize = 128;
 
 impl<I: Io> WorkerEnv<I> {
-    /// Looks at the disk as an exchange asks.
+    /// Performs a file lookup for an exchange.
     pub(crate) fn probe(&mut self, probe: &Probe) {
         debug_assert_ne!(probe.want, Want::List, "what is in a directory holds for a turn");
         let mut found = look(&mut self.io, probe);
@@ -50,7 +50,7 @@ impl<I: Io> WorkerEnv<I> {
         };
     }
 
-    /// Finds out where a path leads.
+    /// Resolves a path.
     pub(crate) fn resolve(&mut self, path: Box<[u8]>) {
         let mut real = self.io.real_path(&path);
         let prefix = bolide_files::real::trail(&path);
@@ -68,8 +68,7 @@ impl<I: Io> WorkerEnv<I> {
         self.files.real.insert(path, real, watched, self.now.mono);
     }
 
-    /// Whether a change of what was found would be told. What was found before the watches stood is
-    /// looked at again.
+    /// Whether a change would be reported. A result from before the watches is looked up again.
     fn may_watch(&mut self, probe: &Probe, found: &mut Probed) -> bool {
         let path = probe.path.strip_suffix(b"/").unwrap_or(&probe.path);
         let prefix = bolide_files::resolve::trail(path);
@@ -83,11 +82,11 @@ impl<I: Io> WorkerEnv<I> {
                 *found = look(&mut self.io, probe);
             }
         }
-        // What a link leads to may change elsewhere.
+        // The target of a link may change elsewhere.
         self.io.read_link(path).is_err()
     }
 
-    /// Watches all directories that `prefix` leads through; false if that cannot be.
+    /// Watches all directories of `prefix`; false if that is not possible.
     fn watch(&mut self, prefix: &[u8]) -> bool {
         let mut trail = Trail::default();
         let done = self.follow(prefix, &mut trail);
@@ -107,7 +106,7 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     /// Walks along `prefix` as the kernel does. Each directory is watched before a name is looked
-    /// up in it, so that no change on the way is missed.
+    /// up in it, so that no change is missed.
     fn follow(&mut self, prefix: &[u8], trail: &mut Trail) -> Result<u32, i32> {
         let names = |path: &[u8]| -> Vec<Box<[u8]>> {
             path.split(|byte| *byte == b'/').map(Into::into).collect()
@@ -165,7 +164,7 @@ impl<I: Io> WorkerEnv<I> {
         self.io.watch_directory(real, depth, PollToken::Changes.pack())
     }
 
-    /// Says once that there are not enough watches.
+    /// Logs once that there are not enough watches.
     fn tell_unwatched(&mut self, prefix: &[u8], errno: i32) {
         if !matches!(errno, ENOSPC | EMFILE) || std::mem::replace(&mut self.told_unwatched, true) {
             return;
@@ -179,7 +178,7 @@ impl<I: Io> WorkerEnv<I> {
         self.log_server(LogLevel::Notice, &text);
     }
 
-    /// Tells the table of the files what has changed by now.
+    /// Reports changes so far to the table of open files.
     pub(crate) fn handle_changes(&mut self) {
         if self.files.watches.is_empty() {
             return;
@@ -200,8 +199,8 @@ impl<I: Io> WorkerEnv<I> {
         self.drop_useless();
     }
 
-    /// The same before requests are read that may have come since the turn began: they must not be
-    /// answered by what was found before.
+    /// As [`Self::handle_changes`], before requests are read that may have arrived since the turn
+    /// began: stale entries must not answer them.
     pub(crate) fn hear_late_changes(&mut self) {
         self.handle_changes();
         self.files.part_turn();

@@ -1,4 +1,5 @@
-//! Everything one core owns, and the turn that moves it: learn, think, speak once.
+//! The worker of one core and its event loop: collect events, process them, send once per
+//! connection.
 
 use std::sync::Arc;
 
@@ -28,39 +29,39 @@ use crate::tcp::TcpConn;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 
-/// Notes read in one turn.
+/// Messages read in one turn.
 const MAIL_PER_TURN: usize = 256;
 
-/// What changes below watched directories are reported under.
+/// The token of changes below watched directories.
 const CHANGES: u64 = PollToken::Changes.pack();
 
-/// What a worker is started with.
+/// The inputs of a new worker.
 #[derive(Debug)]
 pub struct Startup<I> {
     /// Its number, from 0.
     pub number: u16,
-    /// The door.
+    /// The event backend.
     pub io: I,
     /// The first configuration.
     pub generation: Arc<Generation>,
-    /// Its log files, open. They are opened again while it is in force, which is why they are no
+    /// The open log files of `generation`. They are reopened while it is in force, so they are no
     /// part of it.
     pub logs: OpenLogs,
     /// Its mailbox.
     pub inbox: Inbox,
-    /// The mailboxes of all workers, its own included.
+    /// The mailboxes of all workers, including its own.
     pub posts: Arc<Vec<Post>>,
-    /// Where slow computations are done.
+    /// The background thread.
     pub jobs: Jobs,
-    /// Chance.
+    /// The seed of random numbers.
     pub seed: u64,
-    /// Names the process and the thread in error lines.
+    /// Process id and thread id, for error-log lines.
     pub ids: (u32, u32),
     /// The zero of [`bolide_base::Instant`], for the QUIC library.
     pub clock: bolide_quic::QuicClock,
-    /// Calls who looks after the files of the cache.
+    /// Wakes the disk writer.
     pub disk_writer: bolide_io::wake::Bell,
-    /// Takes orders of consoles to the control thread.
+    /// The queue of console orders for the control thread.
     pub console: ConsoleDesk,
 }
 
@@ -68,19 +69,19 @@ pub struct Startup<I> {
 #[derive(Debug)]
 pub struct Worker<I> {
     pub(crate) requests: Requests<I>,
-    /// Requests of older configurations that may go on for a while only.
+    /// Requests of older configurations with a deadline.
     pub(crate) overtime: Vec<Overtime>,
     inbox: Inbox,
     ready: Vec<Readiness>,
     done: bool,
     pulse: Arc<Pulse>,
-    /// Counts turns.
+    /// The number of turns.
     turns: u64,
     busy_loop: BusyLoop,
 }
 
 impl<I: Io> Worker<I> {
-    /// A worker that listens where its configuration says.
+    /// A worker with the listeners of its configuration.
     pub fn new(startup: Startup<I>) -> Self {
         let Startup { number, io, generation, logs, inbox, posts, jobs, .. } = startup;
         let Startup { seed, ids, clock, disk_writer, console, .. } = startup;
@@ -129,7 +130,7 @@ impl<I: Io> Worker<I> {
         worker
     }
 
-    /// Turns until told to end.
+    /// Runs turns until told to end.
     pub fn run(&mut self) {
         while !self.done {
             self.turn();
@@ -138,7 +139,7 @@ impl<I: Io> Worker<I> {
         self.does(Doing::Waiting);
     }
 
-    /// One turn: learn what happened, think, then speak once per connection.
+    /// One turn: collect events, process them, then send once per connection.
     pub fn turn(&mut self) {
         let is_busy = self.requests.is_busy();
         let until = if is_busy {
@@ -164,7 +165,7 @@ impl<I: Io> Worker<I> {
             self.wake_resting();
         }
         if ready.iter().any(|report| report.token == CHANGES) {
-            // What changed before a request came was reported no later than the request.
+            // A change before a request was reported no later than the request.
             self.requests.env.handle_changes();
         }
         for report in ready.drain(..) {
@@ -174,7 +175,7 @@ impl<I: Io> Worker<I> {
         self.ready = ready;
         self.does(Doing::Reading);
         if !again.is_empty() {
-            // They may ask again what was answered in this turn.
+            // Clients may send the next request as soon as they have this turn's responses.
             self.requests.env.write_logs(bolide_engine::Due::Only);
             self.requests.env.hear_late_changes();
         }
@@ -210,7 +211,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Tells who watches from outside what it does now.
+    /// Sets the current activity for the watchdog.
     #[inline]
     pub(crate) fn does(&self, what: Doing) {
         self.pulse.note(self.turns, what);
@@ -221,7 +222,7 @@ impl<I: Io> Worker<I> {
         self.does(token.map_or(Doing::Beginning, PollToken::report_doing));
         match token {
             Some(PollToken::Mail) => self.read_mail(),
-            // They were heard before anything else.
+            // They were handled before anything else.
             Some(PollToken::Changes) => {}
             Some(PollToken::Listener(slot)) => self.accept(slot as usize),
             Some(PollToken::Udp(slot)) => self.receive_datagrams(slot as usize),
@@ -269,15 +270,15 @@ impl<I: Io> Worker<I> {
                 self.requests.leave_if_alone(key);
             }
         }
-        // PERF: its exchanges are warm now; at the end of a turn of a hundred connections they
-        // would have left the cache (0.35 of 2.8 µs per HTTP/2 request).
+        // PERF: its exchanges are in the CPU's caches now; at the end of a turn with a hundred
+        // connections they would not be (0.35 of 2.8 µs per HTTP/2 request).
         if self.requests.clients.tcp.is_dirty(key) {
             self.transmit(key);
         }
     }
 
-    /// Has the bodies pulled that took as much as a turn may in the last one.
-    // PERF: out of line, as in most turns no body rests.
+    /// Pulls the bodies that reached the limit of the last turn.
+    // PERF: out of line, as in most turns there are none.
     #[inline(never)]
     fn wake_resting(&mut self) {
         for key in std::mem::take(&mut self.requests.exchanges.resting) {
@@ -334,8 +335,8 @@ impl<I: Io> Worker<I> {
         self.inbox.bell().ring();
     }
 
-    /// Takes no new connections and ends idle ones; the others end with their requests. Those that
-    /// have asked nothing yet were promised an answer by being accepted: the second call ends them.
+    /// Accepts no new connections and closes idle ones; the others end after their requests. Those
+    /// without a request so far were accepted: the second call ends them.
     fn drain_all(&mut self) {
         let spares_fresh = !self.requests.env.draining;
         self.requests.env.draining = true;
@@ -347,22 +348,21 @@ impl<I: Io> Worker<I> {
         origins.drain_fetches(env, exchanges);
     }
 
-    /// Counts for tests: live connections and exchanges.
+    /// For tests: the numbers of connections and exchanges.
     #[must_use]
     pub fn live(&self) -> (usize, usize) {
         let Requests { clients, exchanges, .. } = &self.requests;
         (clients.tcp.conns.live() + clients.quic.conns.live(), exchanges.live.live())
     }
 
-    /// Counts for tests: live QUIC connections, and those of them that the transport still knows.
+    /// For tests: the numbers of QUIC connections, and of those that the transport knows.
     #[must_use]
     pub fn live_quic(&self) -> (usize, usize) {
         let quic = &self.requests.clients.quic;
         (quic.conns.live(), quic.udp.iter().map(|udp| udp.endpoint.live()).sum())
     }
 
-    /// Counts for tests: live requests to origins, connections to them, and those of the latter
-    /// that are idle.
+    /// For tests: the numbers of fetches, upstream connections, and idle ones.
     #[must_use]
     pub fn live_origins(&self) -> (usize, usize, usize) {
         let Origins { fetches, links, .. } = &self.requests.origins;

@@ -1,11 +1,11 @@
-//! The purges that objects of other nodes are judged by, and where each stands in the stream.
+//! The log of purges by which objects of other nodes are checked, with their places in the stream.
 //!
 //! ```text
 //!   fill here   its purge number ──▶ the last entry whose purges have no greater number: its place
 //!   object      its place ──▶ purges of later entries, and of this node that have no place yet
 //! ```
-//! INVARIANT: an object is taken only if its place is an entry that this log has, so that all
-//! entries behind it are here as well. What the log cannot tell is a miss.
+//! INVARIANT: an object is accepted only if its place is an entry in this log, so that the log has
+//! all later entries as well. In doubt, the result is a miss.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,58 +16,58 @@ use crate::disk::format::Record;
 use crate::disk::purges::Purges;
 use crate::tags::TagVerdict;
 
-/// LIMIT: entries of the stream that are remembered.
+/// LIMIT: recorded entries of the stream.
 const ENTRIES_MAX: usize = 1 << 16;
-/// LIMIT: purges that are remembered.
+/// LIMIT: recorded purges.
 const PURGES_MAX: usize = 1 << 17;
 
-/// An entry of the stream: its id, and what tells it from another one with that id, which comes
-/// after a loss.
+/// An entry of the stream: its id, and a checksum, because after a loss of data another entry may
+/// get the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamPlace {
-    /// Its first half.
+    /// The first half of the id.
     pub ms: u64,
-    /// Its second half.
+    /// The second half of the id.
     pub number: u64,
     /// The checksum of its bytes.
     pub sum: u64,
 }
 
-/// An entry whose purges are carried out.
+/// An entry whose purges have been carried out.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     place: StreamPlace,
-    /// The smallest purge number of its purges; the greatest number there is if it has none.
+    /// The smallest number of its purges; `u64::MAX` if it has none.
     first: u64,
-    /// A fill with this purge number or a greater one began after its purges and all before.
+    /// A fill with this purge number or a greater one began after its purges and all earlier ones.
     after: u64,
 }
 
-/// A purge of this node whose entry has not come back from the stream.
+/// A purge of this node that has not yet been received from the stream.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// The number by which others will hear of it, or by which they have heard of it.
+    /// Its number for other nodes.
     told: u64,
     sequence: u64,
 }
 
-/// The log. It is empty until it begins.
+/// The log; empty until [`Self::begin`].
 #[derive(Debug, Default)]
 pub(super) struct PurgeLog {
     purges: Purges,
     rows: VecDeque<Row>,
     pending: VecDeque<Pending>,
-    /// Entries before this place are not remembered.
+    /// Entries before this place are not recorded.
     fence: StreamPlace,
-    /// Nothing is remembered before the purge of this number has come back.
+    /// Nothing is recorded until the purge with this number has been received from the stream.
     barrier: u64,
-    /// The number up to which purges of this node have come back.
+    /// Purges of this node up to this number have been received from the stream.
     confirmed: u64,
 }
 
 impl PurgeLog {
-    /// Entries from `fence` on count, once the purge of this node with the number `barrier` has
-    /// come back: it may have been before this log.
+    /// Records entries from `fence` on, once the purge of this node with the number `barrier` has
+    /// been received: it may be older than this log.
     pub(super) fn begin(&mut self, fence: StreamPlace, barrier: u64) {
         self.rows.clear();
         if self.confirmed >= self.barrier {
@@ -77,8 +77,8 @@ impl PurgeLog {
         (self.fence, self.confirmed) = (fence, 0);
     }
 
-    /// Remembers a purge that this node carries out. One that others are told of has a number;
-    /// others may hear of it at any place.
+    /// Records a purge that this node carries out. If it is sent to other nodes, it has a number;
+    /// its place in the stream is not known yet.
     pub(super) fn note_purge(&mut self, order: &DiskPurge<'_>, told: Option<u64>) {
         self.purges.add(order);
         if let Some(told) = told {
@@ -94,10 +94,10 @@ impl PurgeLog {
         }
     }
 
-    /// The purges of an entry are carried out; those of this node up to `confirmed` have come back.
-    /// An entry of another node came after the number `before`, and no number is greater than
-    /// `now`. The two differ even if it has no purges, so that fills from before it do not seem to
-    /// come after it.
+    /// The purges of an entry have been carried out; those of this node up to `confirmed` have been
+    /// received. An entry of another node came after the number `before`, and no number is greater
+    /// than `now`. The two differ even if the entry has no purges, so that a fill from before it
+    /// does not appear to be later.
     pub(super) fn note_entry(
         &mut self,
         place: StreamPlace,
@@ -121,7 +121,7 @@ impl PurgeLog {
             debug_assert!(false, "entries come in the order of the stream");
             return self.rows.clear();
         }
-        // Without one before it, purges of others may have come with any number so far.
+        // If it is the first entry, purges of other nodes may have any number up to `now`.
         row.after = last.map_or(now, |last| row.after.max(last.after));
         self.rows.push_back(row);
         if self.rows.len() > ENTRIES_MAX {
@@ -133,7 +133,7 @@ impl PurgeLog {
         place >= self.fence && self.confirmed >= self.barrier
     }
 
-    /// Purges were missed, and all was dropped: nothing before `place` is known.
+    /// Purges were lost, and everything was purged: nothing before `place` is known.
     pub(super) fn reset(&mut self, place: StreamPlace, now: u64) {
         self.rows.clear();
         if self.counts(place) {
@@ -141,12 +141,12 @@ impl PurgeLog {
         }
     }
 
-    /// Forgets the older half.
+    /// Removes the older half.
     fn shorten(&mut self) {
         let half = self.rows.len() / 2;
         self.rows.drain(..half);
         if self.pending.len() > PURGES_MAX {
-            // None of them has a place, so no place can be trusted before all have come back.
+            // None of them has a place, so no place is valid until all have been received.
             self.barrier = self.pending.back().map_or(self.barrier, |last| last.told);
             self.pending.clear();
             self.rows.clear();
@@ -159,7 +159,7 @@ impl PurgeLog {
         debug_assert!(self.rows.len() <= ENTRIES_MAX, "the log is bounded");
     }
 
-    /// Forgets purges that no object is judged by any more.
+    /// Removes purges that no check needs any more.
     fn forget(&mut self) {
         let oldest = self.rows.iter().skip(1).map(|row| row.first).min().unwrap_or(u64::MAX);
         let oldest = self.oldest_pending().min(oldest);
@@ -176,7 +176,7 @@ impl PurgeLog {
         self.rows.get(known.checked_sub(1)?).map(|row| row.place)
     }
 
-    /// Whether others have yet to hear of a purge that came before a fill with this number.
+    /// Whether a purge before a fill with this number has not reached the other nodes yet.
     pub(super) fn is_ahead(&self, sequence: u64) -> bool {
         self.oldest_pending() <= sequence
     }
@@ -186,9 +186,9 @@ impl PurgeLog {
         self.rows.back().map(|row| row.place)
     }
 
-    /// The bans that may have hit an object since its place, if no other purge has; none if one
-    /// has, or that is not known. Whether they match is told without the log: a purge that comes
-    /// meanwhile reaches the permit that the object is for.
+    /// The bans that may match an object since its place, if no other purge does; `None` if one
+    /// does, or if that is unknown. The caller evaluates the bans without the lock of the log: a
+    /// purge that comes meanwhile marks the permit of the object.
     pub(super) fn spares(
         &self,
         place: StreamPlace,

@@ -1,4 +1,4 @@
-//! Questions, offers and leases on their way to the thread of the cluster.
+//! Questions, offers and leases for the cluster thread.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,22 +17,23 @@ use crate::permit::FillPermit;
 use crate::store::Store;
 use crate::tags::TagVerdict;
 
-/// An order to the thread.
+/// An order for the cluster thread.
 #[derive(Debug)]
 pub enum SharedOrder {
-    /// Has the store of the cluster this object?
+    /// Ask the shared store for this object.
     Ask(SharedQuestion),
-    /// It may have this one.
+    /// Send this object to the shared store.
     Offer(SharedOffer),
-    /// A fill came to nothing: those who wait for it go on. The key, and the token of the lease.
+    /// A fill failed: release the lease, so that waiting nodes continue. The key, and the token of
+    /// the lease.
     Release(u128, Box<[u8]>),
 }
 
 impl SharedOrder {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub(super) const KINDS: usize = 3;
 
-    /// The number of its kind.
+    /// The index of its kind.
     pub(super) const fn kind(&self) -> usize {
         match self {
             Self::Ask(_) => 0,
@@ -42,31 +43,31 @@ impl SharedOrder {
     }
 }
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Debug)]
 pub enum SharedAnswer {
     /// The object is in memory now, or was purged meanwhile: look up again, and wake these.
     Kept(Wakes),
-    /// It is to be fetched.
+    /// The caller has to fetch the object.
     Absent(Box<FillPermit>),
 }
 
-/// Why bytes of the store of the cluster are not taken.
+/// Why an object of another node is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedUnfit {
-    /// Their fill has heard of purges that this node has yet to hear of.
+    /// Its fill is later than purges that this node has not received yet.
     Ahead,
-    /// They are foreign, damaged, old, or purged as far as this node can tell.
+    /// It is foreign, damaged, too old, or purged as far as this node knows.
     Useless,
 }
 
 type Reply = Box<dyn FnOnce(SharedAnswer) + Send>;
 
-/// What a question is about, for both of its sides.
+/// A question, shared by the asking worker and the cluster thread.
 struct Slot {
-    /// There until the question is answered or taken back, and not while it is being answered.
+    /// Present until the question is answered or withdrawn, except during an answer.
     parts: Mutex<Option<Box<(FillPermit, Reply)>>>,
-    /// When it was asked, in nanoseconds; zero before that is noted.
+    /// When it was sent, in nanoseconds; zero before.
     asked: AtomicU64,
 }
 
@@ -76,11 +77,11 @@ impl Slot {
     }
 }
 
-/// The side of who has asked.
+/// The handle of the asking worker.
 pub struct SharedAsk {
     slot: Arc<Slot>,
     patience: Duration,
-    /// When it is waited for no longer.
+    /// When it times out.
     until: Instant,
 }
 
@@ -91,27 +92,27 @@ impl fmt::Debug for SharedAsk {
 }
 
 impl SharedAsk {
-    /// Notes when it was asked; until when it is waited for.
+    /// Records when it was sent; returns when it times out.
     pub fn note_asked(&mut self, now: Instant) -> Instant {
         self.slot.asked.store(now.as_nanos().max(1), Ordering::Relaxed);
         self.until = now.after(self.patience);
         self.until
     }
 
-    /// When it is waited for no longer.
+    /// When it times out.
     #[must_use]
     pub const fn until(&self) -> Instant {
         self.until
     }
 
-    /// Takes the question back; none if it is answered, or just being answered.
+    /// Withdraws the question; `None` if it is answered or being answered.
     #[must_use]
     pub fn take_back(&self) -> Option<Box<FillPermit>> {
         self.slot.take().map(|parts| Box::new(parts.0))
     }
 }
 
-/// A miss that other nodes may have an object for.
+/// A miss for which the shared store may have an object.
 pub struct SharedQuestion {
     slot: Arc<Slot>,
     store: Arc<Store>,
@@ -126,7 +127,7 @@ impl fmt::Debug for SharedQuestion {
     }
 }
 
-/// The right to fill an object for all nodes. Dropping it lets others go on.
+/// The right to fill an object for all nodes. Dropping it releases it.
 #[derive(Debug)]
 pub struct SharedLease {
     store: Arc<Store>,
@@ -143,12 +144,12 @@ impl Drop for SharedLease {
     }
 }
 
-/// An object that other nodes may want.
+/// An object that is offered to other nodes.
 #[derive(Debug)]
 pub struct SharedOffer {
     store: Arc<Store>,
     write: DiskWrite,
-    /// The room that it has.
+    /// The reserved bytes.
     charge: u64,
     lease: Option<SharedLease>,
 }
@@ -161,37 +162,37 @@ impl Drop for SharedOffer {
 }
 
 impl SharedQuestion {
-    /// What names the object in the store of the cluster.
+    /// The key of the object in the shared store.
     #[must_use]
     pub const fn key(&self) -> u128 {
         self.key
     }
 
-    /// What names the page of which the object is a variant.
+    /// The key of the page of which the object is a variant.
     #[must_use]
     pub const fn base(&self) -> Option<u128> {
         self.base
     }
 
-    /// When it was asked, once that is noted.
+    /// When it was sent, if it was.
     #[must_use]
     pub fn asked(&self) -> Option<Instant> {
         let nanos = self.slot.asked.load(Ordering::Relaxed);
         (nanos > 0).then(|| Instant::from_nanos(nanos))
     }
 
-    /// Whether an answer is still wanted.
+    /// Whether the asking worker still waits.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         super::lock(&self.slot.parts).is_some()
     }
 
-    /// Answers with bytes of the store of the cluster, if they are this object, fresh, and no purge
-    /// that this node knows has hit it. Otherwise the question is still open.
+    /// Answers with the bytes of the shared store, if they are this object, fresh, and not hit by a
+    /// purge that this node knows. Otherwise the question remains open.
     ///
     /// # Errors
     ///
-    /// The question, and why the bytes are of no use.
+    /// The question, and why the bytes were not accepted.
     pub fn take(
         self,
         bytes: &Bytes,
@@ -204,7 +205,7 @@ impl SharedQuestion {
         let read = match self.judge(&parts.0, bytes, cluster, now_ms) {
             Ok(read) => read,
             Err(unfit) => {
-                // One that is ahead is looked at again.
+                // One that is ahead is checked again later.
                 if unfit == SharedUnfit::Useless {
                     figures.unfit.fetch_add(1, Ordering::Relaxed);
                 }
@@ -212,7 +213,7 @@ impl SharedQuestion {
                 return Err((self, unfit));
             }
         };
-        // What a page varies by is no page.
+        // A list of vary names is not a page.
         if read.record.kind != ObjectKind::Vary {
             figures.taken.fetch_add(1, Ordering::Relaxed);
         }
@@ -247,27 +248,29 @@ impl SharedQuestion {
                 }
             })?
         };
-        // Purges note themselves in the log, and do not wait for expressions.
+        // The lock of the log is released: bans are evaluated without it.
         if bans.iter().any(|ban| ban.hits(record)) {
             return Err(SharedUnfit::Useless);
         }
         Ok(read)
     }
 
-    /// What tells these bytes from others under the same key, so that they are not sent again.
+    /// The part of the bytes that distinguishes them from other objects under the same key, so that
+    /// the same bytes are not sent twice.
     #[must_use]
     pub fn mark(bytes: &[u8]) -> &[u8] {
         record::mark(bytes)
     }
 
-    /// Nothing is there. With a token this node fetches it for all.
+    /// The shared store has nothing. With a token this node has the lease and fetches for all
+    /// nodes.
     pub fn give_back(self, token: Option<Box<[u8]>>) {
         let Some(token) = token else { return };
         let (store, key) = (Arc::clone(&self.store), self.key);
         let lease = SharedLease { store, key, token };
         match &mut *super::lock(&self.slot.parts) {
             Some(parts) => parts.0.lease = Some(lease),
-            // It was taken back: no other node waits for its fill.
+            // It was withdrawn: no other node should wait for its fill.
             None => drop(lease),
         }
     }
@@ -283,20 +286,20 @@ impl Drop for SharedQuestion {
 }
 
 impl SharedOffer {
-    /// What names the object in the store of the cluster.
+    /// The key of the object in the shared store.
     #[must_use]
     pub fn key(&self) -> u128 {
         self.write.hash()
     }
 
-    /// Whether it says what a page varies by.
+    /// Whether it is a list of vary names instead of a page.
     #[must_use]
     pub fn is_vary(&self) -> bool {
         self.write.object.kind() == ObjectKind::Vary
     }
 
-    /// Whether others have yet to hear of purges that came before its fill: until then they would
-    /// not take it.
+    /// Whether purges before its fill have not reached the other nodes yet: until then they would
+    /// not accept it.
     #[must_use]
     pub fn is_ahead(&self) -> bool {
         super::lock(&self.store.sharing.log).is_ahead(self.write.sequence)
@@ -308,8 +311,8 @@ impl SharedOffer {
         self.lease.as_ref().map(|lease| (lease.key, &*lease.token))
     }
 
-    /// The bytes for the store of the cluster, and for how many milliseconds they are of use. None
-    /// if it is not known where among purges its fill began, or it is of no use any more.
+    /// The bytes for the shared store, and their lifetime in milliseconds. `None` if the place of
+    /// its fill among the purges is unknown, or the object is not usable any more.
     #[must_use]
     pub fn bytes(&self, cluster: &[u8], now_ms: u64) -> Option<(Vec<u8>, u64)> {
         let object = &self.write.object;
@@ -320,7 +323,7 @@ impl SharedOffer {
         Some((bytes, until.saturating_sub(now_ms)))
     }
 
-    /// The store of the cluster has dealt with it, its lease included.
+    /// The shared store has processed the offer and its lease.
     pub fn settle(mut self) {
         if let Some(lease) = &mut self.lease {
             lease.token = Box::default();
@@ -329,7 +332,7 @@ impl SharedOffer {
 }
 
 impl FillPermit {
-    /// Whether other nodes may have an object for it.
+    /// Whether other nodes may have its object.
     #[must_use]
     pub fn may_be_shared(&self) -> bool {
         let key = self.key();
@@ -338,8 +341,8 @@ impl FillPermit {
             && self.store.namespaces.may_share(key.namespace())
     }
 
-    /// Asks other nodes. The reply comes from another thread, or at once, unless the question is
-    /// taken back.
+    /// Asks other nodes. The reply comes from another thread, or at once; none comes if the
+    /// question is withdrawn.
     pub fn ask_nodes(self, reply: impl FnOnce(SharedAnswer) + Send + 'static) -> SharedAsk {
         let (store, key) = (Arc::clone(&self.store), self.key());
         let name = store.namespaces.name(key.namespace()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The bytes of an object in Valkey: whose it is and where its fill stands among purges, then a
-//! file of the disk cache.
+//! The encoding of an object in Valkey: cluster, place of its fill in the stream of purges, then
+//! the file format of the disk cache.
 //!
 //! ```text
 //!   magic │ place │ length and name of the cluster │ head, sealed with the sum of these │ body
@@ -11,19 +11,19 @@ use super::log::StreamPlace;
 use crate::disk::DiskWrite;
 use crate::disk::format::{Record, head_size, sum};
 
-/// What every version begins with, and the version.
+/// The common prefix of all versions, and the version.
 const MAGIC: [u8; 8] = *b"bolideO2";
 /// Magic, place, length of the name.
 const FIXED: usize = 8 + 8 + 8 + 8 + 2;
-/// Bytes of a head that tell it from others: magic, seal, sum.
+/// Bytes of a head that distinguish it from others: magic, seal, sum.
 const MARK: usize = 24;
 
-/// An object of another node, read but not yet judged.
+/// An object of another node, parsed but not checked against purges.
 #[derive(Debug)]
 pub(super) struct SharedRecord<'a> {
     pub(super) place: StreamPlace,
     pub(super) record: Record<'a>,
-    /// Where the body begins.
+    /// The offset of the body.
     body: usize,
 }
 
@@ -39,7 +39,7 @@ fn prefix(cluster: &[u8], place: StreamPlace) -> Vec<u8> {
     out
 }
 
-/// The bytes of an object; none if the format cannot hold it.
+/// The bytes of an object; `None` if the format cannot represent it.
 pub(super) fn write(cluster: &[u8], place: StreamPlace, object: &DiskWrite) -> Option<Vec<u8>> {
     let mut out = prefix(cluster, place);
     let mut head = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn write(cluster: &[u8], place: StreamPlace, object: &DiskWrite) -> O
     Some(out)
 }
 
-/// Reads an object of this cluster; none if it is foreign, damaged, or not whole.
+/// Parses an object of this cluster; `None` if it is foreign, damaged or incomplete.
 pub(super) fn read<'a>(bytes: &'a [u8], cluster: &[u8]) -> Option<SharedRecord<'a>> {
     let fixed = bytes.first_chunk::<FIXED>()?;
     let word = |at: usize| fixed[at..].first_chunk().map(|word| u64::from_le_bytes(*word));
@@ -65,7 +65,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], cluster: &[u8]) -> Option<SharedRecord<'
     is_whole.then_some(SharedRecord { place, record, body })
 }
 
-/// What tells these bytes from those of another object under the same key.
+/// The part of the bytes that distinguishes them from another object under the same key.
 pub(super) fn mark(bytes: &[u8]) -> &[u8] {
     let name =
         bytes.get(FIXED - 2..FIXED).map_or(0, |len| usize::from(len[0]) | usize::from(len[1]) << 8);
@@ -79,7 +79,7 @@ pub(super) fn mark(bytes: &[u8]) -> &[u8] {
 }
 
 impl SharedRecord<'_> {
-    /// The body, out of the bytes that were read.
+    /// The body, as a slice of `bytes`.
     pub(super) fn body(&self, bytes: &Bytes) -> Bytes {
         bytes.slice(self.body..)
     }

@@ -17,7 +17,7 @@ pub struct AuthRequest {
     pub set: Arc<Vec<(SetTarget, Template)>>,
 }
 
-/// A network: an address and how many of its bits count.
+/// A network: an address and its mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Address and mask.
@@ -43,7 +43,7 @@ impl Network {
 pub struct AccessRule {
     /// The clients that it applies to.
     pub who: Who,
-    /// Whether they may come in.
+    /// Whether they are admitted.
     pub verdict: AccessVerdict,
 }
 

@@ -1,6 +1,6 @@
 //! Certificates that are ordered from issuers: `acme_issuer`, `acme_certificate`, `auto_https`.
 //!
-//! Owns what is wanted; orders and certificates themselves are no part of a configuration.
+//! Owns the configuration; the state of orders and certificates is in `crates/acme`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::SourcePlace;
 /// Issuers, and the certificates that are ordered from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcmeConf {
-    /// In order of the file; an implied one is the last.
+    /// In the order of the file; an implied issuer is the last.
     pub issuers: Vec<IssuerConf>,
     /// No two are alike; an [`IssuedId`] is an index.
     pub certificates: Vec<IssuedConf>,
 }
 
 impl AcmeConf {
-    /// Whether an issuer that is asked for a certificate validates names this way.
+    /// Whether an issuer with a certificate to order validates names by this challenge.
     #[must_use]
     pub fn uses(&self, challenge: &IssuerChallenge) -> bool {
         let asked = self.certificates.iter().flat_map(|one| &one.issuers);
@@ -25,7 +25,7 @@ impl AcmeConf {
         asked.into_iter().any(|issuer| issuer.challenge == *challenge)
     }
 
-    /// What figures call a certificate: its first issuer and its first name.
+    /// The label of a certificate in metrics: its first issuer and its first name.
     #[must_use]
     pub fn label(&self, id: IssuedId) -> String {
         let Some(one) = self.certificates.get(id.index()) else { return String::new() };
@@ -50,19 +50,19 @@ impl IssuedId {
 /// One certificate to be ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedConf {
-    /// Indices into [`AcmeConf::issuers`]: each next one is asked where those before it fail.
+    /// Indices into [`AcmeConf::issuers`]: each is tried after those before it failed.
     pub issuers: Vec<usize>,
-    /// Names and IP addresses, in lower case; none: one certificate for each name that clients
-    /// ask for (`on_demand`).
+    /// Names and IP addresses, in lower case; empty: one certificate for each name that clients
+    /// request (`on_demand`).
     pub names: Vec<Box<str>>,
     /// `key=`
     pub key: IssuedKey,
-    /// The directive that wants it.
+    /// The directive that orders it.
     pub place: SourcePlace,
 }
 
 impl IssuedConf {
-    /// Whether names come from clients.
+    /// Whether its names come from clients.
     #[must_use]
     pub fn is_on_demand(&self) -> bool {
         self.names.is_empty()
@@ -80,7 +80,7 @@ impl IssuedConf {
 pub struct IssuerConf {
     /// Its name.
     pub name: Box<str>,
-    /// Who issues.
+    /// The kind of issuer.
     pub authority: IssuerAuthority,
     /// `uri`
     pub uri: String,
@@ -88,7 +88,7 @@ pub struct IssuerConf {
     pub account_key: IssuerKey,
     /// `challenge`
     pub challenge: IssuerChallenge,
-    /// `contact`: URIs; `mailto:` stands in front of what has no scheme.
+    /// `contact`: URIs; `mailto:` is prepended to a text without a scheme.
     pub contacts: Vec<String>,
     /// `external_account_key`
     pub external_account: Option<IssuerAccount>,
@@ -106,13 +106,13 @@ pub struct IssuerConf {
     pub state_parent: Option<PathBuf>,
     /// `accept_terms_of_service`
     pub accepts_terms: bool,
-    /// `on_demand_ask`: who allows names of clients; `None` allows none.
+    /// `on_demand_ask`: the URL that allows names of clients; `None` allows none.
     pub on_demand_ask: Option<String>,
     /// `on_demand_rate`
     pub on_demand_rate: DemandedRate,
     /// `on_demand_names`
     pub on_demand_names: usize,
-    /// Where it was written; of an implied one, the `auto_https` that implies it.
+    /// Where it is configured; for an implied one, the `auto_https` that implies it.
     pub place: SourcePlace,
 }
 
@@ -136,22 +136,22 @@ impl IssuerConf {
     }
 }
 
-/// `on_demand_rate`: so many questions in a time.
+/// `on_demand_rate`: a number of requests per time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemandedRate {
-    /// How many.
+    /// The number.
     pub count: u32,
-    /// In how many seconds.
+    /// The time, in seconds.
     pub seconds: u32,
 }
 
-/// Who issues.
+/// The kind of issuer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IssuerAuthority {
-    /// Another host that speaks ACME.
+    /// An ACME server.
     #[default]
     Acme,
-    /// `local`: this server, with a root of its own.
+    /// `local`: this server, with its own root certificate.
     Local {
         /// `lifetime=`, of its certificates.
         lifetime: Duration,
@@ -161,13 +161,13 @@ pub enum IssuerAuthority {
 /// `account_key`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IssuerKey {
-    /// Made once, and kept with the state.
+    /// Generated once, and stored with the state.
     Made(IssuedKey),
     /// A file in PEM form.
     File(PathBuf),
 }
 
-/// The algorithm of a key that is made.
+/// The algorithm of a generated key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IssuedKey {
     /// `ecdsa`, `ecdsa:256`
@@ -186,7 +186,7 @@ pub enum IssuedKey {
 }
 
 impl IssuedKey {
-    /// As it is written.
+    /// The text in the configuration.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -215,7 +215,7 @@ pub enum IssuerChallenge {
 /// `external_account_key` (RFC 8555, section 7.3.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuerAccount {
-    /// What the issuer calls the account.
+    /// The key identifier that the issuer assigned.
     pub kid: String,
     /// The file of its key, in base64url.
     pub key_file: PathBuf,

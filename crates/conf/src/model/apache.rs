@@ -1,31 +1,31 @@
-//! What the configuration says about directories in Apache's words, and where their rules may lead.
+//! Apache's directives for directories in the configuration, and the targets of proxied rules.
 
 use std::sync::Arc;
 
 use bolide_htaccess::ServerPlace;
 
-/// An `apache_directory`: what the configuration says about a directory, in Apache's words.
+/// An `apache_directory`: Apache's directives for a directory.
 #[derive(Clone, Debug)]
 pub struct ApacheDirectory {
-    /// As written, which is what two of them are compared by.
+    /// The text as written, for comparison.
     pub words: Box<[Box<[u8]>]>,
-    /// As read.
+    /// The parsed form.
     pub place: Arc<ServerPlace>,
 }
 
-/// `apache_proxy`: where rules with `[P]` may lead, and what answers there.
+/// `apache_proxy`: an allowed target of rules with `[P]`, and the location that handles it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApacheProxy {
     /// `scheme://host:port`, in lower case.
     pub origin: Box<[u8]>,
-    /// How paths begin: empty, or with a slash.
+    /// The prefix of paths: empty, or with a slash.
     pub path: Box<[u8]>,
     /// The named location, with its `@`.
     pub location: Box<[u8]>,
 }
 
 impl ApacheProxy {
-    /// Whether it is for `path` at `origin`.
+    /// Whether it allows `path` at `origin`.
     #[must_use]
     pub fn allows(&self, origin: &[u8], path: &[u8]) -> bool {
         let rest = path.strip_prefix(&self.path[..]);

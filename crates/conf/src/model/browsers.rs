@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub struct Browsers {
     /// `modern_browser NAME VERSION`, each with its lowest version.
     pub modern: Vec<(BrowserName, u64)>,
-    /// `modern_browser unlisted`: what is neither listed nor ancient is modern.
+    /// `modern_browser unlisted`: a browser that is neither listed nor ancient is modern.
     pub unlisted: bool,
     /// `ancient_browser`: texts in `User-Agent`.
     pub ancient: Vec<Box<[u8]>>,
@@ -19,8 +19,8 @@ pub struct Browsers {
     pub ancient_value: Arc<[u8]>,
 }
 
-/// A browser whose versions are known, in the order in which they are looked for: each calls itself
-/// by the names of those behind it.
+/// A browser with known versions, in matching order: each also has the names of later ones in its
+/// `User-Agent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BrowserName {
     /// `opera`
@@ -49,8 +49,8 @@ impl Default for Browsers {
     }
 }
 
-/// The number by which versions are compared: four parts of two digits. Reads up to the first byte
-/// that is neither a digit nor a dot, and says whether it came to the end.
+/// The number that represents a version in comparisons: four parts of two digits. Parses up to the
+/// first byte that is neither a digit nor a dot; returns whether that was the end.
 #[must_use]
 pub fn browser_version(text: &[u8]) -> (u64, bool) {
     let (mut version, mut part, mut scale) = (0_u64, 0_u64, 1_000_000_u64);

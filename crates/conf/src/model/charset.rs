@@ -1,8 +1,8 @@
-//! Charsets: what `charset_map` blocks say, and which names the configuration knows.
+//! Charsets: the tables of `charset_map` blocks, and the charset names of the configuration.
 
 use std::sync::Arc;
 
-/// What becomes of a code that no map mentions.
+/// The replacement for a code without an entry.
 const UNKNOWN: u8 = b'?';
 
 /// The charsets of a configuration.
@@ -10,7 +10,7 @@ const UNKNOWN: u8 = b'?';
 pub struct Charsets {
     /// `charset_map`, in order; no two have the same pair of charsets.
     pub maps: Vec<Arc<CharsetMap>>,
-    /// Every name in `charset`, `source_charset` and `charset_map`, as it was written first.
+    /// Every name in `charset`, `source_charset` and `charset_map`, in its first spelling.
     pub known: Vec<Box<[u8]>>,
 }
 
@@ -21,7 +21,7 @@ pub struct CharsetMap {
     pub from: Box<[u8]>,
     /// The second one.
     pub to: Box<[u8]>,
-    /// What becomes of each code.
+    /// The tables.
     pub codes: CharsetCodes,
 }
 
@@ -61,8 +61,7 @@ pub enum MapDirection {
 }
 
 impl Charsets {
-    /// Remembers that the configuration speaks of `name`; as in nginx, it is called as it was
-    /// written first.
+    /// Records a charset name; as in nginx, its first spelling is used.
     pub(crate) fn note(&mut self, name: &[u8]) -> &[u8] {
         let known = self.known.iter().position(|known| known.eq_ignore_ascii_case(name));
         let at = known.unwrap_or(self.known.len());
@@ -72,13 +71,13 @@ impl Charsets {
         &self.known[at]
     }
 
-    /// Whether the configuration speaks of `name`, in any case of its letters.
+    /// Whether the configuration uses `name`, ignoring case.
     #[must_use]
     pub fn is_known(&self, name: &[u8]) -> bool {
         self.known.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// The map that leads from one charset to another, if there is one.
+    /// The map from one charset to another, if there is one.
     #[must_use]
     pub fn between(&self, from: &[u8], to: &[u8]) -> Option<(&Arc<CharsetMap>, MapDirection)> {
         self.maps.iter().find_map(|map| {
@@ -99,7 +98,7 @@ pub(crate) const fn is_utf8(name: &[u8]) -> bool {
 }
 
 impl CharsetCodes {
-    /// Tables in which ASCII stands for itself, and nothing else is known.
+    /// Tables that map ASCII to itself and have no other entries.
     pub(crate) fn new(to: &[u8]) -> Self {
         if is_utf8(to) {
             let ascii = |code: usize| u8::try_from(code).ok().filter(u8::is_ascii);
@@ -115,7 +114,7 @@ impl CharsetCodes {
         Self::Bytes { there: table.clone(), back: table }
     }
 
-    /// Whether a body has as many bytes as before.
+    /// Whether recoding keeps the length of a body.
     #[must_use]
     pub const fn keeps_length(&self) -> bool {
         matches!(self, Self::Bytes { .. })
@@ -123,8 +122,8 @@ impl CharsetCodes {
 }
 
 impl Utf8Text {
-    /// The text of `bytes`, with the character that it begins with; `None` where that is none, or
-    /// above U+FFFF. As in nginx, bytes behind it stay in the text.
+    /// The text of `bytes`, with its first character; `None` if that is invalid or above U+FFFF. As
+    /// in nginx, later bytes remain in the text.
     pub(crate) fn new(text: &[u8]) -> Option<(Self, u16)> {
         let Utf8Step::Char { code, .. } = utf8_step(text) else { return None };
         let code = u16::try_from(code).ok()?;
@@ -140,7 +139,7 @@ impl Utf8Text {
     }
 }
 
-/// What the first bytes of a text that should be UTF-8 are.
+/// The result of decoding the first bytes of a text that should be UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Utf8Step {
     /// A character of more than one byte.
@@ -152,15 +151,15 @@ pub enum Utf8Step {
     },
     /// No character.
     Invalid {
-        /// The bytes that are none, at least one.
+        /// The number of invalid bytes, at least one.
         len: usize,
     },
-    /// Part of a character, perhaps.
+    /// Possibly part of a character.
     Incomplete,
 }
 
-/// Reads a character as nginx does: it looks at the first byte for the length, and a byte that
-/// cannot go on with a character is part of what is none.
+/// Decodes a character as nginx does: the first byte determines the length, and a byte that cannot
+/// continue the character is part of the invalid sequence.
 ///
 /// # Panics
 ///

@@ -1,18 +1,18 @@
-//! Which clients get to the server's own console: decided here alone, for the check of a
-//! configuration and for each request.
+//! Access to the server's console. The only place that decides it, for the check of a configuration
+//! and for each request.
 
 use super::{AccessRule, AccessVerdict, LocationSettings, Satisfy, VerifyClient, Who};
 
-/// What stands between a client and the console of a location.
+/// How a location protects its console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleGuard {
-    /// Nothing is configured, so that only clients of this machine are let in.
+    /// By no directive, so only clients of this machine are admitted.
     Loopback,
-    /// `allow` and `deny` choose addresses, and no other client is let in.
+    /// `allow` and `deny` select addresses, and no other client is admitted.
     Addresses,
-    /// Each client has proved who it is: by a password, a certificate, or to `auth_request`.
+    /// Each client is authenticated: by a password, a certificate, or `auth_request`.
     Identity,
-    /// Clients that no rule names are let in. A configuration with it is refused.
+    /// Clients without a matching rule are admitted. Such a configuration is refused.
     Open,
 }
 
@@ -44,7 +44,7 @@ impl ConsoleGuard {
     }
 }
 
-/// What rules say of clients that they do not name.
+/// The effect of rules on clients that they do not name.
 enum Rules {
     /// There are no rules.
     None,
@@ -52,7 +52,7 @@ enum Rules {
     AllowAll,
     /// `deny all`
     DenyAll,
-    /// Nothing.
+    /// There are rules, but none for all clients.
     Some,
 }
 

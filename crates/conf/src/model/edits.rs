@@ -1,4 +1,4 @@
-//! Edits of header fields: `more_set_headers`, `more_set_input_headers` and their kin.
+//! Edits of header fields: `more_set_headers`, `more_set_input_headers` and similar directives.
 
 use std::sync::Arc;
 
@@ -6,51 +6,51 @@ use bolide_http::Name;
 
 use crate::vars::Template;
 
-/// One directive: which messages it is about, and its edits in order.
+/// One directive: the messages it applies to, and its edits in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderEdits {
     /// `-s`: the status codes; empty for all.
     pub statuses: Vec<u32>,
     /// `-t`: the content types, without parameters; empty for all.
     pub types: Vec<Box<[u8]>>,
-    /// What happens to fields that are there.
+    /// The effect on existing fields.
     pub mode: HeaderEditMode,
     /// The fields.
     pub edits: Vec<HeaderEdit>,
 }
 
-/// What an edit does with fields that are there, and without them.
+/// The effect of an edit on existing fields, and without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeaderEditMode {
     /// They are replaced; the field is added if there is none.
     #[default]
     Set,
-    /// `-a`: they stay beside the new one, but for fields that may be there once only.
+    /// `-a`: they remain and the new one is added, except for fields that must be unique.
     Append,
     /// `-r`: they are replaced; nothing is added.
     Replace,
 }
 
-/// What becomes of one field.
+/// The edit of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderEdit {
-    /// It gets a value; one that evaluates to the empty text removes it.
+    /// Sets a value; an empty value removes the field.
     Set {
-        /// Which name it is.
+        /// The name.
         name: Name,
         /// The name as written.
         text: Arc<[u8]>,
         /// The new value.
         value: Template,
     },
-    /// It goes.
+    /// Removes the field.
     Clear {
-        /// Which name it is.
+        /// The name.
         name: Name,
         /// The name as written.
         text: Arc<[u8]>,
     },
-    /// `NAME*`: all go whose names begin with this.
+    /// `NAME*`: removes all fields whose names begin with this.
     ClearPrefix(Arc<[u8]>),
 }
 

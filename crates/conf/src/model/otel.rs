@@ -1,4 +1,4 @@
-//! Traces of OpenTelemetry: where spans go, and what a location says about them.
+//! OpenTelemetry: the exporter of spans, and the settings of a location.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::vars::Template;
 
-/// What the `http` block says of traces.
+/// The settings of the `http` block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Otel {
     /// `otel_exporter`
@@ -29,11 +29,11 @@ impl Default for Otel {
 pub struct OtelExporter {
     /// `endpoint`
     pub endpoint: OtelEndpoint,
-    /// `interval`: the longest that a span waits.
+    /// `interval`: the longest time before a span is sent.
     pub interval: Duration,
-    /// `batch_size`: spans of one worker in a request.
+    /// `batch_size`: the most spans of one worker in an export request.
     pub batch_size: u32,
-    /// `batch_count`: batches of one worker that may wait.
+    /// `batch_count`: the most waiting batches of one worker.
     pub batch_count: u32,
     /// `header`: names and values.
     pub headers: Vec<(String, String)>,
@@ -41,12 +41,12 @@ pub struct OtelExporter {
     pub trusted_certificate: Option<PathBuf>,
 }
 
-/// Where spans are sent.
+/// The destination of spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtelEndpoint {
     /// Whether over TLS.
     pub secure: bool,
-    /// A name or an address; without the brackets of IPv6. Empty while none was written.
+    /// A name or an address; IPv6 without brackets. Empty if none is configured yet.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -68,35 +68,35 @@ pub struct OtelSettings {
 }
 
 impl OtelSettings {
-    /// Whether a request has to be looked at where it enters the location.
+    /// Whether a request needs processing for traces when it enters the location.
     #[must_use]
     pub const fn is_used(&self) -> bool {
         self.trace.is_some() || !matches!(self.context, OtelContext::Ignore)
     }
 }
 
-/// `otel_trace_context`: what becomes of `traceparent` and `tracestate`.
+/// `otel_trace_context`: the handling of `traceparent` and `tracestate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OtelContext {
-    /// They pass as they are.
+    /// They are passed on unchanged.
     #[default]
     Ignore,
-    /// The client's context is taken up.
+    /// The span becomes a child of the client's context.
     Extract,
-    /// Upstream servers get a context of this server.
+    /// Upstream servers get the context of this server.
     Inject,
     /// Both.
     Propagate,
 }
 
 impl OtelContext {
-    /// Whether the client's context is taken up.
+    /// Whether the client's context is used.
     #[must_use]
     pub const fn extracts(self) -> bool {
         matches!(self, Self::Extract | Self::Propagate)
     }
 
-    /// Whether upstream servers get a context of this server.
+    /// Whether upstream servers get the context of this server.
     #[must_use]
     pub const fn injects(self) -> bool {
         matches!(self, Self::Inject | Self::Propagate)

@@ -1,4 +1,4 @@
-//! What an `http` block comes to, as far as it was read.
+//! The state of an `http` block while it is read.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use crate::model::{
 use crate::regex::{LetterCase, Regex};
 use crate::vars::Var;
 
-/// The `http` block as it grows.
+/// The `http` block so far.
 #[derive(Debug, Default)]
 pub(crate) struct HttpDraft {
     pub(crate) servers: Vec<ServerConf>,
     pub(crate) locations: Vec<LocationConf>,
     pub(crate) listens: Vec<Listen>,
     pub(crate) listen_index: HashMap<(ListenTransport, ListenAddress), usize>,
-    /// The parameters given for each of `listens`, beside its state.
+    /// The parameters given for each of `listens`, beside its settings.
     pub(crate) listened: Vec<ListenedParams>,
     pub(crate) log_formats: Vec<LogFormat>,
     /// The index of each format, and when it was read: only later directives see it.
     pub(crate) format_index: HashMap<String, (u32, DirectiveNode)>,
-    /// The index of `combined_json`, once it was asked for.
+    /// The index of `combined_json`, once it is used.
     pub(crate) json_format: Option<u32>,
     /// Access logs with buffers.
     pub(crate) log_buffers: Vec<LogBuffer>,
@@ -61,12 +61,12 @@ pub(crate) struct HttpDraft {
     pub(crate) cache_zones: Vec<(Box<[u8]>, Option<CacheZone>)>,
     /// Limit zones by name; `None` where only the name is known yet.
     pub(crate) limit_zones: Vec<(Box<[u8]>, Option<LimitZone>)>,
-    /// Those that a cluster shares, and where that is written.
+    /// The zones that a cluster shares, and where each is configured.
     pub(crate) shared_limits: Vec<(String, SourcePlace)>,
     pub(crate) page_store: PageStore,
-    /// Directories for temporary files that were named.
+    /// Directories for temporary files.
     pub(crate) temp_paths: Vec<PathBuf>,
-    /// Which variables that need a system call are used.
+    /// Which on-demand variables are used.
     pub(crate) on_demand_vars: OnDemandVars,
     pub(crate) charsets: Charsets,
     pub(crate) geoip: GeoIp,
@@ -77,7 +77,7 @@ pub(crate) struct HttpDraft {
     pub(crate) written: Vec<WrittenLocation>,
     /// Sizes of shared memory zones by name; 0 while none was written.
     pub(crate) zones: HashMap<Box<[u8]>, SharedZone>,
-    /// Directories that the server stores files in.
+    /// Directories in which the server stores files.
     pub(crate) held_paths: HashMap<PathBuf, HeldPath>,
     pub(super) regexes: HashMap<(Box<[u8]>, LetterCase), Regex>,
     /// Recent upstream settings: most servers have the same ones.

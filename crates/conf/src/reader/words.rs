@@ -1,4 +1,4 @@
-//! Values that one or two words make, and what is said of words that are none.
+//! Values of one or two arguments, and the messages about invalid ones.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What is heard of watched directories, and which paths are looked at again for it.
+//! Events of watched directories, and which paths are looked up again because of them.
 
 use bolide_base::Instant;
 
@@ -8,20 +8,20 @@ use crate::resolve;
 use crate::watches::Trails;
 
 impl FileTable {
-    /// Something about a name in a watched directory changed.
+    /// Handles a change of a name in a watched directory.
     pub fn hear_changed(&mut self, watch: u32, name: &[u8], now: Instant) {
         let doubts = self.watches.changed(watch, name, now);
         self.doubt_trails(&doubts.lost);
         doubts.behind.iter().for_each(|prefix| self.doubt_name(prefix, name));
     }
 
-    /// A watched directory is not where it was.
+    /// Handles a watched directory that was moved or removed.
     pub fn hear_gone(&mut self, watch: u32) {
         let lost = self.watches.gone(watch);
         self.doubt_trails(&lost);
     }
 
-    /// Anything may have changed.
+    /// Handles an overflow: anything may have changed.
     pub fn hear_unknown(&mut self) {
         self.lapses.note_all();
         self.watches.clear();

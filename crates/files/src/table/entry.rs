@@ -1,4 +1,4 @@
-//! What the table has of a path.
+//! An entry of the table: what is known of a path.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl FailedLook {
 }
 
 impl State {
-    /// Whether what was found is the same.
+    /// Whether both results are the same.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(own), Self::File(other)) => Rc::ptr_eq(own, other),
@@ -57,9 +57,9 @@ pub(super) struct FileEntry {
     pub(super) referenced: bool,
     /// Read so soon after a change that equal times prove no equality.
     pub(super) racy: bool,
-    /// The directories on its path were watched before it was looked at, and told of no change.
+    /// The directories on its path were watched before the lookup, and no change was reported.
     pub(super) watched: bool,
-    /// In which part of a turn it was looked at.
+    /// In which part of a turn it was looked up.
     pub(super) part: u32,
     pub(super) symlinks: SymlinkPolicy,
     pub(super) inactive: Duration,

@@ -1,4 +1,4 @@
-//! What a look at the disk found is put into the table.
+//! Inserts the result of a file lookup into the table.
 
 use std::rc::Rc;
 
@@ -92,7 +92,7 @@ impl FileTable {
         let uses = entry.map_or(1, |entry| entry.uses);
         let is_same = entry.is_some_and(|entry| entry.state.is(&state));
         if let Some(slot) = old {
-            // What was found again did not lapse.
+            // A result that was found again did not lapse.
             match is_same {
                 true => drop(self.take(slot)),
                 false => self.remove(slot),

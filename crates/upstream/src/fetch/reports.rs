@@ -1,4 +1,4 @@
-//! What the exchange hears of a fetch beside the response: lines for its log, attempts.
+//! Reports of a fetch to the exchange beside the response: log lines and attempts.
 
 use std::sync::Arc;
 

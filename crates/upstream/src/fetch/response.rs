@@ -1,6 +1,7 @@
-//! What the connection of the current attempt tells: progress, head, body, end, loss.
+//! The response on the connection of the current attempt: progress, head, body, end, loss.
 //!
-//! Easiest to break: a status that is worth another server is no response of this one.
+//! Easiest to break: a response with a status of `proxy_next_upstream` is not passed on if another
+//! server can be tried.
 
 use bolide_conf::model::LogLevel;
 use bolide_http::{FieldMap, Hops, OriginHead};
@@ -24,7 +25,7 @@ impl Fetch {
                 if bytes > 0 || left != trial.left {
                     trial.last_sent = now;
                 }
-                // In a tunnel either side may speak.
+                // In a tunnel either side may send first.
                 let is_heard = trial.status == 101 && bytes > 0;
                 if is_heard || left == Left::Nothing && trial.left != Left::Nothing {
                     trial.last_received = now;

@@ -1,4 +1,5 @@
-//! Journals: opened and replayed at the start, heard while others write, made anew when need be.
+//! The journals of purges: opened and replayed at start-up, followed while other processes write,
+//! and rewritten when necessary.
 
 use std::sync::Arc;
 
@@ -14,11 +15,11 @@ use super::write::OWNER_ALONE;
 use super::{Charge, DiskWriter};
 use crate::disk_lookup::{flush, read_full};
 
-/// Bytes of a journal that are read at once.
+/// Bytes of one read of a journal.
 const READ: usize = 256 * 1024;
-/// Steps of the walk over a tree that are made before the first request.
+/// Steps of the walk over a tree before the first request.
 const FIRST_STEPS: usize = 16;
-/// Files that make room for a journal.
+/// Files that are evicted to make room for a journal.
 const SACRIFICED: usize = 8;
 
 /// A journal as it was found.
@@ -30,21 +31,20 @@ struct Opened {
     lock: Option<FileRef>,
 }
 
-/// A journal on its way: what the old one said up to a place is on the medium.
+/// A new journal in progress: it has the content of the old one up to a position, and was synced.
 pub(super) struct JournalDraft {
     file: FileRef,
     path: Vec<u8>,
     size: u64,
-    /// The old one, and how much of it is here.
+    /// The old journal, and how many bytes of it are copied.
     old: Option<FileRef>,
     read: u64,
 }
 
 impl<I: Io> DiskWriter<I> {
-    /// Opens trees. Their journals, and those that are open already, are told the number that
-    /// this process counts from before it is used.
+    /// Opens trees. All journals, old and new, get the start number of this process before use.
     pub(super) fn open(&mut self, trees: Vec<Arc<DiskTree>>) {
-        // What this process has purged before it was told of them hits them as well.
+        // Earlier purges of this process apply to them as well.
         let are_late = self.store.disk().has_purged();
         let mut opened = Vec::new();
         trees.iter().filter(|_| are_late).for_each(|tree| tree.note_missed_purges());
@@ -81,27 +81,26 @@ impl<I: Io> DiskWriter<I> {
         self.charges = charges;
     }
 
-    /// Has a tree used, if its journal was just taken over.
+    /// Starts to use a tree whose journal was replayed.
     fn begin(&mut self, charge: &mut Charge, start: u64) {
         let Some(begun) = charge.tree.begin(start, self.now.unix_millis) else { return };
         charge.walk = Some(Walk::new());
         if begun == Begun::Purged {
             self.renew_journal(charge, 0);
         }
-        // What is known of a small tree is told rightly from the first request on.
+        // A small tree is fully known before the first request.
         let is_far = (0..FIRST_STEPS).all(|_| self.walk_some(charge));
         debug_assert!(is_far || charge.walk.is_none(), "a walk that has ended is forgotten");
     }
 
-    /// Brings the number that is counted from to the medium: after a loss of power, no process may
-    /// use it again.
+    /// Syncs the start number: after a loss of power, no process may use it again.
     fn tell_start(&mut self, charge: &mut Charge) {
         if flush(&mut self.io, &charge.tree).is_err() || self.sync(&charge.tree).is_err() {
             self.renew_journal(charge, 0);
         }
     }
 
-    /// Brings a journal to the medium. One with unknown content is given up.
+    /// Syncs a journal. One with unknown content is discarded.
     fn sync(&mut self, tree: &DiskTree) -> Result<(), FileFailure> {
         let Some(file) = tree.journal_file() else { return Ok(()) };
         let synced = self.io.sync(&file);
@@ -138,7 +137,7 @@ impl<I: Io> DiskWriter<I> {
                 return Ok(Opened { file, seal, replay, size: at, lock });
             }
             self.tell_damage(tree);
-            // Its numbers are still not to be used again.
+            // Its numbers must not be used again.
             let bound = replay.last();
             let opened = self.begin_journal(tree, lock)?;
             self.store.begin_at(bound);
@@ -156,7 +155,7 @@ impl<I: Io> DiskWriter<I> {
         self.notes.push((LogLevel::Warn, text));
     }
 
-    /// A journal of a cache that has nothing: what lies there belongs to none.
+    /// The journal of an empty cache: existing files belong to none.
     fn begin_journal(
         &mut self,
         tree: &DiskTree,
@@ -170,7 +169,7 @@ impl<I: Io> DiskWriter<I> {
         Ok(Opened { file, seal, replay: Replay::default(), size, lock })
     }
 
-    /// Writes the beginning of a journal under another name, and brings it to the medium.
+    /// Writes the beginning of a journal under a temporary name, and syncs it.
     fn draft(&mut self, tree: &DiskTree, bytes: &[u8]) -> Result<(Vec<u8>, FileRef), FileFailure> {
         let mut path = tree.own_file(JOURNAL);
         path.extend_from_slice(format!(".{:016x}", self.prng.next_u64()).as_bytes());
@@ -185,7 +184,7 @@ impl<I: Io> DiskWriter<I> {
         written.map(|file| (path, file))
     }
 
-    /// Gives a journal its name, which is on the medium only after a sync.
+    /// Renames a journal to its final name, which is durable only after a sync.
     fn put_in_place(&mut self, tree: &DiskTree, temporary: &[u8]) -> Result<FileRef, FileFailure> {
         let path = tree.own_file(JOURNAL);
         if let Err(failure) = self.io.rename(temporary, &path) {
@@ -195,7 +194,7 @@ impl<I: Io> DiskWriter<I> {
         self.io.open_journal(&path)
     }
 
-    /// Hears what other processes have purged, and makes a journal that could not be written anew.
+    /// Follows purges of other processes, and rewrites a journal after a failed write.
     pub(super) fn tend_journal(&mut self, charge: &mut Charge) {
         if !charge.tree.is_open() {
             return self.open_late(charge);
@@ -213,8 +212,8 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// Hears a bounded part of what stands in a journal of `size` bytes; a call or the next round
-    /// goes on. Whether there was more.
+    /// Reads a bounded part of a journal of `size` bytes; the next call continues. Returns whether
+    /// there is more.
     fn hear_some(&mut self, charge: &mut Charge, file: &FileRef, size: u64) -> bool {
         if charge.heard.as_ref() != Some(file) {
             (charge.heard, charge.read) = (Some(file.clone()), HEAD as u64);
@@ -229,14 +228,14 @@ impl<I: Io> DiskWriter<I> {
                 store.repeat(tree, &order);
             }
         });
-        // An entry larger than what is read at once is none.
+        // An entry larger than the read buffer is invalid.
         let used = if read.used == 0 && n == READ { n } else { read.used };
         charge.read += used as u64;
         used > 0
     }
 
-    /// The journal that is open has lost its name. Another process writes to the one that has it
-    /// now: that is heard from its beginning. If there is none, ours gets a name again.
+    /// Handles an open journal that has lost its name. If another process has created a new one, it
+    /// is read from its beginning. If there is none, ours gets the name again.
     fn follow_journal(&mut self, charge: &mut Charge, old: &FileRef) {
         let opened = self.io.open_journal(&charge.tree.own_file(JOURNAL));
         let found = opened.ok().filter(|file| {
@@ -250,7 +249,7 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// Tries again to open what could not be opened.
+    /// Retries to open trees that could not be opened.
     fn open_late(&mut self, charge: &mut Charge) {
         if charge.off_until.is_some_and(|until| self.now.mono < until) {
             return;
@@ -277,8 +276,8 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// Writes a journal anew, without entries up to `cutoff`. Until that is done nothing is written
-    /// to the tree; what lies there is good for this process.
+    /// Rewrites a journal without entries up to `cutoff`. Until that is done, nothing is written to
+    /// the tree; its files remain valid for this process.
     pub(super) fn renew_journal(&mut self, charge: &mut Charge, cutoff: u64) {
         let tree = Arc::clone(&charge.tree);
         if tree.lacks_journal() && charge.off_until.is_some_and(|until| self.now.mono < until) {
@@ -299,8 +298,8 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// Puts another journal in the place of one. Workers go on writing to the old one while that
-    /// is read and brought to the medium, and wait only for what they wrote meanwhile.
+    /// Replaces a journal. Workers continue to write to the old one while that is copied and
+    /// synced, and wait only while their latest entries are copied.
     fn replace_journal(
         &mut self,
         charge: &mut Charge,
@@ -317,7 +316,8 @@ impl<I: Io> DiskWriter<I> {
         tree.replace_journal(|old, due| {
             let draft = match draft {
                 Ok(draft) if draft.old.as_ref() != old => {
-                    // A worker has followed another process meanwhile: nothing of that was heard.
+                    // A worker has followed another process meanwhile; nothing of its journal was
+                    // read.
                     let _ = self.io.unlink(&draft.path);
                     read = HEAD as u64;
                     self.draft_anew(tree, old.cloned(), u64::MAX, cutoff)
@@ -333,11 +333,11 @@ impl<I: Io> DiskWriter<I> {
             })
         })?;
         (charge.heard, charge.read) = (tree.journal_file(), read);
-        // The new name is to be there as well.
+        // The new name must be durable as well.
         self.sync(tree)
     }
 
-    /// Forgets entries up to `cutoff`.
+    /// Drops entries up to `cutoff`.
     pub(super) fn shorten_journal(&mut self, charge: &mut Charge, cutoff: u64) {
         if self.is_alone(charge) {
             self.renew_journal(charge, cutoff);
@@ -352,7 +352,7 @@ impl<I: Io> DiskWriter<I> {
         is_alone
     }
 
-    /// A journal that says what the first `heard` bytes of an old one said.
+    /// A copy of the first `heard` bytes of a journal.
     pub(super) fn draft_anew(
         &mut self,
         tree: &DiskTree,
@@ -368,7 +368,7 @@ impl<I: Io> DiskWriter<I> {
         }
         let entries = bytes.get(HEAD..).unwrap_or_default();
         let read = self.copy_entries(entries, cutoff, &mut out);
-        // One of another seal does not say what was purged of what carries ours.
+        // A journal with another seal does not list the purges of files with our seal.
         let is_ours = journal::seal(&bytes) == Some(tree.seal());
         if read.is_damaged || (old.is_some() && !is_ours) {
             self.push_everything(&mut out);
@@ -378,7 +378,8 @@ impl<I: Io> DiskWriter<I> {
         Ok(JournalDraft { file, path, size, old, read })
     }
 
-    /// Adds what the old journal says now, and what is due, and puts the new one in its place.
+    /// Adds the latest entries of the old journal and pending ones, and puts the new one in its
+    /// place.
     pub(super) fn complete(
         &mut self,
         tree: &DiskTree,
@@ -396,7 +397,7 @@ impl<I: Io> DiskWriter<I> {
         self.put_in_place(tree, &draft.path)
     }
 
-    /// What a draft lacks.
+    /// The entries that a copy lacks.
     fn rest_of(
         &mut self,
         draft: &JournalDraft,
@@ -409,8 +410,8 @@ impl<I: Io> DiskWriter<I> {
             bytes = self.part(old, draft.read, size.saturating_sub(draft.read))?;
         }
         let read = self.copy_entries(&bytes, cutoff, &mut out);
-        // What was torn off by the failure that led here is due again. What else cannot be read may
-        // have purged anything.
+        // An entry that the failed write has truncated is pending again. Other unreadable entries
+        // may have purged anything.
         if read.is_damaged || !due.starts_with(&bytes[read.used..]) {
             self.push_everything(&mut out);
         }
@@ -425,7 +426,7 @@ impl<I: Io> DiskWriter<I> {
         Ok(bytes)
     }
 
-    /// Copies purges after `cutoff`, and the greatest number that was counted from.
+    /// Copies purges after `cutoff`, and the greatest start number.
     fn copy_entries(&self, bytes: &[u8], cutoff: u64, out: &mut Vec<u8>) -> JournalRead {
         let unix_ms = self.now.unix_millis;
         let mut last = self.own.last().map_or(0, |own| own << 32);

@@ -1,4 +1,4 @@
-//! Walks over a tree: what lies there, and which of it purges have killed.
+//! Walks over a tree: finds its files, and removes purged ones.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ const ENTRIES: usize = 512;
 const DIRECTORIES: usize = 64;
 /// Files whose heads are read in one step.
 const CHECKED: usize = 64;
-/// Seconds after which an unfinished file is abandoned.
+/// Seconds after which an incomplete file is removed.
 const UNFINISHED: i64 = 60;
-/// Purges that are always remembered.
+/// Purges that are always kept.
 const PURGES: usize = 4096;
 
-/// A look at everything that lies on a tree.
+/// A walk over all files of a tree.
 #[derive(Debug)]
 pub(super) struct Walk {
-    /// Directories that are open: their names below the root, and what is left of them.
+    /// Open directories: their names below the root, and their remaining entries.
     open: Vec<(Vec<u8>, Entries)>,
     /// Directories that are not opened yet.
     waiting: Vec<Vec<u8>>,
@@ -34,16 +34,16 @@ impl Walk {
     }
 }
 
-/// A look at the head of every file, after which old purges are forgotten.
+/// A check of the head of every file, after which old purges are dropped.
 #[derive(Debug)]
 pub(super) struct DiskWalkCheck {
     at: (usize, usize),
-    /// Files with smaller numbers are held against the purges.
+    /// Files with smaller numbers are checked against the purges.
     cutoff: u64,
 }
 
 impl<I: Io> DiskWriter<I> {
-    /// Walks on; whether there is more.
+    /// Continues the walk; returns whether there is more.
     pub(super) fn walk_some(&mut self, charge: &mut Charge) -> bool {
         let Some(mut walk) = charge.walk.take() else { return false };
         let mut found = Vec::new();
@@ -107,7 +107,7 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// Looks at more heads, if that is due; whether there is more.
+    /// Checks more heads, if a check is in progress; returns whether there is more.
     pub(super) fn check_some(&mut self, charge: &mut Charge) -> bool {
         let tree = Arc::clone(&charge.tree);
         let Some(mut check) = charge.check.take() else {

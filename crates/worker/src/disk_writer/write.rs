@@ -1,4 +1,4 @@
-//! Objects become files: under a name of their own first, then in one step under that of their key.
+//! Writes objects to files: under a temporary name first, then renamed to that of the key.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use super::{Charge, DiskWriter};
 /// The permissions of files and of directories.
 pub(super) const OWNER_ALONE: u32 = 0o600;
 const OWNER_ALONE_DIRECTORY: u32 = 0o700;
-/// ENOTDIR, EISDIR, ENOTEMPTY and ELOOP: something else stands where a file or a directory of the
-/// tree has its place.
+/// ENOTDIR, EISDIR, ENOTEMPTY and ELOOP: something else has the name of a file or a directory of
+/// the tree.
 const IN_THE_WAY: [i32; 4] = [20, 21, 39, 40];
 /// Objects written in one step.
 const OBJECTS: usize = 64;
-/// Bytes written in one step, but for the last object.
+/// Bytes written in one step, not counting the last object.
 const BYTES: u64 = 4 << 20;
-/// Bodies up to this many bytes leave with their heads.
+/// Bodies up to this many bytes are written in one call with their heads.
 const TOGETHER: usize = 64 * 1024;
 
 impl<I: Io> DiskWriter<I> {
-    /// Writes some of what waits; whether there is more.
+    /// Writes some queued objects; returns whether there is more.
     pub(super) fn write_some(&mut self, charge: &mut Charge) -> bool {
         if charge.off_until.is_some_and(|until| self.now.mono >= until) {
             self.turn_on(charge);
@@ -43,7 +43,7 @@ impl<I: Io> DiskWriter<I> {
                     charge.is_told = false;
                     bytes += size;
                 }
-                // The next object has another place.
+                // The next object has another path.
                 Err(failure) if IN_THE_WAY.contains(&failure.errno) => {
                     self.tell_one(&tree.path(spill.hash()), failure);
                 }
@@ -59,7 +59,7 @@ impl<I: Io> DiskWriter<I> {
         true
     }
 
-    /// Writes one object; how many bytes.
+    /// Writes one object; returns its size.
     fn write(&mut self, tree: &DiskTree, spill: &DiskWrite) -> Result<u64, FileFailure> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let size = if spill.encode(tree.seal(), &mut buffer) {

@@ -1,4 +1,4 @@
-//! The bytes of a file on their way to a file beside its place, which takes the name at the end.
+//! Copies a file: to a temporary file in the destination directory, which is renamed at the end.
 
 use bolide_base::FileRef;
 use bolide_base::errno::{EEXIST, ENOENT};
@@ -12,33 +12,33 @@ const PIECE: usize = 64 * 1024;
 /// Names that are tried for one file.
 const NAMES_TRIED: u64 = 64;
 
-/// A file that is copied.
+/// A copy in progress.
 #[derive(Debug)]
 pub(super) struct Copying {
     source: FileRef,
     target: FileRef,
-    /// Where the copy is until it is complete.
+    /// The path of the temporary file.
     temporary: Vec<u8>,
-    /// Where it is to be.
+    /// The final path.
     to: Vec<u8>,
     at: u64,
-    /// The modification time that it gets.
+    /// The modification time of the copy.
     modified: Option<i64>,
-    /// Its name, where it has one that goes.
+    /// The source's path, if it has to be removed.
     from: Option<(Vec<u8>, SourceFate)>,
 }
 
-/// When the name of what is carried elsewhere goes.
+/// When the source of a move is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceFate {
-    /// When the copy is in its place.
+    /// When the copy has its final name.
     Moves,
-    /// However that ends.
+    /// In any case.
     Temporary,
 }
 
 impl Copying {
-    /// Leaves nothing of the copy, nor of what is temporary.
+    /// Removes the incomplete copy, and a temporary source.
     pub(super) fn give_up(self, io: &mut impl Io) {
         if let Some(path) = self.name(io) {
             let _ = io.unlink(&path);
@@ -48,8 +48,8 @@ impl Copying {
         }
     }
 
-    /// Where the copy is: another request may have renamed a directory above it, and the name that
-    /// it was given may be another copy's.
+    /// The current path of the copy: another request may have renamed a directory above it, and the
+    /// old path may belong to another copy.
     fn name(&self, io: &mut impl Io) -> Option<Vec<u8>> {
         if self.has_name(&self.temporary, io) {
             return Some(self.temporary.clone());
@@ -67,7 +67,7 @@ impl Copying {
 }
 
 impl FileWork {
-    /// Begins to copy a regular file; `over` is what has the name of the copy now.
+    /// Begins to copy a regular file; `over` is the existing target.
     pub(super) fn copy_file(
         &mut self,
         from: &[u8],
@@ -75,7 +75,7 @@ impl FileWork {
         over: Option<Stat>,
         io: &mut impl Io,
     ) {
-        // It may have become a link since it was looked at.
+        // It may have become a link since it was checked.
         let symlinks = SymlinkRule::Refuse { from: parent(from).len() };
         let request = OpenRequest { path: from, symlinks, content_max: 0, stat_only: false };
         let (source, stat) = match io.open(&request) {
@@ -88,7 +88,7 @@ impl FileWork {
         self.copy_open(source, &stat, to, over, io);
     }
 
-    /// The same for a file that is open.
+    /// As [`Self::copy_file`] for an open file.
     fn copy_open(
         &mut self,
         source: FileRef,
@@ -113,7 +113,7 @@ impl FileWork {
         self.acts.push(Act::Copy(copying));
     }
 
-    /// Begins to carry a file to another file system; its old name goes at the end.
+    /// Begins to move a file to another file system; the source is removed at the end.
     pub(super) fn carry(
         &mut self,
         (from, fate): (&[u8], SourceFate),
@@ -151,7 +151,7 @@ impl FileWork {
         }
     }
 
-    /// Copies a piece; at the end of the bytes the copy has its name.
+    /// Copies a piece; after the last one, renames the copy.
     pub(super) fn copy_on(&mut self, mut copying: Copying, io: &mut impl Io) {
         debug_assert!(
             !self.acts.iter().any(|act| matches!(act, Act::Copy(_))),
@@ -164,7 +164,7 @@ impl FileWork {
                     && let Err(failure) = io.unlink(path)
                 {
                     self.note_failure(LogLevel::Crit, path, failure);
-                    // What is at its old place, too, did not move.
+                    // A source that could not be removed was not moved.
                     if *fate == SourceFate::Moves {
                         self.fail(500);
                     }
@@ -177,14 +177,14 @@ impl FileWork {
         }
     }
 
-    /// A file of a tree is left out; one that the request is about alone is not there.
+    /// A file of a tree is skipped; if the request is about this file alone, it fails.
     fn fail_copy(&mut self, path: &[u8], failure: FileFailure) {
         self.note_failure(LogLevel::Crit, path, failure);
         self.is_partial = true;
     }
 }
 
-/// Whether there is more to copy.
+/// Copies a piece; returns whether there is more.
 fn copy_piece(copying: &mut Copying, io: &mut impl Io) -> Result<bool, FileFailure> {
     let mut buffer = vec![0; PIECE];
     let read = io.read(&copying.source, copying.at, &mut buffer)?;
@@ -203,7 +203,7 @@ fn copy_piece(copying: &mut Copying, io: &mut impl Io) -> Result<bool, FileFailu
     Ok(false)
 }
 
-/// A new file in the directory of `to`, with the permissions of what it is a copy of.
+/// Creates a file in the directory of `to`, with the permissions of the source.
 fn create_beside(
     to: &[u8],
     stat: &Stat,

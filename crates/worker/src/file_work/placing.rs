@@ -1,4 +1,4 @@
-//! A temporary file takes its place: by renaming, or by a copy where that is another file system.
+//! Moves a temporary file to its path: by renaming, or by a copy if that is on another file system.
 
 use bolide_base::errno::{EEXIST, EISDIR, ENOENT, EXDEV};
 use bolide_conf::model::{FileAccess, LogLevel};
@@ -9,7 +9,7 @@ use super::copying::SourceFate;
 use super::{FileWork, errno_text};
 
 impl FileWork {
-    /// Puts a file in its place.
+    /// Moves a file to its path.
     pub(super) fn place(&mut self, placement: FilePlacement, io: &mut impl Io) {
         let FilePlacement { temporary, file, to, access, modified, makes_directories } = placement;
         self.status = match kind_at(&to, io) {
@@ -48,7 +48,7 @@ impl FileWork {
         }
     }
 
-    /// A file could not get its name.
+    /// Handles a failed rename.
     pub(super) fn fail_rename(&mut self, from: &[u8], to: &[u8], failure: FileFailure) {
         let words = errno_text(failure.errno);
         let text = [b"rename() \"", from, b"\" to \"", to, b"\" failed ", &words].concat();
@@ -64,7 +64,7 @@ fn kind_at(path: &[u8], io: &mut impl Io) -> Option<bool> {
     found.ok().map(|found| found.stat.is_dir)
 }
 
-/// Gives a file another name; missing directories are made if their permissions are given.
+/// Renames a file; creates missing directories if their permissions are given.
 pub(super) fn rename(
     from: &[u8],
     to: &[u8],
@@ -80,7 +80,7 @@ pub(super) fn rename(
     }
 }
 
-/// Makes the directories that lead to `path`.
+/// Creates the directories of `path`.
 fn make_directories(path: &[u8], access: FileAccess, io: &mut impl Io) -> Result<(), FileFailure> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').skip(1);
     for (slash, _) in ends {

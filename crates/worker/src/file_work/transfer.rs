@@ -1,4 +1,4 @@
-//! `COPY` and `MOVE` (RFC 4918 §9.8, §9.9): what may be done, and how it begins.
+//! `COPY` and `MOVE` (RFC 4918 §9.8, §9.9): their checks, and their first actions.
 
 use bolide_conf::model::LogLevel;
 use bolide_engine::FileTransfer;
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl FileWork {
-    /// Begins to copy or move.
+    /// Begins a copy or move.
     pub(super) fn transfer(&mut self, asked: FileTransfer, moves: bool, io: &mut impl Io) {
         let to = trimmed(&asked.to).to_vec();
         let over = match io.stat_link(&to) {
@@ -61,7 +61,7 @@ impl FileWork {
         }
     }
 
-    /// Whether what is at the target may not be replaced.
+    /// Whether the existing target must not be replaced.
     fn refuses_target(&mut self, asked: &FileTransfer, to: &[u8], over: Stat, moves: bool) -> bool {
         if over.is_dir && !asked.to_uri.ends_with(b"/") {
             let verb: &[u8] = if moves { b"MOVE" } else { b"COPY" };
@@ -78,7 +78,7 @@ impl FileWork {
         false
     }
 
-    /// RFC 4918 §9.8.5: source and destination are the same, or one is a part of the other.
+    /// RFC 4918 §9.8.5: source and destination are the same, or one contains the other.
     fn refuse_self(&mut self, asked: &FileTransfer) {
         let (from, to) = (&asked.from_uri[..], &asked.to_uri[..]);
         let text = [b"\"", from, b"\" and \"Destination\" URI \"", to, b"\" overlap"].concat();
@@ -116,7 +116,7 @@ impl FileWork {
         }
     }
 
-    /// A directory gets its new name, or is copied to it.
+    /// Renames a directory, or begins to copy it.
     pub(super) fn transplant(&mut self, from: &[u8], to: &[u8], moves: bool, io: &mut impl Io) {
         debug_assert!(!is_within(to, from), "a directory is not copied into itself");
         let bare = trimmed(from);
@@ -136,7 +136,7 @@ impl FileWork {
         self.copy_tree(from.to_vec(), to, io);
     }
 
-    /// Removes what was moved by a copy, if that has all of it.
+    /// Removes the source of a move by copy, if the copy is complete.
     pub(super) fn remove_source(&mut self, path: Vec<u8>, io: &mut impl Io) {
         if !self.is_partial {
             self.remove_tree(path, io);
@@ -148,7 +148,7 @@ const fn is_one(one: &Stat, other: &Stat) -> bool {
     one.inode == other.inode && one.device == other.device
 }
 
-/// Whether `path` is `directory` or lies below it, as far as names tell.
+/// Whether `path` is `directory` or is below it, judged by name.
 fn is_within(path: &[u8], directory: &[u8]) -> bool {
     let mut inner = parts(path);
     parts(directory).all(|part| inner.next() == Some(part))

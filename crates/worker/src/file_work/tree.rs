@@ -1,6 +1,6 @@
-//! Directories with all that is in them: removed, or copied to another place.
+//! Removes or copies directories with their contents.
 //!
-//! Links are removed and never copied. What fails is told, and the rest goes on.
+//! Symbolic links are removed and never copied. An entry that fails is logged and skipped.
 
 use bolide_base::errno::ELOOP;
 use bolide_conf::model::LogLevel;
@@ -11,10 +11,10 @@ use super::{Act, DEPTH_MAX, FileWork, stat_as_named};
 /// Entries read at once.
 const BATCH: usize = 64;
 
-/// A directory on the way through a tree.
+/// A directory in the course of a walk.
 #[derive(Debug)]
 pub(super) struct TreeWalk {
-    /// As it was named.
+    /// Its path.
     path: Vec<u8>,
     /// Its attributes, where they matter.
     stat: Stat,
@@ -70,7 +70,7 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 impl FileWork {
-    /// Begins to remove a directory that the request named.
+    /// Begins to remove the directory that the request named.
     pub(super) fn remove_tree(&mut self, path: Vec<u8>, io: &mut impl Io) {
         match TreeWalk::open(path, Stat::default(), io) {
             Ok(walk) => self.acts.push(Act::Remove(TreeWalk { is_top: true, ..walk })),
@@ -78,7 +78,7 @@ impl FileWork {
         }
     }
 
-    /// Removes one entry, or the directory when none is left.
+    /// Removes one entry, or the directory if it is empty.
     pub(super) fn remove_on(&mut self, mut walk: TreeWalk, io: &mut impl Io) {
         let Some((name, stat)) = walk.next() else {
             let Err(failure) = io.remove_directory(&walk.path) else { return };
@@ -98,7 +98,7 @@ impl FileWork {
         }
     }
 
-    /// Begins to copy the entries of `from` to `to`, which is there.
+    /// Begins to copy the entries of `from` to `to`, which exists.
     pub(super) fn copy_tree(&mut self, from: Vec<u8>, to: &[u8], io: &mut impl Io) {
         let made = io.stat_link(to);
         self.made = made.ok().map(|stat| (stat.device, stat.inode));
@@ -109,7 +109,7 @@ impl FileWork {
         }
     }
 
-    /// Copies one entry; the directory has its time when none is left.
+    /// Copies one entry; after the last one, sets the directory's time.
     pub(super) fn copy_tree_on(&mut self, mut walk: TreeWalk, to: Vec<u8>, io: &mut impl Io) {
         let Some((name, stat)) = walk.next() else {
             if let Some(failure) = walk.failure {
@@ -126,7 +126,7 @@ impl FileWork {
         if stat.is_regular {
             self.copy_file(&path, target, None, io);
         } else if !stat.is_dir {
-            // A link may lead anywhere. What moves stays whole at its old place.
+            // A link may lead anywhere. A move then leaves the source complete.
             self.is_partial |= self.moves();
         } else if self.made != Some((stat.device, stat.inode)) {
             if let Err(failure) = io.make_directory(&target, stat.mode & 0o777) {

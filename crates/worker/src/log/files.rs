@@ -1,7 +1,7 @@
-//! Where one worker's log lines go: the files that the control thread opened, those whose names
-//! requests made, and sockets to syslog servers.
+//! The targets of one worker's log lines: files that the control thread opened, files whose names
+//! have variables, and sockets to syslog servers.
 //!
-//! Refuses to wait: what a slow reader does not take now is left to be offered again.
+//! It never waits: what a slow reader does not take is offered again.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,13 +16,13 @@ use bolide_io::{Callee, FileFailure, Io, OpenRequest, SymlinkRule};
 
 use crate::generation::Generation;
 
-/// LIMIT: troubles that are remembered so that they are not told again.
+/// LIMIT: logged failures that are remembered, so that they are not logged again.
 const TOLD_MAX: usize = 512;
-/// How often a file that cannot be written to is told of.
+/// The interval of log lines about a file that cannot be written.
 const WRITE_TOLD: Duration = Duration::from_secs(60);
-/// How often a syslog server that cannot be reached is told of.
+/// The interval of log lines about a syslog server that cannot be reached.
 const SEND_TOLD: Duration = Duration::from_secs(1);
-/// Bytes that a pipe takes as a whole or not at all.
+/// Bytes that a pipe takes completely or not at all (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
 
 /// Open log files by absolute path; shared by all workers, replaced as a whole.
@@ -36,13 +36,13 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// A file that is open for appending; what is not regular takes lines one by one.
+    /// An open file; one that is not regular takes lines one by one.
     #[must_use]
     pub const fn new(file: FileRef, is_regular: bool) -> Self {
         Self { file, is_regular }
     }
 
-    /// Opens a log for appending, and makes it where it is missing.
+    /// Opens a log for appending, and creates it if it is missing.
     ///
     /// # Errors
     ///
@@ -60,26 +60,26 @@ impl LogFile {
     }
 }
 
-/// What is wrong with a log, for the error log.
+/// An error of a log, for the error log.
 #[derive(Debug)]
 pub(super) struct LogFileTrouble {
     pub(super) level: LogLevel,
-    /// Of the connection that it is about.
+    /// The connection's number.
     pub(super) serial: Option<u64>,
     pub(super) text: Vec<u8>,
 }
 
-/// What became of a batch.
+/// The result of writing a batch.
 #[derive(Debug, Default)]
 pub(super) struct LogFileReport {
     /// Bytes that need not be offered again.
     pub(super) bytes: usize,
-    /// Of a batch that was compressed: what there was no room for.
+    /// For a compressed batch: the part without room.
     pub(super) packed: Option<Vec<u8>>,
     pub(super) trouble: Option<LogFileTrouble>,
 }
 
-/// A file whose name a request made.
+/// A file whose name has variables.
 #[derive(Debug)]
 struct Own {
     log: Option<LogFile>,
@@ -94,7 +94,7 @@ struct Own {
 #[derive(Debug)]
 pub(crate) struct LogFiles {
     shared: OpenLogs,
-    /// Of configurations that requests still go by.
+    /// Those of configurations that requests still use.
     older: Vec<(Weak<Site>, OpenLogs)>,
     own: HashMap<Vec<u8>, Own>,
     sockets: HashMap<SyslogServer, FileRef>,
@@ -114,7 +114,7 @@ impl LogFiles {
         }
     }
 
-    /// The same files, opened again. What older configurations name besides stays open.
+    /// Replaces the files by reopened ones. Other files of older configurations stay open.
     pub(crate) fn reopen(&mut self, shared: OpenLogs) {
         self.replace(shared);
         for (_, logs) in &mut self.older {
@@ -128,23 +128,23 @@ impl LogFiles {
         self.shared = shared;
         self.own.clear();
         self.sockets.clear();
-        // What stands for it may have been replaced, too.
+        // Its replacement may have been replaced, too.
         self.stderr = bolide_io::file::standard_error().ok();
     }
 
-    /// The files of the next configuration; requests that began before it may still log to the
+    /// Uses the files of the next configuration; requests that began before it may still log to the
     /// others.
     pub(crate) fn configure(&mut self, old: &Generation, logs: OpenLogs) {
         self.older.push((Arc::downgrade(&old.site), self.shared.clone()));
         self.replace(logs);
     }
 
-    /// Lets go of what no request can log to any more.
+    /// Releases files that no request can log to any more.
     pub(crate) fn tidy(&mut self) {
         self.older.retain(|(site, _)| site.strong_count() > 0);
     }
 
-    /// Writes a batch as far as that is possible without waiting.
+    /// Writes a batch as far as possible without waiting.
     pub(super) fn write(
         &mut self,
         io: &mut impl Io,
@@ -156,12 +156,12 @@ impl LogFiles {
             LogTarget::Stderr => {
                 let Some(file) = &self.stderr else { return LogFileReport::all(batch.lines) };
                 let done = io.append_shared(file, batch.lines);
-                // The log that would say so is the one that fails.
+                // The log for the error message is the one that failed.
                 let bytes = if done.errno.is_some() { batch.lines.len() } else { done.bytes };
                 return LogFileReport { bytes, ..LogFileReport::default() };
             }
             LogTarget::File(path) => match self.find(io, path) {
-                // What is told may belong into the very file that cannot be opened.
+                // The message may belong into the very file that cannot be opened.
                 Err(_) if !self.may_tell(path, WRITE_TOLD, now) => {
                     return LogFileReport::all(batch.lines);
                 }
@@ -213,7 +213,7 @@ impl LogFiles {
         report
     }
 
-    /// An open file that the configuration names.
+    /// An open file of the configuration.
     fn find(&self, io: &mut impl Io, path: &[u8]) -> Result<LogFile, LogFileTrouble> {
         let older = self.older.iter().rev().map(|(_, logs)| logs);
         let mut known = std::iter::once(&self.shared).chain(older);
@@ -225,7 +225,7 @@ impl LogFiles {
         }
     }
 
-    /// The file whose name a request made.
+    /// The file whose name has variables.
     fn find_own(
         &mut self,
         io: &mut impl Io,
@@ -251,7 +251,7 @@ impl LogFiles {
         Ok(log)
     }
 
-    /// A file that was kept open, if its name still means it.
+    /// A file that was kept open, if its name still refers to it.
     fn recall(
         &mut self,
         io: &mut impl Io,
@@ -335,7 +335,7 @@ impl LogFiles {
         let done = io.append(&self.sockets[&to.server], datagram);
         match done.errno {
             Some(errno) => {
-                // The next one is sent by a socket that has seen no error.
+                // The next message uses a socket without an error.
                 self.sockets.remove(&to.server);
                 Err(FileFailure { errno, call: "send" })
             }
@@ -366,7 +366,7 @@ impl LogFileTrouble {
     /// `open() "/a" failed (2: No such file or directory)`.
     fn with_file(level: LogLevel, what: &str, path: &[u8], failure: FileFailure) -> Self {
         let mut text = format!("{what} \"").into_bytes();
-        // Requests may have made it.
+        // Requests may have contributed to the path.
         bolide_http::escape::push_log(&mut text, path);
         text.extend_from_slice(format!("\" failed ({})", reason(failure.errno)).as_bytes());
         Self { level, serial: None, text }
@@ -411,7 +411,8 @@ fn open(io: &mut impl Io, path: &[u8]) -> Result<(LogFile, (u64, u64)), FileFail
     Ok((LogFile { file, is_regular: stat.is_regular }, (stat.device, stat.inode)))
 }
 
-/// A name made of variables needs a site: nothing is opened for one whose root is not there.
+/// A name with variables needs a document root: nothing is opened for a site whose root does not
+/// exist.
 fn test_root(io: &mut impl Io, root: &[u8]) -> Result<(), FileFailure> {
     if io.open(&look(root))?.stat.is_dir {
         Ok(())
@@ -420,8 +421,8 @@ fn test_root(io: &mut impl Io, root: &[u8]) -> Result<(), FileFailure> {
     }
 }
 
-/// Bytes that were taken, and the error that ended it. What others may write to at the same time
-/// is given whole lines.
+/// Appends whole lines, because other processes may append at the same time; returns the bytes
+/// written, and the error that ended it.
 fn append_lines(io: &mut impl Io, log: &LogFile, bytes: &[u8]) -> (usize, Option<i32>) {
     if log.is_regular {
         let done = io.append(&log.file, bytes);
