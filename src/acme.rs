@@ -1,9 +1,9 @@
-//! Certificates from issuers: what a configuration wants of them, and what the thread that orders
-//! needs of the server.
+//! ACME certificates: the orders of a configuration, and the server's side of the ordering thread.
 //!
 //! ```text
 //!   begin (draft) ──▶ slots for handshakes ──settle (in force)──▶ orders ──install──▶ slots
 //! ```
+//!
 //! Easiest to break: a slot belongs to an order and not to a configuration, so that a reload in the
 //! middle of an order loses nothing; and a draft may be dropped.
 
@@ -34,17 +34,17 @@ use demanded::{DemandedCertificates, NamesOnDemand};
 pub(crate) use fleet::{AcmeFleet, FleetAccount, FleetCertificate, FleetState, KnownAccount};
 use plan::PlannedPlace;
 
-/// LIMIT: names in a line of the log about certificates that are not there yet.
+/// LIMIT: names in one log line about missing certificates.
 const NAMES_SHOWN: usize = 10;
 
-/// Certificates by order, the challenges of now, and the thread that orders.
+/// Certificates by order, pending challenges, and the ordering thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IssuedCertificates {
     desk: Arc<AcmeDesk>,
     service: Arc<Mutex<Option<AcmeService>>>,
 }
 
-/// What both the control thread and the thread that orders use.
+/// The state that the control thread and the ordering thread share.
 #[derive(Debug, Default)]
 struct AcmeDesk {
     http: HttpChallenges,
@@ -52,55 +52,55 @@ struct AcmeDesk {
     inbox: AcmeInbox,
     certified: CertifiedNames,
     state: Mutex<AcmeState>,
-    /// What is shared with other servers.
+    /// The state that is shared with other servers.
     fleet: AcmeFleet,
 }
 
 #[derive(Debug, Default)]
 struct AcmeState {
     slots: HashMap<OrderId, IssuedSlot>,
-    /// By the directive that wants names of clients.
+    /// Certificates on demand, by their directive.
     demands: HashMap<OrderId, DemandedCertificates>,
-    /// Such directives whose certificates are shared with other servers, and their accounts.
+    /// Such directives whose certificates are shared with other servers, with their accounts.
     shared: HashMap<OrderId, Option<AccountName>>,
-    /// Of the draft configuration.
+    /// The plan of the draft configuration.
     next: AcmePlan,
     places: Vec<PlannedPlace>,
     log: Option<Arc<ControlLog>>,
-    /// Certificates that came since the start.
+    /// Certificates issued since the start.
     issued: u64,
 }
 
-/// The place of one order's certificate.
+/// The slot of one order's certificate.
 #[derive(Clone, Debug, Default)]
 struct IssuedSlot {
     slot: CertSlot,
     names: Vec<String>,
-    /// The end of its certificate, in seconds since 1970.
+    /// The expiry of its certificate, in seconds since 1970.
     end: Option<i64>,
-    /// Whether the certificate is another order's, until its own is there.
+    /// Whether it holds another order's certificate until its own is issued.
     is_borrowed: bool,
-    /// The directive that wants it, if a client asked for its name.
+    /// The directive of an order on demand.
     demand: Option<OrderId>,
 }
 
 impl IssuedCertificates {
-    /// What issuers ask for over HTTP.
+    /// The challenges of `http-01`.
     pub(crate) fn http_challenges(&self) -> &HttpChallenges {
         &self.desk.http
     }
 
-    /// What issuers ask for in handshakes.
+    /// The challenges of `tls-alpn-01`.
     pub(crate) fn tls_challenges(&self) -> &TlsChallenges {
         &self.desk.tls
     }
 
-    /// The names that have certificates.
+    /// The names with issued certificates.
     pub(crate) fn certified(&self) -> &CertifiedNames {
         &self.desk.certified
     }
 
-    /// No more orders: a server that no longer gets all connections cannot prove names.
+    /// Stops ordering: a server that no longer gets all connections cannot prove names.
     pub(crate) fn rest(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(service) = &*service {
@@ -108,8 +108,8 @@ impl IssuedCertificates {
         }
     }
 
-    /// Begins a new draft: orders that are new have what an earlier process kept of them, or the
-    /// certificate of an order in force that has a name with them in common.
+    /// Begins a new draft: new orders start with the certificate that an earlier process stored, or
+    /// with that of an order in force for one of their names.
     pub(crate) fn begin(&self, config: &Config) {
         let (plan, places) = plan::of(config);
         let mut state = self.desk.state();
@@ -137,7 +137,7 @@ impl IssuedCertificates {
                 .and_then(|kept| LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).ok());
             let is_borrowed = found.is_none();
             let found = found.or_else(|| {
-                // What is on demand is its own name's only.
+                // A certificate on demand is only for its own name.
                 if demand.is_some() {
                     return None;
                 }
@@ -157,7 +157,7 @@ impl IssuedCertificates {
         (state.next, state.places) = (plan, places);
     }
 
-    /// The place of a certificate of the draft, and what names it in sessions.
+    /// The slot of a certificate of the draft, and its identity in TLS sessions.
     pub(crate) fn place(&self, id: IssuedId) -> IssuedPlace {
         let state = self.desk.state();
         match state.places.get(id.index()) {
@@ -174,7 +174,7 @@ impl IssuedCertificates {
         }
     }
 
-    /// Where accounts get other keys; none while nothing is ordered.
+    /// The inbox for key rollovers of accounts; none while nothing is ordered.
     pub(crate) fn accounts(&self) -> Option<AcmeInbox> {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
         service.as_ref().map(|_| self.desk.inbox.clone())
@@ -185,8 +185,8 @@ impl IssuedCertificates {
         self.desk.state().log = Some(Arc::new(log));
     }
 
-    /// Puts the draft in force. The thread runs as `account`: what issuers send is read without
-    /// privileges.
+    /// Puts the draft in force. The thread runs as `account`, so that data of issuers is parsed
+    /// without privileges.
     pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
         let log = Arc::new(log);
         let mut state = self.desk.state();
@@ -224,22 +224,22 @@ impl IssuedCertificates {
         self.desk.tell_missing(&log);
     }
 
-    /// What is shared with other servers.
+    /// The state that is shared with other servers.
     pub(crate) fn fleet(&self) -> &AcmeFleet {
         &self.desk.fleet
     }
 
-    /// Another server has this certificate. Returns whether it is taken over.
+    /// Takes a certificate of another server for this order; returns whether it is used.
     ///
     /// # Errors
     ///
-    /// It is of no use here, or cannot be kept now.
+    /// It cannot be used here, or cannot be stored now.
     pub(crate) fn take_over(
         &self,
         order: &OrderId,
         certificate: &FleetCertificate,
     ) -> Result<bool, KeepFault> {
-        // It may wait for another process and for the disk: who wants the service does not.
+        // The lock may wait for another process and for the disk; callers of the service do not.
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
         let keeper = service.as_ref().map(AcmeService::keeper);
         drop(service);
@@ -247,12 +247,12 @@ impl IssuedCertificates {
         taken.unwrap_or(Ok(false))
     }
 
-    /// A challenge of another server.
+    /// Answers a challenge of another server from now on.
     pub(crate) fn present_for_others(&self, challenge: &Challenge) {
         self.desk.show(challenge);
     }
 
-    /// A challenge of another server is over.
+    /// Stops answering a challenge of another server.
     pub(crate) fn withdraw_for_others(&self, challenge: &Challenge) {
         self.desk.hide(challenge);
     }
@@ -263,7 +263,7 @@ impl IssuedCertificates {
         service.as_ref().map(AcmeService::report).unwrap_or_default()
     }
 
-    /// What is counted of them.
+    /// The totals of orders.
     pub(crate) fn figures(&self, now: Now) -> AcmeFigures {
         let (orders, issued) = (self.report(), self.desk.state().issued);
         let (seconds, all) = (now.unix_seconds(), orders.len() as u64);
@@ -280,7 +280,7 @@ impl IssuedCertificates {
         }
     }
 
-    /// The ends of certificates in use, in seconds since 1970, by what figures call them.
+    /// The expiry of certificates in use, in seconds since 1970, by their names in metrics.
     pub(crate) fn ends(&self, config: &Config) -> Vec<(String, i64)> {
         let Some(http) = &config.http else { return Vec::new() };
         let state = self.desk.state();
@@ -291,16 +291,16 @@ impl IssuedCertificates {
 }
 
 impl AcmeState {
-    /// Handshakes for the name of an order find what is in its place.
+    /// Lets handshakes for the name of an order on demand find its slot.
     fn add_demanded(&mut self, demand: &OrderId, order: &AcmeOrder, slot: &CertSlot) {
         let certificates = self.demands.entry(demand.clone()).or_default();
         order.names.iter().for_each(|name| certificates.add(name, slot.clone()));
     }
 }
 
-/// The certificates in use by their names.
+/// The certificates in use, by name.
 fn by_name(slots: &HashMap<OrderId, IssuedSlot>) -> HashMap<String, LoadedCertificate> {
-    // In order of their ids, so that of several the same one is taken each time.
+    // In order of their ids, so that among several the choice is stable.
     let ordered: BTreeMap<_, _> = slots.iter().collect();
     let mut found = HashMap::new();
     for (_, known) in ordered {
@@ -317,7 +317,7 @@ impl AcmeDesk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says which handshakes are refused for now.
+    /// Logs which handshakes fail for lack of a certificate.
     fn tell_missing(&self, log: &ControlLog) {
         let state = self.state();
         let is_missing = |known: &&IssuedSlot| known.slot.certificate().is_none();
@@ -404,7 +404,7 @@ impl AcmeHost for AcmeDesk {
         let made = LoadedCertificate::from_pem(chain, key, &[]).map_err(|why| why.to_string())?;
         let end = made.end().map(|(end, _)| end);
         let mut state = self.state();
-        // Of an order that the configuration no longer has, nothing is used.
+        // An order that is no longer configured has no use for it.
         if let Some(known) = state.slots.get_mut(order) {
             (known.end, known.is_borrowed) = (end, false);
             self.fleet.note(order, chain, key);
@@ -453,11 +453,11 @@ impl AcmeHost for AcmeDesk {
     }
 }
 
-/// Makes the directories of issuers' state for that account.
+/// Creates the directories of ACME state for that account.
 ///
 /// # Errors
 ///
-/// In nginx's words, a directory cannot be made.
+/// In nginx's words: a directory cannot be created.
 pub(crate) fn make_directories(config: &Config, owner: Option<(u32, u32)>) -> Result<(), String> {
     let Some(http) = &config.http else { return Ok(()) };
     let make = |path: &Path, mode| {

@@ -37,7 +37,7 @@ use crate::messages::err;
 use line_protocol::Words;
 use status::Scene;
 
-/// LIMIT: commands that are carried out at once.
+/// LIMIT: concurrent commands.
 const BUSY_MAX: usize = 4;
 /// How long a client may leave its result unread.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -100,12 +100,12 @@ fn door() -> Result<Epoll, String> {
     Epoll::new().map_err(|error| format!("epoll: {error}"))
 }
 
-/// Who waits for the result of a command.
+/// The client that waits for the result of a command.
 #[derive(Debug)]
 pub(crate) enum AdminClient {
     /// Another process.
     Command(UnixStream),
-    /// A client of a console.
+    /// The client of a console.
     Console(ConsoleReply),
 }
 

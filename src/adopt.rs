@@ -1,12 +1,13 @@
-//! `bolide adopt`: takes over from an nginx that runs, without losing a connection, and goes back
-//! if too much fails.
+//! `bolide adopt`: takes over from a running nginx without losing a connection, and goes back if
+//! too many requests fail.
 //!
 //! ```text
 //!   check ──▶ duplicates of nginx's sockets ──▶ a server of ours accepts beside nginx's workers
 //!         ──▶ WINCH: its workers end ──▶ watch ──▶ QUIT: nginx ends
-//!                                   └─ more fails ──▶ HUP: its workers are back; ours ends
+//!                                   └─ more failures ──▶ HUP: its workers are back; ours ends
 //! ```
-//! Easiest to break: until nginx is told to quit, its master holds every socket and can go back.
+//!
+//! Easiest to break: until nginx gets QUIT, its master holds every socket and can go back.
 
 mod nginx;
 mod plan;
@@ -33,20 +34,20 @@ use nginx::Nginx;
 use plan::shown;
 use successor::{Served, Successor};
 
-/// How long our server may take to serve.
+/// The timeout for the start of our server.
 const START_MAX: Duration = Duration::from_mins(1);
-/// How long nginx's workers may take to heed a signal.
+/// The timeout for nginx's workers to react to a signal.
 const HEED_MAX: Duration = Duration::from_secs(15);
-/// Between two looks.
+/// The interval of checks.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// LIMIT: looks in a row that our server does not answer.
+/// LIMIT: consecutive checks that our server does not answer.
 const SILENCES_MAX: u32 = 10;
 
-/// Why it goes back when it gets a signal.
+/// The reason for going back after a signal.
 const INTERRUPTED: &str = "the command was told to stop";
 
-/// Runs the command; 1 if nginx serves on.
+/// Runs the command; returns 1 if nginx stays in service.
 pub(crate) fn run(invocation: &Invocation, options: &AdoptOptions) -> ExitCode {
     match adopt(invocation, options) {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,8 +88,8 @@ fn adopt(invocation: &Invocation, options: &AdoptOptions) -> Result<(), Vec<Stri
     handover.finish(options.watch, &pid_file)
 }
 
-/// Where our number goes: where the configuration says, unless nginx's is there. nginx removes its
-/// file when it ends, and what manages it may signal what the file names.
+/// The pid file of our server: the configured one, unless nginx uses it. nginx removes its file
+/// when it ends, and its service manager may signal the pid in that file.
 fn pid_file_beside(configured: &Path, of_nginx: &Path) -> PathBuf {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     match real(configured) == real(of_nginx) {
@@ -101,30 +102,30 @@ fn tell(text: &str) {
     out(format!("{text}\n").as_bytes());
 }
 
-/// Both servers, and the signals that the command gets.
+/// Both servers, and the signals of the command.
 #[derive(Debug)]
 struct Handover {
     nginx: Nginx,
     ours: Successor,
     door: Epoll,
     signals: Signals,
-    /// Looks that our server did not answer since it did last.
+    /// Consecutive checks without an answer of our server.
     silences: u32,
 }
 
-/// What ended a wait.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waited {
-    /// What was waited for.
+    /// The condition holds.
     There,
     /// The time is over.
     Late,
-    /// The command was told to stop.
+    /// The command got a signal.
     Interrupted,
 }
 
 impl Handover {
-    /// Has our server accept clients, and nginx's workers no more.
+    /// Lets our server accept connections, and stops nginx's workers.
     fn begin(
         invocation: &Invocation,
         nginx: Nginx,
@@ -146,13 +147,13 @@ impl Handover {
         door.watch(signals.fd(), 0, bolide_io::Interest::Level);
         let ours = Successor::start(invocation, &sockets, pid_file);
         let ours = ours.map_err(|error| failed("the start of the server", &error))?;
-        // nginx's master and our server have them.
+        // nginx's master and our server hold duplicates.
         drop(sockets);
         let mut handover = Self { nginx, ours, door, signals, silences: 0 };
         let served =
             handover.wait(START_MAX, |of| of.ours.ended().is_some() || of.ours.served().is_some());
         if served != Waited::There || handover.ours.ended().is_some() {
-            // It may have accepted clients already.
+            // It may have accepted connections already.
             handover.ours.signal(Signal::Quit);
             let why = match served {
                 Waited::Interrupted => INTERRUPTED,
@@ -176,7 +177,7 @@ impl Handover {
         }
     }
 
-    /// Watches our server, and then ends nginx or goes back to it.
+    /// Watches our server, then ends nginx or goes back to it.
     fn finish(mut self, watch: Duration, pid_file: &Path) -> Result<(), Vec<String>> {
         let mut last = Served::default();
         if !watch.is_zero() {
@@ -212,13 +213,13 @@ impl Handover {
         Ok(())
     }
 
-    /// Why it is time to go back, if it is. nginx does not tell how many of its answers were
-    /// errors: none is assumed of as many.
+    /// The reason for going back, if there is one. nginx does not report its errors, so none are
+    /// assumed.
     fn verdict(&mut self, last: &mut Served) -> Option<String> {
         if let Some(status) = self.ours.ended() {
             return Some(format!("the server ended ({status})"));
         }
-        // One that is busy answers next time.
+        // A busy server answers the next time.
         match self.ours.served() {
             Some(served) => (*last, self.silences) = (served, 0),
             None => self.silences += 1,
@@ -234,18 +235,18 @@ impl Handover {
         is_bad(last.handshakes).then(|| told(last.handshakes, "handshakes failed"))
     }
 
-    /// Whether workers of nginx are seen to accept clients.
+    /// Whether workers of nginx accept connections.
     fn nginx_accepts(&self) -> bool {
         self.nginx.accepting().is_ok_and(|workers| workers > 0)
     }
 
-    /// Has nginx's workers accept again, and ends our server behind them; returns what to say.
+    /// Restarts nginx's workers, then ends our server; returns the messages.
     fn go_back(mut self, why: &str) -> Vec<String> {
         let mut texts = vec![why.to_owned()];
         if let Err(error) = self.nginx.signal(Signal::Reload) {
             texts.push(format!("nginx cannot be called back ({})", describe(&error)));
         }
-        // The wish to stop was heard; what is left is done in any case.
+        // The signal was handled; the rest is done in any case.
         let until = bolide_io::process::now().mono.after(HEED_MAX);
         while !self.nginx_accepts() && bolide_io::process::now().mono < until {
             let _ = self.wait(PAUSE, |_| false);

@@ -31,9 +31,9 @@ pub(crate) struct SharedParts {
     pub(crate) quic_keys: Arc<bolide_quic::SharedKeys>,
     /// The store, from the first configuration on that caches; its limits stay in force.
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
-    /// Where requests are counted.
+    /// The zones of limits.
     pub(crate) zones: bolide_engine::Zones,
-    /// What `metrics` tells of the process.
+    /// The metrics of the process.
     pub(crate) figures: SharedFigures,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
     })
 }
 
-/// A secret of this process, by which its console knows its own page.
+/// The secret of this process that authenticates its console page.
 fn token() -> String {
     format!("{:016x}{:016x}", bolide_tls::random_seed(), bolide_tls::random_seed())
 }
@@ -93,14 +93,15 @@ pub(crate) struct GenerationDraft {
     pub(crate) origin_tls: Vec<bolide_tls::OriginTls>,
     pub(crate) warnings: Vec<String>,
     pub(crate) certificate_ends: CertificateEnds,
-    /// Those that were read, if reloads are watched: files may be others when it is put back.
+    /// The certificates that were read, if reloads are watched: files may have changed when it is
+    /// put back in force.
     pub(crate) certificates: ReadCertificates,
-    /// What QUIC tokens follow from, if not from what the process has by itself.
+    /// The secret for QUIC tokens, unless it is the process's own.
     pub(crate) quic_tokens: Option<[u8; 32]>,
 }
 
-/// Compiles a configuration and reads its certificates and databases; certificates that are
-/// `known` are taken as they are.
+/// Compiles a configuration and reads its certificates and databases; certificates in `known` are
+/// not read again.
 ///
 /// # Errors
 ///
@@ -199,7 +200,7 @@ pub(crate) fn generation(
     shared: &SharedParts,
     previous: Option<&Generation>,
 ) -> Generation {
-    // Before that it might have been refused.
+    // Before this point it could still be refused.
     draft.site.enforce_zone_rates();
     let config = draft.site.config();
     let connections_max = config.events.worker_connections;

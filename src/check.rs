@@ -1,6 +1,6 @@
-//! `bolide check`: reports for users of nginx how this server treats each directive of a
-//! configuration. It opens nothing that the configuration names and starts nothing; `-t` does that.
-//! It only looks whether there are `.htaccess` files that are not read.
+//! `bolide check`: reports how this server treats each directive of an nginx configuration. It
+//! opens no file that the configuration names and starts nothing; `-t` does that. It only looks for
+//! `.htaccess` files that would not be read.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -30,7 +30,8 @@ pub(crate) fn run(invocation: &Invocation, check: &CheckOptions) -> ExitCode {
     if survey(invocation, &path, check.detail) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Prints the differences in the configuration of `-c`; whether a server would start with it.
+/// Prints the differences from nginx for the configuration of `-c`; returns whether a server would
+/// start with it.
 pub(crate) fn tell(invocation: &Invocation) -> bool {
     survey(invocation, &invocation.conf, CheckDetail::Differences)
 }

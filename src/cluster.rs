@@ -1,10 +1,11 @@
-//! The cluster: a thread carries purges between the store and Valkey, and nothing waits for it.
+//! The cluster: a thread transfers purges between the store and Valkey, and nothing waits for it.
 //!
 //! ```text
 //!   load (draft) ──▶ next ──settle (in force)──▶ thread ──connected──▶ purges out and in
 //! ```
+//!
 //! Easiest to break: a configuration that changes the block ends one thread and starts another,
-//! while purges go on being kept in the store's outbox.
+//! while the store's outbox continues to collect purges.
 
 mod clock;
 mod exchange;
@@ -37,12 +38,12 @@ use mark::LifeMark;
 pub(crate) use report::{ClusterPeer, ClusterPurge, ClusterStatus};
 use setup::ClusterSetup;
 
-/// LIMIT: orders to the thread that wait.
+/// LIMIT: orders waiting for the thread.
 const MAIL_MAX: usize = 64;
-/// How long purges on the way may delay the end of the process.
+/// How long unsent purges may delay the end of the process.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The cluster's thread, and what is known of it.
+/// The cluster's thread, and its status.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterThread(Arc<Shared>);
 
@@ -50,18 +51,18 @@ pub(crate) struct ClusterThread(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     status: Mutex<ClusterStatus>,
-    /// The status is another one.
+    /// Signals that the status has changed.
     changed: Condvar,
     mark: Mutex<LifeMark>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the draft configuration.
+    /// The setup of the draft configuration.
     next: Option<Arc<ClusterSetup>>,
     running: Option<Running>,
     /// Threads that were told to end. The next one waits for them, however many configurations
-    /// without one are between.
+    /// without a cluster are between.
     leaving: Vec<JoinHandle<()>>,
     log: Option<Arc<ControlLog>>,
 }
@@ -71,25 +72,26 @@ struct Running {
     setup: Arc<ClusterSetup>,
     store: Arc<Store>,
     mail: mpsc::Sender<ClusterMail>,
-    /// The place of the last order in the mail, which is kept free for it.
+    /// The reserved channel slot for the last order.
     last: mpsc::OwnedPermit<ClusterMail>,
     thread: JoinHandle<()>,
 }
 
-/// What the thread is told and asked.
+/// Orders and queries for the thread.
 #[derive(Debug)]
 enum ClusterMail {
-    /// The number up to which purges of this process are in the stream, and where the node stands.
+    /// Queries up to which number purges of this process are in the stream, and the node's
+    /// position.
     Progress(SyncSender<CommandResult<(u64, EntryMark)>>),
-    /// What all nodes have left of themselves, and whether that says that they have this entry.
+    /// Queries the last reports of all nodes, and whether they say that the nodes have this entry.
     Peers(Option<EntryMark>, SyncSender<CommandResult<Vec<ClusterPeer>>>),
     /// The newest entries.
     Purges(usize, SyncSender<CommandResult<Vec<ClusterPurge>>>),
-    /// Send what waits, and end.
+    /// Send the remaining purges, and end.
     End,
-    /// Another thread takes the place of this one, which is to end at once.
+    /// End at once, because another thread replaces this one.
     Replace,
-    /// Of a connection, by its number.
+    /// A report of a connection, by its number.
     Session(u64, session::Report),
 }
 
@@ -100,7 +102,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ClusterThread {
-    /// Reads what a draft says of a cluster, and its files.
+    /// Reads the `cluster` block of a draft, and its files.
     ///
     /// # Errors
     ///
@@ -117,14 +119,14 @@ impl ClusterThread {
         lock(&self.0.state).log = Some(Arc::new(log));
     }
 
-    /// The process begins, with nothing purged yet. `dir` is where it leaves word of its end.
+    /// The process begins, with no purges yet. `dir` has the file that records its end.
     pub(crate) fn begin(&self, dir: &Path) {
         let has_cluster = lock(&self.0.state).next.is_some();
         *lock(&self.0.mark) = LifeMark::begin(dir, has_cluster);
     }
 
-    /// Puts the draft in force. The first thread has a moment to hear of purges that were missed,
-    /// if there are pages from before: they are purged before the first request.
+    /// Puts the draft in force. If there are cached pages of an earlier process, the first thread
+    /// gets a moment to receive missed purges: they are carried out before the first request.
     pub(crate) fn settle(
         &self,
         store: Option<&Arc<Store>>,
@@ -173,7 +175,7 @@ impl ClusterThread {
 
     fn start(&self, setup: Arc<ClusterSetup>, store: &Arc<Store>, account: Option<PurgeAccount>) {
         let (mail, orders) = mpsc::channel(MAIL_MAX);
-        // A channel without mail has room.
+        // An empty channel has room.
         let Ok(last) = mail.clone().try_reserve_owned() else { return };
         *lock(&self.0.status) = ClusterStatus::new(&setup);
         let (shared, own) = (self.0.clone(), mail.clone());
@@ -181,7 +183,7 @@ impl ClusterThread {
         let own_store = store.clone();
         let before = std::mem::take(&mut lock(&self.0.state).leaving);
         let body = move || {
-            // Two that take purges would leave gaps in the numbers of both.
+            // Two threads that take purges would leave gaps in the numbers of both.
             before.into_iter().for_each(|thread| drop(thread.join()));
             node::run(shared, of_thread, store, (own, orders), account);
         };
@@ -197,7 +199,7 @@ impl ClusterThread {
         }
     }
 
-    /// Sends what waits, for the last time.
+    /// Sends the remaining purges, for the last time.
     pub(crate) fn end(&self) {
         let Some(running) = lock(&self.0.state).running.take() else { return };
         running.last.send(ClusterMail::End);
@@ -210,12 +212,12 @@ impl ClusterThread {
         }
     }
 
-    /// The desk at which commands ask, about what the second thread does as well.
+    /// The desk for queries of commands, about the second thread as well.
     pub(crate) fn desk(&self, exchange: &ExchangeThread) -> ClusterDesk {
         ClusterDesk { shared: self.0.clone(), exchange: exchange.board() }
     }
 
-    /// What is known of this node; `None` without a cluster.
+    /// The status of this node; `None` without a cluster.
     pub(crate) fn status(&self) -> Option<ClusterStatus> {
         self.0.status()
     }
@@ -255,7 +257,7 @@ fn objects(store: &Arc<Store>) -> SharedObjectFigures {
     }
 }
 
-/// Where commands ask about the cluster.
+/// Answers queries of commands about the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterDesk {
     shared: Arc<Shared>,
@@ -266,17 +268,17 @@ pub(crate) struct ClusterDesk {
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl ClusterDesk {
-    /// What is known of this node; `None` if it shares no purges.
+    /// The status of this node; `None` if it shares no purges.
     pub(crate) fn status(&self) -> Option<ClusterStatus> {
         self.shared.status()
     }
 
-    /// What is known of secrets and limits; `None` if it shares none.
+    /// The status of shared secrets and limits; `None` if it shares none.
     pub(crate) fn exchange(&self) -> Option<ExchangeStatus> {
         self.exchange.read()
     }
 
-    /// What all nodes have left of themselves, and whether that says that they have this entry.
+    /// The last reports of all nodes, and whether they say that the nodes have this entry.
     pub(crate) fn peers(&self, entry: Option<EntryMark>) -> CommandResult<Vec<ClusterPeer>> {
         self.ask(|reply| ClusterMail::Peers(entry, reply))
     }
@@ -286,7 +288,7 @@ impl ClusterDesk {
         self.ask(|reply| ClusterMail::Purges(count, reply))
     }
 
-    /// The number up to which purges of this process are in the stream, and where the node stands.
+    /// Up to which number purges of this process are in the stream, and the node's position.
     pub(crate) fn progress(&self) -> CommandResult<(u64, EntryMark)> {
         self.ask(ClusterMail::Progress)
     }

@@ -76,7 +76,7 @@ pub(crate) struct ControlThread<'a> {
     outline: Outline,
     generation: Arc<bolide_worker::Generation>,
     certificate_ends: CertificateEnds,
-    /// Those that were read for the configuration in force, if reloads are watched.
+    /// The certificates that were read for the configuration in force, if reloads are watched.
     certificates: ReadCertificates,
     reload_watch: ReloadWatching,
     crew: Crew,
@@ -100,7 +100,7 @@ pub(crate) struct ControlThread<'a> {
     console: ConsoleDesk,
     /// Configurations no longer in force.
     retired: Retired,
-    /// When the figures of the process were told last.
+    /// When the metrics of the process were last updated.
     figures_told: bolide_base::Instant,
     manager: ServiceManager,
     changes: ChangeWatch,
@@ -190,20 +190,20 @@ impl<'a> ControlThread<'a> {
         Ok(())
     }
 
-    /// Queries responders for the certificates of the configuration in force, orders those that
-    /// issuers have, looks at the files of its databases, and sends its spans.
+    /// Puts the other threads to work for the configuration in force: OCSP queries, ACME orders,
+    /// GeoIP databases, traces.
     fn settle_threads(&self) {
         let log = || ControlLog::new(&self.config, self.log.open());
         self.shared.tls.stapling.settle(log(), self.account.as_ref());
-        // Before anything is ordered: others may order the same.
+        // Before any order: other servers may order the same.
         self.shared.exchange.settle(log(), self.account.as_ref());
         self.shared.tls.issued.settle(log(), self.account.as_ref());
         self.shared.geo.settle(log(), self.account.as_ref());
         self.shared.otel.settle(log(), self.account.as_ref());
     }
 
-    /// Shares purges as the configuration in force says. Trees of the cache are open: what was
-    /// purged meanwhile hits what lies there.
+    /// Shares purges as the configuration in force says. The cache's trees are open, so missed
+    /// purges apply to their files.
     fn settle_cluster(&self) {
         let log = ControlLog::new(&self.config, self.log.open());
         let store = self.generation.site.store();
@@ -391,7 +391,7 @@ impl<'a> ControlThread<'a> {
             }
             Signal::Quit => self.quit(),
             Signal::Drain if self.ground == Ground::Back => self.drain(),
-            // What is wrong was logged.
+            // The error was logged.
             Signal::Reload if has_file && self.life == Life::Serving => self.reload_by_signal(),
             Signal::Reopen => self.reopen(),
             Signal::Upgrade if has_file && !is_rival => self.upgrade(),
@@ -411,7 +411,7 @@ impl<'a> ControlThread<'a> {
         self.close();
     }
 
-    /// The server ends; the service goes on with a successor, if there is one.
+    /// The server ends; a successor, if there is one, continues the service.
     fn end_service(&mut self) {
         self.life = Life::Ending;
         self.shared.figures.leave();
@@ -427,7 +427,7 @@ impl<'a> ControlThread<'a> {
         self.leaving.iter().for_each(body);
     }
 
-    /// Has all requests finished.
+    /// Completes all requests.
     fn drain(&mut self) {
         let now = bolide_io::process::now().mono;
         let limit = self.config.main.worker_shutdown_timeout;

@@ -1,8 +1,8 @@
-//! Databases of addresses: read with the configuration, and again when `auto_reload` finds that a
-//! file has changed, by a thread that no worker waits for.
+//! GeoIP databases: read with the configuration, and again when `auto_reload` finds that a file has
+//! changed, by a thread that no worker waits for.
 //!
-//! A file that cannot be used is refused at the start and at a reload; later on it is logged, and
-//! the database that was read before stays.
+//! An unusable file is an error at start and reload; later it is logged, and the old database
+//! stays.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::control_log::ControlLog;
 /// LIMIT: bytes of a database.
 const SIZE_MAX: u64 = 2 << 30;
 
-/// The databases of the configuration in force, and the thread that looks at their files.
+/// The databases of the configuration in force, and the thread that checks their files.
 #[derive(Debug, Default)]
 pub(crate) struct GeoDatabases(Arc<Shared>);
 
@@ -43,22 +43,22 @@ struct State {
 #[derive(Debug)]
 struct DatabaseFile {
     path: PathBuf,
-    /// How often the file is looked at; `None` for never.
+    /// The interval of checks; `None` for never.
     interval: Option<Duration>,
     database: Arc<LiveGeoDatabase>,
     looked: Mutex<Looked>,
 }
 
-/// What was found at the last look.
+/// The result of the last check.
 #[derive(Clone, Copy, Debug)]
 struct Looked {
     file: Option<FileState>,
-    /// What the file was when the database was read.
+    /// The state of the file when the database was read.
     read: Option<FileState>,
     due: Instant,
 }
 
-/// What tells a file from another one, and from itself after a change.
+/// The identity of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileState {
     device: u64,
@@ -91,7 +91,7 @@ fn read_database(path: &Path) -> Result<GeoDatabase, String> {
     GeoDatabase::new(bytes).map_err(|error| error.to_string())
 }
 
-/// Why a file of the configuration is refused, and what to do.
+/// The error for a file of the configuration, with advice.
 fn refusal(file: &GeoIpFile, why: &str) -> String {
     let GeoIpFile { path, directive, place, .. } = file;
     let (path, where_) = (path.display(), format!("in {}:{}", place.file, place.line));
@@ -110,12 +110,12 @@ impl GeoDatabases {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The databases of a draft, in the order of its configuration. One whose file has not changed
-    /// since the configuration in force was read is shared with that.
+    /// The databases of a draft, in the order of its configuration. If a file has not changed since
+    /// the configuration in force was read, its database is shared.
     ///
     /// # Errors
     ///
-    /// One text for each file that cannot be used.
+    /// One text for each unusable file.
     pub(crate) fn load(&self, config: &Config) -> Result<Vec<Arc<LiveGeoDatabase>>, Vec<String>> {
         let files = config.http.as_ref().map_or(&[][..], |http| &http.geoip.databases);
         let active = self.state().active.clone();
@@ -140,8 +140,8 @@ impl GeoDatabases {
         self.state().log = Some(Arc::new(log));
     }
 
-    /// Puts the draft in force. The thread that looks at its files runs as `account`: files that
-    /// came later are parsed without privileges.
+    /// Puts the draft in force. The thread that checks its files runs as `account`, so that later
+    /// files are parsed without privileges.
     pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
         let mut state = self.state();
         state.active = std::mem::take(&mut state.next);
@@ -167,7 +167,7 @@ impl GeoDatabases {
 }
 
 impl Shared {
-    /// Looks at files when that is due, forever: the thread ends with the process.
+    /// Checks files when due, forever: the thread ends with the process.
     fn run(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -176,7 +176,7 @@ impl Shared {
             let next = files.min_by_key(|file| file.looked().due).cloned();
             let wait = next.as_ref().map_or(Duration::MAX, |file| file.looked().due.since(now));
             let (Some(file), Some(log), true) = (next, state.log.clone(), wait.is_zero()) else {
-                // A day at most: what the system can wait has a limit.
+                // A day at most: the system's waits have a limit.
                 let wait = wait.min(Duration::from_secs(86_400));
                 let woken = self.bell.wait_timeout(state, wait);
                 state = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -192,7 +192,7 @@ impl Shared {
 
 impl DatabaseFile {
     fn open(file: &GeoIpFile) -> Result<Self, String> {
-        // Before it is read: a change meanwhile is seen at the next look.
+        // Before it is read: a later change is seen at the next check.
         let state = FileState::of(&file.path).ok();
         let database = read_database(&file.path)?;
         let now = bolide_io::process::now();
@@ -210,7 +210,7 @@ impl DatabaseFile {
         })
     }
 
-    /// Whether it is what `file` asks for, unchanged.
+    /// Whether it is the database for `file`, unchanged.
     fn serves(&self, file: &GeoIpFile) -> bool {
         self.path == file.path
             && self.interval.map_or(0, |interval| interval.as_secs()) == file.reload_seconds
@@ -223,7 +223,7 @@ impl DatabaseFile {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the file, and reads it if it has changed.
+    /// Checks the file, and reads it if it has changed.
     fn look(&self, log: &ControlLog) {
         let path = self.path.display();
         let Looked { file: before, mut read, .. } = *self.looked();

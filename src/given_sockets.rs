@@ -1,23 +1,23 @@
-//! Sockets that a service manager opened for us (socket activation, sd_listen_fds(3)): those whose
-//! address the configuration names are used, all others are closed and told of.
+//! Socket activation (sd_listen_fds(3)): uses the sockets that a service manager passed, if the
+//! configuration names their address; closes all others with a warning.
 
 use bolide_conf::model::Config;
 use bolide_io::listen::{Listener, SocketAddress};
 
 use crate::sockets::{OpenSocket, bind_of};
 
-/// How many there are.
+/// Their number.
 const COUNT: &str = "LISTEN_FDS";
 /// The process that they are for.
 const RECEIVER: &str = "LISTEN_PID";
-/// Their names, which we need not know.
+/// Their names, which are not used.
 const NAMES: &str = "LISTEN_FDNAMES";
-/// The first of them.
+/// The first descriptor.
 const FIRST: i32 = 3;
-/// LIMIT: sockets that a manager passes.
+/// LIMIT: passed sockets.
 const SOCKETS_MAX: i32 = 1024;
 
-/// Takes over what the environment names; returns warnings about what is of no use.
+/// Uses the sockets of the environment; returns warnings about unused ones.
 pub(crate) fn adopt(open: &mut OpenSocket, config: &Config) -> Vec<String> {
     let own = std::process::id().to_string();
     let is_ours = std::env::var(RECEIVER).is_ok_and(|pid| pid == own);

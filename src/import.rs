@@ -1,5 +1,5 @@
-//! Configurations in Apache's language: `bolide import apache` prints what becomes of one, and `-c`
-//! serves by it. Which language a file is in is seen from its text.
+//! Apache configurations: `bolide import apache` prints the translation, and `-c` uses it. The
+//! language of a file is detected from its text.
 
 use std::ffi::OsString;
 use std::io::Result as IoResult;
@@ -12,10 +12,10 @@ use bolide_conf::model::SourcePlace;
 
 use crate::source::DiskSource;
 
-/// Where packages have the file below their directory.
+/// The usual names of the file in packages.
 const NAMES: [&str; 3] = ["apache2.conf", "httpd.conf", "conf/httpd.conf"];
 
-/// The files of this machine, of which the first one may be in Apache's language.
+/// The files of this machine, the first of which may be in Apache's language.
 #[derive(Debug)]
 pub(crate) struct ConfFiles {
     path: PathBuf,
@@ -37,11 +37,11 @@ impl ApacheFiles for DiskSource {
 }
 
 impl ConfFiles {
-    /// Looks at the configuration, and translates it if it is Apache's.
+    /// Opens the configuration, and translates it if it is Apache's.
     ///
     /// # Errors
     ///
-    /// What Apache could not read either, with its file and line.
+    /// What is invalid in Apache as well, with its file and line.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let text = std::fs::read(path).unwrap_or_default();
         let imported = match bolide_apache::is_apache(&text) {
@@ -51,7 +51,7 @@ impl ConfFiles {
         Ok(Self { path: path.to_path_buf(), imported })
     }
 
-    /// Where a line of the configuration stands in Apache's files.
+    /// The place in Apache's files of a line of the translation.
     pub(crate) fn place(&self, place: &SourcePlace) -> Option<SourcePlace> {
         let places = &self.imported.as_ref()?.places;
         if Path::new(&*place.file) != self.path {
@@ -61,8 +61,8 @@ impl ConfFiles {
         Some(SourcePlace { file: (&*at.file).into(), line: at.line })
     }
 
-    /// One message about all places that answer with an error, because what restricts them is not
-    /// understood.
+    /// One message about all places that answer with an error, because their access rules are not
+    /// supported.
     pub(crate) fn told_closed(&self) -> Option<String> {
         let closed = &self.imported.as_ref()?.closed;
         let all: Vec<String> = closed.iter().map(ConfPlace::to_string).collect();

@@ -31,9 +31,9 @@ pub(crate) enum CliCommand {
     Serve(Serve),
     /// Report the treatment of a configuration.
     Check(CheckOptions),
-    /// Print what becomes of this configuration of Apache's.
+    /// Print the translation of this Apache configuration.
     Import(PathBuf),
-    /// Take over from an nginx that runs.
+    /// Take over from a running nginx.
     Adopt(AdoptOptions),
     /// Send a command to the php pools of the running server.
     Php(PhpCommand),
@@ -69,7 +69,7 @@ pub(crate) enum PhpCommand {
     Keep(PathBuf),
 }
 
-/// How `php top` tells it.
+/// The output format of `php top`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopShape {
     Text,
@@ -85,7 +85,7 @@ pub(crate) enum Scripts {
     Php,
 }
 
-/// Whether `serve` keeps what scripts answer.
+/// Whether `serve` caches responses of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServeCaching {
     /// Every request is answered by a script.
@@ -153,7 +153,7 @@ pub(crate) struct CheckOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdoptPurpose {
     TakeOver,
-    /// Tell what would be done.
+    /// Print what would be done.
     Preview,
 }
 
@@ -163,7 +163,7 @@ pub(crate) struct AdoptOptions {
     /// nginx's pid file; otherwise that of the configuration, or a usual one.
     pub(crate) nginx_pid: Option<PathBuf>,
     pub(crate) purpose: AdoptPurpose,
-    /// How long it is watched before nginx is ended.
+    /// How long our server is watched before nginx is ended.
     pub(crate) watch: Duration,
 }
 

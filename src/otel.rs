@@ -1,11 +1,12 @@
-//! Traces: a thread sends the spans that workers leave in queues to a collector (OTLP over HTTP),
-//! and nothing waits for it.
+//! Traces: a thread sends the spans in workers' queues to a collector (OTLP over HTTP), and nothing
+//! waits for it.
 //!
 //! ```text
 //!   load (draft) ──▶ next ──settle (in force)──▶ active ──full, interval──▶ sent or kept
 //! ```
-//! Easiest to break: a configuration that was replaced still has requests, so its queue is served
-//! until nothing holds it.
+//!
+//! Easiest to break: a replaced configuration still has requests, so its queue is served until
+//! nothing holds it.
 
 mod post;
 
@@ -22,11 +23,11 @@ use crate::control_log::ControlLog;
 pub(crate) use post::system_authorities;
 use post::{Collector, Refusal};
 
-/// How often the same is said at most: dropped spans, and a collector that cannot be reached.
+/// The interval of messages about dropped spans, or an unreachable collector.
 const TELL: Duration = Duration::from_mins(1);
-/// How long a batch is kept back that was not taken: at first, doubled each time, and at most.
+/// The pause before a refused batch is sent again: at first, doubled each time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
-/// How long what a replaced configuration left is offered to its collector.
+/// How long the spans of a replaced configuration are offered to its collector.
 const RETIRED: Duration = Duration::from_mins(1);
 /// How long spans may delay the end of the process.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -44,11 +45,11 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the draft configuration.
+    /// The exporter of the draft configuration.
     next: Option<Arc<Exporter>>,
-    /// Of the configuration in force, if it has one.
+    /// The exporter of the configuration in force, if it has one.
     current: Option<Arc<Exporter>>,
-    /// That one, and those before it that still have requests or spans.
+    /// The current one, and earlier ones that still have requests or spans.
     active: Vec<Arc<Exporter>>,
     log: Option<Arc<ControlLog>>,
     runs: bool,
@@ -56,7 +57,7 @@ struct State {
     is_over: bool,
 }
 
-/// Where the spans of a configuration go.
+/// The exporter of a configuration.
 #[derive(Debug)]
 struct Exporter {
     conf: Otel,
@@ -67,19 +68,19 @@ struct Exporter {
     progress: Mutex<Progress>,
 }
 
-/// What the thread knows of an exporter.
+/// The thread's state of an exporter.
 #[derive(Debug, Default)]
 struct Progress {
-    /// When all that waits is sent, full or not.
+    /// When incomplete batches are sent as well.
     due: Instant,
-    /// A batch that was not taken, and when it is offered again.
+    /// A refused batch, and when it is sent again.
     kept: Option<(SpanBatch, Instant)>,
     failures: u32,
-    /// When failures and drops may be told again.
+    /// When failures and drops may be logged again.
     tell_failure: Instant,
     tell_drops: Instant,
     dropped: u64,
-    /// When what is left of a replaced configuration is given up.
+    /// When the remaining spans of a replaced configuration are dropped.
     retires: Option<Instant>,
 }
 
@@ -89,11 +90,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl OtelExport {
     /// The queue for the spans of a draft, if it exports any; that of the configuration in force if
-    /// both say the same.
+    /// both have the same settings.
     ///
     /// # Errors
     ///
-    /// The certificates that it trusts cannot be read.
+    /// The CA certificates cannot be read.
     pub(crate) fn load(
         &self,
         config: &Config,
@@ -136,8 +137,8 @@ impl OtelExport {
         lock(&self.0.state).log = Some(Arc::new(log));
     }
 
-    /// Puts the draft in force. The thread runs as `account`: answers of collectors are read
-    /// without privileges.
+    /// Puts the draft in force. The thread runs as `account`, so that responses of collectors are
+    /// parsed without privileges.
     pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
         let mut state = lock(&self.0.state);
         let log = Arc::new(log);
@@ -167,7 +168,7 @@ impl OtelExport {
         }
     }
 
-    /// Sends what waits, for the last time; a collector that is slow is not waited for.
+    /// Sends the remaining spans, for the last time; a slow collector is not waited for.
     pub(crate) fn end(&self) {
         let mut state = lock(&self.0.state);
         if !state.runs {
@@ -191,7 +192,7 @@ impl Shared {
                     current.as_ref().is_some_and(|current| Arc::ptr_eq(one, current))
                 };
                 let now = bolide_io::process::now().mono;
-                // Requests hold the site, and that the queue.
+                // Requests hold the site, which holds the queue.
                 state.active.retain(|one| is_current(one) || one.is_held(now));
                 let active = state.active.iter().map(|one| (one.clone(), is_current(one)));
                 (active.collect::<Vec<_>>(), state.log.clone(), state.ends)
@@ -214,8 +215,8 @@ impl Shared {
 }
 
 impl Exporter {
-    /// Whether requests may still leave spans here, or some are left that the collector may take:
-    /// it is not asked for ever.
+    /// Whether requests may still add spans, or some are left that the collector may accept: it is
+    /// not retried for ever.
     fn is_held(&self, now: Instant) -> bool {
         if Arc::strong_count(&self.queue) > 1 {
             return true;
@@ -227,7 +228,7 @@ impl Exporter {
 
     fn next_due(&self) -> Instant {
         let progress = lock(&self.progress);
-        // A queue that is not taken from is not looked at before the next attempt.
+        // A paused queue is not checked before the next attempt.
         match &progress.kept {
             Some((_, at)) => *at,
             None if self.queue.closed() > 0 => Instant::default(),
@@ -248,7 +249,7 @@ impl Exporter {
                 log.write(level, text);
             }
         };
-        // What comes meanwhile is sent with the next batches, so that this ends.
+        // Later spans belong to the next batches, so that this ends.
         for _ in 0..=self.queue.closed() {
             let now = bolide_io::process::now().mono;
             let batch = match progress.kept.take() {

@@ -1,5 +1,5 @@
-//! The service manager that started us, by systemd's protocol sd_notify(3): it is told when we
-//! serve, reload and end, and that all workers are alive. Without one nothing is sent.
+//! systemd's protocol sd_notify(3): reports to the service manager when the server is ready,
+//! reloads and ends, and that all workers are alive. Without a service manager nothing is sent.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use std::time::Duration;
 use bolide_base::Instant;
 use bolide_io::Callee;
 
-/// Where it listens: a path, or `@` and an abstract name.
+/// The manager's socket: a path, or `@` and an abstract name.
 const SOCKET: &str = "NOTIFY_SOCKET";
-/// After how many microseconds without a message it gives us up.
+/// The watchdog timeout in microseconds.
 const WATCHDOG: &str = "WATCHDOG_USEC";
-/// The process that it means by that.
+/// The process that the timeout is for.
 const WATCHED: &str = "WATCHDOG_PID";
 
-/// How many messages fit into the time that it waits for one.
+/// Messages per watchdog timeout.
 const MESSAGES: u32 = 3;
 
-/// The service manager, and what it wants to be told.
+/// The service manager, and the messages that it expects.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceManager {
-    /// Its address; none if there is no manager, or another process speaks to it now.
+    /// Its address; none if there is no manager, or another process reports to it now.
     socket: Option<Vec<u8>>,
-    /// The time between two messages that we are alive.
+    /// The interval of keep-alive messages.
     pause: Option<Duration>,
     told: Option<Instant>,
 }
 
 impl ServiceManager {
-    /// The one that the environment names. The variables are taken out of it: child processes of
-    /// ours, such as PHP's masters, have messages of their own.
+    /// The service manager in the environment. The variables are removed: child processes such as
+    /// PHP's masters must not use them.
     pub(crate) fn take() -> Self {
         let own = std::process::id().to_string();
         let is_ours = std::env::var(WATCHED).map_or(true, |pid| pid == own);
@@ -44,7 +44,7 @@ impl ServiceManager {
         Self { pause: pause.filter(|_| socket.is_some()), socket, told: None }
     }
 
-    /// Passes it on to a successor, which becomes the main process when we end.
+    /// Passes it on to a successor, which becomes the main process when this one ends.
     pub(crate) fn introduce(&self, successor: &mut Command) {
         use std::os::unix::ffi::OsStrExt as _;
         let Some(socket) = &self.socket else { return };
@@ -58,7 +58,7 @@ impl ServiceManager {
         }
     }
 
-    /// We serve: after the start, and after each reload with its result.
+    /// The server is ready: after the start, and after each reload with its result.
     pub(crate) fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={}", status.replace('\n', " ")));
     }
@@ -68,18 +68,18 @@ impl ServiceManager {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_nanos() / 1000));
     }
 
-    /// We end.
+    /// The server is ending.
     pub(crate) fn stopping(&self) {
         self.send("STOPPING=1\nSTATUS=Finishing requests");
     }
 
-    /// We end and a successor goes on: from now on that process is the service.
+    /// This process ends and a successor continues: from now on that process is the service.
     pub(crate) fn hand_over(&mut self, successor: u32) {
         self.send(&format!("MAINPID={successor}"));
         *self = Self::default();
     }
 
-    /// Every worker is alive; it is told so a few times in the time that it allows.
+    /// Every worker is alive; reported a few times per timeout.
     pub(crate) fn keep_alive(&mut self, now: Instant) {
         let Some(pause) = self.pause else { return };
         if self.told.is_none_or(|told| now.since(told) >= pause) {
@@ -88,14 +88,14 @@ impl ServiceManager {
         }
     }
 
-    /// How often the manager wants to hear of us, or `usual` if that is more often.
+    /// The interval of keep-alive messages, or `usual` if that is shorter.
     pub(crate) fn tick(&self, usual: Duration) -> Duration {
         self.pause.map_or(usual, |pause| pause.min(usual))
     }
 
     fn send(&self, text: &str) {
         if let Some(socket) = &self.socket {
-            // A manager that is gone cannot be told; the server goes on without it.
+            // Without a manager the server continues.
             let _ = bolide_io::file::send_datagram(Callee::Unix(socket), text.as_bytes());
         }
     }

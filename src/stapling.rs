@@ -28,7 +28,7 @@ const LATEST: u64 = 3600;
 const RETRY: u64 = 10;
 /// How long a responder may take for each step.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// LIMIT: bytes of an answer.
+/// LIMIT: bytes of a response.
 const ANSWER_MAX: usize = 64 << 10;
 
 /// The certificates to staple, and the thread that queries for them.
@@ -66,7 +66,7 @@ struct Entry {
 #[derive(Clone, Debug, Default)]
 struct Known {
     answer: Option<Vec<u8>>,
-    /// Until when the response holds; `None`: it does not say.
+    /// Until when the response is valid; `None` if it does not say.
     until: Option<u64>,
     /// When to query again.
     due: u64,

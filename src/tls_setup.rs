@@ -52,7 +52,7 @@ impl TlsState {
         Ok(Self { kept, stapling, issued: IssuedCertificates::default() })
     }
 
-    /// Where ticket keys of a cluster go.
+    /// The ticket keys of a cluster.
     pub(crate) fn ticket_rings(&self) -> &TicketRings {
         &self.kept.rings
     }
@@ -206,7 +206,7 @@ fn sets(
             let computed =
                 computed::Computed::new(site, (at, id.0), conf, (reader, &state.issued))?;
             let set = certs.add(Vec::new());
-            // Their words stand for them.
+            // Their text identifies them.
             let chains = conf.certificates.iter().map(|pair| &pair.chain);
             let words = format!("{:?}", chains.collect::<Vec<_>>());
             certs.load(set, &words, move |name| computed.load(name));
@@ -228,7 +228,7 @@ fn sets(
     Ok(sets)
 }
 
-/// The offer of a server: whether with HTTP/2, and whether to issuers that validate names.
+/// The options of a server: HTTP/2, and `acme-tls/1` for issuers that validate names.
 fn options(
     server: &ServerConf,
     (http2, proves): (bool, bool),

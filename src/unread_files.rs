@@ -1,6 +1,6 @@
-//! Tells of `.htaccess` files in trees that a configuration serves without reading them.
+//! Warns of `.htaccess` files in trees that a configuration serves without reading them.
 //!
-//! Looks only at the top of each tree, and names the first one: a site that has such files has one
+//! Checks only the top of each tree, and names the first file: a site that uses such files has one
 //! there.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use bolide_conf::model::{Config, Handler};
 
-/// One message for all of them.
+/// One message for all trees.
 pub(crate) fn told(config: &Config) -> Option<String> {
     let http = config.http.as_ref()?;
     let mut roots = BTreeSet::new();

@@ -15,14 +15,14 @@ use crate::pid::PidFile;
 use crate::service_manager::ServiceManager;
 use crate::sockets::OpenSocket;
 
-/// Names the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS`, `FD=unix:PATH`, or
-/// `FD=given:PATH` for a unix socket of the service manager's, joined by `;`.
+/// The environment variable with the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS`,
+/// `FD=unix:PATH`, or `FD=given:PATH` for a unix socket of the service manager, joined by `;`.
 const SOCKETS: &str = "BOLIDE_SOCKETS";
-/// What stands before a unix socket of the service manager's.
+/// The prefix of a unix socket of the service manager.
 const GIVEN: &str = "given";
-/// Facts about the predecessor: `PID:FIRST:COUNT`, and the numbers of its workers in connection
-/// ids. The secret of its keys is on standard input, since an environment stays readable as long as
-/// the process lives.
+/// The environment variable about the predecessor: `PID:FIRST:COUNT`, its pid and the numbers of
+/// its workers in connection ids. The secret of its keys is on standard input, because an
+/// environment stays readable as long as the process lives.
 const ELDER: &str = "BOLIDE_ELDER";
 
 /// Whether a predecessor runs, whose sockets we share.
@@ -51,8 +51,8 @@ pub(crate) fn quic_keys(
     })
 }
 
-/// What QUIC tokens follow from by a configuration: `quic_host_key`, else the `secrets_key` of a
-/// cluster, so that they are those of all its servers. Resets do not follow from the latter, as
+/// The secret for QUIC tokens of a configuration: `quic_host_key`, else the `secrets_key` of a
+/// cluster, so that all its servers accept them. Stateless resets do not use the latter, because
 /// every server would reset the live connections of all others.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ pub(crate) fn named_sockets(list: &str) -> impl Iterator<Item = (&str, i32, Sock
     })
 }
 
-/// An address as such a list has it.
+/// The form of an address in such a list.
 pub(crate) fn name_of(address: &SocketAddress) -> String {
     match address {
         SocketAddress::Tcp(at) => format!("tcp:{at}"),

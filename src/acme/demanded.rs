@@ -1,4 +1,4 @@
-//! Certificates of names that clients ask for: what handshakes find, and that they ask.
+//! Certificates on demand: handshakes find them by name, and request missing ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bolide_acme::{AcmeInbox, OrderId};
 use bolide_tls::{CertSlot, LoadedCertificate};
 
-/// The places of one directive's certificates by their names. Its lock is held for a look.
+/// The slots of one directive's certificates by name. Its lock is held for one lookup.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DemandedCertificates(Arc<RwLock<HashMap<Box<str>, CertSlot>>>);
 
@@ -25,16 +25,16 @@ impl DemandedCertificates {
     }
 }
 
-/// Where handshakes find the certificate of an issuer.
+/// Where handshakes find an issued certificate.
 #[derive(Clone, Debug)]
 pub(crate) enum IssuedPlace {
-    /// It is one for all names of the server; the text names it in sessions.
+    /// One slot for all names of the server; the text is its identity in sessions.
     Slot(CertSlot, String),
-    /// Each name has its own.
+    /// One slot for each name.
     ByName(NamesOnDemand),
 }
 
-/// Names of clients of one directive.
+/// The names on demand of one directive.
 #[derive(Clone, Debug)]
 pub(crate) struct NamesOnDemand {
     pub(super) id: OrderId,
@@ -43,7 +43,7 @@ pub(crate) struct NamesOnDemand {
 }
 
 impl IssuedPlace {
-    /// What names it in messages and sessions.
+    /// Its identity in messages and sessions.
     pub(crate) fn words(&self) -> &str {
         match self {
             Self::Slot(_, words) => words,
@@ -51,7 +51,7 @@ impl IssuedPlace {
         }
     }
 
-    /// The certificate for a client that wants `name`. One that is missing on demand is asked for.
+    /// The certificate for the server name `name`. A missing one is requested.
     pub(crate) fn certificate(&self, name: Option<&str>) -> Option<LoadedCertificate> {
         match self {
             Self::Slot(slot, _) => slot.certificate(),

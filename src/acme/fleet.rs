@@ -1,9 +1,10 @@
-//! What the servers of a cluster have in common of certificates: who orders, the challenges of now,
-//! the certificates that came, and the accounts at issuers.
+//! The ACME state that the servers of a cluster share: who orders, pending challenges,
+//! certificates, and accounts at issuers.
 //!
 //! ```text
 //!   acme thread ──claim, present, install──▶ this ◀──looks, answers── exchange thread ◀──▶ Valkey
 //! ```
+//!
 //! Nothing here waits. Without a `secrets_key`, or without Valkey, each server orders for itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,20 +17,20 @@ use bolide_acme::{AccountName, Challenge, OrderClaim, OrderId, is_local};
 use tokio::sync::Notify;
 use zeroize::Zeroizing;
 
-/// How long a challenge takes to be at all servers: they look twice a second.
+/// How long a challenge takes to reach all servers: they poll twice a second.
 const SPREADING: Duration = Duration::from_secs(2);
 
-/// Whether there are others.
+/// The connection to other servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FleetState {
     /// Nothing is shared.
     #[default]
     Off,
-    /// It is being found out.
+    /// Not known yet.
     Joining,
-    /// They are heard.
+    /// Valkey is connected.
     Joined,
-    /// They cannot be heard.
+    /// Valkey cannot be reached.
     Alone,
 }
 
@@ -42,8 +43,8 @@ pub(crate) struct FleetCertificate {
 }
 
 impl FleetCertificate {
-    /// None if they are unreadable, or of an authority that is one server's: it may help out where
-    /// the issuer fails, and is trusted by clients of that server only.
+    /// None if they are unreadable, or from an authority of one server: that may help out when the
+    /// issuer fails, and only clients of that server trust it.
     pub(crate) fn of(chain: &[u8], key: &[u8]) -> Option<Self> {
         if is_local(chain) {
             return None;
@@ -59,7 +60,7 @@ impl std::fmt::Debug for FleetCertificate {
     }
 }
 
-/// What was found out of an order.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claimed {
     Asked,
@@ -83,19 +84,19 @@ impl std::fmt::Debug for FleetAccount {
     }
 }
 
-/// What is known of an account.
+/// The known credentials of an account.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownAccount {
-    /// That of all servers.
+    /// Those that all servers share.
     pub(crate) common: Option<FleetAccount>,
-    /// That in use here.
+    /// Those in use here.
     pub(crate) own: Option<FleetAccount>,
-    /// One that is over: it has another key, or its issuer does not know it.
+    /// Invalid ones: the key was changed, or the issuer does not know the account.
     pub(crate) over: Option<FleetAccount>,
 }
 
 impl KnownAccount {
-    /// That of all servers, if it is good.
+    /// The shared credentials, if they are valid.
     fn good(&self) -> Option<&FleetAccount> {
         self.common.as_ref().filter(|common| Some(*common) != self.over.as_ref())
     }
@@ -108,17 +109,17 @@ struct Fleet {
     /// Orders whose attempts have ended.
     ended: BTreeSet<OrderId>,
     challenges: Vec<Challenge>,
-    /// Orders that are shared, with their accounts.
+    /// Shared orders, with their accounts.
     wanted: BTreeMap<OrderId, Option<AccountName>>,
     certificates: BTreeMap<OrderId, Arc<FleetCertificate>>,
     accounts: BTreeMap<AccountName, KnownAccount>,
 }
 
-/// What both threads look at.
+/// The state that both threads access.
 #[derive(Debug, Default)]
 pub(crate) struct AcmeFleet {
     fleet: Mutex<Fleet>,
-    /// Something is to be told others.
+    /// Wakes the exchange thread, because other servers have to be told something.
     pub(crate) bell: Notify,
 }
 
@@ -127,7 +128,7 @@ impl AcmeFleet {
         self.fleet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For the thread that orders: whether it may.
+    /// For the ordering thread: whether it may order.
     pub(crate) fn claim(&self, order: &OrderId) -> OrderClaim {
         let mut fleet = self.fleet();
         match fleet.state {
@@ -166,7 +167,7 @@ impl AcmeFleet {
 
     pub(crate) fn withdraw(&self, challenge: &Challenge) {
         let mut fleet = self.fleet();
-        // Another order may have the same: an issuer may let one authorization do for both.
+        // Another order may have the same one: an issuer may use one authorization for both.
         if let Some(own) = fleet.challenges.iter().position(|other| other == challenge) {
             fleet.challenges.remove(own);
         }
@@ -181,7 +182,7 @@ impl AcmeFleet {
         }
     }
 
-    /// These orders are shared, each with its account, and no others.
+    /// Sets the shared orders, each with its account.
     pub(crate) fn want(&self, orders: impl Iterator<Item = (OrderId, Option<AccountName>)>) {
         let mut fleet = self.fleet();
         let fleet = &mut *fleet;
@@ -191,12 +192,12 @@ impl AcmeFleet {
         fleet.certificates.retain(|order, _| fleet.wanted.contains_key(order));
     }
 
-    /// This order is shared as well.
+    /// Adds a shared order.
     pub(crate) fn want_too(&self, order: &OrderId, account: Option<AccountName>) {
         self.fleet().wanted.insert(order.clone(), account);
     }
 
-    /// This order is shared no more.
+    /// Removes a shared order.
     pub(crate) fn want_no_more(&self, order: &OrderId) {
         let mut fleet = self.fleet();
         fleet.wanted.remove(order);
@@ -206,18 +207,18 @@ impl AcmeFleet {
         }
     }
 
-    /// Whether the certificate of this order that is in use here is known.
+    /// Whether the certificate in use for this order is known.
     pub(crate) fn has_certificate(&self, order: &OrderId) -> bool {
         self.fleet().certificates.contains_key(order)
     }
 
-    /// The account that all servers have, if it is good.
+    /// The shared credentials of an account, if they are valid.
     pub(crate) fn account(&self, name: &AccountName) -> Option<Vec<u8>> {
         let fleet = self.fleet();
         Some(fleet.accounts.get(name)?.good()?.0.to_vec())
     }
 
-    /// This account is in use here, in place of `before`.
+    /// Notes that these credentials are in use here, in place of `before`.
     pub(crate) fn note_account(&self, name: &AccountName, now: &[u8], before: Option<&[u8]>) {
         let mut fleet = self.fleet();
         let known = fleet.accounts.entry(name.clone()).or_default();
@@ -229,7 +230,7 @@ impl AcmeFleet {
         self.bell.notify_one();
     }
 
-    /// The issuer does not know this account.
+    /// Notes that the issuer does not know these credentials.
     pub(crate) fn forget_account(&self, name: &AccountName, credentials: &[u8]) {
         let mut fleet = self.fleet();
         let known = fleet.accounts.entry(name.clone()).or_default();
@@ -240,18 +241,18 @@ impl AcmeFleet {
         known.over = over;
     }
 
-    /// All servers have this account, or none.
+    /// Sets the shared credentials of an account; none if there are none.
     pub(crate) fn hear_account(&self, name: &AccountName, common: Option<FleetAccount>) {
         let mut fleet = self.fleet();
         let known = fleet.accounts.entry(name.clone()).or_default();
         let before = std::mem::replace(&mut known.common, common);
-        // Who used it follows: it must not be told again.
+        // The servers that used it follow the change: it must not be reported again.
         if before.is_some() && before == known.own && known.good().is_some() {
             known.own = known.good().cloned();
         }
     }
 
-    /// The accounts of orders that are shared, and what is known of them.
+    /// The accounts of shared orders, with their known credentials.
     pub(crate) fn accounts(&self) -> BTreeMap<AccountName, KnownAccount> {
         let fleet = self.fleet();
         let names: BTreeSet<&AccountName> = fleet.wanted.values().flatten().collect();
@@ -259,7 +260,7 @@ impl AcmeFleet {
         names.into_iter().map(|name| (name.clone(), of(name))).collect()
     }
 
-    /// The account that has to be made before this order can begin, if it has none.
+    /// The account that has to be created before this order can begin, if there is one.
     pub(crate) fn missing_account(&self, order: &OrderId) -> Option<AccountName> {
         let fleet = self.fleet();
         let name = fleet.wanted.get(order)?.as_ref()?;
@@ -268,14 +269,14 @@ impl AcmeFleet {
         (!is_there).then(|| name.clone())
     }
 
-    /// The accounts of orders that this server has, or asks for.
+    /// The accounts of orders that this server has claimed or wants to claim.
     pub(crate) fn accounts_in_use(&self) -> BTreeSet<AccountName> {
         let fleet = self.fleet();
         let claims = fleet.claims.iter().filter(|(_, claimed)| **claimed != Claimed::Elsewhere);
         claims.filter_map(|(order, _)| fleet.wanted.get(order)?.clone()).collect()
     }
 
-    /// This certificate is in use here.
+    /// Notes that this certificate is in use here.
     pub(crate) fn note(&self, order: &OrderId, chain: &[u8], key: &[u8]) {
         let Some(made) = FleetCertificate::of(chain, key) else { return };
         let mut fleet = self.fleet();
@@ -285,37 +286,38 @@ impl AcmeFleet {
         }
     }
 
-    /// For the thread that shares: whether others are heard. Claims end with that.
+    /// For the exchange thread: sets whether other servers are connected. Claims end with a
+    /// connection.
     pub(crate) fn turn(&self, state: FleetState) {
         let mut fleet = self.fleet();
         if fleet.state != state {
             fleet.state = state;
             let fleet = &mut *fleet;
-            // One that was asked for may have become this server's without an answer.
+            // A pending claim may have been granted although the reply was lost.
             let gone = fleet.claims.extract_if(|_, claimed| *claimed != Claimed::Mine);
             fleet.ended.extend(gone.map(|(order, _)| order));
         }
     }
 
-    /// The orders that it is asked for.
+    /// The orders to claim.
     pub(crate) fn asked(&self) -> Vec<OrderId> {
         let fleet = self.fleet();
         let asked = fleet.claims.iter().filter(|(_, claimed)| **claimed == Claimed::Asked);
         asked.map(|(order, _)| order.clone()).collect()
     }
 
-    /// How many orders are shared, and how many of them have a certificate here.
+    /// The number of shared orders, and of those with a certificate here.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let fleet = self.fleet();
         (fleet.wanted.len(), fleet.certificates.len())
     }
 
-    /// The certificate of an order that is in use here.
+    /// The certificate in use for an order.
     pub(crate) fn certificate(&self, order: &OrderId) -> Option<Arc<FleetCertificate>> {
         self.fleet().certificates.get(order).cloned()
     }
 
-    /// What came of a claim. Returns whether it is still there.
+    /// Sets the result of a claim. Returns whether the claim still exists.
     #[must_use]
     pub(crate) fn answer(&self, order: &OrderId, is_mine: bool) -> bool {
         let mut fleet = self.fleet();
@@ -327,12 +329,12 @@ impl AcmeFleet {
         is_there
     }
 
-    /// The orders whose claims are to end.
+    /// The orders whose claims have to be released.
     pub(crate) fn ended(&self) -> BTreeSet<OrderId> {
         self.fleet().ended.clone()
     }
 
-    /// The claim of an order has ended.
+    /// The claim of an order was released.
     pub(crate) fn forget_ended(&self, order: &OrderId) {
         self.fleet().ended.remove(order);
     }
@@ -342,7 +344,7 @@ impl AcmeFleet {
         self.fleet().challenges.clone()
     }
 
-    /// The orders that are shared, with the certificates that are in use here.
+    /// The shared orders, with the certificates in use here.
     pub(crate) fn orders(&self) -> Vec<(OrderId, Option<Arc<FleetCertificate>>)> {
         let fleet = self.fleet();
         let of = |order: &OrderId| (order.clone(), fleet.certificates.get(order).cloned());

@@ -1,4 +1,4 @@
-//! From a configuration to what the thread that orders is told.
+//! Converts a configuration to the plan of the ordering thread.
 
 use bolide_acme::{
     AccountKey, AcmeAuthority, AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey,
@@ -9,16 +9,16 @@ use bolide_conf::model::{
     IssuerChallenge, IssuerConf, IssuerKey,
 };
 
-/// What a certificate of the configuration is for the thread.
+/// A certificate of the configuration, as the thread knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlannedPlace {
     /// One order.
     Order(OrderId),
-    /// Orders for names that clients ask for.
+    /// Orders for names on demand.
     Demand(OrderId),
 }
 
-/// What the thread is told, and the places of the configuration's certificates.
+/// The plan, and its entries for the configuration's certificates.
 pub(super) fn of(config: &Config) -> (AcmePlan, Vec<PlannedPlace>) {
     let Some(acme) = config.http.as_ref().map(|http| &http.acme) else {
         return (AcmePlan::default(), Vec::new());
@@ -50,7 +50,7 @@ fn demand(acme: &AcmeConf, one: &IssuedConf) -> Option<AcmeDemand> {
     })
 }
 
-/// What an order is called over reloads and restarts.
+/// The id of an order, stable across reloads and restarts.
 pub(super) fn id_of(acme: &AcmeConf, id: IssuedId) -> OrderId {
     acme.certificates.get(id.index()).map_or_else(|| OrderId(String::new()), |one| name(acme, one))
 }
@@ -58,7 +58,7 @@ pub(super) fn id_of(acme: &AcmeConf, id: IssuedId) -> OrderId {
 fn name(acme: &AcmeConf, one: &IssuedConf) -> OrderId {
     let first = one.issuers.first().and_then(|at| acme.issuers.get(*at));
     let issuer = first.map_or("", |issuer| &*issuer.name);
-    // Another directory under the same name is another issuer: a trial becomes serious.
+    // Another directory URL under the same name is another issuer: from staging to production.
     let host = match first {
         Some(issuer) if issuer.is_local() => "this server",
         other => other.map_or("", |issuer| host_of(&issuer.uri)),
@@ -68,7 +68,7 @@ fn name(acme: &AcmeConf, one: &IssuedConf) -> OrderId {
     if one.is_on_demand() {
         names.push("on demand");
     }
-    // A certificate of another profile is another one, however long it is good for.
+    // A certificate of another profile is another order, however long it is valid.
     let profile = first.and_then(|issuer| issuer.profile.as_ref());
     let profile = profile.map_or_else(String::new, |(profile, _)| format!(" as {profile}"));
     OrderId(format!("{issuer} {} {} at {host}{profile}", one.key.text(), names.join(" ")))

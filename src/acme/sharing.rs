@@ -8,8 +8,8 @@ use bolide_tls::LoadedCertificate;
 use super::AcmeDesk;
 
 impl AcmeDesk {
-    /// Shares the orders of a plan with other servers, those on demand included: all but those of
-    /// an authority of this server, whose root is its own.
+    /// Shares the orders of a plan with other servers, including those on demand, but not those of
+    /// a local authority, whose root belongs to this server.
     pub(super) fn share(&self, plan: &AcmePlan) {
         let account = |issuers: &[usize]| {
             let first = issuers.first().and_then(|at| plan.issuers.get(*at));
@@ -41,7 +41,7 @@ impl AcmeDesk {
         }
     }
 
-    /// Tells what an earlier process has kept of an order.
+    /// Reports the stored certificate of an order from an earlier process.
     fn note_kept(&self, plan: &AcmePlan, order: &AcmeOrder) {
         let Some(kept) = kept(plan, order) else { return };
         if LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).is_ok() {

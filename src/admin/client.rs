@@ -17,7 +17,7 @@ use crate::reading;
 /// LIMIT: bytes of an answer.
 const ANSWER_MAX: u64 = 1 << 30;
 
-/// LIMIT: how long a server may be silent that [`ask_process`] asks.
+/// LIMIT: the timeout of [`ask_process`].
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// Executes a command; returns 1 when it fails.
@@ -42,7 +42,7 @@ fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u
         Some(pid) => connect(pid, &format!("process {pid}")),
         None => crate::signalling::running(invocation)
             .map_err(|texts| match &*words.command {
-                // Its configuration may be what is wrong.
+                // The error may be in its configuration.
                 reload::COMMAND => texts.join("\n"),
                 _ => format!("no server runs here: {}", texts.join("\n")),
             })
@@ -60,11 +60,11 @@ fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u
     say(socket, words)
 }
 
-/// Asks the server that is this process.
+/// Sends a command to the server with this pid.
 ///
 /// # Errors
 ///
-/// It is not ours, or does not answer soon.
+/// It is not a server of ours, or does not answer in time.
 pub(crate) fn ask_process(pid: u32, words: &Words) -> Result<Vec<u8>, String> {
     let socket = connect(pid, &format!("process {pid}"))?;
     let limited = socket

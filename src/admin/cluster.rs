@@ -1,4 +1,5 @@
-//! `bolide cluster`: this node, all nodes, the newest purges; and how a purge waits for nodes.
+//! `bolide cluster`: this node, all nodes, the newest purges; and waiting for nodes to carry out a
+//! purge.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::tell::{count, seconds};
 use super::{AdminDesk, CommandResult};
 use crate::cluster::{ClusterDesk, ClusterPeer, ClusterStatus, ExchangeStatus};
 
-/// Their names on the socket.
+/// Its names on the socket.
 pub(crate) const STATUS: &str = "cluster-status";
 pub(crate) const PEERS: &str = "cluster-peers";
 pub(crate) const PURGES: &str = "cluster-purges";
@@ -22,7 +23,7 @@ const ENTRIES: usize = 20;
 const ENTRIES_MAX: usize = 1000;
 /// How long a purge waits for nodes.
 const WAIT: Duration = Duration::from_secs(10);
-/// How often nodes are asked meanwhile.
+/// How often nodes are queried meanwhile.
 const STEP: Duration = Duration::from_millis(5);
 
 /// The version of the fields of `bolide cluster status --json`.
@@ -126,7 +127,7 @@ fn tell_exchange(out: &mut String, status: &ExchangeStatus) {
     let _ = writeln!(out, "of these   {state}{fault}");
 }
 
-/// Why there is nothing to tell.
+/// The message without a cluster.
 const NO_CLUSTER: &str = "the server has no cluster: there is no \"cluster\" block, or it has \
                           nothing to share";
 
@@ -225,7 +226,7 @@ pub(super) fn tell_peers(desk: &AdminDesk, words: &Words) -> CommandResult {
     Ok(out.into_bytes())
 }
 
-/// A node that was silent for longer is away.
+/// A node that was silent for longer counts as away.
 const SILENT_MS: u64 = 5000;
 
 pub(super) fn tell_purges(desk: &AdminDesk, words: &Words) -> CommandResult {
@@ -253,12 +254,12 @@ pub(super) fn tell_purges(desk: &AdminDesk, words: &Words) -> CommandResult {
     Ok(out.into_bytes())
 }
 
-/// Waits until so many nodes, this one included, have carried out all that this process has purged
-/// so far.
+/// Waits until this many nodes, including this one, have carried out all purges of this process so
+/// far.
 ///
 /// # Errors
 ///
-/// They have not in time; it says which have not.
+/// The timeout, with the nodes that have not.
 pub(super) fn wait(cluster: &ClusterDesk, store: &Store, nodes: usize) -> Result<(), String> {
     let number = store.outbox().counts().last;
     let until = bolide_io::process::now().mono.after(WAIT);

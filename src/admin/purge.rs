@@ -38,8 +38,9 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
             if prefix.is_empty() {
                 return Err("an empty prefix matches everything: use --all".to_owned());
             }
-            // Other nodes have other pages, and a prefix of a path is none of a key. They are told
-            // first: what visitors have this node take of theirs during the walk is judged by it.
+            // Other nodes have other pages, and a prefix of a path is no prefix of a key. They are
+            // told first, so that the purge applies to what this node gets from them during the
+            // walk.
             store.nodes().tell(space.id, b"", DiskPurgeTarget::All, how);
             store.nodes().tell(space.id, b"", DiskPurgeTarget::Private, how);
             hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
@@ -88,12 +89,12 @@ fn purge_url(
     let Some(space) = spaces.iter().find(|space| Some(space.id) == told.space) else {
         return Err(format!("{} is stored in another space", told.request));
     };
-    // Sessions of visitors of other nodes are not known here.
+    // The sessions on other nodes are not known here.
     desk.store()?.nodes().tell(space.id, b"", DiskPurgeTarget::Private, how);
     purge_where(desk.store()?, space, how, Some(&key.url), |other| other == key.url)
 }
 
-/// Purges written to the journals together: a journal queues only up to a bound.
+/// Purges that are written to the journals together: a journal's queue is bounded.
 const TOGETHER: usize = 256;
 
 /// The matching objects of a space: in memory, in transit and on disk.

@@ -1,4 +1,4 @@
-//! `bolide acme rollover`: another key for the account at an issuer of the running server.
+//! `bolide acme rollover`: changes the key of the running server's account at an issuer.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::{AdminDesk, CommandResult};
 
 /// Its name on the socket.
 pub(crate) const COMMAND: &str = "acme-rollover";
-/// How long the issuer may take, and orders that are under way before.
+/// The time for the issuer, and for orders that are in progress before.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {

@@ -1,11 +1,11 @@
-//! What the server has served, for `bolide adopt`: the control thread answers it itself.
+//! The counts of requests for `bolide adopt`; the control thread answers it itself.
 
 use bolide_engine::metrics::ServiceCounts;
 
 /// Its name on the socket.
 pub(crate) const COMMAND: &str = "service";
 
-/// Requests and handshakes, each with those that failed.
+/// Requests and handshakes, each with the number of failures.
 pub(crate) fn tell(counts: &ServiceCounts) -> Vec<u8> {
     let (requests, handshakes) = (counts.requests, counts.handshakes);
     format!(

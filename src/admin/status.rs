@@ -32,9 +32,9 @@ pub(crate) struct Scene {
     pub(crate) reload_failure: Option<String>,
     pub(crate) crews: Vec<Members>,
     pub(crate) pools: Vec<PoolReport>,
-    /// Certificates that issuers are asked for.
+    /// The ACME orders.
     pub(crate) orders: Vec<AcmeOrderReport>,
-    /// Where their accounts get other keys.
+    /// The inbox for key rollovers of accounts.
     pub(crate) accounts: Option<AcmeInbox>,
 }
 
@@ -200,7 +200,7 @@ fn text(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]
     out
 }
 
-/// How the last reload went, if there is more to say than that it is in force.
+/// The result of the last reload, unless it simply succeeded.
 fn reload_lines(scene: &Scene) -> String {
     let mut out = String::new();
     if let Some(left) = scene.watched_for {
@@ -213,7 +213,7 @@ fn reload_lines(scene: &Scene) -> String {
     out
 }
 
-/// A certificate that an issuer is asked for.
+/// The line about one ACME order.
 fn order_line(of: &AcmeOrderReport) -> String {
     let now = bolide_io::process::now().unix_seconds();
     let days = |end: u64| format!("{} days left", end.saturating_sub(now) / 86_400);

@@ -1,4 +1,4 @@
-//! The nginx that runs: which process it is, its sockets, and which of its workers accept clients.
+//! The running nginx: its process, its sockets, and its accepting workers.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use bolide_io::signal::Signal;
 
 use crate::signalling::read_pid;
 
-/// Where packages have nginx's pid file, if neither option nor configuration names one.
+/// The usual pid files of packages, if neither option nor configuration names one.
 const PID_FILES: [&str; 3] = ["/run/nginx.pid", "/var/run/nginx.pid", "/run/nginx/nginx.pid"];
 
-/// Whether this is a command line of nginx. That of a Bolide may name nginx's files.
+/// Whether this is a command line of nginx. That of a Bolide may contain nginx's paths.
 fn is_nginx(command: &str) -> bool {
     let program = command.split(' ').next().unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default();
@@ -23,18 +23,18 @@ fn is_nginx(command: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Nginx {
     process: ForeignProcess,
-    /// The sockets that its workers accept clients at.
+    /// The sockets that its workers accept from.
     streams: Vec<SocketId>,
-    /// Where its number is kept.
+    /// Its pid file.
     pub(super) pid_file: PathBuf,
 }
 
 impl Nginx {
-    /// The one whose number is in the file that the option names, or the configuration.
+    /// The nginx whose pid is in the file of the option, or of the configuration.
     ///
     /// # Errors
     ///
-    /// No file has the number of an nginx that runs.
+    /// No file has the pid of a running nginx.
     pub(super) fn find(option: Option<&Path>, configured: &Path) -> Result<Self, String> {
         let places: Vec<&Path> = match option {
             Some(option) => vec![option],
@@ -58,14 +58,14 @@ impl Nginx {
             format!("process {pid} of \"{shown}\" does not run ({})", describe(&error))
         })?;
         let words = command_line(pid).unwrap_or_default();
-        // A pid file may be left over, and its number may be another program's by now.
+        // A pid file may be stale, and its pid may belong to another program.
         if !is_nginx(&words) {
             return Err(format!("process {pid} of \"{shown}\" is no nginx, but \"{words}\""));
         }
         Ok(Self { process, streams: Vec::new(), pid_file: path.to_path_buf() })
     }
 
-    /// Its number.
+    /// Its pid.
     pub(super) const fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -74,7 +74,7 @@ impl Nginx {
     ///
     /// # Errors
     ///
-    /// As text, with what is needed.
+    /// As text, with the required privileges.
     pub(super) fn listeners(&mut self) -> Result<Vec<(SocketAddress, Listener)>, String> {
         let found = self.process.listeners().map_err(|error| {
             let need = match error.kind() {
@@ -89,7 +89,7 @@ impl Nginx {
         Ok(found)
     }
 
-    /// Sends it a signal; one that has ended gets none.
+    /// Sends it a signal, if it still runs.
     pub(super) fn signal(&self, signal: Signal) -> std::io::Result<()> {
         self.process.signal(signal)
     }
@@ -98,12 +98,12 @@ impl Nginx {
         self.process.is_running()
     }
 
-    /// How many of its workers accept clients: one that finishes its requests has closed the
-    /// sockets.
+    /// The number of its workers that accept connections: a finishing worker has closed the
+    /// listening sockets.
     ///
     /// # Errors
     ///
-    /// That cannot be seen.
+    /// /proc is not readable.
     pub(super) fn accepting(&self) -> std::io::Result<usize> {
         self.process.holders(&self.streams)
     }

@@ -1,27 +1,27 @@
-//! Which sockets are taken over: those of the other server that the configuration names. It opens
-//! nothing.
+//! Selects the sockets to take over: those of the other server that the configuration names. It
+//! opens nothing.
 
 use std::collections::HashSet;
 
 use bolide_io::listen::SocketAddress;
 
-/// What becomes of each address.
+/// The plan for each address.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SocketPlan {
-    /// Taken over, each once.
+    /// Sockets to take over, each once.
     pub(super) taken: Vec<SocketAddress>,
-    /// Opened, as the other server has no such socket.
+    /// Sockets to open, because the other server does not have them.
     pub(super) opened: Vec<SocketAddress>,
 }
 
 impl SocketPlan {
-    /// Whether QUIC is among what is taken over.
+    /// Whether QUIC is among the sockets to take over.
     pub(super) fn has_datagrams(&self) -> bool {
         self.taken.iter().any(|one| matches!(one, SocketAddress::Udp(_)))
     }
 }
 
-/// Sorts the sockets that were `found` in the other server by what the configuration `wants`.
+/// Compares the sockets `found` in the other server with those that the configuration `wants`.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ pub(super) fn settle(
                 shown(one)
             )),
             _ if wants.contains(one) => plan.taken.push(one.clone()),
-            // Datagram sockets also send: to log servers, to name servers.
+            // Datagram sockets may also be for sending: to log servers or name servers.
             SocketAddress::Udp(_) => {}
             SocketAddress::Tcp(_) => errors.push(format!(
                 "nginx listens on {}, which the configuration does not name: it is not the one \
@@ -57,7 +57,7 @@ pub(super) fn settle(
     if errors.is_empty() { Ok(plan) } else { Err(errors) }
 }
 
-/// As a configuration has it.
+/// An address as in the configuration.
 pub(super) fn shown(address: &SocketAddress) -> String {
     match address {
         SocketAddress::Tcp(at) => at.to_string(),

@@ -1,5 +1,4 @@
-//! The server that `bolide adopt` starts: with the sockets that were taken over, and asked what it
-//! has served.
+//! The server that `bolide adopt` starts with the duplicated sockets, and its counts of requests.
 
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,7 +13,7 @@ use crate::adopted_sockets::{PID_FILE, SOCKETS};
 use crate::invocation::Invocation;
 use crate::upgrade::name_of;
 
-/// What service managers tell the command, and what is not for the server that it starts.
+/// Variables of service managers that are for the command, not for the server that it starts.
 const NOT_PASSED: [&str; 6] = [
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",
@@ -30,7 +29,7 @@ pub(super) struct Successor {
     child: Child,
 }
 
-/// What it has served.
+/// Its counts of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
     pub(super) requests: EventCount,
@@ -38,11 +37,11 @@ pub(super) struct Served {
 }
 
 impl Successor {
-    /// Starts it by the options of `invocation`. It writes its number to `pid_file`.
+    /// Starts it with the options of `invocation`. It writes its pid to `pid_file`.
     ///
     /// # Errors
     ///
-    /// The kernel's.
+    /// The kernel's error.
     pub(super) fn start(
         invocation: &Invocation,
         sockets: &[(SocketAddress, Listener)],
@@ -70,7 +69,7 @@ impl Successor {
         command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let started = command.spawn();
         for (_, listener) in sockets {
-            // No other child process may have them.
+            // No other child process may inherit them.
             let _ = listener.inherit(InheritedSocket::No);
         }
         Ok(Self { child: started? })
@@ -80,18 +79,18 @@ impl Successor {
         self.child.id()
     }
 
-    /// How it ended, if it did.
+    /// Its exit status, if it has ended.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// What it has served; none if it does not answer.
+    /// Its counts of requests; none if it does not answer.
     pub(super) fn served(&self) -> Option<Served> {
         let told = client::ask_process(self.pid(), &Words::new(service::COMMAND)).ok()?;
         parse(&String::from_utf8_lossy(&told))
     }
 
-    /// Sends it a signal; one that has ended gets none.
+    /// Sends it a signal, if it still runs.
     pub(super) fn signal(&mut self, signal: Signal) {
         if self.ended().is_none() {
             let _ = signal::send(self.pid(), signal);

@@ -1,5 +1,5 @@
-//! The words of `bolide explain`, `bolide cache`, `bolide reload`, `bolide drain`, `bolide status`
-//! and `bolide metrics`.
+//! Parses the arguments of `bolide explain`, `bolide cache`, `bolide reload`, `bolide drain`,
+//! `bolide status` and `bolide metrics`.
 
 use lexopt::prelude::*;
 
@@ -156,7 +156,7 @@ fn second_word(parser: &mut lexopt::Parser, wanted: &str) -> Result<Option<Strin
     }
 }
 
-/// Reads the rest of a command that the server is asked as it stands.
+/// Parses the rest of a command that is sent to the server unchanged.
 fn plain(
     command: &str,
     row: &CommandRow,

@@ -1,8 +1,8 @@
-//! What time it is for a node of a cluster: the machine's time, or one that a test invents.
+//! The clock of a node: the machine's, or a test's.
 
 use bolide_base::Now;
 
-/// Tells the time.
+/// The clock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeClock {
     #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The second thread of a cluster: what servers share beside purges and pages, such as the keys of
+//! The second thread of a cluster: shares everything besides purges and pages, such as the keys of
 //! TLS tickets.
 //!
-//! It has connections of its own, so that whatever comes of it, purges go on. Workers never wait
-//! for it: it puts what it hears where they look. Without Valkey each server goes on with what it
-//! has. Easiest to break: what a thread has put there goes with it, and its successor waits for
-//! that.
+//! It has connections of its own, so that a failure does not stop purges. Workers never wait for
+//! it: it stores its results where they look. Without Valkey each server continues with what it
+//! has. Easiest to break: the results of a thread are removed when it ends, and its successor waits
+//! for that.
 
 mod certificates;
 mod keys;
@@ -37,23 +37,23 @@ pub(crate) use setup::common_secret;
 pub(crate) use status::{ExchangeBoard, ExchangeStatus};
 use teller::{Teller, Topic};
 
-/// How long it is rested before it is tried to connect again: at first, doubled each time, at most.
+/// The pause before the next attempt to connect: at first, doubled each time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
-/// How long a connection lasts that is a good one.
+/// A connection that lasts this long resets the pause.
 const LASTING: Duration = Duration::from_secs(5);
 
-/// The parts of the server that get what is shared.
+/// The parts of the server that use shared state.
 #[derive(Clone, Debug)]
 pub(crate) struct ExchangeParts {
-    /// Where ticket keys go.
+    /// The ticket keys.
     pub(crate) rings: TicketRings,
-    /// Certificates of issuers.
+    /// The ACME certificates.
     pub(crate) issued: IssuedCertificates,
-    /// Zones, of which some are shared.
+    /// The zones of limits, some of which are shared.
     pub(crate) zones: Zones,
 }
 
-/// The thread, if there is something to share.
+/// The thread, if anything is shared.
 #[derive(Debug)]
 pub(crate) struct ExchangeThread {
     parts: ExchangeParts,
@@ -65,7 +65,7 @@ pub(crate) struct ExchangeThread {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the draft configuration.
+    /// The setup of the draft configuration.
     next: Option<Arc<ExchangeSetup>>,
     running: Option<Running>,
     /// Threads that were told to end. The next one waits for them, however many configurations
@@ -109,11 +109,11 @@ impl ExchangeThread {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what a draft shares here, and its files. Returns whether it shares anything.
+    /// Reads what a draft shares by this thread, and its files. Returns whether it shares anything.
     ///
     /// # Errors
     ///
-    /// A file cannot be read, or others may read it.
+    /// A file cannot be read, or other accounts may read it.
     pub(crate) fn load(&self, config: &Config) -> Result<bool, String> {
         let next = config.http.as_ref().map(ExchangeSetup::read).transpose()?.flatten();
         let shares = next.is_some();
@@ -150,7 +150,7 @@ impl ExchangeThread {
         let Some(setup) = next else { return board.begin(None) };
         let before = std::mem::take(&mut state.leaving);
         if setup.vault.is_some() {
-            // Nothing is ordered until it is known whether others do.
+            // Nothing is ordered until it is known whether other servers do.
             self.parts.issued.fleet().turn(FleetState::Joining);
         }
         let end = Arc::new(EndMark::default());
@@ -166,10 +166,10 @@ impl ExchangeThread {
         let account = account.cloned();
         let body = move || {
             before.into_iter().for_each(|thread| drop(thread.join()));
-            // The one before has written its last word.
+            // The previous thread has written its last status.
             board.begin(Some(status));
             if exchange.end.is_told() {
-                // While it waited. Who told it may have written before.
+                // A thread that waited may have written it before.
                 board.begin(None);
                 return exchange.parts.issued.fleet().turn(FleetState::Off);
             }
@@ -184,7 +184,7 @@ impl ExchangeThread {
         }
     }
 
-    /// What `bolide cluster status` reads.
+    /// The status for `bolide cluster status`.
     pub(crate) fn board(&self) -> ExchangeBoard {
         self.board.clone()
     }
@@ -197,7 +197,7 @@ impl ExchangeThread {
     }
 }
 
-/// The thread at work.
+/// The running thread.
 struct Exchange {
     setup: Arc<ExchangeSetup>,
     parts: ExchangeParts,
@@ -221,14 +221,14 @@ impl Exchange {
             Ok((runtime, connector)) => runtime.block_on(self.live(&connector)),
             Err(why) => self.teller.say(LogLevel::Emerg, &format!("cluster: {why}")),
         }
-        // What is not kept up to date is not used.
+        // Outdated keys are not used.
         self.parts.rings.all().iter().for_each(|(_, ring)| ring.replace(Vec::new()));
         self.parts.issued.fleet().turn(FleetState::Off);
     }
 
     async fn live(&self, connector: &Connector) {
         let mut failures = 0;
-        // Outlives connections: keys that are known are not asked for in vain.
+        // Survives connections, so that known keys are not requested again.
         let keys = self.setup.vault.as_ref().map(|vault| {
             let (rings, teller) = (self.parts.rings.clone(), self.teller.clone());
             Arc::new(TicketKeys::new(vault.clone(), rings, teller, self.board.clone()))
@@ -264,8 +264,7 @@ impl Exchange {
         }
     }
 
-    /// Shares on a pair of connections, until one of them ends or is of no use any more, or this is
-    /// told to.
+    /// Shares on a pair of connections, until one of them fails or the thread is told to end.
     async fn work(
         &self,
         (other, line): (Line, Line),
@@ -312,7 +311,7 @@ impl Exchange {
                 sleep(Duration::from_secs(1)).await;
             }
         });
-        // The first one that ends, ends all.
+        // If one task ends, all end.
         let _first = tasks.join_next().await;
     }
 }

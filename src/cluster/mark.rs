@@ -1,8 +1,8 @@
-//! A file in which a process leaves word of its end: whether it was the last one of this node.
+//! A file that records the end of the last process of this node.
 //!
-//! What a node leaves in Valkey cannot tell that, as a process may never have reached it. The file
-//! is emptied before the first purge, and each process has one of its own under the same name, so
-//! that an old process that ends after its successor began says nothing for it.
+//! What a node leaves in Valkey cannot record that, because a process may never have reached it.
+//! The file is emptied before the first purge, and each process has one of its own under the same
+//! name, so that an old process that ends after its successor began records nothing for it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -15,10 +15,10 @@ use bolide_io::file;
 const NAME: &str = "cluster.end";
 /// LIMIT: bytes of it.
 const SIZE_MAX: u64 = 64;
-/// What is before the number of the process.
+/// The text before the number of the process.
 const ENDED: &str = "ended ";
 
-/// The file of this process, and what the one before had left.
+/// The file of this process, and the record of the previous one.
 #[derive(Debug, Default)]
 pub(super) struct LifeMark {
     last: LastLife,
@@ -26,8 +26,8 @@ pub(super) struct LifeMark {
 }
 
 impl LifeMark {
-    /// Takes the word of the last process. Without a cluster there is no file, but purges are not
-    /// sent, so that one that is there is not true any more.
+    /// Reads the record of the last process. Without a cluster there is no file; as purges are not
+    /// sent then, an existing one is no longer true.
     pub(super) fn begin(dir: &Path, has_cluster: bool) -> Self {
         let path = dir.join(NAME);
         let last = match file::read_small(&path, SIZE_MAX) {
@@ -40,18 +40,18 @@ impl LifeMark {
         }
         match replace(&path, last != LastLife::None) {
             Ok(own) if has_cluster => Self { last, own: Some(own) },
-            // The process after this one could not tell that there was this one, or a cluster that
-            // comes with a reload does not know of purges before it.
+            // The next process could not tell that this one existed, or a cluster that a reload
+            // adds does not know of earlier purges.
             Ok(_) | Err(_) => Self::default(),
         }
     }
 
-    /// What the last process had left; once, as it says nothing of this process.
+    /// Takes the record of the last process; once, because it says nothing about this one.
     pub(super) fn take_last(&mut self) -> LastLife {
         std::mem::take(&mut self.last)
     }
 
-    /// This process ends, under this number, with all its purges in the stream.
+    /// Records that this process ends, under this number, with all its purges in the stream.
     pub(super) fn end(&mut self, life: u64) {
         if let Some(mut own) = self.own.take() {
             // Without it the next process takes no pages from before, which is safe.
@@ -68,10 +68,10 @@ fn read(bytes: &[u8]) -> LastLife {
     life.map_or(LastLife::Unknown, LastLife::Ended)
 }
 
-/// Puts an empty file in the place of the last process's.
+/// Replaces the last process's file by an empty one.
 fn replace(path: &Path, is_there: bool) -> std::io::Result<File> {
     if is_there {
-        // A machine that loses its power must not find the old word again.
+        // After a loss of power the old record must not be found again.
         file::replace_small(path, b"")?;
         file::open_not_linked(path)?.sync_all()?;
     }

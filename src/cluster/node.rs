@@ -1,6 +1,6 @@
-//! The thread of the cluster: connects, sends what the store purged, carries out what others did.
+//! The thread of the cluster: connects, sends the store's purges, and carries out those of others.
 //!
-//! Owns the machine. Everything that happens is mail, so one thing is done at a time.
+//! Owns the state machine. Every event is a message, so that they are handled one by one.
 
 mod answers;
 mod joining;
@@ -29,17 +29,17 @@ use joining::Strike;
 
 /// LIMIT: bytes of purges in an entry; one that is larger is alone in its entry.
 const RECORD_MAX: usize = 64 << 10;
-/// How often the same is said at most.
+/// The interval of equal log messages.
 const TELL: Duration = Duration::from_mins(1);
-/// How long it is rested before it is tried to connect again: at first, doubled each time, at most.
+/// The pause before the next attempt to connect: at first, doubled each time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Beats after which a connection is a good one.
+/// Beats after which a connection resets the pause.
 const LASTING: u64 = 5;
-/// Beats between two looks at what is too old.
+/// Beats between two trims of the stream.
 const TIDY: u64 = 10;
-/// The share of the time that purges are kept after which the stream gets a young entry.
+/// The stream gets a new entry after this fraction of the retention time.
 const YOUNG: u32 = 4;
-/// Nodes that were silent for so many times as long as purges are kept are forgotten.
+/// Nodes that were silent for this many retention times are forgotten.
 const FORGET: u32 = 2;
 
 /// The kinds of log lines that appear at most once a minute each.
@@ -57,30 +57,30 @@ enum Topic {
     TooLarge,
 }
 
-/// Whether the thread goes on.
+/// Whether the thread continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     Going,
-    /// What waits is sent, then it ends.
+    /// It sends the remaining purges, then ends.
     Ending,
     /// It ends at once.
     Replaced,
 }
 
-/// What a node is made of.
+/// The parts of a node.
 pub(super) struct NodeParts {
     pub(super) shared: Arc<Shared>,
     pub(super) setup: Arc<ClusterSetup>,
     pub(super) store: Arc<Store>,
     pub(super) connector: Connector,
     pub(super) clock: NodeClock,
-    /// The process, by chance.
+    /// A random id of the process.
     pub(super) life: u64,
     pub(super) mail: mpsc::Sender<ClusterMail>,
     pub(super) orders: mpsc::Receiver<ClusterMail>,
 }
 
-/// One node at work.
+/// A running node.
 pub(super) struct ClusterNode {
     shared: Arc<Shared>,
     setup: Arc<ClusterSetup>,
@@ -91,42 +91,43 @@ pub(super) struct ClusterNode {
     door: Epoll,
     mail: mpsc::Sender<ClusterMail>,
     orders: mpsc::Receiver<ClusterMail>,
-    /// Mail that came while it was connecting.
+    /// Messages that arrived while it was connecting.
     kept: VecDeque<ClusterMail>,
     session: Option<Session>,
-    /// Connections so far.
+    /// The number of connections so far.
     sessions: u64,
     life: Life,
     beats: u64,
     /// Valkey's clock at the last beat.
     server_ms: u64,
-    /// Valkey has no memory left: nothing is sent until the next beat.
+    /// Valkey is out of memory: nothing is sent until the next beat.
     is_full: bool,
     /// The next connection skips an entry that is too large.
     has_oversize: bool,
-    /// Where a reply was too large.
+    /// The position at which a reply was too large.
     strike: Strike,
-    /// The last look at the stream did not find its place.
+    /// The last read of the stream did not find its position.
     is_astray: bool,
-    /// Whether a line of this node is on the way, and whether another one is due.
+    /// Whether the acknowledgment of this node is being sent, and whether another one has to
+    /// follow.
     is_acknowledging: bool,
     acknowledge_again: bool,
     overflows: u64,
-    /// The number of a purge that others have to hear of before this node says how far it is: if it
-    /// ends before, its successor finds out again what is to be told.
+    /// The number of a purge that others have to receive before this node acknowledges its
+    /// position: if it ends before, its successor finds out again what is to be sent.
     owes: Option<u64>,
     told: Vec<(Topic, Instant)>,
-    /// What this machine knows of the process before.
+    /// The record of the previous process on this machine.
     last: LastLife,
-    /// Purges of earlier processes of this node may be missing before this entry.
+    /// Before this entry, purges of earlier processes of this node may be missing.
     fence: EntryId,
-    /// The purges of the past are to be read, for shared objects.
+    /// The purges of the past have to be read, for shared objects.
     has_past: bool,
     /// Leases of this process so far.
     leases: Arc<AtomicU64>,
 }
 
-/// Carries purges until told to end.
+/// Runs until told to end.
 pub(super) fn run(
     shared: Arc<Shared>,
     setup: Arc<ClusterSetup>,
@@ -156,7 +157,7 @@ pub(super) fn run(
     }
 }
 
-/// An entry, as the store has it.
+/// The place of an entry in the store's terms.
 const fn place(of: EntryMark) -> StreamPlace {
     StreamPlace { ms: of.id.ms, number: of.id.number, sum: of.sum }
 }
@@ -172,7 +173,7 @@ fn say(shared: &Shared, level: LogLevel, text: &str) {
 }
 
 impl ClusterNode {
-    /// A node that has heard nothing yet.
+    /// A node that has received nothing yet.
     pub(super) fn new(parts: NodeParts) -> std::io::Result<Self> {
         let NodeParts { shared, setup, store, connector, clock, life, mail, orders } = parts;
         let (cluster, node) = (setup.conf.namespace.as_bytes(), setup.node.as_bytes());
@@ -211,7 +212,7 @@ impl ClusterNode {
         })
     }
 
-    /// Goes on until it is told to end.
+    /// Runs until it is told to end.
     pub(super) async fn live(mut self) {
         let mut failures = 0;
         loop {
@@ -238,7 +239,7 @@ impl ClusterNode {
                 }
                 Life::Replaced => return self.hand_over(),
             }
-            // A connection that ends at once is no better than none.
+            // A connection that fails at once counts as a failed attempt.
             if std::mem::take(&mut self.beats) >= LASTING {
                 failures = 0;
             }
@@ -248,7 +249,7 @@ impl ClusterNode {
         }
     }
 
-    /// Whether all was sent that is to be sent before the end.
+    /// Whether everything was sent that has to be sent before the end.
     fn is_done(&self) -> bool {
         match self.life {
             Life::Going => false,
@@ -257,7 +258,7 @@ impl ClusterNode {
         }
     }
 
-    /// What was on the way may not arrive, and its successor does not know of it.
+    /// Purges in transit may be lost, and the successor does not know of them.
     fn hand_over(&self) {
         if self.machine.is_sending() {
             self.store.outbox().push_everything();
@@ -280,7 +281,7 @@ impl ClusterNode {
         }
     }
 
-    /// The next mail, or purges that can be sent.
+    /// The next message, or a notice that purges can be sent.
     async fn next(&mut self) -> Option<ClusterMail> {
         let may_send = !self.is_full && !self.machine.is_sending();
         let (orders, outbox) = (&mut self.orders, self.store.outbox());
@@ -296,7 +297,7 @@ impl ClusterNode {
         .await
     }
 
-    /// Waits, without a connection.
+    /// Waits without a connection.
     async fn rest(&mut self, pause: Duration) {
         let end = tokio::time::Instant::now() + pause;
         while let Ok(Some(mail)) = tokio::time::timeout_at(end, self.orders.recv()).await {
@@ -375,7 +376,7 @@ impl ClusterNode {
         }
     }
 
-    /// Sends the next purges, if none are on the way.
+    /// Sends the next purges, if none are in transit.
     fn send(&mut self) {
         let Some(session) = &mut self.session else { return };
         if self.is_full {
@@ -387,12 +388,12 @@ impl ClusterNode {
         }
     }
 
-    /// Whether others have yet to hear of a loss that concerns them.
+    /// Whether others still have to receive a loss that concerns them.
     fn is_owing(&self) -> bool {
         self.owes.is_some_and(|number| number > self.machine.confirmed())
     }
 
-    /// Tells others how far this node is.
+    /// Reports the position of this node to others.
     fn acknowledge(&mut self) {
         if self.is_owing() {
             return;
@@ -423,7 +424,7 @@ impl ClusterNode {
         if at < ago(keep / YOUNG) {
             session.greet(self.machine.hello(), self.setup.conf.purge_keep_count.into());
         }
-        // After a jump of the clock the young entry comes first.
+        // After a jump of the clock the new entry comes first.
         if self.beats.is_multiple_of(TIDY) && at >= ago(keep) {
             session.trim(ago(keep));
             let (line, oldest) = (session.line().clone(), ago(keep * FORGET));
@@ -449,7 +450,7 @@ impl ClusterNode {
         }
     }
 
-    /// The connection ends.
+    /// Ends the connection.
     fn break_off(&mut self, fault: &ValkeyFault) {
         self.has_oversize |= fault.kind == ValkeyFaultKind::TooLarge;
         self.session = None;
@@ -464,7 +465,7 @@ impl ClusterNode {
         self.shared.changed.notify_all();
     }
 
-    /// Logs, unless the same was said a moment ago.
+    /// Logs, unless the same was logged recently.
     fn tell(&mut self, topic: Topic, level: LogLevel, text: &str) {
         let now = self.clock.now().mono;
         let known = self.told.iter_mut().find(|(other, _)| *other == topic);

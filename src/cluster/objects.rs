@@ -1,7 +1,8 @@
-//! Carries questions about shared objects, and offers of them, between the store and Valkey.
+//! Transfers lookups and offers of shared objects between the store and Valkey.
 //!
-//! Owns whether Valkey is asked at all: after some faults in a row it is not, until it answers in
-//! time again. What is read is judged by the store. A fault of this connection is none of purges.
+//! Owns whether Valkey is asked at all: after several consecutive faults it is not, until it
+//! answers in time again. The store checks the received objects. A fault of this connection does
+//! not concern purges.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -28,22 +29,22 @@ use super::clock::NodeClock;
 use super::session::Report;
 use super::setup::ClusterSetup;
 
-/// What carries objects, on a connection of its own: whatever happens to that, purges go on.
+/// Transfers objects, on a connection of its own, so that purges do not depend on it.
 pub(super) struct Carrier {
     pub(super) connector: Arc<Connector>,
     pub(super) clock: NodeClock,
-    /// A connection to the server that has the keys.
+    /// A connection to the server with the keys, to be duplicated.
     pub(super) like: Line,
     pub(super) store: Arc<Store>,
     pub(super) setup: Arc<ClusterSetup>,
-    /// The process and the number of the last lease: no other lease has the same.
+    /// Process and number of the last lease: no other lease has the same.
     pub(super) life: u64,
     pub(super) leases: Arc<AtomicU64>,
     pub(super) mail: mpsc::Sender<ClusterMail>,
     pub(super) number: u64,
 }
 
-/// What carries objects on one connection.
+/// Transfers objects on one connection.
 struct Porter {
     line: Line,
     clock: NodeClock,
@@ -51,12 +52,12 @@ struct Porter {
     setup: Arc<ClusterSetup>,
     life: u64,
     leases: Arc<AtomicU64>,
-    /// Faults in a row.
+    /// Consecutive faults.
     faults: AtomicU32,
-    /// Questions under way, and those of them that wait for another node.
+    /// Lookups in progress, and those of them that wait for another node.
     asks: AtomicUsize,
     held: AtomicUsize,
-    /// Offers under way.
+    /// Offers in progress.
     offers: AtomicUsize,
     /// Until when nothing is offered.
     full_until: std::sync::Mutex<Option<Instant>>,
@@ -64,7 +65,7 @@ struct Porter {
     number: u64,
 }
 
-/// While it is there, Valkey may be asked.
+/// While it exists, Valkey may be asked.
 struct Answering(Arc<Store>);
 
 impl Drop for Answering {
@@ -73,7 +74,7 @@ impl Drop for Answering {
     }
 }
 
-/// One of a number that is limited, as long as it is there.
+/// One of a limited number, while it exists.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
@@ -90,18 +91,18 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// What comes of a look for an object.
+/// The result of a lookup.
 enum Looked {
-    /// The question has its answer.
+    /// The question was answered.
     Answered,
-    /// It is looked for again at once: other bytes may be there.
+    /// Look up again at once: the bytes may have changed.
     Again(SharedQuestion),
-    /// It is looked for again later.
+    /// Look up again later.
     Later(SharedQuestion),
 }
 
 impl Carrier {
-    /// Carries as long as the purges have their connection.
+    /// Transfers while the connection for purges lasts.
     pub(super) async fn carry(self) -> Option<Report> {
         let _closed_at_the_end = Answering(self.store.clone());
         loop {
@@ -136,7 +137,7 @@ impl Carrier {
     }
 }
 
-/// Tells the node. Where much waits to be told, one fault more or less says no more.
+/// Reports a fault to the node. If its channel is full, one more fault does not matter.
 fn tell(mail: &mpsc::Sender<ClusterMail>, number: u64, fault: ValkeyFault) {
     let _untold = mail.try_send(ClusterMail::Session(number, Report::Objects(fault)));
 }
@@ -146,14 +147,14 @@ impl Porter {
         self.store.sharing()
     }
 
-    /// Carries until the connection is of no use.
+    /// Transfers until the connection fails.
     async fn carry(self: &Arc<Self>) {
         let mut tasks = JoinSet::new();
         loop {
             self.faults.store(0, Ordering::Relaxed);
             self.sharing().set_answering(true);
             self.carry_while_it_answers(&mut tasks).await;
-            // What it is asked and offered goes back meanwhile.
+            // Meanwhile lookups and offers are returned.
             while let Err(fault) = self.look().await {
                 if fault.kind != ValkeyFaultKind::Late {
                     return tell(&self.mail, self.number, fault);
@@ -168,8 +169,8 @@ impl Porter {
             let order = std::future::poll_fn(|context| self.sharing().poll_order(context)).await;
             let Some(order) = order else { return };
             let porter = self.clone();
-            // Offers are bounded by themselves, and ends of leases by the questions before them:
-            // other nodes wait for them, so that they do not wait themselves.
+            // Offers are bounded by themselves, and releases of leases by the lookups before them:
+            // other nodes wait for releases, so they do not wait themselves.
             match order {
                 SharedOrder::Ask(question) => drop(tasks.spawn(async move {
                     porter.ask(question).await;
@@ -192,8 +193,8 @@ impl Porter {
         self.line.look(self.setup.conf.objects_timeout).await
     }
 
-    /// Asks for an object until there is an answer, or it has taken too long. A question that is
-    /// one too many, or has waited for this thread, is given back.
+    /// Looks up an object until there is an answer or a timeout. A lookup over the limit, or one
+    /// that was queued for too long, is returned.
     async fn ask(&self, mut question: SharedQuestion) {
         let conf = &self.setup.conf;
         let began = question.asked().unwrap_or_else(|| self.clock.now().mono);
@@ -236,7 +237,7 @@ impl Porter {
                 Looked::Answered => return,
                 Looked::Again(question) => question,
                 Looked::Later(question) => {
-                    // What many wait for is better asked of the application.
+                    // If many wait for it, it is better fetched from the application.
                     held = held.or_else(|| Counted::among(&self.held, SHARED_HELD_MAX));
                     if held.is_none() {
                         return;
@@ -249,7 +250,7 @@ impl Porter {
         }
     }
 
-    /// Answers with bytes, if they are of use.
+    /// Answers with an object, if it can be used.
     fn take(
         &self,
         question: SharedQuestion,
@@ -271,14 +272,15 @@ impl Porter {
 
     async fn give_up(&self, question: SharedQuestion, token: &str, fault: ValkeyFault) {
         let key = question.key();
-        // The next question is not asked if this one was one too many.
+        // The next lookup is not sent if this one exceeded the limit.
         self.fail(fault);
         drop(question);
-        // The lease may be this node's once Valkey gets to it, and no node fetches.
+        // The lease may be granted to this node when Valkey gets to it, and then no node would
+        // fetch.
         let _unheard = self.line.release(key, token.as_bytes()).await;
     }
 
-    /// Offers an object, once others have heard of the purges before its fill.
+    /// Offers an object, once other nodes have received the purges before its fill.
     async fn offer(&self, offer: SharedOffer) {
         let Some(_one) = Counted::among(&self.offers, SHARED_ORDERS_MAX) else { return };
         let start = Instant::now();
@@ -315,8 +317,8 @@ impl Porter {
         }
     }
 
-    /// Valkey was late or refused: after some faults in a row, or without a connection, it is not
-    /// asked. One that has no memory left answers questions.
+    /// Valkey was late or refused: after several consecutive faults, or without a connection, it is
+    /// not asked. If it is out of memory, it still answers lookups.
     fn fail(&self, fault: ValkeyFault) {
         if fault.kind == ValkeyFaultKind::Late {
             self.sharing().count(SharingCount::Late);

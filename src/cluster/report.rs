@@ -7,7 +7,7 @@ use bolide_engine::metrics::SharedObjectFigures;
 
 use super::setup::{ClusterSetup, address};
 
-/// This node.
+/// The status of this node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterStatus {
     /// The address in the configuration; empty without a cluster.
@@ -26,16 +26,16 @@ pub(crate) struct ClusterStatus {
     pub(crate) sent: u64,
     /// Purges that wait to be sent.
     pub(crate) waiting: u64,
-    /// How often more waited than may.
+    /// How often the queue overflowed.
     pub(crate) overflows: u64,
-    /// How often everything was dropped, and why the last time.
+    /// How often everything was purged, and the last reason.
     pub(crate) losses: u64,
     pub(crate) last_loss: Option<String>,
-    /// Why there is no connection, or what was last amiss.
+    /// Why there is no connection, or the last error.
     pub(crate) last_fault: Option<String>,
     /// Objects; none if they are not shared.
     pub(crate) objects: Option<SharedObjectFigures>,
-    /// How often it was tried to connect.
+    /// Attempts to connect.
     pub(crate) attempts: u64,
 }
 
@@ -53,21 +53,21 @@ impl ClusterStatus {
         !self.address.is_empty()
     }
 
-    /// Whether nothing better is to be expected soon.
+    /// Whether the status is not expected to improve soon.
     pub(super) const fn has_tried(&self) -> bool {
         self.is_caught_up || (self.last_fault.is_some() && self.connected.is_none())
     }
 }
 
-/// A node, as it described itself last.
+/// A node, by its last report.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterPeer {
     pub(crate) name: String,
     pub(crate) position: EntryId,
-    /// How long ago that was, in milliseconds, by Valkey's clock.
+    /// The age of the report in milliseconds, by Valkey's clock.
     pub(crate) silent_ms: u64,
     pub(crate) is_self: bool,
-    /// Whether it has the entry that was asked about.
+    /// Whether it has the requested entry.
     pub(crate) has_entry: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct ClusterPurge {
     pub(crate) id: EntryId,
     /// The node that sent it.
     pub(crate) node: String,
-    /// What it purges, a line each.
+    /// Its purges, a line each.
     pub(crate) purges: Vec<String>,
 }
 

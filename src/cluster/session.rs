@@ -1,4 +1,4 @@
-//! One connection at work: what reads the stream, keeps time, and carries what is asked of Valkey.
+//! A connection with its tasks: reading the stream, keeping time, and sending.
 //!
 //! Owns the tasks of a connection, which end with it. They decide nothing: each result is a
 //! [`Report`] to the node.
@@ -14,33 +14,33 @@ use tokio::time::Instant;
 use super::ClusterMail;
 use super::objects::Carrier;
 
-/// LIMIT: entries that are read at once.
+/// LIMIT: entries per read.
 const READ_MAX: usize = 16;
-/// How long Valkey is waited for before it is looked whether the position is still good.
+/// The timeout of a blocking read, after which the position is checked.
 const WAIT: Duration = Duration::from_secs(1);
-/// How long it is rested when there was nothing behind the position although Valkey did not wait.
+/// The pause if a read returned nothing although Valkey did not block.
 const HASTE: Duration = Duration::from_millis(100);
-/// How often a node says that it is there.
+/// The interval of a node's sign of life.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// Entries behind those before.
+    /// Entries after the previous ones.
     News(Vec<StreamEntry>),
-    /// There are no entries behind those that were read.
+    /// There are no further entries.
     CaughtUp,
-    /// The entry at the position is not there.
+    /// The entry at the position does not exist.
     Astray(StreamFacts),
-    /// An entry was added, or why not.
+    /// The result of adding an entry.
     Added(Result<EntryId, ValkeyFault>),
-    /// What the node left of itself has arrived.
+    /// The node's report was stored.
     Acknowledged,
-    /// What time it is by Valkey's clock.
+    /// The time by Valkey's clock.
     Beat(u64),
-    /// Objects are not shared as they should be, for this reason.
+    /// Objects are not shared, for this reason.
     Objects(ValkeyFault),
-    /// The connection is of no use any more.
+    /// The connection has failed.
     Broken(ValkeyFault),
 }
 
@@ -53,12 +53,12 @@ pub(super) struct Session {
     mail: mpsc::Sender<ClusterMail>,
 }
 
-/// An entry as it is known again.
+/// The mark that identifies an entry.
 pub(super) fn mark(entry: &StreamEntry) -> EntryMark {
     EntryMark::of(entry.id, entry.bytes.as_deref())
 }
 
-/// What a stream is, seen from a position whose entry was or was not there.
+/// The state of the stream at a position whose entry exists or not.
 pub(super) async fn facts(
     line: &Line,
     state: &StreamState,
@@ -91,7 +91,7 @@ impl Session {
 
     /// Runs a task whose result is a report.
     pub(super) fn run(&mut self, task: impl Future<Output = Option<Report>> + Send + 'static) {
-        // Those that are done are forgotten.
+        // Removes finished tasks.
         while self.tasks.try_join_next().is_some() {}
         let (number, mail) = (self.number, self.mail.clone());
         self.tasks.spawn(async move {
@@ -101,7 +101,7 @@ impl Session {
         });
     }
 
-    /// Reads what comes behind `position`; after a rest, if it was looked for in vain just now.
+    /// Reads the entries after `position`; after a pause, if there were none just now.
     pub(super) fn read_from(&mut self, position: EntryMark, is_again: bool) {
         let reader = Reader {
             waiter: self.waiter.clone(),
@@ -135,7 +135,7 @@ impl Session {
         });
     }
 
-    /// Carries shared objects.
+    /// Transfers shared objects.
     pub(super) fn carry(&mut self, carrier: Carrier) {
         self.run(carrier.carry());
     }
@@ -155,17 +155,17 @@ impl Session {
         });
     }
 
-    /// Leaves a line of this node.
+    /// Stores the report of this node.
     pub(super) fn acknowledge(&mut self, node: String, text: String) {
         let line = self.line.clone();
         self.run(async move {
-            // Where there is no memory left, the stream is read all the same.
+            // If Valkey is out of memory, the stream can be read all the same.
             let _full = line.set_node(&node, &text).await;
             Some(Report::Acknowledged)
         });
     }
 
-    /// Drops entries from before a time.
+    /// Removes entries from before a time.
     pub(super) fn trim(&mut self, before_ms: u64) {
         let line = self.line.clone();
         self.run(async move {
@@ -175,7 +175,7 @@ impl Session {
     }
 }
 
-/// What reads the stream.
+/// Reads the stream.
 struct Reader {
     waiter: Line,
     line: Line,
@@ -184,11 +184,11 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until the position is not good any more.
+    /// Reads until the position is not valid any more.
     async fn read(self, mut position: EntryMark) -> Result<Option<Report>, ValkeyFault> {
         let mut is_hasty = false;
         loop {
-            // The entry at the position comes first, as the evidence that nothing is missing.
+            // The entry at the position comes first, as the proof that nothing is missing.
             let mut entries = self.line.read(position.id, READ_MAX + 1).await?;
             if entries.first().is_none_or(|entry| mark(entry) != position) {
                 let state = self.line.state().await?;
@@ -211,7 +211,7 @@ impl Reader {
                 None => {
                     let start = Instant::now();
                     self.waiter.wait(position.id, WAIT).await?;
-                    // One that answers at once without news would keep this thread busy.
+                    // A Valkey that answers at once without entries would keep this thread busy.
                     is_hasty = start.elapsed() < HASTE;
                 }
             }
@@ -219,7 +219,7 @@ impl Reader {
     }
 }
 
-/// There is no stream where one was.
+/// The error for a stream that has disappeared.
 pub(super) fn gone() -> ValkeyFault {
     ValkeyFault { kind: ValkeyFaultKind::Broken, text: "the stream is gone".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! A `cluster` block with what its files say.
+//! A `cluster` block with the content of its files.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::otel::system_authorities;
 /// LIMIT: bytes of a password file.
 const PASSWORD_MAX: usize = 4096;
 
-/// What the thread needs; two that are equal need no other thread.
+/// The setup; if two are equal, no new thread is needed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClusterSetup {
     pub(super) conf: ClusterConf,
@@ -53,18 +53,18 @@ impl ClusterSetup {
             timeout: conf.reply_timeout,
             namespace: conf.namespace.clone(),
         };
-        // Whether the authorities are some is found out before anything is changed.
+        // The CA certificates are checked before anything changes.
         Connector::new(settings.clone()).map_err(|why| match &conf.trusted_certificate {
             Some(path) => format!("\"trusted_certificate\" \"{}\": {why}", path.display()),
             None => format!("the authorities of the system for \"cluster\": {why}"),
         })?;
-        // Those are another thread's.
+        // The other thread uses those.
         let conf = ClusterConf { secrets_keys: Vec::new(), ..conf.clone() };
         Ok(Self { conf, settings, node })
     }
 }
 
-/// The address as people write it.
+/// The address as text.
 pub(super) fn address(settings: &ValkeySettings) -> String {
     let places: Vec<_> = settings.places.iter().map(ToString::to_string).collect();
     match &settings.master {

@@ -1,8 +1,8 @@
-//! `reload_on_change`: whether files of the configuration and of certificates are still those that
+//! `reload_on_change`: whether files of the configuration or certificates have changed since they
 //! were read.
 //!
-//! Owns when a change counts: once it has been the same for two looks. Directories count, so that a
-//! file that an `include` finds is noticed when it comes.
+//! A change counts once it has been the same for two checks. Directories are watched as well, so
+//! that a new file for an `include` is noticed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
@@ -11,37 +11,38 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 
-/// How often files are looked at.
+/// The interval of checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What tells a file from another one: device, inode, size, and when it changed, in seconds and
-/// nanoseconds. None of a file that is not there.
+/// The identity of a file's content: device, inode, size, and modification time in seconds and
+/// nanoseconds. `None` for a missing file.
 pub(super) type FileMark = Option<(u64, u64, u64, i64, i64)>;
 
 fn mark(path: &Path) -> FileMark {
     let of = std::fs::metadata(path).ok()?;
-    // The size of a directory says nothing that its time does not.
+    // For a directory, the time is enough.
     let size = if of.is_dir() { 0 } else { of.size() };
     Some((of.dev(), of.ino(), size, of.mtime(), of.mtime_nsec()))
 }
 
-/// The files that a server was made of, and how they were.
+/// The files of the running configuration, with their marks.
 #[derive(Debug, Default)]
 pub(super) struct ChangeWatch {
     seen: Vec<(PathBuf, FileMark)>,
-    /// What was found at the last look, if it was not what was seen.
+    /// The marks of the last check, if they differed.
     other: Option<Vec<FileMark>>,
     looked: Instant,
 }
 
 impl ChangeWatch {
-    /// How the watched files are now, for [`Self::settle`]: taken before they are read.
+    /// The current marks of the watched files, for [`Self::settle`]: taken before the files are
+    /// read.
     pub(super) fn marks(&self) -> Vec<FileMark> {
         self.seen.iter().map(|(path, _)| mark(path)).collect()
     }
 
-    /// Watches these files and their directories from now on. `before` are the marks of the files
-    /// watched so far: what changed since then has not been read.
+    /// Watches these files and their directories from now on. `before` are the marks of the
+    /// previously watched files: later changes were not read.
     pub(super) fn settle(&mut self, files: impl Iterator<Item = PathBuf>, before: Vec<FileMark>) {
         let mut paths = BTreeSet::new();
         for file in files {
@@ -60,7 +61,7 @@ impl ChangeWatch {
         self.other = None;
     }
 
-    /// Whether the files are others than those that were read, and have been since the last look.
+    /// Whether the files differ from those that were read, and did at the last check as well.
     pub(super) fn has_changed(&mut self, now: Instant) -> bool {
         if now.since(self.looked) < LOOK_EVERY {
             return false;

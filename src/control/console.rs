@@ -15,7 +15,7 @@ use crate::php::PhpDesk;
 pub(super) const ORDERS: u64 = u64::MAX;
 
 impl ControlThread<'_> {
-    /// Carries out what consoles have asked for.
+    /// Executes the pending orders of consoles.
     pub(super) fn serve_consoles(&mut self) {
         if !self.console.bell().has_rung() {
             return;

@@ -1,4 +1,4 @@
-//! What the control thread knows of the process, for `metrics`.
+//! The control thread's metrics of the process.
 
 use std::time::Duration;
 
@@ -14,33 +14,33 @@ use crate::admin::rollover;
 use crate::admin::status::{self, Scene};
 use crate::php::{PoolReport, PoolState};
 
-/// How old what is told of the process may be, a tick aside.
+/// The update interval, not counting a tick.
 const FIGURES_EVERY: Duration = Duration::from_secs(1);
 
-/// LIMIT: errors of a reload that are kept, and characters of each.
+/// LIMIT: stored errors of a reload, and characters of each.
 const ERRORS_MAX: usize = 8;
 const ERROR_MAX: usize = 500;
 
-/// What became of an order to reload.
+/// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReloadResult {
     Good,
     Refused,
-    /// It was put in force, and the one before it again.
+    /// It came into force, and was taken back.
     TakenBack,
-    /// It fails, and the configuration before it could not be restored.
+    /// More requests fail, and the previous configuration could not be restored.
     Stuck,
 }
 
 impl ControlThread<'_> {
-    /// Tells what holds from the start on.
+    /// Sets the values that do not change.
     pub(super) fn begin_figures(&mut self) {
         let now = bolide_io::process::now();
         self.shared.figures.process().reloads.last_good = now.unix_seconds();
         self.refresh_figures(now);
     }
 
-    /// Tells what has changed meanwhile, once in a while.
+    /// Updates the values, once per interval.
     pub(super) fn tell_figures(&mut self, now: Now) {
         let is_due = now.mono.since(self.figures_told) >= FIGURES_EVERY;
         if is_due && self.generation.site.tells_metrics() {
@@ -48,7 +48,7 @@ impl ControlThread<'_> {
         }
     }
 
-    /// The server's state, for a command that asks for it.
+    /// The server's state for a command, if it needs it.
     pub(super) fn scene_for(&mut self, words: &Words) -> Option<Scene> {
         match &*words.command {
             rollover::COMMAND => {}
@@ -71,7 +71,7 @@ impl ControlThread<'_> {
         })
     }
 
-    /// Counts a reload, and keeps the first of the `errors` that it failed for.
+    /// Counts a reload, and stores the first of its `errors`.
     pub(super) fn count_reload(&mut self, result: ReloadResult, errors: &[String]) {
         let now = bolide_io::process::now();
         let mut figures = self.shared.figures.process();
@@ -99,10 +99,10 @@ impl ControlThread<'_> {
         self.refresh_figures(now);
     }
 
-    /// Tells everything as it is now.
+    /// Updates all values.
     fn refresh_figures(&mut self, now: Now) {
         self.figures_told = now.mono;
-        // What takes time is found out before the lock is taken.
+        // Slow queries come before the lock.
         let pools = self.pools.reports().iter().map(pool).collect();
         let mut certificates = self.certificate_ends.files();
         certificates.extend(self.shared.tls.issued.ends(&self.config));
@@ -127,7 +127,7 @@ impl ControlThread<'_> {
     }
 }
 
-/// Asks the kernel.
+/// Queries the kernel.
 fn look(figures: &mut ProcessFigures) {
     figures.pid = std::process::id();
     let usage = bolide_io::process::usage();

@@ -1,4 +1,4 @@
-//! `bolide drain`: the server says that it wants no new requests, and quits some time later.
+//! `bolide drain`: readiness probes fail from now on, and the server quits some time later.
 
 use bolide_base::Instant;
 use bolide_conf::model::LogLevel;
@@ -8,23 +8,23 @@ use crate::admin::AdminClient;
 use crate::admin::drain::after;
 use crate::admin::line_protocol::Words;
 
-/// Who waits for the end of the process, and when it begins.
+/// The clients that wait for the end of the process, and when it begins.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     quits_at: Option<Instant>,
-    /// They are told when the last request is answered.
+    /// They get their reply when the last request is answered.
     clients: Vec<AdminClient>,
 }
 
 impl Leaving {
-    /// Tells those who waited that the server has ended.
+    /// Replies to the waiting clients that the server has ended.
     pub(super) fn end(&mut self) {
         self.clients.drain(..).for_each(|client| client.reply(Ok(Vec::new())));
     }
 }
 
 impl ControlThread<'_> {
-    /// Carries out `bolide drain`.
+    /// Executes `bolide drain`.
     pub(super) fn drain_by_command(&mut self, client: AdminClient, words: &Words) {
         let after = match after(words) {
             Ok(after) => after,
@@ -39,7 +39,7 @@ impl ControlThread<'_> {
         }
     }
 
-    /// Quits if that was ordered for this moment.
+    /// Quits if the time has come.
     pub(super) fn leave_if_due(&mut self, now: Instant) {
         if self.leaving_word.quits_at.take_if(|at| *at <= now).is_some()
             && self.life == Life::Serving

@@ -1,5 +1,5 @@
-//! Reloads: the next configuration takes the place of the one in force as a whole, or not at all;
-//! what it would change can be asked for before.
+//! Reloads: the next configuration replaces the one in force as a whole, or not at all; a preview
+//! shows what it would change.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -28,12 +28,12 @@ use crate::{assemble, php};
 const LINES_SHOWN: usize = 20;
 
 impl ControlThread<'_> {
-    /// A reload that a signal asked for; its result is in the log.
+    /// A reload by a signal; its result is logged.
     pub(super) fn reload_by_signal(&mut self) {
         let _ = self.reload();
     }
 
-    /// Carries out `bolide reload`; with `--wait` the reply is that of the watch.
+    /// Executes `bolide reload`; with `--wait` it replies at the end of the watch.
     pub(super) fn reload_by_command(&mut self, client: AdminClient, words: &Words) {
         if words.has(DRY_RUN) {
             let preview = self.preview();
@@ -63,11 +63,12 @@ impl ControlThread<'_> {
         text
     }
 
-    /// Reloads the configuration, if there is a file, and a server that goes on; returns warnings.
+    /// Reloads the configuration, if there is a file and the server is not ending; returns
+    /// warnings.
     ///
     /// # Errors
     ///
-    /// What is wrong, in lines.
+    /// The mistakes, as lines.
     pub(super) fn reload_if_possible(&mut self) -> Result<Vec<String>, String> {
         self.is_reloadable()?;
         self.reload().map_err(|texts| match texts.is_empty() {
@@ -129,7 +130,8 @@ impl ControlThread<'_> {
     }
 
     /// Watches the files of a configuration that was read, and the certificates in use, if the
-    /// configuration in force has `reload_on_change`, or had it: it may be put back in force.
+    /// configuration in force has `reload_on_change`, or the previous one had it, because that may
+    /// be put back in force.
     pub(super) fn watch_files(&mut self, files: Vec<PathBuf>, before: Vec<FileMark>) {
         if !self.config.main.reload_on_change && before.is_empty() {
             return;
@@ -149,8 +151,8 @@ impl ControlThread<'_> {
         }
     }
 
-    /// Replaces the configuration; returns warnings, and what was in force. Certificates that are
-    /// `known` are not read again.
+    /// Replaces the configuration; returns warnings, and the replaced one. Certificates in `known`
+    /// are not read again.
     pub(super) fn put_in_force(
         &mut self,
         mut reading: Reading,
@@ -230,7 +232,7 @@ impl ControlThread<'_> {
         let reading = reading::of_file(self.invocation)?;
         php::check(&reading.config)?;
         account::account(&reading.config)?;
-        // As `-t` does it: what a draft makes stays, and this one is thrown away.
+        // As in `-t`: files that a draft creates stay, but the draft is dropped.
         let shared = assemble::shared(&mut OpenSocket::default(), &reading.config)?;
         let draft = assemble::draft(&reading.config, &shared, ReadCertificates::default())?;
         let mut text = String::new();
@@ -282,7 +284,7 @@ fn tell_change(text: &mut String, change: &OutlineChange) {
     }
 }
 
-/// What only one of two lists has.
+/// The entries of only one of two lists.
 fn tell_lists(text: &mut String, word: &str, (old, new): (&[String], &[String])) {
     for (sign, all, others) in [('+', new, old), ('-', old, new)] {
         for one in all.iter().filter(|one| !others.contains(one)) {
@@ -304,7 +306,7 @@ fn listens(config: &Config) -> Vec<String> {
     .collect()
 }
 
-/// The caches on disk; what one of them keeps is lost with it.
+/// The caches on disk; dropping one loses its objects.
 fn caches(config: &Config) -> Vec<String> {
     let zones = config.http.iter().flat_map(|http| &http.cache_zones);
     zones.map(|zone| format!("cache zone {}", zone.name)).collect()

@@ -1,4 +1,4 @@
-//! Whether a new configuration serves worse than the one before it: what is compared, and the rule.
+//! The comparison of a new configuration with the one before: which counters, and the rule.
 //!
 //! It reads no clock and no counter. Easiest to break: a few errors, or chance, decide nothing.
 
@@ -8,30 +8,30 @@ use std::time::Duration;
 use bolide_base::Instant;
 use bolide_engine::metrics::{EventCount, ServiceCounts};
 
-/// Failures since the reload that a verdict needs.
+/// The least number of failures since the reload for a verdict.
 const FAILURES_MIN: u64 = 10;
-/// Events before the reload that it needs for a comparison.
+/// The least number of earlier events for a comparison.
 const BEFORE_MIN: u64 = 10;
-/// By how much the share of failures must have risen.
+/// The least increase of the failure rate.
 const RISE_MIN: f64 = 0.05;
-/// The same in standard errors of the difference of two shares. Chance goes so far once in thirty
-/// thousand times, and every server is looked at twice a second.
+/// The least increase in standard errors of the difference of two rates. Chance reaches it once in
+/// thirty thousand times, and every server is checked twice a second.
 const DEVIATIONS_MIN: f64 = 4.0;
-/// What was counted counts as "before" for this long at least, and twice as long at most.
+/// Counts of at least this long ago, and at most twice as long, count as "before".
 const PERIOD: Duration = Duration::from_mins(5);
 
-/// What the configuration in force has been counted to do lately.
+/// The recent counts of the configuration in force.
 #[derive(Debug, Default)]
 pub(super) struct ServiceRecord {
-    /// What came in the period before the current one.
+    /// The counts of the previous period.
     earlier: ServiceCounts,
-    /// The counters at the beginning of the current one.
+    /// The counters at the beginning of the current period.
     mark: ServiceCounts,
     begun: Instant,
 }
 
 impl ServiceRecord {
-    /// Begins a period with `counts`; what came before it is what `earlier` says.
+    /// Begins a period at `counts`; `earlier` are the counts of the previous one.
     pub(super) fn begin(&mut self, earlier: ServiceCounts, counts: ServiceCounts, now: Instant) {
         *self = Self { earlier, mark: counts, begun: now };
     }
@@ -47,13 +47,13 @@ impl ServiceRecord {
         self.begin(earlier, counts, now);
     }
 
-    /// All that came lately, up to `counts`.
+    /// The recent counts up to `counts`.
     pub(super) fn until(&self, counts: &ServiceCounts) -> ServiceCounts {
         counts.since(&self.mark).with(&self.earlier)
     }
 }
 
-/// What failed more often than before.
+/// The failures that increased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WorseService {
     subject: WorseSubject,
@@ -83,7 +83,7 @@ impl fmt::Display for WorseService {
     }
 }
 
-/// What is clearly worse since the reload than it was before, if anything is.
+/// What is clearly worse since the reload, if anything is.
 pub(super) fn judge(before: &ServiceCounts, after: &ServiceCounts) -> Option<WorseService> {
     let found = |subject, before, after| {
         is_worse(before, after).then_some(WorseService { subject, before, after })

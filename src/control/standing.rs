@@ -1,4 +1,4 @@
-//! Workers that stand still: what is logged, and what follows.
+//! Workers that hang: logs them, and applies the configured reaction.
 
 use bolide_conf::model::{LogLevel, Watchdog};
 

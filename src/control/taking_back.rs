@@ -1,12 +1,13 @@
-//! `reload_watch`: a new configuration is watched for a while, and the one before it is put back in
-//! force if clearly more fails than before.
+//! `reload_watch`: a new configuration is watched for a while, and the previous one is put back in
+//! force if clearly more requests fail.
 //!
 //! ```text
 //!   reload ──▶ watched ──time is over──▶ stays
-//!                 │ ──more fails──▶ the last good one in force again, not watched
-//!                 └ ──another reload──▶ watched anew, compared with the same as before
+//!                 │ ──more failures──▶ the last good one is in force again, not watched
+//!                 └ ──another reload──▶ watched anew, compared with the same counts
 //! ```
-//! Easiest to break: files may be others by now, so certificates are those that were read before.
+//!
+//! Easiest to break: files may have changed, so the certificates are those that were read before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::admin::AdminClient;
 use crate::reading::Reading;
 use crate::tls_setup::ReadCertificates;
 
-/// A configuration that another one replaced.
+/// A replaced configuration.
 #[derive(Debug)]
 pub(super) struct LastGood {
     pub(super) number: u64,
@@ -42,9 +43,9 @@ pub(super) struct ReloadWatching {
 #[derive(Debug)]
 struct WatchedReload {
     until: Instant,
-    /// What the last good configuration did.
+    /// The counts of the last good configuration.
     before: ServiceCounts,
-    /// The counters when the new one was put in force.
+    /// The counters when the new one came into force.
     start: ServiceCounts,
     good: LastGood,
     /// Commands that wait for the end of the watch.
@@ -52,16 +53,16 @@ struct WatchedReload {
 }
 
 impl ControlThread<'_> {
-    /// Begins to count what the first configuration does.
+    /// Starts to count for the first configuration.
     pub(super) fn begin_record(&mut self) {
         let counts = self.service_counts();
         let now = bolide_io::process::now().mono;
         self.reload_watch.record.begin(ServiceCounts::default(), counts, now);
     }
 
-    /// Watches the configuration that is in force now in place of `replaced`, if both want it.
-    /// `counted` is what was counted until then. If that one was still watched, the new one is
-    /// compared with what it was compared with.
+    /// Watches the configuration that is now in force in place of `replaced`, if both enable it.
+    /// `counted` are the counters at that time. If `replaced` was still watched, the new one is
+    /// compared with the same counts.
     pub(super) fn begin_watch(&mut self, counted: &ServiceCounts, replaced: LastGood) {
         let (before, good) = match self.reload_watch.watched.take() {
             None => (self.reload_watch.record.until(counted), replaced),
@@ -89,13 +90,13 @@ impl ControlThread<'_> {
         self.reload_watch.watched = Some(watched);
     }
 
-    /// How long the configuration in force is still watched.
+    /// The remaining time of the watch.
     pub(super) fn watched_for(&self) -> Option<Duration> {
         let now = bolide_io::process::now().mono;
         self.reload_watch.watched.as_ref().map(|watched| watched.until.since(now))
     }
 
-    /// Has a command wait for the end of the watch, if there is one.
+    /// Lets a command wait for the end of the watch, if there is one.
     pub(super) fn wait_for_watch(&mut self, client: AdminClient) -> Result<(), AdminClient> {
         match &mut self.reload_watch.watched {
             Some(watched) => {
@@ -106,7 +107,7 @@ impl ControlThread<'_> {
         }
     }
 
-    /// Looks at what the configuration in force does.
+    /// Compares the counts of the configuration in force.
     pub(super) fn look_at_service(&mut self, now: Now) {
         if self.config.main.reload_watch.is_zero() || self.life == Life::Ending {
             return;

@@ -1,4 +1,4 @@
-//! One request to a collector and its answer (OTLP/HTTP), each over a connection of its own.
+//! One request to a collector and its response (OTLP/HTTP), on a connection of its own.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -14,12 +14,12 @@ use crate::tls_setup::authorities;
 /// How long a collector may take for each step, and for all of them.
 const STEP: Duration = Duration::from_secs(5);
 const WHOLE: Duration = Duration::from_secs(10);
-/// LIMIT: bytes of the head of an answer.
+/// LIMIT: bytes of the response head.
 const HEAD_MAX: usize = 16 << 10;
-/// LIMIT: certificates between one of a collector and its authority.
+/// LIMIT: certificates between that of a collector and its CA.
 const DEPTH: u32 = 10;
 
-/// Where systems have the authorities that they trust.
+/// The usual files of the system's CA certificates.
 const BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -27,14 +27,14 @@ const BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Why spans were not taken.
+/// Why spans were refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// For the log.
     pub(super) why: String,
     /// Whether the same spans would be refused again.
     pub(super) is_final: bool,
-    /// When the collector wants to be asked again.
+    /// The collector's `Retry-After`.
     pub(super) after: Option<Duration>,
 }
 
@@ -48,7 +48,7 @@ impl Refusal {
 #[derive(Debug)]
 pub(super) struct Collector {
     endpoint: OtelEndpoint,
-    /// The head of requests up to the length.
+    /// The request head up to the length.
     head: String,
     tls: Option<OriginTls>,
 }
@@ -61,7 +61,7 @@ impl fmt::Display for Collector {
     }
 }
 
-/// Host and port, as fields and addresses have them.
+/// Host and port, in the form for fields and addresses.
 fn authority(endpoint: &OtelEndpoint) -> String {
     let OtelEndpoint { host, port, .. } = endpoint;
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
@@ -92,7 +92,7 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// It was not taken.
+    /// The collector refused it.
     pub(super) fn post(&self, body: &[u8]) -> Result<(), Refusal> {
         let OtelEndpoint { host, port, .. } = &self.endpoint;
         let found = (host.as_str(), *port).to_socket_addrs();
@@ -119,7 +119,7 @@ impl Collector {
     }
 }
 
-/// What the head of an answer says of the spans.
+/// The result in a response head.
 fn judge(head: &[u8]) -> Result<(), Refusal> {
     let head = String::from_utf8_lossy(head);
     let mut lines = head.lines();
@@ -134,7 +134,7 @@ fn judge(head: &[u8]) -> Result<(), Refusal> {
     let mut fields = lines.filter_map(|line| line.split_once(':'));
     let after = fields.find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
     let after = after.and_then(|(_, value)| value.trim().parse().ok()).map(Duration::from_secs);
-    // OTLP: these pass, and no others.
+    // OTLP: these are temporary, and no others.
     let is_final = !matches!(status, 429 | 502..=504);
     Err(Refusal { why: format!("the collector answered {status}"), is_final, after })
 }
@@ -143,12 +143,12 @@ fn said(call: &str, error: &std::io::Error) -> String {
     format!("{call}() failed ({})", bolide_base::errno::describe(error))
 }
 
-/// TLS that verifies the certificate of the collector.
-/// The file of authorities that the system trusts.
+/// The file of the system's CA certificates, if there is one.
 pub(crate) fn system_authorities() -> Option<PathBuf> {
     BUNDLES.iter().map(PathBuf::from).find(|path| path.exists())
 }
 
+/// TLS settings that verify the collector's certificate.
 fn tls(trusted: Option<PathBuf>) -> Result<OriginTls, String> {
     let offered = AcceptorOptions::default();
     let options = OriginOptions {
@@ -225,7 +225,7 @@ impl Line {
         self.write(&out)
     }
 
-    /// Reads what has come; whether the connection is still open.
+    /// Reads the available bytes; returns whether the connection is still open.
     fn read(&mut self) -> Result<bool, String> {
         self.look_at_time()?;
         let mut part = [0; 4096];

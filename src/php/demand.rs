@@ -1,5 +1,5 @@
-//! When a pool on demand has processes: its socket is watched while it has none, and what the
-//! workers count tells how long it has had no request.
+//! When a pool on demand has processes: while it has none, its socket is watched; while it has
+//! some, the workers' counters show how long it has been idle.
 //!
 //! The counters are those of the pool's group (`bolide_upstream::Group`), which reloads keep.
 
@@ -19,25 +19,26 @@ use super::pool::PoolCtx;
 pub(crate) struct PoolLoad {
     /// Since the start of the server.
     pub(crate) requests: u64,
-    /// Those that children have.
+    /// Requests that children are processing.
     pub(crate) active: u32,
-    /// Those that wait for a child.
+    /// Requests that wait for a child.
     pub(crate) waiting: u32,
 }
 
-/// What is known of the demand for a pool.
+/// The demand for a pool.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     /// The token of the socket, while the pool has no process.
     token: Option<u64>,
     group: Option<Arc<Group>>,
-    /// When it had a request last, as far as was looked, and how many there were.
+    /// When it last had a request, as far as checks have seen, and its count of requests at that
+    /// time.
     busy_at: Instant,
     requests: u64,
 }
 
 impl Demand {
-    /// Takes the counters of a configuration that names the pool.
+    /// Uses the counters of a configuration that names the pool.
     pub(super) fn count_by(&mut self, group: Option<Arc<Group>>) {
         self.group = group.or(self.group.take());
     }
@@ -74,8 +75,8 @@ impl Demand {
         self.busy_at = ctx.now;
     }
 
-    /// Whether there has been no request for so long. To be asked often: requests are noticed when
-    /// it is.
+    /// Whether there has been no request for this long. Call it often: requests are noticed only
+    /// then.
     pub(super) fn is_idle(&mut self, idle: Duration, now: Instant) -> bool {
         let PoolLoad { requests, active, waiting } = self.load();
         if active > 0 || waiting > 0 || requests != self.requests {

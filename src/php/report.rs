@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::demand::PoolLoad;
 
-/// How a pool is.
+/// The state of a pool.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolReport {
     pub(crate) name: String,

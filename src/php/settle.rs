@@ -108,8 +108,8 @@ fn one(
     })
 }
 
-/// Warnings: the kernel lets a pool that runs as the workers signal, trace and limit them, and
-/// where one thread of the process falls, all do.
+/// Warnings: the kernel lets a pool that runs as the workers' account signal, trace and limit them;
+/// what ends one thread ends the whole process.
 pub(crate) fn dangers(config: &Config) -> Vec<String> {
     let pools = config.http.as_ref().map_or(&[][..], |http| &http.php_pools);
     if pools.is_empty() {

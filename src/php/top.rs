@@ -1,5 +1,5 @@
-//! `bolide php top`: what each pool does and costs. The server tells what it counts; the command
-//! looks at the processes itself, twice, so that nothing waits for it.
+//! `bolide php top`: activity and cost of each pool. The server reports its counters; the command
+//! reads the processes itself, twice, so that nothing waits for it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use bolide_engine::explain::Json;
 use super::keeper;
 use super::report::PoolReport;
 
-/// Seconds between the two looks.
+/// Seconds between the two samples.
 pub(super) const INTERVAL_SECONDS: u64 = 1;
 /// Fields of a line.
 const FIELDS: usize = 8;
@@ -31,7 +31,7 @@ pub(super) fn line(report: &PoolReport) -> String {
     )
 }
 
-/// One pool at one time.
+/// A sample of one pool.
 #[derive(Clone, Debug, PartialEq)]
 struct Look {
     name: String,
@@ -74,7 +74,7 @@ impl Look {
     }
 }
 
-/// What processes cost.
+/// The cost of processes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     processes: u64,
@@ -83,7 +83,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Of one process with those children of its that have ended; none if it has ended itself.
+    /// The cost of one process, including ended children; none if it has ended itself.
     fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Some(Self { processes: 1, memory: memory(pid), cpu: cpu_ticks(&stat)? })

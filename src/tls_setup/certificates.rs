@@ -17,7 +17,7 @@ pub(crate) type ReadCertificates = HashMap<(String, String), LoadedCertificate>;
 #[derive(Debug, Default)]
 pub(crate) struct CertificateReader {
     known: ReadCertificates,
-    /// Those that an earlier reader read, which stand for the files.
+    /// Certificates of an earlier reader, which replace the files.
     earlier: ReadCertificates,
     /// By their directives.
     caches: HashMap<u32, Arc<KeptObjects>>,
@@ -25,7 +25,7 @@ pub(crate) struct CertificateReader {
 }
 
 impl CertificateReader {
-    /// One that takes certificates from `earlier` in place of their files.
+    /// A reader that takes certificates from `earlier` instead of their files.
     pub(crate) fn knowing(earlier: ReadCertificates) -> Self {
         Self { earlier, ..Self::default() }
     }
@@ -96,7 +96,7 @@ impl CertificateReader {
     }
 }
 
-/// The key in the text that this place has.
+/// The key in this text of the configuration.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ pub(super) fn key_of(
     }
 }
 
-/// Which of the two is meant.
+/// Which of the two files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CertificatePart {
     Chain,

@@ -22,14 +22,14 @@ const FILE_MAX: u64 = 1 << 20;
 
 /// The sources of one server's certificates.
 pub(super) struct Computed {
-    /// An object that lives as long as connections do, maybe longer than the site, must not hold
-    /// it.
+    /// Weak: an object that lives as long as connections, perhaps longer than the site, must not
+    /// hold it.
     site: Weak<Site>,
     /// The listen and the server.
     place: (usize, u32),
     conf: Arc<TlsConf>,
     files: Files,
-    /// The places of those that issuers have.
+    /// The slots of issued certificates.
     issued: Vec<(IssuedId, IssuedPlace)>,
 }
 
@@ -39,11 +39,11 @@ pub(super) struct Files {
     kept: Option<Arc<KeptObjects>>,
 }
 
-/// An object, and whether it was kept.
+/// An object, and whether it was cached.
 type FoundObject = (CertObject, bool);
 
 impl Files {
-    /// Opens keys with `passwords`, and keeps what was read in `kept`.
+    /// Decrypts keys with `passwords`, and caches objects in `kept`.
     pub(super) const fn new(passwords: Vec<Vec<u8>>, kept: Option<Arc<KeptObjects>>) -> Self {
         Self { passwords, kept }
     }
@@ -72,7 +72,7 @@ impl Files {
         made.map_err(|error| words(&error, chain, key))
     }
 
-    /// Both, and whether one of them was kept.
+    /// Both, and whether one of them was cached.
     fn join(
         &self,
         chain: &Pem,
@@ -115,7 +115,7 @@ impl Files {
             }
             None => {}
         }
-        // Before it is read: a change in between is seen at the next look.
+        // Before it is read: a change in between is seen at the next check.
         let file = file_of(pem);
         let object = parse(&read(part, pem)?).map_err(|error| words(&error, pem, pem))?;
         let is_secret = matches!(&object, CertObject::Key(key) if key.was_sealed());
@@ -127,13 +127,13 @@ impl Files {
     }
 }
 
-/// The complaint of a single connection.
+/// The log message for a single connection.
 fn words(error: &CertError, chain: &Pem, key: &Pem) -> String {
     let text = certificates::complaint(error, &chain.to_string(), &key.to_string());
     text.replacen("SSL_CTX_use", "SSL_use", 1)
 }
 
-/// What tells a file from the one that replaces it.
+/// The identity of a file's content.
 fn file_of(pem: &Pem) -> Option<ReadFile> {
     let (Pem::File(path) | Pem::Store(path)) = pem else { return None };
     let about = std::fs::metadata(path).ok()?;
@@ -182,7 +182,7 @@ impl Computed {
         pairs.map(load).collect()
     }
 
-    /// The place of a text for this client.
+    /// The text or file for this client.
     fn settle(&self, pem: &Pem, name: Option<&str>, now: Now, of: fn(&[u8], &Path) -> Pem) -> Pem {
         let Pem::Computed { template, beside } = pem else { return pem.clone() };
         let site = self.site.upgrade();

@@ -1,15 +1,15 @@
-//! Certificates that have expired or soon will, and how often that is said. It reads no clock.
+//! Warnings about certificates that have expired or soon will. It reads no clock.
 
 use bolide_base::Now;
 use bolide_conf::model::SourcePlace;
 use bolide_tls::LoadedCertificate;
 
-/// LIMIT: seconds before its end from which on a certificate is warned of: 14 days.
+/// LIMIT: seconds before the expiry from which on there are warnings: 14 days.
 const SOON: i64 = 14 * 86_400;
 /// Seconds between two warnings: a day.
 const DAY: u64 = 86_400;
 
-/// The end of one certificate.
+/// The expiry of one certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CertificateEnd {
     name: String,
@@ -19,11 +19,11 @@ struct CertificateEnd {
     date: String,
 }
 
-/// The ends of a configuration's certificates, each once.
+/// The expiry of a configuration's certificates, each once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertificateEnds {
     all: Vec<CertificateEnd>,
-    /// When it was said last, in seconds since 1970.
+    /// When warnings were last written, in seconds since 1970.
     told: u64,
 }
 
@@ -35,12 +35,12 @@ impl CertificateEnds {
         self.all.push(CertificateEnd { name, place, seconds, date });
     }
 
-    /// The files of all certificates with their ends, in seconds since 1970.
+    /// The files of all certificates with their expiry, in seconds since 1970.
     pub(crate) fn files(&self) -> Vec<(String, i64)> {
         self.all.iter().map(|one| (one.name.clone(), one.seconds)).collect()
     }
 
-    /// The files whose certificate is another one in `next`, by its end.
+    /// The files whose certificate has another expiry in `next`.
     pub(crate) fn renewed(&self, next: &Self) -> Vec<String> {
         let is_other = |one: &&CertificateEnd| {
             self.all.iter().any(|own| own.name == one.name && own.seconds != one.seconds)
@@ -48,7 +48,7 @@ impl CertificateEnds {
         next.all.iter().filter(is_other).map(|one| one.name.clone()).collect()
     }
 
-    /// What is to be said now.
+    /// The current warnings.
     pub(crate) fn warnings(&mut self, now: Now) -> Vec<String> {
         self.told = now.unix_seconds();
         let seconds = i64::try_from(self.told).unwrap_or(i64::MAX);
@@ -61,7 +61,7 @@ impl CertificateEnds {
         .collect()
     }
 
-    /// What is to be said because a day has passed.
+    /// The warnings, if a day has passed since the last ones.
     pub(crate) fn daily(&mut self, now: Now) -> Vec<String> {
         if now.unix_seconds().saturating_sub(self.told) < DAY {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Certificates of issuers in handshakes: what is in their slots at that moment.
+//! Issued certificates in handshakes: the current content of their slots.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use bolide_tls::LoadedCertificate;
 use super::certificates::{self, CertificateReader};
 use crate::acme::{IssuedCertificates, IssuedPlace};
 
-/// The certificates of one server, at least one of an issuer.
+/// The certificates of one server, at least one of them from an issuer.
 pub(super) struct Issued(Vec<IssuedPart>);
 
 enum IssuedPart {
     /// Read with the configuration.
     Fixed(LoadedCertificate),
-    /// Of an issuer.
+    /// From an issuer.
     Issued(IssuedPlace),
 }
 
@@ -37,7 +37,7 @@ impl Issued {
         conf.certificates.iter().map(part).collect::<Result<_, String>>().map(Self)
     }
 
-    /// What sessions belong to: a renewal leaves it as it is.
+    /// Its identity in sessions: a renewal does not change it.
     pub(super) fn words(&self) -> String {
         let word = |part: &IssuedPart| match part {
             IssuedPart::Fixed(certificate) => {
@@ -48,11 +48,11 @@ impl Issued {
         self.0.iter().map(word).collect::<Vec<_>>().join("\n")
     }
 
-    /// What a client that wants `client` may be shown now.
+    /// The certificates for a client with the server name `client`.
     ///
     /// # Errors
     ///
-    /// For the log: nothing.
+    /// For the log: there is none.
     pub(super) fn load(&self, client: Option<&str>) -> Result<Vec<LoadedCertificate>, String> {
         let now = |part: &IssuedPart| match part {
             IssuedPart::Fixed(certificate) => Some(certificate.clone()),

@@ -1,5 +1,5 @@
-//! What `ssl_certificate_cache` and `proxy_ssl_certificate_cache` keep: chains and keys, each by
-//! itself, for every worker apart. It opens no file.
+//! The cache of `ssl_certificate_cache` and `proxy_ssl_certificate_cache`: chains and keys,
+//! separately, for each worker. It opens no file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(super) enum CertObject {
     Key(LoadedKey),
 }
 
-/// The file that an object was read from, as far as that tells whether it was replaced.
+/// The identity of the file that an object was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadFile {
     pub(super) inode: u64,
@@ -29,12 +29,12 @@ pub(super) struct ReadFile {
 /// The key of a cached object: its kind (certificate chain or key) and its source.
 pub(super) type ObjectName = (CertificatePart, String);
 
-/// What is known of an object.
+/// A cached object.
 #[derive(Clone, Debug)]
 pub(super) enum KnownObject {
-    /// It may be used without a look at its file.
+    /// It may be used without checking its file.
     Fresh(CertObject),
-    /// It may be used if its file is still this one.
+    /// It may be used if its file is unchanged.
     Stale(CertObject, ReadFile),
 }
 
@@ -45,11 +45,11 @@ struct KeptObject {
     file: Option<ReadFile>,
     checked: Instant,
     used: Instant,
-    /// Its place in the order of uses.
+    /// Its position in the order of uses.
     turn: u64,
 }
 
-/// The objects of one directive.
+/// The cached objects of one directive.
 #[derive(Debug)]
 pub(super) struct KeptObjects {
     rules: CertificateCache,
@@ -60,12 +60,12 @@ pub(super) struct KeptObjects {
 #[derive(Debug, Default)]
 struct WorkerObjects {
     all: HashMap<ObjectName, KeptObject>,
-    /// Their names, the one that was not used for longest first.
+    /// Their names, least recently used first.
     order: BTreeMap<u64, ObjectName>,
     turns: u64,
 }
 
-/// A worker's objects, for the length of one call.
+/// A worker's objects, during one call.
 struct OwnObjects<'a>(MutexGuard<'a, HashMap<ThreadId, WorkerObjects>>);
 
 impl OwnObjects<'_> {
@@ -83,7 +83,7 @@ impl KeptObjects {
         OwnObjects(self.workers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks for an object, which counts as a use of it.
+    /// Finds an object, which counts as a use of it.
     pub(super) fn find(&self, name: &ObjectName, now: Now) -> Option<KnownObject> {
         let mut own = self.own();
         let objects = own.objects();
@@ -102,7 +102,7 @@ impl KeptObjects {
         })
     }
 
-    /// Its file is the one that it was read from.
+    /// Its file is unchanged.
     pub(super) fn refresh(&self, name: &ObjectName, now: Now) {
         if let Some(kept) = self.own().objects().all.get_mut(name) {
             kept.checked = now.mono;
@@ -113,7 +113,7 @@ impl KeptObjects {
         self.own().objects().remove(name);
     }
 
-    /// Keeps an object; the one that was not used for longest makes room.
+    /// Stores an object; evicts the least recently used one if there is no room.
     pub(super) fn keep(
         &self,
         name: ObjectName,
@@ -127,7 +127,7 @@ impl KeptObjects {
         if objects.all.len() >= self.rules.max {
             objects.remove_oldest(|_| true);
         }
-        // As nginx does: with each that comes, up to two go that were not used for long.
+        // As nginx does: each insertion evicts up to two inactive ones.
         for _ in 0..2 {
             objects.remove_oldest(|used| now.mono.since(used) > self.rules.inactive);
         }
@@ -146,7 +146,7 @@ impl WorkerObjects {
         }
     }
 
-    /// Removes the object that was not used for longest, if it may go by when it was.
+    /// Removes the least recently used object, if `may_go` accepts its time.
     fn remove_oldest(&mut self, may_go: impl Fn(Instant) -> bool) {
         let Some((_, name)) = self.order.first_key_value() else { return };
         if self.all.get(name).is_some_and(|kept| may_go(kept.used)) {

@@ -16,8 +16,7 @@ const SESSION_SIZE: u64 = 256;
 /// LIMIT: sessions of one cache.
 const SESSIONS_MAX: u64 = 1 << 20;
 
-/// Where keys go that the servers of a cluster have in common, by the seconds that a key encrypts
-/// for.
+/// The ticket keys that the servers of a cluster share, by the seconds that a key encrypts for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TicketRings(Arc<Mutex<BTreeMap<u32, CommonTickets>>>);
 
@@ -34,13 +33,13 @@ impl TicketRings {
     }
 }
 
-/// Keys and places that generations share.
+/// Keys and session stores that generations share.
 #[derive(Debug, Default)]
 pub(super) struct KeptSessions {
     pub(super) rings: TicketRings,
     /// By the seconds that a key encrypts for.
     tickets: Mutex<HashMap<u32, Arc<Tickets>>>,
-    /// By the name of the shared memory and the number of sessions.
+    /// Session stores, by the name of the shared memory and the number of sessions.
     places: Mutex<HashMap<(Box<str>, usize), Sessions>>,
 }
 

@@ -1,5 +1,6 @@
-//! Accounts at issuers: made once, kept in the state directory, one attempt at a time. An
-//! account that another server of the cluster shares replaces the kept one if the issuer knows it.
+//! Accounts at issuers: created once, stored in the state directory, by one attempt at a time. An
+//! account that another server of the cluster shares replaces the stored one if the issuer knows
+//! it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,21 +17,21 @@ use crate::transport::AcmeTransport;
 
 /// LIMIT: bytes of credentials and of files with keys.
 pub(crate) const CREDENTIALS_MAX: usize = 64 << 10;
-/// LIMIT: rejections of nonces of one request, beside those that the library bears.
+/// LIMIT: retries of one request after a rejected nonce, beside those of the library.
 pub(crate) const NONCES: usize = 10;
 
-/// Where the account of an issuer is kept.
+/// The file of an issuer's account.
 #[derive(Clone)]
 pub(crate) struct AccountFile {
-    /// Who knows what other servers have.
+    /// Knows the accounts of other servers.
     pub host: Arc<dyn AcmeHost>,
     /// The directory of the issuer.
     pub store: Arc<AcmeStore>,
-    /// Held while an account is made, so that there is one only.
+    /// Held while an account is created, so that there is only one.
     pub gate: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// An account, and the credentials that it was opened with.
+/// An account, and the credentials of its file.
 pub(crate) struct OpenAccount {
     pub account: Account,
     pub credentials: Vec<u8>,
@@ -43,7 +44,7 @@ pub(crate) fn account_stem(issuer: &AcmeIssuer) -> String {
 }
 
 impl AccountFile {
-    /// The kept account, or a new one.
+    /// Opens the stored account, or creates one.
     pub(crate) async fn open(
         &self,
         issuer: &AcmeIssuer,
@@ -51,7 +52,7 @@ impl AccountFile {
     ) -> Result<OpenAccount, Fault> {
         let name = format!("{}.json", account_stem(issuer));
         let _gate = self.gate.lock().await;
-        // The process may have died while the key was changed.
+        // The process may have died during a change of the key.
         self.settle_next(issuer, transport).await?;
         self.take_over(issuer, transport, &name).await?;
         if let Some(kept) = self.store.read(&name, CREDENTIALS_MAX)? {
@@ -65,8 +66,8 @@ impl AccountFile {
         self.make(issuer, transport, &name).await
     }
 
-    /// Keeps the account that servers have in common, if it is another one than that here. The one
-    /// here may have the newer key: the issuer has to know the other one.
+    /// Stores the account that servers share, if it differs from the local one. The local one may
+    /// have the newer key, so the issuer has to confirm the other one.
     pub(crate) async fn take_over(
         &self,
         issuer: &AcmeIssuer,
@@ -106,8 +107,7 @@ impl AccountFile {
         Ok(())
     }
 
-    /// The issuer has taken a request of the account with these credentials, which may have taken
-    /// the place of `before`.
+    /// The issuer accepted a request with these credentials, which may replace `before`.
     pub(crate) fn note(&self, issuer: &AcmeIssuer, now: &[u8], before: Option<&[u8]>) {
         if let Some(name) = issuer.account_name() {
             self.host.note_account(&name, now, before);
@@ -188,8 +188,8 @@ impl AccountFile {
         Ok(OpenAccount { account, credentials: text })
     }
 
-    /// The issuer no longer knows the account that an attempt has used: the next one makes another,
-    /// if it is the one that is kept.
+    /// The issuer no longer knows the account that an attempt used: removes it, if it is the stored
+    /// one, so that the next attempt creates another.
     pub(crate) async fn forget(&self, issuer: &AcmeIssuer, used: &[u8]) -> Result<(), String> {
         let _gate = self.gate.lock().await;
         if let Some(name) = issuer.account_name() {
@@ -204,7 +204,7 @@ impl AccountFile {
     }
 }
 
-/// Asks the issuer for the account of a key (PKCS #8 in DER); none is made.
+/// Looks up the account of a key (PKCS #8 in DER) at the issuer; creates none.
 pub(crate) async fn ask(
     issuer: &AcmeIssuer,
     transport: &AcmeTransport,
@@ -218,7 +218,7 @@ pub(crate) async fn ask(
     with_nonce!(async { builder().from_key(again()?, issuer.uri.clone()).await })
 }
 
-/// The key that the configuration names; none: one is generated.
+/// The key that the configuration names; `None` if one is generated.
 fn file_key(issuer: &AcmeIssuer) -> Result<Option<(Key, PrivateKeyDer<'static>)>, String> {
     let path = match &issuer.account_key {
         AccountKey::Generated(CertificateKey::EcdsaP256) => return Ok(None),

@@ -1,5 +1,5 @@
-//! The question about a name to the operator's program: `GET URL?domain=NAME`; 200 is yes.
-//! No redirect is followed, and no body is read.
+//! The request to the operator's program whether a name is allowed: `GET URL?domain=NAME`; 200
+//! means yes. It follows no redirect and reads no body.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::demand::DemandAnswer;
 use crate::tls::TlsConnect;
 use crate::transport::{AGENT, AcmeConnect, AcmeStream};
 
-/// LIMIT: for a whole question.
+/// LIMIT: time for a whole request.
 const QUESTION_MAX: Duration = Duration::from_secs(5);
-/// LIMIT: bytes of the head of an answer.
+/// LIMIT: bytes of a response head.
 const HEAD_MAX: usize = 16 << 10;
 
 /// Asks about one name; the text says why there is no answer.
@@ -27,7 +27,7 @@ pub(crate) async fn ask(url: &str, name: &str) -> (DemandAnswer, Option<String>)
     let asked = timeout(QUESTION_MAX, status(url, name)).await;
     match asked.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
         Ok(200) => (DemandAnswer::Allowed, None),
-        // RFC 9110 §15.6: the program is not able to tell.
+        // RFC 9110 §15.6: the program failed.
         Ok(status @ 500..) => (DemandAnswer::Silent, Some(format!("status {status}"))),
         Ok(_) => (DemandAnswer::Refused, None),
         Err(why) => (DemandAnswer::Silent, Some(why)),
@@ -61,7 +61,7 @@ async fn status(url: &str, name: &str) -> Result<u16, String> {
         .map_err(|error| error.to_string())?;
     let made = Builder::new().max_buf_size(HEAD_MAX).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = made.map_err(|error| error.to_string())?;
-    // It ends with its sender, and its failures are those of the request.
+    // It ends when its sender is dropped, and its failures appear in the request.
     drop(tokio::spawn(connection));
     let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
     Ok(response.status().as_u16())

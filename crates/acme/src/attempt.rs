@@ -1,5 +1,4 @@
-//! An attempt in its task: what it needs, what it leaves in the directory, and that its end is
-//! reported.
+//! The task of an attempt: its parts, the files that it writes, and the report of its end.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,7 +17,7 @@ use crate::state::AcmeStore;
 /// Results of attempts, with their numbers.
 pub(crate) type Done = Arc<Mutex<Vec<(OrderId, u64, Result<ChainFacts, AttemptFailure>)>>>;
 
-/// Reports the end of an attempt, also of one that panicked.
+/// Reports the end of an attempt, even if it panics.
 pub(crate) struct Unreported {
     pub(crate) done: Done,
     pub(crate) shared: Arc<Shared>,
@@ -41,7 +40,7 @@ impl Drop for Unreported {
     }
 }
 
-/// What an attempt is made of before it has a connection.
+/// The parts of an attempt without a connection yet.
 pub(crate) struct AttemptParts {
     pub(crate) issuer: AcmeIssuer,
     pub(crate) order: AcmeOrder,
@@ -87,7 +86,7 @@ impl AttemptParts {
         Ok(issued.facts)
     }
 
-    /// By the authority of this server.
+    /// Issues the certificate by the authority of this server.
     fn issue_here(self, shared: &Shared, lifetime: Duration) -> Result<ChainFacts, String> {
         let now = (shared.setting.clock)().unix;
         let made = local::issue(&self.account.store, &self.order, lifetime, now)?;
@@ -104,14 +103,14 @@ impl AttemptParts {
     }
 }
 
-/// Puts a certificate in use and into its file.
+/// Installs a certificate and stores it in its file.
 fn keep(
     shared: &Shared,
     store: &AcmeStore,
     order: &AcmeOrder,
     issued: &IssuedCertificate,
 ) -> Result<bool, KeepFault> {
-    // What stands between the certificates does not come in.
+    // Text between the certificates is omitted.
     let bundle = certificate::bundle(issued.chain.as_bytes(), &issued.key);
     shared.keep_certificate(store, order, (&bundle, &issued.facts), KeepRule::Always)
 }

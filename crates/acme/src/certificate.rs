@@ -1,5 +1,5 @@
-//! Keys, requests for certificates (PKCS #10), and the check of what an issuer sends: it must fit
-//! the key and the names, and be valid now.
+//! Keys, certificate requests (PKCS #10), and the check of a certificate that an issuer sends: it
+//! must match the key and the names, and be valid now.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use pem::{EncodeConfig, LineEnding};
@@ -33,7 +33,7 @@ pub fn digest_hex(bytes: &[u8]) -> String {
 ///
 /// # Errors
 ///
-/// The library cannot make it.
+/// Key generation failed.
 pub fn new_key(kind: CertificateKey) -> Result<String, String> {
     let made = match kind {
         CertificateKey::EcdsaP256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
@@ -57,7 +57,7 @@ pub fn request(names: &[String], key: &str) -> Result<Vec<u8>, String> {
     Ok(params(names).and_then(|made| made.serialize_request(&key)).map_err(failed)?.der().to_vec())
 }
 
-/// What a certificate for these names is made of.
+/// The parameters of a certificate for these names.
 pub(crate) fn params(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(names.to_vec())?;
     params.distinguished_name = DistinguishedName::new();
@@ -69,10 +69,10 @@ pub(crate) fn params(names: &[String]) -> Result<CertificateParams, rcgen::Error
     Ok(params)
 }
 
-/// What is known of a chain that fits its key.
+/// Facts of a chain that matches its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainFacts {
-    /// The leaf's life.
+    /// The validity of the leaf.
     pub validity: Validity,
     /// The identifier for renewal information (RFC 9773, section 4.1), if the leaf permits one.
     pub renewal_id: Option<(Vec<u8>, Vec<u8>)>,
@@ -85,7 +85,7 @@ pub struct ChainFacts {
 ///
 /// # Errors
 ///
-/// What does not fit.
+/// The mismatch, as text.
 pub fn check(
     chain: &[u8],
     key: &str,
@@ -135,7 +135,7 @@ fn validity(leaf: &X509Certificate<'_>) -> Validity {
     }
 }
 
-/// The life of the leaf of a chain (PEM, leaf first); none if it is unreadable.
+/// The validity of the leaf of a chain (PEM, leaf first); `None` if it is malformed.
 #[must_use]
 pub fn life(chain: &[u8]) -> Option<Validity> {
     leaf_of(chain, validity)
@@ -146,18 +146,18 @@ pub(crate) fn leaf(chain: &[u8]) -> Option<Vec<u8>> {
     leaf_of(chain, |leaf| leaf.as_raw().to_vec())
 }
 
-/// What a leaf says.
+/// Reads a property of the leaf.
 pub(crate) fn leaf_of<T>(chain: &[u8], what: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
     let block = pem::parse(chain).ok().filter(|block| block.tag() == "CERTIFICATE")?;
     let (_, leaf) = X509Certificate::from_der(block.contents()).ok()?;
     Some(what(&leaf))
 }
 
-/// Whether a certificate can be used now: not one from the future, and not expired.
+/// Checks that a certificate is valid now.
 ///
 /// # Errors
 ///
-/// Which of both it is.
+/// It is not valid yet, or expired.
 pub fn check_time(validity: Validity, now: u64) -> Result<(), String> {
     if validity.from > now.saturating_add(SKEW) {
         return Err("the certificate is not valid yet".to_owned());
@@ -204,7 +204,7 @@ fn renewal_id(leaf: &X509Certificate<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((authority.0.to_vec(), leaf.tbs_certificate.raw_serial().to_vec()))
 }
 
-/// Chain and key in one file, so that no crash can part them.
+/// Chain and key in one file, so that a crash cannot separate them.
 #[must_use]
 pub fn bundle(chain: &[u8], key: &str) -> Vec<u8> {
     [key.trim_end().as_bytes(), b"\n", chain].concat()

@@ -4,7 +4,7 @@
 //!   account -> order (kept) -> authorizations -> present all -> ready -> poll
 //!           -> finalize -> poll -> chain -> check
 //! ```
-//! Easiest to break: whatever an issuer names (tokens, identifiers, chains) may be a lie.
+//! Easiest to break: all data of an issuer (tokens, identifiers, chains) is untrusted.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -28,12 +28,12 @@ use crate::schedule::AttemptFailure;
 use crate::state::AcmeStore;
 use crate::transport::AcmeTransport;
 
-/// For a whole attempt; validations by `dns-01` are slow.
+/// LIMIT: time for a whole attempt; validations by `dns-01` are slow.
 const ATTEMPT_MAX: Duration = Duration::from_secs(900);
-/// Between two looks at an order: at first, and at most.
+/// The intervals of polling an order: at first, and at most.
 const POLL_FIRST: Duration = Duration::from_millis(250);
 const POLL_MAX: Duration = Duration::from_secs(10);
-/// Looks at an order before it counts as failed.
+/// LIMIT: polls of an order before it counts as failed.
 const POLLS: usize = 60;
 /// LIMIT: bytes of a token.
 const TOKEN_MAX: usize = 200;
@@ -62,50 +62,50 @@ pub(crate) fn is_problem(error: &Error, kind: &str) -> bool {
     kind_of == Some(kind)
 }
 
-/// All that an attempt needs.
+/// The parts of an attempt.
 pub(crate) struct AcmeAttempt {
-    /// The issuer that it asks.
+    /// The issuer.
     pub issuer: AcmeIssuer,
-    /// What for.
+    /// The order.
     pub order: AcmeOrder,
     /// Its connection.
     pub transport: AcmeTransport,
-    /// Where the order's files are.
+    /// The directory of the order's files.
     pub store: Arc<AcmeStore>,
-    /// The beginning of their names.
+    /// The prefix of their names.
     pub stem: String,
     /// The account.
     pub account: AccountFile,
     /// The credentials that it was opened with.
     pub used: OnceLock<Vec<u8>>,
-    /// Who presents challenges.
+    /// Presents challenges.
     pub host: Arc<dyn AcmeHost>,
     /// Seconds since 1970.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// The certificate that is renewed, if this issuer made it.
+    /// The certificate to be renewed, if this issuer issued it.
     pub replaces: Option<(Vec<u8>, Vec<u8>)>,
-    /// Whether the issuer may know of the order.
+    /// Whether the issuer may know the order.
     pub was_ordered: AtomicBool,
-    /// Whether it goes on with an order of an earlier attempt.
+    /// Whether it continues an order of an earlier attempt.
     pub was_resumed: AtomicBool,
 }
 
-/// A certificate that fits the order.
+/// A certificate that matches the order.
 #[derive(Debug)]
 pub(crate) struct IssuedCertificate {
     /// In PEM form.
     pub chain: String,
     /// In PEM form.
     pub key: String,
-    /// What is known of it.
+    /// Its facts.
     pub facts: ChainFacts,
 }
 
-/// What went wrong: the issuer's word, or ours.
+/// An error: of the issuer, or our own.
 pub(crate) enum Fault {
-    /// Of a request.
+    /// A request failed.
     Request(&'static str, Error),
-    /// Of what came back, or of our side.
+    /// A response is invalid, or something failed here.
     Own(String),
 }
 
@@ -120,11 +120,11 @@ fn at(step: &'static str) -> impl FnOnce(Error) -> Fault {
 }
 
 impl AcmeAttempt {
-    /// Makes the attempt. The certificate is not yet kept.
+    /// Runs the attempt. The certificate is not stored yet.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// The attempt failed.
     pub(crate) async fn run(&self) -> Result<IssuedCertificate, AttemptFailure> {
         let done = tokio::time::timeout(ATTEMPT_MAX, self.certificate()).await;
         let fault = match done {
@@ -150,7 +150,7 @@ impl AcmeAttempt {
             }
             Fault::Own(why) => (why, false),
         };
-        // An issuer that became silent may know the order still, and is asked for it once more.
+        // If the issuer stopped responding, the order may still exist there; it is resumed once.
         if !is_silent || self.was_resumed.load(Ordering::Relaxed) {
             self.forget_pending();
         }
@@ -162,7 +162,7 @@ impl AcmeAttempt {
         let opened = self.account.open(&self.issuer, &self.transport).await?;
         let (account, _first) = (opened.account, self.used.set(opened.credentials));
         if let Some(pending) = self.pending() {
-            // If it fails, it counts: no second order may come of one start.
+            // If it fails, that counts: one start must not lead to a second order.
             self.was_resumed.store(true, Ordering::Relaxed);
             return self.resume(&account, &pending).await;
         }
@@ -204,7 +204,7 @@ impl AcmeAttempt {
         self.complete(account, &mut order, pending.key.clone()).await
     }
 
-    /// The issuer has taken a request of the account.
+    /// The issuer accepted a request of the account.
     fn note_account(&self) {
         if let Some(used) = self.used.get() {
             self.account.note(&self.issuer, used, None);
@@ -238,20 +238,20 @@ impl AcmeAttempt {
                 }
                 // The issuer does not know the certificate, or has replaced it already.
                 Err(Error::Api(_) | Error::Unsupported(_)) if replaces.is_some() => replaces = None,
-                // It took the order and does not say what it replaces (RFC 9773 §5: it MUST): to
-                // say so each time would end in no certificate at all.
+                // It accepted the order without `replaces` in its response (RFC 9773 §5: a MUST):
+                // to fail each time would end in no certificate at all.
                 Err(Error::Other(_)) if replaces.is_some() && self.was_created() => replaces = None,
                 Err(error) => return Err(Fault::Request("new order", error)),
             }
         }
     }
 
-    /// Whether the issuer made what it was asked for last.
+    /// Whether the issuer created the last order.
     fn was_created(&self) -> bool {
         self.transport.notes().status == Some(201)
     }
 
-    /// The profile to ask for.
+    /// The profile to request.
     fn profile(&self, account: &Account) -> Result<Option<&str>, Fault> {
         let Some((wanted, is_required)) = &self.issuer.profile else { return Ok(None) };
         if account.profiles().any(|profile| profile.name == wanted) {
@@ -312,7 +312,7 @@ impl AcmeAttempt {
         Ok(facts)
     }
 
-    /// The chain with the preferred top, if the issuer has it.
+    /// The chain with the preferred root, if the issuer has it.
     async fn preferred(
         &self,
         account: &Account,
@@ -324,7 +324,7 @@ impl AcmeAttempt {
         }
         let alternates = self.transport.notes().chain.map(|(_, links)| links).unwrap_or_default();
         for url in alternates {
-            // It is no order, so reading it as one fails; the transport has the chain.
+            // The response is not an order, so parsing fails; the transport has the chain.
             let _no_order = with_nonce!(account.order(url.clone()));
             let Some((chain, _)) = self.transport.notes().chain else { continue };
             if let Ok(facts) = self.check(&chain, &issued.key)
@@ -338,7 +338,7 @@ impl AcmeAttempt {
         Ok(issued)
     }
 
-    /// Presents all challenges and says so to the issuer.
+    /// Presents all challenges, and tells the issuer that they are ready.
     async fn validate<'a>(
         &'a self,
         order: &mut Order,
@@ -396,7 +396,7 @@ impl AcmeAttempt {
             open.insert(url);
         }
         self.transport.step("presented").await;
-        // Issuers may ask any of the servers that have the name.
+        // Issuers may send the validation to any server of the name.
         let spreading = self.host.spreading();
         if !spreading.is_zero() && !matches!(self.issuer.challenge, ChallengeKind::Dns01(_)) {
             tokio::time::sleep(spreading).await;
@@ -423,7 +423,7 @@ impl AcmeAttempt {
         Ok(())
     }
 
-    /// The name of ours that an authorization is for.
+    /// The name of the order that an authorization is for.
     fn own_name(
         &self,
         identifier: &instant_acme::AuthorizedIdentifier<'_>,
@@ -440,7 +440,7 @@ impl AcmeAttempt {
         }
     }
 
-    /// Looks at the order until it has another status than these.
+    /// Polls the order until it has another status than these.
     async fn poll(
         &self,
         order: &mut Order,
@@ -459,7 +459,7 @@ impl AcmeAttempt {
         Err(Fault::Own("the issuer does not come to a decision".to_owned()))
     }
 
-    /// Why the issuer refused: the problems of the order and of its authorizations.
+    /// The reason of a refusal: the problems of the order and of its authorizations.
     async fn refusal(&self, order: &mut Order) -> String {
         let mut said = Vec::new();
         if let Some(problem) = &order.state().error {
@@ -467,7 +467,7 @@ impl AcmeAttempt {
         }
         let mut authorizations = order.authorizations();
         while let Some(Ok(mut one)) = authorizations.next().await {
-            // Without the words of the authorization the refusal is told all the same.
+            // If an authorization cannot be read, the refusal is reported without it.
             let _unknown = with_nonce!(renew(&mut one));
             let name = one.identifier().to_string();
             let problems = one.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
@@ -488,7 +488,7 @@ async fn renew(one: &mut instant_acme::AuthorizationHandle<'_>) -> Result<(), Er
     one.refresh().await.map(|_| ())
 }
 
-/// The text of an identifier that is no name.
+/// The text of an identifier that is not a name.
 trait IdentifierText {
     fn authorized_text(self) -> String;
 }

@@ -1,53 +1,53 @@
-//! Names that clients ask for in handshakes: which of them the operator's program is asked about,
-//! how often, and what it said. A machine without I/O and clock.
+//! On-demand names, which clients request in handshakes: about which names to ask the operator's
+//! program, how often, and its answers. A state machine without I/O and clock.
 //!
 //! ```text
-//!   handshake -> wish -> question (so many per time) -> allowed (kept) or refused (for a while)
+//!   handshake -> wish -> question (rate-limited) -> allowed (stored) or refused (for a while)
 //! ```
-//! Easiest to break: all names come from strangers, so whatever grows by one has a limit.
+//! Easiest to break: all names come from untrusted clients, so everything that grows has a limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::schedule::AcmeNow;
 
-/// LIMIT: questions under way at once; names without orders have one less.
+/// LIMIT: concurrent questions; names without orders have one less.
 const ASKING_MAX: usize = 4;
-/// LIMIT: refused names that are remembered.
+/// LIMIT: recorded refusals.
 const REFUSED_MAX: usize = 1000;
-/// Seconds for which a refusal is remembered, and silence.
+/// Seconds for which a refusal or a missing answer is recorded.
 const REFUSED: u64 = 600;
 const SILENT: u64 = 30;
-/// Seconds for which a permission holds for the renewal of a certificate.
+/// Seconds for which a permission is valid for the renewal of a certificate.
 const ALLOWED: u64 = 24 * 3600;
 /// The first line of the file of names.
 const VERSION: &str = "bolide-acme 1";
 
-/// So many questions in a time.
+/// A rate: a number of questions per time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemandRate {
-    /// How many, at least one.
+    /// The number, at least one.
     pub count: u32,
-    /// In how many seconds, at least one.
+    /// The time in seconds, at least one.
     pub seconds: u32,
 }
 
-/// What the operator's program says of a name.
+/// The answer of the operator's program about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DemandAnswer {
     /// Status 200.
     Allowed,
     /// Any other status.
     Refused,
-    /// It does not answer.
+    /// It does not respond.
     Silent,
 }
 
-/// What follows from a wish.
+/// What to do about a requested name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DemandStep {
-    /// The program is to be asked.
+    /// Ask the program.
     Ask,
-    /// Nothing: the name is known, refused, or being asked about, or it is too early.
+    /// Nothing: the name is known, refused, or being asked about, or the rate is exceeded.
     Rest,
 }
 
@@ -56,18 +56,18 @@ pub enum DemandStep {
 pub struct DemandBook {
     rate: DemandRate,
     names_max: usize,
-    /// Names with orders, and when they were allowed last, in seconds since 1970.
+    /// Names with orders, and when each was last allowed, in seconds since 1970.
     allowed: BTreeMap<String, u64>,
-    /// Until when, by the process's clock.
+    /// Refused names, and until when, by the process's clock.
     refused: BTreeMap<String, u64>,
     asking: BTreeSet<String>,
-    /// Questions that may be asked now, in parts of one: `seconds` of the rate are one question.
+    /// The saved questions of the rate limit; one question is `seconds` units.
     saved: u64,
     saved_at: Option<u64>,
 }
 
 impl DemandBook {
-    /// One that knows these names already.
+    /// A book with known names.
     #[must_use]
     pub fn new(rate: DemandRate, names_max: usize, known: impl Iterator<Item = String>) -> Self {
         let allowed = known.take(names_max).map(|name| (name, 0)).collect();
@@ -75,7 +75,7 @@ impl DemandBook {
         Self { rate, names_max, allowed, refused, asking, saved: 0, saved_at: None }
     }
 
-    /// The configuration has other limits.
+    /// Sets the limits of a new configuration.
     pub fn limit(&mut self, rate: DemandRate, names_max: usize) {
         (self.rate, self.names_max) = (rate, names_max);
     }
@@ -85,14 +85,15 @@ impl DemandBook {
         self.allowed.keys().map(String::as_str)
     }
 
-    /// A client wants this name.
+    /// A client requested this name.
     pub fn wish(&mut self, name: &str, now: AcmeNow) -> DemandStep {
         let is_known = self.allowed.contains_key(name) || self.allowed.len() >= self.names_max;
         if is_known { DemandStep::Rest } else { self.question(name, now) }
     }
 
-    /// Whether the certificate of a name may be renewed; else the program is asked anew. Strangers
-    /// cannot hold that up: the rate is theirs, and one of the questions under way is not.
+    /// Whether the certificate of a name may be renewed; otherwise the program is asked again.
+    /// Clients cannot delay that: the rate applies to them only, and one concurrent question is
+    /// reserved.
     pub fn renewal(&mut self, name: &str, now: AcmeNow) -> Result<(), DemandStep> {
         match self.allowed.get(name) {
             Some(when) if now.unix.saturating_sub(*when) < ALLOWED => Ok(()),
@@ -112,7 +113,7 @@ impl DemandBook {
         DemandStep::Ask
     }
 
-    /// Takes one question off what the rate permits.
+    /// Takes one question of the rate; false if it is exceeded.
     fn spend(&mut self, now: AcmeNow) -> bool {
         let (count, price) = (u64::from(self.rate.count), u64::from(self.rate.seconds));
         let full = count * price;
@@ -126,7 +127,7 @@ impl DemandBook {
         is_enough
     }
 
-    /// The program answered about a name, or did not: whether the list of names changed.
+    /// Handles an answer of the program; returns whether the list of names changed.
     pub fn answered(&mut self, name: &str, answer: DemandAnswer, now: AcmeNow) -> bool {
         if !self.asking.remove(name) {
             return false;
@@ -140,7 +141,7 @@ impl DemandBook {
             DemandAnswer::Allowed | DemandAnswer::Refused => {
                 (self.allowed.remove(name).is_some(), REFUSED)
             }
-            // The certificate of a name that was allowed stays in use.
+            // A name that was allowed keeps its certificate.
             DemandAnswer::Silent => (false, SILENT),
         };
         if self.refused.len() >= REFUSED_MAX
@@ -165,7 +166,7 @@ impl DemandBook {
     }
 }
 
-/// The names of a file, at most so many; none if it is damaged.
+/// Parses such a file with at most `most` names; `None` if it is damaged.
 #[must_use]
 pub fn parse_names(text: &str, most: usize) -> Option<Vec<String>> {
     let rest = text.strip_prefix(VERSION)?.strip_prefix('\n')?;

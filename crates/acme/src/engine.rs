@@ -1,7 +1,7 @@
-//! The loop: what the schedule says is done, with the state directory kept up with it.
+//! The main loop: executes the schedule and keeps the state directory up to date.
 //!
-//! Easiest to break: a record must say that an attempt began before the issuer hears of it, and
-//! only the process that holds the lock may judge what another one left behind.
+//! Easiest to break: the record of an attempt must be written before the issuer gets the order, and
+//! only the process with the lock may evaluate the attempt of another one.
 
 mod claims;
 mod demands;
@@ -33,14 +33,14 @@ use claims::{AskedClaims, OrderLease};
 use demands::Demands;
 use rollovers::EndedRollovers;
 
-/// Seconds until what could not be begun is tried again: another process orders, or a directory
-/// cannot be written.
+/// Seconds until a start that was impossible is retried: another process orders, or a directory is
+/// not writable.
 const HOLD: u64 = 10;
-/// From one pass to the next at least: each looks at the files of all orders, and any client may
-/// ring the bell with a name.
+/// The minimum time between two passes: each pass examines the files of all orders, and any client
+/// may ring the bell with a name.
 const PASS_MIN: Duration = Duration::from_millis(100);
 
-/// The files of an order, and what was read of them last.
+/// The files of an order, as last read.
 struct OrderFiles {
     order: AcmeOrder,
     store: Arc<AcmeStore>,
@@ -49,14 +49,14 @@ struct OrderFiles {
     facts: Option<ChainFacts>,
 }
 
-/// An attempt under way.
+/// A running attempt.
 struct RunningAttempt {
     number: u64,
     handle: AbortHandle,
     issuer: AcmeIssuer,
     order: AcmeOrder,
     locks: Vec<PathBuf>,
-    /// Whose it is among servers, for as long as it runs.
+    /// The claim of the order among servers, held while the attempt runs.
     _lease: OrderLease,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Engine {
     numbers: u64,
     done: Done,
     locks: BTreeMap<PathBuf, (StoreLock, usize)>,
-    /// Questions under way about renewals, by the issuer's name, with their numbers.
+    /// Running questions about renewals, by the issuer's name, with their numbers.
     asking: BTreeMap<String, (u64, AbortHandle)>,
     answers: ToldByIssuers,
     asked: AskedClaims,
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Runs until the handle goes.
+    /// Runs until the handle is dropped.
     pub(crate) async fn run(mut self) {
         loop {
             let next = Instant::now() + PASS_MIN.min(self.shared.setting.tick);
@@ -140,7 +140,7 @@ impl Engine {
         self.shared.host.log(level, &format!("acme: {}", text.replace(char::is_control, " ")));
     }
 
-    /// Until the next order is due, and a tick at most.
+    /// The time until the next order is due, at most a tick.
     fn pause(&self) -> Duration {
         let now = self.now().unix;
         let waiting = self.schedule.orders.values().filter(|slot| slot.running.is_none());
@@ -149,7 +149,7 @@ impl Engine {
         due.map_or(tick, |due| tick.min(Duration::from_secs(due - now)))
     }
 
-    /// Takes over a new plan; attempts that it still wants go on.
+    /// Applies a new plan; attempts that it still contains continue.
     fn settle(&mut self, plan: &Arc<AcmePlan>) {
         let now = self.now();
         let plan = &self.with_demanded(plan);
@@ -181,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// Takes over an order, with what is known of it.
+    /// Adds an order, with its earlier state.
     fn take_order(&mut self, order: &AcmeOrder, before: Option<OrderSlot>) {
         let named = order.issuers.iter().filter_map(|at| self.plan.issuers.get(*at));
         let issuers: Vec<String> = named.clone().map(|issuer| issuer.name.clone()).collect();
@@ -208,7 +208,7 @@ impl Engine {
         files.stamp = files.store.stamp(&name);
         let found = read_kept(&files.store, &files.order);
         if let Err(KeptFault::Unreadable(why)) = &found {
-            // What is in use stays in use, and the file where it is.
+            // The certificate in use stays in use, and the file remains.
             return self.log(AcmeLogLevel::Error, &format!("\"{}\": {why}", id.0));
         }
         files.facts = None;
@@ -238,7 +238,7 @@ impl Engine {
         }
     }
 
-    /// Writes what is known of an order, and of the account.
+    /// Writes the records of an order and of the account.
     fn keep(&self, id: &OrderId, issuer: Option<&AcmeIssuer>) -> bool {
         let mut written = Ok(());
         if let (Some(files), Some(slot)) = (self.files.get(id), self.schedule.orders.get(id)) {
@@ -258,12 +258,12 @@ impl Engine {
         written.is_ok()
     }
 
-    /// Takes over what attempts came to.
+    /// Handles the results of attempts.
     fn collect(&mut self) {
         let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
         for (id, number, result) in done {
             let is_current = self.running.get(&id).is_some_and(|running| running.number == number);
-            // A report of an attempt that a reload ended must not end the one that followed.
+            // The result of an attempt that a reload ended must not end its successor.
             let running = if is_current { self.running.remove(&id) } else { None };
             let Some(running) = running else { continue };
             let now = self.now();
@@ -288,7 +288,7 @@ impl Engine {
         }
     }
 
-    /// Says that an attempt failed: the louder, the less is left of the certificate in use.
+    /// Logs a failed attempt; the level depends on the remaining life of the certificate in use.
     fn tell(&self, id: &OrderId, issuer: &str, why: &str, now: AcmeNow) {
         let validity = self.schedule.orders.get(id).and_then(|slot| slot.validity);
         let (level, state) = match validity {
@@ -308,7 +308,7 @@ impl Engine {
         self.log(level, &text);
     }
 
-    /// Takes over certificates that another process put into the directory.
+    /// Installs certificates that another process wrote to the directory.
     fn watch(&mut self) {
         let changed = self.files.iter().filter(|(id, files)| {
             let is_new = files.store.stamp(&format!("{}.pem", files.stem)) != files.stamp;
@@ -325,7 +325,7 @@ impl Engine {
         }
     }
 
-    /// Begins all attempts that may begin.
+    /// Starts all attempts that may start.
     fn start(&mut self) {
         let now = self.now();
         let mut fresh = BTreeSet::new();
@@ -337,7 +337,7 @@ impl Engine {
             let issuer = self.plan.issuers.iter().find(|issuer| issuer.name == name).cloned();
             if issuer.is_none() && self.schedule.orders.get(&id).is_some_and(|slot| slot.is_unclear)
             {
-                // An attempt at an issuer that the configuration no longer has.
+                // An attempt at an issuer that is no longer configured.
                 self.clear_up(&id, now);
                 continue;
             }
@@ -345,13 +345,13 @@ impl Engine {
                 self.hold(&id, now);
                 continue;
             };
-            // Whatever the way out, the order is another server's to begin from there on.
+            // On every early exit below, the claim is released for other servers.
             let Some(lease) = self.claim(&id, &issuer, now) else { continue };
             let Some(locks) = self.lock(&id, &issuer) else {
                 self.hold(&id, now);
                 continue;
             };
-            // Another process may have ordered since this one looked.
+            // Another process may have ordered since the last read.
             let is_known = !fresh.insert(id.clone()) || self.is_current(&id, &issuer);
             let is_unclear = self.schedule.orders.get(&id).is_some_and(|slot| slot.is_unclear);
             if !is_known || is_unclear {
@@ -363,7 +363,7 @@ impl Engine {
             }
             self.schedule.begin(&id, &issuer.name, now);
             if !self.keep(&id, None) {
-                // Without a record, restarts would order again and again.
+                // Without a record, each restart would order again.
                 self.schedule.ended(&id, AttemptEnd::Dropped, now);
                 self.hold(&id, now);
                 self.unlock(&locks);
@@ -384,7 +384,7 @@ impl Engine {
         }
     }
 
-    /// Whether files say what this process knows; else it knows it now.
+    /// Whether the files match the state of this process; otherwise the state is updated.
     fn is_current(&mut self, id: &OrderId, issuer: &AcmeIssuer) -> bool {
         let (record, account) = (self.order_record(id), self.account_record(issuer));
         let stamp = self.files.get(id).map(|files| {
@@ -412,7 +412,7 @@ impl Engine {
         is_current
     }
 
-    /// Judges an attempt that no process makes any more.
+    /// Evaluates an attempt that no process runs any more.
     fn clear_up(&mut self, id: &OrderId, now: AcmeNow) {
         let Some(files) = self.files.get(id) else { return };
         let Some(slot) = self.schedule.orders.get_mut(id) else { return };
@@ -426,7 +426,7 @@ impl Engine {
             u64::try_from(time / 1_000_000_000).is_ok_and(|time| time >= when)
         });
         if let Some(validity) = slot.validity.filter(|_| is_kept) {
-            // It ended well, and the record was not written any more.
+            // It succeeded, but the record was not written.
             slot.running = Some(issuer);
             self.schedule.ended(id, AttemptEnd::Issued(validity), now);
             self.keep(id, None);

@@ -1,4 +1,4 @@
-//! The program of `dns-01`: it makes and removes records.
+//! The program of `dns-01`, which creates and removes records.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// How long it may take: records have to reach all servers of a zone before it ends.
+/// LIMIT: its run time; it ends only when the records have reached all servers of the zone.
 const PROGRAM_MAX: Duration = Duration::from_secs(300);
 /// LIMIT: bytes of its output that reach the log.
 const OUTPUT_MAX: u64 = 4096;
-/// How often its end is looked for.
+/// The interval of checks for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs `program ACTION RECORD VALUE` without a shell; `ACTION` is `present` or `cleanup`. The
@@ -37,7 +37,7 @@ pub(crate) async fn run(
     receiver.await.map_err(|_| "the program's thread ended".to_owned())?
 }
 
-/// The same, in this thread.
+/// The same, on this thread.
 ///
 /// # Errors
 ///
@@ -92,8 +92,8 @@ pub(crate) fn run_now(
     }
 }
 
-/// Reads a pipe to its end in a thread, so that the program is never held up. A grandchild may
-/// keep the pipe open: the reader is not waited for.
+/// Reads a pipe to its end on a thread, so that the program never blocks. A grandchild may keep the
+/// pipe open, so the thread is not joined.
 fn collect(mut pipe: Box<dyn Read + Send>) -> std::sync::mpsc::Receiver<String> {
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     let body = move || {

@@ -1,10 +1,10 @@
-//! What the server around this crate does for it.
+//! The interface to the server around this crate.
 
 use std::time::Duration;
 
 use crate::plan::{AccountName, AcmeOrder, OrderId};
 
-/// The answer to a validation of an issuer.
+/// The response to a validation by an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Challenge {
     /// `GET /.well-known/acme-challenge/TOKEN` of `name` is answered with `key_authorization`.
@@ -13,11 +13,11 @@ pub enum Challenge {
         name: String,
         /// The last part of the path.
         token: String,
-        /// The content of the answer.
+        /// The body of the response.
         key_authorization: String,
     },
-    /// A handshake for `name` that offers only `acme-tls/1` is given a certificate with `digest`
-    /// in its `acmeIdentifier` (RFC 8737, section 3).
+    /// A handshake for `name` that offers only `acme-tls/1` gets a certificate with `digest` in its
+    /// `acmeIdentifier` (RFC 8737, section 3).
     TlsAlpn01 {
         /// The name to be validated.
         name: String,
@@ -26,32 +26,32 @@ pub enum Challenge {
     },
 }
 
-/// How important a line of the log is.
+/// The level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcmeLogLevel {
-    /// A certificate will be missing or expire unless the cause is mended.
+    /// A certificate will be missing or expire unless the cause is fixed.
     Error,
-    /// One try failed.
+    /// One attempt failed.
     Warn,
-    /// A certificate came.
+    /// A certificate was issued.
     Notice,
     /// Steps of an order.
     Info,
 }
 
-/// Whose an order is.
+/// Which server executes an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderClaim {
-    /// It may be begun.
+    /// This one: it may begin.
     Mine,
-    /// It is not known yet.
+    /// Undecided so far.
     Asked,
     /// Another server has begun it.
     Elsewhere,
 }
 
-/// The server: it presents challenges, uses certificates and writes the log. Called from the
-/// thread of this crate; no call may wait.
+/// The server: it presents challenges, uses certificates and writes the log. Called on the thread
+/// of this crate; calls must not block.
 pub trait AcmeHost: Send + Sync {
     /// From its return until [`Self::withdraw`], every worker answers the challenge.
     fn present(&self, challenge: &Challenge);
@@ -63,39 +63,39 @@ pub trait AcmeHost: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Chain and key do not fit, or cannot be read: they are thrown away and ordered anew.
+    /// Chain and key do not match, or are malformed: they are discarded and ordered again.
     fn install(&self, order: &OrderId, chain: &[u8], key: &[u8]) -> Result<(), String>;
 
-    /// A name that clients ask for is allowed: `order` gets a place, in which
-    /// [`Self::install`] puts its certificate, and handshakes for the name find it there.
+    /// An on-demand name is allowed: `order` gets a slot, which [`Self::install`] fills and
+    /// handshakes for the name use.
     fn demanded(&self, _demand: &OrderId, _order: &AcmeOrder) {}
 
     /// Such a name is refused from now on.
     fn forgotten(&self, _demand: &OrderId, _order: &AcmeOrder) {}
 
-    /// Whether an order may be begun here, where several servers order the same. It is asked
-    /// before each attempt, and waits for nothing.
+    /// Whether this server may begin an order, if several servers have the same orders. Called
+    /// before each attempt; does not block.
     fn claim(&self, _order: &OrderId) -> OrderClaim {
         OrderClaim::Mine
     }
 
-    /// The attempt that was claimed has ended.
+    /// A claimed attempt has ended.
     fn unclaim(&self, _order: &OrderId) {}
 
-    /// The account of that name that servers have in common, as [`Self::note_account`] was told of
-    /// it by one of them.
+    /// The shared account of that name, as one of the servers reported it to
+    /// [`Self::note_account`].
     fn account(&self, _name: &AccountName) -> Option<Vec<u8>> {
         None
     }
 
-    /// The account of that name is in use here: its credentials, with the private key. If others
-    /// have the account `before`, this one takes its place.
+    /// The account of that name is in use here: its credentials, with the private key. If other
+    /// servers have the account `before`, this one replaces it.
     fn note_account(&self, _name: &AccountName, _now: &[u8], _before: Option<&[u8]>) {}
 
     /// The issuer does not know the account with these credentials.
     fn forget_account(&self, _name: &AccountName, _credentials: &[u8]) {}
 
-    /// How long it takes until other servers answer challenges that were presented here.
+    /// How long it takes until other servers can answer challenges that were presented here.
     fn spreading(&self) -> Duration {
         Duration::ZERO
     }

@@ -1,5 +1,5 @@
-//! What other threads want of the one that orders: names that clients ask for in handshakes, and
-//! other keys for accounts.
+//! Requests of other threads: names that clients request in handshakes, and key changes of
+//! accounts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,21 +11,21 @@ use tokio::sync::Notify;
 use crate::demand::is_demanded_name;
 use crate::plan::OrderId;
 
-/// LIMIT: names that wait to be looked at; clients come again.
+/// LIMIT: waiting names; clients try again.
 const WISHES_MAX: usize = 64;
-/// LIMIT: changes of keys that wait.
+/// LIMIT: waiting key changes.
 const ROLLOVERS_MAX: usize = 8;
 
 /// A directive's id, and a name.
 type Wish = (OrderId, String);
 
-/// A change of the key of an issuer's account, and who wants to hear of its end.
+/// A requested key change of an issuer's account, and the receiver of its result.
 pub(crate) struct WantedRollover {
     pub(crate) issuer: String,
     pub(crate) reply: SyncSender<Result<(), String>>,
 }
 
-/// All clones share what is in it.
+/// All clones share the content.
 #[derive(Clone, Default)]
 pub struct AcmeInbox {
     wishes: Arc<Mutex<BTreeSet<Wish>>>,
@@ -40,7 +40,8 @@ impl fmt::Debug for AcmeInbox {
 }
 
 impl AcmeInbox {
-    /// A client wants a certificate of this directive for a name, if it is one.
+    /// A client requested a certificate of this directive for a name; ignored if it is not a valid
+    /// name.
     pub fn wish(&self, demand: &OrderId, name: &str) {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         if !is_demanded_name(&name) {
@@ -54,8 +55,8 @@ impl AcmeInbox {
         }
     }
 
-    /// The account at an issuer shall have another key. The receiver gets the end of it; it ends
-    /// without one if too many wait.
+    /// Requests a key change of the account at an issuer. The receiver gets the result; it is
+    /// closed at once if too many wait.
     #[must_use]
     pub fn roll_over(&self, issuer: &str) -> Receiver<Result<(), String>> {
         let (reply, end) = sync_channel(1);

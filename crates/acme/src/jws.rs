@@ -1,5 +1,5 @@
-//! Signed requests that the library does not make: a key of an account, and what it signs with
-//! ES256 (RFC 7515, RFC 7518).
+//! Signed requests that the library cannot make: an account key, and its signatures with ES256 (RFC
+//! 7515, RFC 7518).
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -18,7 +18,7 @@ impl AccountSigner {
     ///
     /// # Errors
     ///
-    /// It is no ECDSA key on P-256.
+    /// It is not an ECDSA key on P-256.
     pub(crate) fn from_pkcs8(der: &[u8]) -> Result<Self, String> {
         let read = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der);
         read.map(Self).map_err(|error| format!("the account's key is unusable: {error}"))
@@ -26,7 +26,7 @@ impl AccountSigner {
 
     /// The public key as JSON (RFC 7517).
     pub(crate) fn jwk(&self) -> Value {
-        // The first byte says that both coordinates follow.
+        // The first byte means that both coordinates follow.
         let point = self.0.public_key().as_ref().get(1..).unwrap_or_default();
         let (x, y) = point.split_at(COORDINATE.min(point.len()));
         let (x, y) = (base64url::encode(x), base64url::encode(y));

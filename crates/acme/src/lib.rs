@@ -1,8 +1,8 @@
-//! Certificates from issuers that speak ACME (RFC 8555): which are wanted, when each is ordered,
-//! and the files in which accounts, keys and certificates are kept.
+//! Certificates from ACME issuers (RFC 8555): which are needed, when each is ordered, and the files
+//! of accounts, keys and certificates.
 //!
-//! Owns one thread. It knows neither the configuration's syntax nor how a handshake or a request
-//! presents a challenge: [`AcmeHost`] does.
+//! Owns one thread. It does not depend on the syntax of the configuration, nor on how a handshake
+//! or a request presents a challenge: [`AcmeHost`] does that.
 
 mod accounts;
 mod ask;

@@ -1,8 +1,8 @@
-//! An authority of this server for names that no public issuer knows: a root that is kept beside
-//! the certificates, and leaves of days. It needs no network and knows no revocation.
+//! An authority of this server for names that public issuers do not certify: a root stored beside
+//! the certificates, and leaves that last days. It needs no network and has no revocation.
 //!
-//! Easiest to break: a root that changes has to be trusted anew by people, so one that is kept is
-//! replaced only when it is damaged or near its end.
+//! Easiest to break: people have to trust a new root by hand, so the stored one is replaced only if
+//! it is damaged or about to expire.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,27 +21,27 @@ use crate::state::AcmeStore;
 
 /// Key and certificate of the root, in one file.
 const AUTHORITY: &str = "authority.pem";
-/// The certificate of the root alone, for people.
+/// The certificate of the root alone, for import into clients.
 pub(crate) const ROOT: &str = "root.pem";
-/// What the names of roots begin with.
+/// The prefix of the names of roots.
 const NAME: &str = "Bolide local authority";
-/// Seconds that a root lasts: ten years.
+/// The lifetime of a root, in seconds: ten years.
 const ROOT_LIFE: u64 = 3650 * DAY;
 /// Seconds before its end at which the next root is made; no leaf lasts longer.
 const ROOT_LAST: u64 = 90 * DAY;
-/// LIMIT: seconds by which clocks of clients may be late.
+/// LIMIT: seconds by which clocks of clients may be behind.
 const EARLIER_MAX: u64 = HOUR;
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
-/// Where the certificate of an issuer's root is, if it is this server and keeps one.
+/// The file of the root certificate, if the issuer is this server and stores one.
 pub(crate) fn root(issuer: &AcmeIssuer) -> Option<PathBuf> {
     let is_local = matches!(issuer.authority, AcmeAuthority::Local { .. });
     issuer.state_path.as_ref().filter(|_| is_local).map(|path| path.join(ROOT))
 }
 
-/// Whether a chain (PEM, leaf first) is of such an authority, of this server or another one. No
-/// other server's clients trust it.
+/// Whether a chain (PEM, leaf first) is of such an authority, of this server or another one.
+/// Clients of one server do not trust the root of another.
 #[must_use]
 pub fn is_local(chain: &[u8]) -> bool {
     let is_named = |name: &str| name.starts_with(NAME);
@@ -51,7 +51,7 @@ pub fn is_local(chain: &[u8]) -> bool {
     is_ours.unwrap_or(false)
 }
 
-/// A root that issues.
+/// A root with its key.
 struct Authority {
     name: String,
     key: KeyPair,
@@ -59,19 +59,20 @@ struct Authority {
     certificate: String,
 }
 
-/// A certificate for an order, and what is to be told of its root.
+/// A certificate for an order, and a message about its root.
 #[derive(Debug)]
 pub(crate) struct IssuedHere {
     pub(crate) issued: IssuedCertificate,
-    /// Why there is another root than before.
+    /// Why the root was replaced.
     pub(crate) new_root: Option<String>,
 }
 
-/// Issues a certificate. The lock of the directory is held: no other process makes a root.
+/// Issues a certificate. The caller holds the lock of the directory, so no other process makes a
+/// root.
 ///
 /// # Errors
 ///
-/// The root can be neither read nor made, or a name is unusable.
+/// The root can neither be read nor made, or a name is invalid.
 pub(crate) fn issue(
     store: &AcmeStore,
     order: &AcmeOrder,
@@ -91,9 +92,9 @@ pub(crate) fn issue(
     Ok(IssuedHere { issued: IssuedCertificate { chain, key, facts }, new_root })
 }
 
-/// The root of the directory, or why another one is to be made.
+/// The stored root, or why another one has to be made.
 fn kept(store: &AcmeStore, now: u64) -> Result<Result<Authority, String>, String> {
-    // What cannot be read now may be a good one.
+    // A file that cannot be read now may be valid.
     let Some(content) = store.read(AUTHORITY, BUNDLE_MAX)? else {
         return Ok(Err("there was none".to_owned()));
     };
@@ -111,7 +112,7 @@ fn kept(store: &AcmeStore, now: u64) -> Result<Result<Authority, String>, String
 
 fn make(store: &AcmeStore, now: u64) -> Result<Authority, String> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| failed(&error))?;
-    // Of several servers each has a name of its own in the lists of browsers.
+    // Servers have different names, to be distinct in the lists of browsers.
     let name = format!("{NAME} {}", &digest_hex(&key.subject_public_key_info())[..8]);
     let mut params = root_params(&name);
     params.not_before = time(now.saturating_sub(EARLIER_MAX))?.to_datetime();
@@ -127,7 +128,7 @@ fn make(store: &AcmeStore, now: u64) -> Result<Authority, String> {
 fn root_params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = named(name);
-    // RFC 5280 §4.2.1.9: nothing below it is an authority.
+    // RFC 5280 §4.2.1.9: it issues leaves only.
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params
@@ -140,7 +141,8 @@ fn named(name: &str) -> DistinguishedName {
 }
 
 impl Authority {
-    /// Key and certificate of a file, and the certificate's last second; none if it is damaged.
+    /// Key and certificate of a file, and the last second of the certificate; `None` if it is
+    /// damaged.
     fn read(content: &[u8]) -> Option<(Self, u64)> {
         let (chain, key) = certificate::unbundle(content)?;
         let key = KeyPair::from_pem(&key).ok()?;
@@ -164,7 +166,7 @@ impl Authority {
         let key = KeyPair::from_pem(key).map_err(|error| failed(&error))?;
         let mut params = certificate::params(names).map_err(|error| failed(&error))?;
         let life = lifetime.as_secs();
-        // The part before now does not bring the renewal near.
+        // Backdating must not make the renewal due.
         let earlier = (life / 30).min(EARLIER_MAX);
         params.not_before = time(now.saturating_sub(earlier))?.to_datetime();
         params.not_after = time(now.saturating_add(life))?.to_datetime();

@@ -1,12 +1,11 @@
-//! An order that the issuer knows, with the key that its certificate is for: a restart goes on
-//! with it.
+//! An order that the issuer knows, with the key of its certificate, for a restart to continue.
 
-/// An order that can be continued: the issuer's name, the address and the key.
+/// An order that can be continued.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PendingOrder {
     /// The name of the issuer's block.
     pub issuer: String,
-    /// The order's address.
+    /// The URL of the order.
     pub url: String,
     /// In PEM form.
     pub key: String,
@@ -19,7 +18,7 @@ impl PendingOrder {
         format!("bolide-acme 1\nissuer {}\nurl {}\n{}", self.issuer, self.url, self.key)
     }
 
-    /// Reads a file; none if it is damaged.
+    /// Parses a file; `None` if it is damaged.
     #[must_use]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("bolide-acme 1\nissuer ")?;

@@ -1,4 +1,4 @@
-//! What a configuration wants of its issuers.
+//! The issuers and orders of a configuration.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,15 +12,15 @@ pub struct AcmePlan {
     pub issuers: Vec<AcmeIssuer>,
     /// `acme_certificate` directives, and the servers with `auto_https`; no two of the same id.
     pub orders: Vec<AcmeOrder>,
-    /// `acme_certificate … on_demand` directives: an order for each name that clients ask for and
-    /// that is allowed.
+    /// `acme_certificate … on_demand` directives: an order for each allowed name that clients
+    /// request.
     pub demands: Vec<AcmeDemand>,
 }
 
-/// One certificate for each name that clients ask for.
+/// Certificates for names that clients request, one for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeDemand {
-    /// Names the file of its names.
+    /// Determines the name of the file of its names.
     pub id: OrderId,
     /// As those of an order.
     pub issuers: Vec<usize>,
@@ -39,7 +39,7 @@ pub struct AcmeDemand {
 pub struct AcmeIssuer {
     /// The name of the block.
     pub name: String,
-    /// Who issues.
+    /// The kind of issuer.
     pub authority: AcmeAuthority,
     /// `uri`: the directory of the issuer (RFC 8555, section 7.1.1).
     pub uri: String,
@@ -59,20 +59,20 @@ pub struct AcmeIssuer {
     pub trusted: Option<PathBuf>,
     /// `ssl_verify`: whether the certificate of the issuer's own server is verified.
     pub verify: bool,
-    /// `state_path`: the directory for account and certificates; `None` keeps nothing (`off`).
+    /// `state_path`: the directory for account and certificates; `None` stores nothing (`off`).
     pub state_path: Option<PathBuf>,
     /// `accept_terms_of_service`
     pub accepts_terms: bool,
 }
 
-/// What names an account that servers have in common: its issuer, and what was told about who has
-/// it.
+/// The name of an account that servers share: the issuer's URI, the external key identifier and the
+/// contacts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountName(pub String);
 
 impl AcmeIssuer {
-    /// The name of its account, if servers can have one in common that is made once. One with a key
-    /// of a file is the same on all servers with that file.
+    /// The name of its account, if it is generated, so that servers can share it. With a key file,
+    /// all servers with that file have the same account anyway.
     #[must_use]
     pub fn account_name(&self) -> Option<AccountName> {
         let is_made = matches!(self.account_key, AccountKey::Generated(_));
@@ -84,16 +84,16 @@ impl AcmeIssuer {
     }
 }
 
-/// Who issues.
+/// The kind of issuer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AcmeAuthority {
-    /// Another host, which is asked by ACME.
+    /// An ACME server.
     #[default]
     Remote,
-    /// `local`: this thread, with a root in the state directory; nothing but `name` and
-    /// `state_path` counts.
+    /// `local`: this thread, with a root in the state directory; of the other fields, only `name`
+    /// and `state_path` are used.
     Local {
-        /// How long its certificates last.
+        /// The lifetime of its certificates.
         lifetime: Duration,
     },
 }
@@ -101,8 +101,9 @@ pub enum AcmeAuthority {
 /// `account_key`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountKey {
-    /// A key that is made once and kept in the state directory. Only [`CertificateKey::EcdsaP256`]
-    /// can be used (ES256): orders fail with `unsupported` for all others.
+    /// A key that is generated once and stored in the state directory. Only
+    /// [`CertificateKey::EcdsaP256`] can be used (ES256): orders fail with `unsupported` for all
+    /// others.
     Generated(CertificateKey),
     /// A file in PEM form: PKCS #8, ECDSA on P-256.
     File(PathBuf),
@@ -148,13 +149,12 @@ pub struct ExternalAccount {
     pub key_file: PathBuf,
 }
 
-/// One certificate that is wanted.
+/// One certificate to order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeOrder {
-    /// Names its files and its place in handshakes.
+    /// Determines the names of its files and its slot for handshakes.
     pub id: OrderId,
-    /// Issuers by their place in [`AcmePlan::issuers`]; each next one is tried where those before
-    /// it fail.
+    /// Indices of issuers in [`AcmePlan::issuers`]: each is tried after those before it failed.
     pub issuers: Vec<usize>,
     /// Names and addresses, in lower case, without repetition; the first is the common name.
     pub names: Vec<String>,

@@ -1,4 +1,4 @@
-//! The challenges of one attempt, which end with it however it ends.
+//! The presented challenges of one attempt; they are withdrawn however it ends.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ impl<'a> Presented<'a> {
         Self { host, kind, shown: Vec::new(), records: Vec::new() }
     }
 
-    /// Presents one more.
+    /// Presents another one.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl<'a> Presented<'a> {
             ChallengeKind::Dns01(program) => {
                 let (record, value) =
                     (format!("_acme-challenge.{name}"), authorization.dns_value());
-                // Also if the program fails half-way.
+                // Recorded first, because the program may fail half-way.
                 self.records.push((record.clone(), value.clone()));
                 let said = hook::run(program, "present", &record, &value).await?;
                 if !said.is_empty() {
@@ -86,7 +86,7 @@ impl Drop for Presented<'_> {
             let (program, records) = (PathBuf::from(program), std::mem::take(&mut self.records));
             let body = move || {
                 for (record, value) in records {
-                    // There is no one left to tell.
+                    // There is no receiver for the result.
                     let _unheard = hook::run_now(&program, "cleanup", &record, &value);
                 }
             };

@@ -1,5 +1,5 @@
-//! Asking an issuer when it wants certificates replaced (RFC 9773): unsigned requests, without an
-//! account, one after the other on one connection.
+//! Requests for renewal windows (RFC 9773): unsigned, without an account, one after the other on
+//! one connection.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,13 +15,13 @@ use crate::transport::AcmeTransport;
 
 /// LIMIT: bytes of the page that explains a suggestion.
 const EXPLANATION_MAX: usize = 500;
-/// Seconds until the next question, of an issuer that does not say (RFC 9773, section 4.3.3).
+/// The default of `Retry-After`, in seconds (RFC 9773, section 4.3.3).
 const AGAIN: u64 = 6 * 3600;
 
-/// What issuers answered, with the numbers of the tasks that asked.
+/// Answers of issuers, with the numbers of the tasks.
 pub(crate) type ToldByIssuers = Arc<Mutex<Vec<ToldRenewals>>>;
 
-/// The end of one task.
+/// The result of one task.
 pub(crate) struct ToldRenewals {
     pub(crate) issuer: String,
     pub(crate) number: u64,
@@ -31,13 +31,14 @@ pub(crate) struct ToldRenewals {
 /// A question about one certificate.
 pub(crate) struct RenewalQuestion {
     pub(crate) id: OrderId,
-    /// Authority key identifier and serial; none: no issuer could answer.
+    /// Authority key identifier and serial; `None` if the leaf has none, so that no issuer could
+    /// answer.
     pub(crate) renewal_id: Option<(Vec<u8>, Vec<u8>)>,
     /// The last second of the certificate.
     pub(crate) until: u64,
 }
 
-/// A task that asks. When it goes, what it did not come to is reported as unanswered.
+/// A task with questions. On drop it reports the remaining ones as unanswered.
 pub(crate) struct RenewalQuestions {
     pub(crate) shared: Arc<Shared>,
     pub(crate) issuer: AcmeIssuer,
@@ -48,7 +49,7 @@ pub(crate) struct RenewalQuestions {
 }
 
 impl RenewalQuestions {
-    /// Asks all; after the first silence no more.
+    /// Asks all; stops when the issuer does not respond.
     pub(crate) async fn run(mut self) {
         let Ok(transport) = self.shared.transport(&self.issuer) else { return };
         let Ok(account) = anonymous(&self.issuer, &transport).await else { return };
@@ -76,7 +77,7 @@ impl Drop for RenewalQuestions {
     }
 }
 
-/// The library asks by an account; RFC 9773 §4.1: the request is a plain GET, so any key does.
+/// The library needs an account; RFC 9773 §4.1: the request is a plain GET, so any key does.
 async fn anonymous(issuer: &AcmeIssuer, transport: &AcmeTransport) -> Result<Account, Error> {
     let (_, key) = Key::generate_pkcs8()?;
     let builder = Account::builder_with_http(Box::new(transport.clone()));
@@ -104,7 +105,7 @@ async fn ask(
             };
             let page = info.explanation_url.filter(|page| page.len() <= EXPLANATION_MAX);
             if window.start >= window.end {
-                // RFC 9773 §4.2: a window that ends before it begins is none.
+                // RFC 9773 §4.2: a window that ends before it begins is invalid.
                 return (WindowAnswer::Useless, None);
             }
             (WindowAnswer::Window(window, notes.retry_after.unwrap_or(AGAIN)), page)

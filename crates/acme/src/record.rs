@@ -1,5 +1,5 @@
-//! What is kept of orders and accounts beside keys and certificates, and its text form: a line
-//! with the version, then a word and its values on each line.
+//! The stored state of orders and accounts, and its text format: a line with the version, then a
+//! word and its values on each line.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,15 @@ use crate::schedule::FailureLog;
 
 /// The first line of each file.
 const VERSION: &str = "bolide-acme 1";
-/// LIMIT: bytes of a file that is read.
+/// LIMIT: bytes of a file.
 pub const RECORD_MAX: usize = 64 << 10;
-/// LIMIT: failures that are read; an hour has no more.
+/// LIMIT: parsed failures; an hour has fewer.
 const FAILURES_MAX: usize = 1000;
-/// LIMIT: bytes of a kept message.
+/// LIMIT: bytes of a stored message.
 const MESSAGE_MAX: usize = 1000;
 
-/// When an issuer wants a certificate replaced, in seconds since 1970 (RFC 9773, section 4.2).
+/// The window in which an issuer wants a certificate replaced, in seconds since 1970 (RFC 9773,
+/// section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenewalWindow {
     /// Its first second.
@@ -25,39 +26,39 @@ pub struct RenewalWindow {
     pub until: u64,
 }
 
-/// What is kept of an order. Times are seconds since 1970.
+/// The stored state of an order. Times are seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderRecord {
     /// Failures of the last hour.
     pub failures: FailureLog,
     /// Failures since the last success.
     pub consecutive: u32,
-    /// The issuer that is next; none: the first.
+    /// The next issuer; `None`: the first.
     pub issuer: Option<String>,
     /// Failures at it in this round.
     pub tries: u32,
-    /// No try before.
+    /// No attempt before.
     pub not_before: u64,
-    /// When the attempt that is under way began, and its issuer.
+    /// When the running attempt began, and its issuer.
     pub started: Option<(u64, String)>,
     /// The issuer of the certificate.
     pub issued_by: Option<String>,
-    /// What that issuer suggests.
+    /// The window that this issuer suggests.
     pub window: Option<RenewalWindow>,
-    /// When it is asked for that again.
+    /// When to ask for it again.
     pub window_again: u64,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub last_error: Option<String>,
 }
 
-/// What is kept of an account.
+/// The stored state of an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountRecord {
     /// Failed orders of the last hour.
     pub failures: FailureLog,
-    /// How many times in succession the issuer did not answer.
+    /// How many times in succession the issuer did not respond.
     pub silences: u32,
-    /// The issuer is not asked before, in seconds since 1970.
+    /// No request to the issuer before, in seconds since 1970.
     pub not_before: u64,
 }
 
@@ -90,7 +91,7 @@ impl OrderRecord {
         out
     }
 
-    /// Reads a file; none if it is damaged.
+    /// Parses a file; `None` if it is damaged.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut record, mut failures) = (Self::default(), Vec::new());
@@ -137,7 +138,7 @@ impl AccountRecord {
         out
     }
 
-    /// Reads a file; none if it is damaged.
+    /// Parses a file; `None` if it is damaged.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut record, mut failures) = (Self::default(), Vec::new());
@@ -159,9 +160,9 @@ fn log(times: Vec<u64>) -> Option<FailureLog> {
     (times.len() <= FAILURES_MAX).then(|| FailureLog::kept(times.into_iter()))
 }
 
-/// Words and values of the lines after the version; no value: the line has none.
+/// Words and values of the lines after the version; a line may have no value.
 fn words(text: &str) -> Option<impl Iterator<Item = (&str, Option<&str>)>> {
-    // A file that was cut has no line end at its end.
+    // A truncated file does not end with a line feed.
     let rest = text.strip_prefix(VERSION)?.strip_prefix('\n')?;
     let is_whole = rest.is_empty() || rest.ends_with('\n');
     is_whole.then(|| {
@@ -181,7 +182,7 @@ fn lines(out: &mut String, word: &str, values: impl Iterator<Item = u64>) {
     values.for_each(|value| line(out, word, value));
 }
 
-/// A text on one line, and not too long.
+/// A text as one line of limited length.
 fn flat(text: &str) -> String {
     let mut end = text.len().min(MESSAGE_MAX);
     while !text.is_char_boundary(end) {

@@ -1,9 +1,10 @@
-//! Another key for an account (RFC 8555, section 7.3.5), in an order in which no death loses it:
+//! A key change of an account (RFC 8555, section 7.3.5), in an order that loses no key if the
+//! process dies:
 //!
 //! ```text
-//!   new key kept (`.next`) -> the issuer changes -> new key in force (`.json`) -> `.next` goes
+//!   store new key (`.next`) -> change at the issuer -> put it in force (`.json`) -> remove `.next`
 //! ```
-//! Who finds a `.next` asks the issuer whose key it knows.
+//! A process that finds a `.next` asks the issuer which key it knows.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -19,9 +20,9 @@ use crate::jws::AccountSigner;
 use crate::plan::{AccountKey, AcmeIssuer};
 use crate::transport::AcmeTransport;
 
-/// An account as its file has it.
+/// An account as stored in its file.
 struct KeptAccount {
-    /// Its address.
+    /// Its URL.
     id: String,
     /// PKCS #8 in DER.
     key: Vec<u8>,
@@ -34,7 +35,7 @@ struct AcmeDirectory {
 }
 
 impl AccountFile {
-    /// Gives the account another key.
+    /// Changes the key of the account.
     pub(crate) async fn roll_over(
         &self,
         issuer: &AcmeIssuer,
@@ -45,7 +46,7 @@ impl AccountFile {
             return Err(Fault::Own(text));
         }
         let _gate = self.gate.lock().await;
-        // One that was under way ends first; its key is as new as any.
+        // An unfinished change is completed first; its key is recent enough.
         if self.settle_next(issuer, transport).await? {
             return Ok(());
         }
@@ -56,7 +57,7 @@ impl AccountFile {
         self.store.write(&next_file(issuer), text.as_bytes())?;
         transport.step("next key kept").await;
         if let Err(fault) = change(issuer, transport, &account, next.secret_pkcs8_der()).await {
-            // It was refused, or it is not known what became of it: the issuer is asked.
+            // The request failed or its result is unknown: ask the issuer.
             return match self.settle_next(issuer, transport).await {
                 Ok(true) => Ok(()),
                 Ok(false) | Err(_) => Err(fault),
@@ -69,7 +70,7 @@ impl AccountFile {
         }
     }
 
-    /// Ends a change of keys that was begun: whether the new one is in force.
+    /// Completes an unfinished key change; returns whether the new key is in force.
     pub(crate) async fn settle_next(
         &self,
         issuer: &AcmeIssuer,
@@ -79,7 +80,7 @@ impl AccountFile {
         let Some(text) = self.store.read(&name, CREDENTIALS_MAX)? else { return Ok(false) };
         let key = pem::parse(text).ok().filter(|block| block.tag() == "PRIVATE KEY");
         let Some(key) = key.map(pem::Pem::into_contents) else {
-            // It was cut before the issuer could hear of it: files are replaced as a whole.
+            // A truncated file was never used: files are replaced as a whole.
             self.store.set_aside(&name)?;
             return Ok(false);
         };

@@ -1,12 +1,12 @@
-//! When each certificate is ordered, and of which issuer: a machine without I/O and clock.
+//! When each certificate is ordered, and from which issuer: a state machine without I/O and clock.
 //!
 //! ```text
 //!   due (missing, wrong, window of the issuer, two thirds of its life)
 //!     -> start -> issued                -> due again much later
 //!              -> failed                -> same issuer, next issuer, or a pause that doubles
 //! ```
-//! Easiest to break: a start is a failure that has not happened yet, so starts count against the
-//! failures of the hour before they end.
+//! Easiest to break: a running attempt may still fail, so it counts against the failures of the
+//! hour before it ends.
 
 mod windows;
 
@@ -21,40 +21,41 @@ pub use windows::WindowAnswer;
 /// LIMIT: failed orders in any hour, of each order and of each account. Let's Encrypt permits
 /// five failed validations of a name an hour.
 pub const FAILURES_PER_HOUR: usize = 5;
-/// LIMIT: orders under way at once, of all issuers.
+/// LIMIT: concurrent orders, of all issuers.
 const CONCURRENT_MAX: usize = 16;
-/// Seconds after the first failure; doubled with each further one.
+/// Seconds to wait after the first failure; doubled with each further one.
 const PAUSE_FIRST: u64 = 120;
-/// LIMIT: seconds between two tries of an order.
+/// LIMIT: seconds between two attempts of an order.
 const PAUSE_MAX: u64 = 6 * HOUR;
-/// Seconds after which an issuer that did not answer is asked again at first, and at most.
+/// Seconds until an issuer that did not respond is tried again: at first, and at most.
 const SILENCE_FIRST: u64 = 30;
 const SILENCE_MAX: u64 = HOUR;
-/// LIMIT: seconds for which `Retry-After` is followed.
+/// LIMIT: seconds of `Retry-After` that are respected.
 const RETRY_AFTER_MAX: u64 = 24 * HOUR;
-/// Failures of an order at an issuer before the next one is asked.
+/// Failures of an order at an issuer before the next one is tried.
 const TRIES_PER_ISSUER: u32 = 2;
-/// Seconds before the next issuer is asked.
+/// Seconds before the next issuer is tried.
 const FALL_BACK: u64 = 5;
-/// LIMIT: the part of its life in which no suggestion replaces a certificate: a day of ninety.
+/// LIMIT: the first part of its life (one in so many) in which no suggestion replaces a
+/// certificate: a day of ninety.
 const WINDOW_EARLIEST: u64 = 90;
 const HOUR: u64 = 3600;
 
-/// Both clocks, in seconds. Failures of this process are counted by `mono`, so that a clock that
-/// is set forward permits no more of them.
+/// Both clocks, in seconds. Failures of this process are counted by `mono`, so that setting the
+/// clock forward does not permit more of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcmeNow {
     /// Since 1970.
     pub unix: u64,
-    /// Since any zero that is the same for the whole process.
+    /// From an arbitrary start, the same for the whole process.
     pub mono: u64,
 }
 
-/// A time at which an order failed.
+/// The time of a failure of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FailedAt {
     unix: u64,
-    /// None: in an earlier process.
+    /// `None`: in an earlier process.
     mono: Option<u64>,
 }
 
@@ -63,12 +64,12 @@ struct FailedAt {
 pub struct FailureLog(Vec<FailedAt>);
 
 impl FailureLog {
-    /// Failures that a file holds.
+    /// The failures of a file.
     pub fn kept(times: impl Iterator<Item = u64>) -> Self {
         Self(times.map(|unix| FailedAt { unix, mono: None }).collect())
     }
 
-    /// For a file.
+    /// The times, for a file.
     pub fn times(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|failed| failed.unix)
     }
@@ -78,7 +79,7 @@ impl FailureLog {
         self.0.push(FailedAt { unix: now.unix, mono: Some(now.mono) });
     }
 
-    /// Forgets what is older than an hour. What a kept failure says of the future becomes now.
+    /// Removes failures older than an hour. A stored time in the future becomes now.
     fn tidy(&mut self, now: AcmeNow) {
         for failed in &mut self.0 {
             failed.unix = failed.unix.min(now.unix);
@@ -90,7 +91,7 @@ impl FailureLog {
         self.0.iter().filter(|failed| left(failed, now) > 0).count()
     }
 
-    /// Seconds until one more failure is permitted.
+    /// Seconds until another failure is permitted.
     fn wait(&self, now: AcmeNow) -> u64 {
         let mut left: Vec<u64> = self.0.iter().map(|failed| left(failed, now)).collect();
         left.sort_unstable_by(|a, b| b.cmp(a));
@@ -104,13 +105,13 @@ fn left(failed: &FailedAt, now: AcmeNow) -> u64 {
         Some(mono) => now.mono.saturating_sub(mono),
         None => now.unix.saturating_sub(failed.unix),
     };
-    // One more, as both times are cut to seconds.
+    // One more, as both times are rounded down to seconds.
     (HOUR + 1).saturating_sub(age)
 }
 
-/// The life of a certificate, in seconds since 1970. Of two, the greater one is that of the newer
-/// certificate: it began later, or at the same time and lasts longer. One that is replaced because
-/// it was revoked may last longer than what replaces it.
+/// The validity of a certificate, in seconds since 1970. Of two, the greater one belongs to the
+/// newer certificate: it begins later, or at the same time and ends later. A certificate that is
+/// replaced because of a revocation may end later than its replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Validity {
     /// Its first second.
@@ -119,14 +120,14 @@ pub struct Validity {
     pub until: u64,
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// There is a certificate.
+    /// A certificate.
     Issued(Validity),
-    /// There is none.
+    /// A failure.
     Failed(AttemptFailure),
-    /// The configuration no longer wants it.
+    /// The order is no longer configured.
     Dropped,
 }
 
@@ -137,7 +138,7 @@ pub struct AttemptFailure {
     pub why: String,
     /// Whether an order may have reached the issuer, so that the failure counts.
     pub was_ordered: bool,
-    /// Whether the issuer did not answer, or not as an issuer.
+    /// Whether the issuer did not respond, or not in the protocol.
     pub is_silent: bool,
     /// Seconds of `Retry-After`.
     pub retry_after: Option<u64>,
@@ -146,21 +147,21 @@ pub struct AttemptFailure {
 /// One order.
 #[derive(Clone, Debug, Default)]
 pub struct OrderSlot {
-    /// Its issuers, first the one to prefer; not empty.
+    /// Its issuers, in order of preference; not empty.
     pub issuers: Vec<String>,
-    /// What is kept.
+    /// The stored state.
     pub record: OrderRecord,
-    /// The certificate that fits the order; none if there is none.
+    /// The validity of the certificate, if there is one that matches the order.
     pub validity: Option<Validity>,
-    /// Whether an attempt that an earlier process began can be continued.
+    /// Whether an attempt of an earlier process can be continued.
     pub is_resumable: bool,
-    /// Whether it is not known yet how an attempt of another process ended.
+    /// Whether the result of another process's attempt is still unknown.
     pub is_unclear: bool,
-    /// Not looked at before, in seconds since 1970; not kept.
+    /// Not examined before, in seconds since 1970; not stored.
     pub hold: u64,
-    /// The issuer that is being asked.
+    /// The issuer of the running attempt.
     pub running: Option<String>,
-    /// How many times in succession its issuer did not tell when to renew; not kept.
+    /// How many times in succession its issuer gave no renewal window; not stored.
     pub window_silences: u32,
 }
 
@@ -171,13 +172,13 @@ pub struct Schedule {
     pub orders: BTreeMap<OrderId, OrderSlot>,
     /// By the issuer's name.
     pub accounts: BTreeMap<String, AccountRecord>,
-    /// Issuers that are being asked when to renew.
+    /// Issuers with a running question about renewals.
     pub asked: BTreeSet<String>,
 }
 
 impl Schedule {
-    /// The order to start now, and its issuer. Fewest failures first, so that orders that cannot
-    /// succeed do not keep others waiting.
+    /// The order to start now, and its issuer. Those with the fewest failures come first, so that
+    /// orders that cannot succeed do not delay others.
     pub fn pick(&mut self, now: AcmeNow) -> Option<(OrderId, String)> {
         self.tidy(now);
         let running = self.orders.values().filter(|slot| slot.running.is_some()).count();
@@ -195,7 +196,7 @@ impl Schedule {
         })
     }
 
-    /// What was picked begins.
+    /// The picked order begins.
     pub fn begin(&mut self, id: &OrderId, issuer: &str, now: AcmeNow) {
         let Some(slot) = self.orders.get_mut(id) else { return };
         if !slot.is_resumable {
@@ -209,7 +210,7 @@ impl Schedule {
         slot.running = Some(issuer.to_owned());
     }
 
-    /// Cuts pauses to their longest, as a clock that was set back makes them longer.
+    /// Limits pauses to their maximum: a clock that was set back makes them longer.
     fn tidy(&mut self, now: AcmeNow) {
         for slot in self.orders.values_mut() {
             let latest = now.unix.saturating_add(PAUSE_MAX);
@@ -224,7 +225,7 @@ impl Schedule {
         }
     }
 
-    /// The issuer to ask now for an order that is due.
+    /// The issuer to use now for an order that is due.
     fn issuer(&self, slot: &OrderSlot, now: AcmeNow) -> Option<String> {
         if slot.is_begun() {
             return slot.record.started.as_ref().map(|(_, issuer)| issuer.clone());
@@ -247,7 +248,7 @@ impl Schedule {
         None
     }
 
-    /// Attempts of an issuer that may still fail.
+    /// Running attempts of an issuer, which may still fail.
     fn reserved(&self, issuer: &str) -> usize {
         let is_reserved = |slot: &&OrderSlot| match (&slot.running, &slot.record.started) {
             (Some(running), _) => running == issuer,
@@ -280,7 +281,7 @@ impl Schedule {
         }
     }
 
-    /// An earlier process began an attempt that cannot be continued: it counts as failed.
+    /// An attempt of an earlier process cannot be continued: it counts as failed.
     pub fn lost(&mut self, id: &OrderId, now: AcmeNow) {
         let Some(slot) = self.orders.get_mut(id) else { return };
         if let Some((_, issuer)) = slot.record.started.clone() {
@@ -293,7 +294,7 @@ impl Schedule {
         }
     }
 
-    /// When an order is tried next, in seconds since 1970, as far as is known now.
+    /// The time of the next attempt of an order, in seconds since 1970, as far as known.
     #[must_use]
     pub fn next_attempt(&self, id: &OrderId, now: AcmeNow) -> u64 {
         let Some(slot) = self.orders.get(id) else { return u64::MAX };
@@ -305,13 +306,13 @@ impl Schedule {
 }
 
 impl OrderSlot {
-    /// Which of its issuers is next.
+    /// The index of its next issuer.
     fn position(&self) -> usize {
         let next = self.record.issuer.as_ref();
         self.issuers.iter().position(|name| Some(name) == next).unwrap_or(0)
     }
 
-    /// When it is to be ordered, in seconds since 1970.
+    /// When it is due, in seconds since 1970.
     #[must_use]
     pub fn due(&self) -> u64 {
         if self.is_begun() {
@@ -342,7 +343,7 @@ impl OrderSlot {
             if position + 1 < self.issuers.len() {
                 pause = FALL_BACK;
             } else if failure.is_silent {
-                // The account knows when the issuer is asked again.
+                // The account has the time of the next request to the issuer.
                 pause = pause.min(SILENCE_FIRST);
             }
         }
@@ -352,7 +353,7 @@ impl OrderSlot {
 }
 
 impl AccountRecord {
-    /// Seconds for which the issuer is not asked.
+    /// Seconds to wait before a request to the issuer.
     fn wait(&self, now: AcmeNow) -> u64 {
         self.not_before.saturating_sub(now.unix)
     }
@@ -387,8 +388,8 @@ pub fn renewal(validity: Validity, window: Option<RenewalWindow>) -> u64 {
     match window {
         Some(RenewalWindow { start, end, until }) if start < end && until == validity.until => {
             let point = start.saturating_add(prng.below(end - start));
-            // Never so late that it could not be tried again. An issuer that always wants a
-            // replacement at once gets no order after order.
+            // Never so late that there is no time to try again. An issuer that always suggests
+            // immediate replacement must not get one order after the other.
             let earliest = validity.from.saturating_add(life / WINDOW_EARLIEST);
             point.min(validity.until.saturating_sub(life / 20)).max(earliest)
         }

@@ -1,4 +1,4 @@
-//! The thread that orders, and its handle.
+//! The ACME thread, and its handle.
 
 mod keeper;
 
@@ -27,33 +27,33 @@ pub use keeper::AcmeKeeper;
 
 /// LIMIT: bytes of a file of names.
 const NAMES_MAX: usize = 4 << 20;
-/// How often files and clocks are looked at.
+/// The interval of checks of files and clocks.
 const TICK: Duration = Duration::from_secs(10);
 
-/// What is known of an order. Times are seconds since 1970.
+/// The state of an order. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeOrderReport {
-    /// Which order.
+    /// Its id.
     pub id: OrderId,
     /// The names of the certificate.
     pub names: Vec<String>,
-    /// The issuer that is asked next, by the name of its block.
+    /// The next issuer, by the name of its block.
     pub issuer: String,
-    /// When the certificate in use expires; none without one.
+    /// When the certificate in use expires, if there is one.
     pub expires: Option<u64>,
-    /// When the issuer is asked next.
+    /// The time of the next attempt.
     pub next_attempt: u64,
-    /// Whether an order is under way.
+    /// Whether an attempt is running.
     pub is_ordering: bool,
-    /// Why the last try failed; none after a success.
+    /// Why the last attempt failed; `None` after a success.
     pub last_error: Option<String>,
-    /// Tries that failed since the last success.
+    /// Failed attempts since the last success.
     pub failures: u32,
-    /// The root that clients have to trust, if its first issuer is this server.
+    /// The root that clients have to trust, if the first issuer is this server.
     pub root: Option<PathBuf>,
 }
 
-/// A certificate that the state directory holds, in PEM form.
+/// A certificate in the state directory, in PEM form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeptCertificate {
     /// The chain, leaf first.
@@ -62,15 +62,15 @@ pub struct KeptCertificate {
     pub key: Vec<u8>,
 }
 
-/// The key is no text for a log.
+/// The key must not appear in a log.
 impl fmt::Debug for KeptCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptCertificate").finish_non_exhaustive()
     }
 }
 
-/// Reads what is kept of an order: chain and key that fit each other, all names of the order and
-/// the kind of key that it wants. An expired one is returned, too: it is better than none.
+/// Reads the stored certificate of an order, if chain and key match, and have all names and the
+/// kind of key of the order. An expired one is returned as well: it is better than none.
 #[must_use]
 pub fn kept(plan: &AcmePlan, order: &AcmeOrder) -> Option<KeptCertificate> {
     let issuer = plan.issuers.get(*order.issuers.first()?)?;
@@ -78,7 +78,7 @@ pub fn kept(plan: &AcmePlan, order: &AcmeOrder) -> Option<KeptCertificate> {
     read_kept(&store, order).ok().flatten().map(|(kept, _)| kept)
 }
 
-/// The orders for names that clients asked for in earlier processes, and that were allowed.
+/// The orders for on-demand names that were allowed in earlier processes.
 #[must_use]
 pub fn demanded(plan: &AcmePlan, demand: &AcmeDemand) -> Vec<AcmeOrder> {
     let first = demand.issuers.first().and_then(|at| plan.issuers.get(*at));
@@ -97,7 +97,7 @@ pub(crate) fn order_of(demand: &AcmeDemand, name: &str) -> AcmeOrder {
     }
 }
 
-/// The order of that name: one that is written, or one for a name that clients may ask for.
+/// The order with this id: a configured one, or one for an on-demand name.
 fn order_with(plan: &AcmePlan, id: &OrderId) -> Option<AcmeOrder> {
     if let Some(written) = plan.orders.iter().find(|known| known.id == *id) {
         return Some(written.clone());
@@ -121,28 +121,28 @@ pub(crate) fn read_names(store: &AcmeStore, demand: &AcmeDemand) -> Result<Vec<S
     names.ok_or_else(|| format!("{} is damaged", store.shown(&name)))
 }
 
-/// Makes the state directories of a plan with mode 0700 and gives them to `owner`, the account
-/// that the thread runs as. For root, before it gives up its rights.
+/// Creates the state directories of a plan with mode 0700 and changes their owner to `owner`, the
+/// account of the thread. Called as root, before privileges are dropped.
 ///
 /// # Errors
 ///
-/// One cannot be made, or others can write to it.
+/// One cannot be created, or others can write to it.
 pub fn prepare_directories(plan: &AcmePlan, owner: Option<(u32, u32)>) -> Result<(), String> {
     plan.issuers
         .iter()
         .try_for_each(|issuer| AcmeStore::new(issuer.state_path.as_deref()).prepare(owner))
 }
 
-/// Why a certificate that is kept cannot be used.
+/// Why a stored certificate cannot be used.
 #[derive(Debug)]
 pub(crate) enum KeptFault {
-    /// Its file cannot be read now; it may be a good one.
+    /// Its file cannot be read now; it may be valid.
     Unreadable(String),
-    /// It is damaged, or does not fit the order.
+    /// It is damaged, or does not match the order.
     Unfit(String),
 }
 
-/// The certificate of an order; none if there is none.
+/// The stored certificate of an order, if there is one.
 pub(crate) fn read_kept(
     store: &AcmeStore,
     order: &AcmeOrder,
@@ -158,18 +158,18 @@ pub(crate) fn read_kept(
     Ok(Some((KeptCertificate { chain, key: key.into_bytes() }, facts)))
 }
 
-/// What tests replace.
+/// Parts that tests replace.
 #[derive(Clone)]
 pub struct AcmeSetting {
     /// Both clocks.
     pub clock: Arc<dyn Fn() -> AcmeNow + Send + Sync>,
-    /// How issuers are reached; none: by TCP and TLS as their blocks say.
+    /// How to connect to issuers; `None`: by TCP and TLS as configured.
     pub connect: Option<Arc<dyn AcmeConnect>>,
-    /// Where the process dies.
+    /// Where the process dies, in tests.
     pub dies: Option<Dies>,
-    /// How often files and clocks are looked at.
+    /// The interval of checks of files and clocks.
     pub tick: Duration,
-    /// What other threads want.
+    /// Requests of other threads.
     pub inbox: AcmeInbox,
 }
 
@@ -195,33 +195,34 @@ impl Default for AcmeSetting {
     }
 }
 
-/// Where the files of an issuer are: its name and directory.
+/// The key of an issuer's store: its name and directory.
 type StoreKey = (String, Option<PathBuf>);
 
-/// What the thread and its handle share.
+/// State shared by the thread and its handle.
 pub(crate) struct Shared {
     pub(crate) host: Arc<dyn AcmeHost>,
     pub(crate) setting: AcmeSetting,
     pub(crate) bell: Arc<Notify>,
     wanted: Mutex<Wanted>,
     reports: Mutex<Vec<AcmeOrderReport>>,
-    /// Those in memory have to survive a new plan.
+    /// Stores in memory have to survive a new plan.
     stores: Mutex<BTreeMap<StoreKey, Arc<AcmeStore>>>,
     /// Held while a certificate is replaced.
     replacing: Mutex<()>,
 }
 
-/// Why a certificate does not take the place of the one that is kept.
+/// Why a certificate does not replace the stored one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeepFault {
     /// It cannot be used.
     Unusable(String),
-    /// It cannot be kept now: the directory is unusable, or another process has its lock for long.
+    /// It cannot be stored now: the directory is unusable, or another process holds its lock too
+    /// long.
     Unkept(String),
 }
 
 impl KeepFault {
-    /// Which it is, for a log.
+    /// The text for a log.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -230,12 +231,12 @@ impl KeepFault {
     }
 }
 
-/// What a certificate needs to take the place of the one that is kept.
+/// The condition under which a certificate replaces the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepRule {
-    /// Nothing.
+    /// None.
     Always,
-    /// To be newer, unless the one that is kept has expired or is of an authority of this server.
+    /// It is newer, or the stored one has expired or is of an authority of this server.
     IfNewer,
 }
 
@@ -259,7 +260,7 @@ impl Shared {
         }
     }
 
-    /// The plan in force if it is not this version; none: the thread has to end.
+    /// The current plan if it has another version; the outer `None`: the thread has to end.
     pub(crate) fn newer(&self, version: u64) -> Option<Option<(Arc<AcmePlan>, u64)>> {
         let wanted = locked(&self.wanted);
         if wanted.ends {
@@ -279,7 +280,7 @@ impl Shared {
         stores.entry(key).or_insert_with(new).clone()
     }
 
-    /// A connection to an issuer, not made yet.
+    /// A transport to an issuer, not connected yet.
     pub(crate) fn transport(&self, issuer: &AcmeIssuer) -> Result<AcmeTransport, String> {
         let connect: Arc<dyn AcmeConnect> = match &self.setting.connect {
             Some(connect) => connect.clone(),
@@ -294,8 +295,9 @@ impl Shared {
         Arc::new(move || both().unix)
     }
 
-    /// The one way of a certificate into use and into its file: no other thread or process replaces
-    /// it meanwhile, and what cannot be used replaces nothing. Returns whether it is kept.
+    /// The only place that installs a certificate and stores it in its file: no other thread or
+    /// process replaces it meanwhile, and an unusable one replaces nothing. Returns whether it is
+    /// stored.
     ///
     /// # Errors
     ///
@@ -309,7 +311,7 @@ impl Shared {
     ) -> Result<bool, KeepFault> {
         let parted = certificate::unbundle(bundle);
         let (chain, key) = parted.ok_or_else(|| KeepFault::Unusable("no PEM".to_owned()))?;
-        // Who waits for other processes keeps no thread of this one waiting.
+        // The wait for other processes must not block threads of this one.
         let mut processes = store.lock_replacing().map_err(KeepFault::Unkept);
         let _threads = self.hold_kept();
         if rule == KeepRule::IfNewer {
@@ -326,15 +328,15 @@ impl Shared {
         }
         let installed = self.host.install(&order.id, &chain, key.as_bytes());
         installed.map_err(KeepFault::Unusable)?;
-        // Where nothing can be written, it is in use all the same.
+        // If it cannot be written, it is in use all the same.
         let _processes = processes?;
         let name = format!("{}.pem", file_stem(&order.id.0));
         store.write(&name, bundle).map_err(KeepFault::Unkept)?;
         Ok(true)
     }
 
-    /// While it is held, no thread of this process replaces a certificate: what is read of the file
-    /// and put into use then is not older than what is in use.
+    /// While it is held, no thread of this process replaces a certificate: one that is read from
+    /// the file and installed meanwhile is not older than the one in use.
     pub(crate) fn hold_kept(&self) -> MutexGuard<'_, ()> {
         locked(&self.replacing)
     }

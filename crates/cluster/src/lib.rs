@@ -1,15 +1,16 @@
-//! Purges that reach every node of a cluster: a machine over the entries of a stream, without I/O.
+//! Purges that reach every node of a cluster: a state machine over the entries of a stream, without
+//! I/O.
 //!
 //! ```text
 //!   purged here ──▶ outbox ──▶ batch ──▶ record ──▶ (stream, which orders all entries)
-//!   (stream) ──▶ entry ──▶ what is new in it ──▶ the store's purges, once each, in order
-//!                    └─ unreadable, missing or lost ──▶ all that this node keeps is dropped
+//!   (stream) ──▶ entry ──▶ new purges in it ──▶ the store's purges, once each, in order
+//!                    └─ unreadable, missing or lost ──▶ this node drops its whole cache
 //! ```
-//! INVARIANT: a node that cannot know that it has heard of all purges drops what it keeps. So what
-//! the machine rests on is evidence: numbers without gaps from each process, and the entry at its
-//! own position, which has to be there still: the very entry, not another one with its id.
+//! INVARIANT: a node that cannot prove that it has received all purges drops its cache. The proof
+//! is numbers without gaps from each process, and that the entry at its own position is still in
+//! the stream: the same entry, not another one with its id.
 //!
-//! Beside purges it owns what secrets are sealed with, whose turn of the keys it is
+//! Beside purges the crate owns the encryption of shared secrets, the rotation of their keys
 //! ([`KeyRing`]), and reports of limits ([`LimitReport`]).
 
 mod machine;

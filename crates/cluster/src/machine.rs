@@ -1,4 +1,5 @@
-//! One node: what it has heard, where it stands in the stream, and what of its own is on the way.
+//! One node: the entries it has received, its position in the stream, and its own unconfirmed
+//! purges.
 
 use std::collections::HashMap;
 
@@ -8,17 +9,17 @@ use bolide_cache::disk::DiskPurge;
 use crate::position::{EntryId, EntryMark, StreamFacts};
 use crate::record::{PurgeRecord, RecordFault};
 
-/// LIMIT: processes whose numbers are remembered. Of one that was forgotten, any number is taken.
+/// LIMIT: processes whose numbers are recorded. From any other process, any number is accepted.
 const LIVES_MAX: usize = 1024;
 
-/// Why purges may have been missed, so that all that a node keeps is dropped.
+/// Why purges may have been missed, so that the node drops its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The node has no position: it is new here, or was away for so long that it was forgotten.
+    /// The node has no position: it is new, or was away for so long that its position was deleted.
     NoPosition,
-    /// The stream keeps nothing as old as the position: the node was away for too long.
+    /// All entries of the stream are newer than the position: the node was away for too long.
     Trimmed,
-    /// The stream has lost entries that this node has heard.
+    /// The stream has lost entries that this node has received.
     RolledBack,
     /// Numbers of a process are missing.
     Gap,
@@ -29,19 +30,19 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Whether others may have missed purges as well, without knowing.
+    /// Whether other nodes may have missed purges as well, without detecting it.
     #[must_use]
     pub const fn concerns_others(self) -> bool {
         matches!(self, Self::RolledBack)
     }
 
-    /// Whether purges that had come back, own ones included, may not be in the stream any more.
+    /// Whether confirmed purges, own ones included, may be missing from the stream.
     #[must_use]
     pub const fn is_of_stream(self) -> bool {
         matches!(self, Self::RolledBack | Self::Trimmed)
     }
 
-    /// Words for a log.
+    /// The text for the log.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -56,10 +57,10 @@ impl Loss {
     }
 }
 
-/// What an entry was.
+/// The kind of a received entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryOutcome {
-    /// News, or a purge of this process that has come back.
+    /// A new one, or the confirmation of a purge of this process.
     Good,
     /// An entry that was received before.
     Known,
@@ -69,7 +70,7 @@ pub enum EntryOutcome {
     Lost(Loss),
 }
 
-/// What is known of a process.
+/// The progress of a process.
 #[derive(Clone, Copy, Debug)]
 struct PeerPosition {
     /// The number of its last purge.
@@ -78,7 +79,7 @@ struct PeerPosition {
     at: EntryId,
 }
 
-/// Purges of this process that have not come back yet.
+/// Purges of this process that are not confirmed yet.
 #[derive(Debug)]
 struct Flight {
     purges: Vec<u8>,
@@ -86,14 +87,14 @@ struct Flight {
     sent: Sent,
 }
 
-/// How far an entry of this process has come.
+/// The progress of an entry of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     /// It is to be sent.
     No,
-    /// The server has not answered yet.
+    /// It was sent; there is no reply yet.
     Asked,
-    /// It has this id.
+    /// It was added with this id.
     Added(EntryId),
 }
 
@@ -107,9 +108,9 @@ pub struct ClusterMachine {
     entries: u64,
     position: Option<EntryMark>,
     heard: HashMap<u64, PeerPosition>,
-    /// One at a time: entries of a process have the order of its purges.
+    /// At most one: entries of a process are in the order of its purges.
     flight: Option<Flight>,
-    /// The number up to which purges of this process have come back.
+    /// The number up to which purges of this process are confirmed.
     confirmed: u64,
 }
 
@@ -141,7 +142,7 @@ impl ClusterMachine {
         self.position.map(|position| position.id)
     }
 
-    /// The same, as it is known again.
+    /// The same, with the checksum.
     #[must_use]
     pub const fn mark(&self) -> Option<EntryMark> {
         self.position
@@ -153,26 +154,26 @@ impl ClusterMachine {
         self.confirmed
     }
 
-    /// Whether purges of this process are on the way.
+    /// Whether purges of this process are being sent.
     #[must_use]
     pub const fn is_sending(&self) -> bool {
         self.flight.is_some()
     }
 
-    /// There is a connection. A process that has not heard anything goes on where the node was,
-    /// which `stored` says. What was on the way is sent again. Returns the position to be checked.
+    /// A connection exists. A process that has received nothing continues at the node's `stored`
+    /// position. An unconfirmed entry is sent again. Returns the position to be checked.
     pub fn attach(&mut self, stored: Option<EntryMark>) -> EntryMark {
         self.send_again();
         self.position = self.position.or(stored);
         self.position.unwrap_or_default()
     }
 
-    /// Whether nothing is missing between the position and what comes next, by facts as old as the
-    /// entries that were read. If something is, the position is the end of the stream.
+    /// Checks that no entry between the position and the next one is missing; `facts` are as old as
+    /// the entries that were read. If one is missing, the position becomes the end of the stream.
     pub fn check(&mut self, facts: &StreamFacts) -> Result<(), Loss> {
         let loss = match self.position {
             None => Loss::NoPosition,
-            // Nothing was given since, though the entry itself may be gone.
+            // No entry was added since, though the entry itself may be trimmed.
             Some(position) if position == facts.newest => return Ok(()),
             Some(position) if position.id > facts.last => Loss::RolledBack,
             Some(_) if facts.has_position => return Ok(()),
@@ -183,16 +184,15 @@ impl ClusterMachine {
         Err(loss)
     }
 
-    /// What comes up to `newest` is not heard: all was dropped.
+    /// Skips entries up to `newest`: the cache was dropped.
     pub fn skip_to(&mut self, newest: EntryMark) {
         self.position = Some(newest);
         self.heard.clear();
-        // It may have been skipped; a second time it does no harm.
+        // The own entry may have been skipped; sending it twice does no harm.
         self.send_again();
     }
 
-    /// Takes an entry, and has purges carried out that are new; entries come in the order of the
-    /// stream.
+    /// Handles an entry, and has new purges carried out; entries are in the order of the stream.
     pub fn receive<'a>(
         &mut self,
         id: EntryId,
@@ -225,7 +225,7 @@ impl ClusterMachine {
         }
     }
 
-    /// Takes an entry that is too large to be read.
+    /// Handles an entry that is too large to be read.
     pub fn receive_too_large(&mut self, id: EntryId) -> EntryOutcome {
         match self.receive(id, None, |_| {}) {
             EntryOutcome::Lost(_) => EntryOutcome::Lost(Loss::TooLarge),
@@ -260,7 +260,7 @@ impl ClusterMachine {
         if is_gap { EntryOutcome::Lost(Loss::Gap) } else { EntryOutcome::Good }
     }
 
-    /// Forgets the process that was silent for the longest time.
+    /// Removes the process that has been silent for the longest time.
     fn forget_some(&mut self) {
         if self.heard.len() > LIVES_MAX
             && let Some(life) = self.heard.iter().min_by_key(|(_, heard)| heard.at).map(|(k, _)| *k)
@@ -270,7 +270,7 @@ impl ClusterMachine {
         debug_assert!(self.heard.len() <= LIVES_MAX, "what is remembered is bounded");
     }
 
-    /// The entry to be sent now, if there is one: the one that did not arrive, or what `take` has.
+    /// The next entry to send: the one that was lost, or a batch of `take`.
     pub fn poll_record(&mut self, take: impl FnOnce() -> Option<OutboxBatch>) -> Option<Vec<u8>> {
         if self.flight.is_none() {
             let OutboxBatch { last, bytes: purges, .. } = take()?;
@@ -283,7 +283,7 @@ impl ClusterMachine {
         Some(record)
     }
 
-    /// An entry that no other one is the same as.
+    /// A new entry; no two have the same bytes.
     fn record(&mut self, purges: &[u8]) -> Vec<u8> {
         self.entries += 1;
         let (cluster, node) = (&*self.cluster, &*self.node);
@@ -300,9 +300,9 @@ impl ClusterMachine {
         }
     }
 
-    /// An entry was read. Of this process's entry, if it is not behind that one, it is known now
-    /// that it was passed without having been read. An id that was not behind when it was given
-    /// says nothing of that: the stream may have lost entries, and give their ids again.
+    /// An entry was read. If this process's own entry is not behind it, it is now known that the
+    /// own entry was passed without having been read. An id that was already passed when it was
+    /// assigned proves nothing: after a loss the stream may assign ids again.
     fn note_passed(&mut self, id: EntryId) {
         if let Some(Flight { sent: Sent::Added(added), .. }) = self.flight
             && added <= id
@@ -311,21 +311,21 @@ impl ClusterMachine {
         }
     }
 
-    /// There is nothing behind the position: an entry that was added and did not come is lost.
+    /// The end of the stream is reached: an added entry that was not received is lost.
     pub fn handle_end(&mut self) {
         if let Some(Flight { sent: Sent::Added(_), .. }) = self.flight {
             self.send_again();
         }
     }
 
-    /// The server has refused the entry, or it was lost; it is to be sent again.
+    /// The server refused the entry, or it was lost; sends it again.
     pub fn send_again(&mut self) {
         if let Some(flight) = &mut self.flight {
             flight.sent = Sent::No;
         }
     }
 
-    /// An entry without purges, so that the stream has one that is young.
+    /// An entry without purges, so that the stream has a recent one.
     #[must_use]
     pub fn hello(&mut self) -> Vec<u8> {
         self.record(b"")

@@ -1,20 +1,20 @@
-//! What each node leaves of itself beside the stream, as a line of text.
+//! The line of text by which each node describes itself beside the stream.
 
 use crate::position::{EntryId, EntryMark};
 
-/// The first word of a line; a line of another version is not read.
+/// The first word of a line; a line of another version is ignored.
 const VERSION: &str = "4";
-/// The last word of the line of a process that ended, and of one that may run.
+/// The last word of the line: the process has ended, or it may be running.
 const STATES: [&str; 2] = ["ended", "runs"];
 
-/// A node as it described itself last.
+/// The last description of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The process.
     pub life: u64,
     /// The last entry whose purges it has carried out.
     pub position: EntryMark,
-    /// When, by the clock of the server that keeps the stream.
+    /// When, by the clock of the stream's server.
     pub seen_ms: u64,
     /// Purges of earlier processes of the node may be missing before this entry.
     pub fence: EntryId,
@@ -22,23 +22,23 @@ pub struct Peer {
     pub has_ended: bool,
 }
 
-/// What this machine knows of the process of the node before this one, whether or not that process
-/// ever reached the stream.
+/// What this machine knows of the previous process of the node, whether or not that process ever
+/// reached the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LastLife {
     /// There was none.
     None,
     /// It was this one, and it ended with all its purges in the stream.
     Ended(u64),
-    /// Nothing is known of it, or it was killed.
+    /// Unknown, or it was killed.
     #[default]
     Unknown,
 }
 
 impl LastLife {
-    /// Before which entry purges of earlier processes may be missing in the stream, if no purge of
-    /// the last one is; `line` is what the node has left of itself there. None if that cannot be
-    /// told: an old line may be of a process before the last one.
+    /// The entry before which purges of earlier processes may be missing in the stream, given that
+    /// no purge of the last one is; `line` is the node's description. `None` if that is unknown: an
+    /// old line may be of a process before the last one.
     #[must_use]
     pub fn fence(self, line: Option<&str>) -> Option<EntryId> {
         match (self, line) {

@@ -1,4 +1,4 @@
-//! Places in a stream, and what a server tells of its stream.
+//! Positions in a stream, and the state of a stream.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,17 +8,17 @@ use bolide_cache::disk::format::sum;
 /// The id of an entry: ids of a stream only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId {
-    /// The server's clock when it was added, in milliseconds, or more.
+    /// The server's clock when it was added, in milliseconds, or later.
     pub ms: u64,
-    /// Its number in that millisecond.
+    /// Its number within that millisecond.
     pub number: u64,
 }
 
 impl EntryId {
-    /// Before every entry.
+    /// Less than every id.
     pub const ZERO: Self = Self { ms: 0, number: 0 };
 
-    /// The least id behind it.
+    /// The next greater id.
     #[must_use]
     pub const fn next(self) -> Self {
         match self.number.checked_add(1) {
@@ -47,7 +47,7 @@ impl FromStr for EntryId {
     }
 }
 
-/// An entry as it is known again: after a loss another one may have its id.
+/// An entry with its checksum: after a loss another one may have the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryMark {
     /// Its id.
@@ -57,23 +57,24 @@ pub struct EntryMark {
 }
 
 impl EntryMark {
-    /// That of an entry; without bytes it is none of servers, or too large to be read.
+    /// The mark of an entry; `None` for bytes means that it is not one of ours, or too large to be
+    /// read.
     #[must_use]
     pub fn of(id: EntryId, bytes: Option<&[u8]>) -> Self {
         Self { id, sum: bytes.map_or(0, sum) }
     }
 }
 
-/// A stream at one moment, as seen from a position.
+/// The state of a stream at one moment, for a position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamFacts {
-    /// The id of the oldest entry that is there.
+    /// The id of the oldest entry.
     pub first: EntryId,
-    /// The newest entry that is there.
+    /// The newest entry.
     pub newest: EntryMark,
-    /// The greatest id that the stream has given.
+    /// The greatest id that the stream has assigned.
     pub last: EntryId,
-    /// Whether the entry at the position is there.
+    /// Whether the entry at the position exists.
     pub has_position: bool,
 }
 

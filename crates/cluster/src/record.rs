@@ -1,10 +1,10 @@
-//! The bytes of an entry: who sends which purges, with version, checksum and the cluster's name.
+//! The encoding of an entry: sender and purges, with version, checksum and the cluster's name.
 
 use bolide_cache::disk::DiskPurge;
 use bolide_cache::disk::format::sum;
 use bolide_cache::disk::journal::{self, JournalEntry};
 
-/// What every version of an entry begins with, and the version.
+/// The common prefix of all versions, and the version.
 const MAGIC: [u8; 8] = *b"bolideC2";
 /// Magic, checksum, life, number, lengths of cluster and node.
 const FIXED: usize = 8 + 8 + 8 + 8 + 2 + 2;
@@ -16,26 +16,26 @@ pub struct PurgeRecord<'a> {
     pub cluster: &'a [u8],
     /// The node that sends it.
     pub node: &'a [u8],
-    /// The process that sends it, by chance.
+    /// The process that sends it, a random number.
     pub life: u64,
-    /// Its number among the entries of the process: one that is sent again has another one, so that
-    /// no two are the same.
+    /// Its number among the entries of the process: a repeated entry has a new number, so that no
+    /// two are equal.
     pub number: u64,
-    /// Entries of a journal; their numbers are those of the process.
+    /// Entries in the format of the journal; their numbers are those of the process.
     pub purges: &'a [u8],
 }
 
-/// Why bytes are no entry.
+/// Why bytes are not an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFault {
-    /// They are no entry of this version.
+    /// They are not an entry of this version.
     Foreign,
-    /// They were changed on the way.
+    /// The checksum does not match.
     Damaged,
 }
 
 impl<'a> PurgeRecord<'a> {
-    /// Appends its bytes. Names are cut to what their lengths have room for.
+    /// Appends the encoding. Names are truncated to the maximum of their length fields.
     pub fn write(&self, out: &mut Vec<u8>) {
         let cut = |name: &'a [u8]| &name[..name.len().min(usize::from(u16::MAX))];
         let (cluster, node, start) = (cut(self.cluster), cut(self.node), out.len());
@@ -53,11 +53,11 @@ impl<'a> PurgeRecord<'a> {
         out[start + 8..start + 16].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads bytes.
+    /// Parses bytes.
     ///
     /// # Errors
     ///
-    /// They are no entry of this version, or not whole.
+    /// They are not an entry of this version, or incomplete.
     pub fn read(bytes: &'a [u8]) -> Result<Self, RecordFault> {
         if !bytes.starts_with(&MAGIC) {
             return Err(RecordFault::Foreign);
@@ -82,7 +82,7 @@ impl<'a> PurgeRecord<'a> {
         Some(Self { cluster, node, life, number, purges })
     }
 
-    /// Its purges; `None` if one cannot be read or their numbers have gaps.
+    /// Its purges; `None` if one is invalid or their numbers have gaps.
     #[must_use]
     pub fn purges(&self) -> Option<Vec<DiskPurge<'a>>> {
         let (mut found, mut is_good) = (Vec::new(), true);

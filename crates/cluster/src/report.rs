@@ -1,33 +1,33 @@
-//! The bytes of a report of limits: what one server has counted, or has in work, by zone and key.
+//! The encoding of a report of limits: the counts of one server, by zone and key.
 
 use bolide_cache::disk::format::sum;
 
-/// What every version of a report begins with, and the version.
+/// The common prefix of all versions, and the version.
 const MAGIC: [u8; 8] = *b"bolideL2";
 /// Magic and checksum.
 const HEAD: usize = 16;
 /// LIMIT: bytes of a key or a name; longer ones are not reported.
 const TEXT_MAX: usize = 4096;
 
-/// What a zone counts.
+/// The kind of count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReportKind {
-    /// Requests since the report before.
+    /// Requests since the previous report.
     Counted,
-    /// Requests in work: all of them, in place of what was said before.
+    /// Requests in progress: the total, which replaces earlier reports.
     Held,
 }
 
 /// A zone of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportZone<'a> {
-    /// What it counts.
+    /// The kind of count.
     pub kind: ReportKind,
     /// Its name.
     pub name: &'a [u8],
-    /// What it counts by, as written.
+    /// The text of its key, as configured.
     pub key_text: &'a [u8],
-    /// Keys with their numbers.
+    /// Keys with their counts.
     pub keys: Vec<(&'a [u8], u32)>,
 }
 
@@ -38,9 +38,9 @@ pub struct LimitReport<'a> {
     pub cluster: &'a [u8],
     /// The server that sends it.
     pub node: &'a [u8],
-    /// Its process, by chance.
+    /// Its process, a random number.
     pub life: u64,
-    /// The number of the report in that life; each is higher than the one before.
+    /// The number of the report in that process, increasing.
     pub number: u64,
     /// When it was made, in milliseconds since 1970.
     pub unix_ms: u64,
@@ -49,7 +49,7 @@ pub struct LimitReport<'a> {
 }
 
 impl<'a> LimitReport<'a> {
-    /// Its bytes.
+    /// The encoding.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
@@ -78,7 +78,7 @@ impl<'a> LimitReport<'a> {
         out
     }
 
-    /// Reads bytes. `None` if they are no whole report of this version.
+    /// Parses bytes. `None` if they are not a complete report of this version.
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(&MAGIC)?;
@@ -134,7 +134,7 @@ fn take_zone<'a>(rest: &mut &'a [u8]) -> Option<ReportZone<'a>> {
         _ => return None,
     };
     let (name, key_text) = (take(rest)?, take(rest)?);
-    // What it says of their number reserves no memory.
+    // The count in the report reserves no memory.
     let mut keys = Vec::new();
     for _ in 0..take_number(rest)? {
         keys.push((take(rest)?, take_number(rest)?));

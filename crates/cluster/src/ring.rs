@@ -1,23 +1,23 @@
-//! Keys that take turns on all servers of a cluster: one for each span of time.
+//! Keys that rotate on all servers of a cluster: one for each span of time.
 //!
-//! The number of a span names its key, so servers need no agreement but on who makes it first,
-//! which Valkey decides. The key of the next span is made a whole span before its time: when the
-//! first server uses it, the others have it. What time it is each server knows by itself, so that
-//! who may write to Valkey cannot have an old key used again.
+//! The number of a span names its key, so servers have to agree only on which of them makes it, and
+//! Valkey decides that: the first one. The key of the next span is made a whole span ahead: when it
+//! comes into use, all servers have it. Each server uses its own clock, so that write access to
+//! Valkey is not enough to bring an old key back into use.
 
 use std::fmt;
 
 use crate::vault::VaultSecret;
 
-/// How long a key has to be known before it is used, so that other servers know it as well.
+/// How long a key has to be known before it is used, so that other servers have it as well.
 pub const RING_GRACE_MS: u64 = 3000;
-/// LIMIT: keys of one span: more than one is there when Valkey has lost the first.
+/// LIMIT: keys of one span; there is more than one if Valkey has lost the first.
 const PER_SPAN: usize = 4;
 
 /// Keys by span.
 #[derive(Debug)]
 pub struct KeyRing {
-    /// Seconds of a span.
+    /// The length of a span, in seconds.
     span: u64,
     known: Vec<RingKey>,
 }
@@ -25,7 +25,7 @@ pub struct KeyRing {
 struct RingKey {
     number: u64,
     secret: VaultSecret,
-    /// When Valkey was heard to have it; none if it has not yet.
+    /// When Valkey reported it; `None` if it has not yet.
     heard_ms: Option<u64>,
 }
 
@@ -35,14 +35,14 @@ impl fmt::Debug for RingKey {
     }
 }
 
-/// A key, and when it is for what, in seconds since 1970.
+/// A key with its times of use, in seconds since 1970.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TimedKey {
     /// The key.
     pub secret: VaultSecret,
-    /// When it is used to make something: from, until.
+    /// When it is used to encrypt: from, until.
     pub makes: Option<(u64, u64)>,
-    /// Until when what was made with it counts.
+    /// Until when it is used to decrypt.
     pub until: u64,
 }
 
@@ -53,30 +53,29 @@ impl fmt::Debug for TimedKey {
 }
 
 impl KeyRing {
-    /// What is made with a key counts for up to `span` seconds.
+    /// What is encrypted with a key is valid for up to `span` seconds.
     #[must_use]
     pub fn new(span: u64) -> Self {
         Self { span: span.max(1), known: Vec::new() }
     }
 
-    /// The spans whose keys are of use at a time, and whether one that is missing is made.
+    /// The spans whose keys are needed, and whether a missing key is made.
     #[must_use]
     pub fn wanted(&self, now: u64) -> Vec<(u64, bool)> {
         let number = now / self.span;
-        // What was made in the span before still counts.
+        // What was encrypted in the previous span is still valid.
         let before = number.checked_sub(1).map(|before| (before, false));
         before.into_iter().chain([(number, true), (number + 1, true)]).collect()
     }
 
-    /// For how many milliseconds Valkey is to keep a key: it is made up to a span before its own,
-    /// and counts until the end of the one behind it.
+    /// How many milliseconds Valkey has to store a key: it is made up to a span before its own, and
+    /// used until the end of the next one.
     #[must_use]
     pub const fn keep_ms(&self) -> u64 {
         self.span.saturating_mul(3000)
     }
 
-    /// What is offered as the key of a span that has none in Valkey: the one that was there, or
-    /// a new one.
+    /// The key to offer for a span that has none in Valkey: the known one, or a new one.
     pub fn offer(
         &mut self,
         number: u64,
@@ -92,7 +91,7 @@ impl KeyRing {
 
     /// Valkey has this key for a span, by the clock of this process.
     pub fn hear(&mut self, number: u64, secret: VaultSecret, now_ms: u64) {
-        // What was offered and did not become the key was never used.
+        // A key that was offered but not accepted was never used.
         self.known
             .retain(|key| key.number != number || key.heard_ms.is_some() || key.secret == secret);
         let same = |key: &RingKey| key.number == number && key.secret == secret;
@@ -110,8 +109,8 @@ impl KeyRing {
         }
     }
 
-    /// The keys that count, by the clock of the machine and that of the process. Of those of one
-    /// span, the one that was heard of last makes; it does once others have had time to hear of it.
+    /// The valid keys, by the clock of the machine and that of the process. Of several keys of one
+    /// span, the one reported last encrypts, once other servers have had time to get it.
     pub fn keys(&mut self, now: u64, now_ms: u64) -> Vec<TimedKey> {
         let number = now / self.span;
         self.known.retain(|key| key.number + 1 >= number && key.number <= number + 1);
@@ -145,7 +144,7 @@ mod tests {
         VaultSecret::new([seed; 32])
     }
 
-    /// The seed of the key that makes something at a time.
+    /// The seed of the key that encrypts at a time.
     fn maker(ring: &mut KeyRing, now: u64, now_ms: u64) -> Option<u8> {
         let makes = |at: (u64, u64)| (at.0..at.1).contains(&now);
         let keys = ring.keys(now, now_ms);
@@ -198,7 +197,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever Valkey says in whatever order, keys are few, of these spans, and one makes.
+        /// Whatever Valkey replies in whatever order, keys are few, of these spans, and one
+        /// encrypts.
         #[test]
         fn keys_are_of_now(
             heard in prop::collection::vec((0_u64..9, 0_u8..20, 0_u64..9000), 0..60)

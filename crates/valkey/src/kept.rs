@@ -108,7 +108,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply, or what is there is of another kind or too large.
+    /// The request failed, or the value is of another kind or too large.
     pub async fn secret(&self, name: &str) -> Result<Option<Vec<u8>>, ValkeyFault> {
         match self.look_at_secrets(&[(name, b"")]).await?.pop() {
             Some(KeptValue::Bytes(bytes)) => Ok(Some(bytes)),
@@ -124,7 +124,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply; the value may be there.
+    /// The request failed or its reply is invalid; the value may have been stored.
     pub async fn keep_first(&self, name: &str, bytes: &[u8], ms: u64) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("SET");
         command.arg(format!("{}{name}", self.keys.secrets)).arg(bytes);
@@ -138,7 +138,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply; the value may be there.
+    /// The request failed or its reply is invalid; the value may have been stored.
     pub async fn replace_secret(
         &self,
         name: &str,
@@ -156,7 +156,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn look_at_secrets(
         &self,
         wanted: &[(&str, &[u8])],
@@ -184,7 +184,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply; the leases may be this server's.
+    /// The request failed or its reply is invalid; this server may have the leases.
     pub async fn take_leases(
         &self,
         leases: &[(String, String)],
@@ -207,7 +207,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn renew_leases(
         &self,
         leases: &[(String, String)],
@@ -225,7 +225,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn end_leases(&self, leases: &[(String, String)]) -> Result<(), ValkeyFault> {
         for leases in leases.chunks(BATCH) {
             let command = self.script(END_LEASES, leases);
@@ -251,7 +251,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn secret_table(&self, name: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ValkeyFault> {
         let mut command = redis::cmd("EVAL");
         command.arg(TABLE).arg(1).arg(format!("{}{name}", self.keys.secrets));
@@ -263,7 +263,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn set_secret_field(
         &self,
         name: &str,
@@ -279,7 +279,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn drop_secret_field(&self, name: &str, field: &[u8]) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("HDEL");
         command.arg(format!("{}{name}", self.keys.secrets)).arg(field);

@@ -24,7 +24,7 @@ pub use settings::{ValkeyPlace, ValkeySettings};
 
 use std::fmt;
 
-/// Why a command had no good reply.
+/// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValkeyFault {
     /// What kind of fault.

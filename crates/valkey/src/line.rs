@@ -16,14 +16,14 @@ use crate::settings::{ValkeyPlace, ValkeySettings};
 use crate::small::Range;
 use crate::{ValkeyFault, ValkeyFaultKind};
 
-/// What carries bytes for a connection; it ends with this.
+/// The task that transports the bytes of a connection; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Driver {
     task: JoinHandle<()>,
     overrun: Overrun,
-    /// An answer showed that another connection may be better.
+    /// A reply showed that another connection may be better.
     is_amiss: AtomicBool,
-    /// The server refuses scripts, and takes the commands that are in them.
+    /// The server refuses scripts; the commands in them are sent instead.
     has_no_scripts: AtomicBool,
 }
 
@@ -45,39 +45,39 @@ impl Drop for Driver {
 pub struct StreamEntry {
     /// Its id.
     pub id: EntryId,
-    /// Its bytes; `None` if it is not as ours are.
+    /// Its bytes; `None` if it is not in our format.
     pub bytes: Option<Vec<u8>>,
-    /// How many there are, if they are too many to be read.
+    /// The number of its bytes, if it is too large to be read.
     pub too_large: Option<u64>,
 }
 
-/// A stream at one moment.
+/// The state of a stream at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamState {
-    /// Its entries.
+    /// The number of entries.
     pub length: u64,
     /// The oldest entry.
     pub first: Option<EntryId>,
     /// The newest entry.
     pub newest: Option<EntryId>,
-    /// The greatest id that it gave.
+    /// The greatest id that it assigned.
     pub last: EntryId,
 }
 
-/// Keys of a cluster. What is in braces decides on the slot: all of them have one.
+/// The keys of a cluster. The part in braces selects the slot, so all have the same one.
 #[derive(Debug)]
 pub(crate) struct Keys {
     purges: String,
     nodes: String,
-    /// What keys of objects and leases begin with.
+    /// The prefix of keys of objects and leases.
     pub(crate) objects: String,
     pub(crate) leases: String,
-    /// What keys of sealed values begin with.
+    /// The prefix of keys of sealed values.
     pub(crate) secrets: String,
     pub(crate) limits: String,
 }
 
-/// A connection to the server that keeps the stream.
+/// A connection to the server of the stream.
 #[derive(Clone, Debug)]
 pub struct Line {
     connection: MultiplexedConnection,
@@ -112,14 +112,14 @@ impl Line {
         }
     }
 
-    /// Whether the connection is there and of use: it is not after an answer that did not come in
-    /// the time of replies, or that another server, or this one later, may give otherwise.
+    /// Whether the connection is open and usable: not after a timeout, or after a reply that
+    /// another server, or this one later, might give differently.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.is_connected() && !self.driver.is_amiss.load(Ordering::Acquire)
     }
 
-    /// Whether the connection is there, of use or not.
+    /// Whether the connection is open, usable or not.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         !self.driver.task.is_finished()
@@ -133,18 +133,18 @@ impl Line {
         self.driver.has_no_scripts.store(true, Ordering::Relaxed);
     }
 
-    /// It is not asked again: what it has not answered would pile up.
+    /// Stops sending: unanswered requests would accumulate.
     fn give_up(&self) {
         self.driver.is_amiss.store(true, Ordering::Release);
     }
 
-    /// Where it leads.
+    /// Its address.
     #[must_use]
     pub fn place(&self) -> &ValkeyPlace {
         &self.place
     }
 
-    /// Whether the server has the slot of the keys.
+    /// Whether the server owns the slot of the keys.
     pub(crate) async fn probe(&self) -> Result<(), RedisError> {
         let mut connection = self.connection.clone();
         let mut command = redis::cmd("EXISTS");
@@ -161,7 +161,7 @@ impl Line {
         let asked = command.query_async::<Value>(&mut connection);
         let asked = tokio::time::timeout(timeout, asked).await;
         let asked = asked.map_err(|_| {
-            // Others wait for less, and know that an answer may come later.
+            // Shorter timeouts are of callers that expect a late reply.
             if timeout >= self.timeout {
                 self.give_up();
             }
@@ -196,11 +196,11 @@ impl Line {
         ValkeyFault::broken(format!("{}: a reply is of another kind than it should be", self.place))
     }
 
-    /// The stream; `None` if there is none.
+    /// The state of the stream; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn state(&self) -> Result<Option<StreamState>, ValkeyFault> {
         self.state_of(&self.keys.purges).await
     }
@@ -209,7 +209,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn wait(&self, position: EntryId, time: Duration) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("XREAD");
         command.arg("COUNT").arg(1).arg("BLOCK").arg(time.as_millis() as u64);
@@ -220,12 +220,12 @@ impl Line {
         }
     }
 
-    /// Up to `count` entries from `position` on, the one there included; fewer where they are
-    /// large, but never none.
+    /// Up to `count` entries from `position` on, inclusive; fewer if they are large, but at least
+    /// one.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn read(
         &self,
         position: EntryId,
@@ -238,16 +238,16 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn read_newest(&self, count: usize) -> Result<Vec<StreamEntry>, ValkeyFault> {
         self.read_range((&self.keys.purges, FIELD), Range::Newest, count).await
     }
 
-    /// Adds an entry, and drops the oldest of more than `count`.
+    /// Adds an entry, and trims the stream to `count` entries.
     ///
     /// # Errors
     ///
-    /// There is no good reply; the entry may be there.
+    /// The request failed or its reply is invalid; the entry may have been added.
     pub async fn add(&self, bytes: &[u8], count: u64) -> Result<EntryId, ValkeyFault> {
         let mut command = redis::cmd("XADD");
         command.arg(&self.keys.purges).arg("MAXLEN").arg("=").arg(count).arg("*");
@@ -259,7 +259,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn trim(&self, before_ms: u64) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("XTRIM");
         command.arg(&self.keys.purges).arg("MINID").arg("=").arg(before_ms);
@@ -270,27 +270,27 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn time(&self) -> Result<u64, ValkeyFault> {
         self.ask_for(&redis::cmd("TIME"), |value| replies::time(&value)).await
     }
 
-    /// What a node has left of itself.
+    /// The line of a node.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn node(&self, name: &str) -> Result<Option<String>, ValkeyFault> {
         let mut command = redis::cmd("HGET");
         command.arg(&self.keys.nodes).arg(name);
         Ok(replies::maybe_text(&self.ask(&command, self.timeout).await?))
     }
 
-    /// Leaves a line of a node.
+    /// Sets the line of a node.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn set_node(&self, name: &str, line: &str) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("HSET");
         command.arg(&self.keys.nodes).arg(name).arg(line);
@@ -301,18 +301,18 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn nodes(&self) -> Result<Vec<(String, String)>, ValkeyFault> {
         let mut command = redis::cmd("HGETALL");
         command.arg(&self.keys.nodes);
         self.ask_for(&command, |value| replies::pairs(&value)).await
     }
 
-    /// Forgets a node.
+    /// Removes a node.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn forget_node(&self, name: &str) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("HDEL");
         command.arg(&self.keys.nodes).arg(name);

@@ -1,6 +1,6 @@
-//! A connection that bounds the bytes of one reply, however many replies are on their way.
+//! A connection that limits the bytes of one reply, however many replies are pipelined.
 //!
-//! Owns where a reply ends. What a reply means, and whether it is well formed, is the client's.
+//! Owns the detection of the end of a reply. The client parses and checks replies.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// LIMIT: bytes of one reply.
 const REPLY_MAX: u64 = 32 << 20;
 
-/// Whether a reply was larger than it may be.
+/// Whether a reply exceeded the limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overrun(Arc<AtomicBool>);
 
@@ -28,7 +28,7 @@ pub trait ValkeyStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ValkeyStream for S {}
 
-/// Where the bytes that come next belong.
+/// What the next bytes belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// To the first byte of a value.
@@ -39,11 +39,11 @@ enum Part {
     Text(u64),
 }
 
-/// Counts the bytes of the reply that is coming, as RESP2 frames it.
+/// Counts the bytes of the current reply in the framing of RESP2.
 #[derive(Debug)]
 struct ReplyMeter {
     part: Part,
-    /// Values that are missing of the reply.
+    /// Values of the reply that are still missing.
     missing: u64,
     /// Bytes of it so far.
     bytes: u64,
@@ -54,7 +54,7 @@ impl ReplyMeter {
         Self { part: Part::Kind, missing: 1, bytes: 0 }
     }
 
-    /// Whether the bytes that came leave each reply as small as it has to be.
+    /// Whether no reply exceeds the limit after these bytes.
     fn take(&mut self, mut bytes: &[u8]) -> bool {
         while let Some((first, rest)) = bytes.split_first() {
             match self.part {
@@ -99,7 +99,7 @@ impl ReplyMeter {
         }
     }
 
-    /// A value is whole but for these values in it.
+    /// A value is complete except for `inner` values in it.
     const fn end_value(&mut self, inner: u64) {
         self.part = Part::Kind;
         self.missing = self.missing.saturating_sub(1).saturating_add(inner);

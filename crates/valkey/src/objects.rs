@@ -7,14 +7,13 @@ use redis::Value;
 use crate::line::Line;
 use crate::{ValkeyFault, replies};
 
-/// How long it is known that a fill came to nothing, so that those who wait for it go on. A lease
-/// may be shorter.
+/// How long a failed fill is recorded, so that waiting nodes continue. A lease may be shorter.
 const NOTHING_MS: u64 = 1000;
 
-/// Finds an object that is not the one with this mark, or takes the lease of its key. Keys: the
-/// object, its lease, the lease of its page. Arguments: token, time of the lease, mark, size limit.
-/// A lease that has more time than leases get is from before the server's clock was set back: who
-/// had it is done with it, or fetches once more.
+/// Gets an object that does not have this mark, or takes the lease of its key. Keys: the object,
+/// its lease, the lease of its page. Arguments: token, time of the lease, mark, size limit. A lease
+/// with more remaining time than leases get is from before the server's clock was set back: its
+/// owner has finished, or fetches once more.
 const ASK: &str = "\
 local n = redis.pcall('STRLEN', KEYS[1])
 if type(n) == 'number' and n > 0 and n <= tonumber(ARGV[4]) then
@@ -32,8 +31,8 @@ end
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
 return {3}";
 
-/// Stores an object: with a token only while the lease has it, which ends then; without one only
-/// while no node has the lease. Keys: the object, the lease. Arguments: bytes, time, token.
+/// Stores an object: with a token only while that lease exists, which it ends; without one only
+/// while there is no lease. Keys: the object, the lease. Arguments: bytes, time, token.
 const OFFER: &str = "\
 local lease = redis.pcall('GET', KEYS[2])
 if ARGV[3] ~= '' then
@@ -50,51 +49,51 @@ const RELEASE: &str = "\
 if redis.pcall('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], '-', 'PX', ARGV[2]) end
 return 1";
 
-/// A question for an object.
+/// A request for an object.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectAsk<'a> {
-    /// What names the object.
+    /// The key of the object.
     pub key: u128,
-    /// What names the page that it is a variant of.
+    /// The key of the page of which it is a variant.
     pub base: Option<u128>,
-    /// The lease is this node's by this text, which no other lease has.
+    /// The token of a lease of this node; unique.
     pub token: &'a [u8],
     /// How long the lease lasts.
     pub lease: Duration,
-    /// The first bytes of an object that is of no use.
+    /// The mark of an object that is not usable.
     pub mark: &'a [u8],
     /// LIMIT: bytes of an object.
     pub size_max: u64,
 }
 
-/// What came of a question.
+/// The reply to a request for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectFound {
-    /// These bytes.
+    /// Its bytes.
     Bytes(Vec<u8>),
-    /// Another node fetches it.
+    /// Another node has the lease and fetches it.
     Held,
     /// This node has the lease now.
     Leased,
-    /// Another node has fetched it, and it is none to be shared.
+    /// Another node has fetched it, and it cannot be shared.
     Alone,
 }
 
 /// An object for other nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectOffer<'a> {
-    /// What names it.
+    /// Its key.
     pub key: u128,
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// For how many milliseconds it is kept.
+    /// Its lifetime, in milliseconds.
     pub keep_ms: u64,
     /// The key and the token of the lease, if this node has it.
     pub lease: Option<(u128, &'a [u8])>,
 }
 
 impl Line {
-    /// Whether the server answers, within this time.
+    /// Checks that the server responds within this time.
     ///
     /// # Errors
     ///
@@ -113,11 +112,11 @@ impl Line {
         format!("{}{key:032x}", self.keys.leases)
     }
 
-    /// Asks for an object, for so long.
+    /// Requests an object, with this timeout.
     ///
     /// # Errors
     ///
-    /// There is no good reply; the lease may be this node's.
+    /// The request failed or its reply is invalid; this node may have the lease.
     pub async fn ask_object(
         &self,
         asked: ObjectAsk<'_>,
@@ -135,11 +134,11 @@ impl Line {
         replies::object(reply).ok_or_else(|| self.strange())
     }
 
-    /// Stores an object. Returns whether it was taken.
+    /// Stores an object. Returns whether it was accepted.
     ///
     /// # Errors
     ///
-    /// There is no good reply; the object may be there.
+    /// The request failed or its reply is invalid; the object may have been stored.
     pub async fn offer_object(&self, offer: ObjectOffer<'_>) -> Result<bool, ValkeyFault> {
         let mut command = redis::cmd("EVAL");
         let (lease, token) = offer.lease.unwrap_or((offer.key, b""));
@@ -148,11 +147,11 @@ impl Line {
         self.ask_number(&command).await.map(|taken| taken == 1)
     }
 
-    /// Stores what a page varies by, whichever node has its lease.
+    /// Stores a list of vary names, whichever node has its lease.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn offer_vary(&self, offer: ObjectOffer<'_>) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("SET");
         command.arg(self.object_key(offer.key)).arg(offer.bytes).arg("PX").arg(offer.keep_ms);
@@ -162,11 +161,11 @@ impl Line {
         }
     }
 
-    /// Ends a lease without an object: those who wait for it go on.
+    /// Ends a lease without an object: waiting nodes continue.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn release(&self, key: u128, token: &[u8]) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("EVAL");
         command.arg(RELEASE).arg(1).arg(self.lease_key(key)).arg(token).arg(NOTHING_MS);

@@ -1,4 +1,4 @@
-//! Replies, read strictly: what is not as it should be is `None`.
+//! Strict parsers of replies: anything unexpected is `None`.
 
 use bolide_cluster::EntryId;
 use redis::Value;
@@ -21,7 +21,7 @@ pub(crate) fn byte_pairs(value: Value) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     Some(pairs)
 }
 
-/// So many values.
+/// The values of an array with `count` elements.
 pub(crate) fn each(value: Value, count: usize) -> Option<Vec<Value>> {
     match value {
         Value::Array(values) if values.len() == count => Some(values),
@@ -29,7 +29,7 @@ pub(crate) fn each(value: Value, count: usize) -> Option<Vec<Value>> {
     }
 }
 
-/// The field of an entry that has its bytes.
+/// The field of an entry that holds its bytes.
 pub(crate) const FIELD: &str = "purges";
 
 fn text(value: &Value) -> Option<&str> {
@@ -52,8 +52,8 @@ pub(crate) fn id(value: &Value) -> Option<EntryId> {
     text(value)?.parse().ok()
 }
 
-/// Entries that have their bytes in this field; those without it, and those with a value that is no
-/// text, have none.
+/// Entries with their bytes in this field; an entry without it, or with a value that is not a
+/// string, has no bytes.
 pub(crate) fn entries_of(value: Value, field: &str) -> Option<Vec<StreamEntry>> {
     let items = match value {
         Value::Array(items) => items,
@@ -68,7 +68,7 @@ fn entry(value: Value, field: &str) -> Option<StreamEntry> {
     let [at, fields] = <[Value; 2]>::try_from(parts).ok()?;
     let id = id(&at)?;
     let too_large = match fields {
-        // The number of its bytes is in their place.
+        // The number of bytes is returned instead.
         Value::Int(size) => Some(size.unsigned_abs()),
         _ => None,
     };
@@ -86,7 +86,7 @@ fn entry(value: Value, field: &str) -> Option<StreamEntry> {
     Some(StreamEntry { id, bytes, too_large })
 }
 
-/// What `XINFO STREAM` tells.
+/// The reply to `XINFO STREAM`.
 pub(crate) fn state(value: &Value) -> Option<StreamState> {
     let mut state = StreamState::default();
     let mut has_last = false;
@@ -113,7 +113,7 @@ pub(crate) fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// What the script that asks for an object returns.
+/// The reply of the script that requests an object.
 pub(crate) fn object(value: Value) -> Option<ObjectFound> {
     let Value::Array(parts) = value else { return None };
     let mut parts = parts.into_iter();
@@ -138,13 +138,13 @@ pub(crate) fn maybe_text(value: &Value) -> Option<String> {
     text(value).map(str::to_owned)
 }
 
-/// Fields and values of a hash; those that are no text are left out.
+/// Fields and values of a hash; those that are not text are omitted.
 pub(crate) fn pairs(value: &Value) -> Option<Vec<(String, String)>> {
     let owned = |pair: &[Value]| Some((text(&pair[0])?.to_owned(), text(&pair[1])?.to_owned()));
     Some(items(value)?.chunks_exact(2).filter_map(owned).collect())
 }
 
-/// Host and port, as sentinels tell them.
+/// Host and port in a reply of a sentinel.
 pub(crate) fn place(value: &Value) -> Option<ValkeyPlace> {
     let [host, port] = items(value)? else { return None };
     Some(ValkeyPlace::Tcp(text(host)?.to_owned(), u16::try_from(number(port)?).ok()?))

@@ -1,4 +1,4 @@
-//! Where servers are, and how they are spoken to.
+//! The addresses of servers, and how to connect to them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,28 +23,28 @@ impl fmt::Display for ValkeyPlace {
     }
 }
 
-/// How a server is found and spoken to.
+/// How to find a server and connect to it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValkeySettings {
     /// Servers, or their sentinels, in the order in which they are tried.
     pub places: Vec<ValkeyPlace>,
     /// The name by which sentinels know the server; without one, `places` are servers.
     pub master: Option<String>,
-    /// Authorities in PEM, if TLS is spoken.
+    /// Trusted certificates in PEM; `None` without TLS.
     pub authorities: Option<Vec<u8>>,
     /// The user of an ACL.
     pub user: Option<String>,
     /// Its password, or that of the server.
     pub password: Option<String>,
-    /// How long a server may take to connect, and for each reply.
+    /// The timeout of a connect, and of each reply.
     pub timeout: Duration,
-    /// The name that all keys have.
+    /// The common prefix of all keys.
     pub namespace: String,
 }
 
 impl fmt::Debug for ValkeySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A password is shown nowhere.
+        // Passwords are never shown.
         f.debug_struct("ValkeySettings")
             .field("places", &self.places)
             .field("master", &self.master)

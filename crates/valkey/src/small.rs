@@ -1,7 +1,7 @@
-//! Looks at a stream that leave out what is too large to be read: any client of Valkey may add an
-//! entry of hundreds of megabytes, and no reply may be that large.
+//! Reads of a stream that skip entries too large to be read: any client of Valkey may add an entry
+//! of hundreds of megabytes, and no reply may be that large.
 //!
-//! Each is a script. Where scripts are not allowed the command itself is sent, and a reply that is
+//! Each is a script. Where scripts are not allowed, the plain command is sent, and a reply that is
 //! too large ends the connection.
 
 use bolide_cluster::EntryId;
@@ -10,15 +10,14 @@ use redis::{Cmd, Value};
 use crate::line::{Line, StreamEntry, StreamState};
 use crate::{ValkeyFault, ValkeyFaultKind, replies};
 
-/// LIMIT: bytes of one entry, and of all that are read at once. What servers write is far smaller.
+/// LIMIT: bytes of one entry, and of all entries of a reply. Entries of servers are far smaller.
 const ENTRY_MAX: usize = 8 << 20;
 const ENTRIES_MAX: usize = 24 << 20;
 
-/// Reads entries. In place of the fields of one that is too large is the number of their bytes; of
-/// more than can be read at once, the first ones are returned. What frames an entry and each of its
-/// parts in a reply counts as well: no reply may be larger than its limit, however many parts
-/// there are. Key: the stream. Arguments: the command, where it begins and ends, how many entries,
-/// bytes of one and of all.
+/// Reads entries. One that is too large has the number of its bytes in place of its fields; if all
+/// together are too large, the first ones are returned. The framing of an entry and of each of its
+/// parts counts as well: no reply exceeds its limit, however many parts there are. Key: the stream.
+/// Arguments: the command, start and end, number of entries, bytes of one and of all.
 const READ: &str = "\
 local all = redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[3], 'COUNT', ARGV[4])
 local out, left = {}, tonumber(ARGV[6])
@@ -35,7 +34,7 @@ for _, entry in ipairs(all) do
 end
 return out";
 
-/// Tells the state of a stream by the ids of its first and last entries. Key: the stream.
+/// Returns the state of a stream by the ids of its first and last entries. Key: the stream.
 const STATE: &str = "\
 if redis.call('EXISTS', KEYS[1]) == 0 then return false end
 local all, out = redis.call('XINFO', 'STREAM', KEYS[1]), {}
@@ -50,19 +49,19 @@ for at = 1, #all, 2 do
 end
 return out";
 
-/// Which entries are read.
+/// The entries to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Range {
-    /// From there on, the one there included.
+    /// From this one on, inclusive.
     From(EntryId),
-    /// Those behind it.
+    /// Those after it.
     Behind(EntryId),
     /// The newest, the newest first.
     Newest,
 }
 
 impl Range {
-    /// The command, where it begins, and where it ends.
+    /// The command, its start, and its end.
     fn words(self) -> [String; 3] {
         let forward = |start: String| ["XRANGE".to_owned(), start, "+".to_owned()];
         match self {
@@ -74,12 +73,12 @@ impl Range {
 }
 
 impl Line {
-    /// Whether the server runs scripts for this connection, so that what is too large is left out
-    /// of what it replies. What [`Line::wait`] waits for is not.
+    /// Whether the server runs scripts for this connection, so that replies omit entries that are
+    /// too large. [`Line::wait`] does not.
     ///
     /// # Errors
     ///
-    /// There is no good reply.
+    /// The request failed or its reply is invalid.
     pub async fn can_leave_out(&self) -> Result<bool, ValkeyFault> {
         let mut script = redis::cmd("EVAL");
         script.arg("return 1").arg(0);
@@ -93,7 +92,7 @@ impl Line {
         }
     }
 
-    /// Up to `count` entries of a stream that have their bytes in this field.
+    /// Up to `count` entries of a stream with their bytes in this field.
     pub(crate) async fn read_range(
         &self,
         (key, field): (&str, &str),
@@ -116,7 +115,7 @@ impl Line {
         exists.arg(key);
         let mut script = redis::cmd("EVAL");
         script.arg(STATE).arg(1).arg(key);
-        // The command itself has no word for a stream that is not there.
+        // The command itself has no distinct reply for a stream that does not exist.
         if self.ask_for(&exists, |value| replies::number(&value)).await? == 0 {
             return Ok(None);
         }

@@ -1,9 +1,8 @@
-//! Certificates of issuers that servers share: who orders, challenges that any of them answers, and
-//! what came of orders; and accounts at issuers, which one of them makes.
+//! Shared ACME certificates: who orders, challenges that every server answers, and issued
+//! certificates; and accounts at issuers, which one server creates.
 //!
-//! A lease says who orders. It saves orders and is evidence of nothing: of two certificates, all
-//! servers use the newer one. What time it is Valkey says, so that a server whose
-//! clock is wrong takes nothing away from the others.
+//! A lease decides who orders. It only saves orders: of two certificates, all servers use the newer
+//! one. Valkey's clock counts, so that a server with a wrong clock takes nothing away from others.
 
 mod accounts;
 mod challenges;
@@ -27,15 +26,15 @@ use crate::acme::{FleetCertificate, FleetState, IssuedCertificates};
 pub(super) use memory::ShareMemory;
 use record::{account_order, certificate, certificate_name, is_of_account, lease_name, plain};
 
-/// How often servers look for challenges. It is a part of what challenges take to spread.
+/// How often servers poll for challenges; a part of the time that challenges take to spread.
 const LOOK: Duration = Duration::from_millis(500);
-/// Looks from one look at all certificates to the next, and to one that reads all of them.
+/// Polls between two comparisons of all certificates, and between two complete reads.
 const ALL: u32 = 20;
 const WHOLE: u32 = 60 * ALL;
-/// After how long without a word of the server that orders another one may begin.
+/// How long the ordering server may be silent before another one may order.
 const LEASE_MS: u64 = 60 * 1000;
 
-/// By how much Valkey's clock is off what passed here when it is another one.
+/// A deviation of Valkey's clock from elapsed time that means another clock.
 const JUMP_MS: u64 = 60 * 1000;
 
 /// Shares certificates on one connection.
@@ -49,31 +48,31 @@ pub(super) struct CertificateShare {
     pub(super) teller: Arc<Teller>,
 }
 
-/// A record that was looked at.
+/// A known record.
 struct Seen {
     stamp: Vec<u8>,
-    /// The life of its certificate; none if it is of no use.
+    /// The validity of its certificate; none if it cannot be used.
     life: Option<Validity>,
-    /// That of the certificate that was in use here then.
+    /// That of the certificate that was in use here at that time.
     own: Option<Validity>,
 }
 
-/// What is known on this connection.
+/// The state of one connection.
 struct Known {
     issued: IssuedCertificates,
-    /// Challenges of this server that others are told of.
+    /// Published challenges of this server.
     told: BTreeMap<Vec<u8>, Challenge>,
-    /// Challenges of others that are answered here.
+    /// Challenges of other servers that are answered here.
     heard: BTreeMap<Vec<u8>, Challenge>,
-    /// Records of certificates.
+    /// Known records of certificates.
     seen: BTreeMap<OrderId, Seen>,
-    /// The first keys of the servers that are there.
+    /// The first keys of the present servers.
     firsts: Vec<VaultKeyId>,
-    /// Valkey's clock at this look, in milliseconds, and when it was looked at.
+    /// Valkey's clock at this poll in milliseconds, and the local time of the poll.
     now_ms: u64,
     looked: Option<tokio::time::Instant>,
     looks: u32,
-    /// Whether nothing can be kept at this look.
+    /// Whether nothing can be stored in this poll.
     cannot_keep: bool,
 }
 
@@ -92,8 +91,8 @@ impl Known {
         }
     }
 
-    /// Notes Valkey's clock. What was told by another one, such as that of the server that was
-    /// there before, is told again: others may take it for over.
+    /// Notes Valkey's clock. After a change of the clock, for example to that of a replica,
+    /// everything is published again, because other servers may take it for expired.
     fn note_time(&mut self, now_ms: u64, now: tokio::time::Instant) {
         if let Some(before) = self.looked.replace(now) {
             let passed = now.saturating_duration_since(before).as_millis() as u64;
@@ -104,19 +103,19 @@ impl Known {
         self.now_ms = now_ms;
     }
 
-    /// At the next look all records are read, those that are known as well.
+    /// The next poll reads all records, including known ones.
     fn read_all_again(&mut self) {
         self.seen.values_mut().for_each(|seen| seen.stamp.clear());
     }
 
-    /// Whether others do not know of the certificate in use here. What was tried with it is not
-    /// tried again until the record is another one.
+    /// Whether other servers do not have the certificate in use here. A failed attempt is not
+    /// repeated until the record changes.
     fn is_news(&self, order: &OrderId, own: Option<&FleetCertificate>) -> bool {
         let own = self.good_life(own);
         own.is_some() && self.seen.get(order).is_none_or(|seen| seen.life < own && seen.own != own)
     }
 
-    /// The life of a certificate that has not expired.
+    /// The validity of a certificate that has not expired.
     fn good_life(&self, one: Option<&FleetCertificate>) -> Option<Validity> {
         let life = one.map(|one| one.validity);
         life.filter(|life| life.until.saturating_mul(1000) > self.now_ms)
@@ -125,13 +124,13 @@ impl Known {
 
 impl Drop for Known {
     fn drop(&mut self) {
-        // There is no word any more of when they are over.
+        // Their end would not be noticed any more.
         self.heard.values().for_each(|challenge| self.issued.withdraw_for_others(challenge));
     }
 }
 
 impl CertificateShare {
-    /// Shares as long as the connection is there.
+    /// Shares while the connection lasts.
     pub(super) async fn share(self) {
         let mut known = Known::new(self.issued.clone());
         while self.line.is_open() {
@@ -181,9 +180,9 @@ impl CertificateShare {
             self.share_first_key(known).await?;
         }
         let asked = self.issued.fleet().asked();
-        // An order begins with the account of now.
+        // An order begins with the current account.
         self.share_accounts(is_due || !asked.is_empty(), &known.firsts).await?;
-        // What came of an order is told before its lease ends.
+        // The result of an order is published before its lease ends.
         let fleet = self.issued.fleet();
         let orders = fleet.orders().into_iter();
         let wanted = orders
@@ -200,10 +199,10 @@ impl CertificateShare {
         self.claim_all(&asked, known).await
     }
 
-    /// Asks for the leases of orders. The server that had one before may have left a certificate.
+    /// Claims the leases of orders. The previous owner of a lease may have left a certificate.
     async fn claim_all(&self, orders: &[OrderId], known: &mut Known) -> Result<(), ValkeyFault> {
         let is_free = self.take_leases(orders).await?;
-        // They are read whole: of what is taken over here, no order begins.
+        // They are read completely: an order whose certificate is taken over does not begin.
         orders.iter().for_each(|order| drop(known.seen.remove(order)));
         let met = self.meet_all(orders, known).await;
         let mut rest = Vec::new();
@@ -211,7 +210,7 @@ impl CertificateShare {
             let is_taken_over = met.as_ref().is_ok_and(|met| met.get(at) == Some(&true));
             let is_mine = is_free && met.is_ok() && !is_taken_over;
             let is_mine = is_mine && self.may_use_account(order, &known.firsts).await?;
-            // One that was withdrawn meanwhile ended before it had this lease.
+            // An order that was withdrawn meanwhile ended before it had this lease.
             let is_there = met.is_err() || self.issued.fleet().answer(order, is_mine);
             if is_free && !(is_mine && is_there) {
                 rest.push(order.clone());
@@ -221,9 +220,9 @@ impl CertificateShare {
         met.map(drop)
     }
 
-    /// Takes leases; of each whether it is this server's.
+    /// Takes leases; returns for each whether it belongs to this server.
     async fn take_leases(&self, orders: &[OrderId]) -> Result<Vec<bool>, ValkeyFault> {
-        // Before they are asked for: they may be there although no answer comes.
+        // Before the request: the lease may be granted although the reply is lost.
         let tokens = orders.iter().map(|order| (order.clone(), self.memory.token(order)));
         let leases: Vec<_> = tokens.map(named).collect();
         let is_free = self.line.take_leases(&leases, LEASE_MS).await?;
@@ -232,8 +231,8 @@ impl CertificateShare {
         Ok(is_free)
     }
 
-    /// Ends the leases of orders, and those of accounts that no order of this server uses any more;
-    /// without an answer their tokens stay known.
+    /// Releases the leases of orders, and those of accounts that no order of this server uses any
+    /// more; without a reply their tokens are kept.
     async fn give_back(&self, orders: &[OrderId]) -> Result<(), ValkeyFault> {
         let in_use = self.issued.fleet().accounts_in_use();
         let in_use: Vec<OrderId> = in_use.iter().map(account_order).collect();
@@ -254,8 +253,8 @@ impl CertificateShare {
         Ok(())
     }
 
-    /// Looks at the records of orders, and takes them over or replaces them. Returns of each
-    /// whether it was taken over.
+    /// Compares the records of orders with the certificates here, and takes them over or replaces
+    /// them. Returns for each whether it was taken over.
     async fn meet_all(
         &self,
         orders: &[OrderId],
@@ -268,7 +267,7 @@ impl CertificateShare {
             .map(|(order, name)| {
                 let own = self.issued.fleet().certificate(order);
                 let is_news = known.is_news(order, own.as_deref());
-                // What is to be replaced is read.
+                // A record to be replaced is read.
                 let seen = known.seen.get(order).filter(|_| !is_news);
                 (&**name, seen.map_or(&b""[..], |seen| &seen.stamp))
             })
@@ -328,13 +327,13 @@ impl CertificateShare {
         if life > own_life {
             let is_taken = !known.cannot_keep && self.take_over(order, &found, known);
             if !is_taken && let Some(seen) = known.seen.get_mut(order) {
-                // It may be another time.
+                // It may be possible another time.
                 seen.stamp.clear();
             }
             return Ok(is_taken);
         }
         if own.is_some() && self.vault.is_to_be_sealed_anew(record, &known.firsts) {
-            // Its key is on its way out. What it has stays what it is.
+            // Its key is being retired. Its content stays.
             self.replace(order, &found, record, known).await?;
         }
         Ok(false)
@@ -361,16 +360,16 @@ impl CertificateShare {
         }
     }
 
-    /// Whether a record that cannot be opened may be replaced by the certificate in use here. One
-    /// of a key that this server has not is replaced once: a server that has it might do the same
-    /// with what this one has sealed.
+    /// Whether a record that cannot be decrypted may be replaced by the certificate in use here. A
+    /// record with an unknown key is replaced once: a server that has the key could do the same
+    /// with a record of this server.
     fn may_replace(&self, order: &OrderId, record: &[u8], own: Option<&FleetCertificate>) -> bool {
         let is_own_key = Vault::key_of(record).is_some_and(|by| self.vault.has_key(&by));
         own.is_some() && (is_own_key || self.memory.replaces(order, record))
     }
 
-    /// Puts a certificate in the place of the record that was seen, if it is still that. Returns
-    /// whether it was.
+    /// Replaces the record that was read, if it has not changed since. Returns whether it was
+    /// replaced.
     async fn replace(
         &self,
         order: &OrderId,
@@ -383,7 +382,7 @@ impl CertificateShare {
         let sealed = self.vault.seal(VaultPurpose::Certificates, &name, &plain(by));
         let Some(sealed) = sealed.filter(|_| keep_ms > 0) else { return Ok(false) };
         if sealed.len() > VALUE_MAX {
-            // Servers would look at it in vain, and none would replace it.
+            // Servers would read it in vain, and none would replace it.
             if self.memory.is_first_too_large(order, by.validity.until) {
                 let text = format!(
                     "cluster: \"{}\" is not shared: its record has {} bytes, more than {VALUE_MAX}",
@@ -425,7 +424,7 @@ impl Drop for CertificateShare {
     }
 }
 
-/// A lease as Valkey knows it.
+/// A lease in the form for Valkey.
 fn named((order, token): (OrderId, String)) -> (String, String) {
     (lease_name(&order), token)
 }

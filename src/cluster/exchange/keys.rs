@@ -1,4 +1,4 @@
-//! The keys of TLS tickets: a server that misses one makes it, and all take it over.
+//! Shared keys of TLS tickets: a server that misses one creates it, and all use it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::status::ExchangeBoard;
 use super::teller::{Teller, Topic};
 use crate::tls_setup::TicketRings;
 
-/// How often keys are looked for. It is less than the time after which a new one is used.
+/// How often keys are polled, which is less than the time after which a new one is used.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The keys of tickets, by the seconds that each encrypts for.
+/// The ticket keys, by the seconds that each encrypts for.
 pub(super) struct TicketKeys {
     vault: Arc<Vault>,
     rings: TicketRings,
@@ -36,7 +36,7 @@ impl TicketKeys {
         Self { vault, rings, teller, board, known: Mutex::default() }
     }
 
-    /// Shares on one connection, as long as it is there.
+    /// Shares on one connection, while it lasts.
     pub(super) async fn share(&self, line: &Line) {
         while line.is_open() {
             for (period, ring) in self.rings.all() {
@@ -55,7 +55,7 @@ impl TicketKeys {
         what(known.entry(period).or_insert_with(|| KeyRing::new(period.into())))
     }
 
-    /// Looks for the keys of now, and offers those that are missing.
+    /// Reads the current keys, and adds missing ones.
     async fn turn(
         &self,
         line: &Line,

@@ -1,8 +1,8 @@
-//! Limits that servers share: what was counted here goes to the others, and theirs is charged here.
+//! Shared limits: counts of this server are reported to the others, and theirs are charged here.
 //!
-//! A tick reports and hears. What is lost with a connection is not reported later: it would be
-//! charged as if it were of now. INVARIANT: zones are held for no longer than a look at them, so
-//! that those of a configuration that is gone go with it.
+//! A tick sends and receives reports. Reports that are lost with a connection are not repeated,
+//! because they would be charged at the wrong time. INVARIANT: zones are referenced only during a
+//! tick, so that those of a replaced configuration are freed with it.
 
 mod hearing;
 mod reporting;
@@ -23,20 +23,20 @@ use super::teller::{Teller, Topic};
 use hearing::{LastReports, LimitHearing};
 use reporting::{LimitReporting, Part, ReportedZones};
 
-/// How often servers report, and hear reports.
+/// How often reports are sent and received.
 const TICK: Duration = Duration::from_millis(100);
-/// How long it is rested when something is amiss.
+/// The pause after an error.
 const REST: Duration = Duration::from_secs(1);
-/// How long reports are kept, and how often old ones are dropped.
+/// How long reports are kept in Valkey, and how often old ones are removed.
 const KEEP_MS: u64 = 30_000;
 const TIDY: Duration = Duration::from_secs(10);
-/// LIMIT: reports that are heard at once, and looks for more in a tick.
+/// LIMIT: reports per read, and reads in a tick.
 const HEARD_MAX: usize = 64;
 const ROUNDS: usize = 16;
-/// What a report is bound to when it is sealed.
+/// The associated data of encrypted reports.
 const NAME: &str = "limits";
 
-/// A zone, as reports name it.
+/// The name of a zone in reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct ZoneName {
     name: Box<[u8]>,
@@ -49,12 +49,13 @@ impl ZoneName {
     }
 }
 
-/// What outlives connections: by it others know this process, and it knows what it has heard.
+/// State that survives connections: the identity of this process for others, and the reports that
+/// it has received.
 #[derive(Debug)]
 pub(super) struct LimitLife {
-    /// The process, by chance.
+    /// A random id of the process.
     id: u64,
-    /// Number and time of its last report.
+    /// The number and time of its last report.
     last: Mutex<(u64, u64)>,
     heard: Mutex<LastReports>,
 }
@@ -64,8 +65,8 @@ impl LimitLife {
         Self { id: bolide_tls::random_seed(), last: Mutex::default(), heard: Mutex::default() }
     }
 
-    /// Number and time of the next report. A clock that is set back does not make it older than
-    /// the one before.
+    /// The number and time of the next report. A clock that is set back does not make it older than
+    /// the previous one.
     fn stamp(&self, unix_ms: u64) -> (u64, u64) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = (last.0 + 1, last.1.max(unix_ms));
@@ -73,19 +74,19 @@ impl LimitLife {
     }
 }
 
-/// What became of a report.
+/// The result of a received report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReportOutcome {
     Used,
-    /// It is this server's.
+    /// It is this server's own.
     Own,
-    /// It is none of this cluster.
+    /// It does not belong to this cluster.
     Foreign,
-    /// It was heard before, or is of another time.
+    /// It was received before, or is too old or from the future.
     Stale,
 }
 
-/// What shares limits on one connection.
+/// Shares limits on one connection.
 pub(super) struct LimitShare {
     pub(super) line: Line,
     pub(super) zones: Zones,
@@ -94,7 +95,7 @@ pub(super) struct LimitShare {
     pub(super) board: ExchangeBoard,
 }
 
-/// What writes reports, and reads them.
+/// Writes and parses reports.
 pub(super) struct ReportDesk {
     pub(super) vault: Option<Arc<Vault>>,
     pub(super) cluster: Box<[u8]>,
@@ -103,7 +104,7 @@ pub(super) struct ReportDesk {
 }
 
 impl LimitShare {
-    /// Shares as long as the connection is there.
+    /// Shares while the connection lasts.
     pub(super) async fn share(self) {
         while self.line.is_open() {
             if let Err(fault) = self.share_until_amiss().await {
@@ -129,7 +130,7 @@ impl LimitShare {
                 (reporting.tick(&zones, now_ms), !zones.is_empty())
             };
             for part in &parts {
-                // It has none without randomness to seal it.
+                // Without random numbers to encrypt it there is none.
                 if let Some(report) = self.desk.write(part, bolide_io::process::now().unix_millis) {
                     self.line.report(&report).await?;
                     self.board.note_limits(|limits| limits.sent += 1);
@@ -157,12 +158,12 @@ impl LimitShare {
             let entries = self.line.reports(*position, HEARD_MAX).await?;
             let zones = self.zones.shared();
             for entry in &entries {
-                // Whatever order they come in, none is heard twice.
+                // In whatever order they arrive, none is charged twice.
                 if entry.id <= *position {
                     continue;
                 }
                 *position = entry.id;
-                // One that is too large to be read has no bytes.
+                // A report that is too large to be read has no bytes.
                 let bytes = entry.bytes.as_deref();
                 let heard = bytes.map(|bytes| self.desk.hear(bytes, &zones, hearing));
                 self.note(heard.unwrap_or(ReportOutcome::Foreign));
@@ -201,7 +202,7 @@ impl LimitShare {
 }
 
 impl ReportDesk {
-    /// The bytes of a report, sealed if there is a key. `None` without randomness.
+    /// A report as bytes, encrypted if there is a key. `None` without random numbers.
     fn write(&self, part: &Part, unix_ms: u64) -> Option<Vec<u8>> {
         let keys = part.keys.iter().map(|(key, count)| (&**key, *count)).collect();
         let ZoneName { name, key_text } = &part.zone;
@@ -221,7 +222,7 @@ impl ReportDesk {
         }
     }
 
-    /// Takes one report in.
+    /// Charges one report.
     fn hear(
         &self,
         bytes: &[u8],

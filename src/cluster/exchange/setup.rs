@@ -1,4 +1,4 @@
-//! What the second thread shares, with what its files say.
+//! The setup of the second thread, including the content of its files.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,10 +16,10 @@ use crate::cluster::setup::{ClusterSetup, address};
 
 /// LIMIT: bytes of a key file.
 const KEY_FILE_MAX: u64 = 4096;
-/// The rights of others than the owner of a file.
+/// The permission bits of other accounts.
 const OTHERS: u32 = 0o077;
 
-/// What the thread needs; two that are equal need no other thread.
+/// The setup; if two are equal, no new thread is needed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ExchangeSetup {
     pub(super) settings: ValkeySettings,
@@ -29,11 +29,11 @@ pub(super) struct ExchangeSetup {
 }
 
 impl ExchangeSetup {
-    /// `None` if nothing is shared by this thread.
+    /// `None` if this thread shares nothing.
     ///
     /// # Errors
     ///
-    /// A file cannot be read, is another's, or others may read it.
+    /// A file cannot be read, belongs to another account, or other accounts may read it.
     pub(super) fn read(http: &Http) -> Result<Option<Self>, String> {
         let Some(conf) = &http.cluster else { return Ok(None) };
         let vault = vault(conf)?.map(Arc::new);
@@ -58,11 +58,11 @@ impl ExchangeSetup {
     }
 }
 
-/// A secret for one purpose that the servers of a cluster with a `secrets_key` have in common.
+/// The secret for one purpose that is common to the servers of a cluster with a `secrets_key`.
 ///
 /// # Errors
 ///
-/// A file cannot be read, or others may read it.
+/// A file cannot be read, or other accounts may read it.
 pub(crate) fn common_secret(config: &Config, purpose: &[u8]) -> Result<Option<[u8; 32]>, String> {
     let conf = config.http.as_ref().and_then(|http| http.cluster.as_ref());
     let vault = conf.map(vault).transpose()?.flatten();
@@ -80,7 +80,7 @@ fn key(path: &Path, place: &SourcePlace) -> Result<VaultSecret, String> {
         let why = bolide_base::errno::describe(&error);
         format!("open() \"{shown}\" failed ({why}) in {place}")
     };
-    // One descriptor for both: what is read is what was looked at.
+    // One descriptor for both: the file that was checked is the one that is read.
     let file = bolide_io::file::open_at_once(path).map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
     if !about.is_file() {

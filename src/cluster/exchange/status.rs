@@ -1,8 +1,8 @@
-//! What the second thread says of itself, for `bolide cluster status`.
+//! The status of the second thread, for `bolide cluster status`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The second thread.
+/// The status of the second thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExchangeStatus {
     pub(crate) namespace: String,
@@ -11,7 +11,7 @@ pub(crate) struct ExchangeStatus {
     pub(crate) address: String,
     /// The server that it is connected to.
     pub(crate) connected: Option<String>,
-    /// Why there is no connection, or what was last amiss.
+    /// Why there is no connection, or the last error.
     pub(crate) last_fault: Option<String>,
     /// Secrets; none without a `secrets_key`.
     pub(crate) secrets: Option<SecretsStatus>,
@@ -19,50 +19,50 @@ pub(crate) struct ExchangeStatus {
     pub(crate) limits: Option<LimitsStatus>,
 }
 
-/// What is secret and shared.
+/// The status of shared secrets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SecretsStatus {
-    /// Whether the keys of TLS tickets are those of all servers.
+    /// Whether the keys of TLS tickets are shared.
     pub(crate) has_ticket_keys: bool,
-    /// Orders of certificates that are shared.
+    /// Shared orders of certificates.
     pub(crate) orders: u64,
-    /// Certificates of them that are in use here.
+    /// Their certificates in use here.
     pub(crate) certificates: u64,
-    /// Certificates of others that were taken over.
+    /// Certificates taken over from other servers.
     pub(crate) taken_over: u64,
-    /// Orders that this server has the lease of.
+    /// Orders whose lease this server has.
     pub(crate) leases: u64,
-    /// Accounts at issuers that are those of all servers.
+    /// Shared accounts at issuers.
     pub(crate) accounts: u64,
-    /// Challenges of others that are answered here.
+    /// Challenges of other servers that are answered here.
     pub(crate) challenges: u64,
-    /// Servers that put another key first.
+    /// Servers with another first key.
     pub(crate) other_keys: u64,
 }
 
-/// Limits that are shared.
+/// The status of shared limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LimitsStatus {
     pub(crate) zones: u64,
-    /// Reports of this server.
+    /// Reports sent.
     pub(crate) sent: u64,
     /// Reports of others that were charged.
     pub(crate) heard: u64,
-    /// Those that were not: foreign, damaged, or of another time.
+    /// Reports of others that were not: foreign, corrupt, or too old.
     pub(crate) unused: u64,
 }
 
-/// The status as both sides have it.
+/// The status that both threads access.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExchangeBoard(Arc<Mutex<Option<ExchangeStatus>>>);
 
 impl ExchangeBoard {
-    /// What is known now; none if nothing is shared by this thread.
+    /// The current status; none if this thread shares nothing.
     pub(crate) fn read(&self) -> Option<ExchangeStatus> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Another configuration is in force.
+    /// Sets the status of another configuration.
     pub(super) fn begin(&self, status: Option<ExchangeStatus>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }

@@ -1,4 +1,4 @@
-//! Lines of the log, each kind once a minute at most.
+//! Log lines with a rate limit: each kind at most once a minute.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use bolide_conf::model::LogLevel;
 
 use crate::control_log::ControlLog;
 
-/// How often the same is said at most.
+/// The interval of equal messages.
 const TELL: Duration = Duration::from_mins(1);
 
 /// The kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Topic {
     Unreachable,
-    /// A reply that should not be.
+    /// An unexpected reply.
     Fault,
-    /// A record that is foreign or damaged.
+    /// A foreign or corrupt record.
     Record,
     /// Such a record was replaced.
     Replaced,
@@ -25,18 +25,18 @@ pub(super) enum Topic {
     Certificates,
     /// Limits are not shared.
     Limits,
-    /// A report of limits that is foreign or damaged.
+    /// A foreign or corrupt report of limits.
     LimitRecord,
-    /// One that was heard before, or is of another time.
+    /// A report that was received before, or is too old.
     LimitTime,
 }
 
-/// What writes the lines.
+/// Writes the lines.
 #[derive(Debug, Default)]
 pub(super) struct Teller {
     log: Mutex<Option<Arc<ControlLog>>>,
     told: Mutex<Vec<(Topic, Instant)>>,
-    /// What was said once.
+    /// Messages that are logged once.
     once: Mutex<Vec<&'static str>>,
 }
 
@@ -50,7 +50,7 @@ impl Teller {
         log.into_iter().for_each(|log| log.write(level, text));
     }
 
-    /// Logs what is said once in the life of the process.
+    /// Logs a message once in the life of the process.
     pub(super) fn once(&self, text: &'static str) {
         let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
         if !once.contains(&text) {
@@ -60,7 +60,7 @@ impl Teller {
         }
     }
 
-    /// Logs, unless something of the kind was said a moment ago.
+    /// Logs, unless a message of this kind was logged recently.
     pub(super) fn tell(&self, topic: Topic, level: LogLevel, text: &str) {
         let now = bolide_io::process::now().mono;
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What commands ask of a node and of Valkey.
+//! Answers queries of commands about a node and Valkey.
 
 use std::sync::mpsc::SyncSender;
 
@@ -11,11 +11,11 @@ use crate::cluster::report::{ClusterPeer, ClusterPurge};
 use crate::cluster::session::{Session, mark};
 
 impl ClusterNode {
-    /// The number up to which purges of this process are in the stream, and where the node stands.
+    /// Up to which number purges of this process are in the stream, and the node's position.
     pub(super) fn progress(&self) -> CommandResult<(u64, EntryMark)> {
         let position = self.machine.mark().unwrap_or_default();
-        // What came back before a loss may be in the stream no more: others hear of it by what this
-        // node owes them.
+        // Purges that were confirmed before a loss may have disappeared from the stream: others
+        // receive them by what this node still has to send.
         let sent = if self.is_owing() { 0 } else { self.machine.confirmed() };
         self.connected().map(|_| (sent, position))
     }
@@ -90,8 +90,8 @@ impl ClusterNode {
     }
 }
 
-/// Which of these positions say that a node has an entry. After a loss the stream may give ids
-/// again, so that one that is greater says nothing by itself: both entries have to be there.
+/// Which of these positions show that a node has an entry. After a loss the stream may reuse ids,
+/// so that a greater id alone proves nothing: both entries have to exist.
 async fn marks_behind(
     line: &Line,
     entry: Option<EntryMark>,

@@ -1,4 +1,4 @@
-//! How a node finds its place in the stream, and what it does when it cannot have heard of all.
+//! How a node finds its position in the stream, and what it does when it may have missed entries.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -13,23 +13,23 @@ use crate::cluster::ClusterMail;
 use crate::cluster::objects::Carrier;
 use crate::cluster::session::{Session, facts, gone, mark};
 
-/// The place at which a reply was too large.
+/// The position at which a reply was too large.
 #[derive(Debug, Default)]
 pub(super) struct Strike(Option<Option<EntryId>>);
 
 impl Strike {
-    /// Notes such a reply. Returns whether there was one at this place before.
+    /// Notes such a reply. Returns whether there was one at this position before.
     fn again(&mut self, at: Option<EntryId>) -> bool {
         self.0.replace(at) == Some(at)
     }
 
-    /// What is behind the place can be read.
+    /// Entries after the position can be read.
     pub(super) const fn forget(&mut self) {
         self.0 = None;
     }
 }
 
-/// LIMIT: entries of the past that are read at once.
+/// LIMIT: past entries per read.
 const PAST_MAX: usize = 256;
 
 impl ClusterNode {
@@ -39,8 +39,8 @@ impl ClusterNode {
         let line = lines.1.clone();
         self.server_ms = line.time().await?;
         if self.has_oversize {
-            // What is too large is named and passed by who reads it, if it can be left out, and if
-            // that was not tried in vain.
+            // An entry that is too large is skipped by its reader, if it can be left out of a reply
+            // and that has not failed before.
             let can_leave_out = line.can_leave_out().await?;
             let again = self.strike.again(self.machine.position());
             self.has_oversize = !can_leave_out || again;
@@ -57,7 +57,7 @@ impl ClusterNode {
         if std::mem::take(&mut self.has_past) {
             let read = self.read_past(&line).await;
             if !matches!(read, Ok(true)) {
-                // What is missing is not known.
+                // It is not known what is missing.
                 let known = self.machine.mark().unwrap_or_default();
                 self.store.sharing().reset(place(known), self.store.generation());
             }
@@ -92,14 +92,14 @@ impl ClusterNode {
         Ok(())
     }
 
-    /// Where this node stood when its last process ended. Shared objects need evidence that no
-    /// purge of earlier processes is missing in the stream; else objects count from now on.
+    /// The position of this node when its last process ended. Shared objects need proof that no
+    /// purge of earlier processes is missing in the stream; otherwise only newer objects count.
     async fn find_stored(&mut self, line: &Line) -> Result<Option<EntryMark>, ValkeyFault> {
         let text = line.node(&self.setup.node).await?;
         let fence = self.last.fence(text.as_deref());
         self.fence = match fence {
             Some(fence) => fence,
-            // Whatever comes from now on. What tells the end of the stream may be too large itself.
+            // All entries from now on. The entry at the end of the stream may be too large itself.
             None if self.has_oversize => self.greet(line).await?.id,
             None => line.state().await?.map_or(EntryId::ZERO, |state| state.last.next()),
         };
@@ -107,7 +107,7 @@ impl ClusterNode {
             self.begin_sharing();
             self.has_past = fence.is_some();
             if fence.is_none() {
-                // So that something comes.
+                // So that there is an entry.
                 let _id = self.greet(line).await?;
             }
         }
@@ -115,15 +115,15 @@ impl ClusterNode {
     }
 
     fn begin_sharing(&self) {
-        // What waits may be from before objects were shared.
+        // Queued purges may be from before objects were shared.
         let counts = self.store.outbox().counts();
         let barrier = if counts.waiting > 0 { counts.last } else { 0 };
         self.store.sharing().begin(place_from(self.fence), barrier);
     }
 
-    /// Reads the purges that are kept and were carried out before this process, or dropped with
-    /// all that they could hit: objects of other nodes may be from that time. Returns whether all
-    /// up to the position of this node were there.
+    /// Reads the retained purges that were carried out, or made unnecessary by dropping everything,
+    /// before this process: objects of other nodes may be from that time. Returns whether all up to
+    /// the position of this node were there.
     async fn read_past(&self, line: &Line) -> Result<bool, ValkeyFault> {
         let Some(until) = self.machine.mark() else { return Ok(false) };
         let first = line.state().await?.and_then(|state| state.first);
@@ -145,7 +145,7 @@ impl ClusterNode {
                 last = Some(mark(entry));
             }
             if !is_whole {
-                // Entries were trimmed meanwhile, some of them maybe unread.
+                // Entries were trimmed meanwhile, perhaps unread ones.
                 return Ok(false);
             }
             if last == before {
@@ -180,7 +180,7 @@ impl ClusterNode {
         counts.waiting == 0 && !self.machine.is_sending() && !self.is_owing()
     }
 
-    /// Leaves word that all purges of this process are in the stream: there, and here.
+    /// Records that all purges of this process are in the stream: in Valkey, and on this machine.
     pub(super) async fn say_farewell(&mut self) {
         let place = self.machine.mark().filter(|_| self.is_all_sent());
         if let (Some(session), Some(position)) = (&self.session, place) {
@@ -211,7 +211,7 @@ impl ClusterNode {
         .await
     }
 
-    /// Finds out whether this node has missed something that cannot be heard any more.
+    /// Finds out whether this node has missed entries that cannot be read any more.
     async fn find_place(
         &mut self,
         line: &Line,
@@ -228,13 +228,13 @@ impl ClusterNode {
         let has_position = found.first().is_some_and(|entry| mark(entry) == position);
         let is_good = self.check(&facts(line, &state, has_position).await?);
         if !is_good {
-            // So that something comes behind the end.
+            // So that an entry follows the end.
             let _id = self.greet(line).await?;
         }
         Ok(())
     }
 
-    /// Goes on behind an entry that is too large, without asking for what may hold it.
+    /// Continues after an entry that is too large, without requesting what may contain it.
     async fn skip_oversize(
         &mut self,
         line: &Line,
@@ -243,7 +243,7 @@ impl ClusterNode {
         self.machine.attach(stored);
         let mark = self.greet(line).await?;
         self.machine.skip_to(mark);
-        // What was skipped was not looked at: the stream may have lost own purges, too.
+        // The skipped part was not examined: the stream may have lost own purges, too.
         self.fence = mark.id;
         self.lose(Loss::TooLarge);
         Ok(())
@@ -255,26 +255,26 @@ impl ClusterNode {
         Ok(EntryMark::of(id, Some(&hello)))
     }
 
-    /// The entry at the position of this node is not there any more.
+    /// The entry at the position of this node does not exist any more.
     pub(super) fn go_astray(&mut self, facts: &StreamFacts) {
         let is_good = self.check(facts);
         let position = self.machine.mark().unwrap_or_default();
         let (hello, keep) = (self.machine.hello(), self.setup.conf.purge_keep_count);
         let Some(session) = &mut self.session else { return };
-        // A stream that is empty, and has no room for an entry, has no place to go on from.
+        // An empty stream without room for an entry has no position to continue from.
         session.read_from(position, std::mem::replace(&mut self.is_astray, true));
         if !is_good {
             session.greet(hello, keep.into());
         }
     }
 
-    /// Whether the stream still has all that was heard. If it has not, own purges may be missing in
-    /// it as well, and objects be from before them: only places count that come from now on. A fill
-    /// with such a place began after all that this node has purged so far.
+    /// Whether the stream still has all received entries. If not, own purges may be missing as
+    /// well, and objects be from before them: only places from now on count. A fill with such a
+    /// place began after all purges of this node so far.
     fn check(&mut self, facts: &StreamFacts) -> bool {
         let Err(loss) = self.machine.check(facts) else { return true };
         if loss.is_of_stream() {
-            // The fence before may be of another history of the stream, with greater ids.
+            // The previous fence may belong to another history of the stream, with greater ids.
             self.fence = facts.last.next();
             if self.store.sharing().is_open() {
                 self.begin_sharing();
@@ -284,7 +284,7 @@ impl ClusterNode {
         !loss.is_of_stream()
     }
 
-    /// Purges may have been missed: nothing of what is kept can be trusted.
+    /// Purges may have been missed: no cached object can be trusted.
     pub(super) fn lose(&mut self, loss: Loss) {
         self.store.drop_everything();
         self.write_purges();

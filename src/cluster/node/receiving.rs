@@ -1,5 +1,5 @@
-//! What a node does with entries of the stream: purges of others are carried out, and what cannot
-//! be read counts as any purge.
+//! Processing of the stream's entries: purges of others are carried out, and an unreadable entry
+//! counts as any purge.
 
 use bolide_cluster::EntryOutcome;
 use bolide_conf::model::LogLevel;
@@ -9,7 +9,7 @@ use super::{ClusterNode, Topic, lock, place};
 use crate::cluster::session::mark;
 
 impl ClusterNode {
-    /// Carries out what others have purged.
+    /// Carries out the purges of others.
     pub(super) fn receive(&mut self, entries: &[StreamEntry]) {
         let (mut lost, mut done) = (None, 0);
         let store = &self.store;
@@ -64,7 +64,7 @@ impl ClusterNode {
         self.write_purges();
         lock(&self.shared.status).received += done;
         self.acknowledge();
-        // One of our own may have come back.
+        // An own entry may have come back.
         self.send();
     }
 

@@ -1,4 +1,4 @@
-//! Whose an order is among servers: what was claimed is given back on every way out.
+//! Claims of orders among servers: every claim is released, whatever happens.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,12 @@ use crate::plan::{AcmeAuthority, AcmeIssuer, OrderId};
 use crate::schedule::AcmeNow;
 use crate::service::Shared;
 
-/// Seconds until an order is looked at again, of which it is not known yet whether another server
-/// has begun it.
+/// Seconds until an order is examined again while its claim is undecided.
 const CLAIM_HOLD: u64 = 1;
-/// Seconds after which an order that is not looked at again is asked for no more.
+/// Seconds after which an undecided claim of an order that is no longer examined is released.
 const ASKED_LIFE: u64 = 2 * HOLD;
 
-/// An order that was claimed; given back when this is dropped.
+/// A claimed order; released on drop.
 pub(super) struct OrderLease {
     shared: Arc<Shared>,
     id: OrderId,
@@ -27,11 +26,11 @@ impl Drop for OrderLease {
     }
 }
 
-/// Orders that were asked for without an answer so far, and when.
+/// Undecided claims, and when they were made.
 pub(super) type AskedClaims = BTreeMap<OrderId, (u64, OrderLease)>;
 
 impl Engine {
-    /// An order that may be begun here; else it is looked at again later.
+    /// Claims an order; if that fails, it is examined again later.
     pub(super) fn claim(
         &mut self,
         id: &OrderId,
@@ -56,8 +55,8 @@ impl Engine {
         None
     }
 
-    /// Gives back what was asked for and is not wanted any more, such as an order whose certificate
-    /// came by another way.
+    /// Releases undecided claims that are no longer needed, for example because the certificate was
+    /// received another way.
     pub(super) fn forget_asked(&mut self, now: AcmeNow) {
         self.asked.retain(|_, (when, _)| when.saturating_add(ASKED_LIFE) > now.unix);
     }

@@ -1,5 +1,5 @@
-//! Orders for names that clients ask for: wishes come from handshakes, permissions from the
-//! operator's program, and both are kept within their limits by [`DemandBook`].
+//! Orders for on-demand names: names come from handshakes, permissions from the operator's program,
+//! and [`DemandBook`] limits both.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use crate::schedule::{AcmeNow, OrderSlot};
 use crate::service::{names_file, order_of, read_names};
 use crate::state::AcmeStore;
 
-/// What the program said: the directive, the name, and why there is no answer.
+/// Answers of the program: the directive, the name, the answer, and why there is none.
 type DemandAnswers = Arc<Mutex<Vec<(OrderId, String, DemandAnswer, Option<String>)>>>;
 
-/// The directives, and whose orders are whose.
+/// The directives, and the directive of each order.
 #[derive(Default)]
 pub(super) struct Demands {
     all: BTreeMap<OrderId, Demanded>,
@@ -61,7 +61,7 @@ impl Engine {
         Arc::new(whole)
     }
 
-    /// Asks about names that clients want.
+    /// Asks about the names that clients requested.
     pub(super) fn take_wishes(&mut self) {
         let now = self.now();
         for (id, name) in self.shared.setting.inbox.take_wishes() {
@@ -72,9 +72,9 @@ impl Engine {
         }
     }
 
-    /// Whether an order may begin: that of a name that clients asked for needs a permission.
+    /// Whether an order may begin: that of an on-demand name needs a permission.
     pub(super) fn may_begin(&mut self, id: &OrderId, now: AcmeNow) -> bool {
-        // What an earlier process began is cleared up, and was allowed.
+        // An attempt of an earlier process had the permission; it is only cleared up.
         let is_begun = self.schedule.orders.get(id).is_some_and(OrderSlot::is_begun);
         let owner = self.demands.owners.get(id).filter(|_| !is_begun).cloned();
         let Some((demand, name)) = owner else { return true };
@@ -103,7 +103,7 @@ impl Engine {
         });
     }
 
-    /// Takes over what the program said.
+    /// Handles the answers of the program.
     pub(super) fn hear_permissions(&mut self) {
         let mut answers = self.demands.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let said = std::mem::take(&mut *answers);
@@ -151,7 +151,7 @@ impl Engine {
         self.look(&order.id, true);
     }
 
-    /// The program no longer allows a name: its certificate is served no more.
+    /// The program no longer allows a name: removes its certificate.
     fn forget(&mut self, demand: &OrderId, order: &AcmeOrder, name: &str) {
         let text = format!("\"{name}\" is refused now, its certificate is forgotten");
         self.log(AcmeLogLevel::Notice, &text);

@@ -1,4 +1,4 @@
-//! The locks of state directories: each is held once, however many attempts need it.
+//! The locks of state directories: each is held once, for all attempts that need it.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,8 @@ use crate::plan::{AcmeIssuer, OrderId};
 use crate::state::AcmeStore;
 
 impl Engine {
-    /// Takes the locks of an order's and an issuer's directories; none if another process has one.
+    /// Takes the locks of an order's and an issuer's directories; `None` if another process has
+    /// one.
     pub(super) fn lock(&mut self, id: &OrderId, issuer: &AcmeIssuer) -> Option<Vec<PathBuf>> {
         let store = self.files.get(id).map(|files| files.store.clone());
         let stores = store.into_iter().chain([self.shared.store(issuer)]);

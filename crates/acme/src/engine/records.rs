@@ -1,4 +1,4 @@
-//! What files say of orders and accounts; a damaged one is set aside.
+//! Reading the files of orders and accounts; a damaged one is renamed.
 
 use super::Engine;
 use crate::accounts::account_stem;
@@ -19,7 +19,7 @@ impl Engine {
         self.read(&self.shared.store(issuer), &name, AccountRecord::parse)
     }
 
-    /// Reads a record; a damaged one is set aside.
+    /// Reads a record; a damaged one is renamed.
     fn read<T: Default>(
         &self,
         store: &AcmeStore,

@@ -1,4 +1,4 @@
-//! Asking issuers when they want certificates replaced, and keeping what they say.
+//! Asks issuers for renewal windows, and records the answers.
 
 use std::sync::PoisonError;
 
@@ -9,7 +9,7 @@ use crate::questions::{RenewalQuestion, RenewalQuestions, ToldRenewals};
 use crate::schedule::WindowAnswer;
 
 impl Engine {
-    /// Begins to ask where it is time.
+    /// Starts questions that are due.
     pub(super) fn ask(&mut self) {
         let now = self.now();
         while let Some((name, ids)) = self.schedule.pick_questions(now) {
@@ -31,7 +31,7 @@ impl Engine {
             let issuer = issuer.clone();
             let (open, unread): (Vec<_>, Vec<_>) =
                 ids.iter().map(|id| question(id).ok_or(id)).partition(Result::is_ok);
-            // What cannot be read cannot be asked about; it is looked at again later.
+            // Certificates that cannot be read are retried later.
             for id in unread.into_iter().filter_map(Result::err) {
                 self.schedule.answered(id, WindowAnswer::Useless, now);
             }
@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// Questions end; their answers are of no use any more.
+    /// Cancels all questions.
     pub(super) fn ask_no_more(&mut self) {
         for (_, handle) in std::mem::take(&mut self.asking).into_values() {
             handle.abort();
@@ -61,7 +61,7 @@ impl Engine {
         self.schedule.asked.clear();
     }
 
-    /// Takes over what issuers said.
+    /// Handles the answers of issuers.
     pub(super) fn hear(&mut self) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = std::mem::take(&mut *answers);
@@ -81,7 +81,8 @@ impl Engine {
     fn note(&mut self, id: &OrderId, issuer: &str, answer: WindowAnswer, page: Option<String>) {
         let now = self.now();
         let issuer = self.plan.issuers.iter().find(|known| known.name == issuer).cloned();
-        // Another process may have written since: only who holds the lock writes, and its own.
+        // Another process may have written meanwhile: only the process with the lock writes, and
+        // only its own orders.
         let locks = issuer.as_ref().and_then(|issuer| self.lock(id, issuer));
         if let (Some(issuer), Some(_)) = (&issuer, &locks)
             && !self.running.contains_key(id)

@@ -1,5 +1,5 @@
-//! Other keys for accounts, when an operator wants them: one after the orders of the issuer that
-//! are under way, and before the next ones.
+//! Key changes of accounts, requested by an operator: each runs after the running orders of the
+//! issuer, and before the next ones.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,10 @@ use crate::inbox::WantedRollover;
 use crate::plan::{AcmeAuthority, AcmeIssuer, OrderId};
 use crate::service::Shared;
 
-/// The locks of those that ended.
+/// The locks of finished key changes.
 pub(super) type EndedRollovers = Arc<Mutex<Vec<Vec<PathBuf>>>>;
 
-/// One that is under way. When it goes, its locks are given back.
+/// A running key change. Dropping it releases its locks.
 struct RunningRollover {
     shared: Arc<Shared>,
     locks: Vec<PathBuf>,
@@ -32,7 +32,7 @@ impl Drop for RunningRollover {
 }
 
 impl Engine {
-    /// Begins what is wanted, and gives back the locks of what ended.
+    /// Starts requested changes, and releases the locks of finished ones.
     pub(super) fn roll_over(&mut self) {
         let mut rolled = self.rolled.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = std::mem::take(&mut *rolled);
@@ -41,7 +41,7 @@ impl Engine {
             self.unlock(&locks);
         }
         let running = &self.running;
-        // An order that is under way signs with the old key.
+        // A running order signs with the old key.
         let is_quiet = |name: &str| !running.values().any(|one| one.issuer.name == name);
         for wanted in self.shared.setting.inbox.take_rollovers(is_quiet) {
             self.begin_rollover(wanted);
@@ -50,7 +50,7 @@ impl Engine {
 
     fn begin_rollover(&mut self, wanted: WantedRollover) {
         let WantedRollover { issuer: name, reply } = wanted;
-        // Who asked may have left.
+        // The receiver may be gone.
         let refuse = |why: String| drop(reply.try_send(Err(why)));
         let Some(issuer) = self.plan.issuers.iter().find(|one| one.name == name).cloned() else {
             return refuse(format!("no issuer \"{name}\" is in use"));

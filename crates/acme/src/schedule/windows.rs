@@ -1,27 +1,28 @@
-//! When issuers are asked what they suggest for the renewal of certificates (RFC 9773).
+//! When to ask issuers for renewal windows (RFC 9773).
 //!
-//! A suggestion moves a renewal and nothing else: an issuer that has none is as good.
+//! A window only moves a renewal: issuers without windows work as well.
 
 use super::{AcmeNow, HOUR, PAUSE_MAX, SILENCE_FIRST, Schedule, doubled};
 use crate::plan::OrderId;
 use crate::record::RenewalWindow;
 
-/// LIMIT: certificates that one task asks about.
+/// LIMIT: certificates per task.
 const QUESTIONS_MAX: usize = 50;
-/// LIMIT: seconds until an issuer is asked again (RFC 9773, section 4.3.2).
+/// LIMIT: seconds until the next question to an issuer: at least (RFC 9773, section 4.3.2), and at
+/// most.
 const AGAIN_MIN: u64 = 60;
 const AGAIN_MAX: u64 = 24 * HOUR;
 
-/// What an issuer says about the renewal of a certificate.
+/// The answer of an issuer about the renewal of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowAnswer {
-    /// When it wants it, and seconds until it wants to be asked again.
+    /// The window, and seconds until the next question.
     Window(RenewalWindow, u64),
-    /// It makes no suggestions.
+    /// It offers no renewal information.
     Unoffered,
-    /// It does not know the certificate, or says nothing of use.
+    /// It does not know the certificate, or the answer is invalid.
     Useless,
-    /// It does not answer.
+    /// It does not respond.
     Silent,
 }
 
@@ -29,7 +30,7 @@ impl Schedule {
     /// The issuer to ask now, and orders whose certificates it issued.
     pub fn pick_questions(&mut self, now: AcmeNow) -> Option<(String, Vec<OrderId>)> {
         for slot in self.orders.values_mut() {
-            // A clock that was set back makes no pause longer.
+            // A clock that was set back does not make a pause longer.
             let latest = now.unix.saturating_add(AGAIN_MAX);
             slot.record.window_again = slot.record.window_again.min(latest);
         }
@@ -52,7 +53,7 @@ impl Schedule {
         Some((issuer, ids))
     }
 
-    /// An issuer answered about an order's certificate: whether the renewal moved.
+    /// Handles an answer about an order's certificate; returns whether the renewal moved.
     pub fn answered(&mut self, id: &OrderId, answer: WindowAnswer, now: AcmeNow) -> bool {
         let Some(slot) = self.orders.get_mut(id) else { return false };
         let before = slot.due();

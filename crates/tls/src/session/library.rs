@@ -1,4 +1,4 @@
-//! What rustls does of a session, call by call: records of the handshake, and those of TLS 1.2.
+//! The part of a session that rustls does, call by call: handshake records, and those of TLS 1.2.
 
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{

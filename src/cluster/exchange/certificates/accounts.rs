@@ -1,7 +1,7 @@
-//! Accounts at issuers that servers have in common: one of them makes each, and all use it.
+//! Shared accounts at issuers: one server creates each, and all use it.
 //!
-//! What is in Valkey is the account of all. It is replaced only by who knows that it is over: its
-//! key is another one now, or the issuer does not know it.
+//! The record in Valkey is the account of all. Only a server that knows it to be invalid replaces
+//! it: its key was changed, or the issuer does not know it.
 
 use bolide_acme::{AccountName, OrderId};
 use bolide_cluster::{VaultKeyId, VaultPurpose};
@@ -12,11 +12,11 @@ use super::CertificateShare;
 use super::record::{account_name, account_order};
 use crate::acme::{FleetAccount, KnownAccount};
 
-/// For how long Valkey keeps an account, from when it was put there: who has it puts it back.
+/// How long Valkey keeps an account; servers that have it store it again.
 const KEEP_MS: u64 = 400 * 24 * 3600 * 1000;
 
 impl CertificateShare {
-    /// Looks for the accounts of all servers, and tells of those that are news.
+    /// Reads the shared accounts, and publishes new ones.
     pub(super) async fn share_accounts(
         &self,
         is_due: bool,
@@ -71,7 +71,7 @@ impl CertificateShare {
                 let with = (before, &*sealed);
                 if self.line.replace_secret(&label, with, KEEP_MS).await? {
                     fleet.hear_account(name, Some(own.clone()));
-                    // Others may begin what waited for it.
+                    // Other servers may begin orders that waited for it.
                     return self.end_leases(vec![as_order]).await;
                 }
             }
@@ -83,14 +83,14 @@ impl CertificateShare {
             && self.vault.is_to_be_sealed_anew(record, firsts)
             && let Some(sealed) = self.vault.seal(VaultPurpose::Accounts, &label, &common.0)
         {
-            // Its key is on its way out. What it has stays what it is.
+            // Its key is being retired. Its content stays.
             self.line.replace_secret(&label, (record, &*sealed), KEEP_MS).await?;
         }
         fleet.hear_account(name, common);
         Ok(())
     }
 
-    /// Whether an order may begin with its account: it is there, or this server may make it.
+    /// Whether an order may begin with its account: it exists, or this server may create it.
     pub(super) async fn may_use_account(
         &self,
         order: &OrderId,
@@ -100,7 +100,7 @@ impl CertificateShare {
         let as_order = account_order(&name);
         let is_free = self.take_leases(&[as_order]).await?.first().copied().unwrap_or(false);
         if is_free {
-            // Who had the lease before may have left an account.
+            // The previous owner of the lease may have left an account.
             let known = self.issued.fleet().accounts().remove(&name).unwrap_or_default();
             let label = account_name(&name);
             if let Some(found) = self.line.look_at_secrets(&[(&label, b"")]).await?.pop() {

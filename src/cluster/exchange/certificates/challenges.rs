@@ -1,7 +1,7 @@
-//! The table of challenges: what this server is asked by an issuer, any other one answers as well.
+//! The table of challenges: every server answers the challenges of all.
 //!
-//! When an entry is over is judged by Valkey's clock, which wrote it: a server whose own clock is
-//! ahead would else take away what others are being asked.
+//! Valkey's clock, which dated an entry, decides when it expires: a server whose own clock is ahead
+//! would otherwise remove challenges of others too early.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use bolide_valkey::ValkeyFault;
 use super::record::{challenge_field, challenge_name, read, written};
 use super::{CertificateShare, Known};
 
-/// Seconds after which a challenge is none any more.
+/// The lifetime of a challenge in seconds.
 const CHALLENGE_LIFE: u64 = 60 * 60;
 /// LIMIT: challenges of other servers.
 const CHALLENGES_MAX: usize = 1000;
 /// The table of challenges.
 const TABLE: &str = "challenges";
-/// The table of first keys, and milliseconds after which a server says nothing by its own.
+/// The table of first keys, and the time in milliseconds after which an entry is ignored.
 const KEYS_TABLE: &str = "keys";
 const KEY_LIFE_MS: u64 = 60 * 1000;
 
-/// What becomes of a challenge that ends at `until`.
+/// The handling of a challenge that expires at `until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChallengeState {
     Answered,
-    /// The server that had it is gone.
+    /// Its server is gone.
     Over,
-    /// It is from too far ahead, and left alone.
+    /// Its date is too far in the future; it is left alone.
     Odd,
 }
 
@@ -75,7 +75,7 @@ impl CertificateShare {
                 continue;
             }
             if id.starts_with(own.as_bytes()) {
-                // Of an earlier connection.
+                // From an earlier connection.
                 self.line.drop_secret_field(TABLE, &id).await?;
                 continue;
             }
@@ -100,7 +100,7 @@ impl CertificateShare {
         Ok(())
     }
 
-    /// Says which key comes first here, and hears which one does elsewhere.
+    /// Publishes the first key here, and reads those of other servers.
     pub(super) async fn share_first_key(&self, known: &mut Known) -> Result<(), ValkeyFault> {
         let name = |node: &str| format!("first key of {node}");
         let now = known.now_ms.to_le_bytes();
@@ -111,7 +111,7 @@ impl CertificateShare {
         let before = std::mem::take(&mut known.firsts);
         for (node, record) in self.line.secret_table(KEYS_TABLE).await? {
             let name = name(&String::from_utf8_lossy(&node));
-            // One that cannot be opened is of a server whose records cannot be opened either.
+            // A server whose key is unknown also writes records that cannot be decrypted.
             let opened = self.vault.open(VaultPurpose::Certificates, &name, &record).ok();
             let seen = opened.and_then(|opened| Some(u64::from_le_bytes(*opened.first_chunk()?)));
             let silent_ms = seen.map(|seen| known.now_ms.saturating_sub(seen));
@@ -125,7 +125,7 @@ impl CertificateShare {
         }
         known.firsts.sort_unstable();
         if known.firsts != before {
-            // What stayed as it was may be sealed anew now.
+            // Unchanged records may be encrypted with a new key now.
             known.read_all_again();
         }
         Ok(())

@@ -1,20 +1,20 @@
-//! What outlives a connection: leases that are this server's, or may be, and which strange records
-//! it has replaced.
+//! State that survives connections: leases that may belong to this server, and replaced records
+//! with unknown keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use bolide_acme::OrderId;
 
-/// LIMIT: strange records that are remembered; more are not replaced.
+/// LIMIT: replaced records with unknown keys; beyond that none are replaced.
 const REPLACED_MAX: usize = 4096;
-/// Bytes of a record that name its version and its key.
+/// Bytes of a record with its version and key id.
 const KEY: usize = 16;
 
-/// Shared by the connections of one thread.
+/// The state that the connections of one thread share.
 #[derive(Debug)]
 pub(in crate::cluster::exchange) struct ShareMemory {
-    /// The thread, by chance: what begins its tokens and names its challenges.
+    /// A random id of the thread: the prefix of its tokens, and the name of its challenges.
     pub(super) life: u64,
     inner: Mutex<Memory>,
 }
@@ -22,11 +22,12 @@ pub(in crate::cluster::exchange) struct ShareMemory {
 #[derive(Debug, Default)]
 struct Memory {
     numbers: u64,
-    /// Tokens of leases. A lease whose connection broke is taken again by it, or given back.
+    /// Tokens of leases. After a broken connection a lease is taken or released with the same
+    /// token.
     leases: BTreeMap<OrderId, String>,
-    /// Orders and the keys of records that no key here opens.
+    /// Orders and unknown keys of their records.
     replaced: BTreeSet<(OrderId, Vec<u8>)>,
-    /// The ends of certificates that are too large to be shared.
+    /// The expiry of certificates that are too large to be shared.
     too_large: BTreeMap<OrderId, u64>,
 }
 
@@ -48,27 +49,28 @@ impl ShareMemory {
         })
     }
 
-    /// Whether the lease of an order is this server's, or may be.
+    /// Whether the lease of an order belongs to this server, or may.
     pub(super) fn has(&self, order: &OrderId) -> bool {
         self.with(|memory| memory.leases.contains_key(order))
     }
 
-    /// The lease of an order is not this server's.
+    /// The lease of an order does not belong to this server.
     pub(super) fn forget(&self, order: &OrderId) {
         self.with(|memory| drop(memory.leases.remove(order)));
     }
 
-    /// All leases that may be this server's, with their tokens.
+    /// All leases that may belong to this server, with their tokens.
     pub(super) fn leases(&self) -> BTreeMap<OrderId, String> {
         self.with(|memory| memory.leases.clone())
     }
 
-    /// Whether it is news that the certificate with this end is too large to be shared.
+    /// Whether the certificate with this expiry is too large to be shared, and this is reported for
+    /// the first time.
     pub(super) fn is_first_too_large(&self, order: &OrderId, end: u64) -> bool {
         self.with(|memory| memory.too_large.insert(order.clone(), end) != Some(end))
     }
 
-    /// Whether a record of another key may be replaced: once for each key.
+    /// Whether a record with an unknown key may be replaced: once for each key.
     pub(super) fn replaces(&self, order: &OrderId, record: &[u8]) -> bool {
         let key = record[..record.len().min(KEY)].to_vec();
         self.with(|memory| {

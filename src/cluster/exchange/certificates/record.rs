@@ -1,15 +1,15 @@
-//! What certificates and challenges are called in Valkey, and their bytes before they are sealed.
+//! The names and plain-text formats of certificates and challenges in Valkey.
 
 use bolide_acme::{AccountName, Challenge, OrderId};
 use zeroize::Zeroizing;
 
 use crate::acme::FleetCertificate;
 
-/// What begins the name of a right to make an account. An order begins with the name of an issuer,
-/// which has no such byte.
+/// The prefix of a lease to create an account. The name of an order begins with the name of an
+/// issuer, which has no such byte.
 const ACCOUNT: &str = "\0account ";
 
-/// What names an order in keys.
+/// The hash of an order in keys.
 fn digest(text: &str) -> String {
     hex(&bolide_tls::secret_of(text.as_bytes()))
 }
@@ -26,12 +26,12 @@ pub(super) fn account_name(name: &AccountName) -> String {
     format!("account:{}", digest(&name.0))
 }
 
-/// What stands for the right to make an account among the leases of orders.
+/// The lease to create an account, in the form of an order.
 pub(super) fn account_order(name: &AccountName) -> OrderId {
     OrderId(format!("{ACCOUNT}{}", name.0))
 }
 
-/// Whether this stands for such a right.
+/// Whether this is such a lease.
 pub(super) fn is_of_account(order: &OrderId) -> bool {
     order.0.starts_with(ACCOUNT)
 }
@@ -40,8 +40,8 @@ pub(super) fn lease_name(order: &OrderId) -> String {
     format!("order:{}", digest(&order.0))
 }
 
-/// What names a challenge in the table: two servers may have the same one, and each takes away its
-/// own.
+/// The name of a challenge in the table: two servers may have equal challenges, and each removes
+/// its own.
 pub(super) fn challenge_field(life: u64, challenge: &Challenge) -> Vec<u8> {
     let digest = bolide_tls::secret_of(&written(challenge, 0));
     format!("{life:016x}{}", hex(&digest[..16])).into_bytes()
@@ -62,7 +62,7 @@ fn take(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 pub(super) fn certificate(opened: &[u8]) -> Option<FleetCertificate> {
-    // Of its life the leaf says more than the number that it begins with.
+    // The leaf certificate determines the validity; the number before it is not needed.
     let (_until, rest) = opened.split_first_chunk::<8>()?;
     let (chain, key) = take(rest)?;
     FleetCertificate::of(chain, key)

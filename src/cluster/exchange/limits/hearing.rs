@@ -1,5 +1,5 @@
-//! What other servers say of limits: each report once and while it is new, and what all of them
-//! have in work.
+//! Reports of limits from other servers: each is charged once, while it is new; and the requests
+//! that they have in progress.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,20 +11,19 @@ use bolide_engine::LimitZone;
 use super::ZoneName;
 use super::reporting::kind;
 
-/// LIMIT: how many milliseconds the time in a report may be away from the time of who hears it.
+/// LIMIT: the difference between the time of a report and the receiver's time, in milliseconds.
 pub(super) const AGE_MAX_MS: u64 = 60_000;
-/// After how long without a word nothing is in work on a server any more, in milliseconds.
+/// After this silence, no requests count as in progress on a server, in milliseconds.
 const SILENCE_MS: u64 = 5000;
-/// LIMIT: processes whose last reports are known; others are not heard until one is forgotten.
+/// LIMIT: processes whose last reports are stored; others are ignored until one is dropped.
 const LIVES_MAX: usize = 1024;
-/// LIMIT: servers and zones whose requests in work are known, and keys of all of them with their
-/// bytes.
+/// LIMIT: servers and zones with requests in progress, and the total of their keys and bytes.
 const PEERS_MAX: usize = 1024;
 const PEER_KEYS_MAX: usize = 65_536;
 const PEER_BYTES_MAX: usize = 16 << 20;
 
-/// The last report of each process. It outlives connections, so that none is heard again on the
-/// next one.
+/// The last report of each process. It survives connections, so that no report is charged again on
+/// the next one.
 #[derive(Debug, Default)]
 pub(super) struct LastReports(HashMap<(Box<[u8]>, u64), LastReport>);
 
@@ -35,8 +34,8 @@ struct LastReport {
 }
 
 impl LastReports {
-    /// Whether a report is new: it has a time of about now, and comes behind those that were heard
-    /// of its process.
+    /// Whether a report is new: it has about the current time, and follows the last one of its
+    /// process.
     fn admits(&mut self, report: &LimitReport<'_>, now: Now) -> bool {
         if report.unix_ms.abs_diff(now.unix_millis) > AGE_MAX_MS {
             return false;
@@ -51,7 +50,7 @@ impl LastReports {
             return is_new;
         }
         if self.0.len() >= LIVES_MAX {
-            // What they said is too old by now, even if their clocks were ahead.
+            // Their reports are too old by now, even if their clocks were ahead.
             self.0.retain(|_, last| now_ms.saturating_sub(last.heard_ms) <= 2 * AGE_MAX_MS);
         }
         let is_room = self.0.len() < LIVES_MAX;
@@ -62,7 +61,7 @@ impl LastReports {
     }
 }
 
-/// What a server has in work of one zone.
+/// The requests of a server in progress, for one zone.
 #[derive(Debug)]
 struct Held {
     keys: HashMap<Box<[u8]>, u32>,
@@ -75,16 +74,16 @@ impl Held {
     }
 }
 
-/// What is known of others on one connection.
+/// The state of other servers, for one connection.
 #[derive(Debug, Default)]
 pub(super) struct LimitHearing {
     held: HashMap<(Box<[u8]>, u64, ZoneName), Held>,
-    /// Zones whose sums are others now.
+    /// Zones whose sums have changed.
     changed: Vec<ZoneName>,
 }
 
 impl LimitHearing {
-    /// Takes in a report of another process. Whether it is new.
+    /// Charges a report of another process. Returns whether it was new.
     pub(super) fn hear(
         &mut self,
         report: &LimitReport<'_>,
@@ -96,7 +95,7 @@ impl LimitHearing {
             return false;
         }
         for reported in &report.zones {
-            // An older configuration that still has requests has a zone of its own.
+            // A zone of an older configuration with running requests is a separate one.
             let is_reported = |zone: &&Arc<LimitZone>| {
                 kind(zone) == reported.kind
                     && (zone.name(), zone.key_text()) == (reported.name, reported.key_text)
@@ -145,14 +144,14 @@ impl LimitHearing {
         }
     }
 
-    /// A zone does not know the sums of now.
+    /// The sums of a zone are not up to date.
     pub(super) fn note_changed(&mut self, zone: ZoneName) {
         if !self.changed.contains(&zone) {
             self.changed.push(zone);
         }
     }
 
-    /// Forgets servers that are silent, and has zones know the sums.
+    /// Drops silent servers, and updates the sums of zones.
     pub(super) fn settle(&mut self, zones: &[Arc<LimitZone>], now: Now) {
         let is_silent = |held: &Held| mono_ms(now).saturating_sub(held.heard_ms) >= SILENCE_MS;
         let silent = self.held.iter().filter(|(_, held)| is_silent(held));

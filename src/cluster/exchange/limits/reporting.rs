@@ -1,4 +1,4 @@
-//! Which reports of limits this server sends: which zones have counts to report, and in what order.
+//! Selects the reports of limits that this server sends, and their order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -8,23 +8,22 @@ use bolide_engine::{LimitZone, ReportRoom};
 
 use super::ZoneName;
 
-/// How often those are reported again that are in work, in milliseconds.
+/// How often requests in progress are reported again, in milliseconds.
 const AGAIN_MS: u64 = 1000;
-/// LIMIT: keys in work that are reported, of each zone, and keys counted, in each report; a report
-/// has them of one zone.
+/// LIMIT: keys in progress per zone, and counted keys per report; a report has keys of one zone.
 const HELD_MAX: usize = 4096;
 const COUNTED_MAX: usize = 2048;
-/// LIMIT: bytes of keys and numbers in a report. As many reports as others read at once are far
-/// smaller than what a connection reads at once.
+/// LIMIT: bytes of keys and numbers in a report. The number of reports that others read at once is
+/// far smaller than the read limit of a connection.
 pub(super) const REPORT_BYTES: usize = 128 << 10;
-/// LIMIT: reports of a tick, and their bytes. What is counted beyond them is in later ones.
+/// LIMIT: reports per tick, and their bytes. The rest is reported later.
 const REPORTS_MAX: usize = 32;
 const TICK_BYTES: usize = 1 << 20;
 
 /// Keys with numbers of requests.
 type Keys = Vec<(Arc<[u8]>, u32)>;
 
-/// What one report says.
+/// The content of one report.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) kind: ReportKind,
@@ -34,15 +33,15 @@ pub(super) struct Part {
     bytes: usize,
 }
 
-/// The last report of a zone that this server has sent.
+/// The last sent report of a zone.
 #[derive(Debug)]
 struct Reported {
     keys: Keys,
     at_ms: u64,
 }
 
-/// Zones of one name, kind and key: that of this configuration, and those of older ones that still
-/// have requests. Others know them as one.
+/// Zones of one name, kind and key: that of this configuration, and those of older ones with
+/// running requests. Others treat them as one.
 #[derive(Debug)]
 struct Unit<'a> {
     name: ZoneName,
@@ -72,7 +71,7 @@ pub(super) const fn kind(zone: &LimitZone) -> ReportKind {
 pub(super) struct ReportedZones(Vec<Weak<LimitZone>>);
 
 impl ReportedZones {
-    /// The zones of now. Of those that are new, what was counted before is not reported; their
+    /// Sets the current zones. Counts of new ones from before are not reported; returns their
     /// names.
     pub(super) fn turn(&mut self, now: &[Arc<LimitZone>]) -> Vec<ZoneName> {
         let is_known = |zone: &&Arc<LimitZone>| {
@@ -92,17 +91,17 @@ impl Drop for ReportedZones {
     }
 }
 
-/// What was reported on one connection.
+/// The reports sent on one connection.
 #[derive(Debug, Default)]
 pub(super) struct LimitReporting {
     reported: HashMap<ZoneName, Reported>,
-    /// Whose turn it is.
+    /// The zone whose turn it is (round robin).
     first: usize,
 }
 
 impl LimitReporting {
-    /// What is to be reported now: zones take turns, over ticks as well, and what is taken of
-    /// them is in the reports.
+    /// The reports to send now: zones take turns, across ticks as well, and counts are taken out of
+    /// them.
     pub(super) fn tick(&mut self, zones: &[Arc<LimitZone>], now_ms: u64) -> Vec<Part> {
         let units = units(zones);
         self.reported.retain(|name, _| units.iter().any(|unit| unit.name == *name));
@@ -127,7 +126,7 @@ impl LimitReporting {
         parts
     }
 
-    /// What is in work, if others do not know it, or not for certain.
+    /// The requests in progress, if others do not know them for certain.
     fn held(&mut self, unit: &Unit<'_>, now_ms: u64) -> Option<Part> {
         let mut room = ReportRoom { keys: HELD_MAX, bytes: REPORT_BYTES };
         let mut sums: BTreeMap<Arc<[u8]>, u64> = BTreeMap::new();
