@@ -1,5 +1,5 @@
-//! One database in memory, checked when it is made: damaged bytes are refused, and what is damaged
-//! in spite of that has no value.
+//! A GeoIP database in memory. It is validated when it is created; values that are corrupt all the
+//! same are absent.
 
 use std::fmt;
 use std::io::Write as _;
@@ -10,16 +10,16 @@ use maxminddb::{PathElement, Reader};
 
 use crate::value::GeoValue;
 
-/// A database of addresses.
+/// A GeoIP database.
 pub struct GeoDatabase {
     reader: Reader<Vec<u8>>,
 }
 
-/// Why bytes are no database: one line of text.
+/// Why bytes are not a database: one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeoDatabaseError(String);
 
-/// Where in a record a value stands: keys of maps, and indices of arrays.
+/// The path of a value in a record: keys of maps, and indices of arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeoPath {
     words: Box<[PathWord]>,
@@ -29,11 +29,11 @@ pub struct GeoPath {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PathWord {
     key: Box<str>,
-    /// What the word is in an array, if it is a number.
+    /// The array index that the word means, if it is a number.
     index: Option<usize>,
 }
 
-/// How many decimals a floating-point number is written with.
+/// How many decimals of a floating-point number are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decimals {
     /// As `geoip_city` writes coordinates.
@@ -43,7 +43,7 @@ pub enum Decimals {
 }
 
 impl GeoPath {
-    /// The path of these words; none if they are no text, too many, or have too many numbers.
+    /// The path of these words; none if they are not UTF-8, too many, or contain too many numbers.
     #[must_use]
     pub fn new<'w>(words: impl Iterator<Item = &'w [u8]>) -> Option<Self> {
         let words = words
@@ -61,11 +61,11 @@ impl GeoPath {
 }
 
 impl GeoDatabase {
-    /// The database that a file's bytes are.
+    /// Parses the bytes of a file.
     ///
     /// # Errors
     ///
-    /// The bytes are no MaxMind database, or it is cut off or inconsistent.
+    /// The bytes are not a MaxMind database, or it is truncated or inconsistent.
     pub fn new(bytes: Vec<u8>) -> Result<Self, GeoDatabaseError> {
         let failed = |error: maxminddb::MaxMindDbError| GeoDatabaseError(error.to_string());
         let metadata = Reader::from_source(&bytes[..]).map_err(failed)?;
@@ -90,7 +90,7 @@ impl GeoDatabase {
         if !record.has_data() {
             return false;
         }
-        // A number is an index where an array stands, and a key where a map does.
+        // A number is an index in an array, and a key in a map.
         for keys in 0..1_u32 << path.numbers {
             let mut elements = [const { PathElement::Index(0) }; GEO_PATH_MAX];
             let mut numbers = 0;
@@ -115,15 +115,15 @@ impl GeoDatabase {
     }
 }
 
-/// Whether all records of the search tree, of which there are two of `bits` in each node, lead to
-/// another node, to no data, or to data within the file.
+/// Whether all records of the search tree, two of `bits` in each node, refer to another node, to no
+/// data, or to data within the file.
 fn leads_inside(bytes: &[u8], nodes: u64, bits: usize) -> bool {
     let node_len = bits / 4;
     let tree_len = usize::try_from(nodes).ok().and_then(|nodes| nodes.checked_mul(node_len));
     let Some(tree) = tree_len.and_then(|len| bytes.get(..len)) else { return false };
     let data_len = (bytes.len() - tree.len()) as u64;
     let is_inside = |record: u64| {
-        // A number behind those of nodes is an offset behind the tree, and 16 zeros come first.
+        // A number beyond the nodes is an offset after the tree and its 16 zero bytes.
         record <= nodes || (16..data_len).contains(&(record - nodes))
     };
     let number = |part: &[u8]| part.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));

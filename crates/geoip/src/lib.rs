@@ -1,6 +1,6 @@
-//! Databases of addresses in MaxMind's format: what they have for an address, by a path.
+//! GeoIP databases in MaxMind's format: values of an address by path.
 //!
-//! The file format belongs to the crate `maxminddb`; reading files belongs to the caller.
+//! The crate `maxminddb` parses the format; the caller reads the files.
 
 #[cfg(test)]
 extern crate self as bolide_geoip;

@@ -1,4 +1,4 @@
-//! A database that all workers use, and that may be replaced while they do.
+//! A database that all workers use, and that can be replaced meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,14 +19,14 @@ enum Held {
     Replaceable(RwLock<Arc<GeoDatabase>>),
 }
 
-/// What is known of a database's file, in seconds since 1970.
+/// The times of a database and its file, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeoTimes {
     /// When it was built.
     pub built: u64,
-    /// When the file was looked at last.
+    /// When the file was last checked.
     pub checked: u64,
-    /// When the file was read last.
+    /// When the file was last read.
     pub changed: u64,
 }
 
@@ -47,7 +47,7 @@ impl LiveGeoDatabase {
         Self { held, checked: AtomicU64::new(now), changed: AtomicU64::new(now) }
     }
 
-    /// Asks the database as it is now.
+    /// Calls `question` with the current database.
     pub fn ask<T>(&self, question: impl FnOnce(&GeoDatabase) -> T) -> T {
         match &self.held {
             Held::Fixed(database) => question(database),
@@ -58,12 +58,12 @@ impl LiveGeoDatabase {
         }
     }
 
-    /// Notes that the file was looked at.
+    /// Notes that the file was checked.
     pub fn note_check(&self, now: u64) {
         self.checked.store(now, Ordering::Relaxed);
     }
 
-    /// Puts another database in its place; one that is asked at this moment answers still.
+    /// Replaces the database; a running query still uses the old one.
     pub fn replace(&self, database: GeoDatabase, now: u64) {
         if let Held::Replaceable(current) = &self.held {
             let database = Arc::new(database);
@@ -71,13 +71,13 @@ impl LiveGeoDatabase {
                 let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
                 std::mem::replace(&mut *current, database)
             };
-            // What is freed here may be large, and no worker waits for it.
+            // Freeing may take long, and no worker waits for it.
             drop(old);
             self.changed.store(now, Ordering::Relaxed);
         }
     }
 
-    /// The times that variables tell.
+    /// The times for variables.
     #[must_use]
     pub fn times(&self) -> GeoTimes {
         GeoTimes {

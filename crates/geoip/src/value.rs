@@ -1,4 +1,4 @@
-//! A value of a record that has a text; what stands in maps and arrays is not read.
+//! A scalar value of a record; the contents of maps and arrays are not read.
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
-//! Who may come in: `Require` and its containers, `Order`, `Allow`, `Deny`, `Satisfy`. The two are
-//! judged apart, and neither lifts the other. Host names never match: no name is looked up.
+//! Access control: `Require` and its containers, `Order`, `Allow`, `Deny`, `Satisfy`. Host rules
+//! and `Require` are evaluated separately, and neither overrides the other. Host names never match,
+//! because no name is looked up.
 
 mod parse;
 
@@ -83,21 +84,21 @@ pub(crate) enum Requirement {
     For(MethodSet, Box<Self>),
 }
 
-/// What a rule says.
+/// The result of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AuthzStatus {
-    /// May come in.
+    /// Access is granted.
     Granted,
-    /// May not, with any name.
+    /// Access is denied, with any user.
     Denied,
-    /// May not without a name, or with this one.
+    /// Access is denied without a user, or with this one.
     NeedsUser,
-    /// Nothing.
+    /// The rule does not apply.
     Neutral,
 }
 
 impl AuthzStatus {
-    /// Both have to grant.
+    /// Both have to grant access.
     pub(crate) const fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Denied, _) | (_, Self::Denied) => Self::Denied,
@@ -107,7 +108,7 @@ impl AuthzStatus {
         }
     }
 
-    /// One that grants is enough.
+    /// One that grants access is enough.
     pub(crate) const fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Granted, _) | (_, Self::Granted) => Self::Granted,
@@ -119,7 +120,7 @@ impl AuthzStatus {
 }
 
 impl Requirement {
-    /// Whether it can only be judged with a user.
+    /// Whether its result depends on the user.
     pub(crate) fn asks_for_user(&self) -> bool {
         match self {
             Self::User(_) | Self::ValidUser | Self::Group(_) => true,
@@ -129,7 +130,7 @@ impl Requirement {
         }
     }
 
-    /// Whether it is a rule that can only take away.
+    /// Whether it is a rule that can only deny.
     pub(crate) fn only_refuses(&self) -> bool {
         match self {
             Self::Not(_) => true,
@@ -141,7 +142,7 @@ impl Requirement {
         }
     }
 
-    /// Judges the request.
+    /// Evaluates the rule.
     pub(crate) fn judge(
         &self,
         method: &[u8],
@@ -160,7 +161,8 @@ impl Requirement {
                 let client = by.world.client();
                 plain(client.is_some_and(|client| networks.iter().any(|net| net.contains(client))))
             }
-            // As in Apache, who comes to the address that it has itself is local, too.
+            // As in Apache, a client whose address is that of the connection's local end is local,
+            // too.
             Self::Local => plain(by.world.client().is_some_and(|client| {
                 let mut own = Vec::new();
                 by.world.variable(crate::RequestVariable::ServerAddr, &mut own);
@@ -203,7 +205,7 @@ impl Requirement {
         })
     }
 
-    /// Judges the request by rules of which one is enough.
+    /// Evaluates rules of which one is enough.
     pub(crate) fn judge_any(
         rules: &[Self],
         method: &[u8],
@@ -219,7 +221,7 @@ impl Requirement {
         Ok(so_far)
     }
 
-    /// Whether it is about some methods only.
+    /// Whether it applies to some methods only.
     pub(crate) fn is_limited(&self) -> bool {
         match self {
             Self::For(..) => true,
@@ -231,7 +233,7 @@ impl Requirement {
     }
 }
 
-/// The clients that a line of `Allow` or `Deny` is about.
+/// The clients of a line of `Allow` or `Deny`.
 #[derive(Clone, Debug)]
 pub(crate) enum AllowedHost {
     All,
@@ -242,17 +244,17 @@ pub(crate) enum AllowedHost {
     Host,
 }
 
-/// In which order `Allow` and `Deny` count.
+/// The precedence of `Allow` and `Deny`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AccessOrder {
-    /// Denied are those that are not allowed as well.
+    /// A client is denied if it matches `Deny` and not `Allow`.
     #[default]
     DenyAllow,
-    /// Allowed are those that are not denied as well; also `mutual-failure`.
+    /// A client is allowed if it matches `Allow` and not `Deny`; also `mutual-failure`.
     AllowDeny,
 }
 
-/// `Order`, `Allow`, `Deny` of one place. Those of a deeper place replace them.
+/// `Order`, `Allow`, `Deny` of one place; those of a deeper place replace them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostAccess {
     pub(crate) is_given: bool,
@@ -272,7 +274,7 @@ pub(crate) enum Satisfies {
 }
 
 impl HostAccess {
-    /// Whether the host rules let the request in.
+    /// Whether the host rules grant access.
     pub(crate) fn admits(&self, method: &[u8], by: &Evaluation<'_>) -> bool {
         let is_of = |list: &[(MethodSet, AllowedHost)]| {
             list.iter().any(|(methods, who)| {
@@ -295,7 +297,7 @@ impl HostAccess {
         }
     }
 
-    /// What `Satisfy` says about the method.
+    /// `Satisfy` for the method.
     pub(crate) fn satisfies(&self, method: &[u8]) -> Satisfies {
         let found = self.satisfies.iter().rfind(|(methods, _)| methods.contains(method));
         found.map_or(Satisfies::All, |(_, satisfies)| *satisfies)

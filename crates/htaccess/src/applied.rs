@@ -1,7 +1,7 @@
-//! What applies to one request: the places in Apache's order, and what they come to.
+//! The directives that apply to one request: the places in Apache's order, merged.
 //!
 //! Order: the file of each directory from the root down, then the `<Files>` sections of all files,
-//! then the `<If>` sections. Lists add up; the rest is taken from the last place that says it.
+//! then the `<If>` sections. Lists are concatenated; of other settings the last counts.
 
 mod age;
 mod bodies;
@@ -30,37 +30,37 @@ struct Place<'a> {
     settings: &'a Settings,
     /// The directory of the file; none for a section.
     directory: Option<&'a [u8]>,
-    /// The directory of the file that it stands in.
+    /// The directory of the file that contains it.
     file: &'a [u8],
     heeded: Heeded,
 }
 
-/// Where Apache heeds a section that stands in another one.
+/// Where Apache evaluates a section within another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heeded {
     Always,
-    /// Not for an index, and not for a path that was rewritten.
+    /// Not for an index, and not for a rewritten path.
     InFirstRound,
     Never,
 }
 
-/// What applies to one request.
+/// The directives that apply to one request.
 #[derive(Clone, Debug, Default)]
 pub struct Applied<'a> {
     places: Vec<Place<'a>>,
     choices: SectionChoices,
 }
 
-/// Which sections apply, in the order in which that was asked.
+/// The sections that apply, in the order of their evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SectionChoices {
-    /// Which conditions of `<If>` and its kin held.
+    /// The results of the conditions of `<If>` and its kin.
     pub conditions: Vec<bool>,
-    /// Which of `<Files>` and `<FilesMatch>` the name fits.
+    /// The results of `<Files>` and `<FilesMatch>`.
     pub names: Vec<bool>,
 }
 
-/// The names that one listing leaves out.
+/// The names that a listing omits.
 #[derive(Debug)]
 pub struct HiddenNames<'a> {
     globs: Vec<&'a [u8]>,
@@ -68,28 +68,28 @@ pub struct HiddenNames<'a> {
 }
 
 impl HiddenNames<'_> {
-    /// Whether it leaves a name out, which it does, too, where that took too many steps.
+    /// Whether it omits a name, also if the match exceeded its limit.
     #[must_use]
     pub fn has(&self, name: &[u8]) -> bool {
         self.globs.iter().any(|glob| fits_within(glob, name, &self.effort).unwrap_or(true))
     }
 }
 
-/// Who may come in.
+/// The decision about access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The request goes on.
+    /// Access is granted.
     Open,
-    /// It is refused, with any name.
+    /// Access is denied, with any user.
     Forbidden,
-    /// The client has to show who it is.
+    /// The client has to authenticate.
     AsksWho,
-    /// The client has to show who it is, and nothing says how.
+    /// The client has to authenticate, but the method is not configured.
     Unclear,
 }
 
 impl Admission {
-    /// What two judgements come to, both of which have to let it in.
+    /// Combines two decisions, both of which have to grant access.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let all = [Self::Forbidden, Self::Unclear, Self::AsksWho];
@@ -97,24 +97,24 @@ impl Admission {
     }
 }
 
-/// How a client shows who it is.
+/// The authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthSetup<'a> {
     /// The realm.
     pub realm: &'a [u8],
-    /// The file of names and passwords, without which none is right.
+    /// The password file; without one, no password is right.
     pub user_file: Option<&'a [u8]>,
     /// The file of groups.
     pub group_file: Option<&'a [u8]>,
 }
 
 impl<'a> Applied<'a> {
-    /// What `levels` say about a file whose name is `name`: each directory (with a slash at its
-    /// end) with its file, from the root down.
+    /// The directives of `levels` for a file called `name`: each directory (with a final slash)
+    /// with its file, from the root down.
     ///
     /// # Errors
     ///
-    /// A condition could not be judged.
+    /// A condition could not be evaluated.
     pub fn new(
         levels: impl Iterator<Item = (&'a [u8], &'a HtaccessFile)>,
         name: &[u8],
@@ -123,8 +123,8 @@ impl<'a> Applied<'a> {
         Self::collect(levels, name, ConditionJudge::By(by))
     }
 
-    /// The same again, with the results that sections had ([`Self::choices`]); nothing where the
-    /// levels are others. Where nothing was asked yet, no condition holds.
+    /// The same again, with stored results of sections ([`Self::choices`]); none if the levels
+    /// differ. Without stored results, no condition holds.
     #[must_use]
     pub fn again(
         levels: impl Iterator<Item = (&'a [u8], &'a HtaccessFile)>,
@@ -141,13 +141,13 @@ impl<'a> Applied<'a> {
         Self::collect(levels, name, judge).unwrap_or_default()
     }
 
-    /// Which sections apply.
+    /// The sections that apply.
     #[must_use]
     pub const fn choices(&self) -> &SectionChoices {
         &self.choices
     }
 
-    /// Whether anything is said about the fields of an answer for a file called `name`.
+    /// Whether a directive concerns the response fields of a file called `name`.
     #[must_use]
     pub fn describes(&self, name: &[u8]) -> bool {
         self.edits_response()
@@ -166,11 +166,11 @@ impl<'a> Applied<'a> {
         self.places.iter().map(|place| place.settings)
     }
 
-    /// Sets what `SetEnvIf` and its kin set.
+    /// Applies `SetEnvIf` and its kin.
     ///
     /// # Errors
     ///
-    /// A condition could not be judged.
+    /// A condition could not be evaluated.
     pub fn set_conditional_env(&self, by: &mut Evaluation<'_>) -> Result<(), Stop> {
         for place in &self.places {
             place.settings.env_if.iter().try_for_each(|line| line.apply(place.file, by))?;
@@ -178,9 +178,9 @@ impl<'a> Applied<'a> {
         Ok(())
     }
 
-    /// Sets what `SetEnv` sets and `UnsetEnv` leaves.
+    /// Applies `SetEnv` and `UnsetEnv`.
     pub fn set_env(&self, by: &mut Evaluation<'_>) {
-        // As in Apache, `UnsetEnv` is about what `SetEnv` says before it, and about nothing else.
+        // As in Apache, `UnsetEnv` only cancels earlier `SetEnv` lines.
         let rules = || self.all().flat_map(|settings| &settings.env).enumerate();
         let unsets = rules().filter_map(|(at, rule)| match rule {
             EnvRule::Unset(name) => Some((&**name, at)),
@@ -196,12 +196,12 @@ impl<'a> Applied<'a> {
         }
     }
 
-    /// Who may come in with `method`: both kinds of rules are judged, and `Satisfy` puts them
-    /// together.
+    /// Decides about access with `method`: evaluates both kinds of rules, and combines them by
+    /// `Satisfy`.
     ///
     /// # Errors
     ///
-    /// A condition could not be judged.
+    /// A condition could not be evaluated.
     pub fn admission(&self, method: &[u8], by: &mut Evaluation<'_>) -> Result<Admission, Stop> {
         let of_tls = self.places.iter().map(|place| &place.settings.tls);
         let of_tls = tls::judge(of_tls, by)?;
@@ -218,7 +218,7 @@ impl<'a> Applied<'a> {
             _ => {}
         }
         let Some((verdict, is_limited)) = self.judge(method, by)? else {
-            // Where one of two is enough and the other one says no, nothing is left that says yes.
+            // If one is enough and the other denies access, nothing is left that grants it.
             return Ok(match satisfies {
                 Satisfies::All => Admission::Open,
                 Satisfies::Any => Admission::Forbidden,
@@ -227,7 +227,7 @@ impl<'a> Applied<'a> {
         Ok(match verdict {
             AuthzStatus::Granted => Admission::Open,
             AuthzStatus::Denied => Admission::Forbidden,
-            // Rules that are about other methods.
+            // Rules for other methods.
             AuthzStatus::Neutral if is_limited => Admission::Open,
             AuthzStatus::Neutral => Admission::Forbidden,
             AuthzStatus::NeedsUser if self.auth_setup().is_none() => Admission::Unclear,
@@ -235,8 +235,8 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// What all lines of `Require` that count say, and whether they are about some methods only;
-    /// none where there are none.
+    /// The result of all lines of `Require` that apply, and whether they concern some methods only;
+    /// none without lines.
     fn judge(
         &self,
         method: &[u8],
@@ -264,8 +264,8 @@ impl<'a> Applied<'a> {
         Ok(so_far)
     }
 
-    /// What is left without the sections that Apache does not heed, in a first round or a later
-    /// one; none where it heeds them all. Who does not come in there does not come in here.
+    /// The same without the sections that Apache ignores, in a first round or a later one; none if
+    /// it ignores none. Access must be granted by both.
     #[must_use]
     pub fn heeded(&self, is_first: bool) -> Option<Self> {
         let is_heeded = |place: &&Place<'_>| match place.heeded {
@@ -280,13 +280,13 @@ impl<'a> Applied<'a> {
         Some(Self { places, choices: SectionChoices::default() })
     }
 
-    /// Whether a rule may ask who the client is.
+    /// Whether a rule may need the user.
     #[must_use]
     pub fn may_ask_for_user(&self) -> bool {
         self.all().any(|settings| settings.rules.iter().any(Requirement::asks_for_user))
     }
 
-    /// How a client shows who it is; none where realm or scheme are missing.
+    /// The authentication method; none if realm or scheme are missing.
     #[must_use]
     pub fn auth_setup(&self) -> Option<AuthSetup<'a>> {
         let scheme = self.last(|settings| settings.auth_type)?;
@@ -301,7 +301,7 @@ impl<'a> Applied<'a> {
     }
 
     /// Whether the path of `file` may be rewritten: the rules of a directory's own file wait for
-    /// its slash.
+    /// its final slash.
     #[must_use]
     pub fn rewrites(&self, file: &[u8]) -> bool {
         let effective = self.rewriting();
@@ -316,17 +316,17 @@ impl<'a> Applied<'a> {
         effective
     }
 
-    /// Whether a rule looks ahead to what another request would come to.
+    /// Whether a rule looks ahead to the result of another request.
     #[must_use]
     pub fn looks_ahead(&self) -> bool {
         self.all().any(|settings| settings.rewriting.looks_ahead)
     }
 
-    /// Makes a pass of the rules.
+    /// Runs the rewrite rules once.
     ///
     /// # Errors
     ///
-    /// A rule could not be judged, or refuses the request.
+    /// A rule could not be evaluated, or refuses the request.
     pub fn rewrite(
         &self,
         place: &RewritePlace<'_>,
@@ -339,11 +339,11 @@ impl<'a> Applied<'a> {
         effective.run(place, by)
     }
 
-    /// Where `Redirect` sends a request for `path` (decoded).
+    /// Applies `Redirect` to `path` (decoded).
     ///
     /// # Errors
     ///
-    /// An expression gave up.
+    /// A match exceeded its limit.
     pub fn redirect(
         &self,
         path: &[u8],
@@ -361,44 +361,44 @@ impl<'a> Applied<'a> {
         Ok(None)
     }
 
-    /// What is permitted, where `location` is what the location permits.
+    /// The options, where `location` are those of the location.
     #[must_use]
     pub fn options(&self, location: DirOptions) -> DirOptions {
         self.all().filter_map(|settings| settings.options).fold(location, DirOptions::changed)
     }
 
-    /// Names of indexes; none where no place says so. An empty list disables them.
+    /// `DirectoryIndex`; none if no place sets it. An empty list disables indexes.
     #[must_use]
     pub fn index(&self) -> Option<&'a [Box<[u8]>]> {
         self.last(|settings| settings.index.as_deref())
     }
 
-    /// The path that answers for what is not there.
+    /// `FallbackResource`: the path that answers for a missing file.
     #[must_use]
     pub fn fallback(&self) -> Option<&'a [u8]> {
         self.last(|settings| settings.fallback.as_ref()).and_then(Option::as_deref)
     }
 
-    /// Whether a directory's path gets its slash by a redirect.
+    /// Whether a directory's path gets its final slash by a redirect.
     #[must_use]
     pub fn closes_directories(&self) -> bool {
         self.last(|settings| settings.closes_directories).unwrap_or(true)
     }
 
-    /// What becomes of a path that goes on behind a file.
+    /// The handling of a path that continues after a file.
     #[must_use]
     pub fn path_info(&self) -> PathInfoRule {
         self.last(|settings| settings.path_info).unwrap_or_default()
     }
 
-    /// What a listing leaves out.
+    /// The names that a listing omits.
     #[must_use]
     pub fn hidden(&self) -> HiddenNames<'a> {
         let globs = self.all().flat_map(|settings| &settings.hidden).map(|glob| &**glob);
         HiddenNames { globs: globs.collect(), effort: Effort::default() }
     }
 
-    /// What the name of a file says about it.
+    /// The properties of a file by its name.
     #[must_use]
     pub fn nature(&self, name: &[u8]) -> FileNature<'a> {
         let places: Vec<_> = self.all().rev().map(|settings| &settings.mime).collect();
@@ -412,7 +412,7 @@ impl<'a> Applied<'a> {
         mime::languages(&places, name)
     }
 
-    /// What is answered instead of the server's page for a status.
+    /// The `ErrorDocument` for a status.
     #[must_use]
     pub fn error_answer(&self, status: u16) -> Option<&'a ErrorAnswer> {
         let find = |settings: &'a Settings| {
@@ -421,7 +421,7 @@ impl<'a> Applied<'a> {
         self.last(find).filter(|answer| **answer != ErrorAnswer::Default)
     }
 
-    /// Whether the request's headers are changed.
+    /// Whether request fields are edited.
     #[must_use]
     pub fn edits_request(&self) -> bool {
         self.all().any(|settings| !settings.request_headers.is_empty())
@@ -431,7 +431,7 @@ impl<'a> Applied<'a> {
     ///
     /// # Errors
     ///
-    /// A condition could not be judged.
+    /// A condition could not be evaluated.
     pub fn edit_request(
         &self,
         fields: &mut bolide_http::FieldMap,
@@ -441,18 +441,18 @@ impl<'a> Applied<'a> {
         headers::apply(self.all().flat_map(|settings| &settings.request_headers), fields, times, by)
     }
 
-    /// Whether the response's headers are changed.
+    /// Whether response fields are edited.
     #[must_use]
     pub fn edits_response(&self) -> bool {
         self.all().any(|settings| !settings.headers.is_empty())
     }
 
-    /// Applies `Header` to the fields of an answer. Those of `always` come first in an answer, and
-    /// alone count where the server itself answers with an error.
+    /// Applies `Header` to response fields. Those of `always` come first, and only they apply to a
+    /// generated error.
     ///
     /// # Errors
     ///
-    /// A condition could not be judged.
+    /// A condition could not be evaluated.
     pub fn edit_response(
         &self,
         fields: &mut bolide_http::FieldMap,
@@ -472,13 +472,13 @@ impl<'a> Applied<'a> {
         Ok(())
     }
 
-    /// What an `ETag` is made of.
+    /// The parts of an `ETag`.
     #[must_use]
     pub fn etag(&self) -> EtagParts {
         self.last(|settings| settings.etag).unwrap_or(EtagParts::Usual)
     }
 
-    /// Whether applications are told about the connection.
+    /// Whether applications get TLS variables.
     #[must_use]
     pub fn exports_tls(&self) -> bool {
         tls::exports(self.all().map(|settings| &settings.tls))

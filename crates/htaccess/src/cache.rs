@@ -1,12 +1,11 @@
-//! LiteSpeed's directives and variables for a page cache: what files say to it about one request.
+//! LiteSpeed's directives and variables for the page cache.
 //!
-//! Gathers words and keeps them from round to round; what they mean to a store is the caller's.
+//! Collects their words and keeps them from round to round; the caller interprets them.
 
 use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 
-/// LIMIT: bytes of what files say about one request, of each kind. What is beyond keeps it out of
-/// the cache.
+/// LIMIT: bytes of words for one request, of each kind. Beyond it the request is not cached.
 const TEXT_MAX: usize = 16 * 1024;
 /// LIMIT: directives of one place, and paths that one request is compared with.
 const DIRECTIVES_MAX: usize = 1_000;
@@ -14,16 +13,16 @@ const DIRECTIVES_MAX: usize = 1_000;
 /// Public pages, private ones, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheScopes {
-    /// What every client may have.
+    /// Pages for every client.
     pub public: bool,
-    /// What is of one session.
+    /// Pages of one session.
     pub private: bool,
 }
 
 /// `CacheEnable` or `CacheDisable`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachePrefix {
-    /// How paths of URLs begin.
+    /// The URL path prefix.
     pub path: Box<[u8]>,
     /// Which pages are meant.
     pub scopes: CacheScopes,
@@ -44,7 +43,7 @@ pub(crate) enum CacheLine {
     LiteMage(bool),
 }
 
-/// A variable that says something to the cache.
+/// A variable for the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheVariable {
     /// `Cache-Control`, `cache-ctrl`
@@ -62,7 +61,7 @@ pub(crate) enum CacheVariable {
 }
 
 impl CacheVariable {
-    /// The one that is called so.
+    /// The variable with this name.
     pub(crate) fn parse(name: &[u8]) -> Option<Self> {
         // PERF: every variable passes here, and almost none begins with these.
         if !matches!(name.first(), Some(b'c' | b'C' | b'm' | b'M' | b'L')) {
@@ -81,20 +80,19 @@ impl CacheVariable {
     }
 }
 
-/// What files say to the cache about one request. What rules say adds up, over all rounds inside
-/// the server; of directives the last one holds, but for the words of keys, which are those of the
-/// path that was asked for.
+/// The orders for the cache about one request. Those of rules accumulate over all rounds; of
+/// directives the last one counts, but `CacheKeyModify` is that of the client's path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheOrders {
     control: Vec<u8>,
     cookies: Vec<u8>,
     key: Vec<u8>,
-    /// The vary value that this round's rules made so far.
+    /// The vary value that rules of this round have built.
     value: Vec<u8>,
-    /// That of the rounds before.
+    /// That of earlier rounds.
     earlier: Vec<u8>,
     is_off: bool,
-    /// Whether the files of a round have spoken.
+    /// Whether the directives of this round were applied.
     is_asked: bool,
     lookup: [Option<bool>; 2],
     prefixes: Vec<CachePrefix>,
@@ -102,57 +100,57 @@ pub struct CacheOrders {
 }
 
 impl CacheOrders {
-    /// Words of cache control, with commas between them.
+    /// Words of cache control, separated by commas.
     #[must_use]
     pub fn control(&self) -> &[u8] {
         &self.control
     }
 
-    /// Names of cookies by which pages differ, with commas between them.
+    /// Names of cookies that pages vary by, separated by commas.
     #[must_use]
     pub fn vary_cookies(&self) -> &[u8] {
         &self.cookies
     }
 
-    /// Words of `CacheKeyModify`, with commas between them.
+    /// Words of `CacheKeyModify`, separated by commas.
     #[must_use]
     pub fn key_words(&self) -> &[u8] {
         &self.key
     }
 
-    /// About how many bytes of memory it takes.
+    /// The approximate memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let texts = [&self.control, &self.cookies, &self.key, &self.value, &self.earlier];
         let prefixes = self.prefixes.iter().map(|prefix| prefix.path.len() + size_of_val(prefix));
         texts.into_iter().map(Vec::capacity).sum::<usize>() + prefixes.sum::<usize>()
     }
 
-    /// Whether the cache has no part in the request.
+    /// Whether the cache is off for the request.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         self.is_off
     }
 
-    /// Whether public and private pages are looked up, where `CacheLookup` says it.
+    /// Whether public and private pages are looked up, if `CacheLookup` says so.
     #[must_use]
     pub const fn lookup(&self) -> [Option<bool>; 2] {
         self.lookup
     }
 
-    /// Paths below which pages are cached or not; the last that fits holds.
+    /// The paths below which pages are cached or not; the last match counts.
     #[must_use]
     pub fn prefixes(&self) -> &[CachePrefix] {
         &self.prefixes
     }
 
-    /// Whether LiteMage is told that it may run, where `LiteMage` says it.
+    /// The value of `LiteMage`, if it is given.
     #[must_use]
     pub const fn litemage(&self) -> Option<bool> {
         self.litemage
     }
 
-    /// The vary value. What a round said before is part of it: an inner one cannot make pages the
-    /// same that an outer one told apart.
+    /// The vary value. It includes that of earlier rounds: an inner round cannot join pages that an
+    /// outer one separates.
     #[must_use]
     pub fn vary_value(&self) -> Vec<u8> {
         let (earlier, value) = (&self.earlier, &self.value);
@@ -163,7 +161,7 @@ impl CacheOrders {
         }
     }
 
-    /// What a rule reads of the variable `name`.
+    /// The value of the variable `name` for rules.
     pub(crate) fn variable(&self, name: &[u8]) -> Option<&[u8]> {
         let text = match name {
             b"LSCACHE_VARY_VALUE" => &self.value,
@@ -173,12 +171,12 @@ impl CacheOrders {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Whether nothing is said.
+    /// Whether there are no orders.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Another round begins.
+    /// Begins another round.
     pub(crate) fn enter_round(&mut self) {
         if !self.value.is_empty() {
             self.earlier = self.vary_value();
@@ -187,7 +185,7 @@ impl CacheOrders {
         debug_assert!(self.value.is_empty(), "a round makes its own value");
     }
 
-    /// A variable is given a value.
+    /// Applies an assignment of a variable.
     pub(crate) fn hear(&mut self, variable: CacheVariable, value: &[u8]) {
         let words = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         let words = words.filter(|word| !word.is_empty());
@@ -220,7 +218,7 @@ impl CacheOrders {
         self.value.extend_from_slice(&value[..value.len().min(TEXT_MAX)]);
     }
 
-    /// The files of a round speak.
+    /// Applies the directives of a round.
     pub(crate) fn obey<'a>(&mut self, directives: impl Iterator<Item = &'a CacheLine>) {
         let keeps_key = std::mem::replace(&mut self.is_asked, true);
         for directive in directives {
@@ -247,7 +245,7 @@ impl CacheOrders {
     }
 }
 
-/// Adds a word; whether there was room for it.
+/// Adds a word; returns whether there was room.
 fn add(text: &mut Vec<u8>, word: &[u8]) -> bool {
     if text.len() + word.len() >= TEXT_MAX {
         return false;

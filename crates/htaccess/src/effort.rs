@@ -1,7 +1,8 @@
-//! How much one evaluation may do. What files say decides how much there is to do, and who writes
-//! the files need not be who runs the server.
+//! The limit of work of one evaluation. Files determine the amount of work, and their author need
+//! not be the administrator.
 //!
-//! Owns the counts. What is spent refuses the request: no condition counts as not met for it.
+//! Owns the counts. Exceeding the limit refuses the request; no condition counts as false because
+//! of it.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,35 +11,34 @@ use bolide_regex::{MatchError, MatchWork};
 
 use crate::world::Stop;
 
-/// LIMIT: steps of one evaluation: bytes of texts that are made, and bytes that wildcards are held
-/// against; a part of an expression and a match are [`PART`] of them, an entry of a list that is
-/// gone through is [`ENTRY`].
+/// LIMIT: steps of one evaluation: bytes of generated text, and bytes compared with wildcards; a
+/// part of an expression or a match counts [`PART`], an entry of a searched list [`ENTRY`].
 const STEPS_MAX: u32 = 16 * 1024 * 1024;
-/// Steps of a part of an expression, and of a match.
+/// Steps of a part of an expression, or of a match.
 const PART: u32 = 64;
-/// Steps of an entry of a list that is gone through.
+/// Steps of an entry of a searched list.
 const ENTRY: usize = 8;
-/// Steps of a step of a match.
+/// Steps per step of PCRE.
 const MATCH_STEP: u32 = 4;
-/// What one match may take.
+/// The limit of one match.
 pub(crate) const MATCH_MAX: u32 = MATCH_STEPS_MAX * MATCH_STEP;
-/// LIMIT: what all matches of one evaluation may do uncounted: bytes gone through, items tried.
-/// Beyond it each is counted from the beginning.
+/// LIMIT: uncounted work of all matches of one evaluation: bytes scanned, items tried. Beyond it
+/// each match is counted from its beginning.
 const QUICK_MAX: u32 = 16 * 1024 * 1024;
-/// LIMIT: bytes of memory that the library has for one request to compile expressions for JIT; an
-/// ordinary one takes some 9 KiB.
+/// LIMIT: bytes of memory for compiling expressions with JIT in one request; a typical one takes
+/// 9 KiB.
 const JIT_MAX: usize = 2 * 1024 * 1024;
 
 /// LIMIT: steps of a match in a version number.
 const VERSION_STEPS_MAX: u32 = 500;
 
-/// What is left to one evaluation, or to several that share it.
+/// The remaining work of one evaluation, or of several that share it.
 #[derive(Debug)]
 pub struct Effort {
     steps: Cell<u32>,
     quick: Cell<u32>,
     jit: Cell<usize>,
-    /// Whether no text that is made counts any more, and why.
+    /// Whether generated texts are invalid, and why.
     gave_up: Cell<bool>,
     stop: RefCell<Option<Stop>>,
 }
@@ -56,47 +56,47 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// That of an evaluation for a request, others for which had so many bytes of memory to compile
-    /// expressions.
+    /// The work of one evaluation for a request; its earlier evaluations have used so many bytes of
+    /// memory for JIT.
     #[must_use]
     pub fn of_request(jit_taken: usize) -> Self {
         Self { jit: Cell::new(JIT_MAX.saturating_sub(jit_taken)), ..Self::default() }
     }
 
-    /// Bytes of memory that those had, with this one.
+    /// The bytes of memory that JIT used for the request, with this evaluation.
     #[must_use]
     pub const fn jit_taken(&self) -> usize {
         JIT_MAX - self.jit.get()
     }
 
-    /// That of one match in a version number: a file may ask thousands of times while it is parsed.
+    /// The limit for one match in a version number: parsing a file may need thousands.
     pub(crate) fn for_a_version() -> Self {
         let steps = PART + VERSION_STEPS_MAX * MATCH_STEP;
         Self { steps: Cell::new(steps), quick: Cell::new(0), ..Self::of_request(JIT_MAX) }
     }
 
-    /// One that counts each match from its beginning, and has nothing to begin with.
+    /// Without uncounted work and without steps.
     pub(crate) fn counted() -> Self {
         Self { steps: Cell::new(0), quick: Cell::new(0), ..Self::default() }
     }
 
-    /// Gives it so many steps.
+    /// Sets the steps.
     pub(crate) fn refill(&self, steps: u32) {
         self.steps.set(steps);
     }
 
-    /// Steps that are left.
+    /// The remaining steps.
     pub(crate) const fn left(&self) -> u32 {
         self.steps.get()
     }
 
-    /// Takes steps for so many bytes.
+    /// Takes the steps for this many bytes.
     pub fn spend(&self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.steps.set(self.steps.get().saturating_sub(bytes));
     }
 
-    /// Takes the steps of going through a list of so many, which files made as long as it is.
+    /// Takes the steps for searching a list of this length, which files determine.
     pub(crate) fn spend_entries(&self, entries: usize) {
         self.spend(entries.saturating_mul(ENTRY));
     }
@@ -111,13 +111,13 @@ impl Effort {
         self.check()
     }
 
-    /// Ends the evaluation at the next check: a part of a text is not to be had.
+    /// Stops the evaluation at the next check, because a part of a text is not available.
     pub(crate) fn give_up(&self, stop: Stop) {
         self.stop.borrow_mut().get_or_insert(stop);
         self.gave_up.set(true);
     }
 
-    /// Goes on where it was given up only to wait for what is there now.
+    /// Continues after a wait whose result is available now.
     pub fn resume(&self) {
         let mut stop = self.stop.borrow_mut();
         if *stop == Some(Stop::Wait) {
@@ -126,7 +126,7 @@ impl Effort {
         }
     }
 
-    /// Whether no steps are left: texts grow no more, and what is made of them does not count.
+    /// Whether no steps are left: texts are not extended any more, and do not count.
     pub(crate) const fn is_spent(&self) -> bool {
         self.steps.get() == 0 || self.gave_up.get()
     }
@@ -147,7 +147,7 @@ impl Effort {
         }
     }
 
-    /// Makes a match, which takes what it does.
+    /// Performs a match, which takes its own steps.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Effort {
         self.jit.set(work.jit);
         let taken = (most - work.steps).saturating_mul(MATCH_STEP);
         self.steps.set(self.steps.get().saturating_sub(taken));
-        // What one match of its own would have had steps for is the fault of all before it.
+        // If a match alone would have had enough steps, the matches before it are to blame.
         if outcome.is_err() && most < MATCH_STEPS_MAX && work.steps == 0 {
             self.steps.set(0);
             self.check()?;

@@ -1,18 +1,18 @@
-//! Owns the environment variables of a request: their values, and their order.
+//! The environment variables of a request: values and order.
 //!
-//! Files decide how many there are, so a name is found in constant time once there are many.
+//! Files determine their number, so a name is found in constant time once there are many.
 
 use std::collections::HashMap;
 
 use crate::cache::{CacheOrders, CacheVariable};
 
-/// Up to so many are compared one by one, which is quicker and takes no memory.
+/// Up to this many names are compared one by one, which is faster and needs no memory.
 const COMPARED_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EnvEntry {
     name: Box<[u8]>,
-    /// None once it was taken away; the place stays, for the others keep theirs.
+    /// None once it was removed; the entry stays, so that other indices stay valid.
     value: Option<Vec<u8>>,
 }
 
@@ -20,9 +20,9 @@ struct EnvEntry {
 #[derive(Clone, Debug, Default)]
 pub struct EnvTable {
     all: Vec<EnvEntry>,
-    /// The places of those that have a value, where there are more places than [`COMPARED_MAX`].
+    /// The indices of existing variables, if there are more than [`COMPARED_MAX`] entries.
     places: HashMap<Box<[u8]>, usize>,
-    /// What some of them say to the page cache.
+    /// The orders for the page cache in some of them.
     cache: CacheOrders,
 }
 
@@ -49,23 +49,23 @@ impl EnvTable {
         own.or_else(|| self.cache.variable(name))
     }
 
-    /// What is said to the page cache.
+    /// The orders for the page cache.
     #[must_use]
     pub const fn cache(&self) -> &CacheOrders {
         &self.cache
     }
 
-    /// The same, where directives say it.
+    /// The same, for directives.
     pub(crate) const fn cache_mut(&mut self) -> &mut CacheOrders {
         &mut self.cache
     }
 
-    /// Another round inside the server begins with it.
+    /// Begins another round.
     pub fn enter_round(&mut self) {
         self.cache.enter_round();
     }
 
-    /// Gives `name` a value. What is said to the page cache adds up there.
+    /// Sets `name`. Orders for the page cache accumulate.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
         if let Some(variable) = CacheVariable::parse(name) {
             self.cache.hear(variable, value);
@@ -82,7 +82,7 @@ impl EnvTable {
         }
     }
 
-    /// Appends one that has no value yet.
+    /// Appends a new variable.
     fn add(&mut self, name: Box<[u8]>, value: Vec<u8>) {
         self.all.push(EnvEntry { name, value: Some(value) });
         let unplaced = match self.all.len() {
@@ -98,7 +98,7 @@ impl EnvTable {
         }
     }
 
-    /// Takes `name` away.
+    /// Removes `name`.
     pub fn unset(&mut self, name: &[u8]) {
         if CacheVariable::parse(name) == Some(CacheVariable::Value) {
             self.cache.hear(CacheVariable::Value, b"");
@@ -109,7 +109,7 @@ impl EnvTable {
         }
     }
 
-    /// All of them but for those that speak to the page cache.
+    /// All of them except those for the page cache.
     pub fn told(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.iter().filter(|(name, _)| CacheVariable::parse(name).is_none())
     }
@@ -125,7 +125,7 @@ impl EnvTable {
         self.iter().next().is_none() && self.cache.is_empty()
     }
 
-    /// About how many bytes of memory they take.
+    /// The approximate memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let each = |one: &EnvEntry| {
@@ -137,12 +137,12 @@ impl EnvTable {
             + self.cache.bytes()
     }
 
-    /// Forgets all.
+    /// Clears all.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// What an internal redirect makes of them: `REDIRECT_` stands before each name.
+    /// The variables after an internal redirect: `REDIRECT_` is put before each name.
     #[must_use]
     pub fn redirected(&self) -> Self {
         let mut made = Self { cache: self.cache.clone(), ..Self::default() };

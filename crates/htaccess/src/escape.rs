@@ -13,7 +13,7 @@ pub(crate) fn push_hex(text: &[u8], stays: impl Fn(u8) -> bool, out: &mut Vec<u8
     }
 }
 
-/// Appends `text` with its escapes decoded; what is none stays.
+/// Appends `text` with its escapes decoded; invalid ones stay.
 pub(crate) fn push_decoded(text: &[u8], out: &mut Vec<u8>) {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|value| value as u8);
     let mut rest = text;
@@ -33,12 +33,12 @@ pub(crate) fn push_decoded(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What Apache's `ap_escape_uri` leaves alone in a path or an address.
+/// The bytes that Apache's `ap_escape_uri` does not escape in a path or URL.
 pub(crate) fn is_plain_in_uri(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"$-_.+!*'(),:@&=/~;".contains(&byte)
 }
 
-/// Appends an address with what must not stand in a header escaped.
+/// Appends a URL with the bytes escaped that a field must not have.
 pub(crate) fn push_without_controls(text: &[u8], out: &mut Vec<u8>) {
     push_hex(text, |byte| !byte.is_ascii_control(), out);
 }

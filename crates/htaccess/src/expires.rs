@@ -2,7 +2,7 @@
 
 use crate::fault::{ParseResult, shown};
 
-/// From when on an answer's age counts.
+/// The start of an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpiresFrom {
     /// From now.
@@ -11,12 +11,12 @@ pub enum ExpiresFrom {
     Modification,
 }
 
-/// How long an answer is good.
+/// An expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiresAfter {
-    /// From when on.
+    /// Its start.
     pub from: ExpiresFrom,
-    /// So many seconds.
+    /// Its length in seconds.
     pub seconds: i64,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Expiry {
 }
 
 impl Expiry {
-    /// Whether the place says anything.
+    /// Whether the place has such a directive.
     pub(crate) const fn is_given(&self) -> bool {
         self.active.is_some() || self.default.is_some() || !self.by_type.is_empty()
     }
@@ -39,7 +39,7 @@ impl Expiry {
     }
 }
 
-/// Reads `A60` or `access plus 1 month 2 days`.
+/// Parses `A60` or `access plus 1 month 2 days`.
 pub(crate) fn code(directive: &str, text: &[u8]) -> ParseResult<ExpiresAfter> {
     let bad = |why: String| format!("'{directive} {}': bad expires code, {why}", shown(text));
     if let [letter @ (b'A' | b'M' | b'a' | b'm'), digits @ ..] = text
@@ -86,7 +86,7 @@ fn from(base: &[u8]) -> Option<ExpiresFrom> {
 
 fn number(digits: &[u8]) -> Option<i64> {
     let count: i64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    // A thousand years is for ever.
+    // A thousand years is the maximum.
     Some(count.clamp(0, 1000 * 365 * 86_400))
 }
 

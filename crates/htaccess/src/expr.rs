@@ -1,5 +1,5 @@
-//! Apache's expressions (`<If>`, `expr=`, `Require expr`): the model. The subset without functions
-//! that look at files' content or make subrequests; what is not in it is refused when it is read.
+//! Apache's expressions (`<If>`, `expr=`, `Require expr`): the model. Functions that read file
+//! contents or make subrequests are not supported; they are refused when the file is parsed.
 
 mod parse;
 mod run;
@@ -12,14 +12,14 @@ use crate::world::PathTest;
 pub(crate) use parse::{condition, text, tls_condition};
 pub(crate) use run::leading_number;
 
-/// How wildcards are compared.
+/// How a wildcard pattern is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GlobKind {
     /// `-strmatch`
     Exact,
     /// `-strcmatch`
     AnyCase,
-    /// `-fnmatch`: no wildcard is a slash.
+    /// `-fnmatch`: wildcards do not match slashes.
     Path,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Expr {
     And(Vec<Self>),
     Or(Vec<Self>),
     Text(ExprWord, TextOrder, ExprWord),
-    /// The same by length first.
+    /// As above, but compared by length first.
     Sized(ExprWord, TextOrder, ExprWord),
     Number(ExprWord, TextOrder, ExprWord),
     Match {
@@ -63,7 +63,7 @@ impl Expr {
     }
 }
 
-/// How two values stand to one another.
+/// A comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextOrder {
     Equal,

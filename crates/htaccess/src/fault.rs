@@ -1,8 +1,8 @@
-//! Why a file is not taken: the line and Apache's message. One fault refuses the whole file.
+//! Why a file is refused: the line and Apache's message. One error refuses the whole file.
 
 use std::fmt;
 
-/// What is wrong with a file.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HtaccessFault {
     /// The line, counted from one; the first of a continued line.
@@ -17,10 +17,10 @@ impl fmt::Display for HtaccessFault {
     }
 }
 
-/// What the reading of one directive gives: the line is added by who reads lines.
+/// The result of parsing one directive; the caller adds the line.
 pub(crate) type ParseResult<T> = Result<T, String>;
 
-/// `text` for a message.
+/// `text` in the form for a message.
 pub(crate) fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }

@@ -1,7 +1,7 @@
-//! `Header` and `RequestHeader`: the model, how it is read, and what it does to fields.
+//! `Header` and `RequestHeader`: the model, the parser, and the edits.
 //!
-//! Refuses to touch what belongs to framing: `Content-Length` and `Transfer-Encoding` cannot be
-//! named; `Connection`, `Keep-Alive`, `Date` and `Server` keep the server's values.
+//! Framing fields cannot be edited: `Content-Length` and `Transfer-Encoding` are refused;
+//! `Connection`, `Keep-Alive`, `Date` and `Server` keep the server's values.
 
 use bolide_http::FieldMap;
 
@@ -13,16 +13,16 @@ use crate::pattern::{Groups, Letters, Pattern};
 use crate::variable::{Variable, split};
 use crate::world::{Evaluation, Stop};
 
-/// Which of a response's two tables an edit is about.
+/// Which of Apache's two tables of response fields an edit concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderTable {
-    /// Fields of answers that are no errors of the server's.
+    /// Fields of all responses except generated errors.
     Success,
-    /// Fields of every answer.
+    /// Fields of every response.
     Always,
 }
 
-/// What an edit does.
+/// The action of an edit.
 #[derive(Clone, Debug)]
 enum Edit {
     Set(HeaderText),
@@ -47,7 +47,7 @@ enum Part {
     Text(Vec<u8>),
     /// `%{NAME}e`
     Env(Box<[u8]>),
-    /// `%{NAME}s`: what mod_ssl knows by this name; none where it knows nothing.
+    /// `%{NAME}s`: a variable of mod_ssl; none for an unknown name.
     Known(Option<Variable>),
     /// `%t`
     Received,
@@ -55,7 +55,7 @@ enum Part {
     Duration,
 }
 
-/// When an edit applies.
+/// The condition of an edit.
 #[derive(Clone, Debug)]
 enum When {
     Always,
@@ -76,25 +76,25 @@ pub(crate) struct HeaderLine {
 /// Microseconds for `%t` and `%D`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeaderTimes {
-    /// When the request came, since 1970.
+    /// When the request began, since 1970.
     pub received: u64,
-    /// How long it took.
+    /// Its duration.
     pub duration: u64,
 }
 
-/// Whose headers a line is about.
+/// Whether request or response fields are edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderSide {
     Request,
     Response,
 }
 
-/// Names whose fields are the server's own.
+/// Fields that are the server's own.
 const OWN: [&[u8]; 4] = [b"connection", b"keep-alive", b"date", b"server"];
 /// Names that belong to framing.
 const FRAMING: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
 
-/// Reads a line; none where it has no effect in this place.
+/// Parses a line; none if it has no effect in this place.
 pub(crate) fn parse(arguments: &[u8], side: HeaderSide) -> ParseResult<Option<HeaderLine>> {
     let directive = if side == HeaderSide::Request { "RequestHeader" } else { "Header" };
     let mut words = ArgumentWords::new(arguments);
@@ -243,7 +243,7 @@ fn header_text(source: &[u8], directive: &str) -> ParseResult<HeaderText> {
     Ok(HeaderText::Parts(parts))
 }
 
-/// What mod_ssl knows by a name, which has no kind before a colon.
+/// A variable of mod_ssl by its name, which has no colon.
 fn known(name: &[u8]) -> ParseResult<Option<Variable>> {
     match name.contains(&b':') {
         true => Ok(None),
@@ -302,7 +302,7 @@ impl HeaderText {
     }
 }
 
-/// Applies the edits of one table to `fields`, in their order.
+/// Applies the edits of one table to `fields`, in order.
 pub(crate) fn apply<'a>(
     edits: impl Iterator<Item = &'a HeaderLine>,
     fields: &mut FieldMap,
@@ -318,7 +318,7 @@ pub(crate) fn apply<'a>(
         };
         by.effort.spend_part()?;
         if applies {
-            // Some kinds go through the list more than once.
+            // Some edits search the list more than once.
             by.effort.spend_entries(2 * fields.places());
             by.effort.spend(fields.all_text(&own.name).map(<[u8]>::len).sum());
             by.effort.check()?;
@@ -401,7 +401,7 @@ fn echo(pattern: &Pattern, fields: &mut FieldMap, by: &Evaluation<'_>) -> Result
     Ok(())
 }
 
-/// LIMIT: bytes that an edited field may grow to.
+/// LIMIT: bytes of an edited field.
 const EDITED_MAX: usize = 16 * 1024;
 
 fn replaced(

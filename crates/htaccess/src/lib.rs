@@ -1,9 +1,8 @@
-//! Apache's `.htaccess` files: bytes to a model, what of several files applies to a request, and
-//! what that comes to.
+//! Apache's `.htaccess` files: parses them, merges those that apply to a request, and evaluates the
+//! result.
 //!
-//! Thinks and does no I/O: the caller reads files, lends the request ([`Surroundings`]) and carries
-//! out what is decided. Refuses what it does not know: a file with one line that is not understood
-//! counts as a whole for nothing but an error.
+//! No I/O: the caller reads the files, lends the request ([`Surroundings`]) and carries out the
+//! result. A file with one unsupported line is refused as a whole: the request fails.
 
 #[cfg(test)]
 extern crate self as bolide_htaccess;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The lines of a file that are no comments and not empty, each with the number of its first line.
+/// The lines of a file without comments and empty lines, each with the number of its first line.
 #[derive(Debug)]
 pub struct Lines<'a> {
     rest: &'a [u8],
@@ -10,7 +10,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Those of `text`.
+    /// The lines of `text`.
     #[must_use]
     pub const fn new(text: &'a [u8]) -> Self {
         Self { rest: text, number: 0 }
@@ -68,19 +68,19 @@ pub struct ArgumentWords<'a> {
 }
 
 impl<'a> ArgumentWords<'a> {
-    /// Those of `text`.
+    /// The words of `text`.
     #[must_use]
     pub const fn new(text: &'a [u8]) -> Self {
         Self { rest: text.trim_ascii_start() }
     }
 
-    /// What is left, as written.
+    /// The rest, as written.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next word if there is one that is not empty, or an empty one in quotes.
+    /// The next word that is not empty, or an empty one in quotes.
     pub fn next_word(&mut self) -> Option<Vec<u8>> {
         let first = *self.rest.first()?;
         let (word, rest) = match first {
@@ -95,7 +95,7 @@ impl<'a> ArgumentWords<'a> {
         Some(word)
     }
 
-    /// A word in quotes; without the second one it is all that is left.
+    /// A quoted word; without a closing quote it is the rest.
     fn quoted(&self, quote: u8) -> (Vec<u8>, &'a [u8]) {
         let inner = &self.rest[1..];
         let mut at = 0;
@@ -133,8 +133,8 @@ fn unescaped(word: &[u8], quote: Option<u8>) -> Vec<u8> {
     out
 }
 
-/// One argument of mod_rewrite from `text` on: quotes hold blanks, a backslash holds one, and both
-/// backslashes stay. What follows it as well; none where nothing is left.
+/// One argument of mod_rewrite from `text` on, and the rest after it: quotes or a backslash include
+/// blanks, and backslashes stay. None at the end.
 pub(crate) fn rewrite_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let first = *text.first()?;

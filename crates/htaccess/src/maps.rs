@@ -1,7 +1,6 @@
-//! `RewriteMap`: names of maps and where their values come from, texts of maps, and the functions
-//! that are built in.
+//! `RewriteMap`: names and sources of maps, text maps, and the internal functions.
 //!
-//! Reads no file; programs (`prg`) and databases (`dbm`, `dbd`) are refused by name.
+//! It reads no file; programs (`prg`) and databases (`dbm`, `dbd`) are refused.
 
 use std::collections::HashMap;
 
@@ -12,25 +11,25 @@ use crate::lines::ArgumentWords;
 /// LIMIT: bytes of a map's file.
 pub const MAP_FILE_MAX: usize = 8 * 1024 * 1024;
 
-/// Where the values of a map come from.
+/// The source of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapSource {
     /// A file of keys and values.
     Text(Box<[u8]>),
-    /// The same; a value is one of several, between bars, by chance.
+    /// A file of keys and values; a value is a random one of several, separated by bars.
     Random(Box<[u8]>),
     /// A function of the key.
     Function(MapFunction),
 }
 
-/// What is built in.
+/// An internal function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapFunction {
     /// `toupper`
     Upper,
     /// `tolower`
     Lower,
-    /// `escape`: what a path of a URL cannot have is written in hexadecimal digits.
+    /// `escape`: percent-encodes bytes that a URL path cannot have.
     Escape,
     /// `unescape`
     Unescape,
@@ -43,7 +42,7 @@ pub(crate) struct RewriteMap {
     pub(crate) source: MapSource,
 }
 
-/// Reads what stands behind `RewriteMap`.
+/// Parses the arguments of `RewriteMap`.
 pub(crate) fn parse(arguments: &[u8]) -> ParseResult<RewriteMap> {
     let words: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     let [name, source] = &words[..] else {
@@ -84,15 +83,15 @@ impl MapFunction {
     }
 }
 
-/// The keys and values of a file.
+/// A parsed map file.
 #[derive(Clone, Debug, Default)]
 pub struct TextMap {
     all: HashMap<Box<[u8]>, Box<[u8]>>,
 }
 
 impl TextMap {
-    /// Reads a file: a key and a value in each line, of equal keys the first; lines that begin with
-    /// a blank or `#` and lines without a value do not count.
+    /// Parses a map file: a key and a value in each line; the first of equal keys counts. Lines
+    /// that begin with a blank or `#`, and lines without a value, are ignored.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let mut all = HashMap::new();
@@ -115,7 +114,7 @@ impl TextMap {
     }
 }
 
-/// One of the values between bars, that which `chance` falls on.
+/// One of the values between bars, selected by the random number `chance`.
 #[must_use]
 pub fn choose(value: &[u8], chance: u64) -> &[u8] {
     let count = value.split(|byte| *byte == b'|').count() as u64;

@@ -1,9 +1,9 @@
 //! Types, handlers, codings, charsets and languages by extension; every extension of a name counts.
 
-/// An extension, and what it means; none takes back what it meant.
+/// An extension and its value; none removes an inherited value.
 type MimeEntry = (Box<[u8]>, Option<Box<[u8]>>);
 
-/// What extensions mean in one place. A removal is an entry without a value.
+/// The extensions of one place. A removal is an entry without a value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MimeRules {
     pub(crate) types: Vec<MimeEntry>,
@@ -21,16 +21,16 @@ pub(crate) struct MimeRules {
     pub(crate) default_language: Option<Box<[u8]>>,
 }
 
-/// What the name of a file says about it.
+/// The properties of a file by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileNature<'a> {
-    /// Its media type, where a rule says so.
+    /// Its media type, if a rule sets it.
     pub media_type: Option<&'a [u8]>,
-    /// Whether a rule takes back the type that its extension has.
+    /// Whether a rule removes the type of its extension.
     pub is_untyped: bool,
-    /// Who answers it, where a rule says so.
+    /// Its handler, if a rule sets one.
     pub handler: Option<&'a [u8]>,
-    /// The charset that its type is to name.
+    /// The charset for its type.
     pub charset: Option<&'a [u8]>,
     /// Its content coding.
     pub encoding: Option<&'a [u8]>,
@@ -46,7 +46,7 @@ fn of<'a>(map: &'a Map, extension: &[u8]) -> Option<Option<&'a [u8]>> {
 }
 
 impl<'a> FileNature<'a> {
-    /// What `places`, the deepest first, say about a file called `name`.
+    /// The properties of a file called `name` by `places`, the deepest first.
     pub(crate) fn new(places: &[&'a MimeRules], name: &[u8]) -> Self {
         let mut own = Self::default();
         let first = |map: fn(&MimeRules) -> &Map, extension: &[u8]| -> Option<&'a [u8]> {
@@ -68,7 +68,7 @@ impl<'a> FileNature<'a> {
             own.charset = None;
         }
         own.is_untyped &= own.media_type.is_none();
-        // An extension's handler gives way to one that is set, but not to `None`.
+        // `SetHandler` takes precedence over an extension's handler, but `None` does not.
         if let Some(Some(handler)) = places.iter().find_map(|place| place.handler.as_ref()) {
             own.handler = Some(handler);
         }
@@ -78,8 +78,8 @@ impl<'a> FileNature<'a> {
     }
 }
 
-/// The languages of a file called `name`, as `Content-Language` lists them, by what `places`, the
-/// deepest first, say; empty for none.
+/// The languages of a file called `name` by `places`, the deepest first, in the form of
+/// `Content-Language`; empty for none.
 pub(crate) fn languages(places: &[&MimeRules], name: &[u8]) -> Vec<u8> {
     let mut all: Vec<u8> = Vec::new();
     let of_extension = |extension: &[u8]| {

@@ -1,10 +1,9 @@
-//! Names of Apache's modules whose directives have their effect here, and the version that is
-//! stood in for.
+//! The names of Apache's modules whose directives are supported here, and the emulated version.
 
-/// What is stood in for.
+/// The emulated version of Apache.
 pub(crate) const VERSION: [u32; 3] = [2, 4, 66];
 
-/// File names without `.c` and what they call themselves.
+/// Source file names without `.c`, and module identifiers.
 const MODULES: [(&str, &str); 30] = [
     ("core", "core_module"),
     ("mod_so", "so_module"),
@@ -38,9 +37,9 @@ const MODULES: [(&str, &str); 30] = [
     ("mod_php8", "php8_module"),
 ];
 
-/// Whether the module called `name` is stood in for. As in Apache, letters have to be right.
+/// Whether the module called `name` is supported. As in Apache, case matters.
 pub(crate) fn is_there(name: &[u8]) -> bool {
-    // Not a module of Apache: plugins ask so whether LiteSpeed's directives are there.
+    // Not a module of Apache: plugins test for LiteSpeed's directives this way.
     let is_litespeed = name.eq_ignore_ascii_case(b"LiteSpeed");
     is_litespeed
         || MODULES.iter().any(|(file, identifier)| {

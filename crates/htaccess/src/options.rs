@@ -13,11 +13,12 @@ impl DirOptions {
     const INDEXES: u8 = 1;
     const FOLLOW: u8 = 2;
     const OWNER: u8 = 4;
-    /// What changes nothing here: there are no CGI programs, and no includes in files.
+    /// Options without an effect here: there are no CGI programs, and no server-side includes in
+    /// files.
     const IDLE: u8 = 8;
     const ALL: u8 = Self::INDEXES | Self::FOLLOW | Self::IDLE;
 
-    /// Those of a location.
+    /// The options of a location.
     #[must_use]
     pub const fn new(lists: bool) -> Self {
         Self { bits: Self::FOLLOW | if lists { Self::INDEXES } else { 0 } }
@@ -35,13 +36,13 @@ impl DirOptions {
         self.bits & Self::FOLLOW != 0
     }
 
-    /// Whether links are followed whose owner is that of what they lead to.
+    /// Whether links are followed if their owner is that of the target.
     #[must_use]
     pub const fn follows_own(self) -> bool {
         self.bits & (Self::FOLLOW | Self::OWNER) != 0
     }
 
-    /// With what one place says about it.
+    /// The options after the changes of one place.
     pub(crate) const fn changed(self, by: OptionsChange) -> Self {
         match by {
             OptionsChange::To(options) => options,
@@ -50,20 +51,20 @@ impl DirOptions {
     }
 }
 
-/// What one place says about options.
+/// The changes of options by one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionsChange {
     To(DirOptions),
     By { add: u8, remove: u8 },
 }
 
-/// Reads `Options …`, behind what the same place said before.
+/// Parses `Options …`, after earlier lines of the same place.
 pub(crate) fn parse(arguments: &[u8], before: Option<OptionsChange>) -> ParseResult<OptionsChange> {
     let all: Vec<Vec<u8>> = ArgumentWords::new(arguments).collect();
     if all.is_empty() {
         return Err("Options requires at least one argument".to_owned());
     }
-    // As in Apache, the two words that name a whole may be changed in the same line.
+    // As in Apache, the two words for a whole set may be modified in the same line.
     let (whole, words) = match &all[0].to_ascii_lowercase()[..] {
         b"all" => (Some(DirOptions { bits: DirOptions::ALL }), &all[1..]),
         b"none" => (Some(DirOptions { bits: 0 }), &all[1..]),

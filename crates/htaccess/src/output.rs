@@ -1,7 +1,7 @@
-//! mod_filter and mod_deflate: which filters files ask for, and which content codings they forbid.
+//! mod_filter and mod_deflate: the output filters of files, and forbidden content codings.
 //!
-//! Only filters that code a body or search it are known; what they do is the caller's. Those that
-//! search come before those that code, in whatever order they are named.
+//! Only filters for compression and substitution are supported; the caller applies them.
+//! Substitution comes before compression, in whatever order they are named.
 
 use crate::env_table::EnvTable;
 use crate::fault::{ParseResult, shown};
@@ -17,24 +17,24 @@ pub enum OutputFilter {
     Deflate,
     /// `BROTLI_COMPRESS`
     Brotli,
-    /// `INFLATE`, which undoes gzip.
+    /// `INFLATE`, which decompresses gzip.
     Inflate,
     /// `SUBSTITUTE`
     Substitute,
 }
 
 impl OutputFilter {
-    /// Whether it makes a content coding.
+    /// Whether it applies a content coding.
     #[must_use]
     pub const fn codes(self) -> bool {
         matches!(self, Self::Deflate | Self::Brotli)
     }
 }
 
-/// An extension with its filters; none takes them back.
+/// An extension with its filters; an empty list removes inherited ones.
 type FilterEntry = (Box<[u8]>, Vec<OutputFilter>);
 
-/// What a place says about filters.
+/// The filters of a place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutputFilters {
     /// `SetOutputFilter`; empty for `None`.
@@ -46,12 +46,12 @@ pub(crate) struct OutputFilters {
 }
 
 impl OutputFilters {
-    /// Whether any are asked for.
+    /// Whether there are any.
     pub(crate) fn is_some(&self) -> bool {
         self.set.is_some() || !self.by_type.is_empty() || !self.by_extension.is_empty()
     }
 
-    /// Whether the place asks for a filter that changes a body otherwise than by a coding.
+    /// Whether the place has a filter that changes a body other than by compression.
     pub(crate) fn reworks(&self) -> bool {
         let set = self.set.iter().flatten();
         let by_extension = self.by_extension.iter().flat_map(|(_, filters)| filters);
@@ -59,26 +59,26 @@ impl OutputFilters {
         set.chain(by_extension).chain(by_type).any(|filter| !filter.codes())
     }
 
-    /// What the place says about an extension.
+    /// The filters for an extension in this place.
     pub(crate) fn of_extension(&self, extension: &[u8]) -> Option<&[OutputFilter]> {
         let is_it = |(known, _): &&FilterEntry| known.eq_ignore_ascii_case(extension);
         self.by_extension.iter().rfind(is_it).map(|(_, filters)| &filters[..])
     }
 }
 
-/// Which codings variables forbid.
+/// The codings that variables forbid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodingsForbidden {
     /// `no-gzip`
     gzip: bool,
     /// `no-brotli`
     brotli: bool,
-    /// `gzip-only-text/html`: gzip for other types.
+    /// `gzip-only-text/html`: forbids gzip for other types.
     gzip_of_others: bool,
 }
 
 impl CodingsForbidden {
-    /// What the variables of a request forbid.
+    /// The codings that the variables of a request forbid.
     #[must_use]
     pub fn of(env: &EnvTable) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl CodingsForbidden {
         }
     }
 
-    /// Whether a filter does nothing to an answer of this type.
+    /// Whether a filter is forbidden for a response of this type.
     #[must_use]
     pub fn forbids(self, filter: OutputFilter, media_type: &[u8]) -> bool {
         let is_html =
@@ -141,7 +141,7 @@ pub(crate) fn add_by_type(own: &mut OutputFilters, arguments: &[u8]) -> ParseRes
             if own.by_type.len() >= TYPES_MAX {
                 return Err(format!("more than {TYPES_MAX} types with filters"));
             }
-            // As in Apache, letters have to be those of the type.
+            // As in Apache, case matters.
             own.by_type.push((media_type.clone().into(), *filter));
         }
     }

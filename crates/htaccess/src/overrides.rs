@@ -1,5 +1,5 @@
-//! `AllowOverride`: which classes of directives and which options a file may have, and which it
-//! needs. Of `Nonfatal=` it allows nothing.
+//! `AllowOverride`: which classes of directives and options a file may use, and which it does use.
+//! `Nonfatal=` permits nothing.
 
 use crate::fault::{HtaccessFault, ParseResult, shown};
 use crate::lines::ArgumentWords;
@@ -19,7 +19,7 @@ pub(crate) enum OverrideClass {
     OtherOption,
 }
 
-/// How many of them `AllowOverride` names by a word of its own.
+/// The number of classes that `AllowOverride` names by a word of their own.
 const NAMED: usize = 5;
 
 const CLASSES: [(&str, OverrideClass); 9] = [
@@ -34,7 +34,7 @@ const CLASSES: [(&str, OverrideClass); 9] = [
     ("Options=", OverrideClass::OtherOption),
 ];
 
-/// The class of one option, as `Options` has it; none where it needs none.
+/// The class of an option in `Options`; none if it needs none.
 pub(crate) fn class_of_option(word: &[u8]) -> Option<OverrideClass> {
     let bare = word.strip_prefix(b"+").or_else(|| word.strip_prefix(b"-")).unwrap_or(word);
     match &bare.to_ascii_lowercase()[..] {
@@ -46,14 +46,14 @@ pub(crate) fn class_of_option(word: &[u8]) -> Option<OverrideClass> {
     }
 }
 
-/// What the files of a directory may have.
+/// What the files of a directory may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllowedOverrides(u16);
 
 impl AllowedOverrides {
     /// No file is read.
     pub const NONE: Self = Self(0);
-    /// All that is known.
+    /// Everything that is supported.
     pub const ALL: Self = Self(0x1ff);
     /// Every option.
     const OPTIONS: Self = Self(0x1f0);
@@ -68,7 +68,7 @@ impl AllowedOverrides {
         self.0 & 1 << class as u8 != 0
     }
 
-    /// Reads what stands behind `AllowOverride`.
+    /// Parses the arguments of `AllowOverride`.
     pub(crate) fn parse(arguments: &[u8]) -> ParseResult<Self> {
         let (mut allowed, mut is_one_there) = (Self::NONE, false);
         for word in ArgumentWords::new(arguments) {
@@ -88,7 +88,7 @@ impl AllowedOverrides {
                         allowed.0 |= 1 << class as u8;
                     }
                 }
-                // Files with such directives are refused: that is never laxer.
+                // Files with such directives are refused, which is never more permissive.
                 (lower, None) if lower.starts_with(b"nonfatal=") => {}
                 _ => return Err(format!("Illegal override option {}", shown(&word))),
             }
@@ -107,7 +107,7 @@ impl NeededOverrides {
         self.0[class as usize].get_or_insert(line);
     }
 
-    /// The first line that is not allowed.
+    /// The first line that is not permitted.
     pub(crate) fn beyond(&self, allowed: AllowedOverrides) -> Option<HtaccessFault> {
         let needed = CLASSES.iter().zip(self.0);
         let lines = needed.filter(|((_, class), _)| !allowed.has(*class));

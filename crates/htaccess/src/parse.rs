@@ -1,4 +1,4 @@
-//! From bytes to a model: sections, and what reads which directive. All or nothing.
+//! Parses a file: sections, and their directives. One error refuses the whole file.
 
 mod directive;
 mod names;
@@ -19,18 +19,18 @@ use repetitions::repetitions;
 pub const FILE_MAX: usize = 1024 * 1024;
 /// LIMIT: directives and sections of a file.
 const LINES_MAX: usize = 20_000;
-/// LIMIT: bytes by which the lines of a file are longer with repeated groups written out.
+/// LIMIT: bytes added to the lines of a file by expanding repeated groups.
 const REPETITIONS_MAX: usize = 512 * 1024;
-/// LIMIT: bytes of memory that the expressions of a file take, apart from the last one.
+/// LIMIT: bytes of memory of a file's expressions, without the last one.
 const COMPILED_MAX: usize = 32 * 1024 * 1024;
-/// LIMIT: sections in one another.
+/// LIMIT: nesting of sections.
 const DEPTH_MAX: usize = 32;
 
-/// Reads a file.
+/// Parses a file.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong with it. Nothing of the file counts then.
+/// The first error. Nothing of the file counts then.
 pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
     if text.len() > FILE_MAX {
         let message = format!("file is larger than {FILE_MAX} bytes");
@@ -54,7 +54,7 @@ pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
     Ok(HtaccessFile { settings, needs: parser.needs, weight })
 }
 
-/// What went wrong: at the line that was read last, or elsewhere.
+/// An error: at the last line, or elsewhere.
 enum ParseFault {
     Here(String),
     At(HtaccessFault),
@@ -68,12 +68,12 @@ impl From<String> for ParseFault {
 
 type Parsed<T> = Result<T, ParseFault>;
 
-/// In which section a directive stands.
+/// The enclosing section of a directive.
 #[derive(Clone, Debug, Default)]
 struct Within {
     /// Methods of `<Limit>`.
     methods: Option<MethodSet>,
-    /// Whether it is about some files only.
+    /// Whether it applies to some files only.
     is_partial: bool,
 }
 
@@ -82,7 +82,7 @@ struct Parser<'a> {
     line: u32,
     count: usize,
     repetitions: usize,
-    /// What expressions took before.
+    /// The memory of earlier expressions.
     before: usize,
     depth: usize,
     needs: NeededOverrides,
@@ -95,7 +95,8 @@ enum Tag {
 }
 
 impl Parser<'_> {
-    /// Reads lines to the end of section `until`, or of the file. Whether the end was there.
+    /// Parses lines up to the end of section `until`, or of the file. Returns whether the end was
+    /// found.
     fn body(
         &mut self,
         settings: &mut Settings,
@@ -123,7 +124,7 @@ impl Parser<'_> {
         Ok(until.is_none())
     }
 
-    /// Bytes that expressions of the file take so far.
+    /// The memory of the file's expressions so far, in bytes.
     fn compiled(&self) -> usize {
         bolide_regex::compiled_here().wrapping_sub(self.before)
     }
@@ -199,7 +200,7 @@ fn tag(line: &[u8]) -> ParseResult<Tag> {
     let inner = &line[1..];
     let end = inner.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b'>');
     let (name, rest) = inner.split_at(end.unwrap_or(inner.len()));
-    // As in Apache, what stands behind the last bracket does not count.
+    // As in Apache, text after the last bracket is ignored.
     let close = rest.iter().rposition(|byte| *byte == b'>');
     let Some(close) = close else {
         return Err(format!("<{}> directive missing closing '>'", shown(name)));

@@ -1,5 +1,5 @@
-//! Regular expressions of a file: PCRE on bytes with Apache's defaults and a bound on its steps. An
-//! expression that gives up stops the evaluation; it never counts as "no match".
+//! Regular expressions of a file: PCRE on bytes with Apache's defaults and a limit of steps. A
+//! match that exceeds the limit stops the evaluation; it never counts as "no match".
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ pub(crate) enum Letters {
     Any,
 }
 
-/// What an expression is held against.
+/// The kind of subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PatternPlace {
     /// A text of the request: a dot matches every byte.
@@ -27,7 +27,7 @@ enum PatternPlace {
     Line,
 }
 
-/// What an attempt at a match that is not counted may do at least: bytes gone through, items tried.
+/// The least work of an uncounted attempt: bytes scanned, items tried.
 const ATTEMPT: u32 = 8 * 1024;
 
 /// A compiled expression.
@@ -36,9 +36,10 @@ pub struct Pattern {
     source: Box<[u8]>,
     letters: Letters,
     place: PatternPlace,
-    /// What it comes to, where no expression is needed for it.
+    /// Its simple form, if it needs no expression.
     shape: Option<Box<Shape>>,
-    /// Only where it was needed, if it has a shape. Threads share what `apache_directory` has.
+    /// Compiled on its first use, if it has a simple form. Threads share those of
+    /// `apache_directory`.
     compiled: OnceLock<Arc<Pcre>>,
 }
 
@@ -48,7 +49,7 @@ impl std::fmt::Debug for Pattern {
     }
 }
 
-/// What the groups of a match hold.
+/// The captures of a match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Groups {
     subject: Vec<u8>,
@@ -56,52 +57,52 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// The text of a group; empty if it took no part.
+    /// The text of a group; empty if it did not participate.
     pub(crate) fn of(&self, number: usize) -> &[u8] {
         self.spans.of(&self.subject, number)
     }
 
-    /// Where all that matched begins and ends.
+    /// The start and end of the whole match.
     pub(crate) fn span(&self) -> (usize, usize) {
         self.spans.whole()
     }
 
-    /// Forgets the match.
+    /// Clears the match.
     pub(crate) fn clear(&mut self) {
         self.spans.0.clear();
     }
 }
 
-/// Where a match and its groups are.
+/// The positions of a match and its groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MatchSpans(GroupSpans);
 
 impl MatchSpans {
-    /// Where all that matched begins and ends.
+    /// The start and end of the whole match.
     pub(crate) fn whole(&self) -> (usize, usize) {
         self.0.get(0).unwrap_or((0, 0))
     }
 
-    /// What a group has of `text`; empty if it took no part.
+    /// The text of a group in `text`; empty if it did not participate.
     pub(crate) fn of<'t>(&self, text: &'t [u8], number: usize) -> &'t [u8] {
         self.0.get(number).and_then(|(start, end)| text.get(start..end)).unwrap_or_default()
     }
 }
 
 impl Pattern {
-    /// Compiles `source`; none where PCRE refuses it.
+    /// Compiles `source`; none if it is invalid.
     pub(crate) fn new(source: &[u8], letters: Letters) -> Option<Self> {
         Self::of(source, letters, PatternPlace::Text)
     }
 
-    /// The same for lines of a body.
+    /// As [`Self::new`] for lines of a body.
     pub(crate) fn of_line(source: &[u8], letters: Letters) -> Option<Self> {
         Self::of(source, letters, PatternPlace::Line)
     }
 
     fn of(source: &[u8], letters: Letters, place: PatternPlace) -> Option<Self> {
         let shape = Shape::new(source, letters);
-        // What counts bytes counts line feeds.
+        // A form that counts bytes would count line feeds.
         let shape = shape.filter(|shape| place == PatternPlace::Text || shape.is_text());
         let pattern = Self {
             source: source.into(),
@@ -110,7 +111,7 @@ impl Pattern {
             shape: shape.map(Box::new),
             compiled: OnceLock::new(),
         };
-        // PCRE accepts all that has a shape, and may never be asked.
+        // Every simple form is valid for PCRE, which may never be needed.
         (pattern.shape.is_some() || pattern.compiled().is_ok()).then_some(pattern)
     }
 
@@ -124,13 +125,13 @@ impl Pattern {
                 attempt: ATTEMPT,
             };
             let made = Pcre::new(&self.source, options).map_err(|_| self.gave_up())?;
-            // Another thread may have been first, with the same.
+            // Another thread may have been first, with an equal result.
             let _ = self.compiled.set(Arc::new(made));
         }
         self.compiled.get().map(|compiled| &**compiled).ok_or_else(|| self.gave_up())
     }
 
-    /// Whether it matches somewhere in `text`.
+    /// Whether it matches anywhere in `text`.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl Pattern {
         self.within(effort, |work| compiled.is_match(text, work))
     }
 
-    /// The same; on a match `groups` has what it captured.
+    /// As [`Self::is_match`]; on a match `groups` gets the captures.
     pub(crate) fn find(
         &self,
         text: &[u8],
@@ -160,7 +161,7 @@ impl Pattern {
         Ok(is_found)
     }
 
-    /// The same; on a match `spans` has where it is.
+    /// As [`Self::is_match`]; on a match `spans` gets the positions.
     #[inline]
     pub(crate) fn find_spans(
         &self,
@@ -182,7 +183,7 @@ impl Pattern {
         }
     }
 
-    /// A match within what is left of `effort`.
+    /// A match within the rest of `effort`.
     fn within(
         &self,
         effort: &Effort,
@@ -196,14 +197,14 @@ impl Pattern {
     }
 }
 
-/// Whether `text` fits the wildcards `*`, `?` and `[…]` of `glob`, in linear space and in time
-/// bounded by the product of both lengths; not if that takes more steps than an evaluation has.
+/// Whether `text` matches the wildcards `*`, `?` and `[…]` of `glob`, in linear space and in time
+/// bounded by the product of both lengths; false if that exceeds the limit of an evaluation.
 #[must_use]
 pub fn fits(glob: &[u8], text: &[u8]) -> bool {
     fits_within(glob, text, &Effort::default()).unwrap_or(false)
 }
 
-/// The same within what is left of `effort`.
+/// As [`fits`], within the rest of `effort`.
 ///
 /// # Errors
 ///
@@ -239,7 +240,7 @@ pub(crate) fn fits_within(glob: &[u8], text: &[u8], effort: &Effort) -> Result<b
     }
 }
 
-/// How much of `glob` fits one byte.
+/// The length of the part of `glob` that matches one byte.
 fn one_fits(glob: &[u8], byte: u8) -> Option<usize> {
     match glob {
         [b'?', ..] => Some(1),

@@ -1,5 +1,5 @@
-//! A section of a server's configuration: directives of `.htaccess` files for a directory that the
-//! configuration names, in place of a file in it. Refuses what such a file could not say.
+//! `apache_directory`: directives of `.htaccess` files in the server configuration, for a directory
+//! that it names. Refuses directives that a file could not have.
 
 use crate::effort::Effort;
 use crate::fault::{HtaccessFault, ParseResult, shown};
@@ -15,9 +15,9 @@ use crate::world::Stop;
 enum PlacePath {
     /// Everywhere, before any directory.
     Server,
-    /// In a directory; the parts of its path, with wildcards.
+    /// For a directory; the components of its path, with wildcards.
     Directory(Vec<Box<[u8]>>),
-    /// For paths that an expression finds, after all directories.
+    /// For paths that an expression matches, after all directories.
     Matching(Box<Pattern>),
 }
 
@@ -30,18 +30,18 @@ pub struct ServerPlace {
     file: HtaccessFile,
 }
 
-/// The parts of an absolute path.
+/// The components of an absolute path.
 fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|part| !part.is_empty())
 }
 
 impl ServerPlace {
-    /// Reads a section: `-`, a path, or `~` and an expression; then its lines.
+    /// Parses a section: `-`, a path, or `~` and an expression; then its lines.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in Apache's words where Apache has some. The line counts from the
-    /// section's first one.
+    /// The error, in Apache's words where Apache has some. The line counts from the section's first
+    /// one.
     pub fn parse(words: &[&[u8]]) -> Result<Self, HtaccessFault> {
         let at_first = |message: String| HtaccessFault { line: 1, message };
         let (path, lines) = Self::path(words).map_err(at_first)?;
@@ -85,7 +85,7 @@ impl ServerPlace {
         matches!(self.path, PlacePath::Server)
     }
 
-    /// Whether it is that of `directory`.
+    /// Whether it is for `directory`.
     #[must_use]
     pub fn is_of(&self, directory: &[u8]) -> bool {
         let PlacePath::Directory(own) = &self.path else { return false };
@@ -94,11 +94,11 @@ impl ServerPlace {
             && others.next().is_none()
     }
 
-    /// Whether its expression finds the path of a file.
+    /// Whether its expression matches the path of a file.
     ///
     /// # Errors
     ///
-    /// It took too many steps.
+    /// The match took too many steps.
     pub fn finds(&self, file: &[u8]) -> Result<bool, Stop> {
         match &self.path {
             PlacePath::Matching(pattern) => pattern.is_match(file, &Effort::default()),
@@ -106,26 +106,26 @@ impl ServerPlace {
         }
     }
 
-    /// What files may have from here on; none where it does not say.
+    /// What files may use from here on; none if it does not say.
     #[must_use]
     pub const fn overrides(&self) -> Option<AllowedOverrides> {
         self.overrides
     }
 
-    /// Where the values of the map called `name` come from, as its last `RewriteMap` says.
+    /// The source of the map called `name`, by its last `RewriteMap`.
     #[must_use]
     pub fn map(&self, name: &[u8]) -> Option<&MapSource> {
         self.maps.iter().rfind(|map| *map.name == *name).map(|map| &map.source)
     }
 
-    /// What it says.
+    /// Its directives.
     #[must_use]
     pub const fn file(&self) -> &HtaccessFile {
         &self.file
     }
 }
 
-/// What stands behind a directive's name, if the line is one of it.
+/// The arguments of a directive, if the line is one.
 fn arguments_of<'a>(line: &'a [u8], directive: &[u8]) -> Option<&'a [u8]> {
     let line = line.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());

@@ -7,10 +7,10 @@ use crate::pattern::{Groups, Letters, Pattern};
 use crate::rewrite::status;
 use crate::world::Stop;
 
-/// LIMIT: bytes of an address to which groups add, before it is escaped; as in Apache.
+/// LIMIT: bytes of a target with captures, before it is escaped; as in Apache.
 const TARGET_MAX: usize = 64 * 1024;
 
-/// What is sent elsewhere.
+/// What a `Redirect` matches.
 #[derive(Clone, Debug)]
 enum RedirectFrom {
     /// A path and all below it.
@@ -26,16 +26,16 @@ pub(crate) struct Redirection {
     to: Option<Box<[u8]>>,
 }
 
-/// Where a redirect leads.
+/// The result of a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectTo {
     /// The status.
     pub status: u16,
-    /// A path or an address, with a query if it has one of its own; none if it leads nowhere.
+    /// A path or URL, with a query if it has one of its own; none without a target.
     pub to: Option<Vec<u8>>,
 }
 
-/// Reads `Redirect` (without a letter), `RedirectMatch`, `RedirectPermanent`, `RedirectTemp`.
+/// Parses `Redirect` (without a status word), `RedirectMatch`, `RedirectPermanent`, `RedirectTemp`.
 pub(crate) fn parse(
     directive: &str,
     arguments: &[u8],
@@ -80,7 +80,7 @@ pub(crate) fn parse(
     Ok(Redirection { from, status, to })
 }
 
-/// The status that a word names; the inner none for a number that is none.
+/// The status of a word; the inner none for an invalid number.
 fn named_status(word: &[u8]) -> Option<Option<u16>> {
     Some(match &word.to_ascii_lowercase()[..] {
         b"permanent" => Some(301),
@@ -93,7 +93,7 @@ fn named_status(word: &[u8]) -> Option<Option<u16>> {
 }
 
 impl Redirection {
-    /// Where a request for `path` (decoded) with `args` is sent, if it is.
+    /// The target for a request of `path` (decoded) with `args`, if the line matches.
     pub(crate) fn of(
         &self,
         path: &[u8],
@@ -122,7 +122,7 @@ impl Redirection {
                 }
             }
         };
-        // A query of its own replaces that of the request.
+        // A query in the target replaces that of the request.
         let to = to.map(|mut to| {
             if let Some(args) = args.filter(|_| !to.contains(&b'?')) {
                 to.push(b'?');
@@ -138,8 +138,8 @@ fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
     crate::escape::push_hex(text, crate::escape::is_plain_in_uri, out);
 }
 
-/// An address with what groups captured. As in Apache, `?` and `#` of the request's path have their
-/// meaning there, and the path is escaped whole, its escapes as well.
+/// A target with captures. As in Apache, `?` and `#` of the request's path keep their meaning, and
+/// the whole path is escaped, including its escapes.
 fn substituted(to: &[u8], groups: &Groups) -> Result<Vec<u8>, Stop> {
     let whole = with_groups(to, groups)?;
     let end = whole.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(whole.len());
@@ -172,16 +172,16 @@ fn with_groups(to: &[u8], groups: &Groups) -> Result<Vec<u8>, Stop> {
     Ok(out)
 }
 
-/// What is answered instead of the server's own page.
+/// An `ErrorDocument`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorAnswer {
-    /// What this path inside the server answers.
+    /// The response of this internal path.
     Inside(Box<[u8]>),
     /// A redirect to this address.
     Elsewhere(Box<[u8]>),
     /// This text.
     Text(Box<[u8]>),
-    /// The server's own page after all.
+    /// The built-in page.
     Default,
 }
 
@@ -193,8 +193,7 @@ pub(crate) fn error_document(arguments: &[u8]) -> ParseResult<(u16, ErrorAnswer)
     let text = words.next_word();
     let two = || "ErrorDocument takes two arguments, Change responses for HTTP errors".to_owned();
     let text = text.ok_or_else(two)?;
-    // Apache knows answers to errors only.
-    // There are no pages for other statuses; Apache takes them as well.
+    // Apache has error documents for errors only. It accepts other statuses as well.
     let Some(status @ (100..=299 | 400..=599)) = status(&number) else {
         return Err(format!("Unsupported HTTP response code {}", shown(&number)));
     };
@@ -206,7 +205,7 @@ pub(crate) fn error_document(arguments: &[u8]) -> ParseResult<(u16, ErrorAnswer)
     let answer = match &text[..] {
         b"default" => ErrorAnswer::Default,
         [b'/', ..] => ErrorAnswer::Inside(text.into()),
-        // A client that is to show who it is would be sent to a page that asks for nothing.
+        // A client that has to authenticate would be redirected to a page that does not request it.
         _ if is_address && status == 401 => ErrorAnswer::Default,
         _ if is_address => ErrorAnswer::Elsewhere(text.into()),
         _ if text.windows(2).any(|two| two == b"%{") => {

@@ -1,4 +1,4 @@
-//! mod_rewrite per directory: the model, and which rules a request meets.
+//! mod_rewrite per directory: the model, and the rules that apply to a request.
 
 mod address;
 mod cookie;
@@ -25,21 +25,22 @@ pub(crate) use flags::status;
 pub use outcome::{PassOutcome, RewritePlace, Rewritten};
 pub(crate) use parse::{base, condition, engine, options, rule};
 
-/// Rewriting of one place.
+/// The rewriting of one place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rewriting {
-    /// Whether any directive of it is given: then the rules of shallower places do not count.
+    /// Whether the place has any of its directives: then the rules of shallower places do not
+    /// apply.
     pub(crate) is_given: bool,
     pub(crate) engine: Option<bool>,
     pub(crate) base: Option<Box<[u8]>>,
-    /// None where no `RewriteOptions` is given: then those of the place above hold.
+    /// None without `RewriteOptions`: then those of the place above apply.
     pub(crate) options: Option<RewriteOptions>,
     pub(crate) rules: Vec<UrlRule>,
-    /// Conditions that wait for their rule.
+    /// Conditions before their rule.
     pub(crate) pending: Vec<RewriteCondition>,
     /// Whether a rule looks ahead.
     pub(crate) looks_ahead: bool,
-    /// The line that is read.
+    /// The current line.
     pub(crate) line: u32,
 }
 
@@ -47,17 +48,17 @@ pub(crate) struct Rewriting {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RewriteOptions {
     pub(crate) inherits: Option<Inherits>,
-    /// What places below inherit.
+    /// What deeper places inherit.
     pub(crate) bequeaths: Option<Inherits>,
     pub(crate) refuses_bequest: bool,
     pub(crate) merges_base: bool,
-    /// Directories are rewritten without a slash behind them, too.
+    /// Whether directories are rewritten even without a final slash.
     pub(crate) allows_no_slash: bool,
     /// `UnsafeAllow3F`
     pub(crate) allows_question_mark: bool,
 }
 
-/// Where the rules of the place above come.
+/// Where the inherited rules are inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inherits {
     Before,
@@ -91,11 +92,11 @@ pub(crate) struct RewriteCondition {
     pub(crate) any_case: bool,
     /// `[NV]`
     pub(crate) unvaried: bool,
-    /// Whether its rule, or another condition of it, may read what it captured.
+    /// Whether its rule, or another condition, may use its captures.
     pub(crate) is_read: bool,
 }
 
-/// What a condition asks.
+/// The test of a condition.
 #[derive(Clone, Debug)]
 pub(crate) enum CondTest {
     Matches(Arc<Pattern>),
@@ -107,28 +108,28 @@ pub(crate) enum CondTest {
     Holds(Box<Expr>),
 }
 
-/// The rules of one place, and the directory of its file if the place is no section.
+/// The rules of one place, and the directory of its file unless the place is a section.
 pub(crate) type RuleList<'a> = (&'a [UrlRule], Option<&'a [u8]>);
 
-/// Which rules a request meets, first ones first.
+/// The rules that apply to a request, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EffectiveRewriting<'a> {
     pub(crate) is_on: bool,
     pub(crate) rules: Vec<RuleList<'a>>,
-    /// The directory that is stripped; none within a section.
+    /// The directory prefix that is removed; none in a section.
     pub(crate) directory: Option<&'a [u8]>,
     pub(crate) base: Option<&'a [u8]>,
     pub(crate) options: RewriteOptions,
 }
 
 impl<'a> EffectiveRewriting<'a> {
-    /// Whether the rules are those of the directory `file` itself, and its slash comes first.
+    /// Whether the rules belong to the directory `file` itself, whose slash is added first.
     pub(crate) fn waits_for_slash(&self, file: &[u8]) -> bool {
         !self.options.allows_no_slash
             && self.directory.and_then(|own| own.strip_suffix(b"/")) == Some(file)
     }
 
-    /// Goes one place deeper.
+    /// Enters a deeper place.
     pub(crate) fn enter(&mut self, own: &'a Rewriting, directory: Option<&'a [u8]>) {
         if !own.is_given {
             return;
@@ -136,7 +137,7 @@ impl<'a> EffectiveRewriting<'a> {
         self.is_on = own.engine.unwrap_or(self.is_on);
         let options = own.options.unwrap_or(self.options);
         let bequest = self.options.bequeaths.filter(|_| !options.refuses_bequest);
-        // As in Apache, rules behind come before rules before.
+        // As in Apache, `Behind` takes precedence over `Before`.
         let inherits = match (options.inherits, bequest) {
             (Some(Inherits::Behind), _) | (_, Some(Inherits::Behind)) => Some(Inherits::Behind),
             (own, bequest) => own.or(bequest),

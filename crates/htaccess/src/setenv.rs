@@ -15,16 +15,16 @@ pub(crate) enum EnvRule {
     Unset(Box<[u8]>),
 }
 
-/// A name and its value; none takes it away.
+/// A name and its value; none removes the variable.
 type EnvChange = (Box<[u8]>, Option<Box<[u8]>>);
 
-/// What `SetEnvIf` looks at.
+/// The subject of `SetEnvIf`.
 #[derive(Clone, Debug)]
 enum Attribute {
     Request(RequestVariable),
-    /// A header, or a variable of the environment where there is no such header.
+    /// A request field, or else an environment variable.
     Named(Box<[u8]>),
-    /// All headers whose names match.
+    /// All fields whose names match.
     Headers(Pattern),
 }
 
@@ -32,11 +32,11 @@ enum Attribute {
 #[derive(Clone, Debug)]
 pub(crate) struct EnvCondition {
     test: EnvTest,
-    /// Whether `$n` of values means groups.
+    /// Whether `$n` in values means captures.
     has_groups: bool,
-    /// Names and values; none is taken away.
+    /// Names and values; none removes the variable.
     orders: Vec<EnvChange>,
-    /// Where it stands.
+    /// Its line.
     line: u32,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn set_env_if_expr(arguments: &[u8]) -> ParseResult<EnvCondition> {
     Ok(EnvCondition { test, has_groups: true, orders: orders(words)?, line: 0 })
 }
 
-/// Whether a byte makes a text an expression.
+/// Whether a byte makes a text a regular expression.
 fn is_special(byte: &u8) -> bool {
     b"^$*+?.()[]{}|\\".contains(byte)
 }
@@ -115,12 +115,12 @@ fn orders(words: ArgumentWords<'_>) -> ParseResult<Vec<EnvChange>> {
 }
 
 impl EnvCondition {
-    /// The same at this line.
+    /// The same with this line.
     pub(crate) fn at(self, line: u32) -> Self {
         Self { line, ..self }
     }
 
-    /// Sets the variables if it holds; `directory` is that of its file.
+    /// Sets the variables if it matches; `directory` is that of its file.
     pub(crate) fn apply(&self, directory: &[u8], by: &mut Evaluation<'_>) -> Result<(), Stop> {
         self.set(by).map_err(|stop| stop.at(directory, self.line))
     }

@@ -1,4 +1,4 @@
-//! All that one place (a file, or a section of it) says, and its sections.
+//! The directives of one place (a file, or a section of it), and its sections.
 
 use crate::access::{HostAccess, Requirement};
 use crate::cache::CacheLine;
@@ -22,26 +22,25 @@ use crate::tls::TlsSettings;
 pub struct HtaccessFile {
     pub(crate) settings: Settings,
     pub(crate) needs: NeededOverrides,
-    /// Bytes of memory that its expressions take, but for those forms of them that are compiled
-    /// where a match has to be counted.
+    /// The memory of its expressions in bytes, without those compiled later to count matches.
     pub(crate) weight: usize,
 }
 
 impl HtaccessFile {
-    /// Bytes of memory that its expressions take before matches are counted.
+    /// The memory of its expressions in bytes, before matches are counted.
     #[must_use]
     pub const fn weight(&self) -> usize {
         self.weight
     }
 
-    /// The first line that has what is not allowed.
+    /// The first line with a directive that is not permitted.
     #[must_use]
     pub fn beyond(&self, allowed: AllowedOverrides) -> Option<HtaccessFault> {
         self.needs.beyond(allowed)
     }
 }
 
-/// What one place says.
+/// The directives of one place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// Lines of `Require`; empty for none.
@@ -75,14 +74,14 @@ pub(crate) struct Settings {
     pub(crate) php: Vec<PhpSetting>,
     pub(crate) output: OutputFilters,
     pub(crate) substitute: SubstituteSettings,
-    /// `LimitRequestBody`; 0 is none.
+    /// `LimitRequestBody`; 0 for no limit.
     pub(crate) body_max: Option<u64>,
     /// LiteSpeed's directives.
     pub(crate) cache: Vec<CacheLine>,
     pub(crate) sections: Vec<FileSection>,
 }
 
-/// How `Require` of a place and of that above are put together.
+/// How `Require` of a place is combined with that of the place above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AuthMerging {
     Off,
@@ -90,7 +89,7 @@ pub(crate) enum AuthMerging {
     Or,
 }
 
-/// How a client shows who it is.
+/// The authentication scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AuthScheme {
     /// Not at all.
@@ -99,24 +98,24 @@ pub(crate) enum AuthScheme {
     Basic,
 }
 
-/// What becomes of a path that goes on behind a file.
+/// The handling of a path that continues after a file (`PATH_INFO`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathInfoRule {
-    /// A script gets the rest, a file is not found.
+    /// A script gets the rest; a static file is not found.
     #[default]
     Default,
-    /// The file is answered.
+    /// The file is served.
     Accept,
-    /// Nothing is found.
+    /// The file is not found.
     Refuse,
 }
 
-/// What an `ETag` is made of.
+/// The parts of an `ETag`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtagParts {
     /// There is none.
     None,
-    /// Time and size, as the server always makes it.
+    /// Time and size, as the server always uses.
     Usual,
 }
 
@@ -125,18 +124,19 @@ pub enum EtagParts {
 pub struct PhpSetting {
     /// Its name.
     pub name: Box<[u8]>,
-    /// Its value; `1` or `0` of a flag. None for `none`, which takes it back.
+    /// Its value; `1` or `0` for a flag. None for `none`, which removes it.
     pub value: Option<Box<[u8]>>,
 }
 
-/// A section, and what it says.
+/// A section with its directives.
 #[derive(Clone, Debug)]
 pub(crate) enum FileSection {
     /// `<Files>` with wildcards.
     Named(Box<[u8]>, Box<Settings>),
     /// `<FilesMatch>`
     Matching(Pattern, Box<Settings>),
-    /// `<If>` and what belongs to it; `<Else>` has no condition. The first that holds applies.
+    /// `<If>` with its `<ElseIf>` and `<Else>`, which has no condition. The first that holds
+    /// applies.
     Branches(Vec<SectionBranch>),
 }
 
@@ -145,6 +145,6 @@ pub(crate) enum FileSection {
 pub(crate) struct SectionBranch {
     pub(crate) condition: Option<Expr>,
     pub(crate) settings: Settings,
-    /// Where it stands.
+    /// Its line.
     pub(crate) line: u32,
 }

@@ -1,8 +1,7 @@
-//! mod_substitute: which expressions the lines of a body are searched for, and what takes the place
-//! of what they find.
+//! mod_substitute: search and replacement in the lines of a body.
 //!
-//! The body goes through [`SubstitutedLines`]. Refuses what Apache refuses, and lines that are
-//! permitted to be longer than what one body may hold.
+//! [`SubstitutedLines`] processes the body. Refuses what Apache refuses, and a
+//! `SubstituteMaxLineLength` beyond the limit of one body.
 
 mod parse;
 mod run;
@@ -15,11 +14,11 @@ use crate::settings::Settings;
 pub(crate) use parse::{inherit_before, line_max, substitute};
 pub use run::{BrokenLine, SubstitutedLines};
 
-/// Bytes of a line where `SubstituteMaxLineLength` is not given.
+/// The default of `SubstituteMaxLineLength`.
 const LINE_MAX: usize = 1024 * 1024;
-/// LIMIT: bytes that a line may be permitted to have.
+/// LIMIT: the largest `SubstituteMaxLineLength`.
 const LINE_MAX_MAX: usize = 4 * 1024 * 1024;
-/// LIMIT: lines of `Substitute` in one place, and of all that apply to an answer.
+/// LIMIT: lines of `Substitute` in one place, and of all that apply to a response.
 const RULES_MAX: usize = 1000;
 
 /// One `Substitute`.
@@ -27,11 +26,11 @@ const RULES_MAX: usize = 1000;
 pub(crate) struct LineRule {
     pattern: Pattern,
     with: Vec<ReplacementPart>,
-    /// Whether what is replaced can be found by the expressions behind this one (no flag `q`).
+    /// Whether later expressions can match replaced text (no flag `q`).
     is_flat: bool,
 }
 
-/// A part of what takes the place of a match.
+/// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ReplacementPart {
     Text(Box<[u8]>),
@@ -39,7 +38,7 @@ enum ReplacementPart {
     Group(u8),
 }
 
-/// What one place says.
+/// The directives of one place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubstituteSettings {
     rules: Vec<Arc<LineRule>>,
@@ -55,7 +54,7 @@ impl SubstituteSettings {
     }
 }
 
-/// What all places come to.
+/// The merged rules of all places.
 #[derive(Clone, Debug)]
 pub struct BodySubstitution {
     rules: Vec<Arc<LineRule>>,
@@ -63,29 +62,29 @@ pub struct BodySubstitution {
 }
 
 impl BodySubstitution {
-    /// What rules come to that stand alone, each as in `Substitute`.
+    /// The merged form of single rules, each as in `Substitute`.
     ///
     /// # Errors
     ///
-    /// What is wrong with the first that is not understood.
+    /// The first error.
     pub fn of_rules(rules: &[&str]) -> Result<Self, String> {
         let read = |rule: &&str| LineRule::parse(rule.as_bytes()).map(Arc::new);
         Ok(Self { rules: rules.iter().map(read).collect::<Result<_, _>>()?, line_max: LINE_MAX })
     }
 
-    /// What `places`, the deepest last, come to; none where nothing is searched for, and too many
-    /// where more apply than may.
+    /// Merges `places`, the deepest last; none without rules, and marked as too many above the
+    /// limit.
     pub(crate) fn new<'a>(places: impl Iterator<Item = &'a Settings>) -> Option<Self> {
         let mut own = Self { rules: Vec::new(), line_max: LINE_MAX };
         let mut is_before = false;
         for place in places.map(|settings| &settings.substitute) {
             own.line_max = place.line_max.unwrap_or(own.line_max);
             is_before = place.inherits_before.unwrap_or(is_before);
-            // As in Apache, those of the deeper place come first unless it is said otherwise.
+            // As in Apache, those of the deeper place come first by default.
             let at = if is_before { own.rules.len() } else { 0 };
             own.rules.splice(at..at, place.rules.iter().cloned());
             if own.rules.len() > RULES_MAX {
-                // The body says so.
+                // The body reports it.
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! mod_ssl: what directories require of a connection, and variables about it.
+//! mod_ssl: requirements of directories on the connection, and TLS variables.
 
 use crate::expr::{self, Expr};
 use crate::fault::{ParseResult, shown};
@@ -9,7 +9,7 @@ use crate::world::{Evaluation, Stop};
 /// LIMIT: lines of `SSLRequire` in one place.
 const RULES_MAX: usize = 200;
 
-/// What is known of a connection over TLS.
+/// A property of a TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVariable {
     /// `SSL_PROTOCOL`
@@ -129,8 +129,7 @@ impl TlsVariable {
     }
 }
 
-/// A part of a distinguished name in the form of RFC 2253, of which the certificate has the last
-/// one first.
+/// A part of a distinguished name in the form of RFC 2253, which has the last part first.
 #[must_use]
 pub fn dn_value(name: &[u8], part: DnPart) -> Option<Vec<u8>> {
     let wanted = PARTS.iter().find(|(.., known)| *known == part).map(|(_, name, _)| *name)?;
@@ -147,7 +146,7 @@ pub fn dn_value(name: &[u8], part: DnPart) -> Option<Vec<u8>> {
     found
 }
 
-/// A value up to its `,` or `+`, and where that stands.
+/// A value up to its `,` or `+`, and the position of that.
 fn unescaped(value: &[u8]) -> (Vec<u8>, usize) {
     let (mut text, mut at) = (Vec::new(), 0);
     while let Some(&byte) = value.get(at) {
@@ -175,7 +174,7 @@ fn unescaped(value: &[u8]) -> (Vec<u8>, usize) {
 const STRICT: u8 = 1;
 const EXPORTS: u8 = 2;
 
-/// What a place makes of the options above it.
+/// The changes of options by a place.
 #[derive(Clone, Copy, Debug)]
 struct TlsOptionsChange {
     is_absolute: bool,
@@ -183,25 +182,25 @@ struct TlsOptionsChange {
     takes: u8,
 }
 
-/// What one place says.
+/// The directives of one place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TlsSettings {
     /// `SSLRequireSSL`
     pub(crate) is_needed: bool,
     /// `SSLRequire`
     rules: Vec<Expr>,
-    /// `SSLVerifyClient`: whether a certificate that was verified is needed.
+    /// `SSLVerifyClient`: whether a verified certificate is required.
     needs_certificate: Option<bool>,
     options: Option<TlsOptionsChange>,
 }
 
-/// What becomes of a request by what its connection is.
+/// The result for a request, by its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TlsVerdict {
     Good,
-    /// It is kept out, unless `Satisfy Any` lets it in.
+    /// Access is denied, unless `Satisfy Any` grants it.
     KeptOut,
-    /// It is refused.
+    /// The request is refused.
     Refused,
 }
 
@@ -209,7 +208,7 @@ impl TlsSettings {
     /// `SSLRequire EXPRESSION`
     pub(crate) fn require(&mut self, arguments: &[u8]) -> ParseResult<()> {
         let mut words = ArgumentWords::new(arguments);
-        // In quotes it is one word, as ever.
+        // In quotes it is one word, as usual.
         let text = match words.rest().first() {
             Some(b'"') => match (words.next_word(), words.rest()) {
                 (Some(word), []) => word,
@@ -238,7 +237,7 @@ impl TlsSettings {
             let bit = match (&name.to_ascii_lowercase()[..], sign) {
                 (b"strictrequire", _) => STRICT,
                 (b"stdenvvars", _) => EXPORTS,
-                // It saves work that is not done here.
+                // It concerns an optimisation that does not exist here.
                 (b"optrenegotiate", _) => 0,
                 (b"fakebasicauth" | b"exportcertdata" | b"legacydnstringformat", Some(b'-')) => 0,
                 _ => {
@@ -275,13 +274,13 @@ impl TlsSettings {
         Ok(())
     }
 
-    /// Whether it says anything about who comes in.
+    /// Whether it restricts access.
     pub(crate) const fn is_given(&self) -> bool {
         self.is_needed || self.needs_certificate.is_some() || !self.rules.is_empty()
     }
 }
 
-/// The options that `places`, the deepest last, come to.
+/// The merged options of `places`, the deepest last.
 fn options<'a>(places: impl Iterator<Item = &'a TlsSettings>) -> u8 {
     places.filter_map(|place| place.options).fold(0, |all, change| {
         let kept = if change.is_absolute { 0 } else { all & !change.takes };
@@ -289,26 +288,26 @@ fn options<'a>(places: impl Iterator<Item = &'a TlsSettings>) -> u8 {
     })
 }
 
-/// Whether applications get variables about the connection.
+/// Whether applications get TLS variables.
 pub(crate) fn exports<'a>(places: impl Iterator<Item = &'a TlsSettings>) -> bool {
     options(places) & EXPORTS != 0
 }
 
-/// Whether the connection is one over TLS.
+/// Whether the connection uses TLS.
 pub(crate) fn is_tls(by: &Evaluation<'_>) -> bool {
     let mut https = Vec::new();
     by.world.variable(RequestVariable::Https, &mut https);
     https == b"on"
 }
 
-/// Whether it has a certificate that was verified.
+/// Whether its client has a verified certificate.
 pub(crate) fn is_verified(by: &Evaluation<'_>) -> bool {
     let mut verdict = Vec::new();
     by.world.variable(RequestVariable::Tls(TlsVariable::ClientVerify), &mut verdict);
     verdict == b"SUCCESS"
 }
 
-/// Judges the connection by what `places`, the deepest last, say.
+/// Evaluates the directives of `places`, the deepest last.
 pub(crate) fn judge<'a>(
     places: impl Iterator<Item = &'a TlsSettings> + Clone,
     by: &mut Evaluation<'_>,
@@ -318,12 +317,12 @@ pub(crate) fn judge<'a>(
     }
     let is_tls = is_tls(by);
     let needs_certificate = places.clone().filter_map(|place| place.needs_certificate).last();
-    // As in Apache, where no certificate comes when it is asked for.
+    // As in Apache, if the requested certificate does not come.
     if is_tls && needs_certificate == Some(true) && !is_verified(by) {
         return Ok(TlsVerdict::Refused);
     }
     let mut holds = is_tls || !places.clone().any(|place| place.is_needed);
-    // As in Apache, `SSLRequire` says nothing about a connection in the clear.
+    // As in Apache, `SSLRequire` does not concern plain-text connections.
     for rule in places.clone().filter(|_| is_tls).flat_map(|place| &place.rules) {
         holds = holds && rule.holds(by)?;
     }

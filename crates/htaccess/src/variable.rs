@@ -1,18 +1,18 @@
-//! Variables by name: `%{NAME}` of rewriting and of expressions. Refuses names whose values are not
-//! to be had here.
+//! Variables by name: `%{NAME}` of rewriting and of expressions. Refuses names without a value
+//! here.
 
 use crate::fault::{ParseResult, shown};
 use crate::tls::TlsVariable;
 use crate::world::{Ahead, Asked, Evaluation};
 
-/// What a request is asked for.
+/// A property of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestVariable {
-    /// The path on disk, to the first element that is not there.
+    /// The path on disk, up to its first component that does not exist.
     RequestFilename,
     /// The decoded path.
     RequestUri,
-    /// What stands behind the file in the path.
+    /// The path after the file.
     PathInfo,
     /// The method.
     RequestMethod,
@@ -38,21 +38,21 @@ pub enum RequestVariable {
     ServerAddr,
     /// `HTTP/1.1`
     ServerProtocol,
-    /// What calls itself the server.
+    /// The server's product name.
     ServerSoftware,
-    /// The directory that URLs lead to.
+    /// The document root.
     DocumentRoot,
-    /// The directory that this URL's prefix leads to.
+    /// The directory of this URL's prefix.
     ContextDocumentRoot,
     /// That prefix.
     ContextPrefix,
     /// `on` or `off`
     Https,
-    /// Whether the request is part of another one: `true` or `false`
+    /// Whether the request is a part of another one: `true` or `false`
     IsSubrequest,
     /// A part of the date.
     Time(TimePart),
-    /// Something about the connection; empty where it is in the clear.
+    /// A property of the TLS connection; empty in plain text.
     Tls(TlsVariable),
 }
 
@@ -73,7 +73,7 @@ pub enum TimePart {
     Second,
     /// `0` (Sunday) – `6`
     Weekday,
-    /// All but the weekday in a row.
+    /// All but the weekday, concatenated.
     Whole,
 }
 
@@ -90,7 +90,7 @@ pub(crate) enum Variable {
     Fixed(&'static str),
 }
 
-/// Headers that have a name of their own.
+/// Fields with a variable name of their own.
 const HEADERS: [(&str, &str); 7] = [
     ("HTTP_ACCEPT", "accept"),
     ("HTTP_COOKIE", "cookie"),
@@ -102,11 +102,11 @@ const HEADERS: [(&str, &str); 7] = [
 ];
 
 impl Variable {
-    /// The variable called `name`; none if there is no such one.
+    /// The variable called `name`; none if it is unknown.
     ///
     /// # Errors
     ///
-    /// It is one that is not to be had here.
+    /// It is not supported here.
     pub(crate) fn parse(name: &[u8]) -> ParseResult<Option<Self>> {
         use RequestVariable as Of;
         if let Some((kind, rest)) = split(name, b':') {
@@ -115,7 +115,7 @@ impl Variable {
                 b"ENV" => Ok(Some(Self::Env(rest.into()))),
                 b"SSL" if rest.eq_ignore_ascii_case(b"HTTPS") => Ok(Some(Self::Request(Of::Https))),
                 b"SSL" => Self::of_tls(rest).map(Some),
-                // Rules have them, and read them themselves.
+                // Rules parse these themselves.
                 b"LA-U" | b"LA-F" => Err(format!("%{{{}}} is not available here", shown(name))),
                 _ => Ok(None),
             };
@@ -163,7 +163,7 @@ impl Variable {
         Ok(Some(Self::Request(which)))
     }
 
-    /// The same in an expression, which has those of the connection by their names alone.
+    /// As [`Self::parse`] in an expression, where TLS variables have no prefix.
     pub(crate) fn parse_in_expression(name: &[u8]) -> ParseResult<Option<Self>> {
         match name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"SSL_")) {
             true => Self::of_tls(name).map(Some),
@@ -214,7 +214,7 @@ impl Variable {
         out.extend_from_slice(text);
     }
 
-    /// The text of the request that it is; none where the request is not asked for it.
+    /// The question about the request; none if the variable is none of the request.
     pub(crate) fn asked(&self) -> Option<Asked<'_>> {
         match self {
             Self::Request(which) => Some(Asked::Variable(*which)),
@@ -223,7 +223,7 @@ impl Variable {
         }
     }
 
-    /// The header that it is of.
+    /// The field that it reads.
     pub(crate) fn header(&self) -> Option<&[u8]> {
         match self {
             Self::Header(name) => Some(name),
@@ -232,7 +232,7 @@ impl Variable {
     }
 }
 
-/// What stands before and behind the first `at` in `text`.
+/// The texts before and after the first `at` in `text`.
 pub(crate) fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     let place = text.iter().position(|byte| *byte == at)?;
     Some((&text[..place], &text[place + 1..]))

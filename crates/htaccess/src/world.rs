@@ -1,7 +1,7 @@
-//! What an evaluation asks of who calls it, and what it knows of environment variables.
+//! The interface of an evaluation to its caller, and to the environment variables.
 //!
-//! The caller lends the request; nothing here looks at a disk or a clock. A question that the
-//! caller cannot answer yet stops the evaluation, which is made again from its beginning.
+//! The caller lends the request; nothing here accesses a disk or a clock. A question that the
+//! caller cannot answer yet stops the evaluation, which is repeated from its beginning.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -15,18 +15,18 @@ use crate::variable::RequestVariable;
 /// Why an evaluation ends without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The caller has to find something out first.
+    /// The caller has to look something up first.
     Wait,
-    /// This expression took too many steps.
+    /// The match of this expression took too many steps.
     GaveUp(Box<[u8]>),
     /// The request is refused with this status, for this reason.
     Refused(u16, &'static str),
-    /// The same by the rule at this place: a directory, where it is known, and a line.
+    /// As [`Self::Refused`], by the rule at this place: a directory, if known, and a line.
     RefusedAt(u16, &'static str, Box<[u8]>, u32),
 }
 
 impl Stop {
-    /// The same with its place, where it is a refusal without one.
+    /// The same with its place, if it is a refusal without one.
     pub(crate) fn at(self, directory: &[u8], line: u32) -> Self {
         match self {
             Self::Refused(status, why) => Self::RefusedAt(status, why, directory.into(), line),
@@ -35,7 +35,7 @@ impl Stop {
     }
 }
 
-/// What can be asked about a path.
+/// A test of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathTest {
     /// `-d`
@@ -52,7 +52,7 @@ pub enum PathTest {
     Anything,
 }
 
-/// How a look ahead is made.
+/// The kind of a look ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AheadKind {
     /// By the path of a URL: `-U`, `%{LA-U:…}`.
@@ -61,29 +61,29 @@ pub enum AheadKind {
     File,
 }
 
-/// What a request inside the server would come to before it is answered.
+/// The result that an internal request would have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Its status: 200 where it would be answered.
+    /// Its status: 200 if it would be served.
     pub status: u16,
     /// Its decoded path.
     pub uri: Vec<u8>,
-    /// Where it leads on disk, or what rules made of that.
+    /// Its path on disk, or the result of rules.
     pub file: Vec<u8>,
-    /// Whether that is there.
+    /// Whether that file exists.
     pub is_there: bool,
-    /// What stands behind the file in the path.
+    /// The path after the file.
     pub path_info: Vec<u8>,
     /// Its query.
     pub args: Vec<u8>,
-    /// The user who may come in.
+    /// The authenticated user.
     pub user: Option<Vec<u8>>,
     /// Its environment.
     pub env: EnvTable,
 }
 
 impl Ahead {
-    /// About how many bytes of memory it takes.
+    /// The approximate memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let user = self.user.as_ref().map_or(0, Vec::capacity);
@@ -97,22 +97,22 @@ impl Ahead {
 pub enum Asked<'a> {
     /// A variable.
     Variable(RequestVariable),
-    /// A header, by its name in lower case.
+    /// A field, by its name in lower case.
     Field(&'a [u8]),
 }
 
-/// The request, as an evaluation sees it.
+/// The request from the view of an evaluation.
 pub trait Surroundings {
     /// Appends a variable's value.
     fn variable(&self, which: RequestVariable, out: &mut Vec<u8>);
-    /// Appends a request header's value; false if there is none.
+    /// Appends the value of a request field; false if there is none.
     fn header(&self, name: &[u8], out: &mut Vec<u8>) -> bool;
-    /// Whether `pattern` matches a text, which is empty where there is none. The
-    /// result depends on no more of the text.
+    /// Whether `pattern` matches a text, which is empty if absent. The result depends on nothing
+    /// else of the text.
     ///
     /// # Errors
     ///
-    /// The match gave up.
+    /// The match exceeded its limit.
     fn matches(
         &self,
         asked: Asked<'_>,
@@ -127,50 +127,50 @@ pub trait Surroundings {
         effort.spend(text.len());
         pattern.is_match(&text, effort)
     }
-    /// Shows all request headers.
+    /// Calls `visit` with all request fields.
     fn each_header(&self, visit: &mut dyn FnMut(&[u8], &[u8]));
-    /// Answers a question about a path.
+    /// Tests a path.
     ///
     /// # Errors
     ///
-    /// [`Stop::Wait`] where the answer is not known yet.
+    /// [`Stop::Wait`] if the answer is not known yet.
     fn test(&mut self, test: PathTest, path: &[u8]) -> Result<bool, Stop>;
-    /// Looks ahead to what a request for `target` would come to; none where this one is itself such
-    /// a look at the same path.
+    /// Looks ahead to the result of a request for `target`; none if this request is itself such a
+    /// look at the same path.
     ///
     /// # Errors
     ///
-    /// [`Stop::Wait`] where the answer is not known yet.
+    /// [`Stop::Wait`] if the answer is not known yet.
     fn look_ahead(&mut self, kind: AheadKind, target: &[u8]) -> Result<Option<Rc<Ahead>>, Stop>;
-    /// Appends what the map called `name` has for `key`; false if it has nothing.
+    /// Appends the value of the map called `name` for `key`; false if it has none.
     ///
     /// # Errors
     ///
-    /// There is no such map, or [`Stop::Wait`] where its file is not known yet.
+    /// There is no such map, or [`Stop::Wait`] if its file is not known yet.
     fn map(&mut self, name: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop>;
-    /// Who asks; none over a unix socket.
+    /// The client's address; none over a unix socket.
     fn client(&self) -> Option<IpAddr>;
-    /// The name of the user, if one has proved to be it.
+    /// The authenticated user.
     fn user(&self) -> Option<&[u8]>;
-    /// Whether the user is one of this group's.
+    /// Whether the user belongs to this group.
     fn is_in_group(&self, group: &[u8]) -> bool;
 }
 
-/// One evaluation: who lends the request, the environment, and which headers it looked at.
+/// One evaluation: the request, the environment, and the request fields that it depends on.
 pub struct Evaluation<'a> {
     /// The request.
     pub world: &'a mut dyn Surroundings,
     /// Its environment variables.
     pub env: &'a mut EnvTable,
-    /// Names of request headers that the result depends on, in lower case.
+    /// Names of request fields that the result depends on, in lower case.
     pub varies: &'a mut Vec<Box<[u8]>>,
-    /// The path on disk as rules made it.
+    /// The path on disk as rewritten.
     pub(crate) filename: Option<Vec<u8>>,
-    /// The query as rules made it.
+    /// The query as rewritten.
     pub(crate) args: Option<Vec<u8>>,
-    /// Where a rule looks ahead to: by a URL, and by a path on disk.
+    /// The targets of a rule's looks ahead: a URL, and a path on disk.
     pub(crate) ahead: [Vec<u8>; 2],
-    /// What it may still do.
+    /// The remaining work.
     pub(crate) effort: &'a Effort,
 }
 
@@ -181,7 +181,7 @@ impl std::fmt::Debug for Evaluation<'_> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// One that begins; others may share `effort`.
+    /// A new evaluation; others may share `effort`.
     pub fn new(
         world: &'a mut dyn Surroundings,
         env: &'a mut EnvTable,
@@ -192,13 +192,13 @@ impl<'a> Evaluation<'a> {
         Self { world, env, varies, filename: None, args: None, ahead, effort }
     }
 
-    /// What a request for the path of the rule would come to.
+    /// The result of a request for the rule's path.
     pub(crate) fn look_ahead(&mut self, kind: AheadKind) -> Option<Rc<Ahead>> {
         let target = match kind {
             AheadKind::Url => &self.ahead[0],
             AheadKind::File => &self.ahead[1],
         };
-        // As in Apache, a path on disk that is none is taken for one of a URL.
+        // As in Apache, an empty path on disk is replaced by a URL.
         let kind = if target.is_empty() { AheadKind::Url } else { kind };
         let target = if target.is_empty() { &self.ahead[0] } else { target };
         if target.is_empty() {
@@ -210,7 +210,7 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// What rules made of a variable so far.
+    /// The current value of a variable that rules have rewritten.
     pub(crate) fn made(&self, which: RequestVariable) -> Option<&[u8]> {
         match which {
             RequestVariable::RequestFilename => self.filename.as_deref(),
@@ -219,11 +219,11 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Notes that the result depends on a header.
+    /// Notes that the result depends on a request field.
     pub(crate) fn vary_by(&mut self, name: &[u8]) {
         let name = name.to_ascii_lowercase().into_boxed_slice();
         self.effort.spend_entries(self.varies.len());
-        // Whatever is kept is kept by host.
+        // Stored responses are always separated by host.
         if *name != *b"host" && !self.varies.contains(&name) {
             self.varies.push(name);
         }

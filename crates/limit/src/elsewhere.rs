@@ -1,4 +1,4 @@
-//! What other servers of a cluster count by the same keys.
+//! The counts of other servers in a cluster, by the same keys.
 //!
 //! Each server reports how many requests of a key it has counted, and charges the requests that
 //! other servers report as if they had arrived here. So the excess of a key becomes the same on all
@@ -14,23 +14,22 @@ use bolide_conf::model::{LimitKind, LimitZone};
 
 use crate::{LimitRecord, Records, Zone, make};
 
-/// LIMIT: keys whose requests wait to be reported, and their bytes. Those of further ones are not.
+/// LIMIT: keys whose counts wait to be reported, and their bytes. Further ones are not reported.
 const UNSENT_MAX: usize = 65_536;
 const UNSENT_BYTES_MAX: usize = 8 << 20;
 /// LIMIT: bytes of a key that is reported to other servers.
 pub const REPORTED_KEY_MAX: usize = 4096;
-/// Bytes of a key in a report, beside its own.
+/// Bytes of a key in a report, besides its own.
 const KEY_HEAD: usize = 6;
-/// LIMIT: for how many seconds of its rate a key may be charged from elsewhere, whatever others
-/// say.
+/// LIMIT: the charge of a key from other servers, in seconds of its rate.
 const CHARGED_MAX: u64 = 3600;
 
-/// Keys with numbers of requests, as a report has them.
+/// Keys with numbers of requests, as in reports.
 pub type ReportedKeys = Vec<(Arc<[u8]>, u64)>;
-/// Requests in work on other servers, by key.
+/// Requests in progress on other servers, by key.
 pub type HeldThere = HashMap<Box<[u8]>, u32>;
 
-/// How much of a zone fits into a report.
+/// The room in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportRoom {
     /// Keys.
@@ -40,7 +39,7 @@ pub struct ReportRoom {
 }
 
 impl ReportRoom {
-    /// Takes the room of a key, if it is there.
+    /// Takes the room of a key, if there is enough.
     pub fn take(&mut self, key: &[u8]) -> bool {
         let bytes = key.len() + KEY_HEAD;
         let is_there = self.keys > 0 && bytes <= self.bytes;
@@ -51,7 +50,7 @@ impl ReportRoom {
     }
 }
 
-/// Requests that were counted here since the last report, the key that waits longest first.
+/// Requests that were counted here since the last report, the longest waiting key first.
 #[derive(Debug, Default)]
 struct UnsentRequests {
     counts: HashMap<Arc<[u8]>, u64>,
@@ -87,16 +86,16 @@ impl UnsentRequests {
     }
 }
 
-/// What others count.
+/// The counts of other servers.
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
-    /// Keys that have not been here.
+    /// Keys without a record of their own here.
     owed: Records,
     /// In thousandths per second.
     rate: u64,
     held: HeldThere,
     unsent: UnsentRequests,
-    /// Whether what is unsent is taken.
+    /// Whether unsent counts are collected.
     is_reported: bool,
 }
 
@@ -113,7 +112,7 @@ impl Elsewhere {
 }
 
 impl LimitRecord {
-    /// Charges requests from elsewhere. They may owe what the rate pays off in [`CHARGED_MAX`].
+    /// Charges requests of other servers; the excess is at most [`CHARGED_MAX`] of the rate.
     fn charge_more(&mut self, requests: u64, rate: u64, now_ms: u64) {
         let Some(others) = requests.checked_sub(1) else { return };
         let first = self.with_one_more(rate, now_ms);
@@ -124,14 +123,14 @@ impl LimitRecord {
 }
 
 impl Records {
-    /// The excess of a key that has not been here, with one request more.
+    /// The excess of a key without a record here, with one request more.
     pub(crate) fn owed_elsewhere(&self, key: &[u8], rate: u64, now_ms: u64) -> u64 {
         let Some(elsewhere) = &self.elsewhere else { return 0 };
         let at = elsewhere.owed.index.get(key);
         at.map_or(0, |at| elsewhere.owed.all[*at as usize].with_one_more(rate, now_ms))
     }
 
-    /// A new record takes over what its key owes elsewhere.
+    /// A new record takes over the excess of its key from other servers.
     pub(crate) fn move_in(&mut self, at: u32) {
         let Some(elsewhere) = &mut self.elsewhere else { return };
         let record = &mut self.all[at as usize];
@@ -142,7 +141,7 @@ impl Records {
         }
     }
 
-    /// A request was counted, which is to be reported.
+    /// Notes a counted request, which has to be reported.
     pub(crate) fn note_charged(&mut self, at: u32) {
         let Some(elsewhere) = &mut self.elsewhere else { return };
         if !elsewhere.is_reported {
@@ -151,14 +150,14 @@ impl Records {
         elsewhere.unsent.note(&self.all[at as usize].key);
     }
 
-    /// How many requests of a key are in work elsewhere.
+    /// The number of requests with a key in progress on other servers.
     pub(crate) fn held_elsewhere(&self, key: &[u8]) -> u32 {
         let elsewhere = self.elsewhere.as_ref();
         elsewhere.and_then(|elsewhere| elsewhere.held.get(key)).copied().unwrap_or(0)
     }
 }
 
-/// What the thread of a cluster does with zones that are shared; with others it does nothing.
+/// The interface for a cluster's thread; it has no effect on zones that are not shared.
 impl Zone {
     /// The name.
     #[must_use]
@@ -166,19 +165,19 @@ impl Zone {
         &self.name
     }
 
-    /// The key as written: zones that count by different ones have nothing in common.
+    /// The key as written: zones with different ones have nothing in common.
     #[must_use]
     pub fn key_text(&self) -> &[u8] {
         &self.key_text
     }
 
-    /// Whether it counts requests over time, and not those in work.
+    /// Whether it is a zone of `limit_req`, not of `limit_conn`.
     #[must_use]
     pub const fn counts_requests(&self) -> bool {
         self.counts_requests
     }
 
-    /// What others count is paid off by the rate of `conf` from now on.
+    /// The counts of other servers are drained at the rate of `conf` from now on.
     pub fn set_rate(&self, conf: &LimitZone) {
         if let (LimitKind::Requests { rate }, Some(elsewhere)) =
             (conf.kind, &mut self.lock().elsewhere)
@@ -187,8 +186,8 @@ impl Zone {
         }
     }
 
-    /// Starts or stops recording requests for reports. Requests in work on other servers are
-    /// forgotten; the excess of keys is paid off.
+    /// Starts or stops recording requests for reports. Requests in progress on other servers are
+    /// dropped; the excess of keys is drained.
     pub fn share(&self, is_reported: bool) {
         let mut records = self.lock();
         let Some(elsewhere) = &mut records.elsewhere else { return };
@@ -198,14 +197,14 @@ impl Zone {
         drop(before);
     }
 
-    /// Takes what has not been reported yet, as far as there is room for it.
+    /// Takes unreported counts, as far as there is room.
     #[must_use]
     pub fn take_unsent(&self, room: &mut ReportRoom) -> ReportedKeys {
         let mut records = self.lock();
         records.elsewhere.as_mut().map(|it| it.unsent.take(room)).unwrap_or_default()
     }
 
-    /// Others have counted requests of a key.
+    /// Charges requests that other servers have counted.
     pub fn charge_elsewhere(&self, key: &[u8], requests: u64, now_ms: u64) {
         let mut records = self.lock();
         let known = records.index.get(key).copied();
@@ -230,7 +229,7 @@ impl Zone {
         }
     }
 
-    /// The requests in work here, of the keys that there is room for.
+    /// The requests in progress here, for as many keys as there is room.
     #[must_use]
     pub fn held(&self, room: &mut ReportRoom) -> ReportedKeys {
         let records = self.lock();
@@ -241,7 +240,7 @@ impl Zone {
         reported.map(|(key, count)| (key, count.into())).collect()
     }
 
-    /// The requests in work on all other servers.
+    /// Sets the requests in progress on all other servers.
     pub fn set_held_elsewhere(&self, held: HeldThere) {
         let mut records = self.lock();
         let Some(elsewhere) = &mut records.elsewhere else { return };

@@ -1,10 +1,10 @@
-//! Zones of `limit_req` and `limit_conn`: what is counted by key, for all workers and for all
-//! configurations that name the same zone.
+//! Zones of `limit_req` and `limit_conn`: counts by key, shared by all workers and by all
+//! configurations with the same zone.
 //!
-//! Only locations that set a limit come here, so a zone is a table behind a lock. Its memory is
-//! counted as nginx's allocator would: a key costs a power of two that holds nginx's record and the
-//! key, and a zone has as many pages as nginx's would have. Easiest to break: what is pinned is not
-//! evicted, and every pin is undone by [`Zone::charge`] or [`Zone::unpin`].
+//! Only locations with a limit use them, so a zone is a table behind a lock. Its memory is
+//! accounted as in nginx's allocator: a key costs a power of two that holds nginx's record and the
+//! key, and a zone has as many pages as nginx's. Easiest to break: a pinned record is not evicted,
+//! and every pin is undone by [`Zone::charge`] or [`Zone::unpin`].
 
 mod elsewhere;
 
@@ -26,37 +26,37 @@ const PER_PAGE: u64 = 24;
 /// Bytes of nginx's records apart from their keys.
 const REQUESTS_RECORD: u64 = 80;
 const CONNECTIONS_RECORD: u64 = 36;
-/// Milliseconds after which a record that owes nothing may go.
+/// Milliseconds after which a record without excess may be evicted.
 const IDLE_MS: u64 = 60_000;
 
-/// What a zone thinks of a request.
+/// The verdict of a zone on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitVerdict {
-    /// It is counted, so much ahead of the rate.
+    /// It was counted; its excess, in thousandths of a request.
     Counted(u64),
-    /// It would be within the limit; the record is pinned until it is charged.
+    /// It is within the limit; the record is pinned until it is charged.
     Pinned(u32),
-    /// It is too much by so much ahead of the rate.
+    /// It exceeds the burst; its excess, in thousandths of a request.
     Busy(u64),
     /// There is no memory for the key.
     Full,
 }
 
-/// Whether another zone has to be asked behind this one.
+/// Whether further zones follow for this request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitPlace {
     /// The request is counted at once.
     Last,
-    /// It is counted when all zones let it pass.
+    /// The request is counted when all zones admit it.
     Inner,
 }
 
-/// What came of entering a zone of connections.
+/// The result of entering a zone of `limit_conn`.
 #[derive(Debug)]
 pub enum LimitEntry {
     /// It is counted until the ticket is dropped.
     Entered(Ticket),
-    /// There are as many as there may be.
+    /// The limit is reached.
     Busy,
     /// There is no memory for the key.
     Full,
@@ -73,7 +73,7 @@ pub struct Zone {
     records: Mutex<Records>,
 }
 
-/// A request that is counted in a zone of connections; it is no longer when this is dropped.
+/// A count in a zone of `limit_conn`; dropping it decrements.
 #[derive(Debug)]
 pub struct Ticket {
     zone: Arc<Zone>,
@@ -92,23 +92,23 @@ impl Drop for Ticket {
     }
 }
 
-/// Where a request is counted, until the last copy of this is dropped: a script that its client no
-/// longer waits for may still be at work.
+/// The counts of a request, until the last copy of this is dropped: a script may still be running
+/// after its client has disconnected.
 #[derive(Clone, Debug, Default)]
 pub struct LimitHold(Vec<Arc<Ticket>>);
 
 impl LimitHold {
-    /// One zone more.
+    /// Adds a count.
     pub fn add(&mut self, ticket: Ticket) {
         self.0.push(Arc::new(ticket));
     }
 
-    /// What another one holds, too.
+    /// Adds the counts of another hold.
     pub fn join(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
     }
 
-    /// Holds nothing any more.
+    /// Releases all counts.
     pub fn let_go(&mut self) {
         if !self.0.is_empty() {
             self.0.clear();
@@ -116,15 +116,15 @@ impl LimitHold {
     }
 }
 
-/// One key.
+/// The record of a key.
 #[derive(Debug)]
 struct LimitRecord {
     key: Arc<[u8]>,
-    /// When it was charged last.
+    /// When it was last charged.
     last_ms: Option<u64>,
-    /// Thousandths of requests that it is ahead of its rate.
+    /// The excess over its rate, in thousandths of a request.
     excess: u64,
-    /// Pins, or requests in work.
+    /// Pins, or requests in progress.
     count: u32,
     newer: u32,
     older: u32,
@@ -138,14 +138,14 @@ impl LimitRecord {
         self.excess.saturating_add(1000).saturating_sub(paid)
     }
 
-    /// Charges it. Workers know the time of their turns, so the last one may come from a later
-    /// moment, and what was paid until then is not paid again.
+    /// Charges it. The clocks of workers differ by their turns, so the last charge may have a later
+    /// time; the excess drained until then is not drained again.
     fn charge(&mut self, excess: u64, now_ms: u64) {
         self.excess = excess;
         self.last_ms = self.last_ms.max(Some(now_ms));
     }
 
-    /// Whether nothing is lost with it.
+    /// Whether it can be evicted without loss.
     fn is_idle(&self, rate: u64, now_ms: u64) -> bool {
         self.last_ms.is_none_or(|last| {
             let passed = now_ms.saturating_sub(last);
@@ -154,7 +154,7 @@ impl LimitRecord {
     }
 }
 
-/// The keys of a zone, those looked up last first.
+/// The records of a zone, most recently used first.
 #[derive(Debug)]
 struct Records {
     index: HashMap<Arc<[u8]>, u32>,
@@ -162,11 +162,11 @@ struct Records {
     free: Vec<u32>,
     newest: u32,
     oldest: u32,
-    /// Bytes that are left.
+    /// Free bytes.
     room: u64,
     /// Bytes of a record without its key.
     record_size: u64,
-    /// What other servers count by the same keys, if they do.
+    /// The counts of other servers, if the zone is shared.
     elsewhere: Option<Box<Elsewhere>>,
 }
 
@@ -189,7 +189,7 @@ impl Records {
         if bytes > PAGE / 2 { bytes.next_multiple_of(PAGE) } else { bytes.next_power_of_two() }
     }
 
-    /// A new record at the front, if there is room.
+    /// Inserts a record at the front, if there is room.
     fn insert(&mut self, key: &[u8]) -> Option<u32> {
         self.room = self.room.checked_sub(self.cost(key))?;
         let key: Arc<[u8]> = key.into();
@@ -253,12 +253,12 @@ impl Records {
         }
     }
 
-    /// Lets go of the oldest record whatever it owes if `by_force`, and of up to two idle ones.
+    /// Evicts the oldest record even if it has an excess (`by_force`), and up to two idle ones.
     fn expire(&mut self, by_force: bool, rate: u64, now_ms: u64) {
         for turn in u32::from(!by_force)..3 {
             let at = self.oldest;
             let Some(record) = self.all.get(at as usize) else { return };
-            // Those behind it were looked up later.
+            // The records behind it are newer.
             if record.count > 0 || turn > 0 && !record.is_idle(rate, now_ms) {
                 return;
             }
@@ -267,8 +267,8 @@ impl Records {
     }
 }
 
-/// Bytes for records in a zone of `size`: whole pages behind the tables of nginx's allocator, but
-/// for the page of the zone's name and what heads its records.
+/// The bytes for records in a zone of `size`: whole pages after the tables of nginx's allocator,
+/// without the page for the zone's name and header.
 const fn room(size: u64) -> u64 {
     let pages = size.saturating_sub(HEAD) / (PAGE + PER_PAGE);
     let start = (HEAD + pages * PER_PAGE).next_multiple_of(PAGE);
@@ -300,7 +300,7 @@ impl Zone {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Weighs one more request of `key` against `rate` and `burst`, in thousandths.
+    /// Checks one more request of `key` against `rate` and `burst`, in thousandths.
     pub fn check_limit(
         &self,
         key: &[u8],
@@ -341,7 +341,7 @@ impl Zone {
         }
     }
 
-    /// Counts the request that a record was pinned for; how much it is ahead of `rate` now.
+    /// Counts the request of a pinned record; returns its excess over `rate`.
     pub fn charge(&self, pinned: u32, rate: u64, now_ms: u64) -> u64 {
         let mut records = self.lock();
         let record = &mut records.all[pinned as usize];
@@ -353,7 +353,7 @@ impl Zone {
         excess
     }
 
-    /// Lets go of a record without counting the request.
+    /// Unpins a record without counting the request.
     pub fn unpin(&self, pinned: u32) {
         let mut records = self.lock();
         let record = &mut records.all[pinned as usize];
@@ -361,13 +361,13 @@ impl Zone {
         record.count -= 1;
     }
 
-    /// Counts a request in work, if there are fewer than `most`.
+    /// Counts a request in progress, if there are fewer than `most`.
     pub fn enter(self: &Arc<Self>, key: &[u8], most: u32) -> LimitEntry {
         let mut records = self.lock();
         let known = records.index.get(key).copied();
         let there = records.held_elsewhere(key);
         let here = known.map_or(0, |record| records.all[record as usize].count);
-        // `most` is never 0, so nothing is made for a key without a request.
+        // `most` is never 0, so no record is created without a request.
         if here.saturating_add(there) >= most {
             return LimitEntry::Busy;
         }
@@ -376,14 +376,14 @@ impl Zone {
         LimitEntry::Entered(Ticket { zone: self.clone(), record })
     }
 
-    /// How many keys it knows.
+    /// The number of records.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.lock().index.len()
     }
 }
 
-/// A new record, for which older ones may have to go.
+/// Creates a record, evicting older ones if necessary.
 fn make(records: &mut Records, key: &[u8], rate: u64, now_ms: u64) -> Option<u32> {
     records.expire(false, rate, now_ms);
     if let Some(at) = records.insert(key) {
@@ -393,13 +393,13 @@ fn make(records: &mut Records, key: &[u8], rate: u64, now_ms: u64) -> Option<u32
     records.insert(key)
 }
 
-/// The zones of a process: a configuration takes over those of the one before it that have the
-/// same name, use and size.
+/// The zones of a process: a configuration reuses those of the previous one with the same name,
+/// kind and size.
 #[derive(Clone, Debug, Default)]
 pub struct Zones(Arc<Mutex<Vec<Weak<Zone>>>>);
 
 impl Zones {
-    /// How many keys have requests in work in zones of connections.
+    /// The number of keys with requests in progress.
     #[must_use]
     pub fn held(&self) -> usize {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -407,19 +407,19 @@ impl Zones {
         zones.map(|zone| zone.lock().index.len()).sum()
     }
 
-    /// Those that the servers of a cluster share.
+    /// The zones that a cluster shares.
     #[must_use]
     pub fn shared(&self) -> Vec<Arc<Zone>> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter_map(Weak::upgrade).filter(|zone| zone.is_shared).collect()
     }
 
-    /// The zone that `conf` means. One that is there keeps its rate until [`Zone::set_rate`]: the
-    /// configuration may yet be refused.
+    /// The zone that `conf` describes. An existing one keeps its rate until [`Zone::set_rate`],
+    /// because the configuration may still be refused.
     ///
     /// # Errors
     ///
-    /// In nginx's words, when the zone is there and counts by another key.
+    /// In nginx's words: the zone exists with another key.
     pub fn adopt(&self, conf: &LimitZone) -> Result<Arc<Zone>, String> {
         let fresh = Zone::new(conf);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,17 +1,17 @@
-//! One worker's log lines on their way out: gathered per target, drained by the worker.
+//! The queued log lines of one worker, by target.
 //!
-//! Owns no file and no socket: it says which bytes belong where, and when. A target that is not
-//! drained stops growing at a limit and counts what it lost; the invariant that is easiest to break
-//! is that a line is appended whole or not at all. Lines for a syslog server are kept apart by
-//! their lengths, since each is a datagram.
+//! Owns no file and no socket: it decides which bytes to write where, and when. A target that is
+//! not drained stops growing at a limit and counts the lost lines. Easiest to break: a line is
+//! appended completely or not at all. Lines for a syslog server are stored with their lengths,
+//! because each is a datagram.
 //!
 //! ```text
 //!  line() --> held (the buffer of the file) --does not fit, too old, forced--> ready
 //!  ready --batch(), written()--> gone, or blocked for a moment and offered again
 //! ```
 //!
-//! Thousands of servers have thousands of logs: targets are found by halves, and nothing here goes
-//! through all of them but when one is due by time or all are.
+//! Thousands of servers have thousands of logs: targets are found by binary search, and only
+//! expired deadlines or a forced write visit all of them.
 
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt as _;
@@ -26,63 +26,62 @@ mod tests;
 
 /// LIMIT: bytes one target holds beyond its buffer before further lines are lost.
 const TARGET_SIZE_MAX: usize = 1 << 20;
-/// LIMIT: files held at once whose names requests made; of others there are no more than the
-/// configuration names.
+/// LIMIT: files with variables in their names, at a time; others are bounded by the configuration.
 const VARIABLE_MAX: usize = 4096;
-/// Files whose names requests made that are remembered when they have nothing to write.
+/// Such files that are remembered while they have nothing to write.
 const VARIABLE_KEPT: usize = 512;
 /// Bytes of the length in front of a line for a syslog server.
 const LENGTH_SIZE: usize = 4;
 /// How long a target that took nothing is left alone; the time doubles up to the second.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(64));
 
-/// Names a target of one [`Logs`].
+/// Identifies a target of one [`Logs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogId(usize);
 
-/// What a line is written to.
+/// The target of a line.
 #[derive(Clone, Copy, Debug)]
 pub enum LogTarget<'a> {
     /// A file that the configuration names, by its absolute path.
     File(&'a [u8]),
-    /// A file whose path a request has made.
+    /// A file whose path has variables.
     Variable(VariableFile<'a>),
-    /// A syslog server; the line has no end of its own.
+    /// A syslog server; the line has no line feed.
     Syslog(&'a Arc<Syslog>),
     /// Standard error.
     Stderr,
 }
 
-/// A file whose path a request has made.
+/// A file whose path has variables.
 #[derive(Clone, Copy, Debug)]
 pub struct VariableFile<'a> {
     /// The absolute path.
     pub path: &'a [u8],
-    /// The root directory of the request: without it nothing is opened.
+    /// The request's document root: if it does not exist, the file is not opened.
     pub root: &'a [u8],
-    /// How long the file stays open; without, it is opened for each write.
+    /// How long the file stays open; without it, it is opened for each write.
     pub cache: Option<LogFileCache>,
-    /// What the error log says of the request behind its own words.
+    /// The request's context for messages in the error log.
     pub context: &'a [u8],
     /// The number of its connection.
     pub serial: u64,
 }
 
-/// What is due for one target.
+/// The bytes to write to one target.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     /// Where it goes.
     pub target: LogTarget<'a>,
-    /// What is written; of a syslog target, see [`datagrams`].
+    /// The lines; for a syslog server see [`datagrams`].
     pub lines: &'a [u8],
-    /// The gzip level to write it with, if it is to be.
+    /// The gzip level, if they are to be compressed.
     pub gzip: Option<u8>,
 }
 
-/// Which lines [`Logs::poll_write`] gives out.
+/// Which lines [`Logs::poll_write`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// What is due by size or age.
+    /// Those that are due by size or age.
     Only,
     /// Everything: the process ends or the files are reopened.
     Everything,
@@ -96,7 +95,7 @@ enum Kind {
     Stderr,
 }
 
-/// What is known of the request that named a file last.
+/// The last request that named a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     root: Vec<u8>,
@@ -109,16 +108,16 @@ struct Request {
 struct Slot {
     kind: Kind,
     path: Vec<u8>,
-    /// What a file without a buffer has is ready at once.
+    /// Without a buffer, lines are ready at once.
     buffer: Option<LogBuffer>,
     lines: Vec<u8>,
-    /// How much of `lines` is to be written.
+    /// How many bytes of `lines` are ready to be written.
     ready: usize,
-    /// When the first line that is not ready was written.
+    /// When the first line that is not ready was appended.
     oldest: Option<Instant>,
-    /// Bytes in the form that they leave in, which a slow reader has not taken yet; they go first.
+    /// Bytes in their final form that a slow reader has not taken yet; they come first.
     packed: Vec<u8>,
-    /// Whether it stands in the queue.
+    /// Whether it is in the queue.
     queued: bool,
     blocked: Option<Instant>,
     pause: Duration,
@@ -129,15 +128,15 @@ struct Slot {
 #[derive(Debug, Default)]
 pub struct Logs {
     slots: Vec<Slot>,
-    /// The slots in use by rank and path.
+    /// The used slots, sorted by rank and path.
     order: Vec<usize>,
-    /// Slots that are of no use any more.
+    /// The free slots.
     free: Vec<usize>,
-    /// How many slots in use are for files whose names requests made.
+    /// The number of used slots for files with variables in their names.
     variable: usize,
     /// Slots with lines to write now.
     queue: VecDeque<usize>,
-    /// Before this, no slot is due by time.
+    /// No slot is due by age before this time.
     deadline: Option<Instant>,
     buffers: Arc<[LogBuffer]>,
     pending: usize,
@@ -147,14 +146,14 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// No lines; error lines will name this process and thread.
+    /// No lines; error-log lines contain this process and thread id.
     #[must_use]
     pub fn new(pid: u32, tid: u32) -> Self {
         Self { pid, tid, ..Self::default() }
     }
 
-    /// Gathers lines of these files, and of no others from now on. Tell it when all is written;
-    /// what could not be is kept in the form that it was meant to have.
+    /// Sets which files have buffers. Call it when all lines are written; unwritten ones keep the
+    /// form that they were meant to have.
     pub fn set_buffers(&mut self, buffers: Arc<[LogBuffer]>) {
         self.buffers = buffers;
         self.slots.retain(Slot::is_busy);
@@ -172,38 +171,38 @@ impl Logs {
         self.deadline = (!slots.is_empty()).then(Instant::default);
     }
 
-    /// The process that error lines name.
+    /// The process id in error-log lines.
     #[must_use]
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The thread that error lines name.
+    /// The thread id in error-log lines.
     #[must_use]
     pub const fn tid(&self) -> u32 {
         self.tid
     }
 
-    /// Lines that were dropped because their target was not drained.
+    /// Lines that were lost because their target was not drained.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Whether no line waits.
+    /// Whether no lines are queued.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.pending == 0
     }
 
-    /// Whether a line waits that its target may be offered now.
+    /// Whether lines are queued that can be offered to their target now.
     #[inline]
     #[must_use]
     pub fn has_due(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Lets `write` append one line, its newline included, to `target`.
+    /// Lets `write` append one line, including its line feed, to `target`.
     pub fn line(&mut self, target: LogTarget<'_>, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(index) = self.slot(target) else {
             self.lost += 1;
@@ -253,7 +252,7 @@ impl Logs {
         Some(index)
     }
 
-    /// Has a slot that changed written when it can be, or forgets it.
+    /// Queues a changed slot if it can be written, or drops it.
     fn settle(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         if slot.has_ready() && slot.blocked.is_none() {
@@ -272,7 +271,7 @@ impl Logs {
         }
     }
 
-    /// The next target with lines to write; ask [`Self::batch`] for them, then call
+    /// The next target with lines to write; get them by [`Self::batch`], then call
     /// [`Self::written`].
     pub fn poll_write(&mut self, now: Instant, due: Due) -> Option<LogId> {
         if self.pending == 0 {
@@ -288,7 +287,7 @@ impl Logs {
         Some(LogId(index))
     }
 
-    /// Queues what is due by time, or everything, but for what is blocked.
+    /// Queues what is due by age, or everything, except blocked targets.
     fn gather(&mut self, now: Instant, due: Due) {
         self.deadline = None;
         for index in 0..self.slots.len() {
@@ -300,7 +299,7 @@ impl Logs {
         }
     }
 
-    /// What is due for `id`.
+    /// The bytes to write for `id`.
     #[must_use]
     pub fn batch(&self, id: LogId) -> Batch<'_> {
         let slot = &self.slots[id.0];
@@ -312,9 +311,9 @@ impl Logs {
         Batch { target, lines: &slot.lines[..slot.ready], gzip }
     }
 
-    /// Forgets the first `bytes` of the batch of `id`: they were written, or never will be. If
-    /// there were more, the rest is offered again in a moment. Tells how many lines were lost
-    /// since the target took everything last.
+    /// Drops the first `bytes` of the batch of `id`: they were written, or never will be. The rest
+    /// is offered again after a pause. Returns how many lines were lost since the target last took
+    /// everything.
     pub fn written(&mut self, id: LogId, bytes: usize, now: Instant) -> u64 {
         let slot = &mut self.slots[id.0];
         let batch = if slot.packed.is_empty() { slot.ready } else { slot.packed.len() };
@@ -339,7 +338,7 @@ impl Logs {
         lost
     }
 
-    /// As [`Self::written`] for a batch that was compressed: `rest` is what could not be written.
+    /// As [`Self::written`] for a compressed batch: `rest` could not be written.
     pub fn written_packed(&mut self, id: LogId, rest: &[u8], now: Instant) {
         let slot = &mut self.slots[id.0];
         slot.take(slot.ready);
@@ -351,7 +350,7 @@ impl Logs {
         self.settle(id.0);
     }
 
-    /// When lines may become due by age, or may be offered again.
+    /// When lines become due by age, or are offered again.
     #[must_use]
     pub const fn next_deadline(&self) -> Option<Instant> {
         if self.pending == 0 { None } else { self.deadline }
@@ -398,7 +397,7 @@ impl Slot {
         }
     }
 
-    /// What the last request says of a file with variables in its name holds.
+    /// Updates the request context of a file with variables in its name.
     fn follow(&mut self, target: LogTarget<'_>) {
         if let (Kind::Variable(last), LogTarget::Variable(file)) = (&mut self.kind, target) {
             last.root.clear();
@@ -438,8 +437,8 @@ impl Slot {
         } else {
             write(&mut self.lines);
         }
-        // A line that does not fit sends what is before it away, and goes with it when it is
-        // longer than the buffer.
+        // A line that does not fit makes the lines before it due, and itself, too, if it is longer
+        // than the buffer.
         if self.lines.len() - self.ready > size {
             debug_assert!(self.ready <= start, "what is ready stands before the new line");
             self.ready = if self.lines.len() - start > size { self.lines.len() } else { start };
@@ -451,7 +450,7 @@ impl Slot {
         }
     }
 
-    /// What is old enough, or everything, is to be written.
+    /// Makes old lines due, or all.
     fn ripen(&mut self, now: Instant, due: Due) {
         let is_late = self.flush_at().is_some_and(|at| at <= now);
         if due == Due::Everything || is_late {
@@ -475,7 +474,7 @@ impl Slot {
         self.target().key()
     }
 
-    /// Gives what waits the form that it leaves in, so that what comes later may have another.
+    /// Converts queued lines to their final form, because later lines may have another.
     fn pack(&mut self) {
         match self.buffer.as_ref().and_then(|buffer| buffer.gzip) {
             Some(level) if !self.lines.is_empty() => {
@@ -511,7 +510,7 @@ impl Slot {
 }
 
 impl<'a> LogTarget<'a> {
-    /// By what targets are found; several syslog servers have one in common.
+    /// The lookup key of a target; several syslog servers share one.
     const fn key(self) -> (u8, &'a [u8]) {
         match self {
             Self::File(path) => (0, path),
@@ -522,13 +521,13 @@ impl<'a> LogTarget<'a> {
     }
 }
 
-/// What the lines of a file are gathered in.
+/// The buffer of a file.
 fn find_buffer(buffers: &[LogBuffer], kind: &Kind, path: &[u8]) -> Option<LogBuffer> {
     let is_it = |buffer: &&LogBuffer| buffer.path.as_os_str().as_bytes() == path;
     if matches!(kind, Kind::File) { buffers.iter().find(is_it).cloned() } else { None }
 }
 
-/// The datagrams of a batch for a syslog server, each with its offset behind it in the batch.
+/// The datagrams of a batch for a syslog server, each with the offset of its end.
 pub fn datagrams(mut batch: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let mut end = 0;
     std::iter::from_fn(move || {

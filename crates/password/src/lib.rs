@@ -1,6 +1,6 @@
-//! Whether a password belongs to a hash, in all the forms that password files hold.
+//! Checks a password against a hash, in all formats of password files.
 //!
-//! Computes and knows nothing else; some forms are meant to take long ([`PasswordCheck::is_slow`]).
+//! Pure computation; some formats are slow by design ([`PasswordCheck::is_slow`]).
 
 use sha_crypt::PasswordVerifier as _;
 use sha1::{Digest as _, Sha1};
@@ -18,17 +18,17 @@ pub struct PasswordCheck {
     hash: Box<[u8]>,
 }
 
-/// Rounds of bcrypt (as a power of two) that are done at once.
+/// The bcrypt cost (a power of two) that is computed within a turn.
 const BCRYPT_COST_AT_ONCE: u32 = 4;
 
 impl PasswordCheck {
-    /// Whether `password` belongs to `hash`, as it stands in a password file.
+    /// A check whether `password` matches `hash`, in the format of a password file.
     #[must_use]
     pub fn new(password: &[u8], hash: &[u8]) -> Self {
         Self { password: password.into(), hash: hash.into() }
     }
 
-    /// Whether it takes longer than a worker should be busy with one request.
+    /// Whether it takes too long for a turn.
     #[must_use]
     pub fn is_slow(&self) -> bool {
         match &self.hash[..] {
@@ -43,8 +43,8 @@ impl PasswordCheck {
         }
     }
 
-    /// Names password and hash together without telling either; it depends on `secret`, so that
-    /// it cannot be computed beforehand.
+    /// A fingerprint of password and hash that reveals neither; it depends on `secret`, so that it
+    /// cannot be precomputed.
     #[must_use]
     pub fn fingerprint(&self, secret: &[u8; 32]) -> [u8; 32] {
         Sha256::new()
@@ -57,7 +57,7 @@ impl PasswordCheck {
             .into()
     }
 
-    /// Computes the answer.
+    /// Performs the check.
     #[must_use]
     pub fn run(&self) -> bool {
         let (password, hash) = (&self.password[..], &self.hash[..]);
@@ -103,12 +103,12 @@ fn salted(password: &[u8], rest: &[u8]) -> bool {
     same(&Sha1::new().chain_update(password).chain_update(salt).finalize(), digest)
 }
 
-/// Equality that takes the same time wherever the first difference is.
+/// Constant-time equality.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
-/// What `text` stands for, if it is base64.
+/// Decodes base64; none if it is invalid.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() * 3 / 4);
     push_base64(text, &mut out).then_some(out)

@@ -1,24 +1,24 @@
-//! Patterns of the configuration and what the last matching one captured.
+//! Patterns of the configuration, and the captures of the last match.
 //!
 //! `$1`–`$9` belong to the last regex that matched in a request; values of variables (named groups,
-//! `set`, what `map` gave) live until the request ends. A match that takes too many steps is no
-//! match and leaves a [`MatchFailure`].
+//! `set`, results of `map`) live until the request ends. A match that exceeds the limit of steps
+//! counts as none and leaves a [`MatchFailure`].
 
 use bolide_conf::regex::{GroupSpans, MatchError, Regex};
 
-/// A regex of the configuration, with the named groups it fills.
+/// A regex of the configuration, with the variables of its named groups.
 #[derive(Debug)]
 pub struct CapturePattern {
     regex: Regex,
     /// Group number and variable slot of each named group.
     named: Box<[(usize, u16)]>,
     groups: bool,
-    /// What a text must end with to be worth a look; empty if that is not known.
+    /// The suffix that a text must have to match; empty if unknown.
     ending: Box<[u8]>,
 }
 
 impl CapturePattern {
-    /// Binds the named groups of `regex` to their places in `names`; unknown names are unread.
+    /// Binds the named groups of `regex` to their indices in `names`; unknown names are ignored.
     pub fn new<N: AsRef<[u8]>>(regex: &Regex, names: &[N]) -> Self {
         let place = |name: &str| {
             names.iter().position(|known| known.as_ref().eq_ignore_ascii_case(name.as_bytes()))
@@ -34,7 +34,7 @@ impl CapturePattern {
         &self.regex
     }
 
-    /// Whether a match leaves groups.
+    /// Whether a match sets captures.
     pub const fn has_groups(&self) -> bool {
         self.groups
     }
@@ -45,12 +45,12 @@ impl CapturePattern {
     }
 }
 
-/// A match that took too many steps.
+/// A match that exceeded the limit of steps.
 #[derive(Clone, Debug)]
 pub struct MatchFailure {
-    /// PCRE's number.
+    /// PCRE's error code.
     pub code: i32,
-    /// What was searched.
+    /// The subject.
     pub subject: Box<[u8]>,
     /// The expression.
     pub pattern: Box<[u8]>,
@@ -64,21 +64,21 @@ impl MatchFailure {
     }
 }
 
-/// What one request has captured so far. Keeps its memory between requests.
+/// The captures and variables of one request. Buffers are reused.
 #[derive(Clone, Debug, Default)]
 pub struct Captures {
     subject: Vec<u8>,
     spans: GroupSpans,
     /// Slot, start and end in `arena`; one entry per slot.
     named: Vec<(u16, usize, usize)>,
-    /// For each slot in `named` the bit of its number modulo 64: most questions are about others.
+    /// A bit set of slots modulo 64, so that most lookups of absent slots are cheap.
     slots: u64,
     arena: Vec<u8>,
     failure: Option<Box<MatchFailure>>,
 }
 
 impl Captures {
-    /// Forgets everything and keeps the memory.
+    /// Clears everything, but keeps the buffers.
     pub fn clear(&mut self) {
         self.subject.clear();
         self.spans.clear();
@@ -88,14 +88,14 @@ impl Captures {
         self.failure = None;
     }
 
-    /// Takes over the values of variables; numbered groups are each request's own.
+    /// Takes over the values of variables, but not the numbered groups.
     pub fn adopt(&mut self, other: Self) {
         self.named = other.named;
         self.slots = other.slots;
         self.arena = other.arena;
     }
 
-    /// Takes over the values that have become others than `before` in `now`.
+    /// Takes over the values that changed from `before` to `now`.
     pub fn absorb(&mut self, before: &Self, now: &Self) {
         for &(slot, ..) in &now.named {
             let value = now.named(slot).unwrap_or_default();
@@ -105,21 +105,21 @@ impl Captures {
         }
     }
 
-    /// Forgets the numbered groups.
+    /// Clears the numbered groups.
     pub fn forget_groups(&mut self) {
         self.subject.clear();
         self.spans.clear();
     }
 
-    /// The last failure since this was asked.
+    /// Takes the last failure.
     pub const fn take_failure(&mut self) -> Option<Box<MatchFailure>> {
         self.failure.take()
     }
 
-    /// Matches `subject`; on success its groups replace the numbered ones held so far.
+    /// Matches `subject`; on success its groups replace the previous numbered ones.
     pub fn capture(&mut self, pattern: &CapturePattern, subject: &[u8]) -> bool {
-        // PERF: `location ~ \.php$` is asked about each file, and PCRE needs 600 instructions for
-        // a no.
+        // PERF: `location ~ \.php$` is tried for each file, and PCRE needs 600 instructions for a
+        // mismatch.
         if !subject.ends_with(&pattern.ending) && !subject.ends_with(b"\n") {
             return false;
         }
@@ -158,7 +158,7 @@ impl Captures {
         }
     }
 
-    /// Gives the variable of `slot` a value.
+    /// Assigns the variable of `slot`.
     pub fn assign(&mut self, slot: u16, value: &[u8]) {
         let start = self.arena.len();
         self.arena.extend_from_slice(value);

@@ -1,8 +1,7 @@
-//! Expressions in the order of a configuration, of which the first that matches counts.
+//! Regular expressions in the order of a configuration; the first match counts.
 //!
-//! Where there are many, a `Sieve` tells in one walk over the text which of them
-//! are worth asking; what matches, and what it captures, is PCRE's to say, and the order is that of
-//! the configuration.
+//! With many expressions, a `Sieve` selects candidates in one pass over the text. PCRE decides
+//! about matches and captures, in the order of the configuration.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,20 +17,20 @@ mod sieve;
 
 pub use captures::{CapturePattern, Captures, MatchFailure};
 
-/// So few expressions are asked one by one.
+/// Up to this many expressions are tried one by one.
 const FEW: usize = 4;
-/// LIMIT: states of all sieves of a configuration. Beyond, expressions are asked one by one.
+/// LIMIT: states of all sieves of a configuration. Beyond it, expressions are tried one by one.
 const STATES_MAX: usize = 60_000;
 
-/// Expressions, each with what belongs to it.
+/// Expressions with their values.
 #[derive(Debug)]
 pub struct Patterns<T> {
     all: Vec<(CapturePattern, T)>,
-    /// One for each [`WIDTH`] expressions; none where they are few.
+    /// One for each [`WIDTH`] expressions; none if there are few.
     sieves: Arc<[Part]>,
 }
 
-/// So many expressions in a row, and their sieve unless that would be too large.
+/// Consecutive expressions, and their sieve unless it would be too large.
 #[derive(Debug)]
 struct Part {
     len: usize,
@@ -45,7 +44,7 @@ type Source = (Box<[u8]>, LetterCase);
 #[derive(Debug)]
 pub struct Sieves {
     known: HashMap<Vec<Source>, Arc<[Part]>>,
-    /// States that may still be made.
+    /// The remaining states.
     budget: usize,
 }
 
@@ -74,7 +73,7 @@ impl Sieves {
         parts
     }
 
-    /// Makes one sieve of `regexes`, or several smaller ones.
+    /// Builds one sieve for `regexes`, or several smaller ones.
     fn divide(&mut self, regexes: &[&Regex], parts: &mut Vec<Part>) {
         let mut make = |detail| Sieve::new(regexes.iter().copied(), detail, &mut self.budget);
         let sieve = make(PatternDetail::Whole).or_else(|| make(PatternDetail::Heads));
@@ -94,12 +93,12 @@ impl<T> Default for Patterns<T> {
 }
 
 impl<T> Patterns<T> {
-    /// Adds an expression behind the others.
+    /// Appends an expression.
     pub fn push(&mut self, pattern: CapturePattern, value: T) {
         self.all.push((pattern, value));
     }
 
-    /// Makes the search fast; to be called once, when all are there.
+    /// Builds the sieves; call it once, after the last expression.
     pub fn seal(&mut self, sieves: &mut Sieves) {
         let regexes: Vec<&Regex> = self.all.iter().map(|(pattern, _)| pattern.regex()).collect();
         self.sieves = sieves.of(&regexes);
@@ -116,8 +115,8 @@ impl<T> Patterns<T> {
         self.all.is_empty()
     }
 
-    /// What belongs to the first expression that `asks` says yes to; it is asked in order, about
-    /// those that might match `text`.
+    /// The value of the first expression that `asks` accepts; it is called in order, for those that
+    /// might match `text`.
     #[inline]
     pub fn find(&self, text: &[u8], mut asks: impl FnMut(&CapturePattern) -> bool) -> Option<&T> {
         if self.sieves.is_empty() {
@@ -139,7 +138,7 @@ impl<T> Patterns<T> {
         None
     }
 
-    /// What belongs to the first expression that matches; its groups stay in `captures`.
+    /// The value of the first expression that matches; its groups are stored in `captures`.
     #[inline]
     pub fn capture(&self, text: &[u8], captures: &mut Captures) -> Option<&T> {
         self.find(text, |pattern| captures.capture(pattern, text))

@@ -1,17 +1,18 @@
-//! The outline of an expression: which texts might match it, as an automaton without memory.
+//! The outline of an expression: an automaton that accepts at least every text that the expression
+//! matches.
 //!
-//! An outline may promise too much and never too little: what it does not describe exactly
-//! (looking around, references, word boundaries) counts as fulfilled, and what it does not know at
-//! all has no outline. Easiest to break: an option or an escape that is new to the reader must end
-//! the reading, because it may change the meaning of everything behind it.
+//! An outline may accept too much and never too little: what it does not model exactly (lookaround,
+//! backreferences, word boundaries) counts as fulfilled, and an expression with unknown syntax has
+//! no outline. Easiest to break: an unknown option or escape must end the parsing, because it may
+//! change the meaning of everything after it.
 
 use bolide_conf::regex::{LetterCase, Regex};
 
-/// LIMIT: copies of a part that a repetition makes; above, any number counts as enough.
+/// LIMIT: copies of a repeated part; a larger count is treated as unlimited.
 const COPIES_MAX: u32 = 24;
-/// So many bytes at the start of a text, each of few, tell an expression from the others.
+/// This many leading bytes, each from a small set, distinguish an expression well enough.
 const HEAD_LEN: usize = 4;
-/// LIMIT: groups in groups.
+/// LIMIT: nesting of groups.
 const DEPTH_MAX: usize = 40;
 /// LIMIT: steps of one outline.
 const STEPS_MAX: usize = 2000;
@@ -66,12 +67,12 @@ impl Bytes {
     }
 }
 
-/// A step of the automaton; numbers name steps.
+/// A step of the automaton; a number is the index of a step.
 #[derive(Clone, Debug)]
 pub(super) enum PatternStep {
     /// One byte of the set.
     Byte(Bytes, u32),
-    /// Either way.
+    /// Either of two steps.
     Fork(u32, u32),
     /// The text's start.
     Start(u32),
@@ -81,25 +82,25 @@ pub(super) enum PatternStep {
     Match(u8),
 }
 
-/// How much of an expression its outline describes.
+/// How much of an expression its outline models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatternDetail {
     /// As much as possible.
     Whole,
-    /// Where it begins with a text of its own, what follows up to the first gap of any length.
+    /// From a leading text up to the first gap of any length.
     Heads,
 }
 
-/// The automata of several expressions beside one another.
+/// The automata of several expressions.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     pub(super) all: Vec<PatternStep>,
-    /// Where each expression begins.
+    /// The first step of each expression.
     pub(super) starts: Vec<u32>,
 }
 
 impl Steps {
-    /// Adds an expression as the next number; false, with nothing added, if it has no outline.
+    /// Appends an expression; false, without a change, if it has no outline.
     pub(super) fn add(&mut self, regex: &Regex, detail: PatternDetail) -> bool {
         let Some(mut tree) = Parser::read(regex) else { return false };
         if detail == PatternDetail::Heads {
@@ -120,7 +121,7 @@ impl Steps {
         (self.all.len() <= most).then_some(self.all.len() as u32 - 1)
     }
 
-    /// Builds `tree` in front of `next`; none when it gets too large.
+    /// Builds `tree` followed by `next`; none if it becomes too large.
     fn build(&mut self, tree: &Tree, next: u32, most: usize) -> Option<u32> {
         match tree {
             Tree::Empty => Some(next),
@@ -171,7 +172,7 @@ impl Steps {
     }
 }
 
-/// An expression, taken apart.
+/// A parsed expression.
 #[derive(Clone, Debug)]
 enum Tree {
     Empty,
@@ -189,7 +190,7 @@ impl Tree {
         Self::Repeat(Box::new(Self::Set(Bytes::ALL)), 0, None)
     }
 
-    /// Forgets what follows the first gap: while each of many expressions is in a gap of its own,
+    /// Drops everything after the first gap: if each of many expressions is in a gap of its own,
     /// every one of them needs a copy of the states of all others.
     fn cut(&mut self) {
         let Self::Row(parts) = self else { return };
@@ -211,7 +212,7 @@ struct Parser<'t> {
     depth: usize,
 }
 
-/// What an escape stands for.
+/// The meaning of an escape.
 enum Escape {
     Set(Bytes),
     Other(Tree),
@@ -244,7 +245,7 @@ impl<'t> Parser<'t> {
         while self.skip(b"|") {
             ways.push(self.row()?);
         }
-        // What an option inside said holds to the end of the group.
+        // An inner option holds to the end of the group.
         self.ignores_case = case;
         if ways.len() == 1 { ways.pop() } else { Some(Tree::Either(ways)) }
     }
@@ -270,7 +271,7 @@ impl<'t> Parser<'t> {
                 Escape::Set(set) => self.set(set),
                 Escape::Other(tree) => tree,
             }),
-            // Two in a row, and a brace that opens nothing we know.
+            // Two quantifiers in a row, or an unknown brace.
             b'*' | b'+' | b'?' | b'{' => None,
             byte => Some(self.set(Bytes::of([byte]))),
         }
@@ -304,7 +305,7 @@ impl<'t> Parser<'t> {
         (!matches!(self.rest.first(), Some(b'*' | b'+' | b'?' | b'{'))).then_some(tree)
     }
 
-    /// What stands behind a `{`.
+    /// Parses what follows a `{`.
     fn bounds(&mut self) -> Option<(u32, Option<u32>)> {
         let min = self.number()?;
         if self.skip(b"}") {
@@ -327,7 +328,7 @@ impl<'t> Parser<'t> {
         std::str::from_utf8(digits).ok()?.parse().ok()
     }
 
-    /// What stands behind a `(`.
+    /// Parses what follows a `(`.
     fn group(&mut self) -> Option<Tree> {
         if self.depth >= DEPTH_MAX || self.rest.first() == Some(&b'*') {
             return None;
@@ -358,14 +359,14 @@ impl<'t> Parser<'t> {
 
     fn name(&mut self, end: u8) -> Option<()> {
         let len = self.rest.iter().position(|byte| *byte == end)?;
-        // Newer libraries have groups that begin alike: `(?<*` looks behind.
+        // Newer versions have groups with a similar start: `(?<*` is a lookbehind.
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
         let (name, rest) = self.rest.split_at(len);
         self.rest = &rest[1..];
         name.iter().all(is_name).then_some(())
     }
 
-    /// What stands behind a backslash, outside of brackets.
+    /// Parses what follows a backslash, outside of brackets.
     fn escape(&mut self) -> Option<Escape> {
         if let Some(set) = self.escaped_set() {
             return Some(Escape::Set(set));
@@ -382,7 +383,7 @@ impl<'t> Parser<'t> {
         }))
     }
 
-    /// An escape that stands for bytes, in brackets and outside.
+    /// An escape that means a set of bytes, within brackets or outside.
     fn escaped_set(&mut self) -> Option<Bytes> {
         let word = || Bytes::of((0..=255_u8).filter(|b| b.is_ascii_alphanumeric() || *b == b'_'));
         let first = *self.rest.first()?;
@@ -404,7 +405,7 @@ impl<'t> Parser<'t> {
         Some(set)
     }
 
-    /// What stands behind a `[`.
+    /// Parses what follows a `[`.
     fn class(&mut self) -> Option<Bytes> {
         let inverted = self.skip(b"^");
         let mut set = Bytes::NONE;
@@ -414,7 +415,7 @@ impl<'t> Parser<'t> {
             let Some(member) = member else { break };
             set.add(member);
             let Some(low) = low else {
-                // Whether a hyphen behind a set is itself or a mistake is none of our business.
+                // Whether a hyphen after a set is a literal or an error does not matter here.
                 if self.rest.first() == Some(&b'-') && self.rest.get(1) != Some(&b']') {
                     return None;
                 }
@@ -431,7 +432,7 @@ impl<'t> Parser<'t> {
         Some(if inverted { set.inverted() } else { set })
     }
 
-    /// A member of a class, and its byte if it is one; neither at the end.
+    /// A member of a class, and its byte if it is a single one; neither at the end.
     fn member(&mut self, is_first: &mut bool) -> Option<(Option<Bytes>, Option<u8>)> {
         let was_first = std::mem::replace(is_first, false);
         Some(match self.take()? {

@@ -1,7 +1,7 @@
-//! Says in one walk over a text which of up to 64 expressions might match it.
+//! Finds in one pass over a text which of up to 64 expressions might match it.
 //!
-//! The outlines of all of them, put into one table of states: each byte is one step, whatever the
-//! number of expressions. A table that would be too large is not made.
+//! The outlines of all expressions are combined into a deterministic automaton: each byte is one
+//! step, whatever the number of expressions. A table that would be too large is not built.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,34 +11,34 @@ use super::outline::{Bytes, PatternDetail, PatternStep, Steps};
 
 /// Expressions of one sieve.
 pub(super) const WIDTH: usize = 64;
-/// LIMIT: states of one sieve. With the kinds of bytes that expressions tell apart, some fifty, a
-/// table takes 400 KB.
+/// LIMIT: states of one sieve. With the byte classes of typical expressions, some fifty, a table
+/// takes 400 KB.
 const STATES_MAX: usize = 2048;
 
-/// Which of the expressions with these numbers might match, as bits.
+/// A set of expressions that might match, as bits.
 pub(super) type PatternNumbers = u64;
 
 /// The table.
 #[derive(Debug)]
 pub(super) struct Sieve {
-    /// The kind of each byte.
+    /// The class of each byte.
     kinds: Box<[u8; 256]>,
     width: usize,
-    /// By state and kind: where the next state's row begins.
+    /// By state and byte class: the offset of the next state's row.
     next: Box<[u32]>,
-    /// From this row on, something might have matched already.
+    /// From this row on, an expression might have matched already.
     finds_from: usize,
-    /// By state: what might match, whatever follows.
+    /// By state: the expressions that might match, whatever follows.
     found: Box<[PatternNumbers]>,
-    /// By state: what might match if the text ends here.
+    /// By state: the expressions that might match if the text ends here.
     at_end: Box<[PatternNumbers]>,
-    /// What has no outline.
+    /// The expressions without an outline.
     unknown: PatternNumbers,
 }
 
 impl Sieve {
-    /// A sieve for `regexes`, at most [`WIDTH`] of them; takes the states that it needs from
-    /// `budget`. None when it would be too large.
+    /// A sieve for `regexes`, at most [`WIDTH`] of them; takes its states from `budget`. None if it
+    /// would be too large.
     pub(super) fn new<'r>(
         regexes: impl Iterator<Item = &'r Regex>,
         detail: PatternDetail,
@@ -46,7 +46,7 @@ impl Sieve {
     ) -> Option<Self> {
         let mut steps = Steps::default();
         let mut unknown = 0;
-        // Numbers of those that have an outline, in the order in which the steps count them.
+        // The indices of expressions with an outline, in the order of the steps.
         let mut numbers = Vec::new();
         for (number, regex) in regexes.enumerate() {
             if steps.add(regex, detail) {
@@ -60,7 +60,7 @@ impl Sieve {
         let table = builder.build(states_max);
         *budget -= table.as_ref().map_or(states_max, |table| table.found.len());
         let table = table?;
-        // The first stays the first; those in which something is found come last.
+        // The initial state comes first, accepting states last.
         let mut order: Vec<usize> = (0..table.found.len()).collect();
         order[1..].sort_by_key(|state| table.found[*state] != 0);
         let mut rows = vec![0; order.len()];
@@ -80,9 +80,10 @@ impl Sieve {
         })
     }
 
-    /// What might match `text`.
+    /// The expressions that might match `text`.
     pub(super) fn sift(&self, text: &[u8]) -> PatternNumbers {
-        // `$` also matches before a last line feed, or what the library was told to take for one.
+        // `$` also matches before a final line feed, or another line end that PCRE was configured
+        // for.
         if text.last().is_some_and(|last| *last < b' ' || *last == 0x85) {
             return PatternNumbers::MAX;
         }
@@ -106,8 +107,8 @@ impl Sieve {
     }
 }
 
-/// Where one gets from a step without reading: reading steps, in order, and what matched. Steps
-/// that every state has, because an expression may begin to match anywhere, are left out.
+/// The steps reachable without reading a byte: reading steps, in order, and matches. Steps that
+/// every state has, because a match may begin anywhere, are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Reach {
     reading: Vec<u32>,
@@ -129,17 +130,16 @@ struct Builder<'s> {
     numbers: &'s [u8],
     kinds: Box<[u8; 256]>,
     width: usize,
-    /// What every state has.
+    /// The part that every state has.
     always: Reach,
-    /// By step: the kinds of bytes that it reads, and what it reaches then; empty where it does
-    /// not read.
+    /// By step: the byte classes that it reads, and the steps after it; empty if it does not read.
     reads: Vec<(Vec<u8>, Reach)>,
-    /// By step, on the way and behind the text's end: the round in which it was met last.
+    /// By step, within the text and at its end: the last round that visited it.
     seen: Vec<[u32; 2]>,
     round: u32,
 }
 
-/// States by what they are, in the order in which they were found.
+/// States by their content, in the order of discovery.
 #[derive(Debug, Default)]
 struct States {
     known: HashMap<Reach, u16>,
@@ -192,7 +192,7 @@ impl<'s> Builder<'s> {
         builder
     }
 
-    /// What `from` reaches without reading; the text begins there or not.
+    /// The steps that `from` reaches without reading, at the start of the text or not.
     fn reach(&mut self, from: &[u32], is_start: bool) -> Reach {
         let mut reach = Reach::default();
         self.round += 1;
@@ -224,7 +224,7 @@ impl<'s> Builder<'s> {
         let mut states = States::default();
         let first = self.reach(&self.steps.starts, true);
         states.number(first);
-        // By kind: what follows from what every state has.
+        // By byte class: the successor of the part that every state has.
         let (found, at_end) = (self.always.found, self.always.at_end);
         let mut base = vec![Reach { reading: Vec::new(), found, at_end }; self.width];
         for step in &self.always.reading {
@@ -260,7 +260,7 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// Bytes that no set tells apart are of one kind; with an example of each kind.
+/// Bytes that no set distinguishes are in one class; also returns an example of each class.
 fn kinds(sets: &[Bytes]) -> (Box<[u8; 256]>, Vec<u8>) {
     let mut kinds = Box::new([0_u8; 256]);
     let mut examples = vec![0_u8];

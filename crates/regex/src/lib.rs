@@ -1,10 +1,10 @@
 //! Regular expressions with an exact bound on the work of each match: PCRE on bytes, with JIT.
 //!
-//! PCRE's own limit counts anew at each place where a match might begin, so it bounds no match in a
-//! long text. Here a match is first tried with a limit so low that all of its places together stay
-//! within the work that the caller leaves uncounted; where that does not do, the expression is
-//! compiled once more with a callout before each item, and the callouts count what the match does.
-//! Owns no meaning: what a match is for is the caller's.
+//! PCRE's match limit restarts at each position where a match might begin, so it does not bound a
+//! match in a long text. Here a match is first tried with a limit so low that all positions
+//! together stay within the uncounted allowance of the caller. If that is not enough, the
+//! expression is compiled again with a callout before each item, and the callouts count the work.
+//! The caller decides what a match means.
 
 use std::sync::OnceLock;
 
@@ -25,10 +25,11 @@ pub struct PcreOptions {
     pub dotall: bool,
     /// `$` matches behind a last line feed only.
     pub dollar_end_only: bool,
-    /// Who runs the server wrote it. Others may not say `(*UTF)`, with which the work of an item
-    /// has no bound, and what is too large to be counted is matched no longer than an attempt.
+    /// Whether the administrator wrote it. Others may not use `(*UTF)`, with which the work of an
+    /// item has no bound, and an expression that is too large to be counted gets no more than an
+    /// uncounted attempt.
     pub is_trusted: bool,
-    /// What an attempt that is not counted may do at least, in bytes gone through and items tried.
+    /// The least work of an uncounted attempt, in bytes scanned and items tried.
     pub attempt: u32,
 }
 
@@ -46,87 +47,85 @@ impl PcreOptions {
     }
 }
 
-/// What matches may still do.
+/// The work that matches may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchWork {
-    /// Uncounted: bytes gone through and items tried, of some ns each. An attempt takes the most
-    /// that it could do.
+    /// Uncounted: bytes scanned and items tried, of some ns each. An attempt is charged its
+    /// maximum.
     pub quick: u32,
-    /// Counted: items tried, of 20 to 60 ns each, and as much for each 16 bytes gone through.
+    /// Counted: items tried, of 20 to 60 ns each; 16 scanned bytes count as one.
     pub steps: u32,
-    /// Bytes of memory that the library may have to compile for JIT, of 1 to 3 ns each: expressions
-    /// that others than the administrator wrote, before their first match. The last one may take
-    /// 512 KiB more.
+    /// Bytes of memory for compiling with JIT, of 1 to 3 ns each: for expressions of others than
+    /// the administrator, before their first match. The last one may take 512 KiB more.
     pub jit: usize,
 }
 
 impl Default for MatchWork {
-    /// That of one match of an expression that the administrator wrote.
+    /// The allowance of one match of an administrator's expression.
     fn default() -> Self {
         Self { quick: limits::MATCH_QUICK_MAX, steps: limits::MATCH_STEPS_MAX, jit: usize::MAX }
     }
 }
 
-/// A match that took more steps than were left, or that the library could not make.
+/// A match that exceeded its allowance, or an error of PCRE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchError {
-    /// The library's number: -47 for steps, -63 for its memory.
+    /// PCRE's error code: -47 for steps, -63 for memory.
     pub code: i32,
 }
 
-/// An expression.
+/// A compiled expression.
 #[derive(Debug)]
 pub struct Pcre {
     source: Box<[u8]>,
     options: PcreOptions,
     plain: Code,
-    /// With JIT, where `plain` is without, once it was used; none where that takes too much memory.
+    /// Compiled with JIT, if `plain` is not, from its first use on; none if that takes too much
+    /// memory.
     jit: OnceLock<Option<Box<Code>>>,
-    /// With callouts, once it was needed.
+    /// Compiled with callouts, once that was needed.
     counted: OnceLock<Option<Box<Code>>>,
-    /// What it takes that neither the library's counts nor callouts see.
+    /// The work that neither PCRE's limit nor callouts see.
     unseen: UnseenWork,
 }
 
-/// Bytes of an expression that say nothing of it.
+/// The fixed size of a compiled expression in bytes.
 const CODE_HEAD: usize = 150;
-/// About how many bytes of memory an expression takes with JIT: so many, and for each byte of what
-/// it says, of the first and of further ones.
+/// The approximate memory of an expression with JIT: a fixed part, and a part for each byte of
+/// code, for the first bytes and for further ones.
 const JIT_FIRST: usize = 640;
 const JIT_EACH: usize = 6;
 const JIT_FURTHER: usize = 14;
-/// Bytes of what an expression says that are not further ones.
+/// Bytes of code that count as the first ones.
 const SAYS_LITTLE: usize = 128;
-/// LIMIT: how much more than that JIT may take; of what takes more, the expression is interpreted.
+/// LIMIT: the factor by which JIT may exceed that; a larger expression is interpreted.
 const JIT_TIMES_MAX: usize = 2;
-/// LIMIT: bytes of memory that the library may take to compile one expression for JIT.
+/// LIMIT: bytes of memory for compiling one expression with JIT.
 const JIT_WORK_MAX: usize = 512 * 1024;
-/// The library's limit for one place where a match may begin, at least: an attempt with less would
-/// be in vain.
+/// The least match limit per position: an attempt with less would be in vain.
 const LIMIT_MIN: usize = 8;
-/// Steps of compiling a byte of an expression once more.
+/// Steps per byte of compiling an expression again.
 const COMPILE_STEPS: u32 = 32;
-/// Properties of a set that are asked as quickly as a byte is looked up.
+/// Properties of a character set that are checked as fast as one byte.
 const QUICK_PROPERTIES: usize = 4;
-/// Items of an expression for each range that a set of characters beyond bytes may have.
+/// Items of an expression per range of a character set beyond bytes.
 const RANGE_ITEMS: usize = 16;
 
-/// The work of an item that is seen only when it is done.
+/// The work of an item that is counted only after it is done.
 #[derive(Clone, Copy, Debug)]
 struct UnseenWork {
-    /// The largest `{n`: so many bytes an item may go through before it fails.
+    /// The largest repetition count `{n`: an item may scan this many bytes before it fails.
     repeats: usize,
-    /// How much dearer than a byte a character is that a set is asked about: one after another, its
-    /// properties are.
+    /// The cost of a character set relative to a byte: its properties are checked one by one.
     set: usize,
     again: TextAgain,
 }
 
-/// How an item goes through parts of the text again.
+/// How an item scans parts of the text repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextAgain {
     No,
-    /// A reference to a group compares all that the group has; a script run is looked at once more.
+    /// A backreference compares the whole group; a script run is scanned once more.
     Once,
     /// `\X` looks back from each character.
     Everywhere,
@@ -148,7 +147,7 @@ impl UnseenWork {
         Self { repeats: repeats(source), set, again }
     }
 
-    /// Bytes that an item may go through beside a text of so many.
+    /// Bytes that an item may scan in addition, in a text of this length.
     const fn again(self, len: usize) -> usize {
         match self.again {
             TextAgain::No => 0,
@@ -157,7 +156,7 @@ impl UnseenWork {
         }
     }
 
-    /// Bytes that it may go through without moving on, in a text of so many.
+    /// Bytes that it may scan without advancing, in a text of this length.
     fn before_failing(self, len: usize) -> usize {
         match self.again {
             TextAgain::No => self.repeats.min(len),
@@ -172,11 +171,11 @@ impl Pcre {
     ///
     /// # Errors
     ///
-    /// What the library says of it, and where.
+    /// PCRE's message and position.
     pub fn new(source: &[u8], options: PcreOptions) -> Result<Self, CompileError> {
         let mut plain = Code::new(source, options, CodeForm::Plain)?;
-        // JIT takes several times as long as the rest. A file of others may have thousands of
-        // expressions, and be read again whenever they like.
+        // JIT takes several times as long as the rest. Another user's file may have thousands of
+        // expressions, and be read again at any time.
         let (jit, spared) = match options.is_trusted {
             true => {
                 plain.compile_jit();
@@ -196,27 +195,28 @@ impl Pcre {
         &self.source
     }
 
-    /// Groups, the whole match among them.
+    /// The number of groups, including the whole match.
     #[must_use]
     pub const fn groups(&self) -> usize {
         self.plain.groups()
     }
 
-    /// Named groups: the group's number and its name.
+    /// The named groups: number and name.
     pub fn names(&self) -> impl Iterator<Item = (usize, &str)> {
         self.plain.names().iter().map(|(group, name)| (*group, &**name))
     }
 
-    /// Whether it matches somewhere in `text`; takes what that took from `work`.
+    /// Whether it matches anywhere in `text`; the work is taken from `work`.
     ///
     /// # Errors
     ///
-    /// It takes more than `work` has, or more of the library's memory than 4 MB.
+    /// The match exceeds `work`, or 4 MB of PCRE's memory.
     pub fn is_match(&self, text: &[u8], work: &mut MatchWork) -> Result<bool, MatchError> {
         self.search(text, None, work)
     }
 
-    /// The same; on a match `spans` has where its groups lie, and stays as it was otherwise.
+    /// As [`Pcre::is_match`]; on a match `spans` gets the positions of its groups, and is unchanged
+    /// otherwise.
     ///
     /// # Errors
     ///
@@ -245,7 +245,7 @@ impl Pcre {
         self.search_counted(text, spans, &mut work.steps)
     }
 
-    /// What an attempt is made with.
+    /// The code for an uncounted attempt.
     #[inline]
     fn quick(&self, work: &mut MatchWork) -> &Code {
         match self.jit.get() {
@@ -254,7 +254,7 @@ impl Pcre {
         }
     }
 
-    /// Compiles it for JIT, if that is within `work`.
+    /// Compiles it with JIT, if that is within `work`.
     #[cold]
     fn compile_jit(&self, work: &mut MatchWork) -> &Code {
         if work.jit == 0 {
@@ -271,8 +271,8 @@ impl Pcre {
         compiled.as_deref().unwrap_or(&self.plain)
     }
 
-    /// Takes an attempt that is not counted; gives the library's limit for each place where a match
-    /// may begin, so that all together stay within it. None if too little is left.
+    /// Takes the work of an uncounted attempt; returns the match limit per position, so that all
+    /// together stay within it. None if too little is left.
     fn take_attempt(&self, len: usize, work: &mut MatchWork) -> Option<u32> {
         let unit = self.unit(len);
         let limit = (self.options.attempt as usize / unit).max(LIMIT_MIN);
@@ -281,15 +281,15 @@ impl Pcre {
         u32::try_from(limit).ok()
     }
 
-    /// Places where a match may begin.
+    /// The number of positions where a match may begin.
     const fn starts(&self, len: usize) -> usize {
         if self.plain.is_anchored() { 1 } else { len + 1 }
     }
 
-    /// What a match may do at most for each of the library's counts, in a text of so many bytes.
+    /// The most work per count of PCRE's match limit, in a text of this length.
     fn unit(&self, len: usize) -> usize {
-        // Between two counts an item goes through the text, and all others are tried: those that
-        // are repeated so often may go through as much before they fail.
+        // Between two counts an item may scan the text, and all others are tried: each item with so
+        // large a repetition count may scan as much before it fails.
         let UnseenWork { repeats, set, .. } = self.unseen;
         let through = len.saturating_add(self.unseen.again(len)).saturating_mul(set);
         let each = repeats.min(len).max(1).saturating_mul(set);
@@ -326,8 +326,8 @@ impl Pcre {
         told(code.search_counted(text, costs, steps, spans))
     }
 
-    /// A search by an expression that is too large for the library with callouts: an attempt that
-    /// takes steps.
+    /// A search with an expression that is too large to be compiled with callouts: an uncounted
+    /// attempt whose maximum is charged as steps.
     fn search_large(
         &self,
         text: &[u8],
@@ -352,14 +352,14 @@ impl Pcre {
     }
 }
 
-/// About how many bytes of memory an expression takes with JIT.
+/// The approximate memory of an expression with JIT, in bytes.
 const fn jit_share(plain: &Code) -> usize {
     let says = plain.size().saturating_sub(CODE_HEAD);
     let little = if says < SAYS_LITTLE { says } else { SAYS_LITTLE };
     JIT_FIRST + little * JIT_EACH + (says - little).saturating_mul(JIT_FURTHER)
 }
 
-/// What a search came to, for those who asked.
+/// The outcome of a search, as a result.
 const fn told(outcome: Outcome) -> Result<bool, MatchError> {
     match outcome {
         Outcome::Found => Ok(true),
@@ -369,7 +369,7 @@ const fn told(outcome: Outcome) -> Result<bool, MatchError> {
     }
 }
 
-/// The largest number behind a `{`.
+/// The largest number after a `{`.
 fn repeats(source: &[u8]) -> usize {
     let after = source.split(|byte| *byte == b'{').skip(1);
     let numbers = after.map(|text| {

@@ -1,6 +1,6 @@
-//! PCRE2 behind types that own what they point to. Each `unsafe` block is one call, or a few, whose
-//! contract is met by the types here: pointers come from the library, are never null, and live as
-//! long as their owner; what is read of a match is read before the next one.
+//! Safe wrappers of PCRE2, whose types own what they point to. Each `unsafe` block is one call, or
+//! a few, whose contract the types here guarantee: pointers come from the library, are never null,
+//! and live as long as their owner; the result of a match is read before the next match.
 #![allow(unsafe_code, reason = "the library's functions are foreign; see the SAFETY of each call")]
 
 use std::cell::{Cell, RefCell};
@@ -19,20 +19,20 @@ mod memory;
 
 pub(crate) use counting::{BYTES_PER_STEP, ItemCosts};
 
-/// The library's number for a match that reached its limit.
+/// PCRE's error code for a match that reached its limit.
 pub(crate) const TOO_LONG: i32 = pcre::PCRE2_ERROR_MATCHLIMIT;
-/// LIMIT: KiB that a match without JIT may take.
+/// LIMIT: KiB of memory for a match without JIT.
 const HEAP_MAX: u32 = 4 * 1024;
 
-/// Where an empty text lies.
+/// The address of an empty text.
 static EMPTY: [u8; 1] = [0];
 
-/// What the library's limit cannot be reached with.
+/// A match limit that cannot be reached.
 const NO_LIMIT: u32 = i32::MAX.unsigned_abs();
 
 type Callout = unsafe extern "C" fn(*mut CalloutBlock, *mut c_void) -> c_int;
 
-// The bindings leave callouts out.
+// The bindings do not have callouts.
 unsafe extern "C" {
     fn pcre2_set_callout_8(
         context: *mut pcre::pcre2_match_context_8,
@@ -41,12 +41,12 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Why an expression does not compile.
+/// Why an expression is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
-    /// The library's words.
+    /// PCRE's message.
     pub message: String,
-    /// The byte of the expression that it had come to.
+    /// The offset of the error in the expression.
     pub offset: usize,
 }
 
@@ -56,30 +56,30 @@ impl fmt::Display for CompileError {
     }
 }
 
-/// Where the groups of a match lie; the first is the whole match.
+/// The positions of a match's groups; the first is the whole match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupSpans(Vec<Option<(usize, usize)>>);
 
 impl GroupSpans {
-    /// Forgets them and keeps the memory.
+    /// Clears them and keeps the buffer.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Makes them those of a match without groups.
+    /// Sets them for a match without groups.
     pub fn set_whole(&mut self, start: usize, end: usize) {
         debug_assert!(start <= end, "a match begins before it ends");
         self.0.clear();
         self.0.push(Some((start, end)));
     }
 
-    /// Where a group begins and ends; none if it took no part.
+    /// The start and end of a group; none if it did not participate.
     #[must_use]
     pub fn get(&self, group: usize) -> Option<(usize, usize)> {
         self.0.get(group).copied().flatten()
     }
 
-    /// Groups, those that took no part and the whole match among them.
+    /// The number of groups, including the whole match and those that did not participate.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.0.len()
@@ -92,16 +92,16 @@ impl GroupSpans {
     }
 }
 
-/// What a match came to.
+/// The outcome of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Found,
     Nothing,
     /// A limit was reached.
     TooLong,
-    /// Compiled for JIT it has too little stack; interpreted it may do.
+    /// The JIT stack is too small; interpreted it may succeed.
     NoStack,
-    /// The library's number.
+    /// PCRE's error code.
     Failed(i32),
 }
 
@@ -158,7 +158,7 @@ impl Code {
         bits |= if options.is_trusted { 0 } else { pcre::PCRE2_NEVER_UTF };
         bits |= if form == CodeForm::Counted { pcre::PCRE2_AUTO_CALLOUT } else { 0 };
         let (mut error, mut offset) = (0, 0);
-        // No context stands for the defaults.
+        // Without a context, the defaults apply.
         let context = match options.is_trusted {
             true => None,
             false => Some(CompileContext::bounded()?),
@@ -200,20 +200,20 @@ impl Code {
         Ok(code)
     }
 
-    /// Compiles it for JIT. Where there is no JIT for it, it is interpreted.
+    /// Compiles it with JIT. If JIT is not available, it is interpreted.
     pub(crate) fn compile_jit(&mut self) {
         // SAFETY: the expression is ours, and nothing else has it yet.
         unsafe { pcre::pcre2_jit_compile_8(self.code.as_ptr(), pcre::PCRE2_JIT_COMPLETE) };
         self.jit_size = self.info::<usize>(pcre::PCRE2_INFO_JITSIZE);
     }
 
-    /// The same with so many bytes of memory at most, of an expression whose compiling is bounded;
-    /// how many it took.
+    /// Compiles it with JIT within this much memory; for an expression whose compilation is
+    /// bounded. Returns the bytes used.
     pub(crate) fn compile_jit_within(&mut self, most: usize) -> usize {
         memory::within(most, || self.compile_jit())
     }
 
-    /// Whether it was compiled for JIT.
+    /// Whether it was compiled with JIT.
     pub(crate) const fn has_jit(&self) -> bool {
         self.jit_size > 0
     }
@@ -226,32 +226,32 @@ impl Code {
         &self.names
     }
 
-    /// Whether a match begins where the search begins.
+    /// Whether it is anchored at the start of the search.
     pub(crate) const fn is_anchored(&self) -> bool {
         self.is_anchored
     }
 
-    /// Whether it refers to what a group has matched.
+    /// Whether it has backreferences.
     pub(crate) const fn has_references(&self) -> bool {
         self.has_references
     }
 
-    /// About how many items it has.
+    /// The approximate number of items.
     pub(crate) const fn items(&self) -> usize {
         self.items
     }
 
-    /// Bytes of memory that it takes, apart from JIT.
+    /// Bytes of memory without JIT.
     pub(crate) const fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes of memory that JIT takes.
+    /// Bytes of memory of the JIT code.
     pub(crate) const fn jit_size(&self) -> usize {
         self.jit_size
     }
 
-    /// What the library knows of the expression; `T` is the type that it has for `what`.
+    /// A property of the expression; `T` is PCRE's type for `what`.
     fn info<T: Default>(&self, what: u32) -> T {
         let mut value = T::default();
         // SAFETY: `value` is of the type that the library writes for `what`: each caller names it.
@@ -295,7 +295,7 @@ impl Code {
         names.into()
     }
 
-    /// Searches within `limit` steps of the library for each place where a match may begin.
+    /// Searches with `limit` steps of PCRE for each position where a match may begin.
     pub(crate) fn search(
         &self,
         text: &[u8],
@@ -309,7 +309,7 @@ impl Code {
         })
     }
 
-    /// Searches as long as `steps` last, which the callouts take.
+    /// Searches with an allowance of `steps`, which the callouts count.
     pub(crate) fn search_counted(
         &self,
         text: &[u8],
@@ -330,7 +330,7 @@ impl Code {
                 outcome => outcome,
             }
         });
-        // Where there is no first byte any more, the rest was gone through, quickly.
+        // If the first byte was not found any more, the rest was scanned quickly.
         if outcome == Outcome::Nothing {
             counter.take_rest(text.len());
         }
@@ -343,19 +343,19 @@ thread_local! {
     static COMPILED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Notes the memory of an expression that was compiled.
+/// Adds to the memory of compiled expressions.
 pub(crate) fn note_compiled(bytes: usize) {
     COMPILED.set(COMPILED.get().wrapping_add(bytes));
 }
 
-/// Bytes of memory of all expressions that this thread has compiled so far, modulo 2^64; what was
-/// compiled between two calls is their difference.
+/// Bytes of memory of all expressions that this thread has compiled so far, modulo 2^64; the
+/// difference of two calls is the memory compiled between them.
 #[must_use]
 pub fn compiled_here() -> usize {
     COMPILED.get()
 }
 
-/// What the matches of a thread write to, one after the other.
+/// The buffers for the matches of a thread, which are consecutive.
 struct Scratch {
     data: NonNull<pcre::pcre2_match_data_8>,
     pairs: usize,
@@ -363,14 +363,14 @@ struct Scratch {
     counted: NonNull<pcre::pcre2_match_context_8>,
 }
 
-/// Groups that the first scratch of a thread has room for.
+/// The initial number of groups in a thread's scratch.
 const PAIRS_AT_FIRST: usize = 16;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
 }
 
-/// Lends the thread's scratch, with room for `groups`.
+/// Calls `then` with the thread's scratch, with room for `groups`.
 fn with_scratch(groups: usize, then: impl FnOnce(&Scratch) -> Outcome) -> Outcome {
     SCRATCH.with_borrow_mut(|scratch| {
         if scratch.pairs < groups {
@@ -380,7 +380,7 @@ fn with_scratch(groups: usize, then: impl FnOnce(&Scratch) -> Outcome) -> Outcom
     })
 }
 
-/// Memory of the library's, without which no match can be made.
+/// Memory of the library; no match is possible without it.
 fn made<T>(pointer: *mut T) -> NonNull<T> {
     match NonNull::new(pointer) {
         Some(pointer) => pointer,
@@ -431,7 +431,7 @@ impl Scratch {
         spans: Option<&mut GroupSpans>,
     ) -> Outcome {
         debug_assert!(self.pairs >= code.groups, "each group has room");
-        // The library reads whole words around a text, so even an empty one lies in memory.
+        // PCRE reads whole words around a text, so even an empty one needs an address.
         let start = if text.is_empty() { EMPTY.as_ptr() } else { text.as_ptr() };
         // SAFETY: `start` points to `text.len()` readable bytes that nothing changes in the call;
         // the match data has room for the groups, and this thread alone uses it and the context.
@@ -460,7 +460,7 @@ impl Scratch {
         }
     }
 
-    /// Reads where the groups of the last match lie.
+    /// Reads the positions of the last match's groups.
     fn read(&self, groups: usize, len: usize, spans: &mut GroupSpans) {
         // SAFETY: the match data is the scratch's own.
         let vector = unsafe { pcre::pcre2_get_ovector_pointer_8(self.data.as_ptr()) };
@@ -487,9 +487,9 @@ impl Drop for Scratch {
     }
 }
 
-/// The library's words for a number.
+/// PCRE's message for an error code.
 fn message(error: c_int) -> String {
-    // The library asks for 120 bytes.
+    // PCRE recommends 120 bytes.
     let mut text = [0_u8; 256];
     // SAFETY: the library writes at most so many bytes, with a NUL behind what it wrote.
     let written = unsafe { pcre::pcre2_get_error_message_8(error, text.as_mut_ptr(), text.len()) };

@@ -1,6 +1,6 @@
-//! Names that were answered, in the order of their last use.
+//! The cache of DNS answers, in order of their last use.
 //!
-//! Owns how long an answer is good and when it is forgotten; both count in whole seconds.
+//! Owns how long an answer is valid and when it is dropped; both count in whole seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use bolide_base::{Instant, Now};
 
-/// LIMIT: names whose answers are kept for one `resolver` on one worker.
+/// LIMIT: cached names of one `resolver` on one worker.
 const NAMES_MAX: usize = 16 * 1024;
-/// Seconds after its last use for which an answer is kept.
+/// Seconds after its last use for which an answer is cached.
 const UNUSED_MAX: u64 = 30;
-/// Answers that are forgotten at a time.
+/// Answers that are dropped at a time.
 const FORGOTTEN_AT_ONCE: usize = 2;
 
-/// What is known of names.
+/// The cached answers.
 #[derive(Debug, Default)]
 pub(crate) struct KnownNames {
     names: HashMap<Arc<[u8]>, KnownName>,
-    /// By the second after which each may go, and a number that tells them apart.
+    /// By the second after which each may be dropped, and a unique number.
     by_use: BTreeMap<(u64, u64), Arc<[u8]>>,
     uses: u64,
 }
@@ -27,27 +27,27 @@ pub(crate) struct KnownNames {
 #[derive(Debug)]
 struct KnownName {
     answer: NameAnswer,
-    /// The last second in which it is good.
+    /// The last second in which it is valid.
     valid: u64,
     used: (u64, u64),
 }
 
-/// What was found.
+/// A cached answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NameAnswer {
     /// Its addresses.
     Addresses(Arc<[IpAddr]>),
-    /// Another name has the addresses.
+    /// A CNAME: another name has the addresses.
     Alias(Arc<[u8]>),
 }
 
-/// Whole seconds of the clock that never jumps.
+/// Whole seconds of the monotonic clock.
 pub(crate) const fn seconds(now: Now) -> u64 {
     now.mono.as_nanos() / 1_000_000_000
 }
 
 impl KnownNames {
-    /// An answer that is good now, with the last second in which it is.
+    /// A valid answer, with the last second in which it is.
     pub(crate) fn find(&mut self, name: &[u8], now: Now) -> Option<(NameAnswer, u64)> {
         let known = self.names.get_mut(name).filter(|known| known.valid >= seconds(now))?;
         let found = (known.answer.clone(), known.valid);
@@ -58,7 +58,7 @@ impl KnownNames {
         Some(found)
     }
 
-    /// Keeps an answer, good for that many seconds; the last second in which it is.
+    /// Caches an answer for this many seconds; returns the last second in which it is valid.
     pub(crate) fn keep(&mut self, name: &Arc<[u8]>, answer: NameAnswer, ttl: u64, now: Now) -> u64 {
         self.forget(name);
         if self.names.len() >= NAMES_MAX
@@ -74,14 +74,14 @@ impl KnownNames {
         valid
     }
 
-    /// Forgets what is known of a name.
+    /// Drops the answer for a name.
     pub(crate) fn forget(&mut self, name: &[u8]) {
         if let Some(known) = self.names.remove(name) {
             self.by_use.remove(&known.used);
         }
     }
 
-    /// Forgets some of what has not been used for long.
+    /// Drops some unused answers.
     pub(crate) fn sweep(&mut self, now: Now) {
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(oldest) = self.by_use.first_entry() else { return };
@@ -93,14 +93,14 @@ impl KnownNames {
         }
     }
 
-    /// How many there are.
+    /// The number of answers.
     pub(crate) fn len(&self) -> usize {
         debug_assert_eq!(self.names.len(), self.by_use.len());
         self.names.len()
     }
 }
 
-/// The moment at which a second ends.
+/// The time at which a second ends.
 pub(crate) fn end_of(second: u64) -> Instant {
     Instant::from_nanos(second.saturating_add(1).saturating_mul(1_000_000_000))
 }

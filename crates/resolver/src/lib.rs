@@ -1,9 +1,8 @@
-//! Names looked up while requests are served (RFC 1035): questions to name servers, their answers,
-//! and what is kept of them.
+//! A stub resolver (RFC 1035): queries to name servers, their responses, and a cache.
 //!
-//! A [`Resolver`] is a machine without I/O for one `resolver` directive and one worker: it takes
-//! names, datagrams and bytes of streams, and gives back [`ResolverEffect`]s. nginx's judgement
-//! decides which answers count. It knows neither requests nor sockets.
+//! A [`Resolver`] is a state machine without I/O for one `resolver` directive and one worker: it
+//! takes names, datagrams and bytes of TCP connections, and returns [`ResolverEffect`]s. It accepts
+//! and rejects the same responses as nginx. It knows neither requests nor sockets.
 
 mod known;
 mod message;

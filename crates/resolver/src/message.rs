@@ -1,7 +1,7 @@
-//! Messages of DNS (RFC 1035 §4): questions written, answers read.
+//! DNS messages (RFC 1035 §4): writes queries, parses responses.
 //!
-//! Owns nginx's judgement of an answer, in its order: the header, the question, and only once the
-//! caller has found out that it waits for this answer, the records.
+//! Checks responses in nginx's order: the header, the question, and, only when the caller knows
+//! that it waits for this response, the records.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,18 +11,17 @@ use crate::resolver::Transport;
 
 /// Bytes of a header.
 const HEADER: usize = 12;
-/// Bytes of a question behind its name.
+/// Bytes of a question after its name.
 const QUESTION: usize = 4;
-/// Bytes of a record behind its name: type, class, TTL and length.
+/// Bytes of a record after its name: type, class, TTL and length.
 const RECORD: usize = 10;
-/// The least that a name takes in a record: a pointer.
+/// The least size of a name in a record: a pointer.
 const NAME_MIN: usize = 2;
 /// The class of the Internet.
 const IN: u16 = 1;
-/// The flag of a message that was cut.
+/// The flag of a truncated message (TC).
 const TRUNCATED: u16 = 0x0200;
-/// Flags that are the same in all answers to standard queries: QR, the opcode, and the three bits
-/// that are not asked for.
+/// Flags that are the same in all responses to standard queries: QR, the opcode, and the Z bits.
 const FIXED: u16 = 0xf870;
 const ANSWER: u16 = 0x8000;
 /// Types of records.
@@ -30,11 +29,11 @@ const TYPE_A: u16 = 1;
 const TYPE_CNAME: u16 = 5;
 const TYPE_AAAA: u16 = 28;
 const TYPE_DNAME: u16 = 39;
-/// The code of a question that the server could not read, and the last one that is a verdict.
+/// The code of a query that the server could not parse, and the last code that is a final result.
 pub(crate) const FORMAT_ERROR: u8 = 1;
 const REFUSED: u8 = 5;
 
-/// Which addresses a question asks for.
+/// The address family of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// A records.
@@ -43,54 +42,54 @@ pub(crate) enum Family {
     V6,
 }
 
-/// Why an answer does not count: a line for the error log.
+/// Why a response is ignored: a line for the error log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DnsFault {
-    /// What there is to say.
+    /// A fixed message.
     Text(&'static str),
-    /// The same, with numbers or names in it.
+    /// A message with numbers or names.
     Line(String),
-    /// The server says that it failed with this code, which is no verdict.
+    /// The server reports this code, which is no final result.
     Code {
         /// The code.
         code: u8,
-        /// The id of the answer.
+        /// The id of the response.
         id: u16,
     },
-    /// It was cut again, and a whole one is on its way: not worth a line.
+    /// It was truncated again, and a complete one is on its way: not logged.
     Repeated,
 }
 
-/// An answer whose header and question are in order.
+/// A response with a valid header and question.
 #[derive(Debug)]
 pub(crate) struct DnsReply<'a> {
     message: &'a [u8],
-    /// The id of the question.
+    /// The id of the query.
     pub(crate) id: u16,
     /// The code: 0, or 2 to 5.
     pub(crate) code: u8,
-    /// Whether it was cut, so that it has to be asked for again over a stream.
+    /// Whether it was truncated, so that the query has to be repeated over TCP.
     pub(crate) is_truncated: bool,
-    /// The name that was asked for.
+    /// The queried name.
     pub(crate) name: Vec<u8>,
-    /// What was asked for.
+    /// The queried address family.
     pub(crate) family: Family,
     /// The number of records.
     pub(crate) records: u16,
-    /// Where they begin.
+    /// The offset of the records.
     answers: usize,
 }
 
-/// The records of an answer.
+/// The records of a response.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DnsRecords {
     /// The addresses in their order.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Where the name of the last CNAME begins.
+    /// The offset of the last CNAME's target.
     pub(crate) alias: Option<usize>,
     /// The smallest TTL of all records, in seconds.
     pub(crate) ttl: u32,
-    /// Types that have no place here.
+    /// Unexpected record types.
     pub(crate) unexpected: Vec<u16>,
 }
 
@@ -117,7 +116,7 @@ impl Family {
     }
 }
 
-/// The question for the addresses of a name, recursion desired; `None` if there is no such name.
+/// A query for the addresses of a name, with recursion desired; `None` if the name is invalid.
 pub(crate) fn question(id: u16, name: &[u8], family: Family) -> Option<Vec<u8>> {
     let mut message = Vec::with_capacity(HEADER + name.len() + 2 + QUESTION);
     message.extend_from_slice(&id.to_be_bytes());
@@ -130,7 +129,7 @@ pub(crate) fn question(id: u16, name: &[u8], family: Family) -> Option<Vec<u8>> 
     Some(message)
 }
 
-/// Two bytes, which the caller knows to be there.
+/// Two bytes, which must exist.
 fn number(message: &[u8], at: usize) -> u16 {
     let byte = |at: usize| message.get(at).copied().unwrap_or_default();
     u16::from_be_bytes([byte(at), byte(at + 1)])
@@ -139,11 +138,11 @@ fn number(message: &[u8], at: usize) -> u16 {
 const SHORT: DnsFault = DnsFault::Text("short DNS response");
 
 impl<'a> DnsReply<'a> {
-    /// Reads header and question.
+    /// Parses header and question.
     ///
     /// # Errors
     ///
-    /// It is no answer to a question of ours, whatever its records say.
+    /// It is no response to one of our queries, whatever its records say.
     pub(crate) fn read(message: &'a [u8], over: Transport) -> Result<Self, DnsFault> {
         if message.len() < HEADER {
             return Err(SHORT);
@@ -185,11 +184,11 @@ impl<'a> DnsReply<'a> {
         Ok(Self { message, id, code, is_truncated, name, family, records, answers })
     }
 
-    /// Reads the records. All addresses count, whatever name they stand under.
+    /// Parses the records. All addresses count, whatever their owner name.
     ///
     /// # Errors
     ///
-    /// A record is not what it should be, or does not fit the message.
+    /// A record is invalid, or exceeds the message.
     pub(crate) fn read_records(&self) -> Result<DnsRecords, DnsFault> {
         let mut found = DnsRecords { ttl: u32::MAX, ..DnsRecords::default() };
         let mut at = self.answers;
@@ -199,7 +198,7 @@ impl<'a> DnsReply<'a> {
         Ok(found)
     }
 
-    /// Reads the record at `at`; where the next one begins.
+    /// Parses the record at `at`; returns the offset of the next one.
     fn read_record(&self, at: usize, found: &mut DnsRecords) -> Result<usize, DnsFault> {
         let message = self.message;
         let at = end_of_owner(message, at)?;
@@ -212,7 +211,7 @@ impl<'a> DnsReply<'a> {
             return Err(DnsFault::Line(format!("unexpected RR class {class} in DNS response")));
         }
         let ttl = u32::from(number(message, at + 4)) << 16 | u32::from(number(message, at + 6));
-        // RFC 2181 §8: a TTL with the topmost bit set is zero.
+        // RFC 2181 §8: a TTL with the most significant bit set is zero.
         found.ttl = found.ttl.min(if ttl > i32::MAX as u32 { 0 } else { ttl });
         let len = usize::from(number(message, at + 8));
         let octets = message.get(data..data + len);
@@ -237,11 +236,11 @@ impl<'a> DnsReply<'a> {
         octets.map(|_| data + len).ok_or(SHORT)
     }
 
-    /// The name that begins at `at`, a place that [`Self::read_records`] told.
+    /// The name at `at`, an offset from [`Self::read_records`].
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// It is invalid.
     pub(crate) fn name_at(&self, at: usize) -> Result<Vec<u8>, DnsFault> {
         name::read(self.message, at)
     }
@@ -254,7 +253,7 @@ fn address(octets: &[u8]) -> Result<IpAddr, DnsFault> {
     <[u8; 16]>::try_from(octets).map(|octets| Ipv6Addr::from(octets).into()).map_err(|_| SHORT)
 }
 
-/// Where the name of the question ends, which is not compressed.
+/// The end of the question's name, which is not compressed.
 fn end_of_question(message: &[u8]) -> Result<usize, DnsFault> {
     let mut at = HEADER;
     loop {
@@ -272,7 +271,7 @@ fn end_of_question(message: &[u8]) -> Result<usize, DnsFault> {
     }
 }
 
-/// Where the name of a record ends.
+/// The end of a record's owner name.
 fn end_of_owner(message: &[u8], start: usize) -> Result<usize, DnsFault> {
     let mut at = start;
     loop {

@@ -1,20 +1,20 @@
-//! Names of hosts: as text with dots, and as labels with lengths (RFC 1035 §3.1, §4.1.4).
+//! Domain names: as text with dots, and as labels with lengths (RFC 1035 §3.1, §4.1.4).
 //!
-//! A name is kept in lower case, with a dot between two labels and none at the end.
+//! A name is stored in lower case, with a dot between labels and no final one.
 
 use crate::message::DnsFault;
 
 /// LIMIT: bytes of a label (RFC 1035 §2.3.4).
 const LABEL_MAX: usize = 63;
-/// LIMIT: bytes of a name with the lengths of its labels (RFC 1035 §2.3.4).
+/// LIMIT: bytes of a name with its length bytes (RFC 1035 §2.3.4).
 const NAME_MAX: usize = 255;
-/// LIMIT: labels and pointers of one name in a message. A pointer may point at itself.
+/// LIMIT: labels and pointers of one name in a message. A pointer may refer to itself.
 const STEPS_MAX: usize = 128;
 
-/// Appends the labels of a name; false if no such name can be asked for: one without a label, with
-/// an empty one, or too long.
+/// Appends the labels of a name; false if it cannot be queried: without a label, with an empty one,
+/// or too long.
 pub(crate) fn push_labels(name: &[u8], out: &mut Vec<u8>) -> bool {
-    // Each dot becomes a length; one more stands before the first label, and a zero ends the name.
+    // Each dot becomes a length byte; one more precedes the first label, and a zero ends the name.
     if name.len() + 2 > NAME_MAX {
         return false;
     }
@@ -29,11 +29,11 @@ pub(crate) fn push_labels(name: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The name that begins at `at` of `message`; empty for the root.
+/// The name at `at` in `message`; empty for the root.
 ///
 /// # Errors
 ///
-/// It leaves the message, points in circles, or has labels of an unknown kind.
+/// It exceeds the message, has a pointer loop, or an unknown kind of label.
 pub(crate) fn read(message: &[u8], at: usize) -> Result<Vec<u8>, DnsFault> {
     let outside = || DnsFault::Text("name is out of DNS response");
     let mut name = Vec::new();

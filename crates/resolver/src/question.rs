@@ -1,4 +1,4 @@
-//! A name that is being asked for: its two halves, and the requests that wait for both.
+//! A pending lookup: its two queries (A and AAAA), and its waiters.
 
 use std::net::IpAddr;
 
@@ -7,50 +7,50 @@ use bolide_base::Instant;
 use crate::message::Family;
 use crate::resolver::Transport;
 
-/// A name that is being asked for.
+/// A pending lookup.
 #[derive(Debug)]
 pub(crate) struct NameQuestion {
-    /// Tells it from earlier and later questions for the name.
+    /// Distinguishes it from earlier and later lookups of the name.
     pub(crate) serial: u64,
-    /// A, then AAAA, as far as they are wanted.
+    /// The A query, then the AAAA query, as far as they are enabled.
     pub(crate) halves: Vec<QuestionHalf>,
-    /// The server that was asked last.
+    /// The server that was last queried.
     pub(crate) server: usize,
-    /// All servers that were asked: only they may answer.
+    /// All servers that were queried: only they may respond.
     pub(crate) asked: Vec<usize>,
-    /// When it is asked again.
+    /// When it is sent again.
     pub(crate) resend_at: Instant,
-    /// Whether another server is asked at once if this one cannot be.
+    /// Whether the next server is queried at once if sending fails.
     pub(crate) may_retry: bool,
-    /// The code of a half that failed; 0 if none did.
+    /// The code of a failed query; 0 if none failed.
     pub(crate) code: u8,
     /// The smallest TTL so far, in seconds.
     pub(crate) ttl: u32,
-    /// Waiters; some may have left.
+    /// The waiters; some may have cancelled.
     pub(crate) waiters: Vec<u64>,
-    /// How many of them have not.
+    /// The number of waiters that have not.
     pub(crate) live: usize,
 }
 
-/// The question for addresses of one family.
+/// The query for one address family.
 #[derive(Debug)]
 pub(crate) struct QuestionHalf {
     pub(crate) family: Family,
     pub(crate) id: u16,
     pub(crate) message: Vec<u8>,
-    /// How it is asked.
+    /// Its transport.
     pub(crate) transport: Transport,
-    /// The addresses; `None` until it is answered.
+    /// The addresses; `None` until there is a response.
     pub(crate) found: Option<Vec<IpAddr>>,
 }
 
 impl NameQuestion {
-    /// The half that asks for `family` and is not answered yet.
+    /// The query for `family`, if it has no response yet.
     pub(crate) fn unanswered(&mut self, family: Family) -> Option<&mut QuestionHalf> {
         self.halves.iter_mut().find(|half| half.family == family && half.found.is_none())
     }
 
-    /// Whether a half is not answered yet.
+    /// Whether a query has no response yet.
     pub(crate) fn is_open(&self) -> bool {
         self.halves.iter().any(|half| half.found.is_none())
     }
@@ -60,13 +60,13 @@ impl NameQuestion {
         self.halves.iter().filter_map(|half| half.found.as_ref()).flatten().copied().collect()
     }
 
-    /// What is to be sent: the halves that have no answer.
+    /// The messages to send: queries without a response.
     pub(crate) fn messages(&self) -> Vec<(Transport, Vec<u8>)> {
         let open = self.halves.iter().filter(|half| half.found.is_none());
         open.map(|half| (half.transport, half.message.clone())).collect()
     }
 
-    /// Notes that `server` is asked now.
+    /// Notes that `server` is queried now.
     pub(crate) fn turn_to(&mut self, server: usize) {
         self.server = server;
         if !self.asked.contains(&server) {

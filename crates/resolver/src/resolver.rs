@@ -1,17 +1,17 @@
-//! The machine of one `resolver` directive on one worker: who waits for which name, what is asked
-//! of which server, what an answer means.
+//! The state machine of one `resolver` directive on one worker: waiters, queries, and the handling
+//! of responses.
 //!
 //! ```text
-//!            known, good                        answered
+//!            cached, valid                      response
 //!   ask ──────────────────▶ verdict      ┌──────────────────▶ verdicts
 //!    │                                   │
-//!    └──▶ wait for the question ─────────┼── only an alias ─▶ ask for that name
-//!         (begun by the first)           │
-//!                  ▲     5 s             │  `resolver_timeout` of one who waits
+//!    └──▶ wait for the lookup ───────────┼── only a CNAME ──▶ look up its target
+//!         (started by the first)         │
+//!                  ▲     5 s             │  `resolver_timeout` of a waiter
 //!                  └── next server ──────┴──────────────────▶ verdict for that one
 //! ```
 //!
-//! Easiest to break: each waiter gets one verdict, unless it leaves before.
+//! Easiest to break: each waiter gets one verdict, unless it cancels before.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
@@ -29,29 +29,29 @@ use crate::question::{NameQuestion, QuestionHalf};
 mod answers;
 mod streams;
 
-/// How long a question waits for its answer before the next server is asked.
+/// How long a query waits for its response before the next server is queried.
 const RESEND_AFTER: Duration = Duration::from_secs(5);
-/// How long a failure counts for those who ask again by themselves, without `valid`.
+/// How long a failure counts for retrying lookups, without `valid`, in seconds.
 const FAILURE_COUNTS: u64 = 10;
-/// LIMIT: aliases that one who asks is led through.
+/// LIMIT: CNAMEs that one lookup follows.
 const ALIASES_MAX: u32 = 50;
-/// LIMIT: names that are asked for at the same time.
+/// LIMIT: pending lookups.
 const QUESTIONS_MAX: usize = 16 * 1024;
-/// Waiters that have left are taken out of a list when they are more than the others and this.
+/// Cancelled waiters are removed from a list when they outnumber the others and this.
 const LEFT_MAX: usize = 64;
 
-/// What `resolver` says.
+/// The parameters of `resolver`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolverSettings {
-    /// How many servers there are: at least one.
+    /// The number of servers, at least one.
     pub servers: usize,
-    /// Seconds that answers are good, in place of their TTL.
+    /// Seconds for which responses are valid, in place of their TTL.
     pub valid: Option<u64>,
-    /// Which addresses are asked for.
+    /// Which addresses are queried.
     pub families: Families,
 }
 
-/// Which addresses are asked for.
+/// Which addresses are queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Families {
     /// A and AAAA.
@@ -62,91 +62,91 @@ pub enum Families {
     V6,
 }
 
-/// How a message travels.
+/// The transport of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// UDP.
     Datagram,
-    /// TCP; each message stands behind its length in two bytes.
+    /// TCP; a length of two bytes precedes each message.
     Stream,
 }
 
 /// Why there are no addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolveFailure {
-    /// Code 2.
+    /// Code 2 (SERVFAIL).
     ServerFailure,
-    /// Code 3, and names without addresses.
+    /// Code 3 (NXDOMAIN), and names without addresses.
     NotFound,
-    /// Code 4.
+    /// Code 4 (NOTIMP).
     Unimplemented,
-    /// Code 5.
+    /// Code 5 (REFUSED).
     Refused,
-    /// There was no answer in time.
+    /// There was no response in time.
     TimedOut,
 }
 
-/// What becomes of one who asked.
+/// The result for a waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveVerdict {
-    /// The name that the caller gave it.
+    /// The caller's id of the waiter.
     pub waiter: u64,
     /// The addresses, at least one.
     pub result: Result<Arc<[IpAddr]>, ResolveFailure>,
-    /// The moment from which on another answer may come.
+    /// Until when the result is valid.
     pub good_until: Instant,
 }
 
-/// Messages to send to one server, in order, until one of them cannot be sent.
+/// Messages for one server, to be sent in order, until one fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameQuery {
-    /// The name, which is not needed to send them.
+    /// The name; it is not needed for sending.
     name: Arc<[u8]>,
     serial: u64,
-    /// The number of the server.
+    /// The index of the server.
     pub server: usize,
-    /// How each travels, and its bytes; a length stands before those of a stream.
+    /// Transport and bytes; those for TCP include the length.
     pub messages: Vec<(Transport, Vec<u8>)>,
 }
 
-/// What the machine wants done. The caller performs it in order.
+/// An action that the caller performs, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResolverEffect {
-    /// Send these, and call [`Resolver::handle_unsent`] if that is not possible.
+    /// Send these; call [`Resolver::handle_unsent`] if that fails.
     Send(NameQuery),
-    /// Close the stream to this server.
+    /// Close the TCP connection to this server.
     Close(usize),
-    /// Tell this to who asked.
+    /// Deliver this result to its waiter.
     Tell(ResolveVerdict),
-    /// A line for the error log, of level error.
+    /// Log this line at level error.
     Log(String),
 }
 
-/// Who asks, and waits.
+/// A waiter.
 #[derive(Debug)]
 struct Waiter {
-    /// The aliases that it was led through.
+    /// The CNAMEs that it has followed.
     aliases: u32,
-    /// When it waits no more.
+    /// Its deadline.
     until: Option<Instant>,
-    /// The name whose question it waits for.
+    /// The name that it waits for.
     name: Option<Arc<[u8]>>,
 }
 
-/// Names, questions and who waits for them, for one `resolver` on one worker.
+/// The names, lookups and waiters of one `resolver` on one worker.
 #[derive(Debug)]
 pub struct Resolver {
     settings: ResolverSettings,
     prng: Prng,
     known: KnownNames,
     questions: HashMap<Arc<[u8]>, NameQuestion>,
-    /// Questions by the moment at which they are asked again, and by serial.
+    /// Lookups by the time of the next query, and by serial number.
     resends: BTreeMap<(Instant, u64), Arc<[u8]>>,
     waiters: HashMap<u64, Waiter>,
-    /// Waiters by the moment at which they wait no more.
+    /// Waiters by their deadlines.
     late: BTreeSet<(Instant, u64)>,
     streams: Vec<streams::DnsStream>,
-    /// The server that the next question goes to.
+    /// The server for the next lookup.
     next_server: usize,
     serial: u64,
     effects: VecDeque<ResolverEffect>,
@@ -177,7 +177,7 @@ impl ResolveFailure {
 }
 
 impl Resolver {
-    /// Knows nothing; ids of questions come from `prng`.
+    /// Without cached names; ids of queries come from `prng`.
     #[must_use]
     pub fn new(settings: ResolverSettings, prng: Prng) -> Self {
         Self {
@@ -195,8 +195,8 @@ impl Resolver {
         }
     }
 
-    /// Asks for the addresses of a name; the verdict is an effect, now or within `timeout`, unless
-    /// `waiter` leaves. A timeout of zero is none. A dot at the end of the name does not count.
+    /// Looks up the addresses of a name; the verdict is an effect, now or within `timeout`, unless
+    /// `waiter` cancels. A timeout of zero means none. A final dot is ignored.
     pub fn ask(&mut self, waiter: u64, name: &[u8], timeout: Duration, now: Now) {
         debug_assert!(!self.waiters.contains_key(&waiter), "one question at a time");
         let until = (!timeout.is_zero()).then(|| now.mono.after(timeout));
@@ -206,18 +206,18 @@ impl Resolver {
         self.known.sweep(now);
     }
 
-    /// Who asked does not want to know any more; the question goes on for others.
+    /// Cancels a waiter; the lookup continues for others.
     pub fn leave(&mut self, waiter: u64, now: Now) {
         self.take_waiter(waiter);
         self.known.sweep(now);
     }
 
-    /// What is to be done next.
+    /// The next effect.
     pub fn poll_effect(&mut self) -> Option<ResolverEffect> {
         self.effects.pop_front()
     }
 
-    /// When [`Self::expire`] has something to do.
+    /// When to call [`Self::expire`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let resend = self.resends.keys().next().map(|(at, _)| *at);
@@ -226,8 +226,7 @@ impl Resolver {
         [resend, late, stream].into_iter().flatten().min()
     }
 
-    /// Does what is due: verdicts for those who waited long enough, questions asked again, streams
-    /// given up.
+    /// Handles expired deadlines: results for waiters, repeated queries, closed TCP connections.
     pub fn expire(&mut self, now: Now) {
         while let Some((at, waiter)) = self.late.first().copied()
             && at <= now.mono
@@ -235,7 +234,7 @@ impl Resolver {
             self.tell(&[waiter], &Err(ResolveFailure::TimedOut), self.failure_until(now));
             self.known.sweep(now);
         }
-        // Each is put off, or goes.
+        // Each is rescheduled or dropped.
         while let Some(entry) = self.resends.first_entry()
             && entry.key().0 <= now.mono
         {
@@ -245,19 +244,19 @@ impl Resolver {
         self.expire_streams(now);
     }
 
-    /// Who waits for an answer.
+    /// The number of waiters.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiters.len()
     }
 
-    /// Names that are known or being asked for.
+    /// The number of cached names and pending lookups.
     #[must_use]
     pub fn names(&self) -> usize {
         self.known.len() + self.questions.len()
     }
 
-    /// A query could not be sent: at its first time the next server is asked at once.
+    /// A query could not be sent: the first time, the next server is queried at once.
     pub fn handle_unsent(&mut self, query: &NameQuery) {
         let Some(question) = self.questions.get_mut(&query.name) else { return };
         if question.serial != query.serial || !std::mem::take(&mut question.may_retry) {
@@ -268,7 +267,7 @@ impl Resolver {
         self.send(&query.name);
     }
 
-    /// Leads waiters to what is known of `name`, or to a question for it.
+    /// Answers waiters from the cache, or lets them wait for a lookup of `name`.
     fn look_up(&mut self, mut waiters: Vec<u64>, mut name: Arc<[u8]>, now: Now) {
         for _ in 0..=ALIASES_MAX {
             match self.known.find(&name, now) {
@@ -289,7 +288,7 @@ impl Resolver {
         self.tell(&waiters, &Err(ResolveFailure::NotFound), self.failure_until(now));
     }
 
-    /// Waiters go on to another name; those who went through too many are told that there is none.
+    /// Waiters follow a CNAME; those over the limit get an error.
     fn count_alias(&mut self, waiters: &mut Vec<u64>, now: Now) {
         let mut lost = Vec::new();
         waiters.retain(|key| match self.waiters.get_mut(key) {
@@ -329,7 +328,7 @@ impl Resolver {
         }
     }
 
-    /// Begins to ask for a name.
+    /// Starts a lookup.
     fn begin(&mut self, name: &Arc<[u8]>, now: Now) -> Result<(), ResolveFailure> {
         self.known.forget(name);
         self.drop_question(name);
@@ -370,14 +369,14 @@ impl Resolver {
         Ok(())
     }
 
-    /// An id that is not `taken`.
+    /// A random id other than `taken`.
     fn new_id(&mut self, taken: Option<u16>) -> u16 {
         let id = (self.prng.next_u64() >> 24) as u16;
         let other = 1 + (self.prng.next_u64() >> 49) as u16;
         if Some(id) == taken { id.wrapping_add(other) } else { id }
     }
 
-    /// The answer did not come: the next server is asked for what is missing.
+    /// There was no response in time: queries the next server for what is missing.
     fn ask_again(&mut self, name: &Arc<[u8]>, now: Now) {
         let servers = self.settings.servers;
         let Some(question) = self.questions.get_mut(name) else { return };
@@ -391,7 +390,7 @@ impl Resolver {
         self.send(name);
     }
 
-    /// The question is asked again a while after now.
+    /// Reschedules the next query.
     fn put_off(&mut self, name: &Arc<[u8]>, now: Now) {
         let Some(question) = self.questions.get_mut(name) else { return };
         self.resends.remove(&(question.resend_at, question.serial));
@@ -406,7 +405,7 @@ impl Resolver {
         }
     }
 
-    /// Ends a question; who still waits for it is left in its list.
+    /// Ends a lookup; its remaining waiters are left in its list.
     fn drop_question(&mut self, name: &[u8]) -> Option<NameQuestion> {
         let mut question = self.questions.remove(name)?;
         self.resends.remove(&(question.resend_at, question.serial));
@@ -415,7 +414,7 @@ impl Resolver {
         Some(question)
     }
 
-    /// The same addresses, beginning at a random place of their ring.
+    /// The same addresses, rotated to a random start.
     fn rotated(&mut self, addresses: &Arc<[IpAddr]>) -> Arc<[IpAddr]> {
         if addresses.len() < 2 {
             return Arc::clone(addresses);
@@ -425,12 +424,12 @@ impl Resolver {
         [after, before].concat().into()
     }
 
-    /// Until when a failure counts for those who ask by themselves.
+    /// Until when a failure counts for retrying lookups.
     fn failure_until(&self, now: Now) -> Instant {
         end_of(seconds(now) + self.settings.valid.filter(|v| *v > 0).unwrap_or(FAILURE_COUNTS))
     }
 
-    /// Tells waiters what became of them; those who have left are not in the list any more.
+    /// Delivers results to waiters; cancelled ones are not in the list any more.
     fn tell(
         &mut self,
         waiters: &[u64],
@@ -446,7 +445,7 @@ impl Resolver {
         }
     }
 
-    /// Takes a waiter out; whether it still waited.
+    /// Removes a waiter; returns whether it was still waiting.
     fn take_waiter(&mut self, key: u64) -> bool {
         let Some(waiter) = self.waiters.remove(&key) else { return false };
         self.detach(key, &waiter);

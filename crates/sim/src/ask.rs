@@ -1,4 +1,4 @@
-//! What a client asks, and the answer as it arrived.
+//! The requests of a client, and a response as it arrived.
 
 use crate::assembly::AssemblyPiece;
 use crate::chance::Chance;

@@ -1,5 +1,5 @@
-//! Pages that are put together from fragments, two levels deep: what an application says of them,
-//! and which answers are right when some of the fragments fail.
+//! Pages that are assembled from fragments, two levels deep: the output of the application, and
+//! which responses are correct when some of the fragments fail.
 
 use crate::deeds::{Deeds, application_answer};
 

@@ -1,9 +1,9 @@
-//! Plays of the oracle of audiences (`bolide_testkit::audiences`), for depth: thousands of sites,
-//! each small and quick.
+//! Runs of the audience oracle (`bolide_testkit::audiences`), for depth: thousands of sites, each
+//! small and quick.
 //!
-//! Two servers are given the same requests at the same time. One keeps what it may; the other has a
-//! store in which nothing fits, and so tells what no earlier visit has a part in. The oracle
-//! compares. Here nothing else goes wrong: no client misbehaves, no network breaks.
+//! Two servers get the same requests at the same time. One has a cache; the other has a store in
+//! which nothing fits, so its responses depend on no earlier request. The oracle compares them.
+//! There are no other faults: no client misbehaves, no network breaks.
 
 mod machine;
 mod origin;

@@ -1,4 +1,4 @@
-//! Chance in the forms that a simulation asks for.
+//! Random values in the forms that a simulation needs.
 
 use bolide_base::prng::Prng;
 

@@ -1,8 +1,8 @@
-//! Clients with encoders of their own, who check every answer.
+//! Clients with encoders of their own, which check every response.
 //!
-//! A client works its list of requests off over as many connections as it takes. What it is owed:
-//! on a connection that neither it nor the network spoiled, every request is answered, unless the
-//! server said beforehand that it would not be.
+//! A client sends its list of requests over as many connections as it takes. The guarantee that it
+//! checks: on a connection that neither it nor the network damaged, every request gets a response,
+//! unless the server announced that it would not.
 
 pub mod h1;
 pub mod h2;

@@ -1,8 +1,8 @@
-//! WebDAV and stored responses: what is asked for, and which answers and files are right.
+//! WebDAV and stored responses: requests, and which responses and files are correct.
 //!
-//! Owns the names that all clients change at once. An answer is right when the files had, at some
-//! moment between the request and it, the state that it tells of; whatever happens, what has a name
-//! is a whole body.
+//! Owns the names that all clients change at once. A response is correct if the files had, at some
+//! moment between the request and it, the state that it reports; whatever happens, a file with a
+//! name is a complete body.
 
 use crate::ask::SimAsk;
 use crate::chance::Chance;

@@ -1,4 +1,4 @@
-//! What applications did, right and wrong, and what a right answer of theirs is.
+//! What applications did, correctly and not, and what a correct response of theirs is.
 
 use std::collections::BTreeMap;
 

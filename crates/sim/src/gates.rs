@@ -1,4 +1,4 @@
-//! Ports of the site where something comes before HTTP: TLS, the PROXY protocol's header, or both.
+//! Ports of the site with something before HTTP: TLS, the header of the PROXY protocol, or both.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;

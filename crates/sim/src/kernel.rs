@@ -1,7 +1,7 @@
-//! The invented kernel: sockets, listeners, readiness, files, time.
+//! The simulated kernel: sockets, listeners, readiness, files, time.
 //!
-//! Everything lives behind one handle that the doors of the workers and the clients share. Nothing
-//! happens by itself: time moves when a door waits and when the run says so.
+//! Everything is behind one handle that clients and the `Io` of each worker share. Nothing happens
+//! by itself: time advances when a worker waits and when the run advances it.
 
 mod callers;
 pub mod changes;

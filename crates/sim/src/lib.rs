@@ -1,10 +1,10 @@
-//! A whole server in one thread, with an invented kernel, disk, clock and clients.
+//! A whole server in one thread, with a simulated kernel, disk, clock and clients.
 //!
 //! A seed decides everything: who connects when, which bytes arrive together, which send is short,
 //! which file changes, when time jumps. The workers are the real ones, driven turn by turn; only
-//! [`bolide_io::Io`] is ours, and the network below it. What TLS draws for its keys is not ours to
-//! seed; sizes and times, which decide what happens, are the same in every run. What a kernel
-//! really does is not proved here, only imitated.
+//! [`bolide_io::Io`] and the network below it are simulated. The random numbers of TLS keys are not
+//! seeded; sizes and times, which decide what happens, are the same in every run. The simulation
+//! imitates a kernel; it proves nothing about a real one.
 
 pub mod ask;
 pub mod assembly;

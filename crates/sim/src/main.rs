@@ -1,4 +1,4 @@
-//! `sim --seed N --scenario NAME`: tells what happens to one seed, or tries many.
+//! `sim --seed N --scenario NAME`: prints what happens with one seed, or tries many.
 
 use std::io::Write as _;
 use std::process::ExitCode;

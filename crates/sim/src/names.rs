@@ -1,10 +1,10 @@
-//! Name servers, played by the simulator: they answer, lie, are silent, flood, cut answers short,
-//! die and come back, and change their minds.
+//! Simulated name servers: they answer, lie, are silent, flood, truncate responses, die, return,
+//! and change their records.
 //!
-//! Owns what was truthfully told of which name, and judges calls to origins by it: a worker may
-//! call an address only if a server of its `resolver` has told it, in answer to a question for that
-//! name. Lies tell addresses of their own, so that one that is believed is seen. Easiest to break:
-//! a lie is no trouble, as a worker that ignores it gets the right answer.
+//! Owns which name truthfully had which address, and checks connects to origins: a worker may
+//! connect to an address only if a server of its `resolver` has returned it in response to a query
+//! for that name. Lies have addresses of their own, so that an accepted one is detected. Easiest to
+//! break: a lie is not a fault, as a worker that ignores it gets the correct response.
 
 mod deeds;
 mod message;

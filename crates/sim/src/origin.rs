@@ -1,8 +1,8 @@
-//! Applications behind FastCGI or HTTP, with encoders of their own: they answer, or they do not.
+//! Applications behind FastCGI or HTTP, with encoders of their own, which respond or do not.
 //!
-//! An application reads a request, decides by chance what becomes of it, and notes every misdeed,
-//! so that a client knows which errors it may be given. A right answer is a function of the
-//! request, body included: bytes that were lost, doubled or swapped on either way are seen.
+//! An application reads a request, chooses its reaction at random, and records every fault, so that
+//! a client knows which errors it may get. A correct response is a function of the request, body
+//! included: bytes that were lost, duplicated or swapped in either direction are detected.
 
 mod http;
 mod page;

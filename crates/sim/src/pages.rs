@@ -1,11 +1,11 @@
-//! The pages that are kept: what each application said when, its audience, and what was dropped.
+//! Cached pages: what each application sent when, for which audience, and what was purged.
 //!
-//! Every answer of the application is a version of its own: it has a number, tells what it was made
-//! from and its audience, and its bytes follow from that. So a reader of a body knows which version
-//! it is, whether it is whole, whether the asker may see it, and whether a purge came in between.
+//! Every response of the application is a version of its own: it has a number, names its inputs and
+//! its audience, and determines its bytes. So a reader of a body knows which version it is, whether
+//! it is complete, whether the client may see it, and whether a purge came in between.
 //!
-//! The rule that everything rests on: a version that was made before a purge began may not be given
-//! to a request that began when the purge had been acknowledged.
+//! The main rule: a version that was made before a purge began must not be sent for a request that
+//! began after the purge was acknowledged.
 
 pub mod whole;
 

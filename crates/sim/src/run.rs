@@ -1,4 +1,5 @@
-//! One run: workers and clients take turns until all have left, then the invariants are checked.
+//! One run: workers and clients take turns until all clients have left, then the invariants are
+//! checked.
 
 mod chores;
 mod faults;

@@ -1,4 +1,4 @@
-//! Which world a seed is put into.
+//! The world of a seed.
 
 use crate::ask::Weights;
 use crate::chance::Chance;

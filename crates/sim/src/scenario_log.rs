@@ -1,4 +1,4 @@
-//! What happened, line by line. The same seed must tell the same story to the byte.
+//! The log of a run, line by line. The same seed must produce the same bytes.
 
 use std::fmt::Write as _;
 

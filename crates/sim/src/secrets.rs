@@ -1,7 +1,7 @@
-//! The certificate of the invented site, and what clients need to believe it.
+//! The certificate of the simulated site, and what clients need to trust it.
 //!
-//! Ed25519 signs the same bytes the same way and to the same length, so that handshakes have the
-//! same sizes in every run; what else is random in them decides nothing.
+//! Ed25519 signatures are deterministic and of constant length, so that handshakes have the same
+//! sizes in every run; other random parts of them decide nothing.
 
 pub mod streams;
 

@@ -1,4 +1,4 @@
-//! The door of one worker into the invented kernel.
+//! The `Io` of one worker on the simulated kernel.
 
 use std::cell::{RefCell, RefMut};
 use std::net::SocketAddr;

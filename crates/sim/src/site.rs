@@ -1,4 +1,4 @@
-//! The site that is served: files, and configurations as text, compiled as the binary does it.
+//! The site under test: files, and configurations as text, compiled as by the binary.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};

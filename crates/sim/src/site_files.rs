@@ -1,4 +1,4 @@
-//! The files that the invented server serves.
+//! The files that the simulated server serves.
 
 use crate::chance::Chance;
 

@@ -1,8 +1,8 @@
-//! Which answers are right.
+//! Which responses are correct.
 //!
-//! An answer is right when it is one of the states that the file had between the moment the request
-//! began to leave and the moment the answer had arrived, less the time that the server may rely on
-//! an earlier look. Bytes of two versions in one answer are never right.
+//! A response is correct if it is one of the states that the file had between the moment the
+//! request began to leave and the moment the response had arrived, allowing for the time for which
+//! the server may use an earlier lookup. Bytes of two versions in one response are never correct.
 
 use std::io::Read as _;
 

@@ -1,4 +1,4 @@
-//! What a server does beside its answers: logs of every kind, bodies in files that applications
+//! Work of a server beside its responses: logs of every kind, bodies in files that applications
 //! open, passwords that take long to check, requests that a reload leaves running.
 
 /// Seconds that a reload leaves to requests.

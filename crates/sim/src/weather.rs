@@ -1,4 +1,4 @@
-//! How the invented network treats datagrams.
+//! The faults of the simulated network for datagrams.
 
 use crate::chance::Chance;
 use crate::scenario::MILLI;

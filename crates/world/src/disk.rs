@@ -1,4 +1,4 @@
-//! A disk in memory: what a look at a path finds.
+//! A disk in memory: the results of lookups.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! The rest of the server, as far as a page with ESI asks it for fragments.
+//! The rest of the server, as far as fragments of a page with ESI need it.
 //!
-//! Answers come in the reverse order of the questions, so that a mix-up is found.
+//! Responses come in the reverse order of the requests, so that a mix-up is detected.
 
 use std::collections::BTreeMap;
 

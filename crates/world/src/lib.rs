@@ -1,7 +1,7 @@
 //! One worker, one connection and a disk in memory around one exchange, for tests.
 //!
-//! Performs what an exchange asks for, as a worker would, and checks that each request is answered
-//! and finished once. No part of the server.
+//! Performs the effects of an exchange as a worker would, and checks that each request is answered
+//! and finished once. Not a part of the server.
 
 mod disk;
 pub mod fragments;

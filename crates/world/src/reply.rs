@@ -1,4 +1,4 @@
-//! Answers as clients would see them, and how their bodies are pulled.
+//! Responses as clients would see them, and how their bodies are pulled.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;

@@ -1,4 +1,4 @@
-//! What clients of the invented server ask.
+//! The requests of clients.
 
 use bolide_http::{Method, Name, RequestHead};
 

@@ -1,7 +1,7 @@
-//! An invented origin and a client that has a body: what a worker would do between the two.
+//! A simulated origin, and a client with a body: the work of a worker between the two.
 //!
-//! It says what it was told to say, checks that one thing is asked for at a time, and
-//! keeps what it was asked.
+//! It sends the responses that a test sets, checks that there is one fetch at a time, and records
+//! the requests.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd as _;

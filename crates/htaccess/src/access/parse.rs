@@ -1,4 +1,4 @@
-//! Reads `Require`, `Order`, `Allow`, `Deny` and `Satisfy`.
+//! Parses `Require`, `Order`, `Allow`, `Deny` and `Satisfy`.
 
 use super::{AccessOrder, AddressRange, AllowedHost, Requirement, Satisfies};
 use crate::expr;
@@ -47,8 +47,8 @@ fn provider(name: &[u8], words: ArgumentWords<'_>, negated: bool) -> ParseResult
             });
             Requirement::Ip(networks.collect::<ParseResult<_>>()?)
         }
-        // Without looking names up it is not known which client is meant: none comes in by it, and
-        // none is kept out by it.
+        // Without name lookups it is unknown which client is meant: the rule would neither grant
+        // nor deny access.
         b"host" | b"forward-dns" if negated => {
             return Err("'Require not host' needs names looked up, which is not done".to_owned());
         }
@@ -100,7 +100,7 @@ pub(crate) fn order(arguments: &[u8]) -> ParseResult<AccessOrder> {
     }
 }
 
-/// What follows `Allow` or `Deny`.
+/// The arguments of `Allow` or `Deny`.
 pub(crate) fn allow_or_deny(arguments: &[u8], denies: bool) -> ParseResult<Vec<AllowedHost>> {
     let mut words = ArgumentWords::new(arguments);
     let from = words.next_word().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! How long an answer is good, by its type.
+//! `Expires` directives by media type.
 
 use super::Applied;
 use crate::expires::ExpiresAfter;
 
 impl Applied<'_> {
-    /// How long an answer of a type is good.
+    /// The expiry of a response with this type.
     #[must_use]
     pub fn expires(&self, media_type: &[u8]) -> Option<ExpiresAfter> {
         if self.last(|settings| settings.expiry.active) != Some(true) {
@@ -23,7 +23,7 @@ impl Applied<'_> {
                     .map(|(_, rule)| *rule)
             })
         };
-        // As in Apache, wildcards are of the last place that says anything, or do not count.
+        // As in Apache, wildcards count only in the last place that has any directive.
         let has_wildcards = self
             .last(|settings| settings.expiry.is_given().then(|| settings.expiry.has_wildcards()))
             .unwrap_or(false);

@@ -1,4 +1,4 @@
-//! What applies to bodies and to the page cache: filters, sizes, LiteSpeed's directives.
+//! Body filters, body sizes, and LiteSpeed's directives for the page cache.
 
 use super::Applied;
 use crate::output::OutputFilter;
@@ -6,7 +6,7 @@ use crate::substitute::BodySubstitution;
 use crate::world::{Evaluation, Stop};
 
 impl Applied<'_> {
-    /// Says what directives say to the page cache; once a round.
+    /// Applies the directives for the page cache; once per round.
     pub fn order_cache(&self, by: &mut Evaluation<'_>) {
         if self.all().any(|settings| !settings.cache.is_empty()) {
             let all = self.all().flat_map(|settings| &settings.cache);
@@ -14,38 +14,37 @@ impl Applied<'_> {
         }
     }
 
-    /// Bytes that the body of a request may have, where files say it; 0 is any number.
+    /// The limit of the request body in bytes, if a file sets one; 0 means none.
     #[must_use]
     pub fn body_max(&self) -> u64 {
         self.last(|settings| settings.body_max).unwrap_or(0)
     }
 
-    /// Whether filters are asked for.
+    /// Whether there are output filters.
     #[must_use]
     pub fn has_output_filters(&self) -> bool {
         self.all().any(|settings| settings.output.is_some())
     }
 
-    /// Whether filters may change bodies otherwise than by a coding.
+    /// Whether filters may change bodies other than by compression.
     #[must_use]
     pub fn reworks_bodies(&self) -> bool {
         self.all().any(|settings| settings.output.reworks())
     }
 
-    /// Whether there is something that lines of bodies are searched for.
+    /// Whether there are substitutions.
     #[must_use]
     pub fn substitutes(&self) -> bool {
         self.all().any(|settings| settings.substitute.is_given())
     }
 
-    /// What lines of bodies are searched for.
+    /// The substitutions in lines of bodies.
     #[must_use]
     pub fn substitution(&self) -> Option<BodySubstitution> {
         BodySubstitution::new(self.all())
     }
 
-    /// The filters that are asked for, where an answer has this type; those of its name's
-    /// extensions are `named`.
+    /// The output filters for a response of this type; `named` are those of its name's extensions.
     pub fn output_filters(&self, named: &[OutputFilter], media_type: &[u8]) -> Vec<OutputFilter> {
         let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
         let essence = essence.trim_ascii().to_ascii_lowercase();
@@ -55,18 +54,18 @@ impl Applied<'_> {
         set.iter().chain(named).copied().chain(by_type.map(|(_, filter)| *filter)).collect()
     }
 
-    /// All that may be asked for, whatever the type.
+    /// All filters that may apply to some type.
     pub fn output_filters_of_any(&self, named: &[OutputFilter]) -> Vec<OutputFilter> {
         let by_type = self.all().flat_map(|settings| &settings.output.by_type);
         let filters = self.output_filters(named, b"");
         filters.into_iter().chain(by_type.map(|(_, filter)| *filter)).collect()
     }
 
-    /// Those of the extensions of a name, each once.
+    /// The filters of the extensions of a name, each once.
     ///
     /// # Errors
     ///
-    /// There are too many to look through.
+    /// There are too many to search.
     pub fn filters_of_name(
         &self,
         name: &[u8],

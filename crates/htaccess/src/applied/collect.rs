@@ -1,6 +1,6 @@
 //! Collects the places that apply to one request, in Apache's order.
 //!
-//! Owns the bound over their number; what they come to is not decided here.
+//! Owns the limit of their number; `Applied` merges them.
 
 use super::{Applied, Heeded, Place};
 use crate::effort::Effort;
@@ -12,25 +12,25 @@ use crate::world::{Evaluation, Stop};
 /// LIMIT: sections that apply to one request.
 const PLACES_MAX: usize = 10_000;
 
-/// Sections that are still to be looked at, each with the directory of its file.
+/// Sections that are still to be evaluated, each with the directory of its file.
 #[derive(Debug, Default)]
 struct Pending<'a> {
     named: Vec<(&'a [u8], Heeded, &'a FileSection)>,
     branches: Vec<(&'a [u8], Heeded, &'a Vec<SectionBranch>)>,
 }
 
-/// The kind of section that another one stands in, and where Apache heeds it.
+/// The kind of the enclosing section, and where Apache evaluates it.
 #[derive(Clone, Copy, Debug)]
 enum Within {
     Name(Heeded),
     Condition(Heeded),
 }
 
-/// By what it is known whether a section applies.
+/// How it is determined whether a section applies.
 pub(super) enum ConditionJudge<'b, 'w> {
-    /// It is judged.
+    /// By evaluation.
     By(&'b mut Evaluation<'w>),
-    /// It was judged before, with these results.
+    /// By stored results.
     Known { conditions: std::slice::Iter<'b, bool>, names: std::slice::Iter<'b, bool> },
     /// Names are compared, and no condition holds.
     ByName(Effort),
@@ -60,8 +60,7 @@ impl ConditionJudge<'_, '_> {
 }
 
 impl<'a> Pending<'a> {
-    /// Adds the sections that `settings` have, which stand themselves in a section where `within`
-    /// says in which kind.
+    /// Adds the sections within `settings`, which are themselves in a section of kind `within`.
     fn add(&mut self, directory: &'a [u8], settings: &'a Settings, within: Option<Within>) {
         for section in &settings.sections {
             match section {
@@ -140,7 +139,7 @@ impl<'a> Applied<'a> {
         Ok(())
     }
 
-    /// Enters sections by name; those within sections come behind those that they stand in.
+    /// Adds sections by name; nested ones come after those that contain them.
     fn enter_named(
         &mut self,
         name: &[u8],

@@ -1,4 +1,4 @@
-//! Reads expressions. Recursion is bounded.
+//! Parses expressions, with bounded recursion.
 
 use super::{Expr, ExprWord, GlobKind, TextFunction, TextOrder, WordTest};
 use crate::access::AddressRange;
@@ -7,19 +7,18 @@ use crate::pattern::{Letters, Pattern};
 use crate::variable::{Variable, split};
 use crate::world::PathTest;
 
-/// LIMIT: parentheses, functions and negations in one another.
+/// LIMIT: nesting of parentheses, functions and negations.
 const DEPTH_MAX: u8 = 32;
 /// LIMIT: parts of one expression.
 const PARTS_MAX: usize = 1000;
 
-/// Reads a condition.
+/// Parses a condition.
 pub(crate) fn condition(source: &[u8]) -> ParseResult<Expr> {
     let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: false });
     read.map_err(|why| format!("Cannot parse condition clause: {why}"))
 }
 
-/// Reads a condition in the language of `SSLRequire`, which has words for signs, and compares
-/// lengths first.
+/// Parses a condition of `SSLRequire`, which has words for operators, and compares lengths first.
 pub(crate) fn tls_condition(source: &[u8]) -> ParseResult<Expr> {
     let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: true });
     read.map_err(|why| format!("Cannot parse expression: {why}"))
@@ -34,7 +33,7 @@ fn whole(mut reader: Reader<'_>) -> ParseResult<Expr> {
     }
 }
 
-/// Reads a text with variables.
+/// Parses a text with variables.
 pub(crate) fn text(source: &[u8]) -> ParseResult<ExprWord> {
     let mut reader = Reader { rest: source, depth: 0, parts: 0, is_of_tls: false };
     let word = reader.text_until(None);
@@ -45,7 +44,7 @@ struct Reader<'a> {
     rest: &'a [u8],
     depth: u8,
     parts: usize,
-    /// Whether it is the language of `SSLRequire`.
+    /// Whether it is in the language of `SSLRequire`.
     is_of_tls: bool,
 }
 
@@ -54,7 +53,7 @@ impl Reader<'_> {
         self.rest = self.rest.trim_ascii_start();
     }
 
-    /// Takes `token` if it stands here.
+    /// Takes `token` if it is next.
     fn take(&mut self, token: &[u8]) -> bool {
         self.blanks();
         match self.rest.strip_prefix(token) {
@@ -66,7 +65,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes a name if it stands here.
+    /// Takes a name if it is next.
     fn name(&mut self) -> Option<Vec<u8>> {
         self.blanks();
         let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -79,7 +78,7 @@ impl Reader<'_> {
         Some(name.to_vec())
     }
 
-    /// Takes a sign, or the word for it where there are such.
+    /// Takes an operator, or the word for it in `SSLRequire`.
     fn take_sign(&mut self, sign: &[u8], word: &[u8]) -> bool {
         let before = self.rest;
         if self.take(sign) || self.is_of_tls && self.name().as_deref() == Some(word) {
@@ -212,7 +211,7 @@ impl Reader<'_> {
         };
         match (order, &name[..]) {
             (Some(order), _) if self.is_of_tls && !is_dashed => self.texts(word, order),
-            // As in Apache, the names without a dash compare numbers, too.
+            // As in Apache, the operators without a dash compare numbers, too.
             (Some(order), _) => Ok(Expr::Number(word, order, self.word()?)),
             (_, b"in") => self.list(word),
             (_, b"ipmatch") if is_dashed => Ok(Expr::Address(word, self.network()?)),
@@ -283,7 +282,7 @@ impl Reader<'_> {
 
     fn word(&mut self) -> ParseResult<ExprWord> {
         let mut parts = vec![self.part()?];
-        // A dot joins words.
+        // A dot concatenates words.
         while self.take(b".") {
             parts.push(self.part()?);
         }
@@ -343,7 +342,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The text to `quote`, or all that is left, with its variables.
+    /// The text up to `quote`, or the rest, with its variables.
     fn text_until(&mut self, quote: Option<u8>) -> ParseResult<ExprWord> {
         let mut parts = Vec::new();
         let mut fixed: Vec<u8> = Vec::new();

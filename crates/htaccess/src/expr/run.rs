@@ -5,7 +5,7 @@ use crate::effort::Effort;
 use crate::pattern::{Groups, fits_within};
 use crate::world::{Evaluation, Stop};
 
-/// Whether each part of a path fits that of `glob`.
+/// Whether each component of a path matches that of `glob`.
 fn path_fits(glob: &[u8], text: &[u8], effort: &Effort) -> Result<bool, Stop> {
     let (mut globs, mut parts) = (glob.split(is_slash), text.split(is_slash));
     loop {
@@ -27,7 +27,7 @@ impl Expr {
         self.holds_with(by, &mut Groups::default())
     }
 
-    /// The same; `groups` has what the last match captured.
+    /// As [`Self::holds`]; `groups` has the captures of the last match.
     pub(crate) fn holds_with(
         &self,
         by: &mut Evaluation<'_>,
@@ -35,7 +35,7 @@ impl Expr {
     ) -> Result<bool, Stop> {
         by.effort.spend_part()?;
         let holds = self.judge(by, groups)?;
-        // What texts that could not be made were compared with says nothing.
+        // A comparison with a text that could not be generated means nothing.
         by.effort.check()?;
         Ok(holds)
     }
@@ -126,7 +126,7 @@ impl ExprWord {
     }
 
     fn push(&self, by: &mut Evaluation<'_>, groups: &Groups, out: &mut Vec<u8>) {
-        // The caller finds that there were no steps left.
+        // The caller notices that no steps were left.
         if by.effort.spend_part().is_err() {
             return;
         }
@@ -173,7 +173,7 @@ impl ExprWord {
     }
 }
 
-/// The number that `text` begins with, as C's `atoi` reads it.
+/// The number at the start of `text`, as C's `atoi` parses it.
 pub(crate) fn leading_number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text {

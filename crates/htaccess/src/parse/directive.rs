@@ -1,4 +1,4 @@
-//! What each directive does to the settings of its place.
+//! The effect of each directive on the settings of its place.
 
 use super::names::DirectiveName;
 use super::php;
@@ -19,12 +19,12 @@ use crate::setenv::{self, EnvRule};
 use crate::settings::{AuthMerging, AuthScheme, EtagParts, PathInfoRule, Settings};
 use crate::substitute;
 
-/// LIMIT: entries of a list that a line adds to.
+/// LIMIT: entries of a list.
 const ENTRIES_MAX: usize = 20_000;
 
 impl DirectiveName {
-    /// Reads its arguments into the settings of its place; `methods` are those of a `<Limit>`
-    /// around it.
+    /// Parses its arguments into the settings of its place; `methods` are those of an enclosing
+    /// `<Limit>`.
     pub(super) fn read(
         self,
         arguments: &[u8],
@@ -432,7 +432,7 @@ fn flag(name: &str, arguments: &[u8]) -> ParseResult<bool> {
     }
 }
 
-/// A content coding that files can have.
+/// A content coding of files.
 fn coding(word: &[u8]) -> ParseResult<&'static [u8]> {
     Ok(match &word.to_ascii_lowercase()[..] {
         b"gzip" | b"x-gzip" => b"gzip",
@@ -453,7 +453,7 @@ fn language(word: &[u8]) -> ParseResult<Box<[u8]>> {
     }
 }
 
-/// A word that may stand in a field.
+/// A token that may be part of a field.
 fn token(word: &[u8]) -> ParseResult<Box<[u8]>> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.+:*".contains(byte);
     match word.iter().all(is_part) {
@@ -468,7 +468,7 @@ fn etag(arguments: &[u8]) -> ParseResult<Option<EtagParts>> {
         parts = match &word.to_ascii_lowercase()[..] {
             b"none" => Some(EtagParts::None),
             b"all" | b"mtime" | b"size" | b"+mtime" | b"+size" => Some(EtagParts::Usual),
-            // Without one of them Apache's tag is another one, and so is ours from it.
+            // Without one of them Apache's tag differs, and so does ours.
             b"inode" | b"+inode" | b"-inode" | b"-mtime" | b"-size" => parts,
             _ => {
                 return Err(format!("Unknown keyword '{}' for FileETag directive", shown(&word)));

@@ -1,17 +1,17 @@
-//! Directives by name: those that have their effect, and those of a server's configuration.
+//! Directives by name: supported ones, and those of the server configuration only.
 
 use crate::overrides::OverrideClass;
 
-/// What a name is.
+/// The kind of a directive name.
 pub(super) enum Directive {
-    /// A directive of these files.
+    /// A supported directive of `.htaccess` files.
     Known(DirectiveName),
-    /// One of a server's configuration.
+    /// A directive of the server configuration.
     OfServer,
     Unknown,
 }
 
-/// Directives that have their effect.
+/// Supported directives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectiveName {
     AcceptPathInfo,
@@ -172,7 +172,7 @@ const NAMES: [(&str, DirectiveName); 75] = [
 ];
 
 impl DirectiveName {
-    /// The class of `AllowOverride` that permits it; none where any file may have it.
+    /// The class of `AllowOverride` that permits it; none if any file may use it.
     pub(super) const fn class(self) -> Option<OverrideClass> {
         use OverrideClass as C;
         Some(match self {
@@ -250,7 +250,7 @@ impl DirectiveName {
     }
 }
 
-/// Directives of a server's configuration, in lower case.
+/// Directives of the server configuration, in lower case.
 const OF_SERVER: [&str; 39] = [
     "alias",
     "aliasmatch",
@@ -299,7 +299,7 @@ fn find(name: &[u8]) -> Option<DirectiveName> {
     found.ok().map(|at| NAMES[at].1)
 }
 
-/// Whether `<IfDirective>` finds it.
+/// Whether `<IfDirective>` is true for it.
 pub(super) fn is_known(name: &[u8]) -> bool {
     !matches!(Directive::parse(name), Directive::Unknown)
 }

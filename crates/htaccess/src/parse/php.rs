@@ -1,4 +1,4 @@
-//! Settings of PHP. Refuses those that only the server may give.
+//! PHP settings. Refuses those that only the server may set.
 
 use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
@@ -29,8 +29,8 @@ pub(super) fn setting(is_flag: bool, arguments: &[u8]) -> ParseResult<PhpSetting
     Ok(PhpSetting { name: setting.into(), value })
 }
 
-/// Settings that PHP takes from `php.ini` or the server alone (`INI_SYSTEM`), and which a pool
-/// would take from a request: they load code, or lift what confines scripts.
+/// Settings that PHP takes only from `php.ini` or the server (`INI_SYSTEM`), but a pool would take
+/// from a request: they load code, or lift restrictions of scripts.
 const SYSTEM_SETTINGS: [&[u8]; 16] = [
     b"allow_url_fopen",
     b"allow_url_include",

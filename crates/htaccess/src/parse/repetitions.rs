@@ -1,11 +1,11 @@
-//! How long an expression is once its repeated groups are written out, as PCRE writes them: the
-//! time and the memory that it takes follow from that, not from its source.
+//! The length of an expression with its repeated groups expanded, as PCRE expands them: that
+//! determines the time and memory, not the length of the source.
 
-/// What a class takes beside its byte: a bit for each byte there is.
+/// The size of a class besides its byte: a bit for each byte value.
 const CLASS: usize = 32;
 
-/// How much longer a line is whose groups are repeated as it says. What is no expression counts as
-/// one.
+/// The bytes added to a line by expanding repeated groups. A text that is no expression is treated
+/// as one.
 pub(super) fn repetitions(line: &[u8]) -> usize {
     let (mut outer, mut len, mut at) = (Vec::new(), 0_usize, 0);
     let (mut repeated, mut has_classes) = (0_usize, true);
@@ -13,7 +13,7 @@ pub(super) fn repetitions(line: &[u8]) -> usize {
         at += 1;
         match byte {
             b'\\' => at += 1,
-            // Where one has no end, none behind it has: the rest is searched once.
+            // If one class has no end, none after it has: the rest is searched once.
             b'[' if has_classes => match class_end(line, at) {
                 Some(end) => (at, len) = (end, len.saturating_add(CLASS)),
                 None => has_classes = false,
@@ -31,7 +31,7 @@ pub(super) fn repetitions(line: &[u8]) -> usize {
     repeated
 }
 
-/// Where the class that begins before `at` ends, if it does.
+/// The end of the class that begins before `at`, if it has one.
 fn class_end(line: &[u8], at: usize) -> Option<usize> {
     let first = at + usize::from(line.get(at) == Some(&b'^'));
     let mut end = first + 1;
@@ -46,7 +46,7 @@ fn class_end(line: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// How often what stands before `{n}`, `{n,}` or `{n,m}` is repeated at most, and at least once.
+/// The most repetitions of `{n}`, `{n,}` or `{n,m}`, at least one.
 fn repeats(rest: &[u8]) -> usize {
     let Some(inner) = rest.strip_prefix(b"{") else { return 1 };
     let end = inner.iter().position(|byte| !byte.is_ascii_digit() && *byte != b',');

@@ -1,19 +1,19 @@
-//! Expressions that say so little that no match is needed: everything, or a text with or without
-//! anchors. Easiest to break: what is found has to be what PCRE finds, to the byte.
+//! Expressions that need no PCRE: any text, or a literal with or without anchors. Easiest to break:
+//! the result must be PCRE's, to the byte.
 
 use super::Letters;
 
-/// What such an expression finds.
+/// The simple form of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// So many bytes of any text, from its beginning.
+    /// The first bytes of any text, at least and at most this many.
     Start { at_least: usize, at_most: usize },
-    /// This text.
+    /// This literal.
     Text { bytes: Box<[u8]>, begins: bool, ends: bool },
 }
 
 impl Shape {
-    /// That of `source`, if it has one.
+    /// The simple form of `source`, if it has one.
     pub(super) fn new(source: &[u8], letters: Letters) -> Option<Self> {
         let start = |at_least, at_most| Some(Self::Start { at_least, at_most });
         match source {
@@ -49,18 +49,18 @@ impl Shape {
         is_exact.then(|| Self::Text { bytes: bytes.into(), begins, ends })
     }
 
-    /// Whether it finds one text only.
+    /// Whether it matches one literal only.
     pub(super) const fn is_text(&self) -> bool {
         matches!(self, Self::Text { .. })
     }
 
-    /// Where it is found in `text`, if it is; none where only a match can tell.
+    /// The position in `text`, if it matches; none if only PCRE can tell.
     pub(super) fn find(&self, text: &[u8]) -> Option<Option<(usize, usize)>> {
         Some(match self {
             Self::Start { at_least, at_most } => {
                 (text.len() >= *at_least).then(|| (0, text.len().min(*at_most)))
             }
-            // An end is before a last line feed, too.
+            // The end is before a final line feed, too.
             Self::Text { ends: true, .. } if text.last() == Some(&b'\n') => return None,
             Self::Text { bytes, begins, ends } => {
                 let at = match (begins, ends) {
@@ -77,12 +77,12 @@ impl Shape {
     }
 }
 
-/// Whether a byte behind a backslash means itself.
+/// Whether a byte after a backslash is a literal.
 const fn is_mark(byte: u8) -> bool {
     byte.is_ascii_punctuation() || byte == b' '
 }
 
-/// Whether a byte means itself.
+/// Whether a byte is a literal.
 const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(

@@ -1,13 +1,13 @@
-//! Addresses and paths that rules made.
+//! URLs and paths that rules generate.
 
-/// How long `scheme://` is with which an address begins.
+/// The length of a leading `scheme://`.
 pub(super) fn scheme_len(text: &[u8]) -> Option<usize> {
     let len = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'+').count();
     let starts = len > 0 && text[0].is_ascii_alphabetic();
     (starts && text[len..].starts_with(b"://")).then_some(len + 3)
 }
 
-/// `path` without dot segments and doubled slashes; none if it leads above its root.
+/// `path` without dot segments and double slashes; none if it leaves its root.
 #[must_use]
 pub fn resolved(path: &[u8]) -> Option<Vec<u8>> {
     let mut segments: Vec<&[u8]> = Vec::new();

@@ -2,8 +2,8 @@
 
 use crate::effort::Effort;
 
-/// Adds a value of `Set-Cookie`; as in Apache, each is sent once. Takes the steps of the look for
-/// one that is the same.
+/// Adds a value of `Set-Cookie`; as in Apache, equal ones are sent once. Takes the steps of the
+/// search.
 pub fn add_cookie(cookies: &mut Vec<Vec<u8>>, cookie: Vec<u8>, effort: &Effort) {
     effort.spend_entries(cookies.len());
     let mut alike = cookies.iter().filter(|known| known.len() == cookie.len());
@@ -16,7 +16,7 @@ pub fn add_cookie(cookies: &mut Vec<Vec<u8>>, cookie: Vec<u8>, effort: &Effort) 
     }
 }
 
-/// Bytes of texts that are compared in a step.
+/// Bytes compared per step.
 const COMPARED: usize = 16;
 
 /// The field value of `name:value:domain:minutes:path:secure:httponly:samesite`; none if name or

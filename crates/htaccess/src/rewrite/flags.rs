@@ -4,24 +4,24 @@ use super::template::{BackrefEscape, Blank, RuleText};
 use crate::fault::{ParseResult, shown};
 use crate::variable::split;
 
-/// LIMIT: rounds that `[N]` makes unless it says otherwise, as in Apache.
+/// LIMIT: rounds of `[N]` without a count, as in Apache.
 const ROUNDS_MAX: u32 = 10_000;
 
-/// What becomes of a request that a rule takes.
+/// The action of a rule that matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RuleAction {
-    /// It is rewritten.
+    /// Rewrite the path.
     #[default]
     Rewrite,
-    /// Another server is asked (`P`).
+    /// Proxy the request (`P`).
     Proxy,
-    /// The client is sent elsewhere.
+    /// Redirect the client.
     Redirect(u16),
-    /// It is answered with this status at once.
+    /// Respond with this status at once.
     Status(u16),
 }
 
-/// What a rule does to an environment variable.
+/// A change of an environment variable.
 #[derive(Clone, Debug)]
 pub(crate) enum EnvOrder {
     Set(Box<[u8]>, RuleText),
@@ -50,21 +50,21 @@ pub(crate) struct RuleFlags {
     pub(crate) allows_question_mark: bool,
 }
 
-/// Where the pass goes on behind a rule.
+/// Where the pass continues after a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Passing {
     /// At the next rule.
     #[default]
     On,
-    /// Nowhere (`L`).
+    /// It ends (`L`).
     Last,
-    /// Nowhere, and there is no other pass (`END`).
+    /// It ends, and no other pass follows (`END`).
     End,
-    /// At the first rule, so often (`N`).
+    /// At the first rule, at most this often (`N`).
     Again(u32),
 }
 
-/// What becomes of the query.
+/// The handling of the query.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueryFlags {
     pub(crate) appends: bool,
@@ -72,7 +72,7 @@ pub(crate) struct QueryFlags {
     pub(crate) splits_last: bool,
 }
 
-/// The keys and values of `[…]`.
+/// Splits `[…]` into keys and values.
 pub(crate) fn fields(flags: &[u8], whose: &str) -> ParseResult<Vec<(Vec<u8>, Vec<u8>)>> {
     let inner = flags.strip_prefix(b"[").and_then(|flags| flags.strip_suffix(b"]"));
     let inner = inner.ok_or_else(|| format!("{whose}: bad flag delimiters"))?;
@@ -96,8 +96,8 @@ pub(crate) fn fields(flags: &[u8], whose: &str) -> ParseResult<Vec<(Vec<u8>, Vec
     Ok(pairs)
 }
 
-/// `E="NAME:VALUE"`, as LiteSpeed has it: commas within the quotes belong to the value. What is in
-/// the quotes, and what comes behind the next comma.
+/// `E="NAME:VALUE"`, LiteSpeed's syntax: commas within the quotes belong to the value. Returns the
+/// quoted text, and the rest after the next comma.
 fn quoted_env(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let text = text.trim_ascii_start();
     let (key, value) = split(text, b'=')?;
@@ -113,7 +113,7 @@ fn quoted_env(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 }
 
 impl RuleFlags {
-    /// The texts that they make.
+    /// The texts that they generate.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &RuleText> {
         let env = self.env.iter().filter_map(|order| match order {
             EnvOrder::Set(_, text) => Some(text),
@@ -122,7 +122,7 @@ impl RuleFlags {
         env.chain(&self.cookies).chain(&self.media_type).chain(&self.handler)
     }
 
-    /// Reads `[…]`.
+    /// Parses `[…]`.
     pub(crate) fn parse(flags: &[u8]) -> ParseResult<Self> {
         let mut own = Self::default();
         let (mut except, mut blank, mut escapes) = (Vec::new(), Blank::Plus, None);
@@ -175,7 +175,7 @@ impl RuleFlags {
                     self.passing = Passing::Last;
                 }
             }
-            // What is rewritten is always looked for by its URL.
+            // A rewritten path is always processed as a URL.
             b"pt" | b"passthrough" => {
                 if self.passing == Passing::On {
                     self.passing = Passing::Last;
@@ -196,7 +196,7 @@ impl RuleFlags {
             }
             b"t" | b"type" => self.media_type = Some(RuleText::parse(value)?),
             b"unsafeallow3f" => self.allows_question_mark = true,
-            // It is about rules of a server.
+            // It concerns server rules only.
             b"unsafeprefixstat" => {}
             _ => return Err(format!("RewriteRule: unknown flag '{}'", shown(key))),
         }

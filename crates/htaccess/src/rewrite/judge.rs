@@ -1,4 +1,4 @@
-//! Whether a condition holds.
+//! Evaluates conditions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::pattern::Pattern;
 use crate::world::{AheadKind, Asked, Evaluation, Stop};
 
 impl RewriteCondition {
-    /// What it comes to where it asks about a text of the request and its groups are not read.
+    /// The question about a text of the request, if the condition is one and its captures are not
+    /// used.
     fn asked(&self, by: &Evaluation<'_>) -> Option<(Asked<'_>, &Arc<Pattern>)> {
         let CondTest::Matches(pattern) = &self.test else { return None };
         let asked = self.text.asked().filter(|_| !self.is_read)?;

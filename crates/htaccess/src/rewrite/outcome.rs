@@ -1,44 +1,44 @@
-//! Where a pass of rules begins and what it comes to.
+//! The input and the result of a pass of rules.
 
-/// What rules are applied to.
+/// The input of rules.
 #[derive(Clone, Copy, Debug)]
 pub struct RewritePlace<'a> {
-    /// The path on disk, to its first element that is not there.
+    /// The path on disk, up to its first component that does not exist.
     pub file: &'a [u8],
-    /// The rest of the path.
+    /// The rest of the path (`PATH_INFO`).
     pub path_info: &'a [u8],
     /// The query.
     pub args: Option<&'a [u8]>,
-    /// The request line's target as sent.
+    /// The request target as sent.
     pub target: &'a [u8],
-    /// The directory that URLs lead to, without a slash at its end.
+    /// The directory of the URL prefix, without a final slash.
     pub root: &'a [u8],
-    /// The URL prefix that leads to `root`, without a slash at its end.
+    /// The URL prefix that maps to `root`, without a final slash.
     pub prefix: &'a [u8],
     /// `http://host:port`
     pub origin: &'a [u8],
-    /// Whether another request asks, of which this one is a part.
+    /// Whether the request is a part of another one.
     pub is_inside: bool,
-    /// The moment, in seconds since 1970.
+    /// The time in seconds since 1970.
     pub now: u64,
 }
 
-/// What a pass comes to.
+/// The result of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Rewritten {
-    /// The request goes on as it was.
+    /// The request is unchanged.
     #[default]
     Nothing,
-    /// Its query is another one; none if there is none.
+    /// Only the query changes; none removes it.
     Query(Option<Vec<u8>>),
-    /// It starts over inside the server.
+    /// An internal redirect.
     Inside {
         /// The path.
         path: Vec<u8>,
         /// The query.
         args: Option<Vec<u8>>,
     },
-    /// Another server is asked.
+    /// The request is proxied.
     Proxied {
         /// `scheme://host:port`
         origin: Vec<u8>,
@@ -47,32 +47,31 @@ pub enum Rewritten {
         /// The query.
         args: Option<Vec<u8>>,
     },
-    /// The client is sent to this address.
+    /// The client is redirected to this URL.
     Redirect(u16, Vec<u8>),
-    /// It is answered with this status.
+    /// The response has this status.
     Status(u16),
 }
 
-/// What a pass comes to, with what it does beside.
+/// The result of a pass, with its side effects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassOutcome {
-    /// What becomes of the request.
+    /// The effect on the request.
     pub result: Rewritten,
     /// Whether no other pass follows.
     pub ends: bool,
-    /// Whether a rule made an address of it, though it may be the same.
+    /// Whether a rule rewrote the path, even to the same one.
     pub is_changed: bool,
-    /// Whether what goes on behind the file counts no more (`DPI`), where the path stays.
+    /// Whether `PATH_INFO` is dropped (`DPI`), if the path stays.
     pub drops_path_info: bool,
-    /// Whether rules looked at what the place says of the request beside its path and query: its
-    /// origin, its target as sent, the moment.
+    /// Whether rules used properties of the request besides path and query: its origin, its target
+    /// as sent, the time.
     pub is_particular: bool,
-    /// The media type that was asked for.
+    /// The media type that a rule sets.
     pub media_type: Option<Vec<u8>>,
-    /// The handler that was asked for.
+    /// The handler that a rule sets.
     pub handler: Option<Vec<u8>>,
-    /// The query that rules made of a request that is answered with a status; none if it is the
-    /// same.
+    /// The rewritten query of a request that gets a status; none if unchanged.
     pub args: Option<Vec<u8>>,
     /// Values of `Set-Cookie`.
     pub cookies: Vec<Vec<u8>>,

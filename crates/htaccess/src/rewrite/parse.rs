@@ -1,4 +1,4 @@
-//! Reads `RewriteEngine`, `RewriteBase`, `RewriteOptions`, `RewriteCond` and `RewriteRule`.
+//! Parses `RewriteEngine`, `RewriteBase`, `RewriteOptions`, `RewriteCond` and `RewriteRule`.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> 
     for word in ArgumentWords::new(arguments) {
         match &word.to_ascii_lowercase()[..] {
             b"inherit" => own.inherits = Some(Inherits::Behind),
-            // As in Apache, words add up, and rules behind come first.
+            // As in Apache, words accumulate, and inherited rules come first.
             b"inheritbefore" => own.inherits = own.inherits.or(Some(Inherits::Before)),
             b"inheritdown" => own.bequeaths = Some(Inherits::Behind),
             b"inheritdownbefore" => own.bequeaths = own.bequeaths.or(Some(Inherits::Before)),
@@ -59,7 +59,7 @@ pub(crate) fn options(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> 
             b"mergebase" => own.merges_base = true,
             b"allownoslash" => own.allows_no_slash = true,
             b"unsafeallow3f" => own.allows_question_mark = true,
-            // They change nothing in this place.
+            // They have no effect in this place.
             b"allowanyuri"
             | b"ignorecontextinfo"
             | b"legacyprefixdocroot"
@@ -202,7 +202,7 @@ pub(crate) fn rule(own: &mut Rewriting, arguments: &[u8]) -> ParseResult<()> {
 }
 
 impl RewriteCondition {
-    /// Whether it may read what another one captured.
+    /// Whether it may use captures of another condition.
     fn reads_condition(&self) -> bool {
         self.text.reads_condition()
             || match &self.test {
@@ -226,7 +226,7 @@ impl RewriteCondition {
     }
 }
 
-/// Two arguments, and a third one that may be missing; none where there are fewer or more.
+/// Two arguments, and an optional third one; none for another number.
 fn three(arguments: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (first, rest) = rewrite_word(arguments)?;
     let (second, rest) = rewrite_word(rest)?;

@@ -1,4 +1,4 @@
-//! One pass of rules over a request. Rounds within it are bounded, and so is the text.
+//! One pass of rules over a request, with a limit of rounds and of text.
 
 use super::address::{resolved, scheme_len};
 use super::cookie;
@@ -12,20 +12,20 @@ use crate::world::{Evaluation, Stop};
 
 /// LIMIT: rules and conditions tried in one pass, rounds of `[N]` included.
 const TRIES_MAX: usize = 200_000;
-/// LIMIT: bytes of a path or query that a rule makes.
+/// LIMIT: bytes of a path or query that a rule generates.
 const TEXT_MAX: usize = 64 * 1024;
 
-/// A pass under way.
+/// A pass in progress.
 struct Pass<'a> {
     place: &'a RewritePlace<'a>,
-    /// What is stripped of paths.
+    /// The directory prefix that is removed from paths.
     directory: Option<&'a [u8]>,
     base: Option<&'a [u8]>,
-    /// The path on disk or the address, as rules made it.
+    /// The path on disk or the URL, as rewritten so far.
     file: Vec<u8>,
     path_info: &'a [u8],
     args: Option<Vec<u8>>,
-    /// Whether a rule made the query.
+    /// Whether a rule set the query.
     made_args: bool,
     changed: bool,
     no_escape: bool,
@@ -38,7 +38,7 @@ struct Pass<'a> {
     scratch: RuleScratch,
 }
 
-/// What rules and conditions are held against, kept for the next of them.
+/// Buffers for the subjects of rules and conditions.
 #[derive(Default)]
 pub(super) struct RuleScratch {
     subject: Vec<u8>,
@@ -48,7 +48,7 @@ pub(super) struct RuleScratch {
     pub(super) spare: Groups,
 }
 
-/// What became of a rule.
+/// The result of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Applied {
     No,
@@ -56,7 +56,7 @@ enum Applied {
 }
 
 impl EffectiveRewriting<'_> {
-    /// Makes a pass.
+    /// Runs a pass.
     pub(crate) fn run(
         &self,
         place: &RewritePlace<'_>,
@@ -96,13 +96,13 @@ impl Pass<'_> {
             let placed = |stop| placed(stop, rule.line, &ends, here);
             self.count(by).map_err(placed)?;
             at += 1;
-            // As in Apache, what is part of another request sends no client away.
+            // As in Apache, a subrequest does not redirect the client.
             let waives = rule.flags.not_inside || rule.flags.is_forced;
             if waives && self.place.is_inside {
                 continue;
             }
             if self.apply(rule, by).map_err(placed)? == Applied::No {
-                // All that is chained to it is left out.
+                // Rules chained to it are skipped.
                 if rule.flags.is_chained {
                     while rules.get(at).is_some_and(|next| next.flags.is_chained) {
                         at += 1;
@@ -134,7 +134,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Counts one more rule or condition.
+    /// Counts a rule or condition.
     fn count(&mut self, by: &Evaluation<'_>) -> Result<(), Stop> {
         self.tries += 1;
         by.effort.spend_entries(1);
@@ -144,7 +144,7 @@ impl Pass<'_> {
         }
     }
 
-    /// What the pattern of a rule is applied to.
+    /// The subject of a rule's pattern.
     fn subject(&self, subject: &mut Vec<u8>) {
         subject.clear();
         subject.extend_from_slice(&self.file);
@@ -219,8 +219,8 @@ impl Pass<'_> {
         Ok(Applied::Yes)
     }
 
-    /// Where a rule for `subject` looks ahead to: by a URL, and by a path on disk. As in Apache, a
-    /// URL begins with the directory's own path where there is no base.
+    /// The targets of looks ahead for `subject`: a URL, and a path on disk. As in Apache, a URL
+    /// begins with the directory's own path if there is no base.
     fn targets_ahead(&self, subject: &[u8]) -> [Vec<u8>; 2] {
         let directory = self.directory.unwrap_or(b"/");
         match subject.first() {
@@ -257,7 +257,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The request is what a rule made of it.
+    /// Sets the request to the result of a rule.
     fn take(&mut self, rule: &UrlRule, made: Vec<u8>) -> Result<(), Stop> {
         self.changed = true;
         self.no_escape = rule.flags.no_escape;
@@ -285,7 +285,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Takes the query from what a rule made.
+    /// Takes the query from the result of a rule.
     fn split_query(&mut self, rule: &UrlRule, mut made: Vec<u8>) -> Vec<u8> {
         let query = rule.flags.query;
         if query.discards && self.args.take().is_some() {
@@ -315,7 +315,7 @@ impl Pass<'_> {
         made
     }
 
-    /// Whether the conditions hold; `scratch` has what the last one that matched captured.
+    /// Whether the conditions hold; `scratch` gets the captures of the last one that matched.
     fn meets(
         &mut self,
         conditions: &[RewriteCondition],
@@ -369,7 +369,7 @@ impl Pass<'_> {
         file.to_vec()
     }
 
-    /// The address as another server is asked for it.
+    /// The URL for a proxied request.
     fn proxied(&self) -> Result<Rewritten, Stop> {
         let host = scheme_len(&self.file).unwrap_or(0);
         let path = self.file[host..].iter().position(|byte| *byte == b'/');
@@ -381,7 +381,7 @@ impl Pass<'_> {
         Ok(Rewritten::Proxied { origin: origin.to_vec(), path, args: self.args.clone() })
     }
 
-    /// Refuses a query that cannot be part of an address as it is.
+    /// Refuses a query that cannot be part of a URL unescaped.
     fn check_args(&self, args: Option<&[u8]>) -> Result<(), Stop> {
         let is_bad = |byte: &u8| byte.is_ascii_control() || *byte == b' ';
         match args.unwrap_or_default().iter().any(is_bad) {
@@ -412,7 +412,7 @@ impl Pass<'_> {
         }
         if let Some(args) = &self.args {
             address.push(b'?');
-            // As in Apache, a query that came out as it was is not escaped again.
+            // As in Apache, an unchanged query is not escaped again.
             let is_as_sent = !self.made_args || Some(&args[..]) == self.place.args;
             match self.no_escape || is_as_sent {
                 true => push_without_controls(args, &mut address),
@@ -423,7 +423,7 @@ impl Pass<'_> {
     }
 
     fn inside(&mut self, base: Option<&[u8]>) -> Result<Rewritten, Stop> {
-        // As in Apache, the same path with something behind a file is another one.
+        // As in Apache, the same path with a `PATH_INFO` is another one.
         let is_same = self.file == self.place.file;
         let args = self.args.clone();
         self.outcome.drops_path_info =
@@ -439,7 +439,7 @@ impl Pass<'_> {
         }
         let path = self.with_base(&self.file, base);
         let path = match path.strip_prefix(self.place.root) {
-            // As in Apache, a base is for what lies below its directory.
+            // As in Apache, a base applies below its directory only.
             Some([b'/', ..]) if base.is_some() && path == self.file => {
                 return Err(Stop::Refused(400, "a file beside the directory of a RewriteBase"));
             }
@@ -456,8 +456,8 @@ impl Pass<'_> {
     }
 }
 
-/// A refusal with the place of the rule that stands at `at` in lists of these lengths, each of a
-/// directory.
+/// Adds the place of a rule to a refusal: the rule is at index `at` of lists with these lengths,
+/// each of one directory.
 fn placed(stop: Stop, line: u32, lists: &[(usize, Option<&[u8]>)], at: usize) -> Stop {
     let mut behind = 0;
     let own = lists.iter().find(|(len, _)| {

@@ -1,4 +1,4 @@
-//! Texts with back-references and variables, as rules and conditions have them.
+//! Texts with backreferences and variables, in rules and conditions.
 
 use crate::escape::push_hex;
 use crate::fault::ParseResult;
@@ -6,7 +6,7 @@ use crate::pattern::Groups;
 use crate::variable::{Variable, split};
 use crate::world::{AheadKind, Asked, Evaluation};
 
-/// How what a back-reference stands for is escaped.
+/// The escaping of a backreference's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum BackrefEscape {
     #[default]
@@ -78,17 +78,17 @@ pub(crate) struct RuleText {
     parts: Vec<Part>,
 }
 
-/// What the groups of the rule and of its last condition hold.
+/// The captures of the rule and of its last condition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backrefs<'a> {
     pub(crate) rule: &'a Groups,
     pub(crate) condition: &'a Groups,
 }
 
-/// LIMIT: maps within the keys of maps.
+/// LIMIT: nesting of maps in keys of maps.
 const DEPTH_MAX: usize = 8;
 
-/// What stands in `${…}`.
+/// The parts of `${…}`.
 struct MapText<'a> {
     name: &'a [u8],
     key: &'a [u8],
@@ -96,7 +96,7 @@ struct MapText<'a> {
     behind: &'a [u8],
 }
 
-/// Where `wanted` stands outside of inner braces.
+/// The position of `wanted` outside of inner braces.
 fn outside(text: &[u8], wanted: u8) -> Option<usize> {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(byte) = text.get(at) {
@@ -113,7 +113,7 @@ fn outside(text: &[u8], wanted: u8) -> Option<usize> {
 }
 
 impl<'a> MapText<'a> {
-    /// Reads what stands behind `${`; none where no key or no end does, so that it is plain text.
+    /// Parses what follows `${`; none without a key or an end, which makes it plain text.
     fn find(inner: &'a [u8]) -> Option<Self> {
         let end = outside(inner, b'}')?;
         let (text, behind) = (&inner[..end], &inner[end + 1..]);
@@ -136,7 +136,7 @@ impl<'a> MapText<'a> {
     }
 }
 
-/// A variable, of this request or of one that is looked ahead to.
+/// A variable of this request, or of one that is looked ahead to.
 fn variable(name: &[u8]) -> ParseResult<Part> {
     let or_nothing = |variable: Option<Variable>| variable.unwrap_or(Variable::Fixed(""));
     let kind = match name.get(..5).map(<[u8]>::to_ascii_uppercase).as_deref() {
@@ -155,7 +155,7 @@ pub(crate) enum QuestionMark {
 }
 
 impl RuleText {
-    /// Reads it.
+    /// Parses a text.
     pub(crate) fn parse(source: &[u8]) -> ParseResult<Self> {
         Self::parse_at(source, 0)
     }
@@ -204,7 +204,7 @@ impl RuleText {
         Ok(Self { parts })
     }
 
-    /// The text of the request that it is, if it is nothing else.
+    /// The question about the request, if the text is exactly one.
     pub(crate) fn asked(&self) -> Option<Asked<'_>> {
         match &self.parts[..] {
             [Part::Of(variable)] => variable.asked(),
@@ -212,7 +212,7 @@ impl RuleText {
         }
     }
 
-    /// Whether it reads what the last condition captured.
+    /// Whether it uses captures of the last condition.
     pub(crate) fn reads_condition(&self) -> bool {
         self.parts.iter().any(|part| match part {
             Part::OfCondition(_) => true,
@@ -230,7 +230,7 @@ impl RuleText {
         })
     }
 
-    /// Headers that it names.
+    /// The request fields that it uses.
     pub(crate) fn headers(&self) -> impl Iterator<Item = &[u8]> {
         self.parts.iter().filter_map(|part| match part {
             Part::Of(variable) => variable.header(),
@@ -238,7 +238,7 @@ impl RuleText {
         })
     }
 
-    /// Appends its value; whether a `?` of the path came from the request.
+    /// Appends its value; returns whether a `?` in the path came from the request.
     pub(crate) fn push(
         &self,
         backrefs: Backrefs<'_>,

@@ -1,4 +1,4 @@
-//! Reads `Substitute`, `SubstituteMaxLineLength` and `SubstituteInheritBefore`.
+//! Parses `Substitute`, `SubstituteMaxLineLength` and `SubstituteInheritBefore`.
 
 use std::sync::Arc;
 
@@ -57,14 +57,14 @@ fn not_a_size() -> String {
         .to_owned()
 }
 
-/// What stands before and behind the next `mark`. There is no way to write the mark itself.
+/// The texts before and after the next `mark`, which cannot be escaped.
 fn cut(text: &[u8], mark: u8) -> Option<(&[u8], &[u8])> {
     let at = text.iter().position(|byte| *byte == mark)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
 impl LineRule {
-    /// Reads `s/PATTERN/TEXT/FLAGS`, in which another mark may stand for the slash.
+    /// Parses `s/PATTERN/TEXT/FLAGS`, with any delimiter in place of the slash.
     pub(super) fn parse(word: &[u8]) -> ParseResult<Self> {
         let [b's' | b'S', rest @ ..] = word else {
             return Err("Bad Substitute format, must be an s/// pattern".to_owned());
@@ -96,7 +96,7 @@ impl LineRule {
     }
 }
 
-/// The expression that finds a text.
+/// The expression for a literal.
 fn literal(text: &[u8]) -> Vec<u8> {
     let mut source = Vec::with_capacity(text.len() + 8);
     for &byte in text {
@@ -108,7 +108,7 @@ fn literal(text: &[u8]) -> Vec<u8> {
     source
 }
 
-/// What stands for a match: `$n` is a group, and a backslash takes the meaning of what follows it.
+/// The replacement: `$n` is a capture, and a backslash makes the next character literal.
 fn parts(source: &[u8]) -> Vec<ReplacementPart> {
     let (mut parts, mut text, mut rest) = (Vec::new(), Vec::new(), source);
     while let [first, after @ ..] = rest {

@@ -1,8 +1,8 @@
-//! A body whose lines are searched.
+//! The substitution in the lines of a body.
 //!
-//! Owns what is held of a line until it is whole, how far the work on one is, and what all of it
-//! may take: whatever rules make is counted before it is made. Easiest to break: pieces of any size
-//! give the same result as the whole, and one step ends before a long line does.
+//! Owns the incomplete line, the progress within a line, and the limits: output of rules is counted
+//! before it is generated. Easiest to break: any split into pieces gives the same result, and one
+//! step ends within a long line.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use super::{BodySubstitution, LineRule, RULES_MAX, ReplacementPart};
 use crate::effort::{Effort, MATCH_MAX};
 use crate::pattern::MatchSpans;
 
-/// LIMIT: bytes at which a step ends, apart from the line that it is in.
+/// LIMIT: bytes at which a step ends, not counting the current line.
 const STEP: usize = 64 * 1024;
-/// LIMIT: steps of work, of about 2 ns each, at which one of ours ends, apart from the match that
-/// it is in.
+/// LIMIT: steps of work, of about 2 ns each, at which one of our steps ends, not counting the
+/// current match.
 const STEP_WORK: u64 = 256 * 1024;
-/// LIMIT: steps of work for a body, and so many more for each of its bytes.
+/// LIMIT: steps of work for a body, and for each of its bytes.
 const BODY_WORK: u64 = 128 * 1024 * 1024;
 const BYTE_WORK: u64 = 512;
-/// Steps of the first search for a rule: its expression may have to be compiled to be counted.
+/// Steps of the first search of a rule: its expression may have to be compiled for counting.
 const FIRST: u64 = 32 * 1024;
-/// Bytes that are gone through or copied as they are in a step.
+/// Bytes scanned or copied per step.
 const PLAIN: usize = 8;
-/// LIMIT: pieces of a line that rules with `q` make.
+/// LIMIT: pieces of a line that rules with `q` create.
 const PIECES_MAX: usize = 64 * 1024;
 
 /// Why a line cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokenLine {
-    /// It, or what becomes of it, is longer than `SubstituteMaxLineLength`.
+    /// The line, or its replacement, exceeds `SubstituteMaxLineLength`.
     TooLong,
     /// Rules with `q` cut it into too many pieces.
     Pieces,
-    /// An expression finds nothing without an end.
+    /// An expression matches an empty text without end.
     Endless,
-    /// A match, or all of them, took too many steps.
+    /// One match, or all of them, took too many steps.
     Steps,
     /// Too many rules apply.
     Rules,
 }
 
 impl BrokenLine {
-    /// What a log says.
+    /// The text for the log.
     #[must_use]
     pub const fn why(self) -> &'static str {
         match self {
@@ -54,16 +54,16 @@ impl BrokenLine {
     }
 }
 
-/// A body on its way.
+/// The state of a body.
 #[derive(Debug)]
 pub struct SubstitutedLines {
     rules: Vec<Arc<LineRule>>,
     line_max: usize,
-    /// What came and belongs to no line yet.
+    /// Received bytes without a complete line.
     held: Vec<u8>,
-    /// Bytes of that which are done with.
+    /// How many bytes of it are processed.
     done: usize,
-    /// Bytes of that in which no line ends behind those.
+    /// How many bytes after those were searched for a line end.
     looked: usize,
     line: Option<LineAtWork>,
     /// How many rules were applied to a line.
@@ -74,14 +74,14 @@ pub struct SubstitutedLines {
     fault: Option<BrokenLine>,
 }
 
-/// What the work on a body takes.
+/// The work for a body.
 #[derive(Debug)]
 struct SearchWork {
-    /// Steps since that was asked last.
+    /// Steps since the last `take_work`.
     taken: u64,
-    /// Steps that are left to the body.
+    /// The remaining steps of the body.
     left: u64,
-    /// What one match may take.
+    /// The limit of one match.
     effort: Effort,
 }
 
@@ -96,7 +96,7 @@ impl SearchWork {
         self.spend((bytes / PLAIN) as u64)
     }
 
-    /// Searches `text`; whether something was found.
+    /// Searches `text`; returns whether there was a match.
     fn search(
         &mut self,
         rule: &LineRule,
@@ -113,25 +113,25 @@ impl SearchWork {
     }
 }
 
-/// A line that rules are applied to, one after another.
+/// A line in progress; rules are applied one by one.
 #[derive(Debug, Default)]
 struct LineAtWork {
     text: Vec<u8>,
-    /// Where its pieces end, none of them empty: no match goes beyond one.
+    /// The ends of its pieces, none of them empty: no match extends beyond one.
     ends: Vec<usize>,
-    /// The rule whose turn it is.
+    /// The current rule.
     rule: usize,
     piece: usize,
-    /// How far its text is done with by this rule.
+    /// How many bytes this rule has processed.
     at: usize,
     made: Vec<u8>,
     made_ends: Vec<usize>,
-    /// Bytes that it may have, its end included.
+    /// The limit of its length, including its line end.
     max: usize,
 }
 
 impl SubstitutedLines {
-    /// A body that begins.
+    /// A new body.
     #[must_use]
     pub fn new(substitution: BodySubstitution) -> Self {
         let BodySubstitution { rules, line_max } = substitution;
@@ -157,7 +157,7 @@ impl SubstitutedLines {
         self.fault.map(BrokenLine::why)
     }
 
-    /// Whether the next step needs no piece: there is enough to do.
+    /// Whether the next step needs no input.
     #[must_use]
     pub const fn is_behind(&self) -> bool {
         self.is_behind
@@ -168,7 +168,7 @@ impl SubstitutedLines {
         std::mem::replace(&mut self.work.taken, 0)
     }
 
-    /// Takes a piece and appends to `out` the lines that are whole, as far as one step goes.
+    /// Takes a piece and appends complete lines to `out`, as far as one step goes.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl SubstitutedLines {
         Ok(())
     }
 
-    /// Appends the rest, as far as one step goes: there is no more. Whether that was all.
+    /// Appends the rest, as far as one step goes; returns whether that was all.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl SubstitutedLines {
         self.step(true, out)
     }
 
-    /// Does what one step takes; whether nothing is left of what came.
+    /// Performs one step; returns whether all input is processed.
     fn step(&mut self, is_last: bool, out: &mut Vec<u8>) -> Result<bool, BrokenLine> {
         let done = match self.fault {
             None => self.lines(is_last, out),
@@ -246,7 +246,7 @@ impl SubstitutedLines {
             }
         };
         let text = match self.done == 0 && end >= STEP {
-            // A long line is not there twice.
+            // A long line is not held twice.
             true => {
                 let rest = self.held.split_off(end);
                 self.looked = 0;
@@ -265,7 +265,7 @@ impl SubstitutedLines {
         Ok(Some(LineAtWork { text, ends, max, ..LineAtWork::default() }))
     }
 
-    /// Applies rules as far as one step goes; whether the line is done with.
+    /// Applies rules as far as one step goes; returns whether the line is complete.
     fn replace(&mut self, line: &mut LineAtWork, enough: u64) -> Result<bool, BrokenLine> {
         let Self { rules, work, spans, used, .. } = self;
         while let Some(rule) = rules.get(line.rule) {
@@ -292,7 +292,7 @@ impl SubstitutedLines {
 }
 
 impl LineAtWork {
-    /// Appends what stands before a match and what takes its place.
+    /// Appends the text before a match, and its replacement.
     fn take_match(
         &mut self,
         rule: &LineRule,
@@ -304,7 +304,7 @@ impl LineAtWork {
         let text = &text[*at..end];
         let (start, end) = spans.whole();
         if end == 0 {
-            // It would be found here again and again.
+            // It would match here again and again.
             return Err(BrokenLine::Endless);
         }
         let mut push = |part: &[u8], made: &mut Vec<u8>| {
@@ -334,7 +334,7 @@ impl LineAtWork {
         Ok(())
     }
 
-    /// What is left of a piece stays as it is.
+    /// The rest of a piece is unchanged.
     fn end_piece(&mut self, end: usize, work: &mut SearchWork) -> Result<(), BrokenLine> {
         let rest = &self.text[self.at..end];
         work.spend_plain(rest.len())?;
@@ -346,7 +346,7 @@ impl LineAtWork {
         cut(self.made.len(), &mut self.made_ends)
     }
 
-    /// What a rule made is what the next one is applied to.
+    /// The output of a rule is the input of the next one.
     fn end_rule(&mut self) {
         debug_assert_eq!(self.at, self.text.len(), "a rule is applied to a whole line");
         std::mem::swap(&mut self.text, &mut self.made);
@@ -357,7 +357,7 @@ impl LineAtWork {
     }
 }
 
-/// A piece of a line ends at `at`, if it is not empty.
+/// Ends a piece of a line at `at`, if it is not empty.
 fn cut(at: usize, ends: &mut Vec<usize>) -> Result<(), BrokenLine> {
     if ends.last().copied().unwrap_or(0) == at {
         return Ok(());

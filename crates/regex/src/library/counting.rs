@@ -1,14 +1,14 @@
-//! What the steps of a match are counted by: each callout of the library tells how far the match
-//! has moved, and which item comes.
+//! Counts the steps of a match: each callout reports the current position of the match, and the
+//! next item.
 
 use std::ffi::{c_int, c_void};
 
 use super::TOO_LONG;
 
-/// So many bytes gone through are one step.
+/// Scanned bytes that count as one step.
 pub(crate) const BYTES_PER_STEP: usize = 16;
 
-/// What the library calls a callout with: the fields up to the last that is read here.
+/// The argument of a callout: the fields up to the last one that is used.
 #[repr(C)]
 pub(super) struct CalloutBlock {
     version: u32,
@@ -25,33 +25,33 @@ pub(super) struct CalloutBlock {
     next_item_length: usize,
 }
 
-/// What an item costs.
+/// The cost of items.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ItemCosts<'p> {
     /// The expression as written.
     pub(crate) source: &'p [u8],
-    /// How much dearer than a byte what is gone through is.
+    /// The cost of a scanned character relative to a byte.
     pub(crate) set: usize,
-    /// Bytes that an item may go through before it fails, which no callout sees.
+    /// Bytes that an item may scan before it fails, without a callout.
     pub(crate) unseen: usize,
-    /// Whether any item may, or only those that are repeated so often.
+    /// Whether any item may, or only those with a large repetition count.
     pub(crate) is_unseen_anywhere: bool,
 }
 
 impl ItemCosts<'_> {
-    /// Steps of going through so many bytes.
+    /// The steps of scanning this many bytes.
     fn of(&self, bytes: usize) -> u32 {
         u32::try_from((bytes / BYTES_PER_STEP).saturating_mul(self.set)).unwrap_or(u32::MAX)
     }
 
-    /// Steps of the item at `position` of the expression, beside what it goes through.
+    /// The steps of the item at `position` of the expression, without scanned bytes.
     fn of_item(&self, position: usize, len: usize) -> u32 {
         let own = u32::try_from(self.set).unwrap_or(u32::MAX);
         if self.unseen < BYTES_PER_STEP {
             return own;
         }
         let item = self.source.get(position..position.saturating_add(len)).unwrap_or_default();
-        // Its last byte tells, however long it is.
+        // Its last byte shows this, however long it is.
         let is_repeated = matches!(item, [.., b'}'] | [.., b'}', b'+' | b'?']);
         match self.is_unseen_anywhere || is_repeated {
             true => own.saturating_add(self.of(self.unseen)),
@@ -60,10 +60,10 @@ impl ItemCosts<'_> {
     }
 }
 
-/// What is left to a match.
+/// The remaining steps of a match.
 pub(super) struct StepCounter<'p> {
     pub(super) left: u32,
-    /// Where the last callout saw it.
+    /// The position at the last callout.
     pub(super) at: usize,
     pub(super) costs: ItemCosts<'p>,
 }
@@ -73,13 +73,13 @@ impl StepCounter<'_> {
         self.left = self.left.saturating_sub(steps);
     }
 
-    /// Takes what looking for a first byte in so many came to.
+    /// Takes the steps of a search for a first byte over this many bytes.
     pub(super) fn take_rest(&mut self, bytes: usize) {
         self.take(self.costs.of(bytes / BYTES_PER_STEP));
     }
 }
 
-/// Takes the steps since the last call.
+/// Takes the steps since the last callout.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
-//! What the library may have to compile an expression that others than the administrator wrote:
-//! memory as long as what is allowed lasts, and groups in groups not too deep.
+//! The memory limit of PCRE when it compiles an expression that the administrator did not write,
+//! and the nesting limit of groups.
 //!
-//! The code that JIT makes for nested groups, recursions and assertions grows with the square of
-//! the expression, and the time with it; its memory is what can be bounded.
+//! The JIT code for nested groups, recursions and assertions grows with the square of the
+//! expression, and the time with it; the memory can be bounded.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -12,18 +12,18 @@ use pcre2_sys as pcre;
 
 use super::{CompileError, message};
 
-/// LIMIT: groups of an expression within one another; the library's own limit is 250.
+/// LIMIT: nesting of groups; PCRE's own limit is 250.
 const NESTED_MAX: u32 = 40;
 
 thread_local! {
-    /// Bytes that the library may still have, whatever it has given back.
+    /// Bytes that PCRE may still allocate; freed memory is not given back.
     static ALLOWED: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Memory for the library, or none.
+/// Allocates memory for PCRE within the limit.
 extern "C" fn allocate(size: usize, _: *mut c_void) -> *mut c_void {
     let Some(left) = ALLOWED.get().checked_sub(size) else { return null_mut() };
-    // Beside a limit nothing is counted.
+    // Nothing is counted without a limit.
     if ALLOWED.get() != usize::MAX {
         ALLOWED.set(left);
     }
@@ -31,17 +31,17 @@ extern "C" fn allocate(size: usize, _: *mut c_void) -> *mut c_void {
     unsafe { libc::malloc(size) }
 }
 
-/// Takes back what `allocate` gave.
+/// Frees memory of `allocate`.
 ///
 /// # Safety
 ///
-/// The library calls it with what it got, once, or with null.
+/// The library calls it once for each allocation, or with null.
 unsafe extern "C" fn release(block: *mut c_void, _: *mut c_void) {
     // SAFETY: as above.
     unsafe { libc::free(block) };
 }
 
-/// Has the library allocate so many bytes at most; how many it did.
+/// Runs `work`, in which PCRE may allocate at most this many bytes; returns how many it did.
 pub(super) fn within(most: usize, work: impl FnOnce()) -> usize {
     debug_assert!(most < usize::MAX, "no limit is no bound");
     ALLOWED.set(most);
@@ -49,7 +49,7 @@ pub(super) fn within(most: usize, work: impl FnOnce()) -> usize {
     most - ALLOWED.replace(usize::MAX)
 }
 
-/// What an expression is compiled with whose compiling is bounded.
+/// The compile context for expressions whose compilation is bounded.
 pub(super) struct CompileContext(NonNull<pcre::pcre2_compile_context_8>);
 
 impl CompileContext {

@@ -1,5 +1,5 @@
-//! What an answer means for the question that it belongs to: nginx's rules about halves that are
-//! empty, failed, cut, or only name another name.
+//! Processes responses by nginx's rules: empty, failed and truncated ones, and those with only a
+//! CNAME.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use bolide_base::Now;
 use super::{DnsFault, DnsReply, NameAnswer, ResolveFailure, Resolver, Transport, end_of};
 use crate::message::FORMAT_ERROR;
 
-/// Questions that are looked through for the id of an answer without a name.
+/// Lookups that are searched for the id of a response without a name.
 const LOOKED_THROUGH: usize = 100;
 
 impl Resolver {
-    /// A datagram of a server.
+    /// Takes a datagram from a server.
     pub fn receive_datagram(&mut self, server: usize, bytes: &[u8], now: Now) {
         self.receive(server, bytes, Transport::Datagram, now);
     }
@@ -32,7 +32,7 @@ impl Resolver {
         }
     }
 
-    /// The name that is asked for with this id, for the log.
+    /// The name of the query with this id, for the log.
     fn name_of(&self, id: u16) -> Option<String> {
         let names = self.resends.values().take(LOOKED_THROUGH);
         let mut asked = names.filter(|name| {
@@ -80,7 +80,7 @@ impl Resolver {
         self.take_reply(&name, &reply, now)
     }
 
-    /// Takes the answer to a half of a question.
+    /// Takes the response to one query of a lookup.
     fn take_reply(
         &mut self,
         name: &Arc<[u8]>,
@@ -143,7 +143,7 @@ impl Resolver {
         self.known.sweep(now);
     }
 
-    /// All who wait for `name` move on to its alias.
+    /// All waiters for `name` move on to its CNAME target.
     fn follow(&mut self, name: &Arc<[u8]>, alias: Arc<[u8]>, now: Now) {
         let Some(question) = self.drop_question(name) else { return };
         let ttl = self.settings.valid.unwrap_or(u64::from(question.ttl));

@@ -1,4 +1,4 @@
-//! Streams to servers: what is sent over them, and messages cut out of what comes.
+//! TCP connections to servers: sent queries, and messages split out of received bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use bolide_base::{Instant, Now};
 
 use super::{NameQuery, Resolver, ResolverEffect, Transport};
 
-/// How long a stream stays open after the last question was sent over it.
+/// How long a connection stays open after the last query.
 const STREAM_AFTER: Duration = Duration::from_secs(5);
 
-/// What came of a stream and is no whole message yet.
+/// Received bytes without a complete message.
 #[derive(Debug, Default)]
 pub(super) struct DnsStream {
-    /// Fewer bytes than the length of a message and one message have.
+    /// Fewer bytes than a length and a message.
     received: Vec<u8>,
-    /// When it is given up; `None` if it is closed.
+    /// When it is closed; `None` if it is closed already.
     until: Option<Instant>,
 }
 
@@ -26,7 +26,7 @@ impl DnsStream {
 }
 
 impl Resolver {
-    /// Bytes of the stream to a server.
+    /// Takes bytes from the TCP connection to a server.
     pub fn receive_stream(&mut self, server: usize, bytes: &[u8], now: Now) {
         let Some(stream) = self.streams.get_mut(server) else { return };
         let mut all = std::mem::take(&mut stream.received);
@@ -35,7 +35,7 @@ impl Resolver {
         while let Some((message, behind)) = cut(rest) {
             self.receive(server, message, Transport::Stream, now);
             rest = behind;
-            // One line for the log is enough about a server that sends nothing over and over.
+            // One log line is enough for a server that sends empty messages.
             if message.is_empty() {
                 self.handle_closed(server);
                 return self.effects.push_back(ResolverEffect::Close(server));
@@ -46,14 +46,14 @@ impl Resolver {
         }
     }
 
-    /// The stream to a server is closed, or could not be opened.
+    /// The TCP connection to a server was closed, or could not be opened.
     pub fn handle_closed(&mut self, server: usize) {
         if let Some(stream) = self.streams.get_mut(server) {
             *stream = DnsStream::default();
         }
     }
 
-    /// Bytes of a question were sent over the stream to a server.
+    /// Bytes of a query were sent to a server over TCP.
     pub fn handle_written(&mut self, server: usize, now: Now) {
         if let Some(stream) = self.streams.get_mut(server) {
             stream.until = Some(now.mono.after(STREAM_AFTER));
@@ -89,7 +89,7 @@ impl Resolver {
     }
 }
 
-/// The first message of a stream, and what stands behind it.
+/// Splits the first message off, with the bytes after it.
 fn cut(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, behind) = bytes.split_first_chunk::<2>()?;
     behind.split_at_checked(usize::from(u16::from_be_bytes(*len)))

@@ -1,4 +1,4 @@
-//! A server with one worker, its kernel and its disk, which is asked and answers at once.
+//! A server with one worker, its kernel and its disk, which responds to each request at once.
 
 use std::cell::RefCell;
 use std::io::Read as _;

@@ -1,5 +1,5 @@
-//! The oracle's application behind FastCGI and HTTP, whichever it is spoken to by. What it says may
-//! leave in two pieces, with others being asked in between.
+//! The oracle's application behind FastCGI and HTTP. A response may leave in two pieces, with other
+//! requests in between.
 
 use bolide_testkit::audiences::{AppReceived, Oracle};
 

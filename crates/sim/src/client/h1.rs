@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/1.1: pipelines, chunked uploads, early ends, nonsense.
+//! An HTTP/1.1 client: pipelines, chunked uploads, early ends, garbage.
 
 use std::collections::VecDeque;
 

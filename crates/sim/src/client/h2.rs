@@ -1,7 +1,7 @@
-//! A client that speaks HTTP/2 with prior knowledge and counts every window.
+//! An HTTP/2 client with prior knowledge that counts every window.
 //!
-//! Its heads are literals without Huffman codes; what the server sends is decoded by the codec
-//! under test, which has tests of its own against the RFC's examples.
+//! Its heads are literals without Huffman codes; the codec under test decodes what the server
+//! sends, and has tests of its own with the examples of the RFC.
 
 mod conn;
 mod frame;

@@ -1,7 +1,7 @@
-//! A client that speaks HTTP/3 over a QUIC machine of its own, from an address that may change.
+//! An HTTP/3 client over a QUIC connection of its own, from an address that may change.
 //!
-//! What it is owed is what other clients are: every request is answered, unless the server said
-//! beforehand that it would not be. A network that loses datagrams may break a connection; one that
+//! The guarantee is that of other clients: every request gets a response, unless the server
+//! announced that it would not. A network that loses datagrams may break a connection; one that
 //! only delays them may not.
 
 mod conn;

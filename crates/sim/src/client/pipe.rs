@@ -1,4 +1,4 @@
-//! What every connection of a client has, whatever it speaks: bytes on their way, and sabotage.
+//! The parts that every connection of a client has: bytes in transit, and sabotage.
 
 use std::sync::atomic::Ordering;
 

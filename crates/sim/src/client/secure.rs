@@ -1,5 +1,5 @@
-//! What a client says before and around HTTP where a port wants it: the PROXY protocol's header,
-//! and TLS.
+//! What a client sends before and around HTTP on some ports: the header of the PROXY protocol, and
+//! TLS.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Calls of workers: to origins, and to name servers.
+//! Connects of workers: to origins, and to name servers.
 
 use std::net::SocketAddr;
 

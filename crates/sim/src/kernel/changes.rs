@@ -1,7 +1,7 @@
-//! What workers watch of directories, and what they are told of changes there.
+//! The inotify watches of workers, and the reported changes.
 //!
-//! Owns the queue of each worker. As the kernel, it tells a change before the request that comes
-//! behind it, forgets a watch whose directory goes, and tells of too many changes only that.
+//! Owns the queue of each worker. Like the kernel, it reports a change before a later request,
+//! removes a watch whose directory is removed, and reports only an overflow after too many changes.
 
 use bolide_base::errno::{ENOENT, ENOSPC, ENOSYS};
 use bolide_io::DirChange;

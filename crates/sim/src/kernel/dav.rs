@@ -1,7 +1,7 @@
-//! Names that change as a file system changes them, each change remembered.
+//! Names that change as a file system changes them; each change is recorded.
 //!
-//! Owns the rules of `rename`, `mkdir` and `rmdir` for what WebDAV and stored responses reach. A
-//! part of the tree, and bodies on their way, may be another file system.
+//! Owns the rules of `rename`, `mkdir` and `rmdir` for the files of WebDAV and stored responses. A
+//! part of the tree, and bodies in transit, may be on another file system.
 
 use bolide_base::errno::{
     EBUSY, EEXIST, EINVAL, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EXDEV,

@@ -1,5 +1,5 @@
-//! Every call of the door that can fail for want of something, or by an error of the machine, and
-//! the error numbers that it may get. What the network does to datagrams is the weather's.
+//! Every system call that can fail for lack of a resource or by an error of the machine, and its
+//! possible error numbers. Faults of the network for datagrams are in `weather`.
 
 use std::collections::BTreeSet;
 

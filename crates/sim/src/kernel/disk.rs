@@ -1,10 +1,10 @@
-//! Files that change, and the memory of what they were.
+//! Files that change, with their history.
 //!
-//! Owns, for every path, which states it had when; that is what answers are judged by. A file is
+//! Owns, for every path, which states it had when; responses are checked against that. A file is
 //! replaced by another (a new inode) or rewritten in place (the same one). Modification times have
-//! the grain of a kernel's tick for small files, as on a real system, so that equal times prove
-//! nothing; files too large to be kept in memory get exact ones, because a server that sends
-//! straight from the disk has nothing else to go by.
+//! the granularity of a kernel's tick for small files, as on a real system, so that equal times
+//! prove nothing; files too large to be stored in memory get exact ones, because a server that
+//! sends directly from the disk can check nothing else.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! Where log lines go: files, a pipe, a syslog server. They take lines late, in part or not at all,
-//! and are replaced while the server writes to them.
+//! The targets of log lines: files, a pipe, a syslog server. They take lines late, in part or not
+//! at all, and are replaced while the server writes to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,9 @@
-//! The invented network below UDP: datagrams on their way, and what becomes of them.
+//! The simulated network below UDP: datagrams in transit.
 //!
-//! A datagram is lost, comes twice, late, with a flipped bit or not at all because the path is too
-//! narrow for it. Clients live at hosts, whose public address a router between may change at any
-//! time. At the server a datagram is queued for the worker that its connection id names, as the
-//! kernel's program does it, and now and then for another one.
+//! A datagram is lost, duplicated, delayed, has a flipped bit, or is dropped because it exceeds the
+//! path MTU. Clients are at hosts whose public address a NAT router may change at any time. At the
+//! server a datagram is queued for the worker that its connection id names, as the kernel's BPF
+//! program does, and now and then for another one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

@@ -1,8 +1,8 @@
-//! What becomes of the cache's files when power is lost, or when the medium forgets a bit.
+//! The effects of a power loss, or of a flipped bit on the medium, on the files of the cache.
 //!
-//! Names change in order, as with a file system that has a journal: of the changes since the last
-//! flush the first ones are there and the others are not. Bytes that were not flushed are there,
-//! or torn off, or zeroes, each file for itself. A name that is taken away stays away.
+//! Names change in order, as with a journaling file system: of the changes since the last flush, a
+//! prefix survives. Bytes that were not flushed survive, are truncated, or are zeroes,
+//! independently for each file. A removed name stays removed.
 
 use std::rc::Rc;
 

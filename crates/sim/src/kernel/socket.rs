@@ -1,8 +1,8 @@
 //! One connection as the kernel between client and server sees it.
 //!
-//! Buffers are bounded both ways, readiness is edge-triggered as epoll's: an event is queued by a
-//! change, and what it says is looked up when it is delivered. Closing with unread bytes resets,
-//! and a reset may take with it what the client has not read yet.
+//! Buffers are bounded in both directions, readiness is edge-triggered like epoll's: a change
+//! queues an event, and its flags are determined when it is delivered. Closing with unread bytes
+//! resets, and a reset may discard what the client has not read yet.
 
 use std::collections::VecDeque;
 

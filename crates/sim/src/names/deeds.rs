@@ -1,4 +1,4 @@
-//! What a name server does with a question.
+//! The reaction of a name server to a query.
 
 use bolide_base::errno::{ECONNREFUSED, ENOBUFS};
 

@@ -1,4 +1,4 @@
-//! Messages of DNS as name servers read and write them (RFC 1035 §4), by code of their own.
+//! DNS messages as name servers parse and write them (RFC 1035 §4), in independent code.
 
 use std::net::IpAddr;
 

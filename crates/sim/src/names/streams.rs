@@ -1,4 +1,4 @@
-//! Streams to name servers, for answers that do not fit a datagram.
+//! TCP connections to name servers, for responses that do not fit a datagram.
 
 use super::message::{RESPONSE, SimQuestion};
 use super::{MILLI, Mood, SECOND, SimNames};

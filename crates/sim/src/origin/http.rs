@@ -1,7 +1,7 @@
-//! The same applications behind HTTP/1: a request becomes the pairs that they know, and what they
-//! say gets a status line and a frame.
+//! The same applications behind HTTP/1: a request is converted to the parameters that they know,
+//! and their output gets a status line and framing.
 //!
-//! It sends no body whose end only a close tells: a cut could not be seen then.
+//! It sends no body that is delimited by a close: a truncation could not be detected.
 
 use super::{After, Conn, SimUpstream, param};
 use crate::deeds::Deed;

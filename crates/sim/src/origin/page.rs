@@ -1,4 +1,4 @@
-//! What an application says of the pages that are kept.
+//! The responses of an application for pages that are cached.
 
 use super::param;
 use crate::chance::Chance;

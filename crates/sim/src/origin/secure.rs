@@ -1,4 +1,4 @@
-//! TLS of an application: its handshake, which may go wrong, and records around what it says.
+//! TLS of an application: its handshake, which may fail, and the records around its output.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Pages that are put together from fragments: their text, and whether what came is made of it.
+//! Pages that are assembled from fragments: their text, and whether a received body is made of it.
 
 use super::{PageModel, PagePlace, PageVersion};
 use crate::ask::SimAsk;

@@ -1,5 +1,5 @@
-//! What is done to a server that keeps logs: they are rotated and moved, configurations change, and
-//! workers are asked for their holdings.
+//! Administration during a run: logs are rotated and moved, configurations change, and workers are
+//! asked for their holdings.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -1,5 +1,5 @@
-//! What happens to the machine that a server with files of its cache runs on: it dies, its disk is
-//! full or forgets bits, its clock jumps.
+//! Faults of the machine of a server with a disk cache: it dies, its disk is full or flips bits,
+//! its clock jumps.
 
 use crate::client::SimClient;
 use crate::scenario::MILLI;

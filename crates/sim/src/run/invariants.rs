@@ -1,4 +1,4 @@
-//! What must be true of the store of kept answers when all have left.
+//! The invariants of the cache after all clients have left.
 
 use bolide_cache::disk::format::Record;
 use bolide_cache::{ObjectKind, Store};

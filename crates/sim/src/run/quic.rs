@@ -1,4 +1,4 @@
-//! What the site says of QUIC in one run: where, with which limits, over which network.
+//! The QUIC settings of the site in one run: listeners, limits, network.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! One life of the server: workers, disk writer, mailboxes, sockets. The disk outlives it.
+//! One process of the server: workers, disk writer, mailboxes, sockets. The disk survives it.
 
 use std::cell::RefCell;
 use std::sync::Arc;

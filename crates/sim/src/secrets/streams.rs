@@ -1,7 +1,7 @@
-//! TLS over stream sockets: what the site shows and asks for, what its clients and applications
-//! show.
+//! TLS over stream sockets: the certificates that the site presents and requests, and those that
+//! its clients and applications present.
 //!
-//! The authority of `certs/authority.pem` vouches for `member`, `app` and `impostor`; `stranger` is
+//! The authority of `certs/authority.pem` issued `member`, `app` and `impostor`; `stranger` is
 //! self-signed. All of them are valid from 2020 to 2120.
 
 use std::sync::Arc;

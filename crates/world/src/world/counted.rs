@@ -1,4 +1,4 @@
-//! What one request costs, by a counter of the caller: allocations, say.
+//! The cost of one request by a counter of the caller, such as allocations.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;

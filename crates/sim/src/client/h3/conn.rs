@@ -1,5 +1,5 @@
-//! One QUIC connection of a client: the library's machine, driven by the invented clock over the
-//! invented network.
+//! One QUIC connection of a client: the library's state machine, driven by the simulated clock over
+//! the simulated network.
 
 #![expect(clippy::disallowed_types, reason = "the library's vocabulary; no clock is read here")]
 

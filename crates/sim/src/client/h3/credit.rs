@@ -1,8 +1,8 @@
-//! The room that a client gives the server to send: when it says so, and for how long it does not.
+//! The flow-control credit that a client grants: when it does, and how long it does not.
 //!
-//! The library tells of an eighth of a window at a time (RFC 9000 §4.2 leaves that to the
-//! receiver), so that a client which reads slowly from a large window is silent for long. The
-//! server cannot tell it from one that reads nothing.
+//! The library grants an eighth of a window at a time (RFC 9000 §4.2 leaves that to the receiver),
+//! so a client that reads slowly from a large window is silent for long. The server cannot
+//! distinguish it from one that reads nothing.
 
 /// What was read of a window, and not yet said.
 #[derive(Debug, Default)]

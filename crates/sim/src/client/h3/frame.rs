@@ -1,5 +1,5 @@
-//! HTTP/3 frames and QPACK sections as this client writes them: no Huffman codes, a table of its
-//! own making.
+//! HTTP/3 frames and QPACK sections as this client encodes them: no Huffman codes, a dynamic table
+//! of its own.
 
 pub(super) use bolide_wire::h3::frame::{code, encode_header, encode_varint, kind, parse_header};
 pub(super) use bolide_wire::h3::frame::{parse_varint, setting, uni};

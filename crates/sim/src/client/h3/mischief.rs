@@ -1,4 +1,4 @@
-//! How a client spoils its own connection, or makes it hard to serve.
+//! How a client damages its own connection, or makes it hard to serve.
 
 use quinn_proto::Dir;
 

@@ -1,5 +1,5 @@
-//! HTTP/3 over one connection of a client: its own streams, the server's, requests and what came
-//! of each so far.
+//! HTTP/3 over one connection of a client: its own streams, the server's, requests and their
+//! responses so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 
