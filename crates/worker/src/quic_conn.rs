@@ -41,8 +41,8 @@ pub(crate) struct QuicConn {
     pub(crate) lateness: Lateness,
     /// When it closes, after GOAWAY and the last response: until then the client may receive them.
     pub(crate) close_at: Option<Instant>,
-    /// The progress of the client when it last acknowledged data of its last responses, while it has
-    /// not acknowledged all; `close_at` is then the end of `send_timeout`.
+    /// The progress of the client when it last acknowledged data of its last responses, while some
+    /// are not acknowledged; `close_at` is then the end of `send_timeout`.
     pub(crate) owing: Option<Transferred>,
     /// Whether the final GOAWAY was sent.
     pub(crate) told_last: bool,

@@ -17,8 +17,8 @@ const ACK_DELAY: Duration = Duration::from_millis(25);
 
 impl QuicSide {
     /// Whether to close a connection: its client got GOAWAY and has all responses, or has not
-    /// acknowledged them within `send_timeout`. Requests that it may have sent before GOAWAY arrived
-    /// are waited for.
+    /// acknowledged them within `send_timeout`. Requests that it may have sent before GOAWAY
+    /// arrived are waited for.
     pub(crate) fn is_to_close<I: Io>(
         &mut self,
         key: SlabKey<QuicConn>,
