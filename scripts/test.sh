@@ -5,7 +5,7 @@
 #   scripts/test.sh [check]     check: the gates without tests, only
 #
 # What needs the compiler and what does not runs side by side, and so do the tests of the real
-# binary, which often wait, and all others, which compute.
+# binary, which often wait, the simulator's, which compute, and all others.
 # Needs what `scripts/setup.sh build test` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -87,14 +87,19 @@ RUST_TEST_THREADS=$((2 * $(nproc))) beside binary \
     run cargo test --workspace --locked --no-fail-fast "${binary[@]}"
 # Cargo builds for one command at a time, and what is built for this one is built already.
 until grep -q '^ *Running' "$logs/binary" || ! kill -0 "${lanes[binary]}" 2>/dev/null; do sleep 0.1; done
-run cargo test --workspace --exclude bolide --locked --no-fail-fast 2>&1 | tee "$logs/crates" || failed=1
+run cargo test --workspace --exclude bolide --locked --no-run || failed=1
+# The simulator computes for as long as all other crates together, of which some mostly wait.
+beside seeds run cargo test --workspace --exclude bolide --locked --no-fail-fast --test seeds
+run cargo test --workspace --exclude bolide --exclude bolide-sim --locked --no-fail-fast 2>&1 |
+    tee "$logs/crates" || failed=1
+joined seeds || failed=1
 joined binary || failed=1
 
 # Cargo ends with the summary of the last crate, often an empty one: add them up, and pytest's.
 printf '\n==> tests\n'
 summary=$(tail -n 20 "$logs/lab" | grep -E "^[0-9]+ [a-z]+.* in [0-9.]+s") || summary="1 failed: no summary of pytest"
 printf 'lab: %s\n' "$summary"
-cat "$logs/binary" "$logs/crates" >"$logs/all"
+cat "$logs/binary" "$logs/crates" "$logs/seeds" >"$logs/all"
 grep '^test result: ' "$logs/all" | grep -v ' 0 passed; 0 failed; 0 ignored' || true
 { grep '^test .* FAILED$' "$logs/all" || true; } | sort -u
 # What failed says why once more: a log of continuous integration is often kept from its end only.
