@@ -58,6 +58,7 @@ fn dump(family: u8, protocol: u8, states: u32) -> Vec<u16> {
         let mut rest = &datagram[..len];
         while let Some(header) = rest.first_chunk::<HEADER_LEN>() {
             let len = u32::from_ne_bytes(*header.first_chunk().unwrap()) as usize;
+            assert!(len >= HEADER_LEN, "each message is read once");
             match u16::from_ne_bytes([header[4], header[5]]) {
                 NLMSG_DONE => return found,
                 SOCK_DIAG_BY_FAMILY => {
