@@ -105,13 +105,14 @@ fn the_file_of_compose_is_valid_and_its_nodes_share_purges() {
     let (valkey, app) = (Valkey::default(), TestApp::start());
     app.say("/a", "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: menu");
     let nodes = ["bolide-1", "bolide-2"].map(|name| node(name, &site, &valkey, &app));
-    let text = |node: &TestServer| node.connect().get("/a", "Connection: close\r\n").text();
-    let before = nodes.each_ref().map(text);
-    assert_eq!(nodes.each_ref().map(text), before, "both have the page");
     let status = |node: &TestServer| crate::explain::ask(node, &["cluster", "status", "--json"]);
+    // A node that connects drops the pages it has.
     wait_until("both nodes to be there", || {
         nodes.iter().all(|node| status(node).text().contains("\"caught_up\":true"))
     });
+    let text = |node: &TestServer| node.connect().get("/a", "Connection: close\r\n").text();
+    let before = nodes.each_ref().map(text);
+    assert_eq!(nodes.each_ref().map(text), before, "both have the page");
     let purge = ["cache", "purge", "--tag", "menu", "--wait", "2"];
     let _told = crate::explain::ask(&nodes[0], &purge).succeeded();
     for (node, before) in nodes.iter().zip(&before) {

@@ -50,7 +50,8 @@ fn get_while(
         server.curl(proto.unwrap_or(Proto::H1)).field(fields).args(["--no-buffer", "-o", &into]);
     let asking = std::thread::spawn(move || curl.attempt(&url));
     let len = || fs::metadata(&got).map_or(0, |meta| meta.len());
-    wait_until("the first bytes", || len() > 0);
+    // The first byte may be of the page around the file, which is opened after that.
+    wait_until("the first bytes of the file", || len() > 1);
     change(&path);
     let reply = asking.join().unwrap();
     (reply.exit, fs::read(&got).unwrap())
