@@ -1,19 +1,21 @@
 //! The account that workers run as.
 
+use std::thread::JoinHandle;
+
 use bolide_conf::model::Config;
 
 /// The default account of workers when root starts the server.
 pub(crate) const NOBODY: &str = "nobody";
 
 /// The account that workers run as: name, user and group number.
-pub(crate) type PurgeAccount = (String, u32, u32);
+pub(crate) type WorkerAccount = (String, u32, u32);
 
 /// The account that a configuration names; none if this process has no rights to give up.
 ///
 /// # Errors
 ///
 /// There is no such account, in nginx's words.
-pub(crate) fn account(config: &Config) -> Result<Option<PurgeAccount>, Vec<String>> {
+pub(crate) fn account(config: &Config) -> Result<Option<WorkerAccount>, Vec<String>> {
     if !bolide_io::process::is_root() {
         return Ok(None);
     }
@@ -52,8 +54,28 @@ pub(crate) fn make_temp_dirs(config: &Config) -> Result<(), Vec<String>> {
 /// # Errors
 ///
 /// The system refuses.
-pub(crate) fn give_up_rights(account: Option<PurgeAccount>) -> Result<(), String> {
+pub(crate) fn give_up_rights(account: Option<WorkerAccount>) -> Result<(), String> {
     let Some((user, uid, gid)) = account else { return Ok(()) };
-    let failed = |error: std::io::Error| format!("setuid({uid}) failed ({error})");
+    let failed = |error| format!("setuid({uid}) failed ({})", bolide_base::errno::describe(&error));
     bolide_io::process::become_user(&user, uid, gid).map_err(failed)
+}
+
+/// Starts a thread that runs `body` as `account`. If the system refuses that account, the thread
+/// calls `refused` with the reason and ends.
+///
+/// # Errors
+///
+/// The system has no thread.
+pub(crate) fn spawn_as(
+    account: Option<&WorkerAccount>,
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+    refused: impl FnOnce(&str) + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let account = account.cloned();
+    let body = move || match give_up_rights(account) {
+        Ok(()) => body(),
+        Err(why) => refused(&why),
+    };
+    std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }

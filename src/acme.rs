@@ -27,7 +27,7 @@ use bolide_engine::metrics::AcmeFigures;
 use bolide_engine::{CertifiedNames, HttpChallenges};
 use bolide_tls::{CertSlot, LoadedCertificate, TlsChallenges};
 
-use crate::account::{PurgeAccount, give_up_rights};
+use crate::account::{WorkerAccount, give_up_rights};
 use crate::control_log::ControlLog;
 pub(crate) use demanded::IssuedPlace;
 use demanded::{DemandedCertificates, NamesOnDemand};
@@ -187,7 +187,7 @@ impl IssuedCertificates {
 
     /// Puts the draft in force. The thread runs as `account`, so that data of issuers is parsed
     /// without privileges.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
         let log = Arc::new(log);
         let mut state = self.desk.state();
         state.log = Some(log.clone());

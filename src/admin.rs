@@ -31,7 +31,7 @@ use bolide_engine::explain::{ExplainRequest, ExplainSpace, ExplainUrl};
 use bolide_io::epoll::Epoll;
 use bolide_worker::{ConsoleReply, Generation};
 
-use crate::account::PurgeAccount;
+use crate::account::{WorkerAccount, give_up_rights};
 use crate::cluster::ClusterDesk;
 use crate::messages::err;
 use line_protocol::Words;
@@ -68,7 +68,7 @@ impl CommandThreads {
         client: AdminClient,
         words: Words,
         generation: &Arc<Generation>,
-        account: Option<&PurgeAccount>,
+        account: Option<&WorkerAccount>,
         scene: Option<Scene>,
     ) {
         if Arc::strong_count(&self.busy) > BUSY_MAX {
@@ -79,10 +79,8 @@ impl CommandThreads {
         let body = move || {
             let _held = held;
             // A command must not show what workers cannot see.
-            if let Some((user, uid, gid)) = account
-                && let Err(error) = bolide_io::process::become_user(&user, uid, gid)
-            {
-                return client.reply(Err(format!("setuid({uid}) failed ({error})")));
+            if let Err(why) = give_up_rights(account) {
+                return client.reply(Err(why));
             }
             let desk = AdminDesk::new(&generation, scene, cluster);
             let told = desk.carry_out(&words);

@@ -30,7 +30,7 @@ use bolide_conf::model::{ClusterConf, Config, LogLevel, SharedObjects};
 use bolide_engine::metrics::SharedObjectFigures;
 use tokio::sync::mpsc;
 
-use crate::account::PurgeAccount;
+use crate::account::WorkerAccount;
 use crate::control_log::ControlLog;
 use exchange::ExchangeBoard;
 pub(crate) use exchange::{ExchangeParts, ExchangeStatus, ExchangeThread, common_secret};
@@ -131,7 +131,7 @@ impl ClusterThread {
         &self,
         store: Option<&Arc<Store>>,
         log: ControlLog,
-        account: Option<&PurgeAccount>,
+        account: Option<&WorkerAccount>,
     ) {
         self.log_to(log);
         let next = lock(&self.0.state).next.take();
@@ -173,7 +173,7 @@ impl ClusterThread {
         }
     }
 
-    fn start(&self, setup: Arc<ClusterSetup>, store: &Arc<Store>, account: Option<PurgeAccount>) {
+    fn start(&self, setup: Arc<ClusterSetup>, store: &Arc<Store>, account: Option<WorkerAccount>) {
         let (mail, orders) = mpsc::channel(MAIL_MAX);
         // An empty channel has room.
         let Ok(last) = mail.clone().try_reserve_owned() else { return };

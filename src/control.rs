@@ -23,7 +23,7 @@ use bolide_io::epoll::Epoll;
 use bolide_io::signal::{Signal, Signals, Taken};
 use bolide_worker::{ConsoleDesk, Mail};
 
-use crate::account::PurgeAccount;
+use crate::account::WorkerAccount;
 use crate::admin::{self, AdminClient, CommandThreads};
 use crate::assemble::{self, SharedParts};
 use crate::control_log::ControlLog;
@@ -93,7 +93,7 @@ pub(crate) struct ControlThread<'a> {
     pools: PhpPools,
     command_threads: CommandThreads,
     /// The account that workers run as.
-    account: Option<PurgeAccount>,
+    account: Option<WorkerAccount>,
     door: Epoll,
     signals: Signals,
     disk_writer: DiskWriterThread,
@@ -120,7 +120,7 @@ pub(crate) struct ControlParts<'a> {
     pub(crate) ground: Ground,
     pub(crate) log: ControlLog,
     pub(crate) pools: PhpPools,
-    pub(crate) account: Option<PurgeAccount>,
+    pub(crate) account: Option<WorkerAccount>,
     pub(crate) manager: ServiceManager,
     /// The files that the configuration in force was read from.
     pub(crate) files: Vec<PathBuf>,

@@ -11,7 +11,7 @@ use bolide_io::epoll::Epoll;
 use bolide_io::wake::Bell;
 use bolide_worker::Generation;
 
-use crate::account::PurgeAccount;
+use crate::account::{WorkerAccount, give_up_rights};
 use crate::control_log::ControlLog;
 
 /// How long pending writes may delay the exit.
@@ -50,7 +50,7 @@ impl DiskWriterThread {
     pub(crate) fn settle(
         &mut self,
         generation: &Arc<Generation>,
-        account: Option<&PurgeAccount>,
+        account: Option<&WorkerAccount>,
         log: ControlLog,
     ) -> Result<(), Vec<String>> {
         generation.site.open_trees();
@@ -72,10 +72,8 @@ impl DiskWriterThread {
         let account = account.cloned();
         let (opened, open) = mpsc::channel();
         let body = move || {
-            if let Some((user, uid, gid)) = account
-                && let Err(error) = bolide_io::process::become_user(&user, uid, gid)
-            {
-                return tell(LogLevel::Emerg, &format!("setuid({uid}) failed ({error})"));
+            if let Err(why) = give_up_rights(account) {
+                return tell(LogLevel::Emerg, &why);
             }
             let mut disk_writer =
                 bolide_worker::disk_writer::DiskWriter::new(io, store, bolide_tls::random_seed());

@@ -13,7 +13,7 @@ use bolide_base::Instant;
 use bolide_conf::model::{Config, GeoIpFile, LogLevel};
 use bolide_geoip::{GeoDatabase, LiveGeoDatabase};
 
-use crate::account::{PurgeAccount, give_up_rights};
+use crate::account::{WorkerAccount, spawn_as};
 use crate::control_log::ControlLog;
 
 /// LIMIT: bytes of a database.
@@ -107,7 +107,7 @@ fn refusal(file: &GeoIpFile, why: &str) -> String {
 
 impl GeoDatabases {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The databases of a draft, in the order of its configuration. If a file has not changed since
@@ -142,7 +142,7 @@ impl GeoDatabases {
 
     /// Puts the draft in force. The thread that checks its files runs as `account`, so that later
     /// files are parsed without privileges.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
         let mut state = self.state();
         state.active = std::mem::take(&mut state.next);
         let log = Arc::new(log);
@@ -151,13 +151,13 @@ impl GeoDatabases {
         if state.runs || state.active.iter().all(|file| file.interval.is_none()) {
             return;
         }
-        let (shared, account, told) = (self.0.clone(), account.cloned(), log.clone());
-        let thread = std::thread::Builder::new().name("geoip".to_owned());
-        let body = move || match give_up_rights(account) {
-            Ok(()) => shared.run(),
-            Err(why) => told.write(LogLevel::Emerg, &why),
+        let (shared, refusing, told) = (self.0.clone(), self.0.clone(), log.clone());
+        let refused = move |why: &str| {
+            told.write(LogLevel::Emerg, why);
+            // The next reload tries again.
+            refusing.lock().runs = false;
         };
-        match thread.spawn(body) {
+        match spawn_as(account, "geoip", move || shared.run(), refused) {
             Ok(_) => state.runs = true,
             Err(error) => {
                 log.write(LogLevel::Alert, &format!("cannot reload databases: {error}"));
@@ -167,9 +167,14 @@ impl GeoDatabases {
 }
 
 impl Shared {
+    /// The state; what a panicking thread has left of it is whole.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Checks files when due, forever: the thread ends with the process.
     fn run(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         loop {
             let now = bolide_io::process::now().mono;
             let files = state.active.iter().filter(|file| file.interval.is_some());
@@ -185,7 +190,7 @@ impl Shared {
             drop(state);
             file.look(&log);
             drop(file);
-            state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state = self.lock();
         }
     }
 }

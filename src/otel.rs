@@ -18,7 +18,7 @@ use bolide_conf::model::{Config, LogLevel, Otel};
 use bolide_engine::tracing::otlp;
 use bolide_engine::tracing::queue::{SpanBatch, SpanBell, SpanLimits, SpanQueue};
 
-use crate::account::{PurgeAccount, give_up_rights};
+use crate::account::{WorkerAccount, spawn_as};
 use crate::control_log::ControlLog;
 pub(crate) use post::system_authorities;
 use post::{Collector, Refusal};
@@ -139,7 +139,7 @@ impl OtelExport {
 
     /// Puts the draft in force. The thread runs as `account`, so that responses of collectors are
     /// parsed without privileges.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
         let mut state = lock(&self.0.state);
         let log = Arc::new(log);
         state.log = Some(log.clone());
@@ -152,17 +152,13 @@ impl OtelExport {
         if state.active.is_empty() || state.runs {
             return;
         }
-        let (shared, account, told) = (self.0.clone(), account.cloned(), log.clone());
-        let thread = std::thread::Builder::new().name("otel".to_owned());
-        let body = move || match give_up_rights(account) {
-            Ok(()) => shared.run(),
-            Err(why) => {
-                told.write(LogLevel::Emerg, &why);
-                // The next reload tries again.
-                lock(&shared.state).runs = false;
-            }
+        let (shared, refusing, told) = (self.0.clone(), self.0.clone(), log.clone());
+        let refused = move |why: &str| {
+            told.write(LogLevel::Emerg, why);
+            // The next reload tries again.
+            lock(&refusing.state).runs = false;
         };
-        match thread.spawn(body) {
+        match spawn_as(account, "otel", move || shared.run(), refused) {
             Ok(_) => state.runs = true,
             Err(error) => log.write(LogLevel::Alert, &format!("cannot export spans: {error}")),
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bolide_conf::model::{LogLevel, TlsConf};
 use bolide_tls::{LoadedCertificate, OcspQuestion, Staple};
 
-use crate::account::{PurgeAccount, give_up_rights};
+use crate::account::{WorkerAccount, spawn_as};
 use crate::control_log::ControlLog;
 use crate::tls_setup::openssl_words;
 
@@ -115,7 +115,7 @@ impl Responder {
 
 impl Stapling {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Begins a new draft; drops the last one if it was never put in force.
@@ -209,20 +209,20 @@ impl Stapling {
 
     /// Puts the draft in force, and queries unknown statuses. The thread runs as `account`:
     /// responses of responders are parsed without privileges.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
         let mut state = self.state();
         state.active = std::mem::take(&mut state.next);
         let log = Arc::new(log);
         state.log = Some(log.clone());
         self.0.bell.notify_all();
         if !state.active.is_empty() && !state.runs {
-            let (shared, account, told) = (self.0.clone(), account.cloned(), log.clone());
-            let thread = std::thread::Builder::new().name("stapling".to_owned());
-            let body = move || match give_up_rights(account) {
-                Ok(()) => shared.run(),
-                Err(why) => told.write(LogLevel::Emerg, &why),
+            let (shared, refusing, told) = (self.0.clone(), self.0.clone(), log.clone());
+            let refused = move |why: &str| {
+                told.write(LogLevel::Emerg, why);
+                // The next reload tries again.
+                refusing.lock().runs = false;
             };
-            match thread.spawn(body) {
+            match spawn_as(account, "stapling", move || shared.run(), refused) {
                 Ok(_) => state.runs = true,
                 Err(error) => {
                     log.write(LogLevel::Alert, &format!("cannot query OCSP responders: {error}"));
@@ -233,9 +233,14 @@ impl Stapling {
 }
 
 impl Shared {
+    /// The state; what a panicking thread has left of it is whole.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Makes due queries, forever: the thread ends with the process.
     fn run(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         loop {
             let now = bolide_io::process::now().unix_seconds();
             let due = state.active.iter().map(|entry| entry.known().due).min();
@@ -254,7 +259,7 @@ impl Shared {
             if let (Some(entry), Some(log)) = (next, log) {
                 entry.renew(&log);
             }
-            state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state = self.lock();
         }
     }
 }

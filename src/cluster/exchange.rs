@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::account::{PurgeAccount, give_up_rights};
+use crate::account::{WorkerAccount, give_up_rights};
 use crate::acme::{FleetState, IssuedCertificates};
 use crate::control_log::ControlLog;
 use crate::tls_setup::TicketRings;
@@ -127,7 +127,7 @@ impl ExchangeThread {
     }
 
     /// Puts the draft in force.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
         self.log_to(log);
         let mut state = self.state();
         let next = state.next.take();
@@ -208,7 +208,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn run(self, account: Option<PurgeAccount>) {
+    fn run(self, account: Option<WorkerAccount>) {
         if self.setup.vault.is_some() {
             self.parts.issued.fleet().turn(FleetState::Joining);
         }

@@ -24,7 +24,7 @@ use super::clock::NodeClock;
 use super::session::{Report, Session};
 use super::setup::ClusterSetup;
 use super::{ClusterMail, Shared, lock};
-use crate::account::{PurgeAccount, give_up_rights};
+use crate::account::{WorkerAccount, give_up_rights};
 use joining::Strike;
 
 /// LIMIT: bytes of purges in an entry; one that is larger is alone in its entry.
@@ -133,7 +133,7 @@ pub(super) fn run(
     setup: Arc<ClusterSetup>,
     store: Arc<Store>,
     (mail, orders): (mpsc::Sender<ClusterMail>, mpsc::Receiver<ClusterMail>),
-    account: Option<PurgeAccount>,
+    account: Option<WorkerAccount>,
 ) {
     let fail = |shared: &Shared, why: &str| {
         say(shared, LogLevel::Emerg, why);

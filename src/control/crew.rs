@@ -10,7 +10,7 @@ use bolide_io::epoll::Epoll;
 use bolide_worker::{ConsoleDesk, Doing, Inbox, Jobs, Mail, Post, Startup, Worker};
 
 use super::watch::WorkerWatch;
-use crate::account::PurgeAccount;
+use crate::account::{WorkerAccount, give_up_rights};
 use crate::admin::status::Members;
 use crate::control_log::ControlLog;
 use crate::messages::err;
@@ -43,7 +43,7 @@ struct Member {
 pub(super) struct Orders<'a> {
     pub(super) workers: u16,
     pub(super) generation: &'a Arc<bolide_worker::Generation>,
-    pub(super) account: Option<&'a PurgeAccount>,
+    pub(super) account: Option<&'a WorkerAccount>,
     pub(super) disk_writer: &'a bolide_io::wake::Bell,
     pub(super) console: &'a ConsoleDesk,
 }
@@ -64,12 +64,9 @@ impl Crew {
         }
         let mut crew = Self { posts: Arc::new(posts), ..Self::default() };
         let account = orders.account.cloned();
-        let give_up_rights = move || match account {
-            Some((user, uid, gid)) => bolide_io::process::become_user(&user, uid, gid),
-            None => Ok(()),
-        };
         let io = Epoll::new().map_err(failed)?;
-        let jobs = Jobs::start(crew.posts.clone(), io, give_up_rights).map_err(failed)?;
+        let as_worker = move || give_up_rights(account).map_err(std::io::Error::other);
+        let jobs = Jobs::start(crew.posts.clone(), io, as_worker).map_err(failed)?;
         let epoch = bolide_quic::QuicClock::starting_at(bolide_io::process::epoch());
         log.write(LogLevel::Notice, "start worker processes");
         for (number, inbox) in (0_u16..).zip(inboxes) {
@@ -228,7 +225,7 @@ impl Member {
 }
 
 /// Sets the cores, priority and account of the calling thread; returns whether it may work.
-fn settle(cores: &[usize], priority: i32, account: Option<PurgeAccount>) -> bool {
+fn settle(cores: &[usize], priority: i32, account: Option<WorkerAccount>) -> bool {
     let alert = |call: &str, error: &std::io::Error| {
         let why = bolide_base::errno::describe(error);
         err(&format!("bolide: [alert] {call} failed ({why})"));
@@ -244,13 +241,13 @@ fn settle(cores: &[usize], priority: i32, account: Option<PurgeAccount>) -> bool
     {
         alert(&format!("setpriority({priority})"), &error);
     }
-    if let Some((user, uid, gid)) = account
-        && let Err(error) = bolide_io::process::become_user(&user, uid, gid)
-    {
-        err(&format!("bolide: [emerg] setuid({uid}) failed ({error})"));
-        return false;
+    match give_up_rights(account) {
+        Ok(()) => true,
+        Err(why) => {
+            err(&format!("bolide: [emerg] {why}"));
+            false
+        }
     }
-    true
 }
 
 /// The cores that a worker is bound to; none means all.
