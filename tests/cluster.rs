@@ -197,14 +197,15 @@ fn what_a_node_purges_alone_reaches_the_others_when_valkey_is_back() {
 #[test]
 fn a_valkey_that_hangs_holds_nobody_up() {
     let valkey = Valkey::default();
-    let (one, two) = (Node::joined(&valkey, "one", ""), Node::joined(&valkey, "two", ""));
+    let (one, two) =
+        (Node::joined(&valkey, "one", "reply_timeout 10s;"), Node::joined(&valkey, "two", ""));
     let before = two.fill("/a", PAGE);
     let own = one.fill("/a", PAGE);
     valkey.signal("STOP");
     let start = std::time::Instant::now();
     one.purged(&["--tag", "menu"]);
     assert_ne!(one.page("/a"), own);
-    assert!(start.elapsed().as_secs_f64() < 1.5, "nothing waits for Valkey");
+    assert!(start.elapsed().as_secs() < 8, "nothing waits for Valkey");
     wait_until("the node to notice", || one.log().contains("no answer in time"));
     valkey.signal("CONT");
     two.wait_purged("/a", &before);

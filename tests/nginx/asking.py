@@ -12,7 +12,7 @@ from typing import Any
 from .allowed import reason_for
 from .answers import LAST, NEXT, answers, exchange
 from .judge import Judge
-from .program import Program, start_all, stop_all
+from .program import Program, new_errors, start_all, stop_all
 from .site import Case, Single, Site, Tls
 
 # Seconds between two that are sent side by side.
@@ -132,11 +132,9 @@ def compare_case(
     key = f"{site.name}: {who}{label}"
     seen = list(pool.map(lambda program: ask_together(site, program, together), programs))
     if site.errors:
-        count, patience = 0, LATE_IF_EXCUSED if reason_for(key) else LATE
-        for program, lines in zip(programs, seen, strict=True):
-            said = program.new_errors(count, site.errors, patience)
-            lines += said
-            count = len(said)
+        patience = LATE_IF_EXCUSED if reason_for(key) else LATE
+        for lines, told in zip(seen, new_errors(programs, site.errors, patience), strict=True):
+            lines += told
     judge.compare(key, *seen)
 
 
@@ -157,9 +155,8 @@ def compare_site(site: Site, programs: Sequence[Program], judge: Judge) -> None:
             judge.compare(f"{site.name}: start", *([words] for words in said))
             return
         if site.errors == "connections":
-            for program in programs:
-                # Whether it listens was asked by a client that left.
-                program.new_errors(1, site.errors, LATE)
+            # Whether it listens was asked by a client that left.
+            new_errors(programs, site.errors, LATE, 1)
         for tls in site.identities or [site.tls]:
             compare_cases(replace(site, tls=tls), programs, judge)
     finally:

@@ -139,23 +139,11 @@ class Program:
         for count in self.home.glob(f"php-tmp/count-{self.base // 10}?-*"):
             count.unlink(missing_ok=True)
 
-    def new_errors(self, count: int, which: bool | str, patience: float) -> list[str]:
+    def read_errors(self, which: bool | str) -> list[str]:
         """What the error log got since this was asked last, from [warn] on.
 
-        With `which` "info" all that is about requests, with "connections" all about clients. An
-        answer may come before the lines about it: `count` of them are waited for, so many seconds.
+        With `which` "info" all that is about requests, with "connections" all about clients.
         """
-        lines: list[str] = []
-        deadline = time.monotonic() + patience
-        time.sleep(0.002)
-        while True:
-            lines += self.read_errors(which)
-            if len(lines) >= count or time.monotonic() > deadline:
-                return lines
-            time.sleep(0.005)
-
-    def read_errors(self, which: bool | str) -> list[str]:
-        """The lines that are there now and were not read before."""
         with open(self.logs / "error.log", errors="replace") as log:
             log.seek(self.error_log_read)
             text = log.read()
@@ -180,6 +168,26 @@ class Program:
             self.child.terminate()
             self.child.wait()
             self.child = None
+
+
+def new_errors(
+    programs: Sequence[Program], which: bool | str, patience: float, least: int = 0
+) -> list[list[str]]:
+    """What the error logs got since this was asked last.
+
+    An answer may come before the lines about it, of any program: until all have the same number of
+    lines, and `least`, they are waited for, so many seconds.
+    """
+    deadline = time.monotonic() + patience
+    told: list[list[str]] = [[] for _ in programs]
+    time.sleep(0.002)
+    while True:
+        for program, lines in zip(programs, told, strict=True):
+            lines += program.read_errors(which)
+        counts = {len(lines) for lines in told}
+        if (len(counts) == 1 and min(counts) >= least) or time.monotonic() > deadline:
+            return told
+        time.sleep(0.005)
 
 
 def start_all(programs: Sequence[Program], texts: Sequence[str]) -> list[str]:
