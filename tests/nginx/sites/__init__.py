@@ -42,6 +42,7 @@ TABLES = (
     "named_homes",
     "named_pages",
     "named_recipes",
+    "named_clients",
     "named_fronts",
     "pitfalls",
     "php_applications",
