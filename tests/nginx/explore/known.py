@@ -78,6 +78,7 @@ UNTOLD = (
     "upstream sent duplicate header line",  # ... about origins
     " to override while reading",  # X-Accel and its errors
     "realpath() ",  # Variables
+    "is not enough for cache key",  # What zones keep
     "quic no hs keys",  # Whether a packet comes before its keys is chance.
     # Whether a kept connection ends before or behind the next request on it is chance.
     "upstream prematurely closed connection",
