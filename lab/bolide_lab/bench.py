@@ -104,7 +104,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def measured(trials: Sequence[plan.Trial]) -> list[Sample]:
-    """All samples, told one by one."""
+    """All samples; each is printed when it is there."""
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="lab-bench-") as kept:
         lines = Records.create(Path(kept), time.strftime("%Y-%m-%d", time.gmtime()), "bench")
@@ -114,12 +114,12 @@ def measured(trials: Sequence[plan.Trial]) -> list[Sample]:
                 if isinstance(taken, str):
                     print(f"{trial.scenario.id:11} {trial.server:7} OUT: {taken}", file=sys.stderr)
                 for sample in taken if isinstance(taken, list) else []:
-                    print(told(sample), file=sys.stderr, flush=True)
+                    print(line_of(sample), file=sys.stderr, flush=True)
                     samples.append(sample)
     return samples
 
 
-def told(sample: Sample) -> str:
+def line_of(sample: Sample) -> str:
     """One sample in a line."""
     busy = (sample.server_cpu_user_s + sample.server_cpu_system_s) / sample.seconds
     return (

@@ -22,7 +22,7 @@ VARIANTS: tuple[Variant, ...] = ("best", "original")
 
 @dataclass(frozen=True)
 class Published:
-    """A number that somebody else printed for this scenario."""
+    """A number that others published for this scenario."""
 
     server: str
     value: float

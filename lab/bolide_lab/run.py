@@ -179,7 +179,7 @@ class Runner:
         key = ("config", trial.scenario.id, trial.server, trial.config)
         if key not in self.noted:
             self.noted.add(key)
-            # Where things lie on this machine is nobody's business.
+            # Results name no path of this machine.
             places = {str(self.directory): "@DIR@", str(machine.TOOLS): "@TOOLS@"}
             plain = dict(texts)
             for place, name in places.items():

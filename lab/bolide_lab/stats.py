@@ -72,7 +72,7 @@ class Verdict(Enum):
     BETTER = "better"
     WORSE = "worse"
     SAME = "no difference"
-    UNDECIDED = "not told apart"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,9 @@ RULE = (
     f"interval ({RESAMPLES} resamples, fixed seed). A is “better” or “worse” if the whole "
     f"interval lies on one side of 1 and the ratio is at least {MARGIN:.0%} away from 1. There is "
     f"“no difference” if the whole interval lies within ±{MARGIN:.0%} of 1. Everything "
-    f"else is “not told apart”, and so is any pair with fewer than {MINIMUM} repetitions on "
-    "a side, and any two rates that were both limited by the client. Nothing is corrected for the "
-    "number of comparisons: of twenty pairs of equal servers "
-    "one may look different."
+    f"else is “undecided”, and so is any pair with fewer than {MINIMUM} repetitions on a side, "
+    "and any two rates that were both limited by the client. Nothing is corrected for the number "
+    "of comparisons: of twenty pairs of equal servers one may look different."
 )
 
 

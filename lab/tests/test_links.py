@@ -1,4 +1,4 @@
-"""Links: what they are told, what they say, and how their figures are judged."""
+"""Links: their settings, their commands, and how their figures are judged."""
 
 import os
 from dataclasses import replace

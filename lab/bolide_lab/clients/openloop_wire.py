@@ -39,7 +39,7 @@ class Wire(asyncio.Protocol):
         raise NotImplementedError
 
     def send(self, token: int) -> None:
-        """Asks once; `answered` is told the token later, always."""
+        """Sends one request; `answered` always gets the token later."""
         raise NotImplementedError
 
     def write(self, data: bytes) -> None:

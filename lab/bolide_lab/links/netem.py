@@ -41,7 +41,7 @@ def is_available() -> bool:
 
 
 def words(spec: LinkSpec) -> list[str]:
-    """What netem is told, at each end."""
+    """The settings of netem at each end."""
     said = ["delay", f"{spec.rtt_ms / 2:g}ms", "rate", f"{spec.rate_mbit:g}mbit"]
     said += ["limit", str(spec.queue_packets)]
     return said + (["loss", "random", f"{spec.loss_percent:g}%"] if spec.loss_percent else [])

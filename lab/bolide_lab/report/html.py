@@ -26,7 +26,7 @@ GROUPS = {
 OPENING = (
     "Every published test of the field, repeated on one machine, each server in its best "
     "configuration, in interleaved and shuffled order. All scenarios of the run are printed, "
-    "whoever wins them."
+    "whichever server wins."
 )
 
 
@@ -103,7 +103,7 @@ def _places(found: list[tables.Line]) -> str:
         ]
         for one, places in tables.places(found).items()
     ]
-    head = ["", "best", "not told from the best", "behind", "behind in"]
+    head = ["", "best", "no clear difference", "behind", "behind in"]
     said = (
         "Places by the rule below, in scenarios of two servers and more with "
         f"{stats.MINIMUM} repetitions or more."

@@ -112,7 +112,7 @@ def _places(found: Sequence[tables.Line]) -> str:
         ]
         for one, places in tables.places(found).items()
     ]
-    return table(["", "best", "not told from the best", "behind", "behind in"], rows)
+    return table(["", "best", "no clear difference", "behind", "behind in"], rows)
 
 
 def _scenario(run: Run, name: str) -> str:

@@ -40,8 +40,8 @@ PERCENTILES = {
     "latency_us_p999": "p99.9",
 }
 BOLD = (
-    "Bold: the best, and what is not told from it; nothing is bold where a server has fewer than "
-    f"{MINIMUM} repetitions."
+    "Bold: the best, and what does not clearly differ from it; nothing is bold where a server "
+    f"has fewer than {MINIMUM} repetitions."
 )
 ARROWS = f"{UP} more is better, {DOWN} less is better."
 MARKS = (

@@ -1,4 +1,4 @@
-"""Owns a dynamic site in a run: started once, told before each server whose cache it speaks to."""
+"""Owns a dynamic site in a run: started once; learns before each server which cache it drives."""
 
 from __future__ import annotations
 

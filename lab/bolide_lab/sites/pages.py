@@ -21,8 +21,8 @@ HERE = Path(__file__).parent
 
 # Server: (mode of cache.php, what that is in a report); the second row of a server is its original.
 BEST: dict[str, tuple[str, str]] = {
-    "bolide": ("lscache", "page_cache auto, told by LSCache's fields"),
-    "openlitespeed": ("lscache", "its own cache, told by LSCache's fields"),
+    "bolide": ("lscache", "page_cache auto, driven by LSCache's fields"),
+    "openlitespeed": ("lscache", "its own cache, driven by LSCache's fields"),
     "nginx": ("gzip", "fastcgi_cache; the page stored compressed"),
     "angie": ("gzip", "fastcgi_cache; the page stored compressed"),
     "apache": ("gzip", "mod_cache on disk; the page stored compressed"),

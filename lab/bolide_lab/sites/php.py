@@ -18,7 +18,7 @@ from pathlib import Path
 from bolide_lab.sites.base import SiteError
 
 START_LIMIT_S = 60.0
-# Plain values for every site, the same whoever serves it.
+# Plain values for every site, the same for each server.
 INI = {
     "cgi.fix_pathinfo": "0",
     "display_errors": "0",
