@@ -100,9 +100,7 @@ fn run(
     let granted = bolide_io::process::open_files();
     // Logs and sockets may be more than the system grants at first; a failure is reported later.
     let _ = bolide_io::process::raise_open_files();
-    if let Some(files) = config.main.worker_rlimit_nofile {
-        let _ = bolide_io::process::set_open_files_max(files);
-    }
+    let _ = set_open_files(&config);
     let logs = assemble::open_logs(&config).map_err(|text| told_early(vec![text]))?;
     let log = ControlLog::new(&config, &logs);
     let told = |texts: Vec<String>| {
@@ -204,14 +202,26 @@ fn set_environment(config: &Config) {
     }
 }
 
+/// Sets `worker_rlimit_nofile`: the workers share the limit of the process, which has that of each,
+/// or as many of these as the system grants.
+///
+/// # Errors
+///
+/// Not even one is granted.
+fn set_open_files(config: &Config) -> std::io::Result<()> {
+    let Some(files) = config.main.worker_rlimit_nofile else { return Ok(()) };
+    let workers = assemble::worker_count(config) as u64;
+    let grant = |workers| bolide_io::process::set_open_files_max(files.saturating_mul(workers));
+    (1..=workers).rev().map(grant).find(Result::is_ok).unwrap_or_else(|| grant(1))
+}
+
 /// Limits and directory. As in nginx, a limit that may not be raised is reported, and the server
 /// runs within it.
 fn set_limits(config: &Config, log: &ControlLog) -> Result<(), Vec<String>> {
     let alert = |call: &str, error: &std::io::Error| {
         log.write_loudly(LogLevel::Alert, &format!("{call} failed ({})", describe(error)));
     };
-    let raised =
-        config.main.worker_rlimit_nofile.map_or(Ok(()), bolide_io::process::set_open_files_max);
+    let raised = set_open_files(config);
     if let (Err(error), Some(files)) = (&raised, config.main.worker_rlimit_nofile) {
         alert(&format!("setrlimit(RLIMIT_NOFILE, {files})"), error);
     }

@@ -170,3 +170,53 @@ fn logs_are_opened_again_and_configurations_read_while_clients_hold_all() {
     assert!(!server.error_log().contains("[emerg]"), "{}", server.error_log());
     drop(crowd);
 }
+
+/// A site with files that are kept open, and their number.
+fn with_large_files(more: &str, count: usize) -> TestServer {
+    let server = serve(&format!(
+        "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; keepalive_requests 100000; {more} }}"
+    ));
+    for number in 0..count {
+        std::fs::write(server.www(&format!("f{number}")), vec![b'x'; 300_000]).unwrap();
+    }
+    server
+}
+
+#[test]
+fn idle_files_give_their_descriptors_to_clients() {
+    let server = with_large_files("", 300);
+    // Of two clients one is always there, so descriptors with low numbers stay taken.
+    let mut clients = [waits(&server), waits(&server)];
+    for number in 0..300 {
+        let answer = go_on(&mut clients[number % 2], &format!("/f{number}"));
+        assert_eq!((answer.status, answer.body.len()), (200, 300_000), "/f{number}");
+        clients[number % 2] = waits(&server);
+    }
+    drop(clients);
+    assert_eq!(server.get("/f1").status, 200, "a client gets in when all have left");
+    let log = server.error_log();
+    assert!(!log.contains("[crit]") && !log.contains("[alert]"), "{log}");
+}
+
+#[test]
+fn idle_files_give_their_descriptors_to_origins() {
+    const ORIGINS: usize = 40;
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = mute.local_addr().unwrap();
+    let server =
+        with_large_files(&format!("location = /mute {{ proxy_pass http://{address}; }}"), 24);
+    let mut waiting = all(&server, ORIGINS);
+    for number in 0..24 {
+        assert_eq!(server.get(&format!("/f{number}")).status, 200);
+    }
+    for client in &mut waiting {
+        client.send("/mute HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    mute.set_nonblocking(true).unwrap();
+    let mut called = Vec::new();
+    wait_until("all are passed on", || {
+        called.extend(std::iter::from_fn(|| mute.accept().ok()));
+        called.len() == ORIGINS
+    });
+    assert!(!server.error_log().contains(NONE_LEFT), "{}", server.error_log());
+}

@@ -544,7 +544,7 @@ fn workers_have_the_cores_and_the_priority_that_they_are_told() {
         let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
         line[name.len()..].split_whitespace().map(str::to_owned).collect()
     };
-    assert_eq!(limit("Max open files")[..2], ["512", "512"]);
+    assert_eq!(limit("Max open files")[..2], ["1024", "1024"], "512 for each of two workers");
     assert_eq!(limit("Max core file size")[..2], ["4096", "4096"]);
     let here = fs::read_link(format!("/proc/{}/cwd", daemon.pid)).unwrap();
     assert_eq!(here, daemon.home.dir().join("logs"));

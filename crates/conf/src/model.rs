@@ -142,7 +142,7 @@ pub struct Main {
     pub lock_file: PathBuf,
     /// `worker_processes`: how many workers.
     pub worker_processes: Workers,
-    /// `worker_rlimit_nofile`: open files per process.
+    /// `worker_rlimit_nofile`: open files per worker.
     pub worker_rlimit_nofile: Option<u64>,
     /// `worker_rlimit_core`: bytes of a core file.
     pub worker_rlimit_core: Option<u64>,

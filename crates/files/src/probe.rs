@@ -165,6 +165,17 @@ pub enum Probed {
     Failed(OpenFailure),
 }
 
+impl Probed {
+    /// Whether there was no descriptor for it.
+    #[must_use]
+    pub const fn is_out_of_descriptors(&self) -> bool {
+        match self {
+            Self::Closed(_, failure) | Self::Failed(failure) => failure.is_out_of_descriptors(),
+            _ => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::SymlinkPolicy;

@@ -138,6 +138,11 @@ impl FileTable {
         Self::with_limits(FileTableLimits::default(), seed)
     }
 
+    /// Keeps at most so many descriptors open, and those that responses use.
+    pub fn bound_descriptors(&mut self, max: usize) {
+        self.limits.open = self.limits.open.min(max);
+    }
+
     /// An empty table within `limits`; `seed` as in [`Self::new`].
     #[must_use]
     pub fn with_limits(limits: FileTableLimits, seed: u64) -> Self {

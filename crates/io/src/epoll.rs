@@ -67,6 +67,10 @@ impl Io for Epoll {
         self.epoll.remove(fd.0);
     }
 
+    fn descriptors_max(&self) -> u64 {
+        sys::nofile().0
+    }
+
     fn accept(&mut self, listener: Fd, near: Option<&SocketPeer>) -> Accepted {
         if self.gate.is_shut() {
             return Accepted::Failed(EMFILE);

@@ -39,6 +39,8 @@ pub trait Io {
     fn watch(&mut self, fd: Fd, token: u64, how: Interest) -> bool;
     /// Stops reporting `fd`, which other holders may keep open.
     fn unwatch(&mut self, fd: Fd);
+    /// How many descriptors the process may have.
+    fn descriptors_max(&self) -> u64;
     /// Takes one waiting client. `near` is its near end; if it is unknown, the kernel is asked.
     fn accept(&mut self, listener: Fd, near: Option<&SocketPeer>) -> Accepted;
     /// Starts to connect, without waiting for the result. `from` is the local address; its port 0

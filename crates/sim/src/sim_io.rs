@@ -275,6 +275,10 @@ impl Io for SimIo {
         self.call().unwatch(self.worker, fd.0);
     }
 
+    fn descriptors_max(&self) -> u64 {
+        u64::MAX
+    }
+
     fn accept(&mut self, listener: Fd, _near: Option<&SocketPeer>) -> Accepted {
         if let Some(errno) = self.strikes(DoorCall::Accept) {
             self.kernel.borrow_mut().is_shedding = true;

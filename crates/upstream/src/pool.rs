@@ -153,6 +153,12 @@ impl LinkPools {
         })
     }
 
+    /// Removes the connection whose timeout is next, because its descriptor is needed; the caller
+    /// closes it.
+    pub fn give_up(&mut self) -> Option<u64> {
+        self.next_expiry().and_then(|until| self.expire(until))
+    }
+
     /// Removes a connection that no group of the configuration can use; the caller closes it. Call
     /// it after a reload until it returns `None`.
     pub fn expire_unknown(&mut self, groups: &UpstreamGroups) -> Option<u64> {

@@ -32,9 +32,7 @@ impl<I: Io> Worker<I> {
                 Accepted::Gone => {}
                 Accepted::Failed(errno) => {
                     self.requests.env.tell_refused(errno);
-                    let has_room =
-                        is_dearth(errno) && (self.requests.env.end_waiting() || self.make_room());
-                    if !has_room {
+                    if !is_dearth(errno) || !self.give_up_descriptors() {
                         return self.requests.env.rest_listeners();
                     }
                 }
@@ -42,6 +40,16 @@ impl<I: Io> Worker<I> {
             taken += 1;
         }
         self.requests.env.listeners.note_batch(slot, taken);
+    }
+
+    /// Closes what is worth less than a new connection, because descriptors are needed; false if
+    /// there is nothing.
+    fn give_up_descriptors(&mut self) -> bool {
+        let (origins, env, _) = self.requests.upstream();
+        env.end_waiting()
+            || env.give_up_descriptors()
+            || origins.links.give_up_idle(env)
+            || self.make_room()
     }
 
     /// Ends something that is worth less than a new connection; false if there is nothing.

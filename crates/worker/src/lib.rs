@@ -8,6 +8,7 @@ mod background;
 mod bodies;
 mod clients;
 mod console_desk;
+mod descriptors;
 mod disk_lookup;
 pub mod disk_writer;
 mod effects;

@@ -23,6 +23,7 @@ use bolide_io::{
 use bolide_upstream::{CallHindrance, FetchFate, FetchWake};
 use bolide_wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, StreamOwner};
 
+use crate::descriptors::is_out_of_descriptors;
 use crate::env::WorkerEnv;
 use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
@@ -68,7 +69,11 @@ impl Origins {
             PeerAddress::Unix(path) => Callee::Unix(path.as_os_str().as_bytes()),
         };
         let from = request.from.as_ref().map(|from| from.at);
-        let ConnectCall { fd, stands } = match env.io.connect(callee, from) {
+        let mut called = env.with_room(|io| io.connect(callee, from));
+        if called.as_ref().is_err_and(is_out_of_descriptors) && self.links.give_up_idle(env) {
+            called = env.io.connect(callee, from);
+        }
+        let ConnectCall { fd, stands } = match called {
             Ok(call) => call,
             Err(failure) => return Some(not_called(failure)),
         };

@@ -89,6 +89,13 @@ impl OriginLinks {
         }
     }
 
+    /// Closes an idle connection, because its descriptor is needed; false if there is none.
+    pub(crate) fn give_up_idle<I: Io>(&mut self, env: &mut WorkerEnv<I>) -> bool {
+        let Some(name) = self.pools.give_up() else { return false };
+        self.close_idle(name, env);
+        true
+    }
+
     /// Sets the deadline for idle connections.
     pub(crate) fn arm_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
         if let Some(at) = self.pools.next_expiry() {

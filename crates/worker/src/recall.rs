@@ -31,7 +31,7 @@ impl<I: Io> WorkerEnv<I> {
             stat_only: false,
         };
         let now = (self.now.mono.as_nanos() / 1_000_000_000) as u32;
-        let opened = match self.io.open(&request) {
+        let opened = match self.with_room(|io| io.open(&request)) {
             Ok(opened) => opened,
             Err(failure) => {
                 if matches!(failure.errno, ENOENT | ENOTDIR) {

@@ -50,7 +50,7 @@ impl Background {
             env.probe(&probe);
             return Some(Wake::Probed);
         }
-        match begin(&mut env.io, &probe) {
+        match begin_with_room(env, &probe) {
             Ok(scan) if self.scans.running.is_none() => {
                 let (_, probe) = self.scan((key, probe), scan).err()?;
                 insert(&probe, failed(EAGAIN), env);
@@ -113,7 +113,7 @@ impl Background {
             if exchanges.live.get(key).is_none() {
                 continue;
             }
-            match begin(&mut env.io, &probe) {
+            match begin_with_room(env, &probe) {
                 Ok(scan) => {
                     if let Err((key, probe)) = self.scan((key, probe), scan) {
                         for (key, probe) in
@@ -132,6 +132,16 @@ impl Background {
         }
         answered
     }
+}
+
+/// As [`begin`], once more where idle files were closed for it.
+fn begin_with_room<I: Io>(
+    env: &mut WorkerEnv<I>,
+    probe: &Probe,
+) -> Result<Box<DirectoryScan>, Probed> {
+    let begun = begin(&mut env.io, probe);
+    let is_out = begun.as_ref().is_err_and(Probed::is_out_of_descriptors);
+    if is_out && env.give_up_descriptors() { begin(&mut env.io, probe) } else { begun }
 }
 
 /// Begins to read a directory; returns the result if it is known at once.

@@ -58,17 +58,17 @@ impl Spooling {
         let mut made = None;
         let spooled = match &place {
             SpoolPlace::Named(dir) if spool.file().is_none() => {
-                match create_named(&mut env.io, dir, &mut self.body_files) {
+                match env.with_room(|io| create_named(io, dir, &mut self.body_files)) {
                     Ok((path, file)) => {
                         made = Some(path);
                         spool.written(file, 0);
-                        write(&mut env.io, spool, Path::new(""))
+                        write(env, spool, Path::new(""))
                     }
                     Err(failure) => Spooled::Failed(failure),
                 }
             }
-            SpoolPlace::Named(_) => write(&mut env.io, spool, Path::new("")),
-            SpoolPlace::Unnamed(dir) => write(&mut env.io, spool, dir),
+            SpoolPlace::Named(_) => write(env, spool, Path::new("")),
+            SpoolPlace::Unnamed(dir) => write(env, spool, dir),
         };
         if let Spooled::Failed(_) = spooled {
             spool.fail();
@@ -108,7 +108,7 @@ pub(crate) fn describe_at(failure: &FileFailure, dir: &Path) -> String {
 }
 
 /// Writes a bounded part; an unnamed file is created with the first byte.
-fn write(io: &mut impl Io, spool: &mut Spool, dir: &Path) -> Spooled {
+fn write<I: Io>(env: &mut WorkerEnv<I>, spool: &mut Spool, dir: &Path) -> Spooled {
     let mut written = 0;
     while let Some(due) = spool.next_write() {
         if written >= WRITE_PER_TURN {
@@ -116,12 +116,12 @@ fn write(io: &mut impl Io, spool: &mut Spool, dir: &Path) -> Spooled {
         }
         let file = match due.file {
             Some(file) => file,
-            None => match io.create_temp(dir.as_os_str().as_bytes()) {
+            None => match env.with_room(|io| io.create_temp(dir.as_os_str().as_bytes())) {
                 Ok(file) => file,
                 Err(failure) => return Spooled::Failed(failure),
             },
         };
-        match io.write_at(&file, due.offset, &due.bytes) {
+        match env.io.write_at(&file, due.offset, &due.bytes) {
             Ok(n) => {
                 spool.written(file, n);
                 written += n;

@@ -13,7 +13,6 @@ use bolide_files::{OpenFailure, Probe, Probed, Remember, Trail, TrailStanding, T
 use bolide_io::{DirChange, DirDepth, Io};
 
 use crate::env::WorkerEnv;
-use crate::look::look;
 use crate::token::PollToken;
 
 /// LIMIT: symbolic links on one path, as in Linux.
@@ -25,7 +24,7 @@ impl<I: Io> WorkerEnv<I> {
     /// Performs a file lookup for an exchange.
     pub(crate) fn probe(&mut self, probe: &Probe) {
         debug_assert_ne!(probe.want, Want::List, "what is in a directory holds for a turn");
-        let mut found = look(&mut self.io, probe);
+        let mut found = self.look_at(probe);
         let policy = &probe.policy;
         let is_to_be_watched = policy.trust == Trust::Watched
             && !policy.valid.is_zero()
@@ -79,7 +78,7 @@ impl<I: Io> WorkerEnv<I> {
                 if !self.watch(prefix) {
                     return false;
                 }
-                *found = look(&mut self.io, probe);
+                *found = self.look_at(probe);
             }
         }
         // The target of a link may change elsewhere.

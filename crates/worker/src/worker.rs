@@ -29,6 +29,8 @@ use crate::tcp::TcpConn;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 
+/// The part of all descriptors that files which no response uses may have: one of so many.
+const FILES_PART: u64 = 4;
 /// Messages read in one turn.
 const MAIL_PER_TURN: usize = 256;
 
@@ -89,7 +91,8 @@ impl<I: Io> Worker<I> {
         let front = generation.site.store().map(|store| store.front(number));
         let secret = *generation.quic_keys.secret();
         let tallies = RequestTallies::new(posts.iter().map(Post::tally)).of(number);
-        let env = WorkerEnv::new(EnvParts {
+        let workers = posts.len();
+        let mut env = WorkerEnv::new(EnvParts {
             io,
             number,
             news: News::new(number, posts),
@@ -101,6 +104,9 @@ impl<I: Io> Worker<I> {
             tallies,
             seed,
         });
+        // All workers share the descriptors of the process.
+        let share = env.io.descriptors_max() / FILES_PART / workers.max(1) as u64;
+        env.files.bound_descriptors(usize::try_from(share).unwrap_or(usize::MAX));
         let requests = Requests {
             exchanges: Exchanges::new(),
             origins: Origins::new(number, |socket| PollToken::Names(socket).pack()),

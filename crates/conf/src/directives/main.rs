@@ -38,7 +38,10 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.main.worker_rlimit_nofile = Some(whole(node.arg(0))?);
         Ok(())
     })
-    .doc("The most open files of the process.", "worker_rlimit_nofile 65535;")
+    .doc(
+        "The most open files of a worker; the workers share what all of them may have.",
+        "worker_rlimit_nofile 65535;",
+    )
     .takes("NUMBER")
     .without("the limit inherited at start"),
     value("worker_rlimit_core", M, Args::ONE, |r, node| {

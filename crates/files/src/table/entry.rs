@@ -83,6 +83,14 @@ impl FileEntry {
         }
     }
 
+    /// Whether it holds a descriptor that no response uses.
+    pub(super) fn holds_spare_descriptor(&self) -> bool {
+        match &self.state {
+            State::File(file) => file.content().is_none() && Rc::strong_count(file) == 1,
+            State::Seen(_) | State::Refused(_) => false,
+        }
+    }
+
     /// Whether a result found under this entry's rule for links is valid for a request with `rule`.
     pub(super) fn satisfies(&self, rule: SymlinkPolicy) -> bool {
         let found = !matches!(self.state, State::Refused(_));

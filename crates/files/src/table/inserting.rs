@@ -12,7 +12,7 @@ use crate::probe::{Probe, Remember};
 /// A change this close to the reading may be followed by an invisible one. Kernels stamp times with
 /// the tick, 10 ms at worst; file servers are coarser.
 const RACY_MILLIS: i64 = 1_000;
-/// Entries dropped at once when descriptors run out.
+/// Files closed at once when descriptors run out.
 const SHED_MAX: usize = 64;
 
 impl FileTable {
@@ -65,14 +65,18 @@ impl FileTable {
         self.insert(probe, state, false, now)
     }
 
+    /// Closes some files that no response uses, because descriptors are needed; false if there are
+    /// none. Those of this turn are spared: a request is about to use them.
+    pub fn give_up_descriptors(&mut self, now: Now) -> bool {
+        let before = self.open;
+        while self.open > 0
+            && before - self.open < SHED_MAX
+            && self.evict(now, FileEntry::holds_spare_descriptor)
+        {}
+        self.open < before
+    }
+
     pub(super) fn insert_failure(&mut self, probe: &Probe, refusal: FailedLook, now: Now) -> Known {
-        if refusal.failure.is_out_of_descriptors() {
-            for _ in 0..SHED_MAX {
-                if !self.evict(now, FileEntry::holds_descriptor) {
-                    break;
-                }
-            }
-        }
         match probe.policy.failures {
             Remember::Failures => self.insert(probe, State::Refused(refusal), false, now),
             Remember::Nothing => {

@@ -1,0 +1,42 @@
+//! Calls that take a descriptor: where there is none, idle files are closed and the call is made
+//! once more. What is worth more than that is decided by whoever needs it: a client or an origin.
+
+use bolide_base::errno::{EMFILE, ENFILE};
+use bolide_files::{Probe, Probed};
+use bolide_io::{FileFailure, Io};
+
+use crate::env::WorkerEnv;
+use crate::look::look;
+
+/// Whether a call failed because there was no descriptor.
+pub(crate) const fn is_out_of_descriptors(failure: &FileFailure) -> bool {
+    matches!(failure.errno, EMFILE | ENFILE)
+}
+
+impl<I: Io> WorkerEnv<I> {
+    /// Closes idle files, because descriptors are needed; false if there are none.
+    pub(crate) fn give_up_descriptors(&mut self) -> bool {
+        self.files.give_up_descriptors(self.now)
+    }
+
+    /// Makes a call that takes a descriptor.
+    ///
+    /// # Errors
+    ///
+    /// The failure of the last call.
+    pub(crate) fn with_room<T>(
+        &mut self,
+        mut call: impl FnMut(&mut I) -> Result<T, FileFailure>,
+    ) -> Result<T, FileFailure> {
+        let done = call(&mut self.io);
+        let is_out = done.as_ref().is_err_and(is_out_of_descriptors);
+        if is_out && self.give_up_descriptors() { call(&mut self.io) } else { done }
+    }
+
+    /// Looks a file up.
+    pub(crate) fn look_at(&mut self, probe: &Probe) -> Probed {
+        let found = look(&mut self.io, probe);
+        let is_out = found.is_out_of_descriptors();
+        if is_out && self.give_up_descriptors() { look(&mut self.io, probe) } else { found }
+    }
+}
