@@ -98,3 +98,19 @@ fn h2_is_off_where_it_is_not_asked_for() {
     let reply = server.curl(Proto::H2).attempt(&server.url(Proto::H2, "/hello.txt"));
     assert_eq!((reply.status, reply.version.as_str()), (200, "1.1"));
 }
+
+#[test]
+fn a_field_is_as_long_as_it_is_encoded() {
+    let server = site("location /long { return 200 ok; }");
+    // The Huffman code of `a` has five bits; `large_client_header_buffers` allows 8 KiB.
+    for (len, cookie, target) in [(13_000, 200, 200), (13_200, 400, 414)] {
+        let long = "a".repeat(len);
+        for proto in [Proto::H2, Proto::H2c] {
+            let get = |target: &str, field: &str| {
+                server.curl(proto).field(field).get(&server.url(proto, target)).status
+            };
+            assert_eq!(get("/long", &format!("Cookie: {long}")), cookie, "{proto:?} {len}");
+            assert_eq!(get(&format!("/long?{long}"), "X: y"), target, "{proto:?} {len}");
+        }
+    }
+}

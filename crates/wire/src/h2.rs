@@ -61,7 +61,7 @@ pub struct H2Settings {
     pub max_concurrent_streams: u32,
     /// LIMIT: bytes of a decoded head: names, values and 32 per field.
     pub head_size_max: usize,
-    /// LIMIT: bytes of one name and value.
+    /// LIMIT: bytes of a name or a value as it is encoded.
     pub field_size_max: usize,
     /// LIMIT: `max_headers`: field lines of a head, without cookies.
     pub fields_max: u32,

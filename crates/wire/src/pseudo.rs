@@ -89,8 +89,6 @@ pub struct PseudoRules {
     pub version: HttpVersion,
     /// LIMIT: bytes of names, values and [`FIELD_OVERHEAD`] per field.
     pub head_size_max: usize,
-    /// LIMIT: bytes of one name and value.
-    pub field_size_max: usize,
     /// LIMIT: `max_headers`: field lines. Pseudo-fields, cookies and dropped fields do not count.
     pub fields_max: u32,
     /// `underscores_in_headers`: names with `_` are valid.
@@ -170,9 +168,8 @@ impl<'a> PseudoAssembly<'a> {
     #[inline]
     pub fn checked(&mut self, label: Label<'_>, len: usize, traits: Traits, value: &[u8]) {
         self.size += len + FIELD_OVERHEAD;
-        let is_too_much = len > self.rules.field_size_max || self.size > self.rules.head_size_max;
-        if is_too_much {
-            return self.note_excess(label, len);
+        if traits.has(Traits::LONG) || self.size > self.rules.head_size_max {
+            return self.note_excess(label, traits);
         }
         if traits.has(Traits::BAD_VALUE) {
             return self.note(Flaw::Malformed("client sent header with invalid value"));
@@ -185,8 +182,8 @@ impl<'a> PseudoAssembly<'a> {
     }
 
     #[cold]
-    fn note_excess(&mut self, label: Label<'_>, len: usize) {
-        self.note(if len > self.rules.field_size_max {
+    fn note_excess(&mut self, label: Label<'_>, traits: Traits) {
+        self.note(if traits.has(Traits::LONG) {
             if label == Label::Path { TOO_LONG_URI } else { TOO_LONG_FIELD }
         } else {
             TOO_LARGE

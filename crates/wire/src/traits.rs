@@ -19,6 +19,8 @@ impl Traits {
     /// The value makes a request malformed (RFC 9113 §8.2.1, RFC 9114 §10.3): it has NUL, CR or LF,
     /// or begins or ends with white space.
     pub const BAD_VALUE: Self = Self(8);
+    /// The name or the value was longer, as it came, than a decoder allows.
+    pub const LONG: Self = Self(16);
 
     /// Whether these traits include all of `other`.
     #[must_use]

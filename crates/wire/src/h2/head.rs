@@ -24,7 +24,6 @@ pub(super) const fn rules(settings: &H2Settings) -> PseudoRules {
     PseudoRules {
         version: HttpVersion::Http2,
         head_size_max: settings.head_size_max,
-        field_size_max: settings.field_size_max,
         fields_max: settings.fields_max,
         underscores_in_headers: settings.underscores_in_headers,
         ignore_invalid_headers: settings.ignore_invalid_headers,

@@ -71,6 +71,7 @@ impl H2Conn {
         self.phase = Phase::Preface;
         let recv_window = settings.recv_window.min(WINDOW_MAX);
         self.flow.recv_initial = recv_window;
+        self.decoder.bound_strings(settings.field_size_max);
         let head_size_max = u32::try_from(settings.head_size_max).unwrap_or(u32::MAX);
         let ours = [
             (setting::MAX_CONCURRENT_STREAMS, settings.max_concurrent_streams),

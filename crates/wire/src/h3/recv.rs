@@ -273,7 +273,6 @@ impl H3Intake<'_> {
             version: HttpVersion::Http3,
             head_size_max: self.settings.head_size_max,
             // The decoder bounds each string.
-            field_size_max: usize::MAX,
             fields_max: self.settings.fields_max,
             underscores_in_headers: self.settings.underscores_in_headers,
             ignore_invalid_headers: self.settings.ignore_invalid_headers,

@@ -89,6 +89,8 @@ pub struct HpackDecoder {
     table: HpackTable,
     /// Our `SETTINGS_HEADER_TABLE_SIZE`: the limit of table size updates.
     size_limit: u32,
+    /// Above so many bytes, as it is encoded, a string has [`Traits::LONG`].
+    string_max: usize,
 }
 
 impl Default for HpackDecoder {
@@ -101,7 +103,13 @@ impl HpackDecoder {
     /// A decoder with a table of at most `size_limit` bytes (`SETTINGS_HEADER_TABLE_SIZE`).
     #[must_use]
     pub const fn new(size_limit: u32) -> Self {
-        Self { table: HpackTable::new(size_limit), size_limit }
+        Self { table: HpackTable::new(size_limit), size_limit, string_max: usize::MAX }
+    }
+
+    /// LIMIT: sets how many bytes a string may have as it is encoded. A field with a longer one has
+    /// [`Traits::LONG`]; an entry of a table has not.
+    pub const fn bound_strings(&mut self, max: usize) {
+        self.string_max = max;
     }
 
     /// While this number stays the same, equal blocks decode to equal fields.
@@ -202,10 +210,11 @@ impl HpackDecoder {
         sink: &mut impl Sink,
     ) -> Result<usize, HpackError> {
         scratch.clear();
+        let mut longest = 0;
         let bits = if indexing == Indexing::Insert { 6 } else { 4 };
         let (token, name_traits, name) = match prefix::read(block, at, bits)? {
             0 => {
-                let name = string(block, at, scratch)?;
+                let name = string(block, at, scratch, &mut longest)?;
                 let text = name.resolve(block, scratch);
                 let token = FieldToken::parse(text);
                 // The colon of a known pseudo-header name is valid.
@@ -215,12 +224,14 @@ impl HpackDecoder {
             }
             index => self.indexed_name(index, scratch)?,
         };
-        let value = string(block, at, scratch)?;
+        let value = string(block, at, scratch, &mut longest)?;
         let (name, value) = (name.resolve(block, scratch), value.resolve(block, scratch));
         let traits = name_traits.and(Traits::of_value(value));
         if indexing == Indexing::Insert {
             self.table.insert(token, traits, name, value);
         }
+        let is_long = longest > self.string_max;
+        let traits = if is_long { traits.and(Traits::LONG) } else { traits };
         sink.field(token, traits, name, value);
         Ok(name.len() + value.len() + ENTRY_OVERHEAD)
     }
@@ -242,14 +253,21 @@ impl HpackDecoder {
     }
 }
 
+/// Reads a string; `longest` becomes its encoded length, if that is more.
 #[inline]
-fn string(block: &[u8], at: &mut usize, scratch: &mut Vec<u8>) -> Result<Text, HpackError> {
+fn string(
+    block: &[u8],
+    at: &mut usize,
+    scratch: &mut Vec<u8>,
+    longest: &mut usize,
+) -> Result<Text, HpackError> {
     let is_huffman = block.get(*at).is_some_and(|&byte| byte & 0x80 != 0);
     let len = prefix::read(block, at, 7)? as usize;
     let start = *at;
     let end = start + len;
     let bytes = block.get(start..end).ok_or(HpackError::Truncated)?;
     *at = end;
+    *longest = len.max(*longest);
     if !is_huffman {
         return Ok(Text::Block(start, end));
     }

@@ -366,3 +366,34 @@ impl Sink for Raw {
         self.0.push((name.to_vec(), value.to_vec()));
     }
 }
+
+#[test]
+fn a_string_is_long_by_its_encoded_length() {
+    struct Long(Vec<bool>);
+    impl Sink for Long {
+        fn field(&mut self, _: FieldToken, traits: Traits, _: &[u8], _: &[u8]) {
+            self.0.push(traits.has(Traits::LONG));
+        }
+    }
+    // The code of `a` has five bits: eight of them are five bytes.
+    let coded = [0b0001_1000, 0b1100_0110, 0b0011_0001, 0b1000_1100, 0b0110_0011];
+    let plain = |len: u8| [&[0x40, 1, b'x', len][..], &vec![b'a'; usize::from(len)]].concat();
+    let huffman = |fives: u8| {
+        [&[0x40, 1, b'x', 0x80 | (5 * fives)][..], &coded.repeat(usize::from(fives))].concat()
+    };
+    let mut decoder = HpackDecoder::new(4096);
+    decoder.bound_strings(20);
+    for (block, is_long) in [
+        (plain(20), false),
+        (plain(21), true),
+        (huffman(4), false),
+        (huffman(5), true),
+        // The entry that the last one left.
+        (vec![0xbe], false),
+        ([&[0x40, 21][..], &[b'n'; 21], &[1, b'v']].concat(), true),
+    ] {
+        let mut long = Long(Vec::new());
+        decoder.decode(&block, 1000, &mut Vec::new(), &mut long).unwrap();
+        assert_eq!(long.0, [is_long], "{block:?}");
+    }
+}
