@@ -286,8 +286,9 @@ fn log_paths(config: &Config) -> Vec<&Path> {
     };
     errors(&config.main.error_log).for_each(&mut add);
     if let Some(http) = &config.http {
-        let all = http.locations.iter().map(|location| &location.settings);
-        for settings in [&http.settings].into_iter().chain(all) {
+        errors(&http.settings.error_log).for_each(&mut add);
+        // The access log of `http` counts where a location has it.
+        for settings in http.locations.iter().map(|location| &location.settings) {
             errors(&settings.error_log).for_each(&mut add);
             for log in settings.access_log.iter() {
                 if let AccessTarget::File(path) = &log.target {

@@ -365,3 +365,24 @@ fn workers_of_root_run_as_nobody_by_default() {
         assert_eq!(worker_uid(&server), uid.trim());
     }
 }
+
+#[test]
+fn the_default_access_log_is_opened_only_where_requests_are_logged_to_it() {
+    let home = Home::new(BOLIDE);
+    let elsewhere = home.dir().join("none");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let prefix = elsewhere.to_str().unwrap();
+    let test = |server: &str| {
+        let conf = format!(
+            "pid pid; error_log stderr; events {{}} http {{ server {{ listen 127.0.0.1:1; {server} }} }}"
+        );
+        let file = home.write("logs.conf", &conf);
+        home.run(&["-t", "-p", prefix, "-c", file.to_str().unwrap()])
+    };
+    for server in ["access_log a.log;", "access_log off;"] {
+        let done = test(server);
+        assert_eq!(done.code, 0, "{server} {done}");
+    }
+    let done = test("location /a { access_log a.log; }");
+    assert!(done.code == 1 && done.stderr.contains("logs/access.log\" failed (2:"), "{done}");
+}
