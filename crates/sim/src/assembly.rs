@@ -1,9 +1,9 @@
 //! Pages that are assembled from fragments, two levels deep: the output of the application, and
 //! which responses are correct when some of the fragments fail.
 
-use crate::deeds::{Deeds, application_answer};
+use crate::fault_record::{FaultRecord, application_response};
 
-/// A page or a fragment: the token of its reader, bytes of its filling, levels below it.
+/// A page or a fragment: its token, the number of filler bytes, and the fragment levels below it.
 #[derive(Clone, Debug)]
 pub struct AssemblyPiece {
     token: String,
@@ -12,13 +12,13 @@ pub struct AssemblyPiece {
 }
 
 impl AssemblyPiece {
-    /// The page that a client asks for by `token`.
+    /// The page that a client requests with `token`.
     #[must_use]
     pub const fn page(token: String, size: usize, depth: u8) -> Self {
         Self { token, size, depth }
     }
 
-    /// The piece that is asked for by `token` and what follows it in the query.
+    /// The page or fragment that a query names: `token` and the rest of the query.
     #[must_use]
     pub fn asked(token: &str, rest: &str) -> Option<Self> {
         let (size, depth) = rest.split_once('e')?;
@@ -26,7 +26,7 @@ impl AssemblyPiece {
         Some(Self { token: token.to_owned(), size, depth })
     }
 
-    /// The piece at an address, if one is there.
+    /// The page or fragment at a URL, if the URL names one.
     #[must_use]
     pub fn at(url: &str) -> Option<Self> {
         let (_, query) = url.split_once("/esi?")?;
@@ -49,7 +49,7 @@ impl AssemblyPiece {
         })
     }
 
-    /// What the application says in the head: some fragments are kept.
+    /// The application's response head. Some fragments are cacheable.
     #[must_use]
     pub fn head(&self) -> &'static str {
         match (self.depth, self.size % 2) {
@@ -60,10 +60,10 @@ impl AssemblyPiece {
         }
     }
 
-    /// What the application says in the body.
+    /// The application's response body, with ESI elements.
     #[must_use]
     pub fn source(&self) -> Vec<u8> {
-        let mut source = application_answer(&self.token, self.size, 0);
+        let mut source = application_response(&self.token, self.size, 0);
         for fragment in self.fragments() {
             source.extend(format!("<esi:include src='{}'/>", fragment.target()).into_bytes());
             source.extend(self.between());
@@ -75,30 +75,31 @@ impl AssemblyPiece {
         format!("\nback in {}\n", self.token).into_bytes()
     }
 
-    /// Whether some part of it may have been cut.
+    /// Whether some part of the page may be truncated.
     #[must_use]
-    pub fn may_be_cut(&self, deeds: &Deeds) -> bool {
-        deeds.cut(&self.token) || self.fragments().any(|fragment| fragment.may_be_cut(deeds))
+    pub fn may_be_cut(&self, fault_record: &FaultRecord) -> bool {
+        fault_record.may_truncate(&self.token)
+            || self.fragments().any(|fragment| fragment.may_be_cut(fault_record))
     }
 
-    /// Whether `body` is the page, less fragments that may have failed.
+    /// Whether `body` is the page, without fragments that may have failed.
     #[must_use]
-    pub fn is_right(&self, body: &[u8], deeds: &Deeds) -> bool {
-        self.rests(body, deeds).contains(&0)
+    pub fn is_correct(&self, body: &[u8], fault_record: &FaultRecord) -> bool {
+        self.rests(body, fault_record).contains(&0)
     }
 
-    /// Bytes that may be left of `body` behind this piece.
-    fn rests(&self, body: &[u8], deeds: &Deeds) -> Vec<usize> {
+    /// The possible lengths of the rest of `body` behind this page or fragment.
+    fn rests(&self, body: &[u8], fault_record: &FaultRecord) -> Vec<usize> {
         let mut rests = Vec::new();
-        let own = application_answer(&self.token, self.size, 0);
+        let own = application_response(&self.token, self.size, 0);
         let Some(rest) = body.strip_prefix(&own[..]) else { return rests };
         rests.push(rest.len());
         for fragment in self.fragments() {
             let mut next = Vec::new();
             for left in rests {
                 let at = &body[body.len() - left..];
-                let mut after = fragment.rests(at, deeds);
-                if deeds.spoils(&fragment.token) {
+                let mut after = fragment.rests(at, fault_record);
+                if fault_record.may_fail(&fragment.token) {
                     after.push(left);
                 }
                 let between = self.between();

@@ -6,7 +6,7 @@
 //! There are no other faults: no client misbehaves, no network breaks.
 
 mod machine;
-mod origin;
+mod upstream;
 
 use std::fmt::Write as _;
 
@@ -14,25 +14,25 @@ use bolide_cache::StoreLimits;
 use bolide_testkit::audiences::{AudienceSite, Oracle, Play, VisitSeen, VisitorAct, VisitorAsk};
 
 use crate::run::RunReport;
-use crate::scenario::MILLI;
-use crate::scenario_log::Telling;
+use crate::run_trace::TraceMode;
+use crate::time::MILLI;
 use machine::AudienceMachine;
 
-/// Plays `seed`. Where something is wrong, what is told is the shortest play that is found in which
-/// it still is.
+/// Runs the play of `seed`. If the run fails, the report is that of the shortest play found that
+/// still fails.
 #[must_use]
-pub fn run(seed: u64, telling: Telling) -> RunReport {
+pub fn run(seed: u64, trace_mode: TraceMode) -> RunReport {
     let play = Play::of(seed);
-    let report = perform(&play, seed, telling);
-    if report.complaints.is_empty() || telling == Telling::Silent {
+    let report = run_play(&play, seed, trace_mode);
+    if report.violations.is_empty() || trace_mode == TraceMode::Off {
         return report;
     }
-    perform(&shrink(play, seed), seed, telling)
+    run_play(&shrink(play, seed), seed, trace_mode)
 }
 
-/// The same without acts and locations that are not needed for something to be wrong.
+/// The play without steps and locations that the failure does not need.
 fn shrink(mut play: Play, seed: u64) -> Play {
-    let fails = |play: &Play| !perform(play, seed, Telling::Silent).complaints.is_empty();
+    let fails = |play: &Play| !run_play(play, seed, TraceMode::Off).violations.is_empty();
     let mut at = 0;
     while at < play.acts.len() {
         let mut less = play.clone();
@@ -55,7 +55,7 @@ fn shrink(mut play: Play, seed: u64) -> Play {
     play
 }
 
-/// A site without one of the locations.
+/// The site without one of its locations.
 fn without_line(site: &AudienceSite, at: usize) -> Option<AudienceSite> {
     let is_location = |line: &&str| line.starts_with("location ");
     let line = site.http.lines().filter(is_location).nth(at)?;
@@ -66,103 +66,103 @@ fn without_line(site: &AudienceSite, at: usize) -> Option<AudienceSite> {
     Some(site)
 }
 
-/// Nothing fits in.
+/// A store too small for any object.
 const NOTHING: StoreLimits = StoreLimits { bytes: 1 << 20, object_bytes: 0, front_entries: 2 };
 
-/// Everything of a small site fits in.
+/// A store with room for every object of a small site.
 const ENOUGH: StoreLimits =
     StoreLimits { bytes: 1 << 20, object_bytes: 1 << 16, front_entries: 64 };
 
-struct Stage {
+struct Comparison {
     oracle: Oracle,
-    keeps: AudienceMachine,
-    forgets: AudienceMachine,
+    cached: AudienceMachine,
+    uncached: AudienceMachine,
     report: RunReport,
 }
 
-fn perform(play: &Play, seed: u64, telling: Telling) -> RunReport {
+fn run_play(play: &Play, seed: u64, trace_mode: TraceMode) -> RunReport {
     let tree = play.site.has_tree;
-    let keeps = AudienceMachine::start(&play.site.http, ENOUGH, seed, tree, telling);
-    let forgets = AudienceMachine::start(&play.site.http, NOTHING, seed, false, Telling::Silent);
-    let (keeps, forgets) = match (keeps, forgets) {
-        (Ok(keeps), Ok(forgets)) => (keeps, forgets),
+    let cached = AudienceMachine::start(&play.site.http, ENOUGH, seed, tree, trace_mode);
+    let uncached = AudienceMachine::start(&play.site.http, NOTHING, seed, false, TraceMode::Off);
+    let (cached, uncached) = match (cached, uncached) {
+        (Ok(cached), Ok(uncached)) => (cached, uncached),
         (Err(problem), _) | (_, Err(problem)) => {
-            let complaints = vec![format!("{problem}\n{}", play.site.http)];
-            return RunReport { complaints, ..RunReport::default() };
+            let violations = vec![format!("{problem}\n{}", play.site.http)];
+            return RunReport { violations, ..RunReport::default() };
         }
     };
-    let mut stage =
-        Stage { oracle: Oracle::new(play), keeps, forgets, report: RunReport::default() };
-    if telling == Telling::Aloud {
-        stage.report.text = play.site.http.clone();
+    let mut comparison =
+        Comparison { oracle: Oracle::new(play), cached, uncached, report: RunReport::default() };
+    if trace_mode == TraceMode::On {
+        comparison.report.text = play.site.http.clone();
     }
     for act in &play.acts {
-        if let Err(problem) = stage.act(act, &play.site, telling) {
-            stage.report.complaints.push(problem);
+        if let Err(problem) = comparison.step(act, &play.site, trace_mode) {
+            comparison.report.violations.push(problem);
             break;
         }
     }
-    let Stage { keeps, mut report, oracle, .. } = stage;
-    if telling == Telling::Aloud {
-        report.text.push_str(keeps.kernel.borrow().story.text());
+    let Comparison { cached, mut report, oracle, .. } = comparison;
+    if trace_mode == TraceMode::On {
+        report.text.push_str(cached.kernel.borrow().run_trace.text());
     }
-    report.complaints.extend(keeps.kernel.borrow().offences.iter().cloned());
+    report.violations.extend(cached.kernel.borrow().violations.iter().cloned());
     report.recalls = oracle.kept as u64;
     report
 }
 
-impl Stage {
-    fn act(
+impl Comparison {
+    fn step(
         &mut self,
         act: &VisitorAct,
         site: &AudienceSite,
-        telling: Telling,
+        trace_mode: TraceMode,
     ) -> Result<(), String> {
         match act {
-            VisitorAct::Ask(asks) => self.ask(asks, telling),
+            VisitorAct::Ask(asks) => self.ask(asks, trace_mode),
             VisitorAct::Wait(seconds) => {
-                self.keeps.pass(seconds * 1000 * MILLI, &mut self.oracle);
+                self.cached.pass(seconds * 1000 * MILLI, &mut self.oracle);
                 Ok(())
             }
             VisitorAct::Reload => {
-                self.keeps.reload(&site.reloaded)?;
-                self.forgets.reload(&site.reloaded)
+                self.cached.reload(&site.reloaded)?;
+                self.uncached.reload(&site.reloaded)
             }
             VisitorAct::Crash => {
-                self.keeps.crash()?;
-                self.forgets.crash()
+                self.cached.crash()?;
+                self.uncached.crash()
             }
         }
     }
 
-    fn ask(&mut self, asks: &[VisitorAsk], telling: Telling) -> Result<(), String> {
+    fn ask(&mut self, asks: &[VisitorAsk], trace_mode: TraceMode) -> Result<(), String> {
         let asks: Vec<VisitorAsk> = asks.iter().map(|ask| self.oracle.leave(ask)).collect();
         let since = self.oracle.made();
-        let given = self.keeps.ask(&asks, &mut self.oracle)?;
-        let now = self.keeps.kernel.borrow().nanos;
+        let given = self.cached.ask(&asks, &mut self.oracle)?;
+        let now = self.cached.kernel.borrow().nanos;
         for (ask, given) in asks.iter().zip(&given) {
-            self.forgets.catch_up(now);
+            self.uncached.catch_up(now);
             let plain = ask.plain();
-            let wanted = self.forgets.ask(std::slice::from_ref(&plain), &mut self.oracle)?;
-            if telling == Telling::Aloud {
+            let wanted = self.uncached.ask(std::slice::from_ref(&plain), &mut self.oracle)?;
+            if trace_mode == TraceMode::On {
                 let VisitSeen { status, body, .. } = given;
                 let line = body.lines().next().unwrap_or_default();
-                let mut kernel = self.keeps.kernel.borrow_mut();
+                let mut kernel = self.cached.kernel.borrow_mut();
                 kernel
-                    .tell(|| format!("visitor: {}", ask.text().trim_end().replace("\r\n", " | ")));
-                kernel.tell(|| format!("         {status} {line}"));
+                    .trace(|| format!("visitor: {}", ask.text().trim_end().replace("\r\n", " | ")));
+                kernel.trace(|| format!("         {status} {line}"));
             }
             let judged = self.oracle.judge(ask, since, given, &wanted[0]);
             match judged {
                 Ok(()) => self.report.answered += 1,
-                Err(problem) => self.report.complaints.push(told(ask, &problem)),
+                Err(problem) => self.report.violations.push(describe(ask, &problem)),
             }
         }
         Ok(())
     }
 }
 
-fn told(ask: &VisitorAsk, problem: &str) -> String {
+fn describe(ask: &VisitorAsk, problem: &str) -> String {
     let mut text = String::new();
     for line in ask.text().trim_end().lines() {
         let _ = write!(text, "{line} | ");

@@ -1,8 +1,8 @@
-//! Clients with encoders of their own, which check every response.
+//! Clients with independent encoders. They check every response.
 //!
-//! A client sends its list of requests over as many connections as it takes. The guarantee that it
-//! checks: on a connection that neither it nor the network damaged, every request gets a response,
-//! unless the server announced that it would not.
+//! A client sends its list of requests over as many connections as it needs. It checks one
+//! guarantee: on a connection that neither it nor the network damaged, every request gets a
+//! response, unless the server announced that it would not.
 
 pub mod h1;
 pub mod h2;
@@ -12,61 +12,61 @@ mod secure;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ask::{SimAnswer, SimAsk};
 use crate::chance::Chance;
 use crate::kernel::Kernel;
-use crate::scenario::Habits;
-use crate::truth::{Era, Truth};
+use crate::oracle::{ConfigEpoch, ResponseOracle};
+use crate::request::{SimRequest, SimResponse};
+use crate::scenario::ClientProfile;
 
-/// What came of letting a client act.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SimAct {
-    /// It did something, and may do more.
+pub enum StepResult {
+    /// It made progress.
     Worked,
-    /// It can do nothing before this time, or before something happens.
+    /// It can do nothing before this time, or before an event.
     Waits(Option<u64>),
-    /// It has left for good.
+    /// It has nothing left to do.
     Done,
 }
 
-/// How a client spoils its own connection.
+/// The fault that a client injects into its own connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sabotage {
-    /// It does not.
+pub enum ClientFault {
+    /// No fault.
     None,
-    /// It leaves once so many bytes were sent; by a reset if `rude`.
+    /// It disconnects after this many bytes; by a reset if `rude`.
     Leave {
-        /// Bytes.
+        /// Bytes sent.
         after: u64,
         /// By a reset.
         rude: bool,
     },
-    /// It neither reads nor writes once so many bytes were sent, until the server hangs up.
+    /// It stops reading and writing after this many bytes, until the server closes.
     Stall {
-        /// Bytes.
+        /// Bytes sent.
         after: u64,
     },
-    /// It ends its side once so many bytes were sent, and reads on.
+    /// It shuts its sending side down after this many bytes and continues to read.
     End {
-        /// Bytes.
+        /// Bytes sent.
         after: u64,
     },
-    /// It sends nonsense instead of its next request.
+    /// It sends malformed bytes instead of its next request.
     Garbage,
-    /// What comes before HTTP is nonsense.
-    Preface,
-    /// One of the bytes that TLS makes is sent with another value.
-    Bent,
+    /// The bytes before HTTP are malformed.
+    BadPreface,
+    /// One byte of its TLS records is corrupted.
+    FlippedByte,
 }
 
-impl Sabotage {
-    /// Whether nothing of what was asked has to be answered.
-    const fn is_ruinous(self) -> bool {
-        matches!(self, Self::End { .. } | Self::Preface | Self::Bent)
+impl ClientFault {
+    /// Whether the server owes no response at all.
+    const fn voids_responses(self) -> bool {
+        matches!(self, Self::End { .. } | Self::BadPreface | Self::FlippedByte)
     }
 
-    fn any(chance: &mut Chance, habits: &Habits) -> Self {
-        if !chance.one_in(habits.sabotage_in) {
+    fn any(chance: &mut Chance, profile: &ClientProfile) -> Self {
+        if !chance.one_in(profile.client_fault_in) {
             return Self::None;
         }
         let after = chance.size(4000) as u64;
@@ -80,44 +80,44 @@ impl Sabotage {
     }
 }
 
-/// What every client has, whatever it speaks.
+/// The part that all clients have in common, for every protocol.
 #[derive(Debug)]
-pub struct Base {
-    /// Its number.
+pub struct ClientBase {
+    /// The client's number.
     pub number: usize,
-    /// Requests to be made.
-    pub todo: VecDeque<SimAsk>,
-    /// Complete and right answers.
+    /// Requests that are still to be sent.
+    pub todo: VecDeque<SimRequest>,
+    /// Complete and correct responses.
     pub answered: usize,
-    /// Requests that are owed no answer.
-    pub forgiven: usize,
-    /// What went wrong.
-    pub complaints: Vec<String>,
+    /// Requests without a response that the server did not owe.
+    pub excused: usize,
+    /// Violated guarantees.
+    pub violations: Vec<String>,
     chance: Chance,
-    habits: Habits,
+    profile: ClientProfile,
     rests_until: u64,
     tag: Option<String>,
-    /// Those of pages, by address.
+    /// Entity tags of pages, by URL.
     tags: BTreeMap<String, String>,
-    /// Its side of TLS, once it has spoken it.
+    /// TLS settings and sessions, once TLS was used.
     tls: Option<secure::SimTlsClient>,
 }
 
-impl Base {
-    fn new(number: usize, seed: u64, habits: Habits) -> Self {
+impl ClientBase {
+    fn new(number: usize, seed: u64, profile: ClientProfile) -> Self {
         let mut chance = Chance::new(seed, 100 + number as u64);
-        let asks = chance.between(1, habits.asks_max);
-        let todo = (0..asks)
-            .map(|asked| SimAsk::any(number, asked as u32, &mut chance, habits.weights))
+        let requests = chance.between(1, profile.requests_max);
+        let todo = (0..requests)
+            .map(|asked| SimRequest::any(number, asked as u32, &mut chance, profile.mix))
             .collect();
         Self {
             number,
             todo,
             answered: 0,
-            forgiven: 0,
-            complaints: Vec::new(),
+            excused: 0,
+            violations: Vec::new(),
             chance,
-            habits,
+            profile,
             rests_until: 0,
             tag: None,
             tags: BTreeMap::new(),
@@ -125,80 +125,86 @@ impl Base {
         }
     }
 
-    /// The port of the next connection: the configuration in force knows which there are.
-    fn port(&mut self, eras: &[Era]) -> u16 {
-        let ports = eras.last().map_or(&[][..], |era| &era.ports);
+    /// A port of the current configuration, for the next connection.
+    fn port(&mut self, epochs: &[ConfigEpoch]) -> u16 {
+        let ports = epochs.last().map_or(&[][..], |epoch| &epoch.ports);
         ports[self.chance.index(ports.len())]
     }
 
-    /// Takes the next request; sometimes with a tag that an earlier answer had.
-    fn next(&mut self, now: u64, port: u16) -> Option<SimAsk> {
-        let mut ask = self.todo.pop_front()?;
-        (ask.since, ask.port) = (now, port);
-        if matches!(ask.what, crate::ask::What::File(_)) && self.chance.one_in(4) {
-            ask.known = self.tag.clone();
+    /// Takes the next request; sometimes adds the entity tag of an earlier response.
+    fn next(&mut self, now: u64, port: u16) -> Option<SimRequest> {
+        let mut request = self.todo.pop_front()?;
+        (request.since, request.port) = (now, port);
+        if matches!(request.what, crate::request::RequestKind::File(_)) && self.chance.one_in(4) {
+            request.known = self.tag.clone();
         }
-        if matches!(ask.what, crate::ask::What::Page(..)) && self.chance.one_in(4) {
-            ask.known = self.tags.get(&ask.target()).cloned();
+        if matches!(request.what, crate::request::RequestKind::Page(..)) && self.chance.one_in(4) {
+            request.known = self.tags.get(&request.target()).cloned();
         }
-        Some(ask)
+        Some(request)
     }
 
     fn rest(&mut self, now: u64) {
-        if self.chance.one_in(self.habits.rest_in) {
-            self.rests_until = now + self.chance.below(self.habits.rest_max);
+        if self.chance.one_in(self.profile.rest_in) {
+            self.rests_until = now + self.chance.below(self.profile.rest_max);
         }
     }
 
-    fn judge(&mut self, kernel: &mut Kernel, eras: &[Era], ask: &SimAsk, answer: &SimAnswer) {
+    fn check_response(
+        &mut self,
+        kernel: &mut Kernel,
+        epochs: &[ConfigEpoch],
+        request: &SimRequest,
+        response: &SimResponse,
+    ) {
         let now = kernel.nanos;
         let client = self.number;
-        kernel.tell(|| {
-            let (method, target) = (ask.method(), ask.target());
-            let what = crate::scenario_log::excerpt(&answer.body);
-            format!("client {client}: {method} {target}: {} {what}", answer.status)
+        kernel.trace(|| {
+            let (method, target) = (request.method(), request.target());
+            let what = crate::run_trace::excerpt(&response.body);
+            format!("client {client}: {method} {target}: {} {what}", response.status)
         });
-        let truth = truth(kernel, eras);
-        match truth.judge(ask, answer, now) {
+        let oracle = response_oracle(kernel, epochs);
+        match oracle.check(request, response, now) {
             Ok(()) => {
                 self.answered += 1;
-                kernel.pages.note(ask, answer, now);
-                if matches!(ask.what, crate::ask::What::Page(..))
-                    && let Some(tag) = answer.field("etag")
+                kernel.pages.record_effects(request, response, now);
+                if matches!(request.what, crate::request::RequestKind::Page(..))
+                    && let Some(tag) = response.field("etag")
                 {
-                    self.tags.insert(ask.target(), tag.to_owned());
-                } else if let Some(tag) = answer.field("etag") {
+                    self.tags.insert(request.target(), tag.to_owned());
+                } else if let Some(tag) = response.field("etag") {
                     self.tag = Some(tag.to_owned());
                 }
             }
             Err(problem) => {
-                let problem = format!("{} {}: {problem}", ask.method(), ask.target());
-                self.complain(kernel, &problem);
+                let problem = format!("{} {}: {problem}", request.method(), request.target());
+                self.record_violation(kernel, &problem);
             }
         }
     }
 
-    fn complain(&mut self, kernel: &mut Kernel, problem: &str) {
+    fn record_violation(&mut self, kernel: &mut Kernel, problem: &str) {
         let client = self.number;
-        kernel.tell(|| format!("client {client}: WRONG: {problem}"));
-        self.complaints.push(format!("client {client}: {problem}"));
+        kernel.trace(|| format!("client {client}: WRONG: {problem}"));
+        self.violations.push(format!("client {client}: {problem}"));
     }
 }
 
-fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
-    Truth {
+fn response_oracle<'a>(kernel: &'a Kernel, epochs: &'a [ConfigEpoch]) -> ResponseOracle<'a> {
+    ResponseOracle {
         disk: &kernel.disk,
-        valid: kernel.look_valid,
-        eras,
-        overtime: kernel.overtime,
-        is_poor: kernel.dearth.is_felt(),
-        deeds: &kernel.deeds,
+        valid: kernel.lookup_valid,
+        epochs,
+        shutdown_timeout: kernel.shutdown_timeout,
+        has_syscall_faults: kernel.syscall_faults.any_failed(),
+        fault_record: &kernel.fault_record,
         pages: &kernel.pages,
-        names: &kernel.names,
+        dns: &kernel.dns,
     }
 }
 
-/// A client.
+/// A simulated client.
 #[derive(Debug)]
 pub enum SimClient {
     /// It speaks HTTP/1.1.
@@ -212,33 +218,33 @@ pub enum SimClient {
 impl SimClient {
     /// Client `number` of a run.
     #[must_use]
-    pub fn new(number: usize, seed: u64, habits: Habits) -> Self {
-        let mut base = Base::new(number, seed, habits);
-        if habits.http3_of_4 > 0 && base.chance.below(4) < habits.http3_of_4 {
+    pub fn new(number: usize, seed: u64, profile: ClientProfile) -> Self {
+        let mut base = ClientBase::new(number, seed, profile);
+        if profile.http3_of_4 > 0 && base.chance.below(4) < profile.http3_of_4 {
             Self::H3(Box::new(h3::SimH3Client::new(base)))
-        } else if base.chance.one_in(habits.http2_in) {
+        } else if base.chance.one_in(profile.http2_in) {
             Self::H2(Box::new(h2::SimH2Client::new(base)))
         } else {
             Self::H1(Box::new(h1::SimH1Client::new(base)))
         }
     }
 
-    /// Lets it do something.
-    pub fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
+    /// One step.
+    pub fn step(&mut self, kernel: &mut Kernel, epochs: &[ConfigEpoch]) -> StepResult {
         let rests_until = self.base().rests_until;
         if rests_until > kernel.nanos {
-            return SimAct::Waits(Some(rests_until));
+            return StepResult::Waits(Some(rests_until));
         }
         match self {
-            Self::H1(client) => client.act(kernel, eras),
-            Self::H2(client) => client.act(kernel, eras),
-            Self::H3(client) => client.act(kernel, eras),
+            Self::H1(client) => client.step(kernel, epochs),
+            Self::H2(client) => client.step(kernel, epochs),
+            Self::H3(client) => client.step(kernel, epochs),
         }
     }
 
-    /// What it has in common with others.
+    /// The part that all clients have in common.
     #[must_use]
-    pub fn base(&self) -> &Base {
+    pub fn base(&self) -> &ClientBase {
         match self {
             Self::H1(client) => &client.base,
             Self::H2(client) => &client.base,

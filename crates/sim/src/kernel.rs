@@ -1,17 +1,17 @@
 //! The simulated kernel: sockets, listeners, readiness, files, time.
 //!
-//! Everything is behind one handle that clients and the `Io` of each worker share. Nothing happens
-//! by itself: time advances when a worker waits and when the run advances it.
+//! All clients and the `Io` of each worker share one handle to it. Nothing happens by itself: time
+//! advances when a worker waits and when the run advances it.
 
-mod callers;
-pub mod changes;
-pub mod dav;
-pub mod dearth;
+mod connects;
 pub mod disk;
+pub mod file_system;
+pub mod inotify;
 pub mod logs;
 pub mod net;
-mod power;
+mod power_loss;
 pub mod socket;
+pub mod syscall_faults;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use bolide_base::{Instant, Now};
 use bolide_io::{Fd, Readiness};
 
 use crate::chance::Chance;
-use crate::deeds::Deeds;
-use crate::names::SimNames;
+use crate::dns::SimDns;
+use crate::fault_rates::FaultRates;
+use crate::fault_record::FaultRecord;
 use crate::pages::PageModel;
-use crate::scenario::Faults;
-use crate::scenario_log::{ScenarioLog, Telling};
+use crate::run_trace::{RunTrace, TraceMode};
 use disk::SimDisk;
 use logs::SimLogs;
 use net::Net;
 use socket::SocketTable;
 pub use socket::{SimSocket, SocketGot};
 
-/// Descriptors of connections; far above those that the real kernel gives out.
+/// The first descriptor of a simulated connection, far above those of the real kernel.
 const FIRST_SOCKET: i32 = 1 << 24;
 
-/// One listening socket: a port, seen by one worker.
+/// One worker's listening socket for a port.
 #[derive(Debug)]
 struct Port {
     number: u16,
@@ -46,161 +46,158 @@ struct Port {
     is_open: bool,
 }
 
-/// What the kernel knows of one worker.
+/// The kernel's state for one worker.
 #[derive(Debug, Default)]
-struct Desk {
+struct WorkerState {
     bell: Option<(i32, u64)>,
     is_ringing: bool,
     listening: BTreeMap<i32, u64>,
     until: Option<Instant>,
     is_settled: bool,
-    /// Waits in a row that ended at once without an event and without a call in between.
+    /// Consecutive waits that ended at once, without an event and without a call in between.
     idle_waits: u32,
 }
 
-/// The kernel.
+/// The simulated kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    /// What decides everything.
+    /// The seed of the run.
     pub seed: u64,
     /// Simulated nanoseconds since the start.
     pub nanos: u64,
-    /// All files.
+    /// The file system.
     pub disk: SimDisk,
-    /// What goes wrong.
-    pub faults: Faults,
-    /// What happened.
-    pub story: ScenarioLog,
-    /// What the workers wrote to their access log.
+    /// The rates of faults.
+    pub fault_rates: FaultRates,
+    /// The trace of the run.
+    pub run_trace: RunTrace,
+    /// The access log of the workers.
     pub access_log: Vec<u8>,
-    /// What fails for want of something.
-    pub dearth: dearth::Dearth,
-    /// Where other log lines go.
+    /// Failed system calls.
+    pub syscall_faults: syscall_faults::SyscallFaults,
+    /// The other log targets.
     pub logs: SimLogs,
-    /// Nanoseconds that a reload leaves to requests, if it limits them.
-    pub overtime: Option<u64>,
-    /// Others have left files where bodies are kept.
-    pub has_left_bodies: bool,
-    /// Rules of the door that a worker broke.
-    pub offences: Vec<String>,
-    /// The workers were told to quit.
+    /// `worker_shutdown_timeout` in nanoseconds, if the configuration has one.
+    pub shutdown_timeout: Option<u64>,
+    /// Files of another process are in the directory for request bodies.
+    pub has_foreign_files: bool,
+    /// Violated rules of `Io` and of the protocols.
+    pub violations: Vec<String>,
+    /// The workers have got the order to quit.
     pub draining: bool,
-    /// There are more clients than the workers take; idle connections have to go.
+    /// There are more clients than `worker_connections`: idle connections are closed.
     pub is_tight: bool,
-    /// accept4() has just failed: the connection that the worker closes next makes room.
+    /// accept4() has just failed: the connection that the worker closes next frees a descriptor.
     pub(crate) is_shedding: bool,
     pub(crate) chance: Chance,
     pub(crate) sockets: SocketTable,
     ports: Vec<Port>,
-    desks: Vec<Desk>,
+    worker_states: Vec<WorkerState>,
     next_socket: i32,
     /// Connections that workers watch, and some that they have closed since.
     watched: BTreeSet<i32>,
     pub(crate) calls: u64,
-    /// Calls of the workers without an answer yet, with their destinations.
-    pub(crate) callers: VecDeque<(i32, String)>,
-    /// What went wrong with applications.
-    pub deeds: Deeds,
-    /// What applications said that is kept.
+    /// Connects of workers that no upstream has accepted, with their addresses.
+    pub(crate) pending_connects: VecDeque<(i32, String)>,
+    /// The faults injected so far.
+    pub fault_record: FaultRecord,
+    /// The versions of cached pages.
     pub pages: PageModel,
-    /// Milliseconds by which civil time has jumped.
+    /// Milliseconds by which the civil time has jumped.
     pub skew: i64,
-    /// Calls about files of the cache after which the server dies, in the middle of a turn.
+    /// Calls for files of the cache until the server crashes within a turn.
     pub dies_in: Option<u64>,
-    /// The server is dead: nothing that it does has any effect.
+    /// The server has crashed: its calls have no effect.
     pub is_dead: bool,
-    /// Nanoseconds for which the server may rely on an earlier look at a file.
-    pub look_valid: u64,
-    /// The disk of the cache is full until then.
+    /// Nanoseconds for which the server may use an earlier file lookup.
+    pub lookup_valid: u64,
+    /// The disk of the cache is full until this time.
     pub full_until: u64,
-    /// Seconds for which pages are good, at most.
+    /// The longest max-age of pages, in seconds.
     pub age_max: u64,
-    /// What carries datagrams.
+    /// The UDP network.
     pub net: Net,
-    /// How long the server waits for clients.
-    pub patience: KernelPatience,
-    /// Some port for datagrams is not listened on any more.
+    /// The timeouts of the server for QUIC.
+    pub quic_timeouts: QuicTimeouts,
+    /// A UDP port was closed by a reload.
     pub has_lost_ports: bool,
-    /// Who knows the addresses of names.
-    pub names: SimNames,
-    /// Certificates that were not found for who shook hands.
+    /// The name servers.
+    pub dns: SimDns,
+    /// Handshakes whose certificate was not found.
     pub missing_certificates: Arc<AtomicU64>,
 }
 
-/// How long the server waits for clients of QUIC, in nanoseconds.
+/// The server's timeouts for QUIC clients, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelPatience {
-    /// For any sign of life.
+pub struct QuicTimeouts {
+    /// `keepalive_timeout`
     pub idle: u64,
-    /// For an answer to move.
+    /// `send_timeout`
     pub send: u64,
-    /// For a request's body to move.
+    /// `client_body_timeout`
     pub body: u64,
 }
 
-impl Default for KernelPatience {
+impl Default for QuicTimeouts {
     fn default() -> Self {
         Self { idle: 30_000_000_000, send: 20_000_000_000, body: 20_000_000_000 }
     }
 }
 
-/// Waits without any effect after which a worker is called spinning.
+/// Consecutive idle waits that count as a busy loop.
 const IDLE_WAITS_MAX: u32 = 64;
 
 impl Kernel {
-    /// An empty machine for `workers`.
+    /// An empty machine for this number of workers.
     #[must_use]
-    pub fn new(seed: u64, workers: usize, faults: Faults, telling: Telling) -> Self {
+    pub fn new(seed: u64, workers: usize, fault_rates: FaultRates, trace_mode: TraceMode) -> Self {
         Self {
             seed,
             nanos: 1_000_000,
             disk: SimDisk::default(),
-            faults,
-            story: ScenarioLog::new(telling),
+            fault_rates,
+            run_trace: RunTrace::new(trace_mode),
             access_log: Vec::new(),
-            dearth: dearth::Dearth::default(),
+            syscall_faults: syscall_faults::SyscallFaults::default(),
             logs: SimLogs::default(),
-            overtime: None,
-            has_left_bodies: false,
-            offences: Vec::new(),
+            shutdown_timeout: None,
+            has_foreign_files: false,
+            violations: Vec::new(),
             draining: false,
             is_tight: false,
             is_shedding: false,
             chance: Chance::new(seed, 1),
             sockets: SocketTable::default(),
             ports: Vec::new(),
-            // The last one is the disk writer's.
-            desks: (0..=workers).map(|_| Desk::default()).collect(),
+            // The last one is for the disk writer.
+            worker_states: (0..=workers).map(|_| WorkerState::default()).collect(),
             next_socket: FIRST_SOCKET,
             watched: BTreeSet::new(),
             calls: 0,
-            callers: VecDeque::new(),
-            deeds: Deeds::default(),
+            pending_connects: VecDeque::new(),
+            fault_record: FaultRecord::default(),
             pages: PageModel::default(),
             skew: 0,
             dies_in: None,
             is_dead: false,
-            look_valid: 1_000_000_000,
+            lookup_valid: 1_000_000_000,
             full_until: 0,
             age_max: 3,
             net: Net::new(Chance::new(seed, 4)),
-            patience: KernelPatience::default(),
+            quic_timeouts: QuicTimeouts::default(),
             has_lost_ports: false,
-            names: SimNames::new(seed),
+            dns: SimDns::new(seed),
             missing_certificates: Arc::default(),
         }
     }
 
-    /// Tells one line of the story.
-    pub fn tell(&mut self, line: impl FnOnce() -> String) {
-        self.story.tell(self.nanos, line);
+    /// Adds a line to the trace.
+    pub fn trace(&mut self, line: impl FnOnce() -> String) {
+        self.run_trace.line(self.nanos, line);
     }
 
-    /// Errors of a disk that the cache is on, and the end of a server in the middle of its work.
-    pub(crate) fn disturb_store(
-        &mut self,
-        call: &'static str,
-    ) -> Result<(), bolide_io::FileFailure> {
+    /// Injects errors of the cache's disk, and the crash of the server within a turn.
+    pub(crate) fn store_fault(&mut self, call: &'static str) -> Result<(), bolide_io::FileFailure> {
         if let Some(left) = &mut self.dies_in {
             *left = left.saturating_sub(1);
             self.is_dead |= *left == 0;
@@ -210,27 +207,27 @@ impl Kernel {
             EIO
         } else if writes && self.nanos < self.full_until {
             ENOSPC
-        } else if call != "unlink" && self.chance.one_in(self.faults.store_in) {
+        } else if call != "unlink" && self.chance.one_in(self.fault_rates.store_in) {
             if writes && self.chance.one_in(2) { ENOSPC } else { EIO }
         } else {
             return Ok(());
         };
         let is_dead = self.is_dead;
-        self.tell(|| format!("{call}: error {errno}{}", if is_dead { ", dead" } else { "" }));
+        self.trace(|| format!("{call}: error {errno}{}", if is_dead { ", dead" } else { "" }));
         Err(bolide_io::FileFailure { errno, call })
     }
 
-    /// The server has died: its sockets are gone. Another one may start.
-    pub fn bury(&mut self) {
+    /// The server crashes: its sockets are closed. Another server may start.
+    pub fn kill_server(&mut self) {
         for socket in self.sockets.values_mut().filter(|socket| socket.closed.is_none()) {
             socket.killed = true;
             socket.close(bolide_io::Reset::Yes);
         }
         self.ports.clear();
-        self.net.bury();
-        self.desks.iter_mut().for_each(|desk| *desk = Desk::default());
+        self.net.kill_server();
+        self.worker_states.iter_mut().for_each(|state| *state = WorkerState::default());
         (self.dies_in, self.is_dead, self.calls) = (None, false, 0);
-        self.tell(|| "the server is dead".to_owned());
+        self.trace(|| "the server is dead".to_owned());
     }
 
     /// Registers the listening socket `fd` of `worker`.
@@ -239,10 +236,10 @@ impl Kernel {
         self.ports.push(Port { number, worker, fd: fd.0, waiting, is_open: true });
     }
 
-    /// Closes a port: who waits there is refused.
+    /// Closes a port and resets the connections that wait there.
     pub fn close_port(&mut self, number: u16) {
         for port in self.ports.iter_mut().filter(|port| port.number == number) {
-            // The number of its descriptor may be given to another socket.
+            // Another socket may get the number of its descriptor.
             (port.is_open, port.fd) = (false, -1);
             for fd in port.waiting.drain(..) {
                 if let Some(socket) = self.sockets.get_mut(fd) {
@@ -251,10 +248,10 @@ impl Kernel {
                 }
             }
         }
-        self.tell(|| format!("port {number} is closed"));
+        self.trace(|| format!("port {number} is closed"));
     }
 
-    /// A client calls; some worker will accept it.
+    /// A client connects; the listener of one worker gets the connection.
     pub fn connect(&mut self, number: u16) -> Option<i32> {
         let open = |port: &&mut Port| port.is_open && port.number == number;
         let count = self.ports.iter_mut().filter(open).count();
@@ -268,30 +265,30 @@ impl Kernel {
         port.waiting.push_back(fd);
         let worker = port.worker;
         let inbound = 64 + self.chance.size(128 * 1024);
-        let outbound = 1024 + self.chance.size(self.faults.outbound_max);
+        let outbound = 1024 + self.chance.size(self.fault_rates.outbound_max);
         let label = (fd - FIRST_SOCKET) as u32;
         self.sockets.insert(fd, SimSocket::new(label, number, inbound, outbound));
-        self.tell(|| format!("#{label} calls {number}, worker {worker} ({inbound}/{outbound})"));
+        self.trace(|| format!("#{label} calls {number}, worker {worker} ({inbound}/{outbound})"));
         Some(fd)
     }
 
-    /// Takes the waiting connection, if there is one.
+    /// Takes the next connection that waits, if there is one.
     ///
     /// # Errors
     ///
-    /// There is no descriptor or no memory left for him.
+    /// No descriptor or no memory is left.
     pub(crate) fn accept(&mut self, listener: Fd) -> Result<Option<i32>, i32> {
-        self.is_shedding = self.chance.one_in(self.faults.accept_in);
+        self.is_shedding = self.chance.one_in(self.fault_rates.accept_in);
         if self.is_shedding {
             let errno = [EMFILE, ENFILE, ENOBUFS, ENOMEM][self.chance.index(4)];
-            self.tell(|| format!("accept: error {errno}"));
+            self.trace(|| format!("accept: error {errno}"));
             return Err(errno);
         }
         let port = self.ports.iter_mut().find(|port| port.fd == listener.0);
         Ok(port.and_then(|port| port.waiting.pop_front()))
     }
 
-    /// The connection behind a descriptor.
+    /// The connection with this descriptor.
     #[must_use]
     pub fn socket(&self, fd: i32) -> Option<&SimSocket> {
         self.sockets.get(fd)
@@ -302,7 +299,7 @@ impl Kernel {
         self.sockets.iter().map(|(_, socket)| socket).filter(|socket| socket.closed.is_none())
     }
 
-    /// The client of `fd` writes; `None` when the connection is dead.
+    /// The client of `fd` writes; `None` if the connection is dead.
     pub fn client_write(&mut self, fd: i32, bytes: &[u8]) -> Option<usize> {
         self.sockets.get_mut(fd)?.write(bytes)
     }
@@ -312,39 +309,39 @@ impl Kernel {
         self.sockets.get_mut(fd).map_or(SocketGot::Reset, |socket| socket.read(max))
     }
 
-    /// The client of `fd` sends no more.
+    /// The client of `fd` shuts its sending side down.
     pub fn client_finish(&mut self, fd: i32) {
         if let Some(socket) = self.sockets.get_mut(fd) {
             socket.finish();
             let number = socket.number;
-            self.tell(|| format!("#{number} client ends its side"));
+            self.trace(|| format!("#{number} client ends its side"));
         }
     }
 
-    /// The client of `fd` leaves; `rude` means by a reset.
+    /// The client of `fd` closes; by a reset if `rude`.
     pub fn client_leave(&mut self, fd: i32, rude: bool) {
         if let Some(socket) = self.sockets.get_mut(fd) {
             socket.leave(rude);
             let number = socket.number;
-            self.tell(|| format!("#{number} client leaves{}", if rude { " rudely" } else { "" }));
+            self.trace(|| format!("#{number} client leaves{}", if rude { " rudely" } else { "" }));
         }
     }
 
-    /// Kills a connection in the middle, as a broken network does.
+    /// The network breaks a connection.
     pub fn cut(&mut self, fd: i32) {
         if let Some(socket) = self.sockets.get_mut(fd)
             && socket.closed.is_none()
         {
-            self.deeds.cuts += u64::from(socket.port == 0);
+            self.fault_record.broken_links += u64::from(socket.port == 0);
             socket.killed = true;
             socket.leave(true);
             socket.reset = true;
             let number = socket.number;
-            self.tell(|| format!("#{number} the network breaks"));
+            self.trace(|| format!("#{number} the network breaks"));
         }
     }
 
-    /// Any connection that is open on both sides.
+    /// A random connection that is open on both sides.
     pub fn any_socket(&mut self) -> Option<i32> {
         let open = |s: &SimSocket| s.closed.is_none() && !s.client_gone;
         let all: Vec<i32> =
@@ -352,67 +349,68 @@ impl Kernel {
         if all.is_empty() { None } else { Some(all[self.chance.index(all.len())]) }
     }
 
-    /// There is mail in the box of `worker`.
+    /// Wakes `worker`, because it has mail.
     pub fn ring(&mut self, worker: usize) {
-        self.desks[worker].is_ringing = true;
+        self.worker_states[worker].is_ringing = true;
     }
 
     /// Whether every worker has read its mail.
     #[must_use]
     pub fn all_mail_is_read(&self) -> bool {
-        let workers = &self.desks[..self.desks.len() - 1];
-        workers.iter().all(|desk| !desk.is_ringing)
+        let workers = &self.worker_states[..self.worker_states.len() - 1];
+        workers.iter().all(|state| !state.is_ringing)
     }
 
-    pub(crate) fn silence(&mut self, worker: usize) {
-        self.desks[worker].is_ringing = false;
+    pub(crate) fn clear_wake(&mut self, worker: usize) {
+        self.worker_states[worker].is_ringing = false;
     }
 
     pub(crate) fn watch(&mut self, worker: usize, fd: i32, token: u64) {
         if let Some(socket) = self.sockets.get_mut(fd) {
             self.watched.insert(fd);
             socket.watch = Some((worker, token));
-            // epoll reports what is already so when a descriptor is added.
+            // epoll reports the current state when a descriptor is added.
             socket.edge = true;
         } else if self.net.has_socket(fd) {
             self.net.watch(fd, token);
-        } else if self.names.has(fd) {
-            self.names.watch(fd, token);
+        } else if self.dns.has(fd) {
+            self.dns.watch(fd, token);
         } else if self.ports.iter().any(|port| port.fd == fd) {
-            self.desks[worker].listening.insert(fd, token);
+            self.worker_states[worker].listening.insert(fd, token);
         } else {
-            // It is a worker's first; later it is a port that was closed meanwhile.
-            self.desks[worker].bell.get_or_insert((fd, token));
+            // The first unknown descriptor is a worker's eventfd; later ones are ports that were
+            // closed.
+            self.worker_states[worker].bell.get_or_insert((fd, token));
         }
     }
 
     pub(crate) fn unwatch(&mut self, worker: usize, fd: i32) {
-        self.desks[worker].listening.remove(&fd);
+        self.worker_states[worker].listening.remove(&fd);
         self.net.close(fd);
     }
 
-    /// Whether `worker` has something to do at this moment.
+    /// Whether `worker` can make progress now.
     #[must_use]
     pub fn is_due(&self, worker: usize) -> bool {
-        let desk = &self.desks[worker];
-        !desk.is_settled
-            || desk.until.is_some_and(|at| at.as_nanos() <= self.nanos)
+        let state = &self.worker_states[worker];
+        !state.is_settled
+            || state.until.is_some_and(|at| at.as_nanos() <= self.nanos)
             || self.has_events(worker)
     }
 
-    /// When `worker` wants to be woken though nothing happens.
+    /// When the timeout of the worker's wait expires.
     #[must_use]
     pub fn deadline(&self, worker: usize) -> Option<u64> {
-        self.desks[worker].until.map(Instant::as_nanos)
+        self.worker_states[worker].until.map(Instant::as_nanos)
     }
 
     fn has_events(&self, worker: usize) -> bool {
-        let desk = &self.desks[worker];
+        let state = &self.worker_states[worker];
         let calls = |fd: &i32| self.ports.iter().any(|p| p.fd == *fd && !p.waiting.is_empty());
-        desk.is_ringing
-            || desk.listening.keys().any(calls)
+        state.is_ringing
+            || state.listening.keys().any(calls)
             || self.net.is_readable(worker)
-            || self.names.readable(worker).next().is_some()
+            || self.dns.readable(worker).next().is_some()
             || self.disk.watches.report(worker).is_some()
             || self
                 .watched
@@ -420,7 +418,7 @@ impl Kernel {
                 .any(|fd| self.sockets.get(*fd).is_some_and(|socket| socket.is_due_to(worker)))
     }
 
-    /// The time, civil time included.
+    /// The current time, with civil time.
     #[must_use]
     pub const fn now(&self) -> Now {
         let civil = disk::EPOCH_SECONDS * 1000 + self.nanos / 1_000_000;
@@ -428,7 +426,7 @@ impl Kernel {
         Now { mono: Instant::from_nanos(self.nanos), unix_millis }
     }
 
-    /// Delivers what happened to `worker`: some of it, in any order, the rest later.
+    /// Delivers some of the events for `worker`, in random order; the others later.
     pub(crate) fn wait(&mut self, worker: usize, until: Option<Instant>, out: &mut Vec<Readiness>) {
         self.nanos += self.chance.between(1_000, 60_000);
         self.is_shedding = false;
@@ -436,16 +434,16 @@ impl Kernel {
         self.deliver();
         let mut found = Vec::new();
         let level = |token| Readiness { token, readable: true, writable: false, hangup: false };
-        let desk = &self.desks[worker];
-        found.extend(desk.bell.filter(|_| desk.is_ringing).map(|(_, token)| level(token)));
-        // Ports keep their order; descriptor numbers depend on what other threads have open.
+        let state = &self.worker_states[worker];
+        found.extend(state.bell.filter(|_| state.is_ringing).map(|(_, token)| level(token)));
+        // Listeners keep their order, because descriptor numbers depend on other threads.
         let called = self.ports.iter().filter(|port| !port.waiting.is_empty());
-        found.extend(called.filter_map(|port| desk.listening.get(&port.fd)).copied().map(level));
+        found.extend(called.filter_map(|port| state.listening.get(&port.fd)).copied().map(level));
         found.extend(self.net.readable(worker).map(level));
-        found.extend(self.names.readable(worker).map(level));
-        let late = self.faults.late_in;
+        found.extend(self.dns.readable(worker).map(level));
+        let late = self.fault_rates.late_in;
         found.retain(|_| !self.chance.one_in(late));
-        // A change is told no later than a request that comes behind it.
+        // A change of a file is reported no later than a request that follows it.
         found.extend(self.disk.watches.report(worker).map(level));
         self.watched
             .retain(|fd| self.sockets.get(*fd).is_some_and(|socket| socket.watch.is_some()));
@@ -476,14 +474,14 @@ impl Kernel {
     fn settle(&mut self, worker: usize, until: Option<Instant>, has_events: bool) {
         let is_later = until.is_none_or(|at| at.as_nanos() > self.nanos);
         let is_idle = !has_events && self.calls == 0;
-        let desk = &mut self.desks[worker];
-        desk.until = until;
-        desk.is_settled = !has_events && is_later;
-        desk.idle_waits = if is_idle && !is_later { desk.idle_waits + 1 } else { 0 };
+        let state = &mut self.worker_states[worker];
+        state.until = until;
+        state.is_settled = !has_events && is_later;
+        state.idle_waits = if is_idle && !is_later { state.idle_waits + 1 } else { 0 };
         self.calls = 0;
-        if desk.idle_waits > IDLE_WAITS_MAX {
-            desk.idle_waits = 0;
-            self.offences.push(format!("worker {worker} turns and turns and does nothing"));
+        if state.idle_waits > IDLE_WAITS_MAX {
+            state.idle_waits = 0;
+            self.violations.push(format!("worker {worker} turns and turns and does nothing"));
         }
     }
 }

@@ -1,81 +1,82 @@
-//! `sim --seed N --scenario NAME`: prints what happens with one seed, or tries many.
+//! `sim --scenario NAME --seed N` prints the trace of one seed; `--from` and `--to` try many seeds.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use bolide_sim::{RunReport, Scenario, Telling, run};
+use bolide_sim::{RunReport, Scenario, TraceMode, run};
 use lexopt::prelude::{Long, ValueExt as _};
 
 const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
-                     \x20      sim --scenario SCENARIO --from N --to N    tells which seeds fail\n\
+                     \x20      sim --scenario SCENARIO --from N --to N    lists failing seeds\n\
                      SCENARIO: calm clients disk reload drain slow mix apps origin tangle\n\
                      \x20         cache cache-origin cache-tight cache-change cache-esi\n\
                      \x20         cache-disk proxy quic quic-rough quic-reload quic-drain\n\
-                     \x20         quic-death quic-tangle secure upkeep dav dearth names\n\
+                     \x20         quic-death quic-tangle secure upkeep dav dns\n\
                      \x20         audiences\n";
 
-struct Wanted {
+struct Options {
     scenario: Scenario,
     from: u64,
     to: u64,
-    telling: Telling,
+    trace_mode: TraceMode,
 }
 
-fn read() -> Result<Wanted, lexopt::Error> {
+fn parse_arguments() -> Result<Options, lexopt::Error> {
     let mut arguments = lexopt::Parser::from_env();
-    let mut wanted = Wanted { scenario: Scenario::Calm, from: 1, to: 1, telling: Telling::Aloud };
+    let mut options =
+        Options { scenario: Scenario::Calm, from: 1, to: 1, trace_mode: TraceMode::On };
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("scenario") => {
                 let name = arguments.value()?.string()?;
-                wanted.scenario = Scenario::named(&name).ok_or("no such scenario")?;
+                options.scenario = Scenario::named(&name).ok_or("no such scenario")?;
             }
             Long("seed") => {
-                wanted.from = arguments.value()?.parse()?;
-                wanted.to = wanted.from;
+                options.from = arguments.value()?.parse()?;
+                options.to = options.from;
             }
             Long("from") => {
-                (wanted.from, wanted.telling) = (arguments.value()?.parse()?, Telling::Silent);
+                (options.from, options.trace_mode) = (arguments.value()?.parse()?, TraceMode::Off);
             }
-            Long("to") => wanted.to = arguments.value()?.parse()?,
+            Long("to") => options.to = arguments.value()?.parse()?,
             _ => return Err(argument.unexpected()),
         }
     }
-    Ok(wanted)
+    Ok(options)
 }
 
 fn main() -> ExitCode {
     let mut out = std::io::stdout().lock();
-    let wanted = match read() {
-        Ok(wanted) => wanted,
+    let options = match parse_arguments() {
+        Ok(options) => options,
         Err(error) => {
-            // A closed standard output has no reader.
+            // A write fails if standard output is closed.
             let _ = write!(out, "{error}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    let (mut failed, mut answered, mut recalls) = (0, 0, 0);
-    for seed in wanted.from..=wanted.to {
-        let lived = std::panic::catch_unwind(|| run(wanted.scenario, seed, wanted.telling));
-        let report = lived.unwrap_or_else(|_| RunReport {
-            complaints: vec!["it panicked".to_owned()],
+    let (mut failed, mut correct, mut recalls) = (0, 0, 0);
+    for seed in options.from..=options.to {
+        let outcome = std::panic::catch_unwind(|| run(options.scenario, seed, options.trace_mode));
+        let report = outcome.unwrap_or_else(|_| RunReport {
+            violations: vec!["it panicked".to_owned()],
             ..RunReport::default()
         });
         let _ = out.write_all(report.text.as_bytes());
-        failed += u64::from(!report.complaints.is_empty());
-        answered += report.answered;
+        failed += u64::from(!report.violations.is_empty());
+        correct += report.answered;
         recalls += report.recalls;
-        if wanted.telling == Telling::Aloud {
-            let (right, forgiven) = (report.answered, report.forgiven);
-            let _ = writeln!(out, "{right} right answers, {forgiven} forgiven");
+        if options.trace_mode == TraceMode::On {
+            let (correct, excused) = (report.answered, report.excused);
+            let _ = writeln!(out, "{correct} correct responses, {excused} excused");
         }
-        for complaint in report.complaints {
-            let _ = writeln!(out, "{} {seed}: {complaint}", wanted.scenario.name());
+        for violation in report.violations {
+            let _ = writeln!(out, "{} {seed}: {violation}", options.scenario.name());
         }
     }
-    if wanted.telling == Telling::Silent {
-        let (name, seeds) = (wanted.scenario.name(), wanted.to + 1 - wanted.from);
-        let _ = write!(out, "{name}: {seeds} seeds, {answered} right answers, ");
+    if options.trace_mode == TraceMode::Off {
+        let (name, seeds) = (options.scenario.name(), options.to + 1 - options.from);
+        let _ = write!(out, "{name}: {seeds} seeds, {correct} correct responses, ");
         let _ = writeln!(out, "{recalls} recalled, {failed} failed");
     }
     if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }

@@ -1,120 +1,78 @@
 //! One run: workers and clients take turns until all clients have left, then the invariants are
 //! checked.
 
-mod chores;
-mod faults;
+mod administration;
+mod changes;
+mod end;
 mod invariants;
+mod machine_faults;
 mod quic;
 pub(crate) mod server;
+mod start;
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::sync::mpsc::Receiver;
 
+use bolide_cache::StoreLimits;
 use bolide_worker::{Holdings, Mail, Worker};
 
-use bolide_cache::StoreLimits;
-
-use crate::ask::Weights;
 use crate::chance::Chance;
-use crate::client::{SimAct, SimClient};
-use crate::dav;
-use crate::gates::GATES;
-use crate::kernel::Kernel;
-use crate::kernel::dearth::DoorCall;
-use crate::kernel::disk::{STORES, is_stored};
-use crate::names;
-use crate::origin::SimUpstream;
-use crate::scenario::{Habits, MILLI, Scenario};
-use crate::scenario_log::Telling;
-use crate::sim_io::{Anchor, SharedKernel, SimIo};
-use crate::site::{self, Layout};
-use crate::site_files::{self, DIRECTORIES, FILES};
-use crate::truth::Era;
-use server::{Birth, SimServer};
+use crate::client::{SimClient, StepResult};
+use crate::kernel::syscall_faults::IoCall;
+use crate::oracle::ConfigEpoch;
+use crate::run_trace::TraceMode;
+use crate::scenario::{ClientProfile, Scenario};
+use crate::sim_io::{DescriptorSource, SharedKernel, SimIo};
+use crate::site::Layout;
+use crate::time::MILLI;
+use crate::upstream::SimUpstream;
+use server::SimServer;
 
-/// Rounds after which a run is called endless.
+/// Rounds after which a run counts as endless.
 const ROUNDS_MAX: u32 = 200_000;
-/// Simulated time after which everything must be over, whatever timeouts run.
+/// Simulated nanoseconds after which a run counts as endless.
 const END_AFTER: u64 = 900 * 1000 * MILLI;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunReport {
-    /// What went wrong; empty for a good run.
-    pub complaints: Vec<String>,
-    /// Complete and right answers.
+    /// Violated invariants; empty if the run is correct.
+    pub violations: Vec<String>,
+    /// Complete and correct responses.
     pub answered: usize,
-    /// Requests that were owed no answer.
-    pub forgiven: usize,
-    /// Answers that were taken from files of the cache; in plays, those that were kept.
+    /// Requests without a response that the server did not owe.
+    pub excused: usize,
+    /// Responses from cache files; with the audience oracle, responses from the cache.
     pub recalls: u64,
-    /// Calls of the door that failed for want of something.
-    pub struck: BTreeSet<DoorCall>,
-    /// The transcript, if it was wanted.
+    /// Calls of `Io` that failed by an injected fault.
+    pub failed_calls: BTreeSet<IoCall>,
+    /// The trace, if it was recorded.
     pub text: String,
 }
 
-/// Puts `seed` into the world of `scenario` and lets it run to its end.
+/// Runs `scenario` with `seed` to its end.
 #[must_use]
-pub fn run(scenario: Scenario, seed: u64, telling: Telling) -> RunReport {
+pub fn run(scenario: Scenario, seed: u64, trace_mode: TraceMode) -> RunReport {
     if scenario == Scenario::Audiences {
-        return crate::audiences::run(seed, telling);
+        return crate::audiences::run(seed, trace_mode);
     }
-    match World::new(scenario, seed, telling) {
-        Ok(mut world) => world.live(),
-        Err(problem) => RunReport { complaints: vec![problem], ..RunReport::default() },
-    }
-}
-
-/// How much may be kept.
-fn store_limits(scenario: Scenario, chance: &mut Chance) -> StoreLimits {
-    let all = StoreLimits::default();
-    match scenario {
-        Scenario::CacheTight => StoreLimits {
-            bytes: 2_000 + chance.size(200_000) as u64,
-            object_bytes: 20_000 + chance.size(100_000) as u64,
-            front_entries: 2,
-        },
-        Scenario::CacheDisk => StoreLimits {
-            bytes: 2_000 + chance.size(100_000) as u64,
-            object_bytes: 100_000,
-            front_entries: 2,
-        },
-        Scenario::CacheOrigin | Scenario::CacheChange | Scenario::CacheEsi => {
-            StoreLimits { front_entries: 4, ..all }
-        }
-        _ => all,
+    match World::new(scenario, seed, trace_mode) {
+        Ok(mut world) => world.run(),
+        Err(problem) => RunReport { violations: vec![problem], ..RunReport::default() },
     }
 }
 
-/// Has the disk hold what is served.
-fn furnish(kernel: &mut Kernel, scenario: Scenario, chance: &mut Chance) {
-    for directory in DIRECTORIES.iter().chain(&STORES) {
-        kernel.disk.make_directory(directory);
-    }
-    for path in FILES {
-        kernel.disk.replace(path, site_files::content(path, chance), 0);
-    }
-    kernel.disk.remove("/www/missing", 0);
-    if scenario.has_dav() {
-        let seed = kernel.seed;
-        dav::prepare(kernel, seed);
-    }
-}
-
-/// What came of one round.
+/// The progress of one round.
 #[derive(Debug, Default)]
 struct Round {
-    /// Something happened.
+    /// There was progress.
     any: bool,
     /// No client has anything left to do.
     all_left: bool,
-    /// When the next thing happens.
+    /// When the next event is due.
     next: Option<u64>,
-    /// When the disk writer's next turn is due, which delays no client.
-    looks_after: Option<u64>,
+    /// When the disk writer's next turn is due. It delays no client.
+    disk_writer_due: Option<u64>,
 }
 
 impl Round {
@@ -125,131 +83,41 @@ impl Round {
 
 struct World {
     scenario: Scenario,
-    habits: Habits,
+    profile: ClientProfile,
     kernel: SharedKernel,
     chance: Chance,
-    anchor: Anchor,
+    descriptors: DescriptorSource,
     seed: u64,
     server: SimServer,
-    /// Servers that have died.
+    /// Crashes of the server.
     deaths: u64,
-    /// Deaths that are left in this act.
+    /// Crashes left in this phase.
     deaths_left: u64,
-    /// Counts clients that come after all others have left.
-    act: u64,
+    /// The phase of the run: further clients start when all others have left.
+    phase: u64,
     limits: StoreLimits,
     layout: Layout,
-    eras: Vec<Era>,
+    epochs: Vec<ConfigEpoch>,
     clients: Vec<SimClient>,
-    origin: SimUpstream,
-    complaints: Vec<String>,
-    /// Answers that servers which have died took from files.
+    upstream: SimUpstream,
+    violations: Vec<String>,
+    /// Responses from cache files of earlier servers.
     recalls: u64,
     next_change: u64,
     next_event: u64,
-    /// What workers will tell of themselves.
-    told: Vec<(usize, Receiver<Holdings>)>,
+    /// Requests for holdings that workers have not answered.
+    pending_holdings: Vec<(usize, Receiver<Holdings>)>,
 }
 
 impl World {
-    fn new(scenario: Scenario, seed: u64, telling: Telling) -> Result<Self, String> {
-        let mut chance = Chance::new(seed, 2);
-        let mut habits = scenario.habits();
-        let count = if scenario.is_cache() { 2 + chance.index(3) } else { 1 + chance.index(2) };
-        if scenario == Scenario::Cache && chance.one_in(3) {
-            // Where nothing is dropped, nothing may be asked for twice at once.
-            habits.weights = Weights::Pages { purges: false, wholes: false };
-        }
-        let store = store_limits(scenario, &mut chance);
-        let mut kernel = Kernel::new(seed, count, scenario.faults(), telling);
-        let has_trees = scenario.has_trees();
-        if has_trees {
-            kernel.faults.store_in = [0, 1000, 8000][chance.index(3)];
-            habits.rest_max = [100, 300, 1000][chance.index(3)] * MILLI;
-        }
-        kernel.age_max = if has_trees { 300 } else { 3 };
-        furnish(&mut kernel, scenario, &mut chance);
-        let words = |error: std::io::Error| error.to_string();
-        let anchor = Anchor::new().map_err(words)?;
-        let extra =
-            ["sendfile on;", "keepalive_requests 3;", "open_file_cache off;", "sendfile off;"];
-        let extra = extra[chance.index(extra.len())].to_owned();
-        let page_path = if has_trees { site::page_path(&mut chance) } else { "" };
-        let is_tight = scenario == Scenario::Clients && chance.one_in(3);
-        let connections = if is_tight { 3 } else { 512 };
-        kernel.is_tight = is_tight;
-        let quic = quic::Offer::any(scenario, seed, &mut kernel);
-        if scenario.has_upkeep() {
-            chores::prepare(&mut kernel, seed);
-        }
-        let layout = Layout {
-            number: 1,
-            ports: vec![8080, 8081],
-            workers: count,
-            connections,
-            // Harder than a turn compresses, so that a job does.
-            gzip_level: if scenario == Scenario::CacheTight { 9 } else { 1 },
-            extra,
-            page_path,
-            keeps_long: has_trees,
-            speech: scenario.speech(),
-            quic_ports: quic.ports,
-            quic: quic.words,
-            early_data: quic.early_data,
-            has_gates: scenario.has_gates(),
-            has_upkeep: scenario.has_upkeep(),
-            has_dav: scenario.has_dav(),
-            names: if scenario.has_names() { names::directives(seed) } else { String::new() },
-            own: None,
-        };
-        let kernel = Rc::new(RefCell::new(kernel));
-        let birth =
-            Birth { anchor: &anchor, limits: store, layout: &layout, has_trees, seed, life: 0 };
-        let server = SimServer::start(&birth, &kernel)?;
-        if scenario == Scenario::Dearth {
-            let mut kernel = kernel.borrow_mut();
-            kernel.dearth.once_in = [10, 40, 200, 1000][kernel.chance.index(4)];
-        }
-        let clients =
-            (0..habits.clients).map(|number| SimClient::new(number, seed, habits)).collect();
-        let (mut ports, quic_ports) = (layout.ports.clone(), layout.quic_ports.clone());
-        if layout.has_gates {
-            ports.extend(GATES.map(|gate| gate.port));
-        }
-        let first = Era { number: 1, ports, quic_ports, told: 0, over: u64::MAX };
-        let next_event = 5 * MILLI + chance.below(400 * MILLI);
-        Ok(Self {
-            scenario,
-            habits,
-            kernel,
-            chance,
-            anchor,
-            seed,
-            server,
-            deaths: 0,
-            deaths_left: faults::DEATHS_MAX,
-            act: 0,
-            limits: store,
-            layout,
-            eras: vec![first],
-            clients,
-            origin: SimUpstream::new(seed, scenario.speech()),
-            complaints: Vec::new(),
-            recalls: 0,
-            next_change: 10 * MILLI,
-            next_event,
-            told: Vec::new(),
-        })
-    }
-
-    fn live(&mut self) -> RunReport {
+    fn run(&mut self) -> RunReport {
         for round in 0.. {
             if round > ROUNDS_MAX || self.kernel.borrow().nanos > END_AFTER {
-                self.complaints.push("the run does not end".to_owned());
+                self.violations.push("the run does not end".to_owned());
                 break;
             }
             let rested = self.round();
-            if rested == Some(None) && !self.begin_act() {
+            if rested == Some(None) && !self.begin_phase() {
                 break;
             }
             if let Some(Some(until)) = rested {
@@ -259,48 +127,49 @@ impl World {
         }
         self.check();
         let kernel = self.kernel.borrow();
-        self.complaints.extend(kernel.offences.iter().cloned());
-        let mut report = RunReport { text: kernel.story.text().to_owned(), ..RunReport::default() };
+        self.violations.extend(kernel.violations.iter().cloned());
+        let mut report =
+            RunReport { text: kernel.run_trace.text().to_owned(), ..RunReport::default() };
         report.recalls = self.recalls + self.server.sockets.store().stats().recalled;
-        report.complaints = std::mem::take(&mut self.complaints);
-        report.struck.clone_from(&kernel.dearth.seen);
+        report.violations = std::mem::take(&mut self.violations);
+        report.failed_calls.clone_from(&kernel.syscall_faults.failed);
         for client in &self.clients {
             let base = client.base();
-            report.complaints.extend(base.complaints.iter().cloned());
+            report.violations.extend(base.violations.iter().cloned());
             report.answered += base.answered;
-            report.forgiven += base.forgiven;
+            report.excused += base.excused;
         }
         report
     }
 
-    /// Lets some of what could happen happen. When nothing could: the time of the next thing, or
-    /// nothing when all have left.
+    /// One round in random order. Without progress: the time of the next event, or `Some(None)`
+    /// when all clients have left.
     fn round(&mut self) -> Option<Option<u64>> {
-        let mut round = Round { all_left: true, any: self.disturb(), ..Round::default() };
+        let mut round = Round { all_left: true, any: self.inject_faults(), ..Round::default() };
         let mut order: Vec<usize> = (0..self.clients.len() + self.server.turners()).collect();
         self.chance.shuffle(&mut order);
-        for who in order {
-            let passes = self.chance.one_in(self.habits.passes_in);
-            if who < self.clients.len() {
-                self.ask(who, passes, &mut round);
-            } else if !self.serve(who - self.clients.len(), passes, &mut round) {
+        for actor in order {
+            let skips = self.chance.one_in(self.profile.skip_in);
+            if actor < self.clients.len() {
+                self.request(actor, skips, &mut round);
+            } else if !self.serve(actor - self.clients.len(), skips, &mut round) {
                 let loses_power = self.chance.one_in(2);
                 self.restart(loses_power);
                 return None;
             }
         }
-        match self.origin.act(&mut self.kernel.borrow_mut()) {
-            SimAct::Worked => round.any = true,
-            SimAct::Waits(at) => at.into_iter().for_each(|at| round.sooner(at)),
-            SimAct::Done => {}
+        match self.upstream.step(&mut self.kernel.borrow_mut()) {
+            StepResult::Worked => round.any = true,
+            StepResult::Waits(at) => at.into_iter().for_each(|at| round.sooner(at)),
+            StepResult::Done => {}
         }
         {
             let mut kernel = self.kernel.borrow_mut();
-            round.any |= kernel.serve_names();
-            kernel.names.next(kernel.nanos).into_iter().for_each(|at| round.sooner(at));
+            round.any |= kernel.serve_dns();
+            kernel.dns.next(kernel.nanos).into_iter().for_each(|at| round.sooner(at));
         }
-        // A request of a client that left may end later, as one that asks other nodes does, and a
-        // QUIC connection whose client vanished waits for its idle timeout.
+        // A request of a client that has left may end later, for example one that waits for other
+        // nodes, and a QUIC connection without its client waits for the idle timeout.
         let is_over = |worker: &Worker<SimIo>| {
             let waits = worker.live_origins().0 + worker.live().1;
             waits == 0 && worker.live_quic() == (0, 0)
@@ -313,75 +182,75 @@ impl World {
         if round.any || self.server.compute(&self.kernel) {
             return None;
         }
-        // Only when all have left do timers and changes not matter any more.
+        // Deadlines and changes matter until all clients have left.
         if round.all_left {
             return Some(None);
         }
-        if self.habits.change_every > 0 {
+        if self.profile.change_every > 0 {
             round.sooner(self.next_change);
         }
         if self.next_event > 0 && (self.scenario.reloads() || self.scenario.drains()) {
             round.sooner(self.next_event);
         }
         let Some(next) = round.next else {
-            self.complaints.push("all wait for an event that never happens".to_owned());
+            self.violations.push("all wait for an event that never happens".to_owned());
             return Some(None);
         };
-        Some(Some(round.looks_after.map_or(next, |at| next.min(at))))
+        Some(Some(round.disk_writer_due.map_or(next, |at| next.min(at))))
     }
 
-    /// Lets a client do something.
-    fn ask(&mut self, client: usize, passes: bool, round: &mut Round) {
-        if passes {
+    /// One step of a client.
+    fn request(&mut self, client: usize, skips: bool, round: &mut Round) {
+        if skips {
             (round.any, round.all_left) = (true, false);
             return;
         }
-        match self.clients[client].act(&mut self.kernel.borrow_mut(), &self.eras) {
-            SimAct::Worked => (round.any, round.all_left) = (true, false),
-            SimAct::Waits(at) => {
+        match self.clients[client].step(&mut self.kernel.borrow_mut(), &self.epochs) {
+            StepResult::Worked => (round.any, round.all_left) = (true, false),
+            StepResult::Waits(at) => {
                 round.all_left = false;
                 at.into_iter().for_each(|at| round.sooner(at));
             }
-            SimAct::Done => {}
+            StepResult::Done => {}
         }
     }
 
-    /// Lets a worker or the disk writer take a turn if there is work; false if the server
-    /// dies of it.
-    fn serve(&mut self, number: usize, passes: bool, round: &mut Round) -> bool {
+    /// A worker or the disk writer takes a turn if it has work. Returns false if the server crashes
+    /// in it.
+    fn serve(&mut self, number: usize, skips: bool, round: &mut Round) -> bool {
         let (is_due, deadline) = {
             let kernel = self.kernel.borrow();
             (kernel.is_due(number), kernel.deadline(number))
         };
         if is_due {
             round.any = true;
-            if !passes {
+            if !skips {
                 self.server.turn(number, &self.kernel);
-                self.hear_holdings();
+                self.check_holdings();
             }
             return !self.kernel.borrow().is_dead;
         }
         if number == self.server.workers.len() {
-            round.looks_after = deadline;
+            round.disk_writer_due = deadline;
         } else {
             deadline.into_iter().for_each(|at| round.sooner(at));
         }
         true
     }
 
-    /// Files, configurations and the network change.
-    fn disturb(&mut self) -> bool {
+    /// Injects changes of files, configurations and the network.
+    fn inject_faults(&mut self) -> bool {
         let now = self.kernel.borrow().nanos;
-        self.kernel.borrow_mut().change_weather();
+        self.kernel.borrow_mut().apply_net_conditions();
         let mut any = self.kernel.borrow_mut().deliver();
-        if self.habits.change_every > 0 && now >= self.next_change {
-            self.next_change = now + self.chance.below(2 * self.habits.change_every);
+        if self.profile.change_every > 0 && now >= self.next_change {
+            self.next_change = now + self.chance.below(2 * self.profile.change_every);
             self.change_file(now);
             any = true;
         }
         let generation = self.server.sockets.store().generation();
         self.kernel.borrow_mut().pages.note_generation(generation, now);
-        let cut_in = self.kernel.borrow().faults.cut_in;
+        let cut_in = self.kernel.borrow().fault_rates.cut_in;
         if self.chance.one_in(cut_in) {
             let mut kernel = self.kernel.borrow_mut();
             if let Some(fd) = kernel.any_socket() {
@@ -391,45 +260,26 @@ impl World {
         }
         if self.next_event > 0 && now >= self.next_event {
             self.next_event = now + 20 * MILLI + self.chance.below(500 * MILLI);
-            any |= self.command(now);
+            any |= self.run_command(now);
         }
-        self.end_eras(now);
+        self.end_epochs(now);
         any
     }
 
-    fn change_file(&mut self, now: u64) {
-        let path = FILES[self.chance.index(FILES.len())];
-        let bytes = site_files::content(path, &mut self.chance);
-        let mut kernel = self.kernel.borrow_mut();
-        let kind = self.chance.below(4);
-        kernel.tell(|| {
-            format!("disk: {path} {}", ["vanishes", "is rewritten"][usize::from(kind > 0)])
-        });
-        match kind {
-            0 => kernel.disk.remove(path, now),
-            1 => kernel.disk.replace(path, bytes, now),
-            2 => kernel.disk.rewrite(path, bytes, now),
-            _ => {
-                let short = bytes.len() / 3;
-                kernel.disk.rewrite(path, bytes[..short].to_vec(), now);
-            }
-        }
-    }
-
-    /// The administrator does something.
-    fn command(&mut self, now: u64) -> bool {
+    /// Runs a random command of the administrator.
+    fn run_command(&mut self, now: u64) -> bool {
         match self.scenario {
             Scenario::CacheChange if self.chance.one_in(2) => self.jump(),
-            Scenario::CacheDisk => self.harm(now),
+            Scenario::CacheDisk => self.inject_machine_fault(now),
             Scenario::QuicDeath if self.deaths_left > 0 && self.chance.one_in(2) => {
                 self.kernel.borrow_mut().net.deaths += 1;
                 self.restart(false);
             }
-            scenario if scenario.has_upkeep() && self.layout.number < 6 => self.keep_up(now),
+            scenario if scenario.has_upkeep() && self.layout.number < 6 => self.administer(now),
             scenario if scenario.reloads() && self.layout.number < 6 => self.reload(now),
             scenario if scenario.drains() => {
                 self.next_event = 0;
-                self.server.tell_all(&self.kernel, "quit", || Mail::Quit);
+                self.server.send_all(&self.kernel, "quit", || Mail::Quit);
                 let mut kernel = self.kernel.borrow_mut();
                 kernel.draining = true;
                 for port in &self.layout.ports {
@@ -442,163 +292,5 @@ impl World {
             }
         }
         true
-    }
-
-    fn reload(&mut self, now: u64) {
-        self.layout.number += 1;
-        let (old, old_quic) = (self.layout.ports.clone(), self.layout.quic_ports.clone());
-        self.layout.ports = match self.chance.below(4) {
-            0 => vec![8081, 8080],
-            1 => vec![8080],
-            2 => vec![8082, 8080, 8081],
-            _ => vec![8080, 8081],
-        };
-        if self.scenario.has_quic() {
-            let (port_8443, has_other) = (8443, self.chance.one_in(2));
-            let mut kernel = self.kernel.borrow_mut();
-            kernel.has_lost_ports |= self.layout.quic_ports.len() > 1 && !has_other;
-            self.layout.quic_ports =
-                if has_other { vec![port_8443, 8444] } else { vec![port_8443] };
-        }
-        if self.scenario.has_trees() {
-            let has_path = !self.chance.one_in(3);
-            self.layout.page_path = if has_path { site::page_path(&mut self.chance) } else { "" };
-        }
-        let generation =
-            self.server.sockets.generation(&self.layout, &mut self.kernel.borrow_mut());
-        match generation {
-            Ok(generation) => {
-                self.server.settle(&generation);
-                let logs = self.server.sockets.logs();
-                let mail = || Mail::Configure(generation.clone(), logs.clone());
-                self.server.tell_all(&self.kernel, "reload", mail);
-                let ports = self.layout.ports.clone();
-                let (number, quic_ports) = (self.layout.number, self.layout.quic_ports.clone());
-                self.eras.push(Era { number, ports, quic_ports, told: now, over: u64::MAX });
-                for port in old.iter().filter(|port| !self.layout.ports.contains(port)) {
-                    self.server.sockets.forget(*port);
-                    self.kernel.borrow_mut().close_port(*port);
-                }
-                // Workers hold what is left until the last connection there has ended.
-                let has_gone = |port: &&u16| !self.layout.quic_ports.contains(port);
-                for port in old_quic.iter().filter(has_gone) {
-                    self.server.sockets.forget(*port);
-                }
-            }
-            Err(problem) => self.complaints.push(problem),
-        }
-    }
-
-    /// Once all mail is read, only the newest configuration is in force.
-    fn end_eras(&mut self, now: u64) {
-        if self.kernel.borrow().all_mail_is_read() {
-            self.kernel.borrow_mut().logs.settle();
-            let newest = self.eras.len() - 1;
-            for era in &mut self.eras[..newest] {
-                era.over = era.over.min(now);
-            }
-        }
-    }
-
-    /// No name is looked up any more.
-    fn finish_names(&mut self) {
-        if self.scenario.has_names() {
-            self.layout.names.clear();
-            let now = self.kernel.borrow().nanos;
-            self.reload(now);
-        }
-    }
-
-    /// All have left: nothing may be left of them.
-    fn check(&mut self) {
-        for (number, worker) in self.server.workers.iter().enumerate() {
-            let live = worker.live();
-            if live != (0, 0) {
-                self.complaints.push(format!(
-                    "worker {number}: {} connections and {} exchanges are left",
-                    live.0, live.1
-                ));
-            }
-        }
-        self.kernel.borrow_mut().dies_in = None;
-        self.finish_chores();
-        self.finish_names();
-        // Timers of what is gone fire into nothing and are not set again.
-        for _ in 0..1000 {
-            // A request of a client that left before it was accepted may wait for a job.
-            while self.server.compute(&self.kernel) {}
-            let kernel = self.kernel.borrow();
-            let workers = 0..self.server.workers.len();
-            let next = workers.clone().filter_map(|number| kernel.deadline(number)).min();
-            let due = workers.filter(|number| kernel.is_due(*number)).collect::<Vec<_>>();
-            drop(kernel);
-            for number in &due {
-                self.server.workers[*number].turn();
-            }
-            match next {
-                _ if !due.is_empty() => {}
-                None => break,
-                Some(at) => {
-                    let mut kernel = self.kernel.borrow_mut();
-                    kernel.nanos = kernel.nanos.max(at);
-                }
-            }
-        }
-        let kernel = self.kernel.borrow();
-        if let Some(at) = (0..self.server.workers.len()).find_map(|number| kernel.deadline(number))
-        {
-            self.complaints.push(format!("a timer is left, due at {at}"));
-        }
-        for (number, worker) in self.server.workers.iter().enumerate() {
-            let (fetches, links, idle) = worker.live_origins();
-            if (fetches, links, idle) != (0, 0, 0) {
-                self.complaints.push(format!(
-                    "worker {number}: {fetches} fetches, {links} links, {idle} idle are left"
-                ));
-            }
-        }
-        let open = kernel.names.open_sockets();
-        if open > 0 {
-            self.complaints.push(format!("{open} sockets to name servers are left"));
-        }
-        let counted = self.server.sockets.zones().held();
-        if counted > 0 {
-            self.complaints.push(format!("{counted} keys are counted though nobody is in work"));
-        }
-        for socket in kernel.open_sockets() {
-            self.complaints.push(format!("#{} was never closed", socket.number));
-        }
-        let held: Vec<_> = kernel.disk.held().map(|(path, n)| (path.to_owned(), n)).collect();
-        drop(kernel);
-        let most = self.server.workers.len();
-        for (path, holders) in held {
-            // A journal is held by its tree, and by who looks after it.
-            let is_whole = !is_stored(&path) || path.contains("/bolide.");
-            if holders <= most.max(2) && is_whole {
-                continue;
-            }
-            self.complaints.push(format!("{path} is held open {holders} times"));
-        }
-        let lines = self.kernel.borrow();
-        self.complaints.extend(invariants::check(
-            self.server.sockets.store(),
-            self.limits.bytes,
-            &lines.pages,
-        ));
-        self.complaints.extend(invariants::check_files(&lines.disk, &lines.pages));
-        if self.scenario.has_dav() {
-            self.complaints.extend(dav::check(&lines));
-        }
-        if self.scenario.has_upkeep() {
-            self.complaints.extend(self.check_chores(&lines));
-        }
-        let log = &lines.access_log;
-        let logged =
-            log.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"A ")).count();
-        let answered: usize = self.clients.iter().map(|client| client.base().answered).sum();
-        // What was not written yet when a server died is lost.
-        if logged < answered && self.deaths == 0 && !lines.dearth.is_felt() {
-            self.complaints.push(format!("{answered} answers, {logged} lines in the log"));
-        }
     }
 }

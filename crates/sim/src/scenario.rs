@@ -1,153 +1,88 @@
-//! The world of a seed.
+//! Scenarios: which parts of the server a run is about, with which clients and faults.
 
-use crate::ask::Weights;
+mod clients;
+mod faults;
+
 use crate::chance::Chance;
-use crate::weather::Weather;
+use crate::net_conditions::NetConditions;
+pub use clients::ClientProfile;
 
-/// What applications speak.
+/// The protocol of the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
+pub enum AppProtocol {
     /// FastCGI
     FastCgi,
     /// HTTP/1.1
     Http,
 }
 
-/// A family of worlds.
+/// A family of simulated runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scenario {
-    /// Polite clients, a quiet disk.
+    /// No faults.
     Calm,
-    /// Clients that abort, stall and send garbage; a network that breaks.
+    /// Clients that abort, stall and send garbage; a network that breaks connections.
     Clients,
-    /// Files that change, vanish and cannot be read.
+    /// Files that change, disappear and cannot be read.
     Disk,
-    /// Configurations that change in the middle.
+    /// Reloads.
     Reload,
-    /// The server is told to quit in the middle.
+    /// The server gets the order to quit.
     Drain,
     /// Deep pipelines, slow readers, small buffers, large files.
     Slow,
-    /// HTTP/2 beside HTTP/1.1, with everything going wrong at once.
+    /// HTTP/2 beside HTTP/1.1, with all faults of clients, network and files.
     Mix,
-    /// Applications that behave.
+    /// Applications without faults.
     Apps,
-    /// Applications that die, hang and talk nonsense.
+    /// Applications that close, hang and respond malformed.
     Origin,
-    /// The same with clients that leave, a network that breaks and a disk that is full.
+    /// `Origin`, with clients that leave, a network that breaks connections, and a full disk.
     Tangle,
-    /// The same with applications that speak HTTP.
+    /// `Tangle` with applications that speak HTTP.
     Proxy,
-    /// Pages that are put together from fragments.
+    /// ESI pages.
     Assembly,
-    /// The same with everything that may happen to their parts.
+    /// ESI pages with all faults.
     AssemblyTangle,
-    /// Pages that are kept and dropped, asked for by many at once.
+    /// Cached pages and purges, with many requests at once.
     Cache,
-    /// The same with applications that die, hang, lie and talk nonsense, clients that leave and a
-    /// network that breaks.
+    /// `Cache` with faults of applications, clients and network.
     CacheOrigin,
-    /// The same in a store that is too small.
+    /// `Cache` with a store that is too small.
     CacheTight,
-    /// The same while configurations change and the clock jumps.
+    /// `Cache` with reloads and clock jumps.
     CacheChange,
-    /// Pages that are put together from fragments, with everything going wrong.
+    /// Cached ESI pages with all faults.
     CacheEsi,
-    /// Pages that lie on a bad disk most of the time, while the server dies and starts again.
+    /// Pages in a disk cache with disk faults, while the server crashes and restarts.
     CacheDisk,
-    /// HTTP/3 over a network that delivers, to many configurations.
+    /// HTTP/3 over a network without loss, with random settings.
     Quic,
-    /// The same over a network that does not, with clients that break rules.
+    /// HTTP/3 over a network with loss, with clients that break rules.
     QuicRough,
-    /// The same while configurations change.
+    /// `Quic` with reloads.
     QuicReload,
-    /// The server is told to quit in the middle.
+    /// The server with QUIC gets the order to quit.
     QuicDrain,
-    /// The server dies and starts again, between turns, while configurations change.
+    /// The server with QUIC crashes and restarts between turns, with reloads.
     QuicDeath,
-    /// Applications behind it that die, hang and talk nonsense.
+    /// `Tangle` over HTTP/3.
     QuicTangle,
-    /// Ports with TLS and the PROXY protocol, clients with certificates, and applications that are
-    /// spoken to by TLS.
+    /// Ports with TLS and the PROXY protocol, clients with certificates, and upstreams by TLS.
     Secure,
-    /// Logs, bodies under names, passwords and reloads that leave requests little time.
+    /// Logs, request bodies in files, passwords, and reloads with a short
+    /// `worker_shutdown_timeout`.
     Upkeep,
-    /// Files that many change by WebDAV, responses that become files, mirrored and slowed ones.
+    /// Concurrent changes of files by WebDAV, stored responses, mirrored and rate-limited ones.
     Dav,
-    /// Every call of the door fails now and then.
-    Dearth,
-    /// Names of origins that are looked up, by servers that may do anything.
-    Names,
-    /// Whether the cache gives a client an answer for another audience; see [`crate::audiences`].
+    /// Every system call fails now and then.
+    SyscallFaults,
+    /// Upstreams by name, with unreliable name servers.
+    Dns,
+    /// The audience oracle; see [`crate::audiences`].
     Audiences,
 }
-
-/// How often things go wrong: once in so many times, 0 for never.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// A report of readiness comes later.
-    pub late_in: u64,
-    /// Accepting finds no descriptor left.
-    pub accept_in: u64,
-    /// A new connection cannot be watched.
-    pub watch_in: u64,
-    /// Opening fails.
-    pub open_in: u64,
-    /// A file is rewritten while it is opened.
-    pub race_in: u64,
-    /// Reading fails.
-    pub read_in: u64,
-    /// Reading gives less than there is.
-    pub short_read_in: u64,
-    /// The network cuts some connection, per round.
-    pub cut_in: u64,
-    /// A call to an origin is refused.
-    pub refuse_in: u64,
-    /// An application misbehaves.
-    pub deed_in: u64,
-    /// A temporary file cannot be made or written.
-    pub spool_in: u64,
-    /// A log cannot be opened or written to.
-    pub log_in: u64,
-    /// A call that is about files of the cache fails.
-    pub store_in: u64,
-    /// Bytes of the largest send buffer.
-    pub outbound_max: usize,
-}
-
-/// How clients behave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Habits {
-    /// How many there are.
-    pub clients: usize,
-    /// Requests of one client, at most.
-    pub asks_max: u64,
-    /// Requests ahead of their answers, at most.
-    pub depth_max: u64,
-    /// Bytes of one read, at most.
-    pub read_max: usize,
-    /// A client rests after an action, once in so many times.
-    pub rest_in: u64,
-    /// Nanoseconds of the longest rest.
-    pub rest_max: u64,
-    /// A connection is sabotaged by its client, once in so many times.
-    pub sabotage_in: u64,
-    /// A client speaks HTTP/2, once in so many times.
-    pub http2_in: u64,
-    /// Of four clients so many speak HTTP/3.
-    pub http3_of_4: u64,
-    /// What is asked.
-    pub weights: Weights,
-    /// Who could act passes, once in so many times.
-    pub passes_in: u64,
-    /// SETTINGS and PING frames of one connection, at most: answers that take long pay for few.
-    pub chatter_max: u32,
-    /// Nanoseconds between changes of files; 0 for no changes.
-    pub change_every: u64,
-}
-
-/// A millisecond in nanoseconds.
-pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
@@ -180,12 +115,12 @@ impl Scenario {
         Self::Secure,
         Self::Upkeep,
         Self::Dav,
-        Self::Dearth,
-        Self::Names,
+        Self::SyscallFaults,
+        Self::Dns,
         Self::Audiences,
     ];
 
-    /// Its name on the command line.
+    /// Its name on the command line and in `seeds.txt`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -217,8 +152,8 @@ impl Scenario {
             Self::Secure => "secure",
             Self::Upkeep => "upkeep",
             Self::Dav => "dav",
-            Self::Dearth => "dearth",
-            Self::Names => "names",
+            Self::SyscallFaults => "syscall-faults",
+            Self::Dns => "dns",
             Self::Audiences => "audiences",
         }
     }
@@ -229,7 +164,7 @@ impl Scenario {
         Self::ALL.into_iter().find(|scenario| scenario.name() == name)
     }
 
-    /// Whether it is about kept answers.
+    /// Whether it is about cached pages.
     #[must_use]
     pub const fn is_cache(self) -> bool {
         matches!(
@@ -243,13 +178,13 @@ impl Scenario {
         )
     }
 
-    /// Whether answers are kept on a disk.
+    /// Whether it has a disk cache.
     #[must_use]
-    pub const fn has_trees(self) -> bool {
+    pub const fn has_disk_cache(self) -> bool {
         matches!(self, Self::CacheDisk)
     }
 
-    /// Whether QUIC is spoken.
+    /// Whether it has QUIC.
     #[must_use]
     pub const fn has_quic(self) -> bool {
         matches!(
@@ -263,10 +198,10 @@ impl Scenario {
         )
     }
 
-    /// Whether logs, bodies under names and passwords are in it.
+    /// Whether it has logs, request bodies in files and passwords.
     #[must_use]
     pub const fn has_upkeep(self) -> bool {
-        matches!(self, Self::Upkeep | Self::Dearth)
+        matches!(self, Self::Upkeep | Self::SyscallFaults)
     }
 
     /// Whether files are changed by WebDAV.
@@ -275,46 +210,46 @@ impl Scenario {
         matches!(self, Self::Dav)
     }
 
-    /// Whether there are ports where something comes before HTTP.
+    /// Whether it has ports with TLS or the PROXY protocol.
     #[must_use]
-    pub const fn has_gates(self) -> bool {
+    pub const fn has_secure_ports(self) -> bool {
         matches!(self, Self::Secure)
     }
 
-    /// Whether names are looked up.
+    /// Whether it has upstreams by name.
     #[must_use]
-    pub const fn has_names(self) -> bool {
-        matches!(self, Self::Names)
+    pub const fn has_resolver(self) -> bool {
+        matches!(self, Self::Dns)
     }
 
-    /// Whether the server is told to quit.
+    /// Whether the server gets the order to quit.
     #[must_use]
     pub const fn drains(self) -> bool {
         matches!(self, Self::Drain | Self::QuicDrain)
     }
 
-    /// How its network treats datagrams.
+    /// The conditions of its UDP network.
     #[must_use]
-    pub fn weather(self, chance: &mut Chance) -> Weather {
+    pub fn net_conditions(self, chance: &mut Chance) -> NetConditions {
         match self {
-            Self::QuicRough => Weather::rough(chance),
-            Self::QuicTangle if chance.one_in(2) => Weather::rough(chance),
-            _ if self.has_quic() => Weather::changeable(chance),
-            _ => Weather::calm(),
+            Self::QuicRough => NetConditions::lossy(chance),
+            Self::QuicTangle if chance.one_in(2) => NetConditions::lossy(chance),
+            _ if self.has_quic() => NetConditions::lossless(chance),
+            _ => NetConditions::ideal(),
         }
     }
 
-    /// What its applications speak.
+    /// The protocol of its applications.
     #[must_use]
-    pub const fn speech(self) -> Speech {
-        if matches!(self, Self::Proxy | Self::Secure | Self::Names) {
-            Speech::Http
+    pub const fn app_protocol(self) -> AppProtocol {
+        if matches!(self, Self::Proxy | Self::Secure | Self::Dns) {
+            AppProtocol::Http
         } else {
-            Speech::FastCgi
+            AppProtocol::FastCgi
         }
     }
 
-    /// Whether configurations change in it.
+    /// Whether it has reloads.
     #[must_use]
     pub const fn reloads(self) -> bool {
         matches!(
@@ -325,160 +260,10 @@ impl Scenario {
                 | Self::QuicDeath
                 | Self::Upkeep
                 | Self::Dav
-                | Self::Dearth
-                | Self::Names
+                | Self::SyscallFaults
+                | Self::Dns
                 | Self::CacheChange
                 | Self::CacheDisk
         )
-    }
-
-    /// What goes wrong in it.
-    #[must_use]
-    pub fn faults(self) -> Faults {
-        let calm = Faults { late_in: 4, outbound_max: 256 * 1024, ..Faults::default() };
-        let disk = Faults { open_in: 8, race_in: 10, read_in: 60, short_read_in: 3, ..calm };
-        match self {
-            Self::Calm | Self::Reload | Self::Drain | Self::Audiences => calm,
-            Self::Quic | Self::QuicReload | Self::QuicDrain | Self::QuicDeath => calm,
-            Self::QuicRough => Faults { short_read_in: 4, ..calm },
-            Self::Apps | Self::Assembly => Faults { short_read_in: 3, ..calm },
-            Self::Cache | Self::CacheTight => Faults { short_read_in: 4, ..calm },
-            Self::CacheEsi => Faults { deed_in: 10, cut_in: 1500, short_read_in: 4, ..calm },
-            Self::CacheChange => Faults { deed_in: 12, short_read_in: 4, ..calm },
-            Self::CacheDisk => Faults { store_in: 150, short_read_in: 4, ..calm },
-            Self::CacheOrigin => Faults {
-                deed_in: 4,
-                refuse_in: 15,
-                spool_in: 60,
-                cut_in: 250,
-                watch_in: 80,
-                short_read_in: 4,
-                outbound_max: 24 * 1024,
-                ..calm
-            },
-            Self::Origin => Faults { deed_in: 3, refuse_in: 6, ..calm },
-            Self::AssemblyTangle => Faults {
-                deed_in: 12,
-                refuse_in: 25,
-                spool_in: 40,
-                cut_in: 200,
-                watch_in: 60,
-                short_read_in: 3,
-                outbound_max: 16 * 1024,
-                ..calm
-            },
-            Self::Tangle | Self::Proxy | Self::QuicTangle => Faults {
-                deed_in: 4,
-                refuse_in: 10,
-                spool_in: 20,
-                cut_in: 150,
-                watch_in: 60,
-                short_read_in: 3,
-                outbound_max: 16 * 1024,
-                ..calm
-            },
-            Self::Dearth => Faults { short_read_in: 3, outbound_max: 16 * 1024, ..calm },
-            Self::Dav => Faults { short_read_in: 3, outbound_max: 64 * 1024, ..calm },
-            Self::Upkeep => Faults { deed_in: 5, spool_in: 40, short_read_in: 3, ..calm },
-            Self::Names => Faults { deed_in: 12, refuse_in: 25, short_read_in: 3, ..calm },
-            Self::Secure => Faults {
-                deed_in: 8,
-                refuse_in: 20,
-                spool_in: 60,
-                cut_in: 400,
-                watch_in: 100,
-                short_read_in: 3,
-                outbound_max: 32 * 1024,
-                ..calm
-            },
-            Self::Clients => Faults { accept_in: 8, watch_in: 40, cut_in: 60, ..calm },
-            Self::Disk => disk,
-            Self::Slow => Faults { late_in: 2, outbound_max: 8 * 1024, ..calm },
-            Self::Mix => Faults { accept_in: 8, watch_in: 60, cut_in: 200, ..disk },
-        }
-    }
-
-    /// How its clients behave.
-    #[must_use]
-    pub const fn habits(self) -> Habits {
-        let calm = Habits {
-            clients: 5,
-            asks_max: 6,
-            depth_max: 2,
-            read_max: 128 * 1024,
-            rest_in: 6,
-            rest_max: 300 * MILLI,
-            sabotage_in: 0,
-            http2_in: 3,
-            http3_of_4: 0,
-            weights: Weights::Mixed,
-            change_every: 0,
-            chatter_max: 20,
-            passes_in: 3,
-        };
-        let cache = Habits {
-            weights: Weights::Pages { purges: true, wholes: false },
-            clients: 10,
-            asks_max: 10,
-            passes_in: 15,
-            ..calm
-        };
-        let quic = Habits { http3_of_4: 3, asks_max: 8, depth_max: 4, passes_in: 12, ..calm };
-        match self {
-            Self::Quic => quic,
-            Self::QuicRough => Habits { sabotage_in: 3, read_max: 32 * 1024, ..quic },
-            Self::QuicReload => Habits { sabotage_in: 10, ..quic },
-            Self::QuicDrain | Self::QuicDeath => quic,
-            Self::QuicTangle => {
-                Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..quic }
-            }
-            Self::Calm | Self::Audiences => calm,
-            Self::Apps | Self::Origin => Habits { weights: Weights::Apps, ..calm },
-            Self::Assembly => Habits { weights: Weights::Assemblies, ..calm },
-            Self::AssemblyTangle => {
-                Habits { weights: Weights::Assemblies, sabotage_in: 4, read_max: 32 * 1024, ..calm }
-            }
-            Self::Cache => cache,
-            Self::CacheTight => Habits { sabotage_in: 6, ..cache },
-            Self::CacheEsi => Habits {
-                weights: Weights::Pages { purges: true, wholes: true },
-                sabotage_in: 8,
-                ..cache
-            },
-            Self::CacheDisk => Habits { asks_max: 20, sabotage_in: 20, ..cache },
-            Self::CacheChange => Habits { sabotage_in: 8, asks_max: 16, ..cache },
-            Self::CacheOrigin => Habits { sabotage_in: 4, read_max: 32 * 1024, ..cache },
-            Self::Tangle | Self::Proxy => {
-                Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
-            }
-            Self::Dav => Habits { weights: Weights::Dav, sabotage_in: 8, asks_max: 16, ..calm },
-            Self::Dearth => Habits { weights: Weights::Dearth, asks_max: 12, ..calm },
-            Self::Upkeep => {
-                Habits { weights: Weights::Upkeep, sabotage_in: 8, asks_max: 12, ..calm }
-            }
-            Self::Secure => {
-                Habits { weights: Weights::Secure, sabotage_in: 4, depth_max: 3, ..calm }
-            }
-            Self::Names => Habits { weights: Weights::Names, sabotage_in: 6, ..calm },
-            Self::Reload | Self::Drain => Habits { depth_max: 4, ..calm },
-            Self::Clients => Habits { sabotage_in: 2, depth_max: 4, ..calm },
-            Self::Disk => Habits { change_every: 150 * MILLI, rest_in: 3, ..calm },
-            Self::Slow => Habits {
-                clients: 4,
-                asks_max: 8,
-                depth_max: 8,
-                read_max: 16 * 1024,
-                weights: Weights::Large,
-                change_every: 900 * MILLI,
-                ..calm
-            },
-            Self::Mix => Habits {
-                sabotage_in: 4,
-                depth_max: 6,
-                http2_in: 2,
-                change_every: 300 * MILLI,
-                ..calm
-            },
-        }
     }
 }

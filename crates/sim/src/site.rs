@@ -1,4 +1,5 @@
-//! The site under test: files, and configurations as text, compiled as by the binary.
+//! The site under test: configurations as text, compiled as by the binary, and its sockets and
+//! logs.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -18,24 +19,24 @@ use bolide_tls::EarlyData;
 use bolide_worker::{Generation, ListenSettings, OpenLogs};
 
 use crate::chance::Chance;
-use crate::dav;
-use crate::gates;
+use crate::dns;
 use crate::kernel::{Kernel, logs};
-use crate::names;
 use crate::pages::LOCATIONS;
-use crate::scenario::Speech;
-use crate::secrets::streams;
-use crate::sim_io::Anchor;
+use crate::scenario::AppProtocol;
+use crate::secure_ports;
+use crate::sim_io::DescriptorSource;
+use crate::tls::streams;
 use crate::upkeep;
+use crate::webdav;
 
-/// Where the configuration stands in the invented file system.
+/// The path of the configuration in the simulated file system.
 const CONF: &str = "/conf/nginx.conf";
-/// How long other nodes are waited for.
+/// How long requests wait for other nodes.
 const NODES_PATIENCE: Duration = Duration::from_millis(700);
-/// Where both logs go.
+/// The path of both logs.
 const LOG: &str = "/logs/log";
 
-/// A directory that pages are kept in, with some limit.
+/// A random directive for a disk cache.
 pub fn page_path(chance: &mut Chance) -> &'static str {
     let all = [
         "page_cache_path /pages levels=1:2;",
@@ -45,42 +46,42 @@ pub fn page_path(chance: &mut Chance) -> &'static str {
     all[chance.index(all.len())]
 }
 
-/// What differs between configurations.
+/// The parameters of a configuration.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Counts up with each reload; the body of `/version` tells it.
+    /// The number of the configuration; `/version` returns it.
     pub number: u32,
-    /// Ports, in the order in which they are listened on.
+    /// TCP ports, in the order of their `listen` directives.
     pub ports: Vec<u16>,
-    /// How many workers.
+    /// The number of workers.
     pub workers: usize,
     /// `worker_connections`
     pub connections: u32,
-    /// How hard responses are compressed.
+    /// `gzip_comp_level`
     pub gzip_level: u8,
     /// Further directives of the `http` block.
     pub extra: String,
-    /// Where pages are kept on the disk, if they are.
+    /// The directive for the disk cache, or nothing.
     pub page_path: &'static str,
-    /// Whether nginx's directives keep pages for minutes instead of seconds.
+    /// Whether nginx's directives cache pages for minutes instead of seconds.
     pub keeps_long: bool,
-    /// What applications speak.
-    pub speech: Speech,
-    /// Ports for QUIC.
+    /// The protocol of the applications.
+    pub app_protocol: AppProtocol,
+    /// UDP ports.
     pub quic_ports: Vec<u16>,
-    /// What the server says of QUIC.
+    /// Directives for QUIC.
     pub quic: String,
-    /// Whether clients may ask before their handshakes are over.
+    /// Whether the server accepts early data (0-RTT).
     pub early_data: EarlyData,
-    /// Whether it is about [`dav`].
+    /// Whether the site has the locations of [`webdav`].
     pub has_dav: bool,
-    /// Whether it is about [`upkeep`].
+    /// Whether the site has the locations of [`upkeep`].
     pub has_upkeep: bool,
-    /// Whether there are [`gates::GATES`], and applications that are spoken to by TLS.
-    pub has_gates: bool,
-    /// Directives about names of the `http` block, if names are looked up.
-    pub names: String,
-    /// A configuration of its own, in place of all that.
+    /// Whether the site has [`secure_ports::SECURE_PORTS`], and upstreams by TLS.
+    pub has_secure_ports: bool,
+    /// The resolver's directives and the group with a name, or nothing.
+    pub resolver: String,
+    /// A complete configuration that replaces all of these.
     pub own: Option<String>,
 }
 
@@ -96,9 +97,9 @@ impl Layout {
             listens.push_str(&self.quic);
         }
         let mut servers = String::new();
-        if self.has_gates {
-            listens.push_str(gates::WELCOME);
-            servers = self.server(gates::DEMANDS);
+        if self.has_secure_ports {
+            listens.push_str(secure_ports::FIRST_SERVER);
+            servers = self.server(secure_ports::SECOND_SERVER);
         }
         servers.insert_str(0, &self.server(&listens));
         format!(
@@ -123,7 +124,7 @@ http {{
     fastcgi_cache_path /cache keys_zone=zone:1m;
     fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
     limit_conn_zone $uri zone=held:32k; limit_req_zone $uri zone=late:1m rate=50r/s;
-    {extra} {upkeep} {dav} {upstreams} {page_path} {names}
+    {extra} {upkeep} {dav} {upstreams} {page_path} {resolver}
 {servers}}}
 ",
             workers = self.workers,
@@ -132,14 +133,14 @@ http {{
             extra = self.extra,
             main = if self.has_upkeep { upkeep::MAIN } else { "" },
             upkeep = if self.has_upkeep { upkeep::HTTP } else { "" },
-            dav = if self.has_dav { dav::HTTP } else { "" },
-            upstreams = if self.has_gates { gates::UPSTREAMS } else { "" },
+            dav = if self.has_dav { webdav::HTTP } else { "" },
+            upstreams = if self.has_secure_ports { secure_ports::UPSTREAMS } else { "" },
             page_path = self.page_path,
-            names = self.names,
+            resolver = self.resolver,
         )
     }
 
-    /// One server, which listens there.
+    /// A server block with these `listen` directives.
     fn server(&self, listens: &str) -> String {
         format!(
             "    server {{
@@ -163,9 +164,9 @@ http {{
 {upkeep}{dav}{gates}{names}{pages}    }}
 ",
             upkeep = if self.has_upkeep { upkeep::LOCATIONS } else { "" },
-            dav = if self.has_dav { dav::LOCATIONS } else { "" },
-            gates = if self.has_gates { gates::LOCATIONS } else { "" },
-            names = if self.names.is_empty() { "" } else { names::LOCATIONS },
+            dav = if self.has_dav { webdav::LOCATIONS } else { "" },
+            gates = if self.has_secure_ports { secure_ports::LOCATIONS } else { "" },
+            names = if self.resolver.is_empty() { "" } else { dns::LOCATIONS },
             number = self.number,
             pages = match self.keeps_long {
                 true =>
@@ -176,7 +177,7 @@ http {{
     }
 }
 
-/// The same site, whose applications speak HTTP.
+/// The same configuration for applications that speak HTTP.
 fn by_http(text: &str) -> String {
     let words = text
         .split_inclusive(';')
@@ -185,7 +186,7 @@ fn by_http(text: &str) -> String {
     text.replace("fastcgi_", "proxy_")
 }
 
-/// The invented file system, as far as configurations are read from it.
+/// The simulated file system for reading the configuration.
 struct Text<'a>(&'a str);
 
 impl bolide_conf::ConfSource for Text<'_> {
@@ -205,38 +206,42 @@ impl bolide_conf::ConfSource for Text<'_> {
     }
 }
 
-/// What outlives configurations: sockets, secrets and kept answers.
+/// The state that outlives configurations: sockets, keys and the store.
 #[derive(Debug)]
 pub struct SimSockets {
-    anchor: Anchor,
+    descriptors: DescriptorSource,
     open: BTreeMap<(u16, usize), Arc<Listener>>,
-    /// What stands for the sockets of each port for QUIC: their address is asked for.
+    /// Real sockets that stand for the UDP sockets of each port: the server reads their address.
     bound: BTreeMap<u16, UdpSocket>,
     seed: u64,
     log: FileRef,
-    /// Further logs, if there are any.
+    /// Further log files.
     logs: BTreeMap<&'static str, FileRef>,
     keys: Arc<bolide_quic::SharedKeys>,
-    /// The groups of the configuration in force.
+    /// The upstream groups of the current configuration.
     groups: Option<Arc<bolide_upstream::UpstreamGroups>>,
-    /// Kept answers, whatever the configuration.
+    /// The store of all configurations.
     store: Arc<Store>,
-    /// Where requests are counted, whatever the configuration.
+    /// The zones of all configurations.
     zones: bolide_engine::Zones,
 }
 
 impl SimSockets {
-    /// No socket yet.
+    /// No sockets so far.
     ///
     /// # Errors
     ///
     /// The real kernel has no descriptor left.
-    pub fn new(anchor: Anchor, limits: StoreLimits, seed: u64) -> std::io::Result<Self> {
-        let log = FileRef::new(anchor.copy()?);
+    pub fn new(
+        descriptors: DescriptorSource,
+        limits: StoreLimits,
+        seed: u64,
+    ) -> std::io::Result<Self> {
+        let log = FileRef::new(descriptors.copy()?);
         let keys = Arc::new(bolide_quic::SharedKeys::from_secret([7; 32]));
         let store = Store::new(limits, 7);
         if seed.is_multiple_of(3) {
-            // Other nodes are asked, and nothing ever answers.
+            // The server asks other nodes, and they never answer.
             store.sharing().set_patience(NODES_PATIENCE);
             store.sharing().open(1 << 20);
             store.sharing().set_answering(true);
@@ -244,7 +249,7 @@ impl SimSockets {
         let zones = bolide_engine::Zones::default();
         let (open, bound) = (BTreeMap::new(), BTreeMap::new());
         let logs = BTreeMap::new();
-        Ok(Self { anchor, open, bound, seed, log, logs, keys, groups: None, store, zones })
+        Ok(Self { descriptors, open, bound, seed, log, logs, keys, groups: None, store, zones })
     }
 
     fn socket(
@@ -256,14 +261,14 @@ impl SimSockets {
         if let Some(open) = self.open.get(&(port, worker)) {
             return Ok(open.clone());
         }
-        let fd = self.anchor.copy().map_err(|error| error.to_string())?;
+        let fd = self.descriptors.copy().map_err(|error| error.to_string())?;
         let listener = Arc::new(Listener::adopt(fd));
         kernel.add_port(port, worker, listener.fd());
         self.open.insert((port, worker), listener.clone());
         Ok(listener)
     }
 
-    /// The same for QUIC.
+    /// The UDP socket of a worker for a port.
     fn udp_socket(
         &mut self,
         port: u16,
@@ -286,7 +291,7 @@ impl SimSockets {
         Ok(listener)
     }
 
-    /// What sockets need to know of a configuration.
+    /// The settings of a configuration's listeners.
     fn listens(
         &self,
         layout: &Layout,
@@ -296,14 +301,16 @@ impl SimSockets {
         let Some(http) = &site.config().http else { return Ok(Vec::new()) };
         let acceptor = match layout.quic_ports.is_empty() {
             true => None,
-            false => Some(crate::secrets::acceptor(layout.early_data)?),
+            false => Some(crate::tls::acceptor(layout.early_data)?),
         };
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&self.seed.to_be_bytes());
         let listens = http.listens.iter().enumerate().map(|(at, listen)| {
             let tls = match listen.transport {
                 ListenTransport::Quic => acceptor.clone(),
-                ListenTransport::Tcp if listen.tls => Some(gates::acceptor(site, at, kernel)?),
+                ListenTransport::Tcp if listen.tls => {
+                    Some(secure_ports::acceptor(site, at, kernel)?)
+                }
                 ListenTransport::Tcp => None,
             };
             let mut settings = ListenSettings::new(http, listen, tls);
@@ -313,20 +320,20 @@ impl SimSockets {
         listens.collect()
     }
 
-    /// Compiles a configuration and opens what it listens on.
+    /// Compiles a configuration and opens its listeners.
     ///
     /// # Errors
     ///
-    /// What the parser or the compiler says.
+    /// The messages of the parser or the compiler.
     pub fn generation(
         &mut self,
         layout: &Layout,
         kernel: &mut Kernel,
     ) -> Result<Arc<Generation>, String> {
-        let text = match (&layout.own, layout.speech) {
+        let text = match (&layout.own, layout.app_protocol) {
             (Some(own), _) => own.clone(),
-            (None, Speech::FastCgi) => layout.text(),
-            (None, Speech::Http) => by_http(&layout.text()),
+            (None, AppProtocol::FastCgi) => layout.text(),
+            (None, AppProtocol::Http) => by_http(&layout.text()),
         };
         let options = bolide_conf::LoadOptions {
             prefix: "/conf".into(),
@@ -340,7 +347,7 @@ impl SimSockets {
         let origin_tls = site
             .origin_tls()
             .iter()
-            .map(|conf| streams::to_origin(conf.verify, conf.certificate.is_some()));
+            .map(|conf| streams::to_upstream(conf.verify, conf.certificate.is_some()));
         let origin_tls = origin_tls.collect::<Result<_, _>>()?;
         let groups =
             Arc::new(bolide_upstream::UpstreamGroups::new(&http.upstreams, self.groups.as_deref()));
@@ -392,7 +399,7 @@ impl SimSockets {
         Arc::new(all)
     }
 
-    /// Opens the further logs, again if they are open.
+    /// Opens the further logs, or reopens them.
     ///
     /// # Errors
     ///
@@ -400,26 +407,26 @@ impl SimSockets {
     pub fn open_logs(&mut self, kernel: &mut Kernel) -> std::io::Result<()> {
         kernel.logs.rotate();
         for (name, _) in logs::NAMED {
-            let file = FileRef::new(self.anchor.copy()?);
+            let file = FileRef::new(self.descriptors.copy()?);
             kernel.logs.register(name, file.clone(), kernel.nanos);
             self.logs.insert(name, file);
         }
         Ok(())
     }
 
-    /// Where requests are counted.
+    /// The zones of all configurations.
     #[must_use]
     pub const fn zones(&self) -> &bolide_engine::Zones {
         &self.zones
     }
 
-    /// Kept answers.
+    /// The store of all configurations.
     #[must_use]
     pub const fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// Lets go of a port that no configuration names any more.
+    /// Drops the sockets of a port that no configuration has any more.
     pub fn forget(&mut self, port: u16) {
         self.open.retain(|(number, _), _| *number != port);
     }

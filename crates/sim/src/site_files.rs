@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 
-/// Files by path, and whether they change during a run.
+/// The paths of the files.
 pub const FILES: &[&str] = &[
     "/www/index.html",
     "/www/small.txt",
@@ -16,7 +16,7 @@ pub const FILES: &[&str] = &[
 /// Directories.
 pub const DIRECTORIES: &[&str] = &["/www", "/www/docs"];
 
-/// A new content for `path`, unlike every other one but often of the same size.
+/// A new random content for `path`, often of the same size as others.
 #[must_use]
 pub fn content(path: &str, chance: &mut Chance) -> Vec<u8> {
     let size = match path {

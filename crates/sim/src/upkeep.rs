@@ -1,11 +1,11 @@
-//! Work of a server beside its responses: logs of every kind, bodies in files that applications
-//! open, passwords that take long to check, requests that a reload leaves running.
+//! The site of the scenario `upkeep`: logs of every kind, request bodies in files that applications
+//! open, passwords that take long to check, and a short `worker_shutdown_timeout`.
 
-/// Seconds that a reload leaves to requests.
-const OVERTIME_SECONDS: u64 = 1;
-/// The same in nanoseconds.
-pub const OVERTIME: u64 = OVERTIME_SECONDS * 1_000_000_000;
-/// Directives beside the blocks.
+/// `worker_shutdown_timeout` in seconds.
+const SHUTDOWN_TIMEOUT_SECONDS: u64 = 1;
+/// `worker_shutdown_timeout` in nanoseconds.
+pub const SHUTDOWN_TIMEOUT: u64 = SHUTDOWN_TIMEOUT_SECONDS * 1_000_000_000;
+/// Directives of the main context.
 pub const MAIN: &str = "worker_shutdown_timeout 1s;";
 
 /// Directives of the `http` block.
@@ -14,7 +14,7 @@ pub const HTTP: &str = "
     open_log_file_cache max=2 inactive=3s valid=1s min_uses=1;
     client_body_temp_path /bodies 1 2;";
 
-/// What is served.
+/// The locations of the site.
 pub const LOCATIONS: &str = "        access_log /logs/log sim;
         access_log /logs/plain tokens;
         access_log /logs/packed tokens gzip=1 buffer=2k flush=700ms;
@@ -29,13 +29,13 @@ pub const LOCATIONS: &str = "        access_log /logs/log sim;
         location /guarded/ { alias /www/; auth_basic here; auth_basic_user_file /www/htpasswd; }
 ";
 
-/// Who may come in: alice, by `secret`.
+/// The password file: user `alice`, password `secret`.
 pub const PASSWORDS: &[u8] =
     b"alice:$5$rounds=1000$abcdefgh$XIppta5rT8zJUu4vAOKQXrwq9uY4Ijlz6VjyOmkx5i4\n";
 
-/// `alice:secret`, and what is not right.
+/// The right credentials and two wrong ones.
 pub const CREDENTIALS: [&str; 3] =
     ["Basic YWxpY2U6c2VjcmV0", "Basic YWxpY2U6d3Jvbmc=", "Basic Ym9iOnNlY3JldA=="];
 
-/// Files of an earlier process where bodies are kept.
+/// Files that another process left in the directory for request bodies.
 pub const LEFT: [&str; 2] = ["/bodies/1/00/0000000001", "/bodies/2/00/0000000002"];

@@ -8,32 +8,34 @@ use bolide_cache::StoreLimits;
 use bolide_testkit::audiences::{Oracle, VisitSeen, VisitorAsk};
 use bolide_worker::Mail;
 
-use super::origin::AudienceUpstream;
+use super::upstream::AudienceUpstream;
 use crate::client::h1::{ParsedResponse, parse};
+use crate::fault_rates::FaultRates;
 use crate::kernel::disk::STORES;
 use crate::kernel::{Kernel, SocketGot};
-use crate::run::server::{Birth, SimServer};
-use crate::scenario::{Faults, MILLI, Speech};
-use crate::scenario_log::Telling;
-use crate::sim_io::{Anchor, SharedKernel};
+use crate::run::server::{ServerSetup, SimServer};
+use crate::run_trace::TraceMode;
+use crate::scenario::AppProtocol;
+use crate::sim_io::{DescriptorSource, SharedKernel};
 use crate::site::Layout;
+use crate::time::MILLI;
 
-/// The port.
+/// The port of the site.
 const PORT: u16 = 8080;
-/// Steps after which a request is called endless.
+/// Steps after which a request counts as endless.
 const STEPS_MAX: u32 = 5_000;
 
-/// A machine with a server on it.
+/// A simulated machine with one server.
 pub(super) struct AudienceMachine {
     pub(super) kernel: SharedKernel,
-    anchor: Anchor,
+    descriptors: DescriptorSource,
     server: SimServer,
     layout: Layout,
     limits: StoreLimits,
     has_tree: bool,
     seed: u64,
-    life: u64,
-    origin: AudienceUpstream,
+    instance: u64,
+    upstream: AudienceUpstream,
 }
 
 impl AudienceMachine {
@@ -42,10 +44,10 @@ impl AudienceMachine {
         limits: StoreLimits,
         seed: u64,
         has_tree: bool,
-        telling: Telling,
+        trace_mode: TraceMode,
     ) -> Result<Self, String> {
-        let faults = Faults { outbound_max: 256 * 1024, ..Faults::default() };
-        let mut kernel = Kernel::new(seed, 1, faults, telling);
+        let faults = FaultRates { outbound_max: 256 * 1024, ..FaultRates::default() };
+        let mut kernel = Kernel::new(seed, 1, faults, trace_mode);
         for directory in STORES.iter().chain(&["/www", "/www/try"]) {
             kernel.disk.make_directory(directory);
         }
@@ -61,26 +63,42 @@ impl AudienceMachine {
             extra: String::new(),
             page_path: "",
             keeps_long: false,
-            speech: Speech::FastCgi,
+            app_protocol: AppProtocol::FastCgi,
             quic_ports: Vec::new(),
             quic: String::new(),
             early_data: bolide_tls::EarlyData::Off,
-            has_gates: false,
+            has_secure_ports: false,
             has_dav: false,
             has_upkeep: false,
-            names: String::new(),
+            resolver: String::new(),
             own: Some(whole(http)),
         };
-        let anchor = Anchor::new().map_err(|error| error.to_string())?;
+        let descriptors = DescriptorSource::new().map_err(|error| error.to_string())?;
         let kernel = Rc::new(RefCell::new(kernel));
-        let birth =
-            Birth { anchor: &anchor, limits, layout: &layout, has_trees: has_tree, seed, life: 0 };
-        let server = SimServer::start(&birth, &kernel)?;
-        let origin = AudienceUpstream::new(seed);
-        Ok(Self { kernel, anchor, server, layout, limits, has_tree, seed, life: 0, origin })
+        let setup = ServerSetup {
+            descriptors: &descriptors,
+            limits,
+            layout: &layout,
+            has_disk_cache: has_tree,
+            seed,
+            instance: 0,
+        };
+        let server = SimServer::start(&setup, &kernel)?;
+        let upstream = AudienceUpstream::new(seed);
+        Ok(Self {
+            kernel,
+            descriptors,
+            server,
+            layout,
+            limits,
+            has_tree,
+            seed,
+            instance: 0,
+            upstream,
+        })
     }
 
-    /// Another configuration is in force.
+    /// Replaces the configuration.
     pub(super) fn reload(&mut self, http: &str) -> Result<(), String> {
         self.layout.own = Some(whole(http));
         self.layout.number += 1;
@@ -89,43 +107,43 @@ impl AudienceMachine {
         self.server.settle(&generation);
         let logs = self.server.sockets.logs();
         let mail = || Mail::Configure(generation.clone(), logs.clone());
-        self.server.tell_all(&self.kernel, "reload", mail);
+        self.server.send_all(&self.kernel, "reload", mail);
         while self.turn() {}
         Ok(())
     }
 
-    /// The server dies, and another one starts with the files that are left.
+    /// The server crashes and restarts with the files that are left.
     pub(super) fn crash(&mut self) -> Result<(), String> {
-        self.kernel.borrow_mut().bury();
-        self.life += 1;
-        let birth = Birth {
-            anchor: &self.anchor,
+        self.kernel.borrow_mut().kill_server();
+        self.instance += 1;
+        let setup = ServerSetup {
+            descriptors: &self.descriptors,
             limits: self.limits,
             layout: &self.layout,
-            has_trees: self.has_tree,
+            has_disk_cache: self.has_tree,
             seed: self.seed,
-            life: self.life,
+            instance: self.instance,
         };
-        self.origin = AudienceUpstream::new(self.seed ^ self.life);
-        self.server = SimServer::start(&birth, &self.kernel)?;
+        self.upstream = AudienceUpstream::new(self.seed ^ self.instance);
+        self.server = SimServer::start(&setup, &self.kernel)?;
         Ok(())
     }
 
-    /// Time goes on to this moment.
+    /// Advances the clock to `nanos`, unless it is later already.
     pub(super) fn catch_up(&self, nanos: u64) {
         let mut kernel = self.kernel.borrow_mut();
         kernel.nanos = kernel.nanos.max(nanos);
     }
 
-    /// So much time passes.
+    /// Advances the clock by `nanos`.
     pub(super) fn pass(&mut self, nanos: u64, oracle: &mut Oracle) {
         let until = self.kernel.borrow().nanos + nanos;
         self.catch_up(until);
         self.settle(oracle);
     }
 
-    /// Asks all of this at once, and gives the answers when all are there: who dies then has not
-    /// ended anything else.
+    /// Sends all requests at once and returns their responses once all of them are complete. The
+    /// server has no other work left when it crashes.
     pub(super) fn ask(
         &mut self,
         asks: &[VisitorAsk],
@@ -135,14 +153,14 @@ impl AudienceMachine {
         let mut clients: Vec<Client> = Vec::new();
         for ask in asks {
             let mut kernel = self.kernel.borrow_mut();
-            let fd = kernel.connect(PORT).ok_or("nobody listens")?;
+            let fd = kernel.connect(PORT).ok_or("no listener on the port")?;
             kernel.sockets.get_mut(fd).expect("it was just opened").inbound_max = 1 << 20;
             kernel.client_write(fd, ask.text().as_bytes());
             clients.push(Client { fd, is_head: ask.is_head(), input: Vec::new(), seen: None });
         }
         for _ in 0..STEPS_MAX {
             let mut any = self.turn();
-            any |= self.origin.act(&mut self.kernel.borrow_mut(), oracle);
+            any |= self.upstream.step(&mut self.kernel.borrow_mut(), oracle);
             for client in clients.iter_mut().filter(|client| client.seen.is_none()) {
                 any |= client.read(&mut self.kernel.borrow_mut())?;
             }
@@ -161,17 +179,17 @@ impl AudienceMachine {
         Ok(seen)
     }
 
-    /// Lets everything end that has begun.
+    /// Runs the server until it has no work left.
     fn settle(&mut self, oracle: &mut Oracle) {
         for _ in 0..STEPS_MAX {
             let any = self.turn();
-            if !(any | self.origin.act(&mut self.kernel.borrow_mut(), oracle)) {
+            if !(any | self.upstream.step(&mut self.kernel.borrow_mut(), oracle)) {
                 break;
             }
         }
     }
 
-    /// Lets those with work take a turn; whether there was work.
+    /// Each worker with work takes a turn. Returns whether any worker had work.
     fn turn(&mut self) -> bool {
         let mut any = false;
         for number in 0..self.server.turners() {
@@ -184,7 +202,7 @@ impl AudienceMachine {
         any | self.server.compute(&self.kernel)
     }
 
-    /// Time goes on to when the server wants to be woken, if it does.
+    /// Advances the clock to the server's next deadline, if it has one.
     fn skip(&self) -> bool {
         let mut kernel = self.kernel.borrow_mut();
         let Some(at) = kernel.deadline(0) else { return false };
@@ -235,7 +253,7 @@ impl Client {
     }
 }
 
-/// The whole configuration.
+/// The complete configuration.
 fn whole(http: &str) -> String {
     let http = http
         .replace("@APP@", "unix:/run/app.sock")

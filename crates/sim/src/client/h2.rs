@@ -6,18 +6,18 @@
 mod conn;
 mod frame;
 
-use crate::ask::SimUpload;
 use crate::client::pipe::Wrote;
-use crate::client::secure::Waits;
-use crate::client::{Base, Sabotage, SimAct, truth};
+use crate::client::secure::Pending;
+use crate::client::{ClientBase, ClientFault, StepResult, response_oracle};
 use crate::kernel::{Kernel, SocketGot};
-use crate::scenario::MILLI;
-use crate::truth::Era;
-use conn::{SimH2Conn, SimH2News, SimH2Stream};
+use crate::oracle::ConfigEpoch;
+use crate::request::SimUpload;
+use crate::time::MILLI;
+use conn::{H2Event, SimH2Conn, SimH2Stream};
 use frame::{PREFACE, kind};
 
-/// Frames that no server may let pass.
-const NONSENSE: &[(u8, u8, u32, &[u8])] = &[
+/// Frames that a server must treat as connection errors.
+const MALFORMED: &[(u8, u8, u32, &[u8])] = &[
     (kind::HEADERS, 4, 0, b"\x82"),
     (kind::DATA, 0, 9999, b"early"),
     (kind::WINDOW_UPDATE, 0, 0, b"\0\0\0\0"),
@@ -31,87 +31,87 @@ const NONSENSE: &[(u8, u8, u32, &[u8])] = &[
 /// A client that speaks HTTP/2.
 #[derive(Debug)]
 pub struct SimH2Client {
-    pub(super) base: Base,
+    pub(super) base: ClientBase,
     conn: Option<SimH2Conn>,
 }
 
 impl SimH2Client {
-    pub(super) const fn new(base: Base) -> Self {
+    pub(super) const fn new(base: ClientBase) -> Self {
         Self { base, conn: None }
     }
 
-    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
-        let Some(mut conn) = self.conn.take() else { return self.connect(kernel, eras) };
+    pub(super) fn step(&mut self, kernel: &mut Kernel, epochs: &[ConfigEpoch]) -> StepResult {
+        let Some(mut conn) = self.conn.take() else { return self.connect(kernel, epochs) };
         if conn.pipe.is_stalled() {
             return self.wait_for_the_end(kernel, conn);
         }
         let issued = self.issue(kernel, &mut conn)
             | conn.upload(&mut self.base.chance)
             | conn.credit(&mut self.base.chance);
-        let Some(written) = self.write(kernel, &mut conn) else { return SimAct::Worked };
-        let Some(got) = self.read(kernel, eras, &mut conn) else {
+        let Some(written) = self.write(kernel, &mut conn) else { return StepResult::Worked };
+        let Some(got) = self.read(kernel, epochs, &mut conn) else {
             self.base.rest(kernel.nanos);
-            return SimAct::Worked;
+            return StepResult::Worked;
         };
         if conn.streams.is_empty()
             && conn.pipe.is_flushed()
-            && !conn.nonsense
+            && !conn.malformed
             && self.is_over(&conn)
         {
             kernel.client_leave(conn.pipe.fd, false);
-            return SimAct::Worked;
+            return StepResult::Worked;
         }
         let owes = conn.owes_credit();
         self.conn = Some(conn);
         if issued || written || got || owes {
             self.base.rest(kernel.nanos);
-            return SimAct::Worked;
+            return StepResult::Worked;
         }
-        SimAct::Waits(None)
+        StepResult::Waits(None)
     }
 
     fn is_over(&self, conn: &SimH2Conn) -> bool {
         self.base.todo.is_empty() || conn.goaway.is_some()
     }
 
-    fn connect(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
+    fn connect(&mut self, kernel: &mut Kernel, epochs: &[ConfigEpoch]) -> StepResult {
         if self.base.todo.is_empty() {
-            return SimAct::Done;
+            return StepResult::Done;
         }
-        let port = self.base.port(eras);
+        let port = self.base.port(epochs);
         let Some(fd) = kernel.connect(port) else {
-            self.base.forgiven += self.base.todo.len();
+            self.base.excused += self.base.todo.len();
             self.base.todo.clear();
-            return SimAct::Done;
+            return StepResult::Done;
         };
-        let Base { chance, habits, .. } = &mut self.base;
-        let depth = chance.between(1, 2 * habits.depth_max) as usize;
-        let mut conn = SimH2Conn::new(fd, port, depth, Sabotage::any(chance, habits));
-        self.base.dress(kernel, &mut conn.pipe, b"h2");
+        let ClientBase { chance, profile, .. } = &mut self.base;
+        let depth = chance.between(1, 2 * profile.depth_max) as usize;
+        let mut conn = SimH2Conn::new(fd, port, depth, ClientFault::any(chance, profile));
+        self.base.start_preface(kernel, &mut conn.pipe, b"h2");
         conn.pipe.out.extend_from_slice(PREFACE);
         conn.change_settings(&mut self.base.chance);
         self.conn = Some(conn);
-        SimAct::Worked
+        StepResult::Worked
     }
 
     fn issue(&mut self, kernel: &mut Kernel, conn: &mut SimH2Conn) -> bool {
         let chance = &mut self.base.chance;
-        if conn.goaway.is_some() || conn.nonsense || conn.pipe.ended {
+        if conn.goaway.is_some() || conn.malformed || conn.pipe.ended {
             return false;
         }
-        if conn.pipe.sabotage == Sabotage::Garbage && chance.one_in(3) {
-            let (kind, flags, stream, payload) = NONSENSE[chance.index(NONSENSE.len())];
+        if conn.pipe.client_fault == ClientFault::Garbage && chance.one_in(3) {
+            let (kind, flags, stream, payload) = MALFORMED[chance.index(MALFORMED.len())];
             frame::push(&mut conn.pipe.out, kind, flags, stream, payload);
-            conn.nonsense = true;
+            conn.malformed = true;
             return true;
         }
-        let chatters = conn.chatter < self.base.habits.chatter_max;
-        if chance.one_in(40) && !conn.settings_are_open && chatters {
-            conn.chatter += 1;
+        let may_send_control = conn.control_frames < self.base.profile.control_frames_max;
+        if chance.one_in(40) && !conn.settings_are_open && may_send_control {
+            conn.control_frames += 1;
             conn.change_settings(chance);
         }
-        if chance.one_in(30) && chatters {
-            conn.chatter += 1;
+        if chance.one_in(30) && may_send_control {
+            conn.control_frames += 1;
             frame::push(&mut conn.pipe.out, kind::PING, 0, 0, b"12345678");
             conn.pings += 1;
         }
@@ -119,9 +119,9 @@ impl SimH2Client {
         if is_full || !conn.pipe.is_flushed() {
             return false;
         }
-        let Some(mut ask) = self.base.next(kernel.nanos, conn.pipe.port) else { return false };
-        conn.pipe.mark(&mut ask);
-        conn.request(ask, &mut self.base.chance);
+        let Some(mut request) = self.base.next(kernel.nanos, conn.pipe.port) else { return false };
+        conn.pipe.mark(&mut request);
+        conn.request(request, &mut self.base.chance);
         true
     }
 
@@ -133,7 +133,7 @@ impl SimH2Client {
         let n = if left > 0 { self.base.chance.size(left) } else { 0 };
         match conn.pipe.write(kernel, n) {
             Wrote::Leave { rude } => {
-                self.forgive(conn);
+                self.excuse(conn);
                 kernel.client_leave(conn.pipe.fd, rude);
                 None
             }
@@ -141,128 +141,148 @@ impl SimH2Client {
         }
     }
 
-    fn read(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut SimH2Conn) -> Option<bool> {
-        let max = self.base.chance.size(self.base.habits.read_max);
+    fn read(
+        &mut self,
+        kernel: &mut Kernel,
+        epochs: &[ConfigEpoch],
+        conn: &mut SimH2Conn,
+    ) -> Option<bool> {
+        let max = self.base.chance.size(self.base.profile.read_max);
         let Some(end) = conn.pipe.read(kernel, max) else { return Some(false) };
         loop {
             match conn.poll(&mut self.base.chance) {
                 Ok(None) => break,
-                Ok(Some(news)) => self.hear(kernel, eras, conn, news),
+                Ok(Some(event)) => self.handle_event(kernel, epochs, conn, event),
                 Err(problem) => {
-                    self.base.complain(kernel, &problem);
+                    self.base.record_violation(kernel, &problem);
                     kernel.client_leave(conn.pipe.fd, true);
                     return None;
                 }
             }
         }
         let Some(end) = end else { return Some(true) };
-        self.end(kernel, eras, conn, &end);
+        self.end(kernel, epochs, conn, &end);
         kernel.client_leave(conn.pipe.fd, false);
         None
     }
 
-    fn hear(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut SimH2Conn, news: SimH2News) {
-        match news {
-            SimH2News::Answer(id) => {
+    fn handle_event(
+        &mut self,
+        kernel: &mut Kernel,
+        epochs: &[ConfigEpoch],
+        conn: &mut SimH2Conn,
+        event: H2Event,
+    ) {
+        match event {
+            H2Event::Response(id) => {
                 let Some(stream) = conn.streams.remove(&id) else { return };
-                self.base.judge(kernel, eras, &stream.ask, &stream.answer);
-                // What is still to be uploaded is not wanted any more.
+                self.base.check_response(kernel, epochs, &stream.request, &stream.response);
+                // The rest of the upload is not needed any more.
                 if stream.upload_left > 0 {
                     frame::push(&mut conn.pipe.out, kind::RST_STREAM, 0, id, &[0, 0, 0, 8]);
                 }
             }
-            SimH2News::Reset(id, code) => {
+            H2Event::Reset(id, code) => {
                 let Some(stream) = conn.streams.remove(&id) else { return };
-                self.hear_reset(kernel, eras, stream, code, conn);
+                self.handle_reset(kernel, epochs, stream, code, conn);
             }
-            SimH2News::GoAway(last, code) => {
-                if code != 0 && !conn.nonsense {
-                    self.base.complain(kernel, &format!("GOAWAY with error {code}"));
+            H2Event::GoAway(last, code) => {
+                if code != 0 && !conn.malformed {
+                    self.base.record_violation(kernel, &format!("GOAWAY with error {code}"));
                 }
-                let unheard: Vec<u32> = conn.streams.range(last + 1..).map(|(id, _)| *id).collect();
-                for id in unheard.into_iter().rev() {
+                let unprocessed: Vec<u32> =
+                    conn.streams.range(last + 1..).map(|(id, _)| *id).collect();
+                for id in unprocessed.into_iter().rev() {
                     if let Some(stream) = conn.streams.remove(&id) {
-                        self.base.todo.push_front(stream.ask);
+                        self.base.todo.push_front(stream.request);
                     }
                 }
             }
         }
     }
 
-    fn hear_reset(
+    fn handle_reset(
         &mut self,
         kernel: &mut Kernel,
-        eras: &[Era],
+        epochs: &[ConfigEpoch],
         stream: SimH2Stream,
         code: u32,
         conn: &SimH2Conn,
     ) {
-        let excused = conn.nonsense || truth(kernel, eras).may_be_cut(&stream.ask, kernel.nanos);
+        let excused = conn.malformed
+            || response_oracle(kernel, epochs).may_be_cut(&stream.request, kernel.nanos);
         match code {
-            7 => self.base.todo.push_front(stream.ask),
-            _ if excused => self.base.forgiven += 1,
+            7 => self.base.todo.push_front(stream.request),
+            _ if excused => self.base.excused += 1,
             _ => {
-                let target = stream.ask.target();
-                self.base.complain(kernel, &format!("{target} was reset with {code}"));
+                let target = stream.request.target();
+                self.base.record_violation(kernel, &format!("{target} was reset with {code}"));
             }
         }
     }
 
-    fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut SimH2Conn, how: &SocketGot) {
+    fn end(
+        &mut self,
+        kernel: &mut Kernel,
+        epochs: &[ConfigEpoch],
+        conn: &mut SimH2Conn,
+        how: &SocketGot,
+    ) {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
-        let spoiled = conn.pipe.sabotage.is_ruinous();
+        let is_voided = conn.pipe.client_fault.voids_responses();
         if !killed {
-            let waits = if conn.streams.is_empty() { Waits::No } else { Waits::Yes };
-            self.base.judge_end(kernel, &conn.pipe, how, waits);
+            let pending = if conn.streams.is_empty() { Pending::No } else { Pending::Yes };
+            self.base.check_end(kernel, &conn.pipe, how, pending);
         }
-        let owes_goaway = conn.nonsense && !killed && conn.goaway.is_none();
+        let owes_goaway = conn.malformed && !killed && conn.goaway.is_none();
         if owes_goaway && *how == SocketGot::End && conn.pipe.is_flushed() {
-            self.base.complain(kernel, "nonsense was not answered by GOAWAY");
+            self.base.record_violation(kernel, "a malformed frame was not answered by GOAWAY");
         }
-        // RFC 9113 §6.8: else a client cannot tell which of its requests may be asked again.
-        let is_wordless = *how == SocketGot::End && conn.has_begun && conn.goaway.is_none();
-        if is_wordless && !killed && !spoiled && !conn.nonsense {
-            self.base.complain(kernel, "a connection was ended without GOAWAY");
+        // RFC 9113 §6.8: without GOAWAY a client cannot tell which requests it may retry.
+        let is_unannounced = *how == SocketGot::End && conn.has_begun && conn.goaway.is_none();
+        if is_unannounced && !killed && !is_voided && !conn.malformed {
+            self.base.record_violation(kernel, "a connection was ended without GOAWAY");
         }
-        if killed || conn.nonsense || spoiled {
-            return self.forgive(conn);
+        if killed || conn.malformed || is_voided {
+            return self.excuse(conn);
         }
         if kernel.is_tight {
             self.base.rests_until = kernel.nanos + 100 * MILLI;
         }
         for stream in std::mem::take(&mut conn.streams).into_values().rev() {
-            if truth(kernel, eras).may_be_cut(&stream.ask, kernel.nanos) {
-                self.base.forgiven += 1;
+            if response_oracle(kernel, epochs).may_be_cut(&stream.request, kernel.nanos) {
+                self.base.excused += 1;
             } else if kernel.is_tight
                 || kernel.draining && stream.end > taken
                 || conn.pipe.is_refused(kernel)
             {
-                self.base.todo.push_front(stream.ask);
+                self.base.todo.push_front(stream.request);
             } else {
-                let (method, target) = (stream.ask.method(), stream.ask.target());
-                self.base.complain(kernel, &format!("{method} {target} was lost ({how:?})"));
+                let (method, target) = (stream.request.method(), stream.request.target());
+                self.base
+                    .record_violation(kernel, &format!("{method} {target} was lost ({how:?})"));
             }
         }
     }
 
-    fn forgive(&mut self, conn: &mut SimH2Conn) {
-        self.base.forgiven += conn.streams.len();
+    fn excuse(&mut self, conn: &mut SimH2Conn) {
+        self.base.excused += conn.streams.len();
         conn.streams.clear();
     }
 
-    fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: SimH2Conn) -> SimAct {
+    fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: SimH2Conn) -> StepResult {
         if conn.pipe.is_closed(kernel) {
-            self.forgive(&mut conn);
+            self.excuse(&mut conn);
             kernel.client_leave(conn.pipe.fd, true);
-            return SimAct::Worked;
+            return StepResult::Worked;
         }
         self.conn = Some(conn);
-        SimAct::Waits(None)
+        StepResult::Waits(None)
     }
 }
 
-/// Bytes of a request body that are announced.
+/// The announced length of a request body.
 const fn announced(upload: SimUpload) -> Option<usize> {
     match upload {
         SimUpload::Length(size) => Some(size),

@@ -1,49 +1,49 @@
-//! The parts that every connection of a client has: bytes in transit, and sabotage.
+//! The parts that every connection of a client has: bytes in transit, and the client's fault.
 
 use std::sync::atomic::Ordering;
 
-use super::Sabotage;
+use super::ClientFault;
 use super::secure::TlsStream;
-use crate::ask::SimAsk;
 use crate::kernel::{Kernel, SocketGot};
+use crate::request::SimRequest;
 
-/// One connection, as bytes.
+/// One connection as a byte stream.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) fd: i32,
     pub(super) port: u16,
-    /// What is to be sent, and how much of it was.
+    /// The output, and how much of it was sent.
     pub(super) out: Vec<u8>,
     pub(super) out_at: usize,
-    /// Bytes sent in all.
+    /// Bytes sent in total.
     pub(super) sent: u64,
     pub(super) input: Vec<u8>,
-    pub(super) sabotage: Sabotage,
-    /// We will send no more requests.
+    pub(super) client_fault: ClientFault,
+    /// The client sends no further request.
     pub(super) ended: bool,
-    /// What seals the bytes, if anything does.
+    /// The TLS session, on ports with TLS.
     pub(super) tls: Option<Box<TlsStream>>,
-    /// What the server has to know of the client.
-    pub(super) told: String,
-    /// The server must answer nothing but errors.
-    pub(super) is_barred: bool,
-    /// The server can see that, or will when all is sent.
+    /// The facts about the client that `/who` must return.
+    pub(super) client_facts: String,
+    /// Every response must be an error.
+    pub(super) expects_error: bool,
+    /// The end of the sending side was sent, or follows the output.
     finished: bool,
-    /// The end is to follow what is sealed.
+    /// The end of the sending side follows the TLS output.
     ends_sealed: bool,
 }
 
-/// What came of writing.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrote {
-    /// So many bytes.
+    /// Bytes sent.
     Bytes(usize),
-    /// The time has come to leave.
+    /// The client's fault is to disconnect now.
     Leave { rude: bool },
 }
 
 impl Pipe {
-    pub(super) const fn new(fd: i32, port: u16, sabotage: Sabotage) -> Self {
+    pub(super) const fn new(fd: i32, port: u16, client_fault: ClientFault) -> Self {
         Self {
             fd,
             port,
@@ -51,48 +51,51 @@ impl Pipe {
             out_at: 0,
             sent: 0,
             input: Vec::new(),
-            sabotage,
+            client_fault,
             ended: false,
             tls: None,
-            told: String::new(),
-            is_barred: false,
+            client_facts: String::new(),
+            expects_error: false,
             finished: false,
             ends_sealed: false,
         }
     }
 
-    const fn sabotage_at(&self) -> Option<u64> {
-        match self.sabotage {
-            Sabotage::Leave { after, .. } | Sabotage::Stall { after } | Sabotage::End { after } => {
-                Some(after)
-            }
-            Sabotage::None | Sabotage::Garbage | Sabotage::Preface | Sabotage::Bent => None,
+    const fn client_fault_at(&self) -> Option<u64> {
+        match self.client_fault {
+            ClientFault::Leave { after, .. }
+            | ClientFault::Stall { after }
+            | ClientFault::End { after } => Some(after),
+            ClientFault::None
+            | ClientFault::Garbage
+            | ClientFault::BadPreface
+            | ClientFault::FlippedByte => None,
         }
     }
 
     pub(super) fn is_stalled(&self) -> bool {
-        matches!(self.sabotage, Sabotage::Stall { after } if self.left_here() >= after)
+        matches!(self.client_fault, ClientFault::Stall { after } if self.left_here() >= after)
     }
 
     pub(super) fn is_flushed(&self) -> bool {
         self.left() == 0 && self.tls.as_ref().is_none_or(|tls| tls.is_flushed())
     }
 
-    /// Bytes that have left, as the network counts them.
+    /// Bytes sent to the network, TLS records included.
     fn left_here(&self) -> u64 {
         self.tls.as_ref().map_or(self.sent, |tls| tls.sent)
     }
 
-    /// Whether the server had no certificate for us, and the request may be made again.
+    /// Whether the server found no certificate for this client, so that it may retry.
     pub(super) fn is_refused(&self, kernel: &Kernel) -> bool {
         let refused = self.tls.as_ref().is_some_and(|tls| tls.is_refused());
         refused && kernel.missing_certificates.load(Ordering::Relaxed) > 0
     }
 
-    /// Has a request know what the server has to know of its client.
-    pub(super) fn mark(&self, ask: &mut SimAsk) {
-        ask.told.clone_from(&self.told);
-        ask.is_barred = self.is_barred;
+    /// Copies the expectations of this connection to a request.
+    pub(super) fn mark(&self, request: &mut SimRequest) {
+        request.client_facts.clone_from(&self.client_facts);
+        request.expects_error = self.expects_error;
     }
 
     /// Bytes that are still to be sent.
@@ -100,9 +103,9 @@ impl Pipe {
         self.out.len() - self.out_at
     }
 
-    /// Sends at most `n` bytes, which are there.
+    /// Sends at most `n` bytes of the output.
     pub(super) fn write(&mut self, kernel: &mut Kernel, mut n: usize) -> Wrote {
-        let limit = self.sabotage_at();
+        let limit = self.client_fault_at();
         if let Some(limit) = limit {
             n = n.min(limit.saturating_sub(self.left_here()) as usize);
         }
@@ -118,15 +121,15 @@ impl Pipe {
                 }
                 n
             }
-            // A dead connection is found out by reading.
+            // The client detects a dead connection by reading.
             None => kernel.client_write(self.fd, &rest[..n]).unwrap_or(rest.len()),
         };
         self.out_at += taken;
         self.sent += taken as u64;
         let is_due = limit.is_some_and(|limit| self.left_here() >= limit);
-        match self.sabotage {
-            Sabotage::Leave { rude, .. } if is_due => return Wrote::Leave { rude },
-            Sabotage::End { .. } if is_due && !self.finished => {
+        match self.client_fault {
+            ClientFault::Leave { rude, .. } if is_due => return Wrote::Leave { rude },
+            ClientFault::End { .. } if is_due && !self.finished => {
                 self.out_at = self.out.len();
                 self.ended = true;
                 if let Some(tls) = &mut self.tls {
@@ -148,7 +151,7 @@ impl Pipe {
         Wrote::Bytes(taken + moved)
     }
 
-    /// Tells the server that nothing more will be sent.
+    /// Ends the sending side.
     pub(super) fn finish(&mut self, kernel: &mut Kernel) {
         self.finished = true;
         match &mut self.tls {
@@ -164,7 +167,8 @@ impl Pipe {
         self.finished
     }
 
-    /// Reads at most `max` bytes; nothing when there are none, or how the connection ended.
+    /// Reads at most `max` bytes. `None`: there are none. `Some(Some(_))`: the connection has
+    /// ended.
     pub(super) fn read(&mut self, kernel: &mut Kernel, max: usize) -> Option<Option<SocketGot>> {
         match kernel.client_read(self.fd, max) {
             SocketGot::Nothing => None,
@@ -179,7 +183,7 @@ impl Pipe {
         }
     }
 
-    /// Whether the server has hung up.
+    /// Whether the server has closed.
     pub(super) fn is_closed(&self, kernel: &Kernel) -> bool {
         kernel.socket(self.fd).is_none_or(|socket| socket.closed.is_some())
     }

@@ -1,6 +1,6 @@
 //! Files that change, with their history.
 //!
-//! Owns, for every path, which states it had when; responses are checked against that. A file is
+//! Owns the history of states of every path; the oracle checks responses against it. A file is
 //! replaced by another (a new inode) or rewritten in place (the same one). Modification times have
 //! the granularity of a kernel's tick for small files, as on a real system, so that equal times
 //! prove nothing; files too large to be stored in memory get exact ones, because a server that
@@ -12,16 +12,16 @@ use std::rc::Rc;
 use bolide_base::FileRef;
 use bolide_io::Stat;
 
-use super::changes::SimWatches;
-use super::dav::is_beside;
-use super::power::Before;
+use super::file_system::is_partial_copy;
+use super::inotify::InotifyWatches;
+use super::power_loss::UndoStep;
 
-/// Nanoseconds of a tick: the grain of times.
+/// Nanoseconds of a tick: the granularity of modification times.
 const TICK: u64 = 4_000_000;
 /// 2026-01-01 in seconds: civil time at the start of every run.
 pub const EPOCH_SECONDS: u64 = 1_767_225_600;
 
-/// One content of a file.
+/// The content of a file.
 #[derive(Clone, Debug)]
 pub struct Content {
     /// The bytes.
@@ -44,25 +44,25 @@ impl Content {
     }
 }
 
-/// What is found under a path.
+/// The state of a path.
 #[derive(Clone, Debug)]
-pub enum DiskSeen {
+pub enum PathState {
     /// Nothing.
     Absent,
     /// A directory.
     Directory,
     /// A regular file.
     File(Content),
-    /// Looking failed with this error number.
+    /// The lookup failed with this error number.
     Failed(i32),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
     pub(super) content: Content,
-    /// The bytes that outlast a loss of power.
+    /// The bytes that survive a power loss.
     pub(super) flushed: Rc<[u8]>,
-    /// Where it stands now, if anywhere.
+    /// The current path, if there is one.
     pub(super) path: String,
 }
 
@@ -72,47 +72,47 @@ impl Inode {
     }
 }
 
-/// What files without a name are called.
+/// The path of files without a name.
 pub const TEMP: &str = "(temporary)";
 
-/// Where the cache keeps its files.
+/// The directories of the caches.
 pub const STORES: [&str; 3] = ["/cache", "/few", "/pages"];
 
-/// Whether a file is the cache's.
+/// Whether a path is that of a cache file.
 #[must_use]
 pub fn is_stored(path: &str) -> bool {
     STORES.iter().any(|store| path.strip_prefix(store).is_some_and(|rest| rest.starts_with('/')))
 }
 
-/// Whether a file is a request's body under a name.
+/// Whether a path is that of a stored request body.
 #[must_use]
 pub fn is_body(path: &str) -> bool {
     path.starts_with("/bodies/")
 }
 
-/// All files, what they were, and which are open.
+/// All files, their histories, and the open ones.
 #[derive(Debug, Default)]
 pub struct SimDisk {
     pub(super) paths: BTreeMap<String, u64>,
-    /// Each with a number of its own.
+    /// Each with its inode number.
     directories: Vec<(String, u64)>,
     next_directory: u64,
     pub(super) inodes: BTreeMap<u64, Inode>,
-    histories: BTreeMap<String, Vec<(u64, DiskSeen)>>,
-    /// When which file was written to in its place.
+    histories: BTreeMap<String, Vec<(u64, PathState)>>,
+    /// Paths that were rewritten in place, and when.
     rewrites: Vec<(String, u64)>,
     pub(super) open: BTreeMap<i32, (FileRef, u64)>,
     next_inode: u64,
-    /// Bodies on their way, and a part of what WebDAV reaches, are on file systems of their own.
-    pub is_apart: bool,
-    /// Who hears of changes.
-    pub watches: SimWatches,
-    /// Steps that power may undo: names, and what they stood for before.
-    pub(super) unsure: Vec<Before>,
+    /// Stored request bodies, and a part of the WebDAV files, are on file systems of their own.
+    pub has_mount: bool,
+    /// The inotify watches.
+    pub watches: InotifyWatches,
+    /// Changes of names that a power loss may undo.
+    pub(super) unsynced: Vec<UndoStep>,
 }
 
 impl SimDisk {
-    /// Makes a directory.
+    /// Creates a directory.
     pub fn make_directory(&mut self, path: &str) {
         self.add_directory(path, 0);
     }
@@ -120,10 +120,10 @@ impl SimDisk {
     pub(super) fn add_directory(&mut self, path: &str, now: u64) {
         self.directories.push((path.to_owned(), self.next_directory));
         self.next_directory += 1;
-        self.note(path, now, DiskSeen::Directory);
+        self.record_state(path, now, PathState::Directory);
     }
 
-    /// A directory and those below it.
+    /// A directory and its subdirectories.
     pub(super) fn directories_from(&self, path: &str) -> Vec<String> {
         let rest = |known: &str| {
             known.strip_prefix(path).map(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -132,24 +132,24 @@ impl SimDisk {
         all.map(|(known, _)| known.clone()).collect()
     }
 
-    /// Takes a directory away; false if there is none.
+    /// Removes a directory; false if there is none.
     pub fn remove_directory(&mut self, path: &str) -> bool {
         let before = self.directories.len();
         self.directories.retain(|(known, _)| known != path);
         self.directories.len() < before
     }
 
-    /// Puts a new file under `path`, as by renaming; what stood there stays open where it is open.
+    /// Puts a new file at `path`, as `rename` does; descriptors of the previous file stay open.
     pub fn replace(&mut self, path: &str, bytes: Vec<u8>, now: u64) {
         self.next_inode += 1;
         let content = Content { modified: stamp(&bytes, now), bytes: bytes.into() };
         let inode = Inode::new(content.clone(), path);
         self.inodes.insert(self.next_inode, inode);
         self.paths.insert(path.to_owned(), self.next_inode);
-        self.note(path, now, DiskSeen::File(content));
+        self.record_state(path, now, PathState::File(content));
     }
 
-    /// Writes other bytes into the file under `path`; open descriptors see them.
+    /// Writes other bytes into the file at `path`; open descriptors see them.
     pub fn rewrite(&mut self, path: &str, bytes: Vec<u8>, now: u64) {
         let Some(inode) = self.paths.get(path).and_then(|number| self.inodes.get_mut(number))
         else {
@@ -158,39 +158,39 @@ impl SimDisk {
         inode.content = Content { modified: stamp(&bytes, now), bytes: bytes.into() };
         let content = inode.content.clone();
         self.rewrites.push((path.to_owned(), now));
-        self.note(path, now, DiskSeen::File(content));
+        self.record_state(path, now, PathState::File(content));
     }
 
-    /// Whether the file under `path` was written to in its place from `from` to `to`.
+    /// Whether the file at `path` was rewritten in place from `from` to `to`.
     #[must_use]
     pub fn was_rewritten(&self, path: &str, from: u64, to: u64) -> bool {
         self.rewrites.iter().any(|(known, at)| known == path && (from..=to).contains(at))
     }
 
-    /// Takes the file away.
+    /// Removes a file.
     pub fn remove(&mut self, path: &str, now: u64) {
         self.paths.remove(path);
-        self.note(path, now, DiskSeen::Absent);
+        self.record_state(path, now, PathState::Absent);
     }
 
-    /// Remembers that a look at `path` failed for once.
-    pub fn note_failure(&mut self, path: &str, errno: i32, now: u64) {
+    /// Records that one lookup of `path` failed.
+    pub fn record_failure(&mut self, path: &str, errno: i32, now: u64) {
         let before = self.histories.get(path).and_then(|all| all.last()).cloned();
-        self.note(path, now, DiskSeen::Failed(errno));
-        let (_, seen) = before.unwrap_or((0, DiskSeen::Absent));
-        self.note(path, now, seen);
+        self.record_state(path, now, PathState::Failed(errno));
+        let (_, seen) = before.unwrap_or((0, PathState::Absent));
+        self.record_state(path, now, seen);
     }
 
-    /// Remembers that reading the open file `file` failed for once.
-    pub fn note_read_failure(&mut self, file: &FileRef, now: u64) {
+    /// Records that one read of an open file failed.
+    pub fn record_read_failure(&mut self, file: &FileRef, now: u64) {
         let path = self.inode(file).map(|inode| inode.path.clone());
         if let Some(path) = path.filter(|path| path != TEMP) {
-            self.note_failure(&path, 5, now);
+            self.record_failure(&path, 5, now);
         }
     }
 
     /// Every state that `path` had from `from` to `to`.
-    pub fn states(&self, path: &str, from: u64, to: u64) -> impl Iterator<Item = &DiskSeen> {
+    pub fn states(&self, path: &str, from: u64, to: u64) -> impl Iterator<Item = &PathState> {
         let all = self.histories.get(path).map_or(&[][..], |all| &all[..]);
         all.iter().enumerate().filter_map(move |(at, (since, seen))| {
             let until = all.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
@@ -198,34 +198,34 @@ impl SimDisk {
         })
     }
 
-    /// Every state that `path` got from `from` to `to`.
-    pub fn steps(&self, path: &str, from: u64, to: u64) -> impl Iterator<Item = &DiskSeen> {
+    /// Every change of state of `path` from `from` to `to`.
+    pub fn transitions(&self, path: &str, from: u64, to: u64) -> impl Iterator<Item = &PathState> {
         let all = self.histories.get(path).map_or(&[][..], |all| &all[..]);
         all.iter().filter(move |(at, _)| (from..=to).contains(at)).map(|(_, seen)| seen)
     }
 
-    /// Every path that ever had a state.
-    pub fn remembered(&self) -> impl Iterator<Item = &str> {
+    /// Every path with a history.
+    pub fn known_paths(&self) -> impl Iterator<Item = &str> {
         self.histories.keys().map(String::as_str)
     }
 
-    /// How many states `path` had from `from` to `to`; more than one means that it changed.
+    /// Whether `path` had more than one state from `from` to `to`.
     #[must_use]
     pub fn changed(&self, path: &str, from: u64, to: u64) -> bool {
         self.states(path, from, to).count() > 1
     }
 
-    /// What is under a path now.
+    /// The current state of a path.
     #[must_use]
-    pub fn look(&self, path: &str) -> DiskSeen {
+    pub fn lookup(&self, path: &str) -> PathState {
         if let Some(inode) = self.paths.get(path).and_then(|number| self.inodes.get(number)) {
-            return DiskSeen::File(inode.content.clone());
+            return PathState::File(inode.content.clone());
         }
         let is_directory = self.has_directory(path);
-        if is_directory { DiskSeen::Directory } else { DiskSeen::Absent }
+        if is_directory { PathState::Directory } else { PathState::Absent }
     }
 
-    /// Attributes of what is under `path`.
+    /// The attributes of `path`.
     #[must_use]
     pub fn stat(&self, path: &str) -> Option<Stat> {
         if let Some(number) = self.paths.get(path) {
@@ -243,16 +243,16 @@ impl SimDisk {
         names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
     }
 
-    /// Opens the file under `path` as `file`.
+    /// Opens the file at `path` as `file`.
     pub fn open(&mut self, path: &str, file: FileRef) -> Option<FileRef> {
         let number = *self.paths.get(path)?;
-        // What only we still hold is closed.
+        // Files that only this table holds are closed.
         self.open.retain(|_, (held, _)| held.holders() > 1);
         self.open.insert(file.raw(), (file.clone(), number));
         Some(file)
     }
 
-    /// Opens a new file without a name as `file`.
+    /// Creates and opens a file without a name as `file`.
     pub fn create_temp(&mut self, file: FileRef) -> FileRef {
         self.next_inode += 1;
         let content = Content { bytes: Rc::new([]), modified: 0 };
@@ -276,12 +276,12 @@ impl SimDisk {
         true
     }
 
-    /// Makes a new file under `path` as `file`; none if something is there.
+    /// Creates a new file at `path` as `file`; `None` if the path exists.
     pub fn create(&mut self, path: &str, file: FileRef, now: u64) -> Option<FileRef> {
         if self.paths.contains_key(path) {
             return None;
         }
-        self.note_names(&[path]);
+        self.record_rename(&[path]);
         self.next_inode += 1;
         let content = Content { bytes: Rc::new([]), modified: now };
         self.inodes.insert(self.next_inode, Inode::new(content, path));
@@ -291,11 +291,11 @@ impl SimDisk {
         Some(file)
     }
 
-    /// Writes into a file that was created here; false if it was not.
+    /// Writes into a file that the server created; false if it did not create it.
     pub fn write(&mut self, file: &FileRef, offset: Option<u64>, bytes: &[u8]) -> bool {
         let Some((_, number)) = self.open.get(&file.raw()) else { return false };
         let Some(inode) = self.inodes.get_mut(number) else { return false };
-        if !is_stored(&inode.path) && !is_body(&inode.path) && !is_beside(&inode.path) {
+        if !is_stored(&inode.path) && !is_body(&inode.path) && !is_partial_copy(&inode.path) {
             return false;
         }
         let mut all = inode.content.bytes.to_vec();
@@ -306,12 +306,12 @@ impl SimDisk {
         true
     }
 
-    /// Gives a file another name; false if there is none.
+    /// Renames a file; false if there is none.
     pub fn rename(&mut self, from: &str, to: &str) -> bool {
         if !self.paths.contains_key(from) {
             return false;
         }
-        self.note_names(&[from, to]);
+        self.record_rename(&[from, to]);
         let Some(number) = self.paths.remove(from) else { return false };
         if let Some(inode) = self.inodes.get_mut(&number) {
             to.clone_into(&mut inode.path);
@@ -320,18 +320,18 @@ impl SimDisk {
         true
     }
 
-    /// Takes a name away; false if there is none.
+    /// Removes a name; false if there is none.
     pub fn unlink(&mut self, path: &str) -> bool {
         self.paths.remove(path).is_some()
     }
 
-    /// Where an open file stands, if anywhere.
+    /// The path of an open file, empty if it is not open.
     #[must_use]
     pub fn path_of(&self, file: &FileRef) -> &str {
         self.inode(file).map_or("", |inode| &inode.path)
     }
 
-    /// Every file of the cache.
+    /// Every cache file.
     pub fn stored(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.paths
             .iter()
@@ -339,25 +339,25 @@ impl SimDisk {
             .filter_map(|(path, number)| Some((&**path, &*self.inodes.get(number)?.content.bytes)))
     }
 
-    /// Whether the file under a path has these bytes.
+    /// Whether the file at a path has these bytes.
     #[must_use]
     pub fn holds(&self, path: &str, bytes: &[u8]) -> bool {
-        matches!(self.look(path), DiskSeen::File(content) if *content.bytes == *bytes)
+        matches!(self.lookup(path), PathState::File(content) if *content.bytes == *bytes)
     }
 
-    /// Files whose paths begin like this.
+    /// Paths of files with this prefix.
     pub fn below<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
         self.paths.keys().map(String::as_str).filter(move |path| path.starts_with(start))
     }
 
-    /// How many names an open file has.
+    /// The number of names of an open file.
     #[must_use]
     pub fn links(&self, file: &FileRef) -> u64 {
         let number = self.open.get(&file.raw()).map(|(_, number)| *number);
         u64::from(self.paths.values().any(|known| Some(*known) == number))
     }
 
-    /// Names directly inside a directory, those of directories with `true`.
+    /// The names in a directory; `true` marks directories.
     #[must_use]
     pub fn entries(&self, directory: &str) -> Vec<(String, bool)> {
         let names = |path: &str| {
@@ -369,26 +369,27 @@ impl SimDisk {
         files.chain(inner).collect()
     }
 
-    /// Whether a directory is there.
+    /// Whether a directory exists.
     #[must_use]
     pub fn has_directory(&self, path: &str) -> bool {
         self.directories.iter().any(|(known, _)| known == path)
     }
 
-    /// The content of an open file as it is now.
+    /// The current content of an open file.
     #[must_use]
     pub fn content(&self, file: &FileRef) -> Option<Content> {
         self.inode(file).map(|inode| inode.content.clone())
     }
 
-    /// Attributes of an open file.
+    /// The attributes of an open file.
     #[must_use]
     pub fn stat_open(&self, file: &FileRef) -> Option<Stat> {
         let (_, number) = self.open.get(&file.raw())?;
         self.inodes.get(number).map(|inode| attributes(*number, &inode.content))
     }
 
-    /// Open files and how many hold each, ourselves not counted; the unheld are left out.
+    /// Open files and the number of their holders, without this table; files without holders are
+    /// left out.
     pub fn held(&self) -> impl Iterator<Item = (&str, usize)> {
         self.open.values().filter(|(file, _)| file.holders() > 1).map(|(file, number)| {
             let path = self.inodes.get(number).map_or("?", |inode| &*inode.path);
@@ -401,13 +402,13 @@ impl SimDisk {
         self.inodes.get(number)
     }
 
-    pub(super) fn note(&mut self, path: &str, now: u64, seen: DiskSeen) {
-        self.watches.note(path, matches!(seen, DiskSeen::Absent));
+    pub(super) fn record_state(&mut self, path: &str, now: u64, seen: PathState) {
+        self.watches.note(path, matches!(seen, PathState::Absent));
         self.histories.entry(path.to_owned()).or_default().push((now, seen));
     }
 }
 
-/// Bytes above which times are exact.
+/// Files above this size have exact modification times.
 const EXACT_ABOVE: usize = bolide_base::limits::FILE_CONTENT_MAX as usize;
 
 const fn stamp(bytes: &[u8], now: u64) -> u64 {

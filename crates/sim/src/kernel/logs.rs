@@ -1,4 +1,4 @@
-//! The targets of log lines: files, a pipe, a syslog server. They take lines late, in part or not
+//! The targets of log lines: files, a pipe, a syslog server. They accept lines late, in part or not
 //! at all, and are replaced while the server writes to them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,15 +9,15 @@ use bolide_io::{Appended, Stat};
 
 use crate::chance::Chance;
 
-/// What the configuration names, and whether it is a regular file.
+/// The log targets in the configuration, and whether each is a regular file.
 pub const NAMED: [(&str, bool); 3] =
     [("/logs/plain", true), ("/logs/packed", true), ("/logs/pipe", false)];
-/// What stands before the names that requests make.
-pub const OWN: &str = "/logs/own-";
-/// What the syslog server is called here.
+/// The prefix of logs with a variable in their name.
+pub const REQUEST_LOG_PREFIX: &str = "/logs/own-";
+/// The name of the syslog server here.
 pub const SYSLOG: &str = "syslog";
 
-/// For how long the server may believe that a name still means the same file.
+/// Nanoseconds for which the server may use a log that was renamed (`open_log_file_cache`).
 const VALID: u64 = 1_100_000_000;
 
 #[derive(Debug)]
@@ -27,26 +27,26 @@ struct Open {
     inode: u64,
 }
 
-/// All logs.
+/// All log targets.
 #[derive(Debug, Default)]
 pub struct SimLogs {
     open: BTreeMap<i32, Open>,
-    /// What was written, by name.
+    /// The written bytes, by name.
     bytes: BTreeMap<String, Vec<u8>>,
-    /// Names of which lines were lost.
+    /// Names whose lines were lost in part.
     lost: BTreeSet<String>,
-    /// The files that names stand for now, and since when.
+    /// The current inode of each name, and since when.
     inodes: BTreeMap<String, (u64, u64)>,
     next_inode: u64,
-    /// Descriptors that nothing may be written to any more.
+    /// Descriptors of replaced logs.
     outdated: BTreeSet<i32>,
-    /// Descriptors that are outdated once all workers have read their mail.
+    /// Descriptors of logs that are replaced once all workers have read their mail.
     rotated: Vec<i32>,
 }
 
-/// The name under which a log's lines are counted.
+/// The group of log names whose lines are compared.
 fn group(name: &str) -> &str {
-    if name.starts_with(OWN) { OWN } else { name }
+    if name.starts_with(REQUEST_LOG_PREFIX) { REQUEST_LOG_PREFIX } else { name }
 }
 
 impl SimLogs {
@@ -58,54 +58,54 @@ impl SimLogs {
         self.open.insert(file.raw(), Open { file, name: name.to_owned(), inode });
     }
 
-    /// Every file that is open is to be replaced by another one.
+    /// All open logs are replaced.
     pub fn rotate(&mut self) {
         self.rotated.extend(self.open.keys());
         self.inodes.clear();
     }
 
-    /// Who wrote to the files before has heard that there are others.
+    /// All workers use the new logs.
     pub fn settle(&mut self) {
         self.outdated.extend(self.rotated.drain(..));
     }
 
-    /// The files that requests named are moved.
-    pub fn move_own(&mut self, now: u64) {
+    /// The logs with a variable in their name are renamed.
+    pub fn move_request_logs(&mut self, now: u64) {
         for (name, (inode, since)) in &mut self.inodes {
-            if name.starts_with(OWN) {
+            if name.starts_with(REQUEST_LOG_PREFIX) {
                 self.next_inode += 1;
                 (*inode, *since) = (self.next_inode, now);
             }
         }
     }
 
-    /// What a name stands for.
+    /// The attributes of a name.
     #[must_use]
     pub fn stat(&self, name: &str) -> Option<Stat> {
         self.inodes.get(name).map(|(inode, _)| attributes(*inode))
     }
 
-    /// What an open log is.
+    /// The attributes of an open log.
     #[must_use]
     pub fn stat_open(&self, file: &FileRef) -> Option<Stat> {
         self.open.get(&file.raw()).map(|open| attributes(open.inode))
     }
 
-    /// What was written, by name; those that lost lines are left out.
+    /// The written bytes, by name, without logs that lost lines.
     pub fn whole(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let is_whole = |name: &str| !self.lost.contains(group(name));
         let all = self.bytes.iter().map(|(name, bytes)| (&**name, &**bytes));
         all.filter(move |(name, _)| is_whole(name))
     }
 
-    /// Old files that are still held open.
+    /// Replaced logs that are still open.
     pub fn leaks(&self) -> impl Iterator<Item = &str> {
         let is_held = |raw: &&i32| self.open.get(raw).is_some_and(|open| open.file.holders() > 1);
         let held = self.outdated.iter().filter(is_held);
         held.filter_map(|raw| self.open.get(raw).map(|open| &*open.name))
     }
 
-    /// Why opening a log fails, if it does; `log_in` tells how often.
+    /// Draws the error of opening a log; `log_in` is its rate.
     pub fn refuse(&mut self, name: &str, log_in: u64, chance: &mut Chance) -> Option<i32> {
         if !chance.one_in(log_in) {
             return None;
@@ -118,7 +118,7 @@ impl SimLogs {
         Some(all[chance.index(all.len())])
     }
 
-    /// The log behind a descriptor, if it is one, and what is wrong with writing to it.
+    /// The name of an open log, and the violation in a write to it.
     #[must_use]
     pub fn find(&self, file: &FileRef, now: u64) -> Option<(String, Option<&'static str>)> {
         let raw = file.raw();
@@ -126,7 +126,9 @@ impl SimLogs {
         let is_moved = |(current, since): &(u64, u64)| current != inode && now > since + VALID;
         let problem = if self.outdated.contains(&raw) {
             Some("is written to after it was opened again")
-        } else if name.starts_with(OWN) && self.inodes.get(name).is_some_and(is_moved) {
+        } else if name.starts_with(REQUEST_LOG_PREFIX)
+            && self.inodes.get(name).is_some_and(is_moved)
+        {
             Some("is written to long after it was moved")
         } else {
             None

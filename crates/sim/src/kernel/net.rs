@@ -1,4 +1,4 @@
-//! The simulated network below UDP: datagrams in transit.
+//! The simulated UDP network: datagrams in transit.
 //!
 //! A datagram is lost, duplicated, delayed, has a flipped bit, or is dropped because it exceeds the
 //! path MTU. Clients are at hosts whose public address a NAT router may change at any time. At the
@@ -12,22 +12,22 @@ use bolide_io::{DatagramIn, DatagramOut, DatagramsSent, Fd, UdpBatch};
 
 use super::Kernel;
 use crate::chance::Chance;
-use crate::scenario::MILLI;
-use crate::weather::Weather;
+use crate::net_conditions::NetConditions;
+use crate::time::MILLI;
 
-/// Our side of every path.
+/// The server's address.
 const SERVER: [u8; 4] = [198, 51, 100, 1];
-/// Datagrams that wait for one client at most.
+/// Queued datagrams of one client, at most.
 const INBOX_MAX: usize = 4096;
-/// Bytes of the largest message: a whole train.
+/// Bytes of the largest batch (GRO).
 const MESSAGE_MAX: usize = 64 * 1024;
 
 /// A datagram.
 #[derive(Clone, Debug)]
 pub struct Datagram {
-    /// Who sent it, as its receiver sees it.
+    /// The source address, as the receiver sees it.
     pub from: SocketAddr,
-    /// Its destination.
+    /// The destination address.
     pub to: SocketAddr,
     /// The two ECN bits.
     pub ecn: u8,
@@ -42,54 +42,54 @@ struct Port {
     worker: usize,
     fd: i32,
     queue: VecDeque<Datagram>,
-    /// Where its readiness is reported.
+    /// The token of its readiness.
     token: Option<u64>,
     is_open: bool,
-    /// When it refused to cut a train.
+    /// When it refused GSO.
     refused_at: Option<u64>,
 }
 
-/// A client's machine.
+/// A client's host.
 #[derive(Debug)]
 struct Host {
     at: SocketAddr,
     inbox: VecDeque<Datagram>,
-    /// Addresses that it had.
+    /// The number of its address changes.
     moves: u16,
 }
 
 /// The network.
 #[derive(Debug)]
 pub struct Net {
-    /// How it treats datagrams.
-    pub weather: Weather,
-    /// The keys that connection ids of the server are marked with.
+    /// The conditions of the network.
+    pub conditions: NetConditions,
+    /// The keys of the server's connection ids.
     pub keys: Option<bolide_quic::SharedKeys>,
     pub(super) chance: Chance,
     ports: Vec<Port>,
     hosts: Vec<Host>,
-    /// By their time of arrival, and in order of sending.
-    flying: BTreeMap<(u64, u64), Datagram>,
+    /// By time of arrival and order of sending.
+    in_flight: BTreeMap<(u64, u64), Datagram>,
     sent: u64,
-    /// Nothing passes until then.
-    gap_until: u64,
-    /// Servers that have died.
+    /// The network is down until this time.
+    outage_until: u64,
+    /// Crashes of the server.
     pub deaths: u64,
-    /// Datagrams of clients, which an attacker may replay.
+    /// Datagrams of clients, for replays.
     pub samples: Vec<Vec<u8>>,
 }
 
 impl Net {
     pub(super) const fn new(chance: Chance) -> Self {
         Self {
-            weather: Weather::calm(),
+            conditions: NetConditions::ideal(),
             keys: None,
             chance,
             ports: Vec::new(),
             hosts: Vec::new(),
-            flying: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             sent: 0,
-            gap_until: 0,
+            outage_until: 0,
             deaths: 0,
             samples: Vec::new(),
         }
@@ -124,55 +124,55 @@ impl Net {
         }
     }
 
-    /// Nothing of the server is left.
-    pub(super) fn bury(&mut self) {
+    /// The server has crashed: its sockets are closed.
+    pub(super) fn kill_server(&mut self) {
         self.ports.clear();
     }
 
     /// When the next datagram arrives.
     #[must_use]
     pub fn next_arrival(&self) -> Option<u64> {
-        self.flying.keys().next().map(|(at, _)| *at)
+        self.in_flight.keys().next().map(|(at, _)| *at)
     }
 
-    /// Sends a datagram off.
+    /// Sends a datagram, or loses it.
     fn send(&mut self, now: u64, datagram: Datagram) {
-        let weather = self.weather;
-        let is_lost = datagram.bytes.len() > weather.mtu
-            || now < self.gap_until
-            || self.chance.one_in(weather.loss_in);
+        let conditions = self.conditions;
+        let is_lost = datagram.bytes.len() > conditions.mtu
+            || now < self.outage_until
+            || self.chance.one_in(conditions.loss_in);
         if is_lost {
             return;
         }
-        if self.chance.one_in(weather.twice_in) {
+        if self.chance.one_in(conditions.duplicate_in) {
             self.launch(now, datagram.clone());
         }
         self.launch(now, datagram);
     }
 
     fn launch(&mut self, now: u64, mut datagram: Datagram) {
-        let weather = self.weather;
+        let conditions = self.conditions;
         let bytes = &mut datagram.bytes;
-        if self.chance.one_in(weather.flip_in) && !bytes.is_empty() {
+        if self.chance.one_in(conditions.bit_flip_in) && !bytes.is_empty() {
             let at = self.chance.index(bytes.len());
             bytes[at] ^= 1 << self.chance.below(8);
         }
-        if self.chance.one_in(weather.cut_in) && !bytes.is_empty() {
+        if self.chance.one_in(conditions.truncate_in) && !bytes.is_empty() {
             bytes.truncate(self.chance.index(bytes.len()));
         }
-        let (min, max) = weather.way;
-        let mut way = self.chance.between(min, max);
-        if self.chance.one_in(weather.detour_in) {
-            way += self.chance.below(300 * MILLI);
+        let (min, max) = conditions.latency;
+        let mut latency = self.chance.between(min, max);
+        if self.chance.one_in(conditions.reorder_in) {
+            latency += self.chance.below(300 * MILLI);
         }
         self.sent += 1;
-        self.flying.insert((now + way, self.sent), datagram);
+        self.in_flight.insert((now + latency, self.sent), datagram);
     }
 
-    /// Takes what arrives at a socket of the server.
+    /// Queues a datagram at a socket of the server.
     fn arrive(&mut self, datagram: Datagram) {
         let number = datagram.to.port();
-        let weather = self.weather;
+        let conditions = self.conditions;
         let is_there = |port: &Port| port.number == number && port.is_open;
         let count = self.ports.iter().filter(|port| is_there(port)).count();
         if count == 0 {
@@ -183,19 +183,19 @@ impl Net {
         });
         let by_hash = usize::from(datagram.from.port()) % count;
         let mut wanted = owner.map_or(by_hash, usize::from);
-        // All first datagrams of a connection come to one worker, whichever it is.
-        if owner.is_some() && self.chance.one_in(weather.stray_in) {
+        // All first datagrams of a connection reach the same worker.
+        if owner.is_some() && self.chance.one_in(conditions.misroute_in) {
             wanted = self.chance.index(count);
         }
         let mut ports = self.ports.iter_mut().filter(|port| is_there(port));
         if let Some(port) = ports.nth(wanted)
-            && port.queue.len() < weather.queue_max
+            && port.queue.len() < conditions.queue_max
         {
             port.queue.push_back(datagram);
         }
     }
 
-    /// Another address for a host, chosen by a router between or by itself.
+    /// Gives a host another address, as a NAT router or a migration does.
     fn readdress(host: &mut Host, number: usize, chance: &mut Chance) {
         host.moves += 1;
         let keeps_ip = chance.one_in(2);
@@ -217,7 +217,7 @@ impl Kernel {
         self.net.ports.push(port);
     }
 
-    /// A machine for a client.
+    /// Adds a host for a client.
     pub fn add_host(&mut self) -> usize {
         let number = self.net.hosts.len();
         let at = SocketAddr::new(ip_of(number, 0), 10_000 + number as u16);
@@ -225,7 +225,7 @@ impl Kernel {
         number
     }
 
-    /// What the client at a host calls the server's port.
+    /// The server's address with this port.
     #[must_use]
     pub fn server_at(port: u16) -> SocketAddr {
         SocketAddr::from((SERVER, port))
@@ -241,7 +241,7 @@ impl Kernel {
             self.net.samples.push(bytes.to_vec());
         }
         let datagram = Datagram { from, to: Self::server_at(port), ecn, bytes: bytes.to_vec() };
-        self.tell(|| format!("host {host} sends {} bytes", bytes.len()));
+        self.trace(|| format!("host {host} sends {} bytes", bytes.len()));
         self.net.send(self.nanos, datagram);
     }
 
@@ -256,7 +256,7 @@ impl Kernel {
         !self.net.hosts[host].inbox.is_empty()
     }
 
-    /// The client has left the address `host`.
+    /// The client at `host` has left.
     pub fn abandon_host(&mut self, host: usize) {
         let host = &mut self.net.hosts[host];
         host.at = SocketAddr::from(([0, 0, 0, 0], 0));
@@ -266,14 +266,13 @@ impl Kernel {
     /// The client at `host` gets another address.
     pub fn move_host(&mut self, host: usize) {
         Net::readdress(&mut self.net.hosts[host], host, &mut self.net.chance);
-        self.tell(|| format!("host {host} has another address"));
+        self.trace(|| format!("host {host} has another address"));
     }
 
-    /// Lets datagrams arrive whose time has come, and the network change; whether something
-    /// arrived.
+    /// Delivers the datagrams that are due. Returns whether there were any.
     pub fn deliver(&mut self) -> bool {
         let mut any = false;
-        while let Some(entry) = self.net.flying.first_entry() {
+        while let Some(entry) = self.net.in_flight.first_entry() {
             if entry.key().0 > self.nanos {
                 break;
             }
@@ -293,15 +292,15 @@ impl Kernel {
         any
     }
 
-    /// The network changes.
-    pub fn change_weather(&mut self) {
-        let weather = self.net.weather;
-        if self.net.chance.one_in(weather.gap_in) {
+    /// Draws outages and address changes.
+    pub fn apply_net_conditions(&mut self) {
+        let conditions = self.net.conditions;
+        if self.net.chance.one_in(conditions.outage_in) {
             let gap = self.net.chance.below(3000 * MILLI);
-            self.net.gap_until = self.nanos + gap;
-            self.tell(|| format!("the network carries nothing for {gap} ns"));
+            self.net.outage_until = self.nanos + gap;
+            self.trace(|| format!("the network carries nothing for {gap} ns"));
         }
-        if self.net.chance.one_in(weather.rebind_in) && !self.net.hosts.is_empty() {
+        if self.net.chance.one_in(conditions.rebind_in) && !self.net.hosts.is_empty() {
             let host = self.net.chance.index(self.net.hosts.len());
             if self.net.hosts[host].at.port() != 0 {
                 self.move_host(host);
@@ -312,12 +311,12 @@ impl Kernel {
     /// A worker reads a UDP socket.
     pub(crate) fn receive_datagrams(&mut self, fd: Fd, batch: &mut UdpBatch) -> usize {
         batch.clear();
-        let weather = self.net.weather;
+        let conditions = self.net.conditions;
         let Some(port) = self.net.ports.iter_mut().find(|port| port.fd == fd.0) else {
-            self.offences.push(format!("receive on unknown UDP descriptor {}", fd.0));
+            self.violations.push(format!("receive on unknown UDP descriptor {}", fd.0));
             return 0;
         };
-        if self.net.chance.one_in(weather.empty_in) {
+        if self.net.chance.one_in(conditions.spurious_read_in) {
             return 0;
         }
         let mut count = 0;
@@ -325,8 +324,8 @@ impl Kernel {
             let Some(first) = port.queue.pop_front() else { break };
             let stride = first.bytes.len();
             let mut bytes = first.bytes;
-            // Equal datagrams of one sender come together; the last may be shorter.
-            while weather.merges && bytes.len() % stride.max(1) == 0 && stride > 0 {
+            // GRO merges equal datagrams of one sender; the last may be shorter.
+            while conditions.merges_batches && bytes.len() % stride.max(1) == 0 && stride > 0 {
                 let is_alike = |next: &Datagram| {
                     (next.from, next.ecn) == (first.from, first.ecn)
                         && !next.bytes.is_empty()
@@ -343,43 +342,43 @@ impl Kernel {
             count += 1;
         }
         let (worker, number) = (port.worker, port.number);
-        self.tell(|| format!("worker {worker} reads {count} messages at {number}"));
+        self.trace(|| format!("worker {worker} reads {count} messages at {number}"));
         count
     }
 
-    /// A worker writes to a UDP socket; what became of it.
+    /// A worker writes to a UDP socket.
     pub(crate) fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> DatagramsSent {
         let mut sent = DatagramsSent::default();
         if self.is_dead {
             return sent;
         }
         let Some(port) = self.net.ports.iter_mut().find(|port| port.fd == fd.0) else {
-            self.offences.push(format!("send on unknown UDP descriptor {}", fd.0));
+            self.violations.push(format!("send on unknown UDP descriptor {}", fd.0));
             return sent;
         };
         let from = SocketAddr::from((SERVER, port.number));
         let worker = port.worker;
         let is_train = |message: &DatagramOut<'_>| message.segment < message.bytes.len();
-        if self.net.weather.refuses_trains && out.iter().any(is_train) {
+        if self.net.conditions.refuses_gso && out.iter().any(is_train) {
             sent.refused_to_cut = true;
             let first = *port.refused_at.get_or_insert(self.nanos);
-            // What was packed in the same turn did not know.
+            // Batches of the same turn were built before the refusal.
             if first != self.nanos {
-                self.offences.push(format!("a train for the kernel that refused one at {first}"));
+                self.violations.push(format!("a train for the kernel that refused one at {first}"));
             }
         }
         for message in out {
-            if self.net.chance.one_in(self.net.weather.refuse_in) {
-                self.tell(|| format!("worker {worker}: no room for datagrams"));
+            if self.net.chance.one_in(self.net.conditions.send_full_in) {
+                self.trace(|| format!("worker {worker}: no room for datagrams"));
                 return sent;
             }
             sent.taken += 1;
             if message.bytes.is_empty() || message.segment == 0 {
-                self.offences.push("an empty datagram is sent".to_owned());
+                self.violations.push("an empty datagram is sent".to_owned());
                 continue;
             }
             let (len, segment) = (message.bytes.len(), message.segment);
-            self.tell(|| format!("worker {worker} sends {len} bytes by {segment}"));
+            self.trace(|| format!("worker {worker} sends {len} bytes by {segment}"));
             for bytes in message.bytes.chunks(segment) {
                 let bytes = bytes.to_vec();
                 let datagram = Datagram { from, to: message.remote, ecn: message.ecn, bytes };

@@ -1,4 +1,4 @@
-//! One connection as the kernel between client and server sees it.
+//! A simulated TCP connection between a client and the server.
 //!
 //! Buffers are bounded in both directions, readiness is edge-triggered like epoll's: a change
 //! queues an event, and its flags are determined when it is delivered. Closing with unread bytes
@@ -10,60 +10,60 @@ use bolide_io::Reset;
 
 use super::{FIRST_SOCKET, Kernel};
 
-/// What a client gets when it reads.
+/// The result of a client's read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketGot {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// The server will send no more.
+    /// The server has ended its sending side.
     End,
     /// The connection is dead.
     Reset,
-    /// Nothing yet.
+    /// No bytes are available.
     Nothing,
 }
 
 /// A connection.
 #[derive(Debug)]
 pub struct SimSocket {
-    /// Its number in the story.
+    /// Its number in the trace.
     pub number: u32,
-    /// The port that the client called.
+    /// The port that the client connected to; 0 for a connection to an upstream.
     pub port: u16,
-    /// Bytes on their way to the server.
+    /// Bytes in transit to the server.
     pub(crate) inbound: VecDeque<u8>,
     pub(crate) inbound_max: usize,
-    /// When the server last moved bytes, either way.
+    /// When the server last received or sent bytes.
     pub moved: u64,
-    /// For how long it had moved none when it closed.
+    /// For how long the connection was idle when the server closed it.
     pub idled: u64,
-    /// Bytes that the server has read before it ended its side.
+    /// Bytes that the server read before it shut its sending side down.
     pub taken: u64,
-    /// The client will send no more.
+    /// The client has shut its sending side down.
     pub(crate) fin: bool,
-    /// The client has closed both ways: what the server still sends kills the connection.
+    /// The client has closed: bytes from the server kill the connection.
     pub(crate) client_gone: bool,
-    /// The server finds the connection dead.
+    /// The connection is dead for the server.
     pub(crate) dead: bool,
     pub(crate) outbound: VecDeque<u8>,
     pub(crate) outbound_max: usize,
-    /// A send was short, so room is to be reported.
+    /// A send was short: room must be reported.
     pub(crate) no_space: bool,
-    /// Its last bytes wait for the end of the server's side.
+    /// The server announced that it ends its sending side in this turn.
     pub(crate) awaits_end: bool,
-    /// The server has shut its side down.
+    /// The server has shut its sending side down.
     pub(crate) shut: bool,
     /// The server has closed.
     pub(crate) closed: Option<Reset>,
-    /// The client finds the connection dead.
+    /// The connection is dead for the client.
     pub(crate) reset: bool,
-    /// Who watches, and under which token.
+    /// The worker that watches, and its token.
     pub(crate) watch: Option<(usize, u64)>,
-    /// Something changed that its watcher has not been told of.
+    /// A change that was not reported to the worker so far.
     pub(crate) edge: bool,
-    /// The kernel itself killed it: nothing is owed.
+    /// The network or the kernel broke it: the server owes nothing.
     pub killed: bool,
-    /// A call of a worker without an answer, and the error number.
+    /// The error of a refused connect.
     pub(crate) refused: Option<i32>,
 }
 
@@ -94,12 +94,12 @@ impl SimSocket {
         }
     }
 
-    /// Whether it is neither ended nor broken.
+    /// Whether it is open on both sides.
     pub(crate) const fn is_whole(&self) -> bool {
         self.closed.is_none() && !self.client_gone && !self.dead && !self.reset
     }
 
-    /// Room for what the server sends.
+    /// Room in the send buffer.
     pub(crate) fn room(&self) -> usize {
         self.outbound_max.saturating_sub(self.outbound.len())
     }
@@ -112,7 +112,8 @@ impl SimSocket {
         !self.inbound.is_empty() || self.fin || self.dead
     }
 
-    /// The client writes; how much was taken, or nothing when the connection is dead.
+    /// The client writes. Returns how many bytes were accepted, or `None` if the connection is
+    /// dead.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<usize> {
         if self.reset || self.dead {
             return None;
@@ -151,7 +152,7 @@ impl SimSocket {
         SocketGot::Bytes(bytes)
     }
 
-    /// The client closes its sending side.
+    /// The client shuts its sending side down.
     pub(crate) fn finish(&mut self) {
         if !self.fin && !self.reset {
             self.fin = true;
@@ -159,10 +160,10 @@ impl SimSocket {
         }
     }
 
-    /// The client leaves; `rude` means by a reset.
+    /// The client closes; by a reset if `rude`.
     pub(crate) fn leave(&mut self, rude: bool) {
         self.client_gone = true;
-        // Unread bytes turn an orderly end into a reset, on this side too.
+        // Unread bytes turn a close into a reset, on the client's side too.
         if rude || !self.outbound.is_empty() {
             self.dead = true;
             self.edge = true;
@@ -186,12 +187,12 @@ impl SimSocket {
         n
     }
 
-    /// Whether this worker has something to hear of it.
+    /// Whether an event is pending for this worker.
     pub(super) fn is_due_to(&self, worker: usize) -> bool {
         self.edge && self.watch.is_some_and(|(watcher, _)| watcher == worker)
     }
 
-    /// The server closes. What it has not read, or what comes later, makes the client see a reset.
+    /// The server closes. Unread or later bytes become a reset for the client.
     pub(crate) fn close(&mut self, how: Reset) {
         self.closed = Some(how);
         self.edge = false;
@@ -207,8 +208,8 @@ impl SimSocket {
     }
 }
 
-/// The stream sockets of a run by their descriptors, which rise; some numbers between them are of
-/// sockets of another kind. Closed sockets stay: what they received is checked at the end.
+/// The stream sockets of a run by ascending descriptors; some numbers belong to sockets of another
+/// kind. Closed sockets stay for the checks at the end.
 #[derive(Debug, Default)]
 pub(crate) struct SocketTable(Vec<Option<SimSocket>>);
 
@@ -217,7 +218,7 @@ impl SocketTable {
         usize::try_from(fd.checked_sub(FIRST_SOCKET)?).ok()
     }
 
-    /// Adds a socket under a descriptor that is higher than all before.
+    /// Adds a socket with the highest descriptor so far.
     pub(super) fn insert(&mut self, fd: i32, socket: SimSocket) {
         let index = Self::index(fd).expect("the numbers of sockets begin at FIRST_SOCKET");
         assert!(index >= self.0.len(), "a descriptor is given once");
@@ -243,20 +244,20 @@ impl SocketTable {
 }
 
 impl Kernel {
-    /// The server announced the end of its side of a socket for this turn.
+    /// The server announced that it ends its sending side in this turn.
     pub(crate) fn expect_end(&mut self, fd: i32) {
         if let Some(socket) = self.sockets.get_mut(fd) {
             socket.awaits_end = true;
         }
     }
 
-    /// Checks that the ends that `worker` announced have come.
+    /// Checks that `worker` has ended the sides that it announced.
     pub(super) fn check_ends(&mut self, worker: usize) {
         for fd in &self.watched {
             let Some(socket) = self.sockets.get(*fd) else { continue };
             let is_own = socket.watch.is_some_and(|(watcher, _)| watcher == worker);
             if is_own && socket.awaits_end && !socket.shut && socket.closed.is_none() {
-                self.offences.push(format!("#{} was to end in this turn", socket.number));
+                self.violations.push(format!("#{} was to end in this turn", socket.number));
             }
         }
     }

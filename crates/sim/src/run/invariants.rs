@@ -7,7 +7,7 @@ use crate::assembly::AssemblyPiece;
 use crate::kernel::disk::SimDisk;
 use crate::pages::PageModel;
 
-/// What is wrong with the books of the store, and with what it keeps.
+/// Checks the counters and the objects of the store.
 pub(super) fn check(
     store: &std::sync::Arc<Store>,
     bytes_max: u64,
@@ -20,7 +20,7 @@ pub(super) fn check(
     }
     let orphans = store.front(u16::MAX).poll_orphans().0;
     if !orphans.is_empty() {
-        wrong.push(format!("nobody wakes {orphans:?}"));
+        wrong.push(format!("no wake-up for {orphans:?}"));
     }
     let accounts = store.namespaces().stats();
     let bytes: u64 = accounts.iter().map(|account| account.bytes).sum();
@@ -35,10 +35,10 @@ pub(super) fn check(
     wrong.extend(contents(store).into_iter().filter_map(|(url, body, session)| {
         match AssemblyPiece::at(&url) {
             Some(piece) => (piece.source() != body).then(|| format!("not what {piece:?} was")),
-            None => pages.judge_kept(&body, session.as_deref()),
+            None => pages.check_stored(&body, session.as_deref()),
         }
     }));
-    // Till the end of time, and once through all tags.
+    // Expire all objects; 256 sweeps visit all tags.
     for _ in 0..256 {
         store.sweep(100_000, u64::MAX - 1);
     }
@@ -49,7 +49,7 @@ pub(super) fn check(
     wrong
 }
 
-/// What is wrong with what lies on the disk of the cache, as far as it would be believed.
+/// Checks the cache files that a later server would use.
 pub(super) fn check_files(disk: &SimDisk, pages: &PageModel) -> Vec<String> {
     let mut wrong = Vec::new();
     for (path, bytes) in disk.stored() {
@@ -57,7 +57,7 @@ pub(super) fn check_files(disk: &SimDisk, pages: &PageModel) -> Vec<String> {
         let body = bytes.get(record.size()..).unwrap_or_default();
         if record.kind == ObjectKind::Content && record.has_body(body) {
             let session = Some(record.session).filter(|session| !session.is_empty());
-            let judged = pages.judge_kept(body, session);
+            let judged = pages.check_stored(body, session);
             wrong.extend(judged.map(|problem| format!("{path}: {problem}")));
         }
     }
@@ -66,7 +66,7 @@ pub(super) fn check_files(disk: &SimDisk, pages: &PageModel) -> Vec<String> {
 
 type Content = (String, Vec<u8>, Option<Vec<u8>>);
 
-/// Address, body and session of every answer that is kept.
+/// URL, body and session of each stored object.
 fn contents(store: &Store) -> Vec<Content> {
     let mut found = Vec::new();
     let mut part = 0;

@@ -9,41 +9,41 @@ use bolide_worker::disk_writer::DiskWriter;
 use bolide_worker::{Doing, Generation, Inbox, Jobs, Mail, Post, Startup, Worker};
 
 use crate::kernel::Kernel;
-use crate::sim_io::{Anchor, SharedKernel, SimIo};
+use crate::sim_io::{DescriptorSource, SharedKernel, SimIo};
 use crate::site::{Layout, SimSockets};
 
-/// A server.
+/// A server process.
 pub(crate) struct SimServer {
     pub(crate) workers: Vec<Worker<SimIo>>,
     pub(crate) posts: Arc<Vec<Post>>,
     pub(crate) jobs: Jobs,
     pub(crate) sockets: SimSockets,
-    /// Who looks after the files of the cache, if there are any.
+    /// The disk writer, if the scenario has a disk cache.
     disk_writer: Option<DiskWriter<SimIo>>,
-    /// The door of the thread of jobs.
-    jobs_door: SimIo,
+    /// The `Io` of the job thread.
+    jobs_io: SimIo,
     bell: Bell,
 }
 
-/// What a life of a server begins with.
-pub(crate) struct Birth<'a> {
-    pub(crate) anchor: &'a Anchor,
+/// The parameters of a server process.
+pub(crate) struct ServerSetup<'a> {
+    pub(crate) descriptors: &'a DescriptorSource,
     pub(crate) limits: StoreLimits,
     pub(crate) layout: &'a Layout,
-    /// Whether answers are kept on the disk.
-    pub(crate) has_trees: bool,
-    /// Chance.
+    /// Whether the cache has disk trees.
+    pub(crate) has_disk_cache: bool,
+    /// The seed of the run.
     pub(crate) seed: u64,
-    /// Counts the servers.
-    pub(crate) life: u64,
+    /// The number of servers before this one.
+    pub(crate) instance: u64,
 }
 
 impl SimServer {
-    /// Starts one.
-    pub(crate) fn start(birth: &Birth<'_>, kernel: &SharedKernel) -> Result<Self, String> {
+    /// Starts a server.
+    pub(crate) fn start(setup: &ServerSetup<'_>, kernel: &SharedKernel) -> Result<Self, String> {
         let words = |error: std::io::Error| error.to_string();
-        let &Birth { anchor, limits, layout, has_trees, seed, life } = birth;
-        let mut sockets = SimSockets::new(anchor.clone(), limits, seed).map_err(words)?;
+        let &ServerSetup { descriptors, limits, layout, has_disk_cache, seed, instance } = setup;
+        let mut sockets = SimSockets::new(descriptors.clone(), limits, seed).map_err(words)?;
         let generation = sockets.generation(layout, &mut kernel.borrow_mut())?;
         let (mut posts, mut inboxes) = (Vec::new(), Vec::new());
         for _ in 0..layout.workers {
@@ -58,15 +58,15 @@ impl SimServer {
         let jobs = Jobs::without_thread();
         let epoch = bolide_quic::QuicClock::starting_at(bolide_io::process::epoch());
         let bell = Bell::new().map_err(words)?;
-        let seed = seed ^ life << 32;
-        let door = |number| SimIo::new(kernel.clone(), number, anchor.clone());
-        let jobs_door = door(layout.workers + 1);
-        let disk_writer = has_trees.then(|| {
+        let seed = seed ^ instance << 32;
+        let io = |number| SimIo::new(kernel.clone(), number, descriptors.clone());
+        let jobs_io = io(layout.workers + 1);
+        let disk_writer = has_disk_cache.then(|| {
             generation.site.open_trees();
             let store = Arc::clone(sockets.store());
-            let mut disk_writer = DiskWriter::new(door(layout.workers), store, !seed);
+            let mut disk_writer = DiskWriter::new(io(layout.workers), store, !seed);
             disk_writer.attend(&bell);
-            // The first worker starts when the trees are open.
+            // Workers start when the disk trees are open.
             let now = kernel.borrow().now();
             disk_writer.settle(now);
             disk_writer
@@ -74,7 +74,7 @@ impl SimServer {
         let workers = inboxes.into_iter().enumerate().map(|(number, inbox)| {
             Worker::new(Startup {
                 number: number as u16,
-                io: door(number),
+                io: io(number),
                 generation: generation.clone(),
                 logs: sockets.logs(),
                 inbox,
@@ -88,15 +88,15 @@ impl SimServer {
             })
         });
         let workers = workers.collect();
-        Ok(Self { workers, posts, jobs, sockets, disk_writer, jobs_door, bell })
+        Ok(Self { workers, posts, jobs, sockets, disk_writer, jobs_io, bell })
     }
 
-    /// How many take turns: the workers, and after them the disk writer.
+    /// The number of workers and the disk writer, which take turns.
     pub(crate) fn turners(&self) -> usize {
         self.workers.len() + usize::from(self.disk_writer.is_some())
     }
 
-    /// Lets one of them take a turn.
+    /// One turn of a worker or of the disk writer.
     pub(crate) fn turn(&mut self, number: usize, kernel: &RefCell<Kernel>) {
         match self.workers.get_mut(number) {
             Some(worker) => {
@@ -104,34 +104,34 @@ impl SimServer {
                 let before = pulse.beat();
                 worker.turn();
                 let after = pulse.beat();
-                // The watchdog must see that turns go on, and what they end with.
+                // The watchdog must see each turn and what it ends with.
                 if (after.turn, after.doing) != (before.turn + 1, Doing::Logs) {
                     let text = format!("worker {number} shows {before:?}, then {after:?}");
-                    kernel.borrow_mut().offences.push(text);
+                    kernel.borrow_mut().violations.push(text);
                 }
             }
-            None => self.look_after(kernel),
+            None => self.turn_disk_writer(kernel),
         }
         self.ring_bells(kernel);
     }
 
-    fn look_after(&mut self, kernel: &RefCell<Kernel>) {
+    fn turn_disk_writer(&mut self, kernel: &RefCell<Kernel>) {
         let Some(disk_writer) = &mut self.disk_writer else { return };
         let _ = disk_writer.turn(&self.bell, || false);
         for (_, text) in disk_writer.take_notes() {
-            kernel.borrow_mut().tell(|| format!("disk_writer: {text}"));
+            kernel.borrow_mut().trace(|| format!("disk_writer: {text}"));
         }
     }
 
-    /// Has the disk writer do what is left, before the end.
+    /// The disk writer writes pending objects before the server quits.
     pub(crate) fn quit(&mut self, kernel: &RefCell<Kernel>) {
-        kernel.borrow_mut().tell(|| "the server quits".to_owned());
+        kernel.borrow_mut().trace(|| "the server quits".to_owned());
         if let Some(disk_writer) = &mut self.disk_writer {
             let _ = disk_writer.turn(&self.bell, || true);
         }
     }
 
-    /// Another configuration is in force.
+    /// Opens the disk trees of a new configuration.
     pub(crate) fn settle(&self, generation: &Generation) {
         if self.disk_writer.is_some() {
             generation.site.open_trees();
@@ -139,7 +139,7 @@ impl SimServer {
         }
     }
 
-    /// Tells the kernel of mail between workers.
+    /// Wakes the workers that have mail from other workers.
     fn ring_bells(&self, kernel: &RefCell<Kernel>) {
         for (worker, post) in self.posts.iter().enumerate() {
             if post.has_mail() {
@@ -151,23 +151,23 @@ impl SimServer {
         }
     }
 
-    pub(crate) fn tell_all(&self, kernel: &RefCell<Kernel>, what: &str, mail: impl Fn() -> Mail) {
+    pub(crate) fn send_all(&self, kernel: &RefCell<Kernel>, what: &str, mail: impl Fn() -> Mail) {
         for (worker, post) in self.posts.iter().enumerate() {
             let mut kernel = kernel.borrow_mut();
-            kernel.tell(|| format!("worker {worker} is told: {what}"));
-            // A box holds thousands of notes.
+            kernel.trace(|| format!("worker {worker} gets mail: {what}"));
+            // A mailbox holds thousands of messages.
             let _ = post.send(mail());
             kernel.ring(worker);
         }
     }
 
-    /// Lets the thread of long computations do one.
+    /// Computes one job.
     pub(crate) fn compute(&mut self, kernel: &RefCell<Kernel>) -> bool {
-        let Some(worker) = self.jobs.compute_one(&self.posts, &mut self.jobs_door) else {
+        let Some(worker) = self.jobs.compute_one(&self.posts, &mut self.jobs_io) else {
             return false;
         };
         let mut kernel = kernel.borrow_mut();
-        kernel.tell(|| format!("worker {worker} is told: compressed"));
+        kernel.trace(|| format!("worker {worker} gets mail: compressed"));
         kernel.ring(usize::from(worker));
         true
     }

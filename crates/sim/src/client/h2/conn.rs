@@ -6,41 +6,41 @@ use bolide_wire::hpack::{FieldToken, HpackDecoder, Sink, Traits};
 
 use super::announced;
 use super::frame::{self, END_HEADERS, END_STREAM, PADDED, SimH2Frame, kind};
-use crate::ask::{SimAnswer, SimAsk};
 use crate::chance::Chance;
-use crate::client::Sabotage;
+use crate::client::ClientFault;
 use crate::client::pipe::Pipe;
-use crate::deeds::upload_byte;
+use crate::fault_record::upload_byte;
+use crate::request::{SimRequest, SimResponse};
 
-/// Windows before any SETTINGS.
+/// The initial windows before SETTINGS (RFC 9113 §6.9.2).
 const WINDOW: i64 = 65_535;
-/// The largest frame that we said we take.
+/// The largest frame that this client accepts.
 const FRAME_MAX: usize = 16_384;
 
-/// A request and what came of it so far.
+/// A request and its response so far.
 #[derive(Debug)]
 pub(super) struct SimH2Stream {
-    pub(super) ask: SimAsk,
-    /// Where its head ends in what was sent.
+    pub(super) request: SimRequest,
+    /// Where its head ends in the bytes sent.
     pub(super) end: u64,
-    pub(super) answer: SimAnswer,
+    pub(super) response: SimResponse,
     pub(super) upload_left: usize,
-    /// What the server may still send.
+    /// The server's send window.
     window: i64,
-    /// What we may still send.
+    /// This client's send window.
     upload_window: i64,
-    /// Taken bytes that the server was not told of.
+    /// Received bytes without a WINDOW_UPDATE so far.
     credit: u32,
 }
 
-/// What is new on a connection.
+/// An event on a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum SimH2News {
-    /// A complete answer.
-    Answer(u32),
-    /// A stream was reset.
+pub(super) enum H2Event {
+    /// A response is complete.
+    Response(u32),
+    /// The server reset a stream.
     Reset(u32, u32),
-    /// The server goes: streams above were not looked at.
+    /// The server sent GOAWAY; it did not process higher streams.
     GoAway(u32, u32),
 }
 
@@ -52,21 +52,21 @@ pub(super) struct SimH2Conn {
     pub(super) streams: BTreeMap<u32, SimH2Stream>,
     pub(super) streams_max: usize,
     pub(super) goaway: Option<u32>,
-    /// The server has begun to speak HTTP/2.
+    /// The server has sent SETTINGS.
     pub(super) has_begun: bool,
-    pub(super) nonsense: bool,
+    pub(super) malformed: bool,
     pub(super) pings: u32,
-    /// Frames that ask for nothing.
-    pub(super) chatter: u32,
-    /// Settings were sent and not acknowledged.
+    /// SETTINGS and PING frames sent.
+    pub(super) control_frames: u32,
+    /// SETTINGS wait for their acknowledgement.
     pub(super) settings_are_open: bool,
-    /// Streams that the server reset.
+    /// Streams that the server has reset.
     resets: BTreeSet<u32>,
     next_id: u32,
     decoder: HpackDecoder,
     block: Option<(u32, u8, Vec<u8>)>,
-    /// The initial window of streams as the server was told, and as it has acknowledged.
-    told_window: i64,
+    /// The initial stream window as announced, and as acknowledged by the server.
+    announced_window: i64,
     stream_window: i64,
     window: i64,
     credit: u32,
@@ -75,23 +75,23 @@ pub(super) struct SimH2Conn {
 }
 
 impl SimH2Conn {
-    pub(super) fn new(fd: i32, port: u16, depth: usize, sabotage: Sabotage) -> Self {
+    pub(super) fn new(fd: i32, port: u16, depth: usize, client_fault: ClientFault) -> Self {
         Self {
-            pipe: Pipe::new(fd, port, sabotage),
+            pipe: Pipe::new(fd, port, client_fault),
             depth,
             streams: BTreeMap::new(),
             streams_max: 100,
             goaway: None,
             has_begun: false,
-            nonsense: false,
+            malformed: false,
             pings: 0,
-            chatter: 0,
+            control_frames: 0,
             settings_are_open: false,
             resets: BTreeSet::new(),
             next_id: 1,
             decoder: HpackDecoder::default(),
             block: None,
-            told_window: WINDOW,
+            announced_window: WINDOW,
             stream_window: WINDOW,
             window: WINDOW,
             credit: 0,
@@ -110,26 +110,26 @@ impl SimH2Conn {
             payload.extend_from_slice(&(chance.below(5000) as u16).to_be_bytes());
         }
         frame::push(&mut self.pipe.out, kind::SETTINGS, 0, 0, &payload);
-        self.told_window = i64::from(window);
+        self.announced_window = i64::from(window);
         self.settings_are_open = true;
     }
 
-    /// Sends the head of a request, in as many frames as chance wants.
-    pub(super) fn request(&mut self, ask: SimAsk, chance: &mut Chance) {
+    /// Sends the head of a request in one frame or two.
+    pub(super) fn request(&mut self, request: SimRequest, chance: &mut Chance) {
         let mut block = Vec::new();
-        frame::push_field(&mut block, ":method", ask.method());
+        frame::push_field(&mut block, ":method", request.method());
         frame::push_field(&mut block, ":scheme", "http");
-        frame::push_field(&mut block, ":path", &ask.target());
+        frame::push_field(&mut block, ":path", &request.target());
         frame::push_field(&mut block, ":authority", "site");
-        for (name, value) in ask.fields() {
+        for (name, value) in request.fields() {
             frame::push_field(&mut block, name, &value);
         }
-        if let Some(size) = announced(ask.upload) {
+        if let Some(size) = announced(request.upload) {
             frame::push_field(&mut block, "content-length", &size.to_string());
         }
         let id = self.next_id;
         self.next_id += 2;
-        let upload_left = ask.upload.size();
+        let upload_left = request.upload.size();
         let ends = if upload_left == 0 { END_STREAM } else { 0 };
         let split = if chance.one_in(4) { chance.index(block.len()) } else { block.len() };
         let (first, rest) = block.split_at(split);
@@ -141,9 +141,9 @@ impl SimH2Conn {
         }
         let end = self.pipe.sent + self.pipe.left() as u64;
         let stream = SimH2Stream {
-            ask,
+            request,
             end,
-            answer: SimAnswer::default(),
+            response: SimResponse::default(),
             upload_left,
             window: self.stream_window,
             upload_window: self.upload_initial,
@@ -152,9 +152,9 @@ impl SimH2Conn {
         self.streams.insert(id, stream);
     }
 
-    /// Sends some of the bodies, as far as the windows allow.
+    /// Sends parts of request bodies, as far as the windows allow.
     pub(super) fn upload(&mut self, chance: &mut Chance) -> bool {
-        if !self.pipe.is_flushed() || self.nonsense || self.pipe.ended {
+        if !self.pipe.is_flushed() || self.malformed || self.pipe.ended {
             return false;
         }
         let mut any = false;
@@ -169,7 +169,7 @@ impl SimH2Conn {
             stream.upload_window -= n as i64;
             self.upload_window -= n as i64;
             let flags = if stream.upload_left == 0 { END_STREAM } else { 0 };
-            let at = stream.ask.upload.size() - stream.upload_left - n;
+            let at = stream.request.upload.size() - stream.upload_left - n;
             let bytes: Vec<u8> = (at..at + n).map(upload_byte).collect();
             frame::push(&mut self.pipe.out, kind::DATA, flags, id, &bytes);
             any = true;
@@ -177,7 +177,7 @@ impl SimH2Conn {
         any
     }
 
-    /// Tells the server of some of what was taken.
+    /// Sends WINDOW_UPDATE frames for some of the received bytes.
     pub(super) fn credit(&mut self, chance: &mut Chance) -> bool {
         if !self.owes_credit() || !chance.one_in(3) {
             return false;
@@ -201,11 +201,11 @@ impl SimH2Conn {
 
     pub(super) fn owes_credit(&self) -> bool {
         let owes = self.credit > 0 || self.streams.values().any(|stream| stream.credit > 0);
-        owes && !self.nonsense && !self.pipe.ended
+        owes && !self.malformed && !self.pipe.ended
     }
 
-    /// What the next frames in the input mean, up to something of interest.
-    pub(super) fn poll(&mut self, chance: &mut Chance) -> Result<Option<SimH2News>, String> {
+    /// Processes frames of the input up to the next event.
+    pub(super) fn poll(&mut self, chance: &mut Chance) -> Result<Option<H2Event>, String> {
         while let Some(frame) = frame::take(&mut self.pipe.input) {
             if frame.payload.len() > FRAME_MAX {
                 return Err(format!("a frame of {} bytes", frame.payload.len()));
@@ -213,8 +213,8 @@ impl SimH2Conn {
             if self.block.is_some() && frame.kind != kind::CONTINUATION {
                 return Err("a field block was interrupted".to_owned());
             }
-            if let Some(news) = self.receive(frame, chance)? {
-                return Ok(Some(news));
+            if let Some(event) = self.receive(frame, chance)? {
+                return Ok(Some(event));
             }
         }
         Ok(None)
@@ -224,9 +224,9 @@ impl SimH2Conn {
         &mut self,
         frame: SimH2Frame,
         chance: &mut Chance,
-    ) -> Result<Option<SimH2News>, String> {
+    ) -> Result<Option<H2Event>, String> {
         let SimH2Frame { kind, flags, stream, payload } = frame;
-        // RFC 9113 §5.1, §5.4.2: a reset is the last that is heard of a stream.
+        // RFC 9113 §5.1, §5.4.2: no frame may follow the reset of a stream.
         if self.resets.contains(&stream) {
             return Err(format!("frame {kind} behind the reset of stream {stream}"));
         }
@@ -253,7 +253,7 @@ impl SimH2Conn {
             }
             kind::RST_STREAM => {
                 self.resets.insert(stream);
-                return Ok(Some(SimH2News::Reset(stream, frame::number(&payload))));
+                return Ok(Some(H2Event::Reset(stream, frame::number(&payload))));
             }
             kind::SETTINGS if flags & 1 != 0 => self.receive_ack()?,
             kind::SETTINGS => {
@@ -262,7 +262,7 @@ impl SimH2Conn {
             }
             kind::PING if flags & 1 != 0 => {
                 if payload != b"12345678" || self.pings == 0 {
-                    return Err("a PING that nobody sent was acknowledged".to_owned());
+                    return Err("a PING that was not sent is acknowledged".to_owned());
                 }
                 self.pings -= 1;
             }
@@ -271,7 +271,7 @@ impl SimH2Conn {
                 let last = frame::number(&payload);
                 self.goaway = Some(last);
                 let code = frame::number(payload.get(4..).unwrap_or_default());
-                return Ok(Some(SimH2News::GoAway(last, code)));
+                return Ok(Some(H2Event::GoAway(last, code)));
             }
             kind::WINDOW_UPDATE => {
                 let more = i64::from(frame::number(&payload));
@@ -292,7 +292,7 @@ impl SimH2Conn {
         flags: u8,
         id: u32,
         payload: &[u8],
-    ) -> Result<Option<SimH2News>, String> {
+    ) -> Result<Option<H2Event>, String> {
         let len = payload.len() as i64;
         self.window -= len;
         self.credit += len as u32;
@@ -300,19 +300,19 @@ impl SimH2Conn {
             return Err(format!("the connection's window was overrun by {}", -self.window));
         }
         let padding = if flags & PADDED != 0 { usize::from(payload[0]) + 1 } else { 0 };
-        // A stream that we gave up may go on for a while.
+        // A stream that this client has reset may continue for a while.
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
         stream.window -= len;
         stream.credit += len as u32;
         if len > 0 && stream.window < 0 {
             return Err(format!("the window of stream {id} was overrun by {}", -stream.window));
         }
-        if stream.answer.status == 0 {
+        if stream.response.status == 0 {
             return Err(format!("data before fields on stream {id}"));
         }
         let data = &payload[padding.min(1)..payload.len() - padding.saturating_sub(1)];
-        stream.answer.body.extend_from_slice(data);
-        Ok((flags & END_STREAM != 0).then_some(SimH2News::Answer(id)))
+        stream.response.body.extend_from_slice(data);
+        Ok((flags & END_STREAM != 0).then_some(H2Event::Response(id)))
     }
 
     fn receive_block(
@@ -320,7 +320,7 @@ impl SimH2Conn {
         id: u32,
         flags: u8,
         block: Vec<u8>,
-    ) -> Result<Option<SimH2News>, String> {
+    ) -> Result<Option<H2Event>, String> {
         if flags & END_HEADERS == 0 {
             self.block = Some((id, flags, block));
             return Ok(None);
@@ -331,8 +331,8 @@ impl SimH2Conn {
             return Err(format!("fields cannot be decoded: {error:?}"));
         }
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
-        // RFC 9110 §15.2: heads with 1xx come before the answer's own.
-        if stream.answer.status >= 200 {
+        // RFC 9110 §15.2: interim responses come before the final one.
+        if stream.response.status >= 200 {
             return Err("a second head".to_owned());
         }
         let mut fields = fields.0.into_iter();
@@ -340,19 +340,19 @@ impl SimH2Conn {
         let Some(status) = status.and_then(|(_, value)| value.parse().ok()) else {
             return Err("the first field is not the status".to_owned());
         };
-        stream.answer.status = status;
-        stream.answer.fields = fields.collect();
-        Ok((flags & END_STREAM != 0).then_some(SimH2News::Answer(id)))
+        stream.response.status = status;
+        stream.response.fields = fields.collect();
+        Ok((flags & END_STREAM != 0).then_some(H2Event::Response(id)))
     }
 
-    /// Our settings are in force on the other side: windows move by the difference.
+    /// The acknowledged settings are in force: windows change by the difference.
     fn receive_ack(&mut self) -> Result<(), String> {
         if !self.settings_are_open {
-            return Err("SETTINGS that nobody sent were acknowledged".to_owned());
+            return Err("SETTINGS that were not sent are acknowledged".to_owned());
         }
         self.settings_are_open = false;
-        let moved = self.told_window - self.stream_window;
-        self.stream_window = self.told_window;
+        let moved = self.announced_window - self.stream_window;
+        self.stream_window = self.announced_window;
         for stream in self.streams.values_mut() {
             stream.window += moved;
         }
@@ -375,7 +375,7 @@ impl SimH2Conn {
             }
         }
         frame::push(&mut self.pipe.out, kind::SETTINGS, 1, 0, &[]);
-        // A server that grants more than it announced is told so by a larger window now and then.
+        // Sometimes the client grants more credit for the connection.
         if chance.one_in(2) {
             let more = 1 + chance.below(100_000) as u32;
             frame::push(&mut self.pipe.out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());

@@ -1,6 +1,6 @@
 //! Frames and literal field lines, written byte by byte.
 
-/// What every client sends first.
+/// The connection preface.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Frame types.
@@ -21,7 +21,7 @@ pub(super) const END_STREAM: u8 = 1;
 pub(super) const END_HEADERS: u8 = 4;
 pub(super) const PADDED: u8 = 8;
 
-/// A frame as it was read.
+/// A received frame.
 #[derive(Debug)]
 pub(super) struct SimH2Frame {
     pub(super) kind: u8,
@@ -49,7 +49,7 @@ pub(super) fn take(input: &mut Vec<u8>) -> Option<SimH2Frame> {
     Some(SimH2Frame { kind: head[3], flags: head[4], stream, payload })
 }
 
-/// The first four bytes of a payload as a number.
+/// The first four bytes of a payload as an integer.
 pub(super) fn number(payload: &[u8]) -> u32 {
     let four = payload.get(..4).and_then(|four| <[u8; 4]>::try_from(four).ok());
     u32::from_be_bytes(four.unwrap_or_default())

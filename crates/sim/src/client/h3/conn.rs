@@ -20,29 +20,29 @@ use quinn_proto::{
 
 use crate::chance::Chance;
 use crate::kernel::Kernel;
-use crate::scenario::MILLI;
+use crate::time::MILLI;
 
-/// Datagrams that leave in one action.
+/// Datagrams sent per step.
 const DATAGRAMS_MAX: usize = 40;
-/// Larger windows than any answer.
+/// Larger than any response.
 const WINDOW_MAX: usize = 1 << 20;
 
-/// Who calls: a connection's beginnings.
-pub(super) struct SimH3Call {
+/// The parameters of a new connection.
+pub(super) struct H3ConnectParams {
     pub(super) tls: Arc<QuicClientConfig>,
     pub(super) port: u16,
 }
 
-/// How the transport of one connection behaves.
+/// Random transport parameters of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimH3Transport {
-    /// Bytes that a stream of the server may have on its way.
+    /// The receive window of a stream, in bytes.
     pub(super) window: u32,
-    /// The same of all streams.
+    /// The receive window of the connection, in bytes.
     pub(super) window_all: u32,
-    /// Nanoseconds between signs of life; 0: none.
+    /// Nanoseconds between PINGs; 0 for none.
     pub(super) pings: u64,
-    /// Whether it looks for larger datagrams.
+    /// Whether path MTU discovery is on.
     pub(super) probes: bool,
     /// Unidirectional streams that the server may open.
     pub(super) unis: u32,
@@ -54,7 +54,7 @@ impl SimH3Transport {
         let window = if chance.one_in(3) { WINDOW_MAX as u32 } else { window };
         Self {
             window,
-            // The server's own streams need some of it.
+            // The server's own streams need a part of it.
             window_all: (window.saturating_mul(chance.between(1, 4) as u32)).max(1024),
             pings: [0, 0, 0, 700 * MILLI, 5000 * MILLI][chance.index(5)],
             probes: chance.one_in(2),
@@ -79,47 +79,47 @@ impl SimH3Transport {
     }
 }
 
-/// What is new on a connection.
+/// An event on a connection.
 #[derive(Debug)]
-pub(super) enum Tidings {
-    /// Streams may be used; before the handshake is over if `early`.
+pub(super) enum H3ConnEvent {
+    /// The client may open streams; during the handshake if `early` (0-RTT).
     Ready {
-        /// What is sent now may be refused as a whole.
+        /// The server may reject all that is sent now.
         early: bool,
     },
-    /// The server has refused what was sent early: those streams never were.
+    /// The server has rejected the early data: its streams do not exist.
     EarlyRefused,
-    /// The handshake is over, and the server has taken what was sent early.
+    /// The handshake is complete, and the server has accepted the early data.
     Confirmed,
-    /// There is something to read.
+    /// A stream has bytes to read.
     Readable(u64),
-    /// There is room again.
+    /// A stream has room for writing.
     Writable,
-    /// The server wants no more of a stream.
+    /// The server sent STOP_SENDING.
     Stopped(u64),
-    /// The connection is over.
+    /// The connection is closed.
     Lost(ConnectionError),
 }
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Debug)]
 pub(super) enum SimH3Read {
     /// Bytes, and whether there may be more.
     Bytes(Vec<u8>, SimH3More),
-    /// The stream is complete behind these.
+    /// The last bytes of the stream.
     End(Vec<u8>),
-    /// The server gave it up.
+    /// The server reset the stream.
     Reset(u64),
-    /// There is no such stream any more.
+    /// The stream does not exist any more.
     Gone,
 }
 
-/// Whether there is more to read.
+/// Whether more bytes can be read now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SimH3More {
-    /// Perhaps.
+    /// Possibly.
     Perhaps,
-    /// Not now.
+    /// No.
     No,
 }
 
@@ -128,26 +128,26 @@ pub(super) struct SimH3Conn {
     endpoint: Endpoint,
     handle: ConnectionHandle,
     pub(super) quic: Connection,
-    /// Where it lives.
+    /// The client's host in the simulated network.
     pub(super) host: usize,
     pub(super) port: u16,
-    /// The last datagram of the connection came then.
-    pub(super) heard: u64,
-    /// Streams were used before the handshake was over.
+    /// When the last datagram of the connection arrived.
+    pub(super) last_received_at: u64,
+    /// Streams were opened during the handshake (0-RTT).
     is_early: bool,
     has_begun: bool,
-    last_word: LastWord,
+    client_finished: FinishedState,
     out: Vec<u8>,
 }
 
-/// What became of the client's last message of a handshake that began with early streams.
+/// The client's last handshake message (Finished) after early data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LastWord {
-    /// There is none to be sent.
+enum FinishedState {
+    /// No message is due.
     None,
-    /// It is to be sent.
+    /// The message is due.
     Due,
-    /// It has left once, and is the network's and the server's matter.
+    /// The message was sent once.
     Sent,
 }
 
@@ -157,7 +157,7 @@ impl std::fmt::Debug for SimH3Conn {
     }
 }
 
-/// Where the library's time begins: one reading for all, as two differ.
+/// The origin of the library's clock. All clients share one reading, because two readings differ.
 static EPOCH: LazyLock<std::time::Instant> = LazyLock::new(bolide_io::process::epoch);
 
 fn library(nanos: u64) -> std::time::Instant {
@@ -173,10 +173,10 @@ fn seed(chance: &mut Chance) -> [u8; 32] {
 }
 
 impl SimH3Conn {
-    /// Calls the server from a new host.
+    /// Connects to the server from a new host.
     pub(super) fn new(
         kernel: &mut Kernel,
-        call: &SimH3Call,
+        call: &H3ConnectParams,
         transport: SimH3Transport,
         chance: &mut Chance,
     ) -> Result<Self, String> {
@@ -203,15 +203,15 @@ impl SimH3Conn {
             quic,
             host: kernel.add_host(),
             port: call.port,
-            heard: kernel.nanos,
+            last_received_at: kernel.nanos,
             is_early: false,
             has_begun: false,
-            last_word: LastWord::None,
+            client_finished: FinishedState::None,
             out: Vec::new(),
         })
     }
 
-    /// Takes what arrived, and does what is due; whether anything was.
+    /// Processes received datagrams and expired timers. Returns whether there were any.
     pub(super) fn receive(&mut self, kernel: &mut Kernel) -> bool {
         let now = library(kernel.nanos);
         let mut any = false;
@@ -224,9 +224,9 @@ impl SimH3Conn {
             match event {
                 Some(DatagramEvent::ConnectionEvent(_, event)) => {
                     self.quic.handle_event(event);
-                    // A reset is the word of a server that has forgotten the connection.
+                    // A stateless reset comes from a server that has lost the connection.
                     if !self.quic.is_drained() {
-                        self.heard = kernel.nanos;
+                        self.last_received_at = kernel.nanos;
                     }
                 }
                 Some(DatagramEvent::Response(transmit)) => {
@@ -253,41 +253,41 @@ impl SimH3Conn {
         }
     }
 
-    /// The next thing that happened.
-    pub(super) fn poll(&mut self) -> Option<Tidings> {
+    /// The next event.
+    pub(super) fn poll(&mut self) -> Option<H3ConnEvent> {
         if !self.has_begun && self.quic.has_0rtt() {
             (self.has_begun, self.is_early) = (true, true);
-            return Some(Tidings::Ready { early: true });
+            return Some(H3ConnEvent::Ready { early: true });
         }
         loop {
             match self.quic.poll()? {
                 Event::Connected if std::mem::take(&mut self.is_early) => {
-                    self.last_word = LastWord::Due;
+                    self.client_finished = FinishedState::Due;
                     let is_taken = self.quic.accepted_0rtt();
                     return Some(match is_taken {
-                        true => Tidings::Confirmed,
-                        false => Tidings::EarlyRefused,
+                        true => H3ConnEvent::Confirmed,
+                        false => H3ConnEvent::EarlyRefused,
                     });
                 }
                 Event::Connected => {
                     self.has_begun = true;
-                    return Some(Tidings::Ready { early: false });
+                    return Some(H3ConnEvent::Ready { early: false });
                 }
-                Event::ConnectionLost { reason } => return Some(Tidings::Lost(reason)),
+                Event::ConnectionLost { reason } => return Some(H3ConnEvent::Lost(reason)),
                 Event::Stream(StreamEvent::Opened { dir }) => {
-                    // Their bytes are reported with them, once each is accepted.
+                    // A stream's bytes are reported once the stream is accepted.
                     if let Some(id) = self.quic.streams().accept(dir) {
-                        return Some(Tidings::Readable(id.into()));
+                        return Some(H3ConnEvent::Readable(id.into()));
                     }
                 }
                 Event::Stream(StreamEvent::Readable { id }) => {
-                    return Some(Tidings::Readable(id.into()));
+                    return Some(H3ConnEvent::Readable(id.into()));
                 }
                 Event::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. }) => {
-                    return Some(Tidings::Writable);
+                    return Some(H3ConnEvent::Writable);
                 }
                 Event::Stream(StreamEvent::Stopped { id, .. }) => {
-                    return Some(Tidings::Stopped(id.into()));
+                    return Some(H3ConnEvent::Stopped(id.into()));
                 }
                 Event::Stream(StreamEvent::Finished { .. })
                 | Event::HandshakeDataReady
@@ -297,12 +297,12 @@ impl SimH3Conn {
         }
     }
 
-    /// Another stream of the server that has come; those that come together are reported once.
+    /// The next stream that the server has opened; streams that open together are reported once.
     pub(super) fn accept(&mut self) -> Option<u64> {
         self.quic.streams().accept(Dir::Uni).map(u64::from)
     }
 
-    /// Sends what is to be sent; whether anything was.
+    /// Sends pending datagrams. Returns whether there were any.
     pub(super) fn transmit(&mut self, kernel: &mut Kernel) -> bool {
         let now = library(kernel.nanos);
         let mut any = false;
@@ -311,8 +311,9 @@ impl SimH3Conn {
             let Some(transmit) = self.quic.poll_transmit(now, 1, &mut self.out) else { break };
             let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
             let bytes = std::mem::take(&mut self.out);
-            if self.last_word == LastWord::Due && has_handshake(&bytes[..transmit.size]) {
-                self.last_word = LastWord::Sent;
+            if self.client_finished == FinishedState::Due && has_handshake(&bytes[..transmit.size])
+            {
+                self.client_finished = FinishedState::Sent;
             }
             kernel.client_datagram(self.host, self.port, ecn, &bytes[..transmit.size]);
             self.out = bytes;
@@ -322,30 +323,30 @@ impl SimH3Conn {
         any
     }
 
-    /// Whether the client keeps the last message of its handshake back, so that the server can
-    /// never be done with the handshake, nor read what comes after it (RFC 9001 §5.7).
+    /// Whether the client holds back its last handshake message, so that the server can neither
+    /// complete the handshake nor read later packets (RFC 9001 §5.7).
     ///
-    /// The library lets early data fill the congestion window, and then sends no Handshake packet
-    /// but as a probe; its probes go where packets are in flight, which is among the early ones
-    /// alone. RFC 9002 §6.2.2.1 has a client probe with a Handshake packet until one of those is
-    /// acknowledged. The server has acknowledged the early data, in packets that came before their
-    /// keys. (<https://github.com/quicwg/base-drafts/issues/2984>)
-    pub(super) fn is_stuck(&self) -> bool {
-        self.last_word == LastWord::Due
+    /// The library lets early data fill the congestion window, and then sends a Handshake packet
+    /// only as a probe; it sends probes in a packet number space with packets in flight, which is
+    /// only that of early data. By RFC 9002 §6.2.2.1 a client probes with a Handshake packet until
+    /// one of those is acknowledged. The server has acknowledged the early data in packets that
+    /// arrived before their keys. (<https://github.com/quicwg/base-drafts/issues/2984>)
+    pub(super) fn holds_back_finished(&self) -> bool {
+        self.client_finished == FinishedState::Due
     }
 
     /// Whether the server has confirmed the handshake (RFC 9001 §4.1.2). Until then a client may
-    /// probe with packets of the handshake alone.
+    /// probe with Handshake packets only.
     pub(super) fn is_confirmed(&self) -> bool {
         self.quic.stats().frame_rx.handshake_done > 0
     }
 
-    /// How many RESET_STREAM frames came, the same one again included.
+    /// The number of RESET_STREAM frames received, repeated ones included.
     pub(super) fn resets_received(&self) -> u64 {
         self.quic.stats().frame_rx.reset_stream
     }
 
-    /// When it wants to be woken though nothing arrives.
+    /// When the next timer expires.
     pub(super) fn deadline(&mut self) -> Option<u64> {
         let at = self.quic.poll_timeout()?;
         Some(at.saturating_duration_since(*EPOCH).as_nanos() as u64)
@@ -356,7 +357,7 @@ impl SimH3Conn {
         self.quic.streams().open(dir).map(u64::from)
     }
 
-    /// Writes to a stream; how much was taken; nothing after STOP_SENDING.
+    /// Writes to a stream. Returns how many bytes were accepted, or `None` after STOP_SENDING.
     pub(super) fn write(&mut self, stream: u64, bytes: &[u8]) -> Option<usize> {
         match self.quic.send_stream(id(stream)).write(bytes) {
             Ok(taken) => Some(taken),
@@ -365,20 +366,20 @@ impl SimH3Conn {
         }
     }
 
-    /// Ends what we send on a stream; one that is over already needs no end.
+    /// Ends the sending side of a stream. A closed stream needs no end.
     pub(super) fn finish(&mut self, stream: u64) {
         let _ = self.quic.send_stream(id(stream)).finish();
     }
 
-    /// Gives a stream up, both ways.
+    /// Cancels a stream in both directions.
     pub(super) fn cancel(&mut self, stream: u64, code: u64) {
         let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
-        // A stream that is over already needs neither.
+        // A closed stream needs neither frame.
         let _ = self.quic.send_stream(id(stream)).reset(code);
         let _ = self.quic.recv_stream(id(stream)).stop(code);
     }
 
-    /// Gives up what we send on a stream.
+    /// Resets the sending side of a stream.
     pub(super) fn reset(&mut self, stream: u64, code: u64) {
         let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
         let _ = self.quic.send_stream(id(stream)).reset(code);
@@ -400,12 +401,12 @@ impl SimH3Conn {
                 Err(ReadError::Reset(code)) => break SimH3Read::Reset(code.into()),
             }
         };
-        // What has to be told to the server leaves with the next `transmit` in any case.
+        // The next `transmit` sends flow-control updates in any case.
         let _ = chunks.finalize();
         read
     }
 
-    /// Closes with a code, and tells the server so.
+    /// Sends CONNECTION_CLOSE with a code.
     pub(super) fn close(&mut self, kernel: &mut Kernel, code: u64) {
         let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
         self.quic.close(library(kernel.nanos), code, Bytes::new());
@@ -413,9 +414,9 @@ impl SimH3Conn {
     }
 }
 
-/// Whether one of the packets of a datagram of ours is a Handshake packet (RFC 9000 §17.2.4).
+/// Whether a datagram of this client has a Handshake packet (RFC 9000 §17.2.4).
 fn has_handshake(datagram: &[u8]) -> bool {
-    // Only short headers have an id whose length must be known; they are the last in a datagram.
+    // The length of the connection id matters only in short headers, which come last in a datagram.
     let ids = FixedLengthConnectionIdParser::new(0);
     let mut rest = datagram;
     while !rest.is_empty() {

@@ -4,7 +4,7 @@
 pub(super) use bolide_wire::h3::frame::{code, encode_header, encode_varint, kind, parse_header};
 pub(super) use bolide_wire::h3::frame::{parse_varint, setting, uni};
 
-/// Appends an integer behind `first`, whose low `bits` are its prefix (RFC 7541 §5.1).
+/// Appends an integer after `first`, whose low `bits` are its prefix (RFC 7541 §5.1).
 pub(super) fn push_integer(out: &mut Vec<u8>, first: u8, bits: u8, value: u64) {
     let max = (1_u64 << bits) - 1;
     if value < max {
