@@ -1,4 +1,4 @@
-//! Entries of a cluster's stream, as a hostile or damaged server may have them.
+//! Entries of a cluster's stream, as a hostile or damaged Valkey server may return them.
 
 use bolide_cache::TagPurge;
 use bolide_cache::disk::journal::{self, Echo, JournalEntry};
@@ -10,7 +10,7 @@ use bolide_cluster::{
 /// LIMIT: entries of one input.
 const ENTRIES_MAX: usize = 64;
 
-/// Takes `data` as entries, each behind its length; an odd length is that of purges in a good
+/// Parses `data` as entries, each after its length; an odd length means the purges of a valid
 /// record.
 pub fn stream(mut data: &[u8]) {
     let _ = Peer::read(&String::from_utf8_lossy(data));
@@ -49,7 +49,7 @@ pub fn stream(mut data: &[u8]) {
     }
 }
 
-/// Purges whose tags are the words of a text, with numbers that its first byte decides on.
+/// Purges whose tags are the words of a text, with numbers that depend on its first byte.
 fn purges(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let first = u64::from(text.first().copied().unwrap_or(1));

@@ -1,4 +1,4 @@
-//! Entry points that drive the parsers with arbitrary bytes and check their invariants.
+//! The configuration's parsers with arbitrary bytes, and their invariants.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,7 +15,7 @@ struct Same<'a>(&'a [u8]);
 
 impl ConfSource for Same<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        // Otherwise a text that includes itself would be read up to the limit each time.
+        // Otherwise a text that includes itself would be parsed up to the limit each time.
         if path == Path::new("/fuzz/main.conf") {
             return Ok(self.0.to_vec());
         }
@@ -31,11 +31,11 @@ impl ConfSource for Same<'_> {
     }
 }
 
-/// Reads `data` as a whole configuration.
+/// Parses `data` as a whole configuration.
 ///
 /// # Panics
 ///
-/// When there is neither a configuration nor an error, or both.
+/// There is neither a configuration nor an error, or both.
 pub fn config(data: &[u8]) {
     let options = LoadOptions::default();
     let outcome = bolide_conf::parse(&Same(data), Path::new("/fuzz/main.conf"), &options);
@@ -71,7 +71,7 @@ pub fn config(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// When it does not end, or the words differ.
+/// The lexer does not end, or the words differ.
 pub fn lexer(data: &[u8]) {
     let mut lexer = Lexer::new(data, TextOrigin::Parameter);
     for _ in 0..=data.len() {

@@ -1,4 +1,4 @@
-//! Properties of the disk readers for any bytes.
+//! The parsers of the disk cache with arbitrary bytes, and their invariants.
 
 use bolide_cache::disk::format::{Record, head_size, unpack_tags};
 use bolide_cache::disk::{DiskTree, DiskTreeSettings, journal};

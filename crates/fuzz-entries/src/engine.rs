@@ -1,4 +1,4 @@
-//! Arbitrary request heads against a fixed site.
+//! Arbitrary request heads for a fixed site, and their invariants.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use bolide_http::{HttpVersion, Method, RequestBody};
 
 use bolide_world::{FuzzWorld, Say, compile, request};
 
-/// The site that [`exchange`] asks.
+/// The site of [`exchange`].
 const SITE: &str = r#"
 events {}
 http {
@@ -60,8 +60,8 @@ fn site() -> &'static Arc<Site> {
     })
 }
 
-/// Answers a request head made of `data`: one byte of circumstances, then lines for target,
-/// authority and fields. What stands behind the first NUL is what an origin says, if it is asked.
+/// Processes a request head made of `data`: one byte for settings, then lines for target, authority
+/// and fields. The bytes after the first NUL are the upstream's response, if it is asked.
 pub fn exchange(data: &[u8]) {
     let Some((&circumstances, rest)) = data.split_first() else { return };
     let (rest, says) = match memchr::memchr(0, rest) {
@@ -114,7 +114,7 @@ pub fn exchange(data: &[u8]) {
     assert!(world.take_log("/srv/logs/access.log").ends_with('\n'), "every request is logged");
 }
 
-/// What an origin says, from lines: their first byte tells what each is.
+/// The parts of an upstream's response, from lines: the first byte of each is its kind.
 fn script(lines: &[u8]) -> Vec<Say> {
     let mut says = Vec::new();
     for line in lines.split(|byte| *byte == b'\n') {
@@ -140,7 +140,7 @@ fn script(lines: &[u8]) -> Vec<Say> {
     likely(says)
 }
 
-/// The same in an order that a fetch could tell it: one head, then bodies, then an end.
+/// The same parts in the order of a real response: one head, then bodies, then an end.
 fn likely(says: Vec<Say>) -> Vec<Say> {
     let mut ordered = Vec::new();
     let mut has_head = false;

@@ -1,6 +1,6 @@
-//! The parser and the splicer under arbitrary bytes, with their invariants.
+//! The ESI parser and the splicer with arbitrary bytes, and their invariants.
 //!
-//! A fuzz target and a replay test call these; each panics when an invariant is broken.
+//! A fuzz target and a replay test call these; each panics if an invariant is violated.
 
 use bolide_http::negotiate::Coding;
 use bytes::Bytes;

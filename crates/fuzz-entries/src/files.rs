@@ -1,4 +1,4 @@
-//! Listings and encoders under arbitrary bytes, with their invariants.
+//! Listings and encoders with arbitrary bytes, and their invariants.
 
 use bolide_http::negotiate::Coding;
 

@@ -1,12 +1,12 @@
-//! Databases of arbitrary bytes: none brings the reader down, and asking one is bounded.
+//! Databases of arbitrary bytes: none makes the reader panic, and each lookup is bounded.
 //!
-//! A fuzz target and a replay test call this; it panics when an invariant is broken.
+//! A fuzz target and a replay test call this; it panics if an invariant is violated.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use bolide_geoip::{Decimals, GeoDatabase, GeoPath};
 
-/// Bytes as a database, which is asked for what databases commonly have.
+/// Opens bytes as a database, and looks up what databases commonly have.
 pub fn database(bytes: &[u8]) {
     let Ok(database) = GeoDatabase::new(bytes.to_vec()) else { return };
     let paths: [&[&[u8]]; 5] =

@@ -1,6 +1,7 @@
-//! Drives the machine with arbitrary bytes and checks its invariants.
+//! The HTTP/1 machine with arbitrary bytes, and its invariants.
 //!
-//! It acts as the owner of a connection (keeps bytes, binds, responds, pulls) without a socket.
+//! The driver acts as the owner of a connection (stores bytes, binds, responds, pulls) without a
+//! socket.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
@@ -30,7 +31,7 @@ pub fn fuzz(data: &[u8]) {
     assert_eq!(whole, pieces, "the cut of the input changes its meaning");
 }
 
-/// Everything that an owner of a connection sees, and everything that is sent.
+/// The events that the owner of a connection gets, and the bytes sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct H1Story {
     /// Requests and refusals as text.
@@ -59,7 +60,7 @@ struct Owner<'a> {
     story: H1Story,
 }
 
-/// A body that comes in pieces, with pauses.
+/// A body that arrives in pieces, with pauses.
 #[derive(Default)]
 struct Body {
     left: usize,
@@ -109,7 +110,7 @@ impl H1Story {
 }
 
 impl Owner<'_> {
-    /// Works until there is no progress.
+    /// Runs until there is no progress.
     fn turn(&mut self) {
         loop {
             let used =

@@ -1,4 +1,4 @@
-//! Drives a connection with arbitrary bytes and asserts its invariants.
+//! An HTTP/2 connection with arbitrary bytes, and its invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,20 @@ use bolide_http::{BodyLen, Name, ResponseHead};
 use bolide_wire::h2::{H2Conn, H2Settings};
 use bolide_wire::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
-/// RFC 9113 §3.4: what a client begins with.
+/// RFC 9113 §3.4: the connection preface.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// RFC 9113 §4.1: the bytes of a frame header.
+/// RFC 9113 §4.1: the length of a frame header.
 const HEADER_LEN: usize = 9;
 /// RFC 9113 §4.2: the largest frame that needs no setting.
 const FRAME_SIZE_MAX: usize = 16_384;
-/// RFC 9113 §6: types of frames, and flags.
+/// RFC 9113 §6: frame types and flags.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
-/// More streams than this, and what was said on the first ones is forgotten.
+/// Beyond this number of streams, the record of the first ones is dropped.
 const REMEMBERED: usize = 16;
 
 /// Bodies of a few thousand bytes that sometimes have no bytes available, or fail.
@@ -54,7 +54,7 @@ struct World {
 }
 
 impl World {
-    /// Responds to requests in one of a few ways.
+    /// Responds to requests in one of several ways.
     fn handle(
         &mut self,
         conn: &mut H2Conn,
@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-/// What the connection has said on its streams.
+/// The frames that the connection has sent on its streams.
 #[derive(Debug, Default)]
 pub struct H2Sent {
     begun: BTreeSet<u32>,
@@ -117,7 +117,7 @@ impl H2Sent {
     ///
     /// # Panics
     ///
-    /// It is not, or a stream gets what it may not.
+    /// It is not, or a stream gets a frame that it must not get.
     pub fn check(&mut self, out: &[u8]) {
         let mut rest = out;
         let mut block_is_open = false;
@@ -137,7 +137,8 @@ impl H2Sent {
         assert!(!block_is_open, "whole blocks");
     }
 
-    /// RFC 9113 §5.1, §5.4.2: nothing follows the end of a stream but a reset, and nothing that.
+    /// RFC 9113 §5.1, §5.4.2: only a reset may follow the end of a stream, and nothing may follow a
+    /// reset.
     fn note(&mut self, stream: u32, kind: u8, flags: u8) {
         if stream == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Drives a connection with arbitrary calls, over a QUIC that accepts arbitrary amounts.
+//! An HTTP/3 connection with arbitrary calls, over a QUIC that accepts arbitrary amounts.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;

@@ -1,4 +1,4 @@
-//! Drives both directions with arbitrary bytes and asserts the invariants.
+//! HPACK in both directions with arbitrary bytes, and its invariants.
 
 use bolide_wire::hpack::table::ENTRY_OVERHEAD;
 use bolide_wire::hpack::{FieldToken, HpackDecoder, HpackEncoder, Sink, Traits};

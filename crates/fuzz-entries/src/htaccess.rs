@@ -1,6 +1,6 @@
-//! Files of arbitrary bytes applied to a request, with what must hold.
+//! `.htaccess` files of arbitrary bytes applied to a request, and their invariants.
 //!
-//! A fuzz target and a replay test call this; it panics when an invariant is broken.
+//! A fuzz target and a replay test call this; it panics if an invariant is violated.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use bolide_htaccess::{
     PathTest, RequestVariable, RewritePlace, Rewritten, Stop, Surroundings, parse,
 };
 
-/// A request that knows a few things.
+/// A request with fixed properties.
 #[derive(Clone, Debug, Default)]
 pub struct PlainWorld {
     /// The decoded path.
@@ -25,7 +25,7 @@ pub struct PlainWorld {
     pub files: Vec<Vec<u8>>,
     /// The user.
     pub user: Option<Vec<u8>>,
-    /// Who asks.
+    /// The client's address.
     pub client: Option<IpAddr>,
     /// `on` or not.
     pub https: bool,
@@ -114,7 +114,7 @@ impl Surroundings for PlainWorld {
     }
 }
 
-/// Reads `data` as a file of `/srv/www/` and asks it about a request.
+/// Parses `data` as a file of `/srv/www/` and applies it to a request.
 pub fn file(data: &[u8]) {
     let Ok(file) = parse(data) else { return };
     assert!(parse(data).is_ok(), "reading does not depend on what was read before");
@@ -138,7 +138,7 @@ pub fn file(data: &[u8]) {
             "only rules about users ask for one"
         );
     }
-    // An expression that gave up is the caller's to answer.
+    // The caller responds if the evaluation of an expression exceeds its limit.
     let _ = applied.set_conditional_env(&mut by);
     applied.set_env(&mut by);
     rewrite(&applied, &mut by);

@@ -1,6 +1,6 @@
-//! Every parser of this crate under arbitrary bytes, with their invariants.
+//! The parsers of `bolide-http` with arbitrary bytes, and their invariants.
 //!
-//! A fuzz target and a replay test call these; each panics when an invariant is broken.
+//! A fuzz target and a replay test call these; each panics if an invariant is violated.
 
 use bolide_http::conditional::{
     Comparison, Conditions, ModifiedSince, Precondition, Validator, matches,
@@ -12,7 +12,7 @@ use bolide_http::{
 };
 use bolide_http::{date, host as hosts, negotiate, structured};
 
-/// Drives all parsers; the first byte picks one.
+/// Drives all parsers; the first byte selects one.
 pub fn all(data: &[u8]) {
     let Some((&pick, rest)) = data.split_first() else { return };
     if pick >= 0xe0 {
@@ -98,7 +98,7 @@ pub fn conditional(data: &[u8]) {
     let _ = conditions.range_applies(validator);
 }
 
-/// Drives [`hosts::normalise`]: a normal host is normal.
+/// Drives [`hosts::normalise`]: a normalised host stays the same.
 pub fn host(data: &[u8]) {
     let (mut name, mut again) = (Vec::new(), Vec::new());
     if hosts::normalise(data, &mut name).is_ok() {

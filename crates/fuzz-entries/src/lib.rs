@@ -1,8 +1,8 @@
-//! What is fuzzed: one entry per target, each taking bytes and asserting what must always hold.
+//! The fuzz targets: each takes bytes and asserts invariants.
 //!
 //! The targets in `fuzz/` and `tests/fuzz_replay.rs` call these; no part of the server does. An
-//! entry sees its crate as all others do, by what is public. Where private parts make the inputs of
-//! a property, the tests of that crate include the file of the entry (`mod fuzz`).
+//! entry uses the public interface of its crate. If private parts generate the inputs of a
+//! property, the tests of that crate include the file of the entry (`mod fuzz`).
 
 pub mod cluster;
 pub mod conf;
@@ -29,7 +29,7 @@ pub mod upstream;
 
 use std::sync::{Arc, OnceLock};
 
-/// A function that takes any bytes and panics when something that must hold does not.
+/// A function that takes any bytes and panics if an invariant is violated.
 pub type Entry = fn(&[u8]);
 
 /// Every target by the name of its corpus.
@@ -61,7 +61,7 @@ pub const ALL: &[(&str, Entry)] = &[
     ("tls", handshakes),
 ];
 
-/// Gives `data` to the entry of this name.
+/// Runs the target of this name with `data`.
 pub fn run(name: &str, data: &[u8]) {
     let (_, entry) = ALL.iter().find(|(known, _)| *known == name).expect("a name of the table");
     entry(data);

@@ -1,10 +1,10 @@
-//! Videos of arbitrary bytes, with what must hold of any part of them.
+//! MP4 files of arbitrary bytes, and the invariants of every part cut from them.
 //!
-//! A fuzz target and a replay test call this; it panics when an invariant is broken.
+//! A fuzz target and a replay test call this; it panics if an invariant is violated.
 
 use bolide_files::mp4::{Mp4Cut, Mp4Machine, Mp4Parts, Mp4Step};
 
-/// What a file of these bytes comes to; `None` if it is sent whole or not at all.
+/// The response for a file of these bytes; `None` if it is sent whole or not at all.
 #[must_use]
 pub fn cut(file: &[u8], cut: Mp4Cut) -> Option<Mp4Parts> {
     let size = file.len() as u64;
@@ -36,7 +36,7 @@ pub fn cut(file: &[u8], cut: Mp4Cut) -> Option<Mp4Parts> {
     }
 }
 
-/// A file behind two bytes that say what is wanted of it.
+/// A file after two bytes that select the requested part.
 pub fn video(bytes: &[u8]) {
     let Some((&[start, length], file)) = bytes.split_first_chunk::<2>() else { return };
     let wanted = Mp4Cut {
@@ -49,7 +49,7 @@ pub fn video(bytes: &[u8]) {
     let parts = cut(file, wanted);
     assert_eq!(parts, cut(file, Mp4Cut { buffer: 4096, ..wanted }), "buffers change nothing");
     if let Some(parts) = parts {
-        // What was made can be cut again.
+        // The result can be cut again.
         let mut made = parts.head.clone();
         made.extend_from_slice(&file[parts.body.start as usize..parts.body.end as usize]);
         let _ = cut(&made, Mp4Cut { start: 0, length: Some(1), ..wanted });

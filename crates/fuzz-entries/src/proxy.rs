@@ -1,8 +1,8 @@
-//! PROXY headers of arbitrary bytes, and every beginning of them.
+//! PROXY protocol headers of arbitrary bytes, and every prefix of them.
 
 use bolide_wire::proxy::{ProxyRead, SIZE_MAX, read};
 
-/// Reads every prefix of `data`. The results must agree with one another.
+/// Parses every prefix of `data`. The results must be consistent.
 pub fn header(data: &[u8]) {
     let whole = read(data);
     if let Ok(ProxyRead::Header(_, used)) = &whole {

@@ -1,4 +1,4 @@
-//! QPACK decoders and encoders under arbitrary bytes of a peer.
+//! QPACK decoders and encoders with arbitrary bytes of a peer.
 
 use bolide_wire::qpack::{QpackDecoder, QpackEncoder, Section};
 
@@ -26,7 +26,7 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// Gives arbitrary bytes to an encoder as the peer's instructions.
+/// Passes arbitrary bytes to an encoder as the peer's instructions.
 pub fn encode(data: &[u8]) {
     let mut encoder = QpackEncoder::default();
     encoder.allow(600);

@@ -1,4 +1,4 @@
-//! Properties for any input, for fuzz targets and replay tests.
+//! QUIC endpoints with arbitrary datagrams, and their invariants.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -9,11 +9,11 @@ use bolide_quic::{Endpoint, QuicArrival, QuicOutgoing, padding};
 /// LIMIT: bytes of stateless responses per received byte: three times a client's (RFC 9000 §8.1).
 const ANSWERS_PER_BYTE: usize = 3;
 
-/// Cuts the padding of an arbitrary payload.
+/// Removes the padding of an arbitrary payload.
 ///
 /// # Panics
 ///
-/// More than zero bytes are lost, or all bytes are.
+/// Bytes other than zeroes are lost, or all bytes are.
 pub fn padding(data: &[u8]) {
     let mut payload = data.to_vec();
     let len = padding::cut(&mut payload);
@@ -22,11 +22,11 @@ pub fn padding(data: &[u8]) {
     assert_eq!(others(&payload[..len]), others(data), "only zero bytes are cut");
 }
 
-/// Gives an endpoint arbitrary datagrams, each behind its length in two bytes.
+/// Passes arbitrary datagrams to an endpoint, each after its length in two bytes.
 ///
 /// # Panics
 ///
-/// A response is larger than the client's bytes allow.
+/// The responses exceed the amplification limit.
 pub fn endpoint(endpoint: &mut Endpoint, mut data: &[u8]) {
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 4433));
     let from = QuicArrival { remote, local: None, ecn: 0 };

@@ -1,4 +1,4 @@
-//! What must hold for any servers and any order of events.
+//! The resolver with any servers and any order of events, and its invariants.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use bolide_base::{Instant, Now};
 
 use bolide_resolver::{Families, Resolver, ResolverEffect, ResolverSettings, Transport};
 
-/// Plays a script: each byte chooses an event, the bytes behind it are its text. Each
-/// question gets one verdict in time, and nothing is kept for those that were given up.
+/// Runs a script: each byte selects an event, the bytes after it are its text. Each lookup gets one
+/// result in time, and the state of cancelled lookups is dropped.
 pub fn script(data: &[u8]) {
     let mut world = World::new();
     let mut rest = data;
@@ -44,7 +44,7 @@ impl World {
         Now { mono: Instant::from_nanos(self.millis * 1_000_000), unix_millis: self.millis }
     }
 
-    /// One event, with as much of `rest` as it takes; what is left of that.
+    /// Runs one event with as much of `rest` as it takes; returns the remainder.
     fn play<'a>(&mut self, event: u8, rest: &'a [u8]) -> &'a [u8] {
         let server = usize::from(event >> 7);
         let (text, behind) = match rest.split_first() {
@@ -78,7 +78,7 @@ impl World {
             48..64 => self.resolver.receive_datagram(server, text, now),
             64..80 => self.resolver.receive_stream(server, text, now),
             80..88 => self.resolver.handle_closed(server),
-            // An answer to a question that was asked, with the script's records.
+            // A response to a pending query, with the script's records.
             _ => {
                 let Some(mut answer) = self.sent[server].pop() else { return rest };
                 answer[2] = 0x81 | event & 2;

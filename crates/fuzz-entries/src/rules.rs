@@ -1,4 +1,4 @@
-//! Properties of the rules for any fields.
+//! The cache rules with any fields, and their invariants.
 
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;

@@ -1,6 +1,6 @@
-//! Pages of arbitrary bytes, with their invariants.
+//! SSI pages of arbitrary bytes, and their invariants.
 //!
-//! A fuzz target and a replay test call this; it panics when an invariant is broken.
+//! A fuzz target and a replay test call this; it panics if an invariant is violated.
 
 use bolide_ssi::{
     Flow, Matched, Moment, SharedText, SsiAct, SsiEvent, SsiFault, SsiInclude, SsiScanner, SsiWorld,
@@ -80,7 +80,7 @@ fn find(pattern: &[u8], subject: &[u8]) -> Result<Option<Matched>, SsiFault> {
     Ok(is_found.then(|| Matched { groups: vec![pattern.to_vec()], named: Vec::new() }))
 }
 
-/// Reads `data` whole, byte by byte and in two halves at some places: the result is always the
+/// Processes `data` whole, byte by byte and in two halves at some places: the result is always the
 /// same. The first byte sets the maximum length of values.
 pub fn page(data: &[u8]) {
     let Some((&pick, page)) = data.split_first() else { return };

@@ -38,7 +38,7 @@ fn ends() -> &'static (Acceptor, Arc<ClientConfig>) {
     })
 }
 
-/// What a client seals its records with.
+/// The keys of the client's records.
 struct ClientKeys {
     key: LessSafeKey,
     iv: [u8; 12],
@@ -104,7 +104,7 @@ fn established() -> Option<(TlsSession, ClientKeys)> {
 ///
 /// # Panics
 ///
-/// When an invariant of [`TlsSession::receive`] does not hold.
+/// An invariant of [`TlsSession::receive`] does not hold.
 pub fn records(mut data: &[u8]) {
     let (mut session, mut keys) = established().expect("the two ends agree");
     let (mut plain, mut out) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ pub fn records(mut data: &[u8]) {
 ///
 /// # Panics
 ///
-/// When an invariant of [`TlsSession::receive`] does not hold.
+/// An invariant of [`TlsSession::receive`] does not hold.
 pub fn session(data: &[u8]) {
     let Some((&step, data)) = data.split_first() else { return };
     let Ok(mut session) = TlsSession::new(&ends().0) else { return };
@@ -169,12 +169,12 @@ pub fn session(data: &[u8]) {
     assert!(out.len() < 64 * 1024, "answers are bounded");
 }
 
-/// Answers our hello to an upstream with arbitrary bytes in pieces; the first byte determines their
-/// sizes.
+/// Responds to the server's ClientHello to an upstream with arbitrary bytes in pieces; the first
+/// byte determines their sizes.
 ///
 /// # Panics
 ///
-/// When an invariant of `bolide_tls::OriginSession` does not hold.
+/// An invariant of `bolide_tls::OriginSession` does not hold.
 pub fn origin(data: &[u8]) {
     static TLS: OnceLock<OriginTls> = OnceLock::new();
     let Some((&step, data)) = data.split_first() else { return };
@@ -205,11 +205,11 @@ pub fn origin(data: &[u8]) {
     assert!(out.len() < 64 * 1024, "answers are bounded");
 }
 
-/// Reads arbitrary words as the values of `ssl_*` directives.
+/// Parses arbitrary words as the values of `ssl_*` directives.
 ///
 /// # Panics
 ///
-/// When a suite or group appears twice.
+/// A suite or group appears twice.
 pub fn names(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let selected = names::ciphers(text).map(|selected| selected.suites);
@@ -222,7 +222,7 @@ pub fn names(data: &[u8]) {
     let _ = names::protocols(text.split(' '));
 }
 
-/// Reads arbitrary bytes as a chain and a key.
+/// Parses arbitrary bytes as a chain and a key.
 pub fn pem(data: &[u8]) {
     let _ = LoadedCertificate::from_pem(data, data, &[]);
 }

@@ -1,7 +1,7 @@
-//! Drives the upstream clients with arbitrary bytes and asserts their invariants.
+//! The upstream clients with arbitrary bytes, and their invariants.
 //!
-//! It acts as a worker (starts, pulls, feeds), and parses requests as an application would, with
-//! code of its own.
+//! The driver acts as a worker (starts, pulls, feeds), and parses requests as an application would,
+//! with independent code.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
@@ -132,12 +132,12 @@ pub(crate) enum First {
     Receive,
 }
 
-/// A request and the way it is made.
+/// A request and the framing of its body.
 #[derive(Debug)]
 pub(crate) struct FuzzAsk {
     pub(crate) message: UpstreamMessage,
     pub(crate) body_len: usize,
-    /// Whether the connection knows the length.
+    /// Whether the length is known.
     pub(crate) has_length: bool,
     pub(crate) settings: OriginConnSettings,
     pub(crate) first: First,
@@ -145,7 +145,7 @@ pub(crate) struct FuzzAsk {
 }
 
 impl FuzzAsk {
-    /// This message without a body, over a connection that is kept.
+    /// A request without a body, over a connection that is kept open.
     pub(crate) fn of(message: impl Into<UpstreamMessage>) -> Self {
         let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
         let (message, first) = (message.into(), First::Send);
@@ -159,7 +159,7 @@ impl Default for FuzzAsk {
     }
 }
 
-/// Everything that the owner of a connection sees of one response, and everything that is sent.
+/// The events of one response for the owner of a connection, and the bytes sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamStory {
     /// Events as text; the pieces of the body are joined.
@@ -174,7 +174,7 @@ pub(crate) struct UpstreamStory {
 }
 
 impl UpstreamStory {
-    /// Runs one request whose response comes in these pieces and then ends.
+    /// Runs one request whose response arrives in these pieces and then ends.
     pub(crate) fn tell(fresh: fn() -> OriginConn, ask: &FuzzAsk, pieces: &[&[u8]]) -> Self {
         let mut conn = fresh();
         let mut story = Self::default();
@@ -280,7 +280,7 @@ impl UpstreamStory {
     }
 }
 
-/// A body that comes in pieces, with pauses.
+/// A body that arrives in pieces, with pauses.
 struct Body {
     at: usize,
     left: usize,
@@ -322,7 +322,7 @@ pub(crate) struct FuzzRequest {
     pub(crate) records: Vec<(u8, usize)>,
 }
 
-/// Parses records as the specification says.
+/// Parses FastCGI records (FastCGI specification §3).
 pub(crate) fn read_fcgi(mut bytes: &[u8]) -> FuzzRequest {
     let (mut request, mut params) = (FuzzRequest::default(), Vec::new());
     let mut expected = [1].as_slice();
@@ -378,7 +378,7 @@ fn take_length(rest: &mut &[u8]) -> usize {
     length as usize
 }
 
-/// Parses a packet as LSAPI's library does; the client's fields become variables again.
+/// Parses an LSAPI packet as LiteSpeed's library does; the client's fields become variables again.
 pub(crate) fn read_lsapi(bytes: &[u8]) -> FuzzRequest {
     let int = |at: usize| {
         let four = bytes[at..at + 4].try_into().expect("four bytes are four");
@@ -438,7 +438,7 @@ pub(crate) fn read_lsapi(bytes: &[u8]) -> FuzzRequest {
     request
 }
 
-/// Parses a request as RFC 9112 says.
+/// Parses a request (RFC 9112).
 pub(crate) fn read_http(bytes: &[u8]) -> FuzzRequest {
     let mut rest = bytes;
     let mut line = || {
@@ -460,7 +460,7 @@ pub(crate) fn read_http(bytes: &[u8]) -> FuzzRequest {
     request
 }
 
-/// Parses a chunked request body. Returns whether the last chunk came.
+/// Parses a chunked request body. Returns whether the last chunk arrived.
 pub(crate) fn read_chunks(mut bytes: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(end) = memchr::memmem::find(bytes, b"\r\n") {

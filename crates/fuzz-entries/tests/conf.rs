@@ -1,10 +1,10 @@
-//! Configurations of arbitrary bytes and of likely words break neither the lexer nor the reader.
+//! Configurations of arbitrary bytes and of likely words break neither the lexer nor the parser.
 
 use bolide_fuzz_entries::run;
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
-/// Words that configurations are made of, some right, most in the wrong place.
+/// Words of configurations, some correct, most in the wrong place.
 fn word() -> impl Strategy<Value = String> {
     let words = [
         "events",

@@ -1,4 +1,4 @@
-//! Any order of events, and any answers, give each question one verdict.
+//! Any order of events, and any responses, give each lookup exactly one result.
 
 use bolide_fuzz_entries::run;
 use proptest::prelude::{any, proptest};

@@ -37,7 +37,7 @@ pub enum Separator {
     Blank,
     /// Commas, with blanks around them: `Cache-Tag`.
     Comma,
-    /// Either: `Cache-Tags`, which applications write in both ways.
+    /// Either: `Cache-Tags`, which applications write both ways.
     Either,
 }
 

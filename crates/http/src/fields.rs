@@ -39,7 +39,7 @@ impl Entry {
 pub struct FieldMap {
     arena: Vec<u8>,
     entries: Vec<Entry>,
-    // PERF: most lookups are for fields that are not there; the list need not be walked for them.
+    // PERF: most lookups are for absent fields; a lookup of one need not walk the list.
     /// The bits of all names that were pushed since the list was empty. Some names share a bit.
     pushed: u64,
 }
@@ -50,7 +50,7 @@ const fn bit(name: Name) -> u64 {
     1 << (name as u8 % 64)
 }
 
-/// Names that [`FieldMap::lacks`] asks for at once.
+/// The names of one [`FieldMap::lacks`].
 #[derive(Clone, Copy, Debug)]
 pub struct NameSet(u64);
 
@@ -92,7 +92,7 @@ impl FieldMap {
     /// Whether `other` was built by the same pushes and removals; cheaper than comparing fields.
     #[must_use]
     pub fn is_identical(&self, other: &Self) -> bool {
-        // All entries are compared, for they rarely differ where the bytes are the same.
+        // All entries are compared, because they rarely differ if the bytes are the same.
         let differ = |sum, (one, two): (&Entry, &Entry)| {
             let ((a, b), (c, d)) = (one.members(), two.members());
             sum | (a ^ c) | u64::from(b ^ d)
@@ -139,7 +139,7 @@ impl FieldMap {
         self.append(Entry { name, removed: false, text_len: 0, start, value_len });
     }
 
-    /// The same for a name that is not known.
+    /// The same for an unknown name.
     pub fn push_text_writing(&mut self, text: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(Name::parse(text) == Name::Other, "a known name has its own way");
         let start = self.arena.len() as u32;
@@ -156,14 +156,14 @@ impl FieldMap {
         self.entries.push(entry);
     }
 
-    /// Whether certainly no field has one of these names. False says nothing.
+    /// Whether no field has one of these names. False means that one may have.
     #[must_use]
     #[inline]
     pub const fn lacks(&self, names: NameSet) -> bool {
         self.pushed & names.0 == 0
     }
 
-    /// The entries among which those of `name` are, if there are any.
+    /// The entries that may have `name`, if there are any.
     #[inline]
     fn among(&self, name: Name) -> &[Entry] {
         if self.pushed & bit(name) == 0 { &[] } else { &self.entries }
@@ -232,7 +232,7 @@ impl FieldMap {
         }
     }
 
-    /// Removes every field that `is_meant` selects, in one pass.
+    /// Removes every field for which `is_meant` returns true, in one pass.
     pub fn remove_where(&mut self, is_meant: impl Fn(Field<'_>) -> bool) {
         for at in 0..self.entries.len() {
             let entry = self.entries[at];
@@ -240,8 +240,8 @@ impl FieldMap {
         }
     }
 
-    /// Removes every field whose name begins with `prefix`, in any case, and that `spares` does not
-    /// name.
+    /// Removes every field whose name begins with `prefix`, in any case, unless `spares` returns
+    /// true for it.
     pub fn remove_prefix(&mut self, prefix: &[u8], spares: impl Fn(Name) -> bool) {
         let Self { arena, entries, .. } = self;
         for entry in entries.iter_mut().filter(|entry| !entry.removed && !spares(entry.name)) {
@@ -254,8 +254,8 @@ impl FieldMap {
         }
     }
 
-    /// Gives a field one value in the place of its first one, or behind all others if it is not
-    /// there; the name is already parsed, `text` is ignored for known names.
+    /// Replaces the value of the first field of this name, or appends the field if it is absent;
+    /// the name is already parsed, `text` is ignored for known names.
     pub fn replace(&mut self, name: Name, text: &[u8], value: &[u8]) {
         let is_it = |field: Field<'_>| {
             field.name == name && (name != Name::Other || field.text.eq_ignore_ascii_case(text))
@@ -291,7 +291,7 @@ impl FieldMap {
         self.push(name, value);
     }
 
-    /// The fields in order.
+    /// All fields, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Field<'_>> {
         self.entries.iter().filter(|entry| !entry.removed).map(|entry| self.field(entry))
     }
@@ -302,7 +302,7 @@ impl FieldMap {
         self.entries.iter().filter(|entry| !entry.removed).count()
     }
 
-    /// How many places a look at all fields goes through: those of removed fields, too.
+    /// The length of a walk over all fields, removed ones included.
     #[must_use]
     pub const fn places(&self) -> usize {
         self.entries.len()
@@ -354,7 +354,7 @@ mod tests {
     }
 
     fn changes() -> impl Strategy<Value = Vec<Change>> {
-        // All known names, so that those which share a bit come together, and two others.
+        // All known names, so that names with the same bit are tested together, and two others.
         let known = any::<prop::sample::Index>().prop_map(|at| at.get(crate::names::ALL).text());
         let name = prop_oneof![4 => known, 1 => prop::sample::select(vec!["X-One", "x-TWO"])];
         let name = name.prop_map(str::to_owned);

@@ -106,7 +106,7 @@ fn name_len(authority: &[u8]) -> Result<usize, HostError> {
     Ok(authority.len())
 }
 
-/// RFC 3986 §3.2.2: an address of IPv6 or of a version to come, which is not looked into.
+/// RFC 3986 §3.2.2: an IPv6 address or an address of a future version, which is not parsed.
 fn literal_len(authority: &[u8]) -> Result<usize, HostError> {
     let mut previous = Class::Name;
     for (at, &byte) in authority.iter().enumerate().skip(1) {

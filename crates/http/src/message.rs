@@ -32,10 +32,10 @@ impl HttpVersion {
     }
 }
 
-/// How a request reached us.
+/// The transport of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheme {
-    /// In the clear.
+    /// Without TLS.
     #[default]
     Http,
     /// Over TLS or QUIC.

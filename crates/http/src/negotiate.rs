@@ -3,7 +3,7 @@
 //! Only codings that are named count: `*` is noted but, as in nginx, does not request compression.
 //! A quality is only "zero or not"; the server's preference decides among several codings.
 
-/// A content coding that the server can make.
+/// A content coding that the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Coding {
     /// `gzip` (RFC 1952)

@@ -100,12 +100,12 @@ impl Scan<'_> {
     }
 }
 
-/// What `Content-Range` says (RFC 9110 §14.4).
+/// The value of `Content-Range` (RFC 9110 §14.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentRange {
-    /// The first byte that the content has.
+    /// The first byte of the content.
     pub start: u64,
-    /// One past the last byte; nothing says that it lies behind the first one.
+    /// One past the last byte; it may precede the first one in a malformed field.
     pub end: u64,
     /// Bytes of the whole representation, if they are known.
     pub whole: Option<u64>,

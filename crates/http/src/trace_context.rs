@@ -1,6 +1,6 @@
-//! W3C Trace Context: who asks on behalf of which trace (`traceparent`).
+//! W3C Trace Context: the trace that a request belongs to (`traceparent`).
 //!
-//! Owns the field's form; what is not exactly that is no context (§3.2.2 of the recommendation).
+//! Owns the grammar of the field; a malformed field is no context (§3.2.2 of the recommendation).
 
 use crate::FieldMap;
 
@@ -16,15 +16,15 @@ pub struct TraceParent {
     pub trace: [u8; 16],
     /// The span; not all zero.
     pub span: [u8; 8],
-    /// Whether who asks may have recorded it.
+    /// Whether the caller may have recorded it.
     pub is_sampled: bool,
 }
 
 impl TraceParent {
-    /// The context in a field's value; `None` if it is none.
+    /// The context in a field's value; `None` if it is malformed.
     ///
-    /// Version 00 has this length and no other; later versions may have more behind a dash, and
-    /// version ff is forbidden (§4.3).
+    /// Version 00 has exactly this length; later versions may have more after a dash, and version
+    /// ff is forbidden (§4.3).
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (head, rest) = text.split_first_chunk::<55>()?;
@@ -43,7 +43,7 @@ impl TraceParent {
         is_known.then_some(Self { trace, span, is_sampled: flags & 1 == 1 })
     }
 
-    /// The context of a request; none if there are several.
+    /// The context of a request; `None` if there are several fields.
     #[must_use]
     pub fn of(fields: &FieldMap) -> Option<Self> {
         let mut all = fields.all_text(TRACEPARENT);
@@ -69,7 +69,7 @@ pub fn push_digits(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The bytes of twice as many digits; capitals are none (§3.2.2.3).
+/// The bytes of twice as many digits; upper-case digits are invalid (§3.2.2.3).
 fn hex<const LEN: usize>(digits: &[u8]) -> Option<[u8; LEN]> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),

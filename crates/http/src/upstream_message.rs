@@ -1,7 +1,7 @@
-//! What an upstream is asked, in the form that its protocol has.
+//! A request to an upstream, in the form of its protocol.
 //!
-//! Owns parameters, heads and keys; `wire` owns how they are written, and refuses what a protocol
-//! cannot carry.
+//! Owns params, heads and keys; `wire` owns their encoding, and refuses what a protocol cannot
+//! carry.
 
 use crate::Params;
 
@@ -12,7 +12,7 @@ pub enum UpstreamMessage {
     Cgi(Params),
     /// The head of an HTTP/1 request.
     Http(UpstreamHead),
-    /// The key that memcached is asked for.
+    /// The key of a memcached request.
     Memcached(MemcachedGet),
 }
 
@@ -46,7 +46,7 @@ impl From<MemcachedGet> for UpstreamMessage {
     }
 }
 
-/// The version that a request to an upstream names.
+/// The HTTP version of a request to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamVersion {
     /// HTTP/1.0
@@ -56,7 +56,7 @@ pub enum UpstreamVersion {
 }
 
 impl UpstreamVersion {
-    /// As a request line has it.
+    /// As in the request line.
     #[must_use]
     pub const fn text(self) -> &'static [u8] {
         match self {
@@ -69,8 +69,8 @@ impl UpstreamVersion {
 /// Entries before the fields.
 const LINE_ENTRIES: usize = 1;
 
-/// The head of an HTTP/1 request to an upstream: a request line, and fields in order, those about
-/// framing included.
+/// The head of an HTTP/1 request to an upstream: a request line, and fields in order, with those of
+/// the framing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamHead {
     version: UpstreamVersion,
@@ -79,7 +79,7 @@ pub struct UpstreamHead {
 }
 
 impl UpstreamHead {
-    /// A head without fields. `method` and `target` append to what they are given.
+    /// A head without fields. `method` and `target` append to their argument.
     #[must_use]
     pub fn new(
         version: UpstreamVersion,
@@ -158,7 +158,7 @@ pub struct MemcachedGet {
     pub key: Vec<u8>,
     /// The media type of the response; empty for none.
     pub kind: Vec<u8>,
-    /// The bit that marks values in gzip; 0 marks nothing.
+    /// The bit that marks gzip values; 0 for none.
     pub gzip_flag: u32,
 }
 

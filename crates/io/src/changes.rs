@@ -1,29 +1,30 @@
-//! What the kernel tells of changes below directories.
+//! The changes below directories that inotify reports.
 
-/// What is told of a directory.
+/// The kinds of changes that a watch reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirDepth {
-    /// Which names it has, what they mean, and who may use them.
+    /// Changes of the directory's names, of what they refer to, and of the right to enter it.
     Names,
-    /// Changes of the files in it as well.
+    /// Changes of its files as well.
     Files,
 }
 
-/// A change below a directory that is watched.
+/// A change below a watched directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirChange {
-    /// Something about this name changed.
+    /// The file of this name changed, or the name itself.
     Entry {
         /// The watch of the directory.
         watch: u32,
         /// The name in it.
         name: Box<[u8]>,
     },
-    /// The directory is gone, or has moved, or may be entered by others: nothing known of it holds.
+    /// The directory was removed or moved, or its permissions changed: nothing cached about it is
+    /// valid.
     Gone {
         /// Its watch, which may have ended.
         watch: u32,
     },
-    /// There were too many changes to tell them: nothing known holds.
+    /// The queue overflowed: nothing cached is valid.
     Unknown,
 }

@@ -138,8 +138,7 @@ pub fn spawn(order: SpawnOptions<'_>) -> std::io::Result<u32> {
     command.spawn().map(|child| child.id())
 }
 
-/// One child that has ended, whichever thread started it, but not `except`; `None` when all live
-/// on.
+/// One child of any thread that has ended, except `except`; `None` if there is none.
 #[must_use]
 pub fn reap(except: Option<u32>) -> Option<(u32, ChildEnd)> {
     sys::ended_child().filter(|pid| Some(*pid) != except).and_then(sys::reap)

@@ -17,7 +17,7 @@ use crate::{
     SocketPeer, Stat, sys,
 };
 
-/// Pieces of one gathered write; Linux accepts 1024, ours are few and large.
+/// Pieces of one gathered write. Linux accepts 1024; the server's pieces are few and large.
 const PIECES_MAX: usize = 64;
 
 /// One worker's epoll instance.
@@ -125,7 +125,8 @@ impl Io for Epoll {
         let mut total = 0;
         let mut segments = chain.segments();
         if then == AfterSend::End && matches!(segments.last(), Some(Segment::File(_))) {
-            // sendfile has no flag that holds its last bytes back. Without the option they leave.
+            // sendfile has no flag that holds its last bytes back. Without the option they leave at
+            // once.
             let _ = sys::set_option(fd.0, sys::SockOpt::Cork, 1);
         }
         while let Some(first) = segments.first() {

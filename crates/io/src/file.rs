@@ -98,18 +98,18 @@ impl Entries {
         Self(Listing::Shown(directory))
     }
 
-    /// Entries that are known already, and what fails behind them; for backends that invent them.
+    /// Known entries, and the error after them; for simulated backends.
     #[must_use]
     pub fn known(all: Vec<(Vec<u8>, Stat)>, failure: Option<FileFailure>) -> Self {
         Self(Listing::Known(all.into_iter(), failure))
     }
 
-    /// Looks at up to `max` entries and appends them; false when there are no more. Entries that
+    /// Reads up to `max` entries and appends them; false if there are no more. Entries that
     /// vanished meanwhile are omitted.
     ///
     /// # Errors
     ///
-    /// The rest of the directory cannot be read; or, behind all others, an entry could not.
+    /// The rest of the directory cannot be read, or one of its entries could not.
     pub fn take(
         &mut self,
         max: usize,
@@ -139,7 +139,7 @@ pub struct FileFailure {
 }
 
 /// Opens a log for appending, and creates a missing one. With root's rights, it follows links in
-/// the path only if root or we made them.
+/// the path only if root or this process created them.
 ///
 /// # Errors
 ///
@@ -175,8 +175,8 @@ pub fn rename(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<(
     sys::rename_trusted(from.as_os_str().as_bytes(), to.as_os_str().as_bytes())
 }
 
-/// Makes a directory where there is none, but not its parents, and gives it to `owner`. Links on
-/// the way are treated as in [`open_append`].
+/// Makes a directory where there is none, but not its parents, and gives it to `owner`. Links in
+/// the path are treated as in [`open_append`].
 ///
 /// # Errors
 ///
@@ -195,7 +195,7 @@ pub fn is_regular(file: &FileRef) -> bool {
     sys::stat_fd(file.raw()).is_ok_and(|stat| stat.is_regular)
 }
 
-/// Reads a small file in one call, for a caller that cannot go on without it; the turn blocks
+/// Reads a small file in one call, for a caller that cannot continue without it; the turn blocks
 /// meanwhile.
 ///
 /// # Errors
@@ -205,7 +205,7 @@ pub fn read_small(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> 
     sys::read_small(path, max)
 }
 
-/// Opens whatever has that name for reading; a pipe does not block. The caller looks at what it is.
+/// Opens a file of any type for reading; a pipe does not block. The caller checks the type.
 ///
 /// # Errors
 ///
@@ -288,7 +288,7 @@ fn append_with(bytes: &[u8], mut write: impl FnMut(&[u8]) -> std::io::Result<usi
     }
 }
 
-/// Sends one datagram to an address that has no socket of ours yet.
+/// Sends one datagram to an address without an open socket for it.
 ///
 /// # Errors
 ///

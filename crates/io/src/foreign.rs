@@ -1,5 +1,5 @@
-//! A server of another program: duplicates of its listening sockets, signals to it, its children.
-//! It takes nothing away from that process.
+//! The process of another server: duplicates of its listening sockets, signals to it, its children.
+//! The process keeps everything it has.
 
 use std::os::fd::OwnedFd;
 
@@ -37,7 +37,7 @@ impl ForeignProcess {
     ///
     /// # Errors
     ///
-    /// The kernel refuses: the process is another account's, or may not be looked into.
+    /// The kernel refuses: the process belongs to another account, or may not be inspected.
     pub fn listeners(&self) -> std::io::Result<Vec<(SocketAddress, Listener)>> {
         drop(std::fs::read_dir(format!("/proc/{}/fd", self.pid))?);
         let mut found = Vec::new();
@@ -56,7 +56,7 @@ impl ForeignProcess {
         sys::signal_process(&self.handle, signal.number())
     }
 
-    /// Whether it has not ended.
+    /// Whether it still runs.
     #[must_use]
     pub fn is_running(&self) -> bool {
         sys::signal_process(&self.handle, 0).is_ok() && crate::process::is_running(self.pid)
@@ -75,25 +75,24 @@ impl ForeignProcess {
     }
 }
 
-/// A socket, whichever descriptors of whichever processes lead to it.
+/// A socket, independent of the descriptors and processes that have it open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketId(std::path::PathBuf);
 
 impl SocketId {
-    /// That of a socket of ours.
+    /// The identity of one of this process's sockets.
     #[must_use]
     pub fn of(listener: &Listener) -> Option<Self> {
         std::fs::read_link(format!("/proc/self/fd/{}", listener.fd().0)).ok().map(Self)
     }
 }
 
-/// The sockets that a process has open, by descriptor; none of a process that may not be looked
-/// into.
+/// The sockets that a process has open, by descriptor; none if the process may not be inspected.
 fn open_sockets(pid: u32) -> impl Iterator<Item = (i32, SocketId)> {
     let all = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     all.take(DESCRIPTORS_MAX).flatten().filter_map(|entry| {
         let number = entry.file_name().to_str()?.parse().ok()?;
-        // A descriptor that was closed meanwhile is none.
+        // A descriptor that was closed meanwhile is skipped.
         let target = std::fs::read_link(entry.path()).ok()?;
         let is_socket = target.to_str().is_some_and(|name| name.starts_with("socket:"));
         is_socket.then_some((number, SocketId(target)))

@@ -1,31 +1,32 @@
-//! Keeps the last descriptors from clients, for what the control thread has to open, for files and
-//! for origins.
+//! Reserves the last descriptors for the control thread, files and upstream connections, so that
+//! clients cannot use all.
 //!
-//! The kernel gives the lowest number that is free, so a high one means that all below are taken.
-//! Easiest to break: the limit, and what is open beside clients, may change while the server runs.
+//! The kernel gives out the lowest free number, so a high number means that all lower ones are in
+//! use. Easiest to break: the limit, and the number of other open descriptors, may change while the
+//! server runs.
 
 use bolide_base::limits::DESCRIPTORS_RESERVED;
 
 use crate::sys;
 
-/// Whether clients may be taken, of one worker.
+/// Whether one worker may accept clients.
 #[derive(Debug)]
 pub(crate) struct AcceptGate {
-    /// The lowest number that was free when the worker began, which it holds.
+    /// The lowest free number when the worker started.
     first: i32,
-    /// From this number on descriptors are kept from clients.
+    /// Numbers from this one on are reserved.
     reserved_from: u64,
-    /// The last client's number says that there may be no other.
+    /// The last client's number was a reserved one.
     is_near: bool,
 }
 
 impl AcceptGate {
-    /// For a worker one of whose first descriptors this is.
+    /// The gate of a worker; the descriptor is one of its first.
     pub(crate) fn new(first: i32) -> Self {
         Self { first, reserved_from: reserved_from(first, sys::nofile().0), is_near: false }
     }
 
-    /// Whether no client may be taken now.
+    /// Whether no client may be accepted now.
     pub(crate) fn is_shut(&mut self) -> bool {
         if self.is_near {
             self.reserved_from = reserved_from(self.first, sys::nofile().0);
@@ -34,7 +35,7 @@ impl AcceptGate {
         self.is_near
     }
 
-    /// A client was taken.
+    /// A client was accepted.
     pub(crate) fn note(&mut self, fd: i32) {
         self.is_near = self.is_reserved(fd);
     }
@@ -44,7 +45,7 @@ impl AcceptGate {
     }
 }
 
-/// Where few are left to begin with, three quarters of them are for clients.
+/// If the limit is low, three quarters of the descriptors are for clients.
 fn reserved_from(first: i32, limit: u64) -> u64 {
     let start = u64::try_from(first).unwrap_or_default();
     limit - DESCRIPTORS_RESERVED.min(limit.saturating_sub(start) / 4)

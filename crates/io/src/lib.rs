@@ -1,4 +1,4 @@
-//! The only interface to the kernel: readiness comes out, bounded non-blocking calls go in.
+//! The only interface to the kernel: readiness events come out, bounded non-blocking calls go in.
 //!
 //! Everything above is generic over [`Io`], so that a simulator can replace the kernel. All
 //! `unsafe` of the project lives in `sys`, one thin safe wrapper per system call.
@@ -32,7 +32,7 @@ pub use words::{
 
 /// The kernel, or its replacement in tests.
 pub trait Io {
-    /// Appends the readiness reports to `out`, sleeping until `until` at the latest; returns the
+    /// Appends the readiness events to `out`, sleeping until `until` at the latest; returns the
     /// time.
     fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Readiness>) -> Now;
     /// Starts to report readiness of `fd` under `token`; false when the kernel refuses.
@@ -41,7 +41,7 @@ pub trait Io {
     fn unwatch(&mut self, fd: Fd);
     /// How many descriptors the process may have.
     fn descriptors_max(&self) -> u64;
-    /// Takes one waiting client. `near` is its near end; if it is unknown, the kernel is asked.
+    /// Accepts one client. `near` is the local address; if it is unknown, the kernel is asked.
     fn accept(&mut self, listener: Fd, near: Option<&SocketPeer>) -> Accepted;
     /// Starts to connect, without waiting for the result. `from` is the local address; its port 0
     /// means any.
@@ -74,7 +74,7 @@ pub trait Io {
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> ReceivedBytes;
     /// Sends the chain from its first byte on.
     fn send(&mut self, fd: Fd, chain: &SendChain, then: AfterSend) -> Sent;
-    /// Sends bytes that the caller goes on owning.
+    /// Sends bytes that the caller continues to own.
     fn send_bytes(&mut self, fd: Fd, bytes: &[u8], then: AfterSend) -> Sent;
     /// Sends one owned piece: the remainder of an earlier send.
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent;
@@ -84,8 +84,8 @@ pub trait Io {
     fn close(&mut self, fd: Fd, reset: Reset);
     /// Receives waiting datagrams.
     fn receive_datagrams(&mut self, fd: Fd, batch: &mut UdpBatch) -> usize;
-    /// Sends datagrams in order, until the socket blocks. What the kernel does not cut is sent
-    /// datagram by datagram.
+    /// Sends datagrams in order, until the socket blocks. If the kernel refuses segmentation (GSO),
+    /// they are sent one by one.
     fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> DatagramsSent;
     /// Opens and examines a path.
     ///
@@ -93,8 +93,8 @@ pub trait Io {
     ///
     /// The kernel's error, for the log and the status.
     fn open(&mut self, request: &OpenRequest<'_>) -> Result<OpenedFile, FileFailure>;
-    /// The entries of a directory to be shown, a few at a time: without hidden ones, and with the
-    /// attributes of what links lead to.
+    /// The entries of a directory for a listing, a few at a time: without hidden ones, and with the
+    /// attributes of link targets.
     ///
     /// # Errors
     ///
@@ -113,14 +113,14 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn create_temp(&mut self, dir: &[u8]) -> Result<FileRef, FileFailure>;
-    /// Writes at `offset`; how many bytes, at least one.
+    /// Writes at `offset`; returns how many bytes, at least one.
     ///
     /// # Errors
     ///
     /// The kernel's error.
     fn write_at(&mut self, file: &FileRef, offset: u64, bytes: &[u8])
     -> Result<usize, FileFailure>;
-    /// Writes all of `bytes` from `at` on, which moves behind what was written.
+    /// Writes all of `bytes` from `at` on, and advances `at` past them.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn make_directory(&mut self, path: &[u8], mode: u32) -> Result<(), FileFailure>;
-    /// Attributes of what a path names; a symbolic link is not followed.
+    /// The attributes of a path; a symbolic link is not followed.
     ///
     /// # Errors
     ///
@@ -188,8 +188,8 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn unlink(&mut self, path: &[u8]) -> Result<(), FileFailure>;
-    /// The name that an open file has now, whatever was renamed above it since it was opened; none
-    /// if that cannot be told. It may be another file's by the time that it is used.
+    /// The current name of an open file, even if a parent directory was renamed; `None` if it is
+    /// unknown. The name may refer to another file by the time it is used.
     fn name_of(&mut self, file: &FileRef) -> Option<Vec<u8>>;
     /// The entries of a directory, a few at a time: with hidden ones, and with the attributes of
     /// links themselves.
@@ -278,17 +278,17 @@ pub trait Io {
     ///
     /// The error number of the system; EINVAL if the path is no symbolic link.
     fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>, i32>;
-    /// Watches what changes in a directory; that there are changes is reported under `token`. What
-    /// was asked of the same directory before stays asked, and it has the same number.
+    /// Watches a directory for changes, which are reported under `token`. A second watch of the
+    /// same directory adds to the first and has the same number.
     ///
     /// # Errors
     ///
     /// The error number of the system: the directory cannot be read, there are too many watches, or
-    /// others change it without this kernel's knowledge.
+    /// the file system does not report all changes.
     fn watch_directory(&mut self, path: &[u8], depth: DirDepth, token: u64) -> Result<u32, i32>;
     /// Ends a watch.
     fn unwatch_directory(&mut self, watch: u32);
-    /// Takes the changes that have happened by now, in their order.
+    /// Takes the changes so far, in their order.
     fn take_changes(&mut self, out: &mut Vec<DirChange>);
     /// Empties a wake-up descriptor.
     fn drain(&mut self, fd: Fd);

@@ -36,7 +36,7 @@ pub struct ListenSocketOptions {
     pub keep_alive: Option<SocketKeepAlive>,
 }
 
-/// TCP keep-alive probes; absent figures are the system's.
+/// TCP keep-alive probes; absent values are the system's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketKeepAlive {
     /// None are sent.
@@ -121,7 +121,7 @@ impl Listener {
         sys::bind(raw, at)
     }
 
-    /// Takes over an inherited descriptor; `None` when it is not a socket that listens or receives
+    /// Takes over an inherited descriptor; `None` if it is not a socket that listens or receives
     /// datagrams.
     #[must_use]
     pub fn inherited(fd: i32) -> Option<Self> {
@@ -129,8 +129,8 @@ impl Listener {
     }
 
     /// Takes over a listening stream socket that a service manager passed as descriptor `fd`, with
-    /// its address; `None` when it is none. It is made what our own are: calls on it do not block,
-    /// and accepted sockets send at once.
+    /// its address; `None` if it is not one. The socket gets the server's options: calls on it do
+    /// not block, and accepted sockets send at once.
     #[must_use]
     pub fn given(fd: i32) -> Option<(SocketAddress, Self)> {
         let listener = sys::accepts(fd).then(|| Self::inherited(fd))??;

@@ -44,8 +44,8 @@ pub fn raise_open_files() -> u64 {
     sys::raise_nofile()
 }
 
-/// Signals the original process that the background process serves; dropped, it signals that it
-/// never will.
+/// Reports to the original process that the background process serves; a drop without a report
+/// means failure.
 #[derive(Debug)]
 pub struct ChildWait(std::io::PipeWriter);
 
@@ -67,7 +67,7 @@ pub fn daemonize() -> std::io::Result<ChildWait> {
     sys::daemonize().map(ChildWait)
 }
 
-/// Ends the process at once, without regard to its other threads.
+/// Ends the process at once, without ending its other threads first.
 pub fn end(status: i32) -> ! {
     sys::end(status)
 }
@@ -130,7 +130,7 @@ pub fn resident_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// What the kernel says of the time and the memory of this process.
+/// The kernel's data on the time and the memory of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessUsage {
     /// Time of all cores, in seconds.
@@ -141,10 +141,10 @@ pub struct ProcessUsage {
     pub virtual_bytes: u64,
 }
 
-/// Units of a second in which Linux tells times in `/proc`, whatever its own clock is.
+/// Units per second of the times in `/proc`, which do not depend on the kernel's clock.
 const USER_HZ: f64 = 100.0;
 
-/// What the kernel says of this process; `None` if the reading fails.
+/// The kernel's data on this process; `None` if the reading fails.
 #[must_use]
 pub fn usage() -> Option<ProcessUsage> {
     let own = std::fs::read_to_string("/proc/self/stat").ok()?;
@@ -153,7 +153,7 @@ pub fn usage() -> Option<ProcessUsage> {
 }
 
 fn parse_usage(own: &str, system: &str) -> Option<ProcessUsage> {
-    // The name of the program comes second, in parentheses, and may have any byte in it.
+    // The program's name is the second field, in parentheses, and may contain any byte.
     let (_, behind) = own.rsplit_once(')')?;
     let fields: Vec<&str> = behind.split_ascii_whitespace().collect();
     // The field that proc(5) calls the third comes first here.
@@ -173,24 +173,24 @@ pub fn kernel() -> (String, String) {
     sys::kernel()
 }
 
-/// Sets a variable of our environment; only before a thread is started.
+/// Sets an environment variable of this process; only before a thread is started.
 pub fn set_environment(name: &str, value: &str) {
     sys::set_environment(name, value);
 }
 
-/// Takes a variable out of our environment, so that no child process has it; only before a thread
-/// is started.
+/// Removes an environment variable, so that no child process gets it; only before a thread is
+/// started.
 pub fn remove_environment(name: &str) {
     sys::remove_environment(name);
 }
 
-/// Whether we run as root.
+/// Whether this process runs as root.
 #[must_use]
 pub fn is_root() -> bool {
     sys::effective_uid() == 0
 }
 
-/// Our own user and group numbers.
+/// The user and group numbers of this process.
 #[must_use]
 pub fn own_ids() -> (u32, u32) {
     (sys::effective_uid(), sys::effective_gid())
@@ -256,7 +256,7 @@ pub fn hostname() -> String {
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
-    // The name that precedes the state may contain anything, parentheses included.
+    // The name before the state may contain anything, parentheses included.
     let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));
     !matches!(state, None | Some(b'Z' | b'X'))
 }

@@ -97,7 +97,7 @@ impl Signals {
     }
 }
 
-/// A signal that has come.
+/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The signal.

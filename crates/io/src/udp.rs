@@ -6,10 +6,10 @@ use crate::sys;
 
 /// Messages taken by one call.
 const MESSAGES: usize = 16;
-/// Bytes of one message: a whole GRO train.
+/// Bytes of one message: a whole GRO batch.
 const MESSAGE_SIZE: usize = 64 * 1024;
 
-/// One received message: a datagram, or a train of equal ones from the same peer.
+/// One received message: a datagram, or a GRO batch of equal ones from the same peer.
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramIn {
     /// The sender.
@@ -31,20 +31,20 @@ pub struct DatagramOut<'a> {
     pub bytes: &'a [u8],
     /// Size of each; `bytes.len()` for a single one.
     pub segment: usize,
-    /// Where to.
+    /// The remote address.
     pub remote: SocketAddr,
-    /// From which of our addresses.
+    /// The local address.
     pub local: Option<IpAddr>,
     /// The two ECN bits.
     pub ecn: u8,
 }
 
-/// What became of datagrams that were sent.
+/// The result of a send of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramsSent {
     /// Entries taken before the socket blocked.
     pub taken: usize,
-    /// The kernel does not cut entries on the way of one of them; its datagrams left one by one.
+    /// The kernel refused segmentation for one of them; its datagrams were sent one by one.
     pub refused_to_cut: bool,
 }
 
@@ -62,8 +62,8 @@ impl UdpBatch {
     pub(crate) fn receive(&mut self, fd: i32) -> usize {
         self.messages.clear();
         if self.buffer.is_empty() {
-            // Allocated by the first receive call: a batch that is taken out of its place for a
-            // turn leaves an empty one there. Zeroed pages cost nothing until they are used.
+            // Allocated by the first receive call: a batch that is taken out for a turn leaves an
+            // empty one in its place. Zeroed pages cost nothing until they are used.
             self.buffer = vec![0; MESSAGES * MESSAGE_SIZE];
         }
         sys::receive_datagrams(fd, &mut self.buffer, MESSAGE_SIZE, &mut self.messages);

@@ -1,4 +1,4 @@
-//! The words of the door: descriptors, reports, and what calls come to.
+//! The types of the interface: descriptors, readiness events, and results of calls.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fd(pub i32);
 
-/// A readiness report: an operation that has become possible (edge-triggered, except listeners).
+/// A readiness event: an operation that has become possible (edge-triggered, except listeners).
 #[derive(Clone, Copy, Debug)]
 pub struct Readiness {
     /// The token given to [`crate::Io::watch`].
@@ -22,11 +22,11 @@ pub struct Readiness {
 /// The result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceivedBytes {
-    /// This many bytes; fewer than requested means that no more are waiting.
+    /// This many bytes; fewer than requested mean that no more are waiting.
     Bytes(usize),
     /// The peer will send no more.
     End,
-    /// No bytes now; a readiness report follows.
+    /// No bytes now; a readiness event follows.
     Blocked,
     /// The connection is dead.
     Dead,
@@ -35,7 +35,7 @@ pub enum ReceivedBytes {
 /// The result of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// This many bytes were accepted; fewer than offered mean that a readiness report follows.
+    /// This many bytes were accepted; fewer than offered mean that a readiness event follows.
     Bytes(u64),
     /// The connection is dead.
     Dead,
@@ -46,7 +46,7 @@ pub enum Sent {
 /// What follows the bytes of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterSend {
-    /// Nothing that is known: the bytes leave at once.
+    /// Unknown: the bytes leave at once.
     Nothing,
     /// If all of them are accepted, the end of the sending side, in the same turn: the last ones
     /// may wait for it and leave in one packet with the FIN.
@@ -76,19 +76,19 @@ pub enum Callee<'a> {
 pub struct ConnectCall {
     /// Its socket, non-blocking, with Nagle's algorithm off.
     pub fd: Fd,
-    /// Whether it is established already; else a readiness report follows, and
+    /// Whether it is established already; else a readiness event follows, and
     /// [`crate::Io::connect_result`].
     pub stands: bool,
 }
 
-/// A new client.
+/// An accepted client.
 #[derive(Clone, Debug)]
 pub struct SocketPeers {
     /// Its socket, non-blocking, with Nagle's algorithm off.
     pub fd: Fd,
-    /// The far end.
+    /// The remote address.
     pub remote: SocketPeer,
-    /// The near end.
+    /// The local address.
     pub local: SocketPeer,
 }
 
@@ -118,7 +118,7 @@ pub enum Interest {
 /// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Bytes written. Less than all without an error: there is no room now.
+    /// Bytes written. Fewer than all without an error: there is no room now.
     pub bytes: usize,
     /// The error number that ended it.
     pub errno: Option<i32>,

@@ -27,7 +27,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// The generator for something with a name.
+    /// A generator for the part of a site with this name.
     #[must_use]
     pub fn about(seed: u64, name: &str) -> Self {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -1,4 +1,4 @@
-//! Starts the real binary, and has clients that share no code with it.
+//! Starts the real binary, and provides clients that share no code with it.
 //!
 //! It uses none of the product's crates. Expectations belong to the tests.
 #![expect(
@@ -50,8 +50,8 @@ pub use wordpress::WordPress;
 
 /// Polls `ready` until it is true, and fails with `what` after a minute.
 ///
-/// It rests for 10 ms between two looks, and longer where a look takes long, as one that starts a
-/// program does: else those who wait would take the processors from what they wait for.
+/// It waits for 10 ms between two polls, and longer if a poll takes long, for example because it
+/// starts a program: otherwise the polls would take the processors from the awaited work.
 ///
 /// # Panics `ready` stays false: the calling test has failed.
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
@@ -67,7 +67,7 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Sets a flag when it goes, also by a panic: what runs beside a test in a scope ends with it.
+/// Sets a flag on drop, also by a panic: threads of a test's scope end with it.
 #[derive(Debug)]
 pub struct SetOnDrop<'a>(pub &'a std::sync::atomic::AtomicBool);
 

@@ -13,7 +13,7 @@ pub enum MmdbValue {
     Bytes(Vec<u8>),
     /// A floating-point number of 64 bits.
     Double(f64),
-    /// And of 32 bits.
+    /// A floating-point number of 32 bits.
     Float(f32),
     /// An unsigned number of 16 bits.
     U16(u16),
@@ -25,7 +25,7 @@ pub enum MmdbValue {
     U128(u128),
     /// A signed number of 32 bits.
     I32(i32),
-    /// A truth value.
+    /// A Boolean value.
     Bool(bool),
     /// A list.
     Array(Vec<Self>),
@@ -45,7 +45,7 @@ pub fn map<const N: usize>(entries: [(&str, MmdbValue); N]) -> MmdbValue {
     MmdbValue::Map(entries.map(|(key, value)| (key.to_owned(), value)).into())
 }
 
-/// What a database is made of.
+/// The contents of a database.
 #[derive(Clone, Debug)]
 pub struct Mmdb {
     /// Networks, as `10.0.0.0/8`, with their records; later ones lie within or beside earlier ones.
@@ -68,7 +68,7 @@ impl Mmdb {
 
     /// The bytes of the file.
     ///
-    /// # Panics A network is none, or the tree is too large for the records.
+    /// # Panics A network is invalid, or the tree is too large for the records.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         // A node has two sides: nothing, a node, or data at an offset.
@@ -149,7 +149,7 @@ fn insert(nodes: &mut Vec<[TreeSide; 2]>, bits: &[usize], offset: u64) {
     for bit in way {
         node = match nodes[node][*bit] {
             TreeSide::Node(next) => next,
-            // What is inside a network takes that over.
+            // A network inherits the record of the network that contains it.
             side => {
                 let next = nodes.len();
                 nodes.push([side; 2]);

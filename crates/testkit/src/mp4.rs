@@ -1,44 +1,44 @@
-//! Small MP4 files (ISO/IEC 14496-12) for tests, made of numbered samples; and what a player finds
-//! in one.
+//! Small MP4 files (ISO/IEC 14496-12) for tests, made of numbered samples; and a parser that reads
+//! one as a player does.
 //!
 //! It writes and reads the public format by itself and shares no code with the product.
 
-/// A track whose samples have bytes that tell their number.
+/// A track whose samples contain their numbers.
 #[derive(Clone, Debug)]
 pub struct Mp4Track {
-    /// Units of time in a second.
+    /// Time units per second.
     pub timescale: u32,
-    /// Numbers of samples, and how long each of them lasts.
+    /// Numbers of samples, and the duration of each of them.
     pub times: Vec<(u32, u32)>,
     /// Samples of each chunk.
     pub chunks: Vec<u32>,
     /// Key frames, counted from 1.
     pub keys: Option<Vec<u32>>,
-    /// Bytes of all samples; each has its own number of them if that is 0.
+    /// The size of all samples; 0 means that sizes differ.
     pub same: u32,
     /// Whether offsets have 64 bits.
     pub long: bool,
-    /// What tells its samples from those of other tracks.
+    /// The mark of its samples, which differs from those of other tracks.
     pub mark: u8,
 }
 
-/// What a player finds of a track.
+/// A parsed track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mp4Found {
     /// The bytes of each sample.
     pub samples: Vec<Vec<u8>>,
-    /// How long each lasts.
+    /// The duration of each sample.
     pub times: Vec<u32>,
     /// Key frames, counted from 1.
     pub keys: Option<Vec<u32>>,
-    /// What the edit list leaves out at the beginning.
+    /// The start time of the edit list.
     pub hidden: u64,
     /// `mdhd`'s duration.
     pub duration: u32,
 }
 
 impl Mp4Track {
-    /// Samples in all.
+    /// The number of samples.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.chunks.iter().sum()
@@ -89,7 +89,7 @@ impl Mp4Track {
     }
 }
 
-/// A file of these tracks, whose chunks take turns; with its `moov` atom last if `late`.
+/// A file of these tracks, with interleaved chunks; with its `moov` atom last if `late`.
 #[must_use]
 pub fn video(tracks: &[Mp4Track], late: bool) -> Vec<u8> {
     let ftyp = atom(b"ftyp", &[b"isom", &[0; 4]]);
@@ -123,7 +123,7 @@ pub fn video(tracks: &[Mp4Track], late: bool) -> Vec<u8> {
     if late { [ftyp, mdat, moov].concat() } else { [ftyp, moov, mdat].concat() }
 }
 
-/// What a player finds in a file, track by track.
+/// Parses a file, track by track.
 ///
 /// # Panics The file is damaged.
 #[must_use]

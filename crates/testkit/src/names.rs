@@ -1,5 +1,5 @@
-//! A name server over UDP and TCP that answers as a test says, and lies where it is told to. It
-//! records the questions.
+//! A name server over UDP and TCP with responses that a test defines, forged ones included. It
+//! records the queries.
 //!
 //! It reads and writes messages by itself (RFC 1035 §4) and shares no code with the product.
 
@@ -8,12 +8,12 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex};
 
-/// Asks for IPv4 addresses.
+/// The type of queries for IPv4 addresses.
 pub const A: u16 = 1;
-/// Asks for IPv6 addresses.
+/// The type of queries for IPv6 addresses.
 pub const AAAA: u16 = 28;
 
-/// A question that the server received.
+/// A query that the server received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAsked {
     /// The name, with dots, as it was sent.
@@ -26,16 +26,16 @@ pub struct NameAsked {
     pub is_stream: bool,
 }
 
-/// How a question is answered.
+/// The response to a query.
 #[derive(Clone, Debug, Default)]
 pub struct NameReply {
     /// The records, each with a pointer to the name of the question in place of its own.
     pub records: Vec<Vec<u8>>,
-    /// Bits that are added to the flags: the code, or others.
+    /// Flags to add: the response code, or others.
     pub flags: u16,
-    /// Is added to the id.
+    /// A number to add to the id.
     pub id_shift: u16,
-    /// Whether there is no answer.
+    /// Whether there is no response.
     pub is_silent: bool,
 }
 
@@ -46,30 +46,30 @@ impl NameReply {
         Self { records: records.to_vec(), ..Self::default() }
     }
 
-    /// These addresses, good for five minutes.
+    /// These addresses, with a TTL of five minutes.
     ///
-    /// # Panics One of them is none.
+    /// # Panics One of them is invalid.
     #[must_use]
     pub fn ips(ips: &[&str]) -> Self {
         Self::of(&ips.iter().map(|ip| address(ip, 300)).collect::<Vec<_>>())
     }
 
-    /// No record, and this code.
+    /// No record, and this response code.
     #[must_use]
     pub fn code(code: u16) -> Self {
         Self { flags: code, ..Self::default() }
     }
 
-    /// No answer at all.
+    /// No response.
     #[must_use]
     pub fn silence() -> Self {
         Self { is_silent: true, ..Self::default() }
     }
 }
 
-/// The record of an address.
+/// An address record.
 ///
-/// # Panics It is none.
+/// # Panics The address is invalid.
 #[must_use]
 pub fn address(ip: &str, ttl: u32) -> Vec<u8> {
     match ip.parse().unwrap() {
@@ -104,10 +104,10 @@ pub fn record(kind: u16, ttl: u32, data: &[u8]) -> Vec<u8> {
 
 #[derive(Default)]
 struct NameState {
-    /// By name and kind: the first answer, the second, and the last for all others.
+    /// By name and type: the first response, the second, and the last for all others.
     plans: BTreeMap<(String, u16), Vec<NameReply>>,
     asked: Vec<NameAsked>,
-    /// Names and kinds whose answers wait.
+    /// Names and types whose responses wait.
     held: Vec<(String, u16)>,
     waiting: Vec<(String, u16, Vec<u8>, SocketAddr)>,
 }
@@ -126,7 +126,7 @@ impl Default for TestNames {
 }
 
 impl TestNames {
-    /// Starts a server that knows no name: it answers without records.
+    /// Starts a server without names: it responds without records.
     ///
     /// # Panics There is no port for both UDP and TCP.
     #[must_use]
@@ -163,24 +163,24 @@ impl TestNames {
         self.address.to_string()
     }
 
-    /// Sets the answers to questions for a name; the last one repeats.
+    /// Sets the responses to queries for a name; the last one repeats.
     pub fn plan(&self, name: &str, kind: u16, replies: &[NameReply]) {
         let key = (name.to_owned(), kind);
         self.state.lock().unwrap().plans.insert(key, replies.to_vec());
     }
 
-    /// Sets the answers for both kinds.
+    /// Sets the responses for both types.
     pub fn say(&self, name: &str, a: NameReply, aaaa: NameReply) {
         self.plan(name, A, &[a]);
         self.plan(name, AAAA, &[aaaa]);
     }
 
-    /// Answers for this name wait for [`Self::release`].
+    /// Makes responses for this name wait for [`Self::release`].
     pub fn hold(&self, name: &str, kind: u16) {
         self.state.lock().unwrap().held.push((name.to_owned(), kind));
     }
 
-    /// Sends the answers that wait.
+    /// Sends the waiting responses.
     pub fn release(&self, name: &str, kind: u16) {
         let mut state = self.state.lock().unwrap();
         let key = (name.to_owned(), kind);
@@ -194,14 +194,14 @@ impl TestNames {
         }
     }
 
-    /// The questions for a name so far.
+    /// The queries for a name so far.
     #[must_use]
     pub fn asked(&self, name: &str) -> Vec<NameAsked> {
         let state = self.state.lock().unwrap();
         state.asked.iter().filter(|asked| asked.name == name).cloned().collect()
     }
 
-    /// How many there were of one kind.
+    /// The number of queries of one type.
     #[must_use]
     pub fn count(&self, name: &str, kind: u16) -> usize {
         self.asked(name).iter().filter(|asked| asked.kind == kind).count()
@@ -225,7 +225,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<NameState>) {
 }
 
 impl NameState {
-    /// The answer to a question; none if it is not to be sent now. `from` is none over TCP.
+    /// The response to a query; `None` if it is not to be sent now. `from` is `None` over TCP.
     fn answer(&mut self, question: &[u8], from: Option<SocketAddr>) -> Option<Vec<u8>> {
         let asked = read(question, from.is_none())?;
         let key = (asked.name.clone(), asked.kind);
@@ -255,7 +255,7 @@ impl NameState {
     }
 }
 
-/// Reads a question; none if it is not one plain question.
+/// Parses a query; `None` if it is not one plain query.
 fn read(message: &[u8], is_stream: bool) -> Option<NameAsked> {
     let header = [1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     if message.get(2..12)? != header {

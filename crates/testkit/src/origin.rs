@@ -226,7 +226,7 @@ impl Drop for TestUpstream {
 impl TestPeer {
     /// Reads a request with its body and records it.
     ///
-    /// # Errors No request comes.
+    /// # Errors No request arrives.
     pub fn request(&mut self) -> Result<UpstreamRequest> {
         let mut request = self.head()?;
         request.body = match request.field("transfer-encoding") {
@@ -242,7 +242,7 @@ impl TestPeer {
 
     /// Reads the head of a request only.
     ///
-    /// # Errors No request comes.
+    /// # Errors No request arrives.
     pub fn head(&mut self) -> Result<UpstreamRequest> {
         let head = self.until(b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&head).into_owned();
@@ -256,7 +256,7 @@ impl TestPeer {
 
     /// Reads `len` bytes.
     ///
-    /// # Errors Fewer bytes come.
+    /// # Errors Fewer bytes arrive.
     pub fn take(&mut self, len: usize) -> Result<Vec<u8>> {
         while self.pending.len() < len {
             self.more()?;
@@ -266,7 +266,7 @@ impl TestPeer {
 
     /// Reads up to `mark` and removes it.
     ///
-    /// # Errors It does not come.
+    /// # Errors The mark does not arrive.
     pub fn until(&mut self, mark: &[u8]) -> Result<Vec<u8>> {
         loop {
             if let Some(at) = self.pending.windows(mark.len()).position(|w| w == mark) {

@@ -1,4 +1,4 @@
-//! Pebble, an issuer that speaks ACME, with a name server that knows every name as 127.0.0.1.
+//! Pebble, an ACME test server, with a name server that resolves every name to 127.0.0.1.
 
 use std::fs;
 use std::io::Write;
@@ -9,24 +9,25 @@ use crate::ports::TestPorts;
 use crate::tools::{run, tool};
 use crate::{site, wait_until};
 
-/// How a Pebble behaves, and where it validates.
+/// The settings of a Pebble.
 #[derive(Clone, Debug)]
 pub struct PebbleOptions {
     /// The port of the server to which `http-01` validations go.
     pub http_port: u16,
     /// The port of the server to which `tls-alpn-01` validations go.
     pub tls_port: u16,
-    /// How many of a hundred nonces it rejects.
+    /// The percentage of nonces that it rejects.
     pub bad_nonces: u32,
-    /// How many of a hundred valid authorizations it uses again.
+    /// The percentage of valid authorizations that it reuses.
     pub reused_authorizations: u32,
-    /// Kid and key (base64url) of an external account that it requires.
+    /// Key id and key (base64url) of a required external account.
     pub external_account: Option<(String, String)>,
-    /// Names for which it orders nothing.
+    /// Names that it refuses.
     pub blocked: Vec<String>,
-    /// Roots beside the first one, each with a chain of its own.
+    /// The number of further roots, each with a chain of its own.
     pub alternate_roots: u32,
-    /// Profiles and the seconds that their certificates last. An order that names none gets any.
+    /// Profiles and the lifetimes of their certificates in seconds. An order without a profile gets
+    /// any.
     pub profiles: Vec<(String, u64)>,
 }
 
@@ -83,9 +84,9 @@ pub struct Pebble {
 }
 
 impl Pebble {
-    /// Starts one with ports of its own.
+    /// Starts one on its own ports.
     ///
-    /// # Panics It is missing or does not answer within a minute.
+    /// # Panics It is missing or does not respond within a minute.
     #[must_use]
     pub fn start(options: PebbleOptions) -> Self {
         let (dir, ports) = (site::temp_dir(), TestPorts::claim());
@@ -115,7 +116,7 @@ impl Pebble {
         self.dir.join("ca.pem")
     }
 
-    /// Root number `n` of the certificates that it issues, in PEM form; a new one with each start.
+    /// The root number `n` of its certificates, in PEM form; a new one with each start.
     ///
     /// # Panics There is none.
     #[must_use]
@@ -135,29 +136,30 @@ impl Pebble {
         let _gone = self.issuer.wait();
     }
 
-    /// Kills it and starts it on the same ports: it knows no account and no order any more.
+    /// Kills it and starts it on the same ports, without its accounts and orders.
     ///
-    /// # Panics It does not answer within a minute.
+    /// # Panics It does not respond within a minute.
     pub fn restart(&mut self) {
         self.kill();
         self.issuer = issuer(&self.dir, &self.ports, &self.options);
         self.wait_ready();
     }
 
-    /// Sends an order to the name server: `/set-txt`, `/clear-txt`, `/add-a` and others, with JSON.
+    /// Sends a command to the name server: `/set-txt`, `/clear-txt`, `/add-a` and others, with
+    /// JSON.
     ///
     /// # Panics It refuses.
     pub fn names(&self, path: &str, json: &str) {
         let _quiet = run("curl", ["-fsS", "-d", json, &self.names_url(path)]).succeeded();
     }
 
-    /// The address of such an order, for programs of tests.
+    /// The URL of such a command, for programs of tests.
     #[must_use]
     pub fn names_url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.ports.port(3))
     }
 
-    /// What the issuer suggests for the renewal of a certificate from now on: JSON.
+    /// Sets the renewal information of a certificate (ARI) as JSON.
     ///
     /// # Panics It refuses.
     pub fn suggest_renewal(&self, certificate_pem: &str, json: &str) {
@@ -198,7 +200,7 @@ impl Drop for Pebble {
     }
 }
 
-/// Makes an authority and a certificate for 127.0.0.1 and `localhost` that it signs.
+/// Creates an authority and a certificate for 127.0.0.1 and `localhost` that it signs.
 fn certificate(dir: &Path) {
     let script = "cd \"$1\"
         new='openssl req -x509 -nodes -days 30 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1'

@@ -27,7 +27,7 @@ impl TestPorts {
     #[must_use]
     pub fn claim() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        // One place for all runs on this machine, wherever each has its files.
+        // One place for all runs on this machine.
         let dir = Path::new("/tmp/bolide-test-ports");
         fs::create_dir_all(dir).unwrap();
         let from = std::process::id() as usize * 37;
@@ -57,9 +57,10 @@ impl TestPorts {
     }
 }
 
-/// The ports that a socket of this network namespace listens or is bound to. They are asked for and
-/// not tried: a child that is started meanwhile holds a copy of every socket until it runs its
-/// program, and so a trial would keep the port taken for a while after it ended.
+/// The ports that a socket of this network namespace listens on or is bound to. The kernel is
+/// asked, instead of binding the ports: a child process that another thread starts holds a copy of
+/// every socket until it runs its program, so a bound socket would keep its port busy after it was
+/// closed.
 fn used_ports() -> HashSet<u16> {
     let mut used = socket_tables::listening();
     used.extend(socket_tables::bound_udp());

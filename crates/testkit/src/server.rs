@@ -188,8 +188,8 @@ pub const TYPES: &str = "
 ";
 
 impl Home {
-    /// Waits until the other ports of the configuration listen as well, for a moment: they follow
-    /// the first one. Asks the kernel, as a connection would be counted.
+    /// Waits until the other ports of the configuration listen as well: they follow the first one.
+    /// It asks the kernel, because the server would count a connection.
     fn wait_for_listeners(&self) {
         let conf = fs::read_to_string(self.dir().join("nginx.conf")).unwrap_or_default();
         let wanted: Vec<u16> = conf.split([';', '{', '}']).filter_map(tcp_port).collect();
@@ -203,7 +203,7 @@ impl Home {
     }
 }
 
-/// How often it is looked whether all ports listen.
+/// The number of polls of the ports.
 const LOOKS: u32 = 300;
 /// The port of a `listen` for TCP.
 fn tcp_port(statement: &str) -> Option<u16> {
@@ -387,8 +387,8 @@ impl TestServer {
         self.curl(proto).get(&self.url(proto, path))
     }
 
-    /// The error log so far, when no more is added to it: a worker writes its lines at the end of
-    /// the turn, when a client may have its response already.
+    /// The error log once it is complete: a worker writes its lines at the end of the turn, when a
+    /// client may have its response already.
     #[must_use]
     pub fn error_log(&self) -> String {
         let mut log = self.home.read("logs/error.log");

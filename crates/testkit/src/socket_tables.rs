@@ -1,6 +1,6 @@
-//! Which ports sockets of this network namespace listen on or are bound to, asked of the kernel by
-//! `NETLINK_SOCK_DIAG` (sock_diag(7)). It asks for what listens only: `/proc/net/tcp` goes through
-//! all connections, those in TIME-WAIT as well, of which thousands are left by other tests.
+//! The ports that sockets of this network namespace listen on or are bound to, by
+//! `NETLINK_SOCK_DIAG` (sock_diag(7)). It requests listening sockets only: `/proc/net/tcp` lists
+//! all connections, including the thousands in TIME-WAIT that other tests leave.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -46,7 +46,7 @@ fn dump(family: u8, protocol: u8, states: u32) -> Vec<u16> {
     let mut request = Vec::from(REQUEST_LEN.to_ne_bytes());
     request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     request.extend(DUMP.to_ne_bytes());
-    // The number of the request and the sender; then what is asked for.
+    // The sequence number and the sender; then the request.
     request.extend([0; 8]);
     request.extend([family, protocol, 0, 0]);
     request.extend(states.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Between fork and exec, and after the end.
+//! A child process between fork and exec, and after its end.
 
 use std::ffi::CString;
 use std::io::{Error, Result};
@@ -63,7 +63,7 @@ impl CleanSlate {
         self
     }
 
-    /// Takes up limits while the process still has its parent's rights.
+    /// Applies limits while the process still has its parent's rights.
     fn be_limited(&self) -> Result<()> {
         if let Some(fd) = self.joins {
             // The kernel takes 0 for the process that writes it.
@@ -91,12 +91,13 @@ impl CleanSlate {
         let mut none: libc::sigset_t = unsafe { mem::zeroed() };
         // SAFETY: the set outlives the call.
         unsafe { libc::sigemptyset(&raw mut none) };
-        // SAFETY: the set outlives the call; no old set is asked for.
+        // SAFETY: the set outlives the call; no old set is requested.
         let _ =
             unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
         // SAFETY: restoring a default installs no handler.
         let _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-        // SAFETY: the option takes four numbers. The setting of our own process is not inherited.
+        // SAFETY: the option takes four numbers. The setting of the server's own process is not
+        // inherited.
         let _ = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
         self.be_limited()?;
         if let Some((uid, gid)) = self.ids {
@@ -108,9 +109,9 @@ impl CleanSlate {
             // SAFETY: no pointers are involved.
             check_call(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })?;
         }
-        // Descriptors that we inherited ourselves, from a shell or a supervisor, are not for our
-        // children. A kernel without the call leaves them as they are.
-        // SAFETY: no pointers are involved; the flags are of this process's descriptors only.
+        // Descriptors that the server inherited from a shell or a supervisor are not for its
+        // children. A kernel without the call leaves them open. SAFETY: no pointers are involved;
+        // the flags are of this process's descriptors only.
         let _ = unsafe {
             libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
         };
@@ -168,7 +169,7 @@ pub(crate) fn reap(pid: u32) -> Option<(u32, ChildEnd)> {
 }
 
 pub(crate) fn kill_group(group: u32, number: i32) -> bool {
-    // 0 and 1 would mean groups other than ours.
+    // 0 and 1 would mean other groups than the child's.
     let Some(group) = i32::try_from(group).ok().filter(|group| *group > 1) else { return false };
     // SAFETY: no pointers are involved.
     unsafe { libc::kill(-group, number) == 0 }

@@ -55,7 +55,7 @@ pub(crate) fn stat_fd(fd: i32) -> std::result::Result<Stat, FileFailure> {
     if done < 0 { Err(failure("fstat")) } else { Ok(convert(&raw)) }
 }
 
-/// Attributes of what a path names: of a symbolic link its own.
+/// The attributes of a path; of a symbolic link its own.
 pub(crate) fn stat_link(path: &[u8]) -> std::result::Result<Stat, FileFailure> {
     let found = stat_at(libc::AT_FDCWD, &c_path(path)?, libc::AT_SYMLINK_NOFOLLOW);
     found.map(|(own, _)| own).map_err(|failure| FileFailure { call: "lstat", ..failure })
@@ -114,8 +114,8 @@ enum LinkRule {
     SameOwner,
 }
 
-/// Opens component by component, so that each link is checked. As for the kernel, what ends with a
-/// slash is a directory.
+/// Opens component by component, so that each link is checked. As in the kernel, a path that ends
+/// with a slash is a directory.
 fn walk(path: &[u8], from: usize, rule: LinkRule) -> std::result::Result<OwnedFd, FileFailure> {
     let trusted = from.min(path.len());
     let start = if trusted == 0 { &b"/"[..] } else { &path[..trusted] };
@@ -256,7 +256,7 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<std::fs::ReadDir, FileFai
     std::fs::read_dir(path).map_err(|error| failed("opendir", &error))
 }
 
-/// Looks at up to `max` entries; those whose names begin with a dot are not shown.
+/// Reads up to `max` entries; those whose names begin with a dot are omitted.
 pub(crate) fn take_shown(
     directory: &mut std::fs::ReadDir,
     max: usize,
@@ -276,7 +276,7 @@ pub(crate) fn take_shown(
             let name = c_path(path)?;
             stat_at(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW).map(|(own, _)| own)
         });
-        // An entry that vanished is omitted, as if it were gone before.
+        // An entry that vanished is omitted.
         if let Ok(stat) = stat {
             out.push((name, stat));
         }
@@ -332,7 +332,7 @@ pub(crate) fn standard_error() -> Result<FileRef> {
 }
 
 /// Another descriptor for the file of `fd`. For a pipe or a terminal it is a non-blocking one, if
-/// we may open it: other holders of `fd` must not notice.
+/// this process may open it: other holders of `fd` must not be affected.
 fn open_unwaiting(fd: i32) -> Result<FileRef> {
     let kind =
         stat_fd(fd).map_err(|failure| Error::from_raw_os_error(failure.errno))?.mode & libc::S_IFMT;
@@ -390,7 +390,7 @@ pub(crate) fn read(fd: i32, into: &mut [u8]) -> Result<usize> {
     check_size(unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) })
 }
 
-/// Placed here so that every descriptor operation on files is in this module.
+/// It is placed here so that every descriptor operation on files is in this module.
 pub(super) fn duplicate_to(from: i32, to: i32) -> Result<()> {
     // SAFETY: no pointers are involved.
     check(unsafe { libc::dup2(from, to) }).map(drop)

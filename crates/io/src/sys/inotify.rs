@@ -1,4 +1,4 @@
-//! inotify and statfs: changes below directories, and file systems that tell of none.
+//! inotify and statfs: changes below directories, and file systems that do not report all changes.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -10,7 +10,7 @@ use crate::changes::{DirChange, DirDepth};
 
 /// Bytes of one read: some hundred changes.
 const READ_SIZE: usize = 16 * 1024;
-/// Names that come, go, or get other rights.
+/// Names that appear, disappear or get other permissions.
 const NAMES: u32 = libc::IN_CREATE
     | libc::IN_DELETE
     | libc::IN_MOVED_FROM
@@ -20,10 +20,10 @@ const NAMES: u32 = libc::IN_CREATE
     | libc::IN_MOVE_SELF
     | libc::IN_ONLYDIR
     | libc::IN_MASK_ADD;
-/// The directory itself is not what it was.
+/// The directory itself was removed, moved, or got other permissions.
 const GONE: u32 = libc::IN_DELETE_SELF | libc::IN_MOVE_SELF | libc::IN_UNMOUNT | libc::IN_IGNORED;
-/// File systems whose content changes without a word of this kernel, by `f_type`: NFS, SMB and its
-/// kin, AFS, Ceph, 9p, FUSE, OCFS2, GFS2, Lustre, Coda; proc, sysfs and cgroups.
+/// File systems that others can change without an event of this kernel, by `f_type`: NFS, SMB and
+/// similar ones, AFS, Ceph, 9p, FUSE, OCFS2, GFS2, Lustre, Coda; proc, sysfs and cgroups.
 const FOREIGN: [u64; 17] = [
     0x6969,
     0x517b,
@@ -60,7 +60,7 @@ impl Inotify {
         self.0.as_raw_fd()
     }
 
-    /// Watches a directory; what was asked of it before stays asked.
+    /// Watches a directory; a second watch adds to the first.
     pub(crate) fn add(&self, path: &[u8], depth: DirDepth) -> Result<u32> {
         let name = CString::new(path)?;
         if is_foreign(&name)? {
@@ -80,7 +80,7 @@ impl Inotify {
         let _ = unsafe { libc::inotify_rm_watch(self.fd(), watch as i32) };
     }
 
-    /// Appends the changes that wait.
+    /// Appends the pending changes.
     pub(crate) fn read(&self, out: &mut Vec<DirChange>) {
         let mut buffer = [0; READ_SIZE];
         loop {
@@ -108,7 +108,7 @@ fn take_changes(mut bytes: &[u8], out: &mut Vec<DirChange>) {
         } else if mask & GONE != 0 {
             DirChange::Gone { watch }
         } else if end == 0 {
-            // Its own attributes: who may enter it.
+            // Its own attributes: the right to enter it.
             DirChange::Gone { watch }
         } else {
             DirChange::Entry { watch, name: name[..end].into() }

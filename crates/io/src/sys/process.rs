@@ -95,7 +95,7 @@ pub(crate) fn take_signal(fd: i32) -> Option<(i32, u32)> {
 }
 
 pub(crate) fn end(status: i32) -> ! {
-    // SAFETY: no pointers are involved, and nothing of ours runs afterwards.
+    // SAFETY: no pointers are involved, and no code of the process runs afterwards.
     unsafe { libc::_exit(status) }
 }
 
@@ -124,8 +124,8 @@ pub(crate) fn nofile() -> (u64, u64) {
     (limit.rlim_cur, limit.rlim_max)
 }
 
-/// The lowest number that a new descriptor would get, found by a copy of `fd`; `None` if there is
-/// none.
+/// The lowest number that a new descriptor would get, determined by a copy of `fd`; `None` if there
+/// is none.
 pub(crate) fn lowest_free(fd: i32) -> Option<i32> {
     // SAFETY: no pointers are involved.
     let probe = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
@@ -284,7 +284,7 @@ pub(crate) fn dup_to(from: i32, to: i32) -> Result<()> {
 }
 
 /// The rest of the original process of a background server: it waits until the child reports by one
-/// byte that it is ready, and exits with the status that says whether it did.
+/// byte that it is ready, and exits with a status that says whether it did.
 fn see_off(mut told: std::io::PipeReader) -> ! {
     let mut byte = [0; 1];
     let is_ready = std::io::Read::read_exact(&mut told, &mut byte).is_ok();

@@ -89,7 +89,7 @@ pub(crate) fn set_reuse(fd: i32) -> Result<()> {
     set_option(fd, SockOpt::ReusePort, 1)
 }
 
-/// Sets a buffer size beyond the system's limit if we may, else up to the limit.
+/// Sets a buffer size beyond the system's limit if this process may, else up to the limit.
 pub(crate) fn set_buffer(fd: i32, option: SockOpt, bytes: usize) -> Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     let force = match option {
@@ -187,7 +187,7 @@ pub(crate) fn connect(
     Ok(ConnectCall { fd: Fd(socket.into_raw_fd()), stands })
 }
 
-/// What an error of `call` is to those who asked for more than it.
+/// The error of `call`, for a caller that needs more calls than this one.
 fn failed(call: &'static str) -> impl Fn(Error) -> FileFailure {
     move |error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
 }
@@ -394,7 +394,7 @@ pub(crate) fn local_path(fd: i32) -> Option<Vec<u8>> {
     (!path.is_empty()).then_some(path)
 }
 
-/// An option of a socket of whatever origin; `None` for what is no socket.
+/// A socket option of any descriptor; `None` if it is not a socket.
 fn own_option(fd: i32, name: i32) -> Option<i32> {
     let mut value: i32 = 0;
     let (mut size, level) = (size_of::<i32>() as libc::socklen_t, libc::SOL_SOCKET);
@@ -414,7 +414,7 @@ pub(crate) fn is_datagram(fd: i32) -> bool {
     own_option(fd, libc::SO_TYPE) == Some(libc::SOCK_DGRAM)
 }
 
-/// Has calls on a descriptor return at once.
+/// Makes calls on a descriptor non-blocking.
 pub(crate) fn set_unblocking(fd: i32) -> Result<()> {
     // SAFETY: no pointers are involved.
     let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;

@@ -76,7 +76,7 @@ pub(crate) fn unlink(path: &[u8]) -> Done<()> {
     if done < 0 { Err(failure("unlink")) } else { Ok(()) }
 }
 
-/// What the kernel calls an open file; of one without a name the last one, with a word behind it.
+/// The kernel's name of an open file; for a file without a name, its last name with a suffix.
 pub(crate) fn name_of(fd: i32) -> Option<Vec<u8>> {
     let name = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
     Some(name.into_os_string().into_encoded_bytes())

@@ -9,7 +9,7 @@ use crate::udp::{DatagramIn, DatagramOut, DatagramsSent, UdpBatch};
 
 const BATCH: usize = UdpBatch::CAPACITY;
 const SEND_BATCH: usize = 32;
-/// As many datagrams as one connection mostly sends; these need less memory cleared.
+/// A connection mostly sends at most this many datagrams; smaller arrays need less memory cleared.
 const SEND_FEW: usize = 2;
 /// Room for packet information, traffic class and segment size, with their headers.
 const CONTROL_SIZE: usize = 128;
@@ -24,7 +24,7 @@ pub(crate) fn prepare_quic(fd: i32, v6: bool) -> Result<()> {
         set_option(fd, SockOpt::TrafficClassV6, 1)?;
         set_option(fd, SockOpt::DontFragmentV6, libc::IPV6_PMTUDISC_PROBE)?;
     }
-    // A dual-stack socket receives IPv4 too; a pure IPv6 one refuses these, harmlessly.
+    // A dual-stack socket receives IPv4 too; a pure IPv6 one refuses these options, harmlessly.
     let v4 = [
         (SockOpt::PacketInfoV4, 1),
         (SockOpt::TosV4, 1),
@@ -206,22 +206,22 @@ pub(crate) fn send_datagrams(fd: i32, out: &[DatagramOut<'_>]) -> DatagramsSent 
     all
 }
 
-/// What follows where the kernel does not take a message.
+/// What to do with a message that the kernel refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Untaken {
-    /// Nothing more is sent now.
+    /// Stop sending for now.
     Blocked,
-    /// It is sent again.
+    /// Send it again.
     Again,
-    /// Its datagrams are sent one by one.
+    /// Send its datagrams one by one.
     Uncut,
-    /// It is lost, as any datagram may be: too large, unreachable.
+    /// Drop it, as the network may drop any datagram: too large, unreachable.
     Lost,
 }
 
 impl Untaken {
-    /// For an error number. EIO is what a device without checksums answers to segments, and IPsec;
-    /// EINVAL is what a kernel without them answers, and a path that is too narrow for them.
+    /// For an error number. EIO comes from a device without checksum offload, and from IPsec;
+    /// EINVAL from a kernel without GSO, and from a path that is too narrow for the segments.
     const fn by(errno: i32, is_train: bool) -> Self {
         match errno {
             libc::EAGAIN => Self::Blocked,
@@ -232,16 +232,16 @@ impl Untaken {
     }
 }
 
-/// What became of one batch.
+/// The result of one batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct BatchSent {
     told: DatagramsSent,
-    /// Entries that the kernel took; the others are lost.
+    /// Entries that the kernel accepted; the others are dropped.
     left: usize,
 }
 
-/// Sends the datagrams of a train that the kernel does not cut; whether it took any. One that it
-/// takes neither way is too large, which says nothing about others.
+/// Sends the datagrams of a refused GSO batch one by one; returns whether the kernel accepted any.
+/// A datagram that it refuses both ways is too large, which says nothing about the others.
 #[cold]
 fn send_singly(fd: i32, train: &DatagramOut<'_>) -> bool {
     let mut is_taken = false;
@@ -311,7 +311,7 @@ mod tests {
     use super::{Untaken, send_datagrams};
     use crate::udp::{DatagramOut, DatagramsSent};
 
-    /// Sends trains of 100-byte datagrams from one socket; what came of them, in order.
+    /// Sends GSO batches of 100-byte datagrams from one socket; returns the results in order.
     fn deliver(from: &UdpSocket, trains: usize) -> (DatagramsSent, Vec<Vec<u8>>) {
         let to = UdpSocket::bind("127.0.0.1:0").unwrap();
         to.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -332,7 +332,7 @@ mod tests {
         let from = UdpSocket::bind("127.0.0.1:0").unwrap();
         let (sent, whole) = deliver(&from, 3);
         assert_eq!(sent, DatagramsSent { taken: 3, refused_to_cut: false });
-        // Without checksums there are no segments: EINVAL, as from a kernel that has none.
+        // Without checksums there is no segmentation: EINVAL, as from a kernel without GSO.
         let (name, value) = (libc::SO_NO_CHECK, 1_i32);
         let size = size_of::<i32>() as libc::socklen_t;
         let fd = from.as_raw_fd();
