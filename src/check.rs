@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use bolide_conf::survey::{Finding, Standing, Survey};
+use bolide_conf::survey::{DirectiveSupport, Finding, Survey};
 
 use crate::import::ConfFiles;
 use crate::invocation::{CheckDetail, CheckOptions, Invocation};
@@ -58,18 +58,19 @@ fn survey(invocation: &Invocation, path: &Path, detail: CheckDetail) -> bool {
     survey.is_fine()
 }
 
-fn word(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Supported => "supported",
-        Standing::Approximated(_) => "approximated",
-        Standing::Refused => "refused",
+fn word(support: DirectiveSupport) -> &'static str {
+    match support {
+        DirectiveSupport::Supported => "supported",
+        DirectiveSupport::Approximated(_) => "approximated",
+        DirectiveSupport::Refused => "refused",
     }
 }
 
 fn report(path: &str, survey: &Survey, detail: CheckDetail) -> String {
     let mut text = String::new();
     for finding in &survey.findings {
-        let is_told = finding.standing != Standing::Supported || !finding.messages.is_empty();
+        let is_told =
+            finding.support != DirectiveSupport::Supported || !finding.messages.is_empty();
         if is_told || detail == CheckDetail::Everything {
             line(&mut text, finding);
         }
@@ -78,7 +79,7 @@ fn report(path: &str, survey: &Survey, detail: CheckDetail) -> String {
         let _ = writeln!(text, "{:12}  {message}", if message.is_fatal() { "refused" } else { "" });
     }
     let count = |word_is: &str| {
-        survey.findings.iter().filter(|finding| word(finding.standing) == word_is).count()
+        survey.findings.iter().filter(|finding| word(finding.support) == word_is).count()
     };
     let _ = writeln!(
         text,
@@ -89,7 +90,7 @@ fn report(path: &str, survey: &Survey, detail: CheckDetail) -> String {
         count("refused"),
     );
     let guards =
-        survey.findings.iter().filter(|one| one.guards && one.standing == Standing::Refused);
+        survey.findings.iter().filter(|one| one.guards && one.support == DirectiveSupport::Refused);
     match (guards.count(), survey.is_fine()) {
         (0, true) => text.push_str(
             "A server starts with it if the files and addresses in it exist: \
@@ -108,10 +109,11 @@ fn report(path: &str, survey: &Survey, detail: CheckDetail) -> String {
 }
 
 fn line(text: &mut String, finding: &Finding) {
-    let mark = if finding.guards && finding.standing == Standing::Refused { "!" } else { " " };
-    let word = word(finding.standing);
+    let mark =
+        if finding.guards && finding.support == DirectiveSupport::Refused { "!" } else { " " };
+    let word = word(finding.support);
     let _ = write!(text, "{word:12}{mark} {}  {}", finding.place, finding.name);
-    if let Standing::Approximated(why) = finding.standing {
+    if let DirectiveSupport::Approximated(why) = finding.support {
         let _ = write!(text, "  (no effect: {})", why.trim_start_matches("Without effect: "));
     }
     text.push('\n');

@@ -54,8 +54,8 @@ pub use body::{BodyFiles, TempPath};
 pub use browsers::{BrowserName, Browsers, browser_version};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
-    DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore,
-    QueryPattern, StatusHeader, UseStale, VaryBy, ZoneUse,
+    DropQuery, HeuristicFreshness, NeverCached, PageCache, PageMode, PagePrefix, PageScopes,
+    PageStore, QueryPattern, StatusHeader, UseStale, VaryBy, ZoneUse,
 };
 pub use charset::{
     CharsetCodes, CharsetMap, Charsets, MapDirection, Utf8Step, Utf8Text, utf8_step,

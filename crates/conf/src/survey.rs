@@ -13,7 +13,7 @@ use crate::source::{ConfSource, LoadOptions};
 
 /// The support of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum DirectiveSupport {
     /// It has nginx's meaning.
     Supported,
     /// It is checked, but has no effect, for the given reason.
@@ -30,7 +30,7 @@ pub struct Finding {
     /// Its name.
     pub name: String,
     /// Its support.
-    pub standing: Standing,
+    pub support: DirectiveSupport,
     /// Whether it restricts access: without it more would be open than in nginx.
     pub guards: bool,
     /// The reader's messages about it.
@@ -51,7 +51,7 @@ impl Survey {
     /// Whether the configuration can be served by.
     #[must_use]
     pub fn is_fine(&self) -> bool {
-        self.findings.iter().all(|finding| finding.standing != Standing::Refused)
+        self.findings.iter().all(|finding| finding.support != DirectiveSupport::Refused)
             && !self.others.iter().any(Diagnostic::is_fatal)
     }
 }
@@ -103,7 +103,7 @@ pub fn survey(source: &impl ConfSource, path: &Path, options: &LoadOptions) -> S
         match owner(&mut findings, &diagnostic) {
             Some(finding) => {
                 if diagnostic.is_fatal() {
-                    finding.standing = Standing::Refused;
+                    finding.support = DirectiveSupport::Refused;
                 }
                 finding.messages.push(diagnostic);
             }
@@ -116,27 +116,33 @@ pub fn survey(source: &impl ConfSource, path: &Path, options: &LoadOptions) -> S
 fn list(nodes: &[Node], files: &[std::sync::Arc<str>], findings: &mut Vec<Finding>) {
     for node in nodes {
         let name = String::from_utf8_lossy(node.name()).into_owned();
-        let (standing, inside) = match directives::find_anywhere(node.name()) {
-            DirectiveMatch::Row(_, row) if directives::is_unbuilt(row) => (Standing::Refused, None),
+        let (support, inside) = match directives::find_anywhere(node.name()) {
+            DirectiveMatch::Row(_, row) if directives::is_unbuilt(row) => {
+                (DirectiveSupport::Refused, None)
+            }
             DirectiveMatch::Row(_, row) => {
                 (by_row(row), node.block.as_ref().filter(|_| row.holds_rows()))
             }
             DirectiveMatch::Elsewhere | DirectiveMatch::Later | DirectiveMatch::Unknown => {
-                (Standing::Refused, None)
+                (DirectiveSupport::Refused, None)
             }
         };
         let guards = GUARDS.iter().any(|start| name.starts_with(start));
         let file = files.get(node.file as usize).cloned().unwrap_or_default();
         let place = SourcePlace { file, line: node.line };
-        findings.push(Finding { place, name, standing, guards, messages: Vec::new() });
+        findings.push(Finding { place, name, support, guards, messages: Vec::new() });
         if let Some(block) = inside {
             list(&block.nodes, files, findings);
         }
     }
 }
 
-fn by_row(row: &DirectiveSpec) -> Standing {
-    if row.has_no_effect() { Standing::Approximated(row.doc) } else { Standing::Supported }
+fn by_row(row: &DirectiveSpec) -> DirectiveSupport {
+    if row.has_no_effect() {
+        DirectiveSupport::Approximated(row.doc)
+    } else {
+        DirectiveSupport::Supported
+    }
 }
 
 /// The directive that a message is about: the one on its line that it names, or the last, which is

@@ -133,7 +133,7 @@ fn a_block_has_one_mode_and_an_inner_block_another() {
         ("/d", PageMode::Off),
     ] {
         let page = &cache(&http, name).page;
-        assert_eq!((page.mode, page.is_heard), (mode, true), "{name}");
+        assert_eq!((page.mode, page.accepts_purges), (mode, true), "{name}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bolide_conf::survey::{Finding, Standing, Survey, survey};
+use bolide_conf::survey::{DirectiveSupport, Finding, Survey, survey};
 
 use crate::support::{Files, options};
 
@@ -30,11 +30,11 @@ fn each_directive_has_its_place_and_its_standing() {
         (7, "root"),
     ];
     assert_eq!(lines, expected);
-    assert_eq!(find(&survey, "gzip").standing, Standing::Supported);
-    let told = find(&survey, "types_hash_max_size").standing;
-    assert!(matches!(told, Standing::Approximated(why) if why.contains("sizes itself")));
+    assert_eq!(find(&survey, "gzip").support, DirectiveSupport::Supported);
+    let told = find(&survey, "types_hash_max_size").support;
+    assert!(matches!(told, DirectiveSupport::Approximated(why) if why.contains("sizes itself")));
     let refused = find(&survey, "perl_modules");
-    assert_eq!(refused.standing, Standing::Refused);
+    assert_eq!(refused.support, DirectiveSupport::Refused);
     assert!(refused.messages[0].message.contains("not implemented"), "{:?}", refused.messages);
     assert!(!survey.is_fine());
 }
@@ -46,10 +46,10 @@ fn what_keeps_people_out_is_marked() {
     let told =
         of("events {} http { ssl_conf_command VerifyMode Peer;\nssl_trusted_certificate a; }");
     let command = find(&told, "ssl_conf_command");
-    assert!(command.guards && command.standing == Standing::Refused);
+    assert!(command.guards && command.support == DirectiveSupport::Refused);
     assert!(find(&told, "ssl_trusted_certificate").guards);
-    assert_eq!(find(&survey, "gzip").standing, Standing::Refused);
-    assert_eq!(find(&survey, "limit_req").standing, Standing::Refused);
+    assert_eq!(find(&survey, "gzip").support, DirectiveSupport::Refused);
+    assert_eq!(find(&survey, "limit_req").support, DirectiveSupport::Refused);
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub fn says_so(name: &[u8]) -> bool {
 
 /// Whether a request has a field that proxies add.
 #[must_use]
-pub fn is_handed_on(request: &FieldMap) -> bool {
+pub fn is_forwarded(request: &FieldMap) -> bool {
     request.iter().any(|field| says_so(field.text))
 }
 

@@ -8,7 +8,8 @@ use super::cache_zone;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, offset, seconds, value};
 use crate::model::{
-    AccessRule, Guess, PageCache, PageMode, PageScopes, QueryPattern, StatusHeader, VaryBy,
+    AccessRule, HeuristicFreshness, PageCache, PageMode, PageScopes, QueryPattern, StatusHeader,
+    VaryBy,
 };
 use crate::reader::{
     ConfReader, INVALID, ReadFault, ReadResult, flag as read_flag, invalid_parameter,
@@ -315,7 +316,7 @@ fn magento(r: &mut ConfReader, node: &Node) -> ReadResult {
 /// Enables or disables the cache, and records whether it is on in an outer block.
 pub(super) fn set_mode(r: &mut ConfReader, mode: PageMode) {
     let page = page(r);
-    page.is_heard |= page.mode != PageMode::Off || mode != PageMode::Off;
+    page.accepts_purges |= page.mode != PageMode::Off || mode != PageMode::Off;
     page.mode = mode;
     r.scope.cache.has_mode = true;
 }
@@ -362,7 +363,7 @@ fn stale(r: &mut ConfReader, node: &Node) -> ReadResult {
         word => read(word.strip_prefix(b"error=").ok_or_else(|| invalid_parameter(word))?)?,
     };
     (page(r).stale, page(r).stale_error) = (stale, error);
-    page(r).says_stale = true;
+    page(r).has_stale = true;
     Ok(())
 }
 
@@ -378,7 +379,7 @@ fn heuristic(r: &mut ConfReader, node: &Node) -> ReadResult {
             more => time(more.strip_prefix(b"max=").ok_or_else(|| invalid_parameter(more))?)?,
         };
         let percent = percent.ok_or_else(|| invalid_parameter(word))? as u8;
-        Some(Guess { percent, max })
+        Some(HeuristicFreshness { percent, max })
     };
     Ok(())
 }

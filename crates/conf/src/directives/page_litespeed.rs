@@ -44,7 +44,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     value("CacheStaleAge", HSL, Args::ONE, |r, node| {
         let stale = time(node.arg(0))?;
         (page(r).stale, page(r).stale_error) = (stale, stale);
-        page(r).says_stale = true;
+        page(r).has_stale = true;
         Ok(())
     })
     .doc("LiteSpeed's name for `page_cache_stale`.", "CacheStaleAge 200;")

@@ -69,7 +69,7 @@ pub(super) fn preset(r: &mut ConfReader, node: &Node) -> ReadResult {
     // The block's own directives take precedence, in any order.
     if !draft.has_mode {
         page.mode = PageMode::On;
-        page.is_heard = true;
+        page.accepts_purges = true;
     }
     if !draft.has_ttl {
         page.default_ttl = ttl;

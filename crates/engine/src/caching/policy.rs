@@ -72,7 +72,7 @@ impl Caching {
         let space = match &conf.zone {
             ZoneUse::Zone(id) => CacheSpace::Zone(id.index()),
             ZoneUse::Text(text) => CacheSpace::Named(text.clone()),
-            ZoneUse::Off if conf.page.mode != PageMode::Off || conf.page.is_heard => {
+            ZoneUse::Off if conf.page.mode != PageMode::Off || conf.page.accepts_purges => {
                 CacheSpace::Page
             }
             ZoneUse::Off => return None,
@@ -192,7 +192,7 @@ impl Caching {
     /// Sets how long a page may be served stale.
     pub(super) fn set_grace(&self, decision: &mut StoreDecision) {
         let page = &self.conf.page;
-        let (stale, error) = match page.says_stale {
+        let (stale, error) = match page.has_stale {
             true => (seconds(page.stale), seconds(page.stale_error)),
             false => (STALE_SECONDS, ERROR_SECONDS),
         };

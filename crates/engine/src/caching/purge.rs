@@ -6,7 +6,7 @@ use bolide_cache::rules::{self, Facts, PurgeOrder, PurgeRequest, PurgeTarget};
 use bolide_cache::{
     BanKind, BanTerm, KeyBuilder, NamespaceId, SessionKey, Store, TagPurge, ban_error, ban_text,
 };
-use bolide_conf::model::cache::{HandedOn, PageCache, Purger, is_allowed};
+use bolide_conf::model::cache::{ForwardedByProxy, PageCache, PurgeAccess, is_allowed};
 use bolide_conf::model::{CachePurge, Satisfy};
 use bolide_http::Method;
 use bolide_http::lscache::{CacheScope as Whose, PurgeEffect as Lapse};
@@ -79,9 +79,9 @@ impl CacheTransaction {
         let page = &caching.conf.page;
         let is_litemage = self.environment.litemage.unwrap_or(page.litemage);
         if is_litemage && asks_for_figures(request) {
-            return Some(match purger(request, page, ctx) {
-                Purger::Welcome => tell_figures(answer, request, space, site, ctx),
-                Purger::Stranger | Purger::Unknown => NextStep::Fail(403),
+            return Some(match purge_access(request, page, ctx) {
+                PurgeAccess::Allowed => tell_figures(answer, request, space, site, ctx),
+                PurgeAccess::Denied | PurgeAccess::UnknownClient => NextStep::Fail(403),
             });
         }
         if caching.is_magento() && method == b"PURGE" {
@@ -100,10 +100,10 @@ impl CacheTransaction {
             _ => return None,
         };
         if !has_shown_password(request, answer, site, ctx) {
-            match purger(request, page, ctx) {
-                Purger::Welcome => {}
-                Purger::Stranger => return Some(NextStep::Fail(405)),
-                Purger::Unknown => return Some(NextStep::Fail(403)),
+            match purge_access(request, page, ctx) {
+                PurgeAccess::Allowed => {}
+                PurgeAccess::Denied => return Some(NextStep::Fail(405)),
+                PurgeAccess::UnknownClient => return Some(NextStep::Fail(403)),
             }
         }
         if request.is_dry() {
@@ -225,7 +225,7 @@ fn purge_magento(
     ctx: &StepCtx<'_>,
 ) -> Option<NextStep> {
     if !has_shown_password(request, answer, site, ctx)
-        && purger(request, page, ctx) != Purger::Welcome
+        && purge_access(request, page, ctx) != PurgeAccess::Allowed
     {
         return Some(say(answer, request, 405, b"Method not allowed".to_vec(), site, ctx));
     }
@@ -261,13 +261,13 @@ fn asks_for_figures(request: &Request) -> bool {
     path.unwrap_or_default().ends_with(b"/__LSCACHE/STATS") && request.method == Method::Get
 }
 
-/// The sender of a purge, by address and by fields of proxies.
-fn purger(request: &Request, page: &PageCache, ctx: &StepCtx<'_>) -> Purger {
-    let handed_on = match bolide_http::forwarded_by::is_handed_on(&request.head().fields) {
-        true => HandedOn::Yes,
-        false => HandedOn::No,
+/// Whether the client may purge, by its address and the fields that proxies add.
+fn purge_access(request: &Request, page: &PageCache, ctx: &StepCtx<'_>) -> PurgeAccess {
+    let forwarded = match bolide_http::forwarded_by::is_forwarded(&request.head().fields) {
+        true => ForwardedByProxy::Yes,
+        false => ForwardedByProxy::No,
     };
-    page.may_purge(ip(request.client(ctx.conn)), ip(ctx.conn.remote), handed_on)
+    page.may_purge(ip(request.client(ctx.conn)), ip(ctx.conn.remote), forwarded)
 }
 
 /// Whether the location requires a password, which was right then.

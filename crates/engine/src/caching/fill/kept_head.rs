@@ -19,7 +19,7 @@ pub(super) fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: 
         // RFC 9111 §4.2.4: HTTP's own fields permit stale use only if they say so. An LSCache
         // application, or one that leaves the lifetime to the configuration, gets LiteSpeed's
         // default.
-        let is_permitted = page.says_stale
+        let is_permitted = page.has_stale
             || decision.source == AnswerSource::Configuration
             || rules::is_lscache(answer);
         if !decision.must_revalidate && is_permitted {
