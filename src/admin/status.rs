@@ -81,7 +81,7 @@ fn ask(scene: &Scene) -> Vec<Answered> {
         for (post, &thread) in crew.posts.iter().zip(&crew.threads) {
             let (teller, answer) = sync_channel(1);
             // A mailbox accepts every order, however full it is.
-            let _ = post.send(Mail::Tell(teller));
+            let _ = post.send(Mail::ReportHoldings(teller));
             asked.push(Asked { thread, answer });
         }
     }

@@ -15,11 +15,12 @@ use crate::service::{KeepFault, KeepRule, Shared};
 use crate::state::AcmeStore;
 
 /// Results of attempts, with their numbers.
-pub(crate) type Done = Arc<Mutex<Vec<(OrderId, u64, Result<ChainFacts, AttemptFailure>)>>>;
+pub(crate) type AttemptResults =
+    Arc<Mutex<Vec<(OrderId, u64, Result<ChainFacts, AttemptFailure>)>>>;
 
 /// Reports the end of an attempt, even if it panics.
 pub(crate) struct Unreported {
-    pub(crate) done: Done,
+    pub(crate) done: AttemptResults,
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: OrderId,
     pub(crate) number: u64,

@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::accounts::{AccountFile, account_stem};
-use crate::attempt::{AttemptParts, Done, Unreported};
+use crate::attempt::{AttemptParts, AttemptResults, Unreported};
 use crate::certificate::{BUNDLE_MAX, ChainFacts};
 use crate::host::AcmeLogLevel;
 use crate::local;
@@ -69,7 +69,7 @@ pub(crate) struct Engine {
     gates: BTreeMap<String, Arc<tokio::sync::Mutex<()>>>,
     running: BTreeMap<OrderId, RunningAttempt>,
     numbers: u64,
-    done: Done,
+    done: AttemptResults,
     locks: BTreeMap<PathBuf, (StoreLock, usize)>,
     /// Running questions about renewals, by the issuer's name, with their numbers.
     asking: BTreeMap<String, (u64, AbortHandle)>,
@@ -90,7 +90,7 @@ impl Engine {
             gates: BTreeMap::new(),
             running: BTreeMap::new(),
             numbers: 0,
-            done: Done::default(),
+            done: AttemptResults::default(),
             locks: BTreeMap::new(),
             asking: BTreeMap::new(),
             answers: ToldByIssuers::default(),

@@ -22,7 +22,7 @@ use crate::plan::{AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
 use crate::schedule::{AcmeNow, Validity};
 use crate::state::{AcmeStore, file_stem};
 use crate::tls::TlsConnect;
-use crate::transport::{AcmeConnect, AcmeTransport, Dies};
+use crate::transport::{AcmeConnect, AcmeTransport, CrashHook};
 pub use keeper::AcmeKeeper;
 
 /// LIMIT: bytes of a file of names.
@@ -165,8 +165,8 @@ pub struct AcmeSetting {
     pub clock: Arc<dyn Fn() -> AcmeNow + Send + Sync>,
     /// How to connect to issuers; `None`: by TCP and TLS as configured.
     pub connect: Option<Arc<dyn AcmeConnect>>,
-    /// Where the process dies, in tests.
-    pub dies: Option<Dies>,
+    /// The step at which the process crashes, in tests.
+    pub crash_hook: Option<CrashHook>,
     /// The interval of checks of files and clocks.
     pub tick: Duration,
     /// Requests of other threads.
@@ -188,7 +188,7 @@ impl Default for AcmeSetting {
         Self {
             clock: Arc::new(clock),
             connect: None,
-            dies: None,
+            crash_hook: None,
             tick: TICK,
             inbox: AcmeInbox::default(),
         }
@@ -286,7 +286,7 @@ impl Shared {
             Some(connect) => connect.clone(),
             None => Arc::new(TlsConnect::new(issuer)?),
         };
-        Ok(AcmeTransport::new(connect, self.setting.dies.clone(), self.unix_clock()))
+        Ok(AcmeTransport::new(connect, self.setting.crash_hook.clone(), self.unix_clock()))
     }
 
     /// Seconds since 1970.

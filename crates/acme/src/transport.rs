@@ -39,8 +39,8 @@ pub trait AcmeConnect: Send + Sync {
     fn connect(&self, host: &str, port: u16) -> Connecting;
 }
 
-/// Decides for tests where the process dies.
-pub type Dies = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+/// Decides in tests at which step the process crashes.
+pub type CrashHook = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// What the last response said beside what the library reads.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ struct Inner {
     connect: Arc<dyn AcmeConnect>,
     kept: tokio::sync::Mutex<Option<Kept>>,
     notes: Mutex<TransportNotes>,
-    dies: Option<Dies>,
+    crash_hook: Option<CrashHook>,
     /// Seconds since 1970.
     clock: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -83,11 +83,11 @@ impl AcmeTransport {
     /// One without a connection.
     pub fn new(
         connect: Arc<dyn AcmeConnect>,
-        dies: Option<Dies>,
+        crash_hook: Option<CrashHook>,
         clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     ) -> Self {
         let (kept, notes) = (tokio::sync::Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { connect, kept, notes, dies, clock }))
+        Self(Arc::new(Inner { connect, kept, notes, crash_hook, clock }))
     }
 
     /// What the last response said.
@@ -129,7 +129,7 @@ impl Inner {
     }
 
     async fn step(&self, name: &str) {
-        if self.dies.as_ref().is_some_and(|dies| dies(name)) {
+        if self.crash_hook.as_ref().is_some_and(|crash_hook| crash_hook(name)) {
             std::future::pending::<()>().await;
         }
     }

@@ -95,7 +95,7 @@ impl World {
     fn settle(&mut self) {
         while let Some(effect) = self.resolver.poll_effect() {
             match effect {
-                ResolverEffect::Tell(verdict) => {
+                ResolverEffect::Deliver(verdict) => {
                     assert!(self.waiting.remove(&verdict.waiter), "one verdict, and no more");
                     let is_empty = verdict.result.is_ok_and(|found| found.is_empty());
                     assert!(!is_empty, "a name that is found has addresses");

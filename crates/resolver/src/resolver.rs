@@ -117,7 +117,7 @@ pub enum ResolverEffect {
     /// Close the TCP connection to this server.
     Close(usize),
     /// Deliver this result to its waiter.
-    Tell(ResolveVerdict),
+    Deliver(ResolveVerdict),
     /// Log this line at level error.
     Log(String),
 }
@@ -440,7 +440,7 @@ impl Resolver {
             if self.take_waiter(*waiter) {
                 let (waiter, result) = (*waiter, result.clone());
                 let verdict = ResolveVerdict { waiter, result, good_until };
-                self.effects.push_back(ResolverEffect::Tell(verdict));
+                self.effects.push_back(ResolverEffect::Deliver(verdict));
             }
         }
     }

@@ -115,7 +115,7 @@ impl Listeners {
     }
 
     /// Notes how many connections a batch accepted.
-    pub(crate) fn note_batch(&mut self, slot: usize, taken: usize) {
+    pub(crate) fn learn_batch(&mut self, slot: usize, taken: usize) {
         if let Some(Some(listener)) = self.slots.get_mut(slot) {
             listener.batch.learn(taken);
         }
@@ -123,7 +123,11 @@ impl Listeners {
 
     /// The log message for a failed accept, in nginx's words; once per pause, however often
     /// descriptors become free meanwhile.
-    pub(crate) fn tell_refused(&mut self, errno: i32, now: Instant) -> Option<(LogLevel, String)> {
+    pub(crate) fn accept_failure(
+        &mut self,
+        errno: i32,
+        now: Instant,
+    ) -> Option<(LogLevel, String)> {
         if self.told.is_some_and(|told| now < told.after(REST)) {
             return None;
         }

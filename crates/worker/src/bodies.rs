@@ -42,7 +42,7 @@ impl<I: Io> BodySource for Bodies<'_, I> {
         if live.paused {
             let before = out.len();
             let pull = self.pull_paced(user, max, out);
-            self.note_room(user, out.len() > before);
+            self.resume_upstream(user, out.len() > before);
             return pull;
         }
         self.pull_paced(user, max, out)
@@ -70,7 +70,7 @@ impl<I: Io> BodySource for Bodies<'_, I> {
 
 impl<I: Io> Bodies<'_, I> {
     /// Lets the upstream be read again if a pull made room for more of its response.
-    fn note_room(&mut self, user: StreamOwner, has_moved: bool) {
+    fn resume_upstream(&mut self, user: StreamOwner, has_moved: bool) {
         let key = SlabKey::from_bits(user);
         let now = self.send_ctx.now.mono;
         let mut live = self.exchanges.get_mut(key);

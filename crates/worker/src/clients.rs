@@ -146,7 +146,7 @@ impl Clients {
     }
 
     /// Counts an exchange of a connection as ended.
-    pub(crate) fn note_retired(&mut self, owner: Owner) {
+    pub(crate) fn count_ended(&mut self, owner: Owner) {
         let exchanges = match owner {
             Owner::Tcp(conn) => self.tcp.conns.get_mut(conn).map(|conn| &mut conn.exchanges),
             Owner::Quic(conn) => self.quic.conns.get_mut(conn).map(|conn| &mut conn.exchanges),
@@ -160,14 +160,14 @@ impl Clients {
 
     /// Detaches an exchange from its connection, because it outlives its response; returns what
     /// remains of the connection.
-    pub(crate) fn note_outlived(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
-        self.note_retired(conn);
-        self.note_begun_behind(conn)
+    pub(crate) fn detach_from_connection(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
+        self.count_ended(conn);
+        self.count_background(conn)
     }
 
     /// Counts an exchange of a connection that has no response (`mirror`); returns what it needs of
     /// the connection.
-    pub(crate) fn note_begun_behind(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
+    pub(crate) fn count_background(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
         let (subject, requests) = match conn {
             Owner::Tcp(key) => {
                 let conn = self.tcp.conns.get_mut(key)?;

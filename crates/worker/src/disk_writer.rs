@@ -52,7 +52,7 @@ struct Charge {
     /// Whether the failure was logged.
     is_told: bool,
     /// The journal that was read last, and how many bytes of it.
-    heard: Option<FileRef>,
+    journal: Option<FileRef>,
     read: u64,
     /// The lock that other processes with the same tree share.
     lock: Option<FileRef>,
@@ -226,7 +226,7 @@ impl<I: Io> DiskWriter<I> {
     }
 
     /// Logs that the file of one object cannot be written.
-    fn tell_one(&mut self, path: &[u8], failure: FileFailure) {
+    fn log_unstored(&mut self, path: &[u8], failure: FileFailure) {
         let (call, why) = (failure.call, reason(failure.errno));
         let path = String::from_utf8_lossy(path);
         let text = format!("{call}() \"{path}\" failed ({why}), the object is not kept");

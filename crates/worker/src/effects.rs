@@ -63,7 +63,7 @@ impl<I: Io> Requests<I> {
             StepEffect::Continue => self.with_stream(key, StreamAct::Continue),
             StepEffect::WantBody(window) => {
                 // The client may have waited for us until now.
-                self.exchanges.note_wanted(key, self.env.now.mono);
+                self.exchanges.begin_body_wait(key, self.env.now.mono);
                 self.with_stream(key, StreamAct::Wanted(window));
             }
             StepEffect::BodyConsumed(bytes) => self.with_stream(key, StreamAct::Consumed(bytes)),
@@ -212,7 +212,7 @@ impl<I: Io> Requests<I> {
 
     pub(crate) fn with_stream(&mut self, key: SlabKey<ActiveExchange>, act: StreamAct) {
         if let StreamAct::Consumed(bytes) = act {
-            self.exchanges.note_consumed(key, bytes, self.env.now.mono);
+            self.exchanges.count_body_consumed(key, bytes, self.env.now.mono);
         }
         let Some(live) = self.exchanges.live.get(key) else { return };
         match live.owner {
@@ -286,7 +286,7 @@ fn give_answer<I: Io>(
         if let Some(fill) = &mut fill {
             env.news.post(fill.handle_news(&news, Some(&mut live.exchange), env.now));
         }
-        env.news.tell(key, Wake::Origin(news));
+        env.news.wake(key, Wake::Origin(news));
     }
 }
 

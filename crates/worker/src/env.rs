@@ -59,7 +59,7 @@ pub(crate) struct WorkerEnv<I> {
     /// The stored rulings of `.htaccess` files.
     pub(crate) rulings: bolide_engine::HtaccessMemory,
     /// Whether it was logged that directories cannot be watched.
-    pub(crate) told_unwatched: bool,
+    pub(crate) unwatched_logged: bool,
     pub(crate) logs: Logs,
     pub(crate) log_files: LogFiles,
     /// Client sockets to close when the lines of the turn are written.
@@ -110,7 +110,7 @@ impl<I: Io> WorkerEnv<I> {
             heads: HeadPool::default(),
             files: bolide_files::FileTable::new(seed),
             rulings: bolide_engine::HtaccessMemory::new(seed),
-            told_unwatched: false,
+            unwatched_logged: false,
             logs,
             log_files,
             endings: Vec::new(),
@@ -130,7 +130,7 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     /// Sets the time of this turn.
-    pub(crate) fn tell_time(&mut self, now: Now) {
+    pub(crate) fn set_time(&mut self, now: Now) {
         debug_assert!(now.mono >= self.now.mono, "time goes on");
         self.now = now;
         // The offset of a time zone changes only at full quarters of an hour.
@@ -177,8 +177,8 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     /// Logs a failed accept, unless that was logged lately.
-    pub(crate) fn tell_refused(&mut self, errno: i32) {
-        if let Some((level, text)) = self.listeners.tell_refused(errno, self.now.mono) {
+    pub(crate) fn log_accept_failure(&mut self, errno: i32) {
+        if let Some((level, text)) = self.listeners.accept_failure(errno, self.now.mono) {
             self.log_server(level, &text);
         }
     }
@@ -190,14 +190,14 @@ impl<I: Io> WorkerEnv<I> {
 
     /// Writes purges to the journals, before anything is sent that acknowledges them.
     #[inline]
-    pub(crate) fn note_purges(&mut self) {
-        self.kept.note_purges(&mut self.io);
+    pub(crate) fn journal_purges(&mut self) {
+        self.kept.journal_purges(&mut self.io);
     }
 
     /// Does the store's work of each turn.
     pub(crate) fn tend_cache(&mut self) {
         // Purges of requests without a response.
-        self.note_purges();
+        self.journal_purges();
         if let Some(wakes) = self.kept.tend(self.now) {
             self.news.post_again(wakes);
         }

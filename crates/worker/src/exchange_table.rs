@@ -174,7 +174,7 @@ impl Exchanges {
     }
 
     /// Notes received bytes of a request body.
-    pub(crate) fn note_body(&mut self, user: StreamOwner, len: usize, now: Instant) {
+    pub(crate) fn count_body_received(&mut self, user: StreamOwner, len: usize, now: Instant) {
         let live = self.live.get_mut(SlabKey::from_bits(user));
         if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
             *since = now;
@@ -183,7 +183,7 @@ impl Exchanges {
     }
 
     /// Notes that a request body is read from now on.
-    pub(crate) fn note_wanted(&mut self, key: SlabKey<ActiveExchange>, now: Instant) {
+    pub(crate) fn begin_body_wait(&mut self, key: SlabKey<ActiveExchange>, now: Instant) {
         let live = self.live.get_mut(key);
         if let Some(UploadState::Coming { since, .. }) = live.map(|live| &mut live.upload) {
             *since = now;
@@ -191,7 +191,12 @@ impl Exchanges {
     }
 
     /// Notes that bytes of a request body were credited to the client's window.
-    pub(crate) fn note_consumed(&mut self, key: SlabKey<ActiveExchange>, len: usize, now: Instant) {
+    pub(crate) fn count_body_consumed(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        len: usize,
+        now: Instant,
+    ) {
         let live = self.live.get_mut(key);
         if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
             *since = now;
@@ -208,11 +213,7 @@ impl Exchanges {
     }
 
     /// The client has its response, or is gone: the fetch is over for the exchange.
-    pub(crate) fn note_fetch_over(
-        &mut self,
-        key: SlabKey<ActiveExchange>,
-        fetch: SlabKey<LiveFetch>,
-    ) {
+    pub(crate) fn detach_fetch(&mut self, key: SlabKey<ActiveExchange>, fetch: SlabKey<LiveFetch>) {
         if let Some(waiting) = self.live.get_mut(key)
             && waiting.fetch == Some(fetch)
         {

@@ -60,7 +60,7 @@ impl<I: Io> Requests<I> {
                 self.begin(owner, stream, head, wake);
             }
             WireEvent::Body { user, bytes } => {
-                self.exchanges.note_body(user, bytes.len(), self.env.now.mono);
+                self.exchanges.count_body_received(user, bytes.len(), self.env.now.mono);
                 self.wake(user, Wake::Body(bytes));
             }
             WireEvent::BodyEnd { user } => {
@@ -267,7 +267,7 @@ impl<I: Io> Requests<I> {
             self.env.tally.remove(TallyCount::Writing, live.spoken);
         }
         match live.owner {
-            Owner::Tcp(_) | Owner::Quic(_) => self.clients.note_retired(live.owner),
+            Owner::Tcp(_) | Owner::Quic(_) => self.clients.count_ended(live.owner),
             Owner::Parent(page) => self.leave_page(key, page),
             Owner::PostAction(post_action) => self.clients.end_post_action(post_action),
         }

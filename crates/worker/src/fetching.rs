@@ -44,7 +44,7 @@ impl Origins {
         let fetch = LiveFetch { exchange: Some(key), fill, stored, ..fetch };
         let Ok(fetch) = self.fetches.insert(fetch) else {
             let refused = ConnectRefused { status: 503, retry_after: None, cause: Cause::Busy };
-            env.news.tell(key, Wake::Origin(OriginNews::Failed(refused)));
+            env.news.wake(key, Wake::Origin(OriginNews::Failed(refused)));
             return false;
         };
         live.fetch = Some(fetch);
@@ -136,7 +136,7 @@ impl Origins {
     }
 
     /// Notes how many bytes of a request body can be credited to the client's window.
-    pub(crate) fn note_room(&mut self, fetch: SlabKey<LiveFetch>) {
+    pub(crate) fn credit_request_body(&mut self, fetch: SlabKey<LiveFetch>) {
         let Some(live) = self.fetches.get_mut(fetch) else { return };
         // A second attempt sends bytes that were credited in the first.
         let due = live.pulled.saturating_sub(live.given);
@@ -245,7 +245,7 @@ impl Origins {
                     self.arm_fetch(key, at, env);
                 }
             }
-            FetchEffect::Tell(news) => self.tell(key, news, env, exchanges),
+            FetchEffect::Tell(news) => self.deliver_news(key, news, env, exchanges),
             FetchEffect::Release(fate) => self.release_link(key, fate, env),
             FetchEffect::Linger => {
                 self.let_linger(key, env, exchanges);
@@ -257,7 +257,7 @@ impl Origins {
         None
     }
 
-    fn tell<I: Io>(
+    fn deliver_news<I: Io>(
         &mut self,
         key: SlabKey<LiveFetch>,
         news: OriginNews,
@@ -289,7 +289,7 @@ impl Origins {
                 exchanges.live.get(exchange).is_none_or(|waiting| waiting.fetch == Some(key)),
                 "a fetch tells the exchange that asked for it"
             );
-            env.news.tell(exchange, Wake::Origin(news));
+            env.news.wake(exchange, Wake::Origin(news));
         }
     }
 
@@ -307,7 +307,7 @@ impl Origins {
             stored.forget(&mut env.io);
         }
         if let Some(exchange) = live.exchange.take() {
-            exchanges.note_fetch_over(exchange, key);
+            exchanges.detach_fetch(exchange, key);
         }
         let is_whole = live.fetch.body_mut().is_complete();
         let Some(name) = live.link else { return };
@@ -360,7 +360,7 @@ impl Origins {
             self.leave_lookup(lookup, env);
         }
         if let Some(exchange) = live.exchange {
-            exchanges.note_fetch_over(exchange, key);
+            exchanges.detach_fetch(exchange, key);
         }
     }
 

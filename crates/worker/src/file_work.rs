@@ -109,7 +109,7 @@ impl FileWork {
         debug_assert!(change.kind.paths().0.starts_with(b"/"), "paths are absolute");
         if let Err(failure) = check_links(&change, io) {
             let (path, _) = change.kind.paths();
-            self.note_failure(LogLevel::Error, path, failure);
+            self.log_failure(LogLevel::Error, path, failure);
             if let FileChangeKind::Place(placement) = &change.kind {
                 let _ = io.unlink(&placement.temporary);
             }
@@ -171,11 +171,11 @@ impl FileWork {
     /// Stops with nginx's status for the kernel's error; `absent` if the file does not exist.
     fn fail_as(&mut self, path: &[u8], failure: FileFailure, absent: u16) {
         let (level, status) = status_of(failure.errno, absent);
-        self.note_failure(level, path, failure);
+        self.log_failure(level, path, failure);
         self.fail(status);
     }
 
-    fn note_failure(&mut self, level: LogLevel, path: &[u8], failure: FileFailure) {
+    fn log_failure(&mut self, level: LogLevel, path: &[u8], failure: FileFailure) {
         let call = failure.call.as_bytes();
         let words = errno_text(failure.errno);
         self.note(level, [call, b"() \"", path, b"\" failed ", &words].concat());

@@ -31,7 +31,7 @@ impl<I: Io> Worker<I> {
                 Accepted::QueueEmpty => break,
                 Accepted::Gone => {}
                 Accepted::Failed(errno) => {
-                    self.requests.env.tell_refused(errno);
+                    self.requests.env.log_accept_failure(errno);
                     if !is_dearth(errno) || !self.give_up_descriptors() {
                         return self.requests.env.rest_listeners();
                     }
@@ -39,7 +39,7 @@ impl<I: Io> Worker<I> {
             }
             taken += 1;
         }
-        self.requests.env.listeners.note_batch(slot, taken);
+        self.requests.env.listeners.learn_batch(slot, taken);
     }
 
     /// Closes what is worth less than a new connection, because descriptors are needed; false if
@@ -72,7 +72,7 @@ impl<I: Io> Worker<I> {
         match tcp.insert(conn, env) {
             Ok(key) => {
                 tcp.rearm(key, env);
-                env.hear_late_changes();
+                env.handle_late_changes();
                 // In our protocols the client speaks first, and often has by now.
                 self.receive(key);
             }

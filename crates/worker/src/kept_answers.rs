@@ -34,7 +34,7 @@ impl KeptAnswers {
 
     /// Writes purges to the journals before they are acknowledged.
     #[inline]
-    pub(crate) fn note_purges(&mut self, io: &mut impl Io) {
+    pub(crate) fn journal_purges(&mut self, io: &mut impl Io) {
         if self.front.as_ref().is_some_and(|front| front.store().disk().has_unwritten_purges()) {
             self.write_purges(io);
         }

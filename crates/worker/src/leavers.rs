@@ -94,7 +94,7 @@ pub(crate) fn awaited(conn: &TcpConn) -> &'static str {
 
 impl<I: Io> WorkerEnv<I> {
     /// Logs that a client disconnected, unless its requests do.
-    pub(crate) fn tell_departure(&mut self, conn: &TcpConn, departure: Departure) {
+    pub(crate) fn log_disconnect(&mut self, conn: &TcpConn, departure: Departure) {
         let Self { now, clock, logs, .. } = self;
         let (site, info) = (&conn.generation.site, &conn.info);
         let doing = Doing::of(conn, departure);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            connected            handshake, verdict           Send
-//!   Calling ───────▶ Handshaking ────────────────────▶ Standing ───▶ Busy …
+//!   Connecting ────▶ Handshaking ────────────────────▶ Connected ──▶ Busy …
 //!                        └── refused, bad, late ──▶ (closed)
 //! ```
 //!
@@ -109,7 +109,7 @@ impl Origins {
     }
 
     /// Whether the server sent data before the request; passes it on now.
-    pub(crate) fn tell_early<I: Io>(
+    pub(crate) fn pass_early_data<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
         fetch: SlabKey<LiveFetch>,
@@ -157,7 +157,7 @@ impl Origins {
         if bytes > 0 {
             self.step_fetch(fetch, FetchWake::Received(bytes), env, exchanges);
         }
-        self.tell_fetch(key, fetch, result, env, exchanges);
+        self.pass_events(key, fetch, result, env, exchanges);
         if !self.owns(fetch, key) {
             return;
         }
@@ -168,7 +168,7 @@ impl Origins {
         if is_over {
             let Some(link) = self.links.table.get_mut(key) else { return };
             let result = link.conn.handle_eof(&mut self.events);
-            return self.tell_fetch(key, fetch, result, env, exchanges);
+            return self.pass_events(key, fetch, result, env, exchanges);
         }
         self.links.read_again(key);
     }

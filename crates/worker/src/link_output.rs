@@ -39,7 +39,7 @@ impl Origins {
         let alive = self.links.flush_link(key, &mut bytes, env)
             && self.send_more(key, fetch, &mut bytes, env);
         if !alive {
-            return self.hear_last(key, fetch, env, exchanges);
+            return self.read_final_response(key, fetch, env, exchanges);
         }
         let Some(link) = self.links.table.get(key) else { return };
         let left = if !link.unsent.is_empty() {
@@ -53,7 +53,7 @@ impl Origins {
         };
         if link.unsent.is_empty() {
             let (is_broken, more) = (link.conn.is_broken(), link.conn.has_output());
-            self.note_room(fetch);
+            self.credit_request_body(fetch);
             if is_broken {
                 return self.step_fetch(fetch, FetchWake::SendFailed(EPROTO), env, exchanges);
             }
@@ -67,7 +67,7 @@ impl Origins {
 
     /// The server takes no more of the request. If it responded before it closed, that counts (RFC
     /// 9112 §9.5); otherwise the attempt has failed.
-    fn hear_last<I: Io>(
+    fn read_final_response<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
         fetch: SlabKey<LiveFetch>,

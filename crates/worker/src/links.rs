@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            connected           Send              Release(Keep)
-//!   Calling ───────▶ Standing ─────────▶ Busy ───────────────────▶ Idle ──Reuse──▶ Standing
+//!   Connecting ────▶ Connected ────────▶ Busy ───────────────────▶ Idle ──Reuse──▶ Connected
 //!      │ refused        │                 │ Release(Close, Abort)    │ hang-up, too old
 //!      └────────────────┴─────────────────┴──────────────────────────┴──▶ (closed)
 //! ```
@@ -295,7 +295,8 @@ impl Origins {
     ) {
         let Some(link) = self.links.table.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && link.readable) else { return };
-        if !self.may_read(fetch, env, exchanges) || self.tell_early(key, fetch, env, exchanges) {
+        if !self.may_read(fetch, env, exchanges) || self.pass_early_data(key, fetch, env, exchanges)
+        {
             return;
         }
         let Some(room) = self.room_of(key, fetch, env, exchanges) else { return };
@@ -312,7 +313,7 @@ impl Origins {
                 }
                 let result = link.conn.receive(&scratch[..n], &mut self.events);
                 self.step_fetch(fetch, FetchWake::Received(n as u64), env, exchanges);
-                self.tell_fetch(key, fetch, result.map(drop), env, exchanges);
+                self.pass_events(key, fetch, result.map(drop), env, exchanges);
                 self.links.read_again(key);
             }
             ReceivedBytes::Blocked => link.readable = false,
@@ -330,7 +331,7 @@ impl Origins {
                 if result.is_ok() && !is_proved {
                     self.doubt_end(fetch, env);
                 }
-                self.tell_fetch(key, fetch, result, env, exchanges);
+                self.pass_events(key, fetch, result, env, exchanges);
             }
             // After a write that failed by a reset, the kernel only reports the end.
             ReceivedBytes::End | ReceivedBytes::Dead => {
@@ -394,7 +395,7 @@ impl Origins {
     }
 
     /// Passes events to the fetch that owns the connection.
-    pub(crate) fn tell_fetch<I: Io>(
+    pub(crate) fn pass_events<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
         fetch: SlabKey<LiveFetch>,

@@ -304,7 +304,7 @@ impl Lookups {
                         server.close_stream(io);
                     }
                 }
-                Some(ResolverEffect::Tell(verdict)) => {
+                Some(ResolverEffect::Deliver(verdict)) => {
                     debug_assert!(self.waiting.contains_key(&verdict.waiter), "told once");
                     if let Some(waiter) = self.waiting.remove(&verdict.waiter) {
                         self.news.push(LookupNews::Found(waiter, verdict));

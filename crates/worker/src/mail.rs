@@ -37,9 +37,9 @@ pub enum Mail {
     /// A background job is done.
     Finished(FinishedJob),
     /// Report the resources that you hold.
-    Tell(SyncSender<Holdings>),
+    ReportHoldings(SyncSender<Holdings>),
     /// The exchange with this key waits for a fill that has progressed.
-    News {
+    FillProgress {
         /// Its key on the receiving worker.
         exchange: u64,
     },
@@ -101,10 +101,10 @@ impl Mail {
             | Self::Stop
             | Self::Cut
             | Self::Finished(_)
-            | Self::Tell(_)
+            | Self::ReportHoldings(_)
             | Self::Commanded { .. }
             | Self::Shared { .. }
-            | Self::News { .. } => usize::MAX,
+            | Self::FillProgress { .. } => usize::MAX,
         }
     }
 }

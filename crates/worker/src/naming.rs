@@ -72,7 +72,7 @@ pub(crate) fn settle_names<I: Io>(origins: &mut Origins, env: &mut WorkerEnv<I>)
                 origins.named.push_back((SlabKey::from_bits(fetch), wake));
             }
             LookupNews::Found(LookupWaiter::Server(number), verdict) => {
-                origins.hear_server(number, verdict, env);
+                origins.handle_server_lookup(number, verdict, env);
             }
             LookupNews::Log(line) => env.log_server(LogLevel::Error, &line),
             LookupNews::Due(place, at) => {

@@ -34,7 +34,7 @@ impl News {
     }
 
     /// Wakes an exchange later in this turn.
-    pub(crate) fn tell(&mut self, key: SlabKey<ActiveExchange>, wake: Wake) {
+    pub(crate) fn wake(&mut self, key: SlabKey<ActiveExchange>, wake: Wake) {
         self.queue.push_back((key, wake));
     }
 
@@ -72,12 +72,12 @@ impl News {
     pub(crate) fn post(&mut self, wakes: Wakes) {
         for waiter in wakes.0 {
             if waiter.worker == self.number {
-                self.tell(SlabKey::from_bits(waiter.exchange), Wake::Filled);
+                self.wake(SlabKey::from_bits(waiter.exchange), Wake::Filled);
                 continue;
             }
             debug_assert!(usize::from(waiter.worker) < self.posts.len(), "a waiter has a worker");
             let Some(post) = self.posts.get(usize::from(waiter.worker)) else { continue };
-            if post.send(Mail::News { exchange: waiter.exchange }).is_err() {
+            if post.send(Mail::FillProgress { exchange: waiter.exchange }).is_err() {
                 self.unsent.push(waiter);
             }
         }

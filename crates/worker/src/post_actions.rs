@@ -25,7 +25,7 @@ impl<I: Io> Requests<I> {
         for child in std::mem::take(&mut live.children) {
             self.give_up(child, false);
         }
-        let Some(post_action) = self.clients.note_outlived(conn) else { return };
+        let Some(post_action) = self.clients.detach_from_connection(conn) else { return };
         if let Some(live) = self.exchanges.live.get_mut(key) {
             live.owner = Owner::PostAction(post_action);
         }
@@ -39,7 +39,7 @@ impl<I: Io> Requests<I> {
             Some((live.owner, live.exchange.site()?.clone()))
         });
         let behind =
-            found.and_then(|(conn, site)| Some((self.clients.note_begun_behind(conn)?, site)));
+            found.and_then(|(conn, site)| Some((self.clients.count_background(conn)?, site)));
         let Some((behind, site)) = behind else {
             self.env.heads.put(head);
             return;

@@ -28,7 +28,7 @@ impl QuicSide {
         }
         // The end of a connection may be among them: see `endings.rs`.
         env.write_logs(Due::Only);
-        env.note_purges();
+        env.journal_purges();
         let Some(udp) = self.udp.get_mut(slot) else { return outgoing.clear() };
         for train in outgoing.trains() {
             let count = train.bytes.len().div_ceil(train.segment.max(1));

@@ -121,7 +121,7 @@ impl<I: Io> WorkerEnv<I> {
             }
             SharedAnswer::Absent(permit) => Recalled::Alone(*permit),
         };
-        self.news.tell(key, Wake::Recalled(Box::new(recalled)));
+        self.news.wake(key, Wake::Recalled(Box::new(recalled)));
     }
 
     fn turn_away(&mut self, permit: FillPermit, disk_query: &DiskQuery, unfit: Unfit) -> Wake {

@@ -56,7 +56,7 @@ impl Origins {
     }
 
     /// Takes the result of a lookup.
-    pub(crate) fn hear_server<I: Io>(
+    pub(crate) fn handle_server_lookup<I: Io>(
         &mut self,
         number: usize,
         verdict: ResolveVerdict,

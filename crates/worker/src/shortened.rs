@@ -12,7 +12,7 @@ use crate::requests::Requests;
 use crate::tcp::TcpConn;
 
 /// Notes that nothing was sent of a file part, in nginx's words.
-pub(crate) fn note<I: Io>(env: &mut WorkerEnv<I>, range: &FileRange) {
+pub(crate) fn record_truncated<I: Io>(env: &mut WorkerEnv<I>, range: &FileRange) {
     debug_assert!(range.len > 0, "nothing is missing of a range that was sent");
     let (name, at) = (env.io.name_of(&range.file).unwrap_or_default(), range.offset);
     let name = String::from_utf8_lossy(&name);
@@ -20,8 +20,8 @@ pub(crate) fn note<I: Io>(env: &mut WorkerEnv<I>, range: &FileRange) {
     env.scratch.truncated = Some(text);
 }
 
-/// As [`note`] for the first file of the chain that is too short.
-pub(crate) fn note_first<I: Io>(env: &mut WorkerEnv<I>) {
+/// As [`record_truncated`] for the first file of the chain that is too short.
+pub(crate) fn record_truncated_file<I: Io>(env: &mut WorkerEnv<I>) {
     let WorkerEnv { scratch, io, .. } = env;
     let short = scratch.chain.segments().iter().find_map(|segment| match segment {
         Segment::File(range) => {
@@ -32,7 +32,7 @@ pub(crate) fn note_first<I: Io>(env: &mut WorkerEnv<I>) {
         Segment::Inline(..) | Segment::Bytes(_) => None,
     });
     if let Some(range) = short {
-        note(env, &range);
+        record_truncated(env, &range);
     }
 }
 

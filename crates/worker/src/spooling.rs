@@ -88,7 +88,7 @@ impl Spooling {
             Spooled::All => None,
             Spooled::Failed(failure) => Some(describe(&failure, &place)),
         };
-        env.news.tell(key, Wake::Spooled);
+        env.news.wake(key, Wake::Spooled);
         trouble
     }
 }

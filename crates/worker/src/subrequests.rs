@@ -169,7 +169,7 @@ impl<I: Io> Requests<I> {
                 .exchange
                 .as_parent()
                 .accept_part(child.to_bits(), &told);
-            self.tell_page(page);
+            self.wake_page(page);
             return None;
         }
         let (live, mut ctx) = self.lend(child)?;
@@ -179,7 +179,7 @@ impl<I: Io> Requests<I> {
                 true => parent.accept_slice(child.to_bits()),
                 false => parent.lose(child.to_bits()),
             }
-            self.tell_page(page);
+            self.wake_page(page);
             return (!is_it).then_some(Wake::SendTimeout);
         }
         let waits = self.exchanges.live.get(page)?.exchange.is_assembling();
@@ -201,7 +201,7 @@ impl<I: Io> Requests<I> {
                 shortcut.keep(object.clone(), front, self.env.now.unix_millis);
             }
             parent.exchange.as_parent().accept_object(child.to_bits(), object, cookies);
-            self.tell_page(page);
+            self.wake_page(page);
             return Some(Wake::Sent { body_bytes, head_bytes: 0 });
         }
         if is_good {
@@ -210,7 +210,7 @@ impl<I: Io> Requests<I> {
             parent.exchange.as_parent().lose_fragment(child.to_bits());
             self.exchanges.family.note(&self.exchanges.live, page);
         }
-        self.tell_page(page);
+        self.wake_page(page);
         (!is_good).then_some(Wake::SendTimeout)
     }
 
@@ -224,17 +224,17 @@ impl<I: Io> Requests<I> {
         parent.children.retain(|other| *other != child);
         parent.exchange.as_parent().lose(child.to_bits());
         self.exchanges.family.note(&self.exchanges.live, page);
-        self.tell_page(page);
+        self.wake_page(page);
     }
 
     /// Wakes a page after an event of a subrequest.
-    fn tell_page(&mut self, page: SlabKey<ActiveExchange>) {
+    fn wake_page(&mut self, page: SlabKey<ActiveExchange>) {
         if self.exchanges.family.starting == Some(page) {
             return;
         }
         let Some(live) = self.exchanges.live.get(page) else { return };
         if live.exchange.is_assembling() {
-            self.env.news.tell(page, Wake::Fragment);
+            self.env.news.wake(page, Wake::Fragment);
         } else if self.exchanges.root(page).map(|(root, _)| root) != self.exchanges.family.starting
         {
             self.with_stream(page, StreamAct::Ready);

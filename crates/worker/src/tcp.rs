@@ -134,7 +134,7 @@ impl TcpConn {
 
     /// Applies the limits of the server that the head names to the rest of the head, but not to the
     /// next one.
-    pub(crate) fn hear_host(&mut self, is_over: bool) {
+    pub(crate) fn apply_host_settings(&mut self, is_over: bool) {
         if is_over {
             self.asked = None;
         } else if let Some(host) = self.framing.as_mut().and_then(ConnFraming::take_host) {

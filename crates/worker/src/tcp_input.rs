@@ -152,7 +152,7 @@ impl TcpSide {
                 ReceivedBytes::Blocked
             }
             ReceivedBytes::Dead => {
-                env.tell_departure(conn, Departure::Reset);
+                env.log_disconnect(conn, Departure::Reset);
                 ReceivedBytes::Dead
             }
             ReceivedBytes::End => ReceivedBytes::End,
@@ -278,7 +278,7 @@ impl TcpSide {
             Ok(n) => {
                 debug_assert!(n <= bytes.len(), "a framing takes what there is");
                 if asks_host {
-                    conn.hear_host(!env.scratch.events.is_empty());
+                    conn.apply_host_settings(!env.scratch.events.is_empty());
                 }
                 n
             }
@@ -311,7 +311,7 @@ impl TcpSide {
     ) -> AtEof {
         let Some(conn) = self.conns.get_mut(key) else { return AtEof::Nothing };
         if !conn.eof {
-            env.tell_departure(conn, Departure::End);
+            env.log_disconnect(conn, Departure::End);
         }
         (conn.eof, conn.readable) = (true, false);
         let Some(framing) = &mut conn.framing else { return AtEof::Close };

@@ -53,7 +53,7 @@ impl TcpSide {
                 }
                 Sent::FileFailed => {
                     if let Some(Segment::File(range)) = conn.unsent.front() {
-                        shortened::note(env, range);
+                        shortened::record_truncated(env, range);
                     }
                     return Flushed::Dead;
                 }
@@ -82,7 +82,7 @@ impl TcpSide {
             }
             None => false,
         };
-        env.note_purges();
+        env.journal_purges();
         let then = if conn.ends_in_order() { AfterSend::End } else { AfterSend::Nothing };
         let (sent, len) = if sealed {
             let records = env.scratch.sealed.bytes();
@@ -108,12 +108,12 @@ impl TcpSide {
                 if let Some(Segment::File(range)) = conn.unsent.front()
                     && env.io.stat(&range.file).is_ok_and(|now| now.size <= range.offset)
                 {
-                    shortened::note(env, range);
+                    shortened::record_truncated(env, range);
                     return false;
                 }
             }
             Sent::FileFailed => {
-                shortened::note_first(env);
+                shortened::record_truncated_file(env);
                 return false;
             }
             Sent::Dead => return false,

@@ -29,7 +29,7 @@ impl<I: Io> Worker<I> {
     pub(crate) fn receive_datagrams(&mut self, slot: usize) {
         let (quic, env) = self.requests.quic();
         quic.receive_datagrams(slot, env);
-        env.hear_late_changes();
+        env.handle_late_changes();
         let mut woken = std::mem::take(&mut quic.scratch.woken);
         let mut outgoing = std::mem::take(&mut quic.scratch.outgoing);
         for (slot, id) in woken.drain(..) {

@@ -95,7 +95,7 @@ impl<I: Io> WorkerEnv<I> {
                 self.files.watches.insert(prefix, trail);
             }
             Err(errno) => {
-                self.tell_unwatched(prefix, errno);
+                self.log_unwatched(prefix, errno);
                 let watches = trail.steps.iter().map(|(watch, _)| *watch);
                 self.files.watches.refuse(prefix, watches, self.now.mono);
             }
@@ -164,8 +164,9 @@ impl<I: Io> WorkerEnv<I> {
     }
 
     /// Logs once that there are not enough watches.
-    fn tell_unwatched(&mut self, prefix: &[u8], errno: i32) {
-        if !matches!(errno, ENOSPC | EMFILE) || std::mem::replace(&mut self.told_unwatched, true) {
+    fn log_unwatched(&mut self, prefix: &[u8], errno: i32) {
+        if !matches!(errno, ENOSPC | EMFILE) || std::mem::replace(&mut self.unwatched_logged, true)
+        {
             return;
         }
         let text = format!(
@@ -200,7 +201,7 @@ impl<I: Io> WorkerEnv<I> {
 
     /// As [`Self::handle_changes`], before requests are read that may have arrived since the turn
     /// began: stale entries must not answer them.
-    pub(crate) fn hear_late_changes(&mut self) {
+    pub(crate) fn handle_late_changes(&mut self) {
         self.handle_changes();
         self.files.part_turn();
     }

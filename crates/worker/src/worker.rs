@@ -158,7 +158,7 @@ impl<I: Io> Worker<I> {
         let now = self.requests.env.io.wait(until, &mut ready);
         self.turns += 1;
         self.does(Doing::Beginning);
-        self.requests.env.tell_time(now);
+        self.requests.env.set_time(now);
         self.requests.env.tally.set(WorkerCount::Turns, self.turns);
         if self.busy_loop.note(is_busy && ready.is_empty()) {
             self.requests
@@ -183,7 +183,7 @@ impl<I: Io> Worker<I> {
         if !again.is_empty() {
             // Clients may send the next request as soon as they have this turn's responses.
             self.requests.env.write_logs(bolide_engine::Due::Only);
-            self.requests.env.hear_late_changes();
+            self.requests.env.handle_late_changes();
         }
         for key in again.drain(..) {
             self.receive(key);
@@ -311,7 +311,7 @@ impl<I: Io> Worker<I> {
                     self.done = true;
                 }
                 // Its receiver may be gone.
-                Mail::Tell(teller) => drop(teller.try_send(self.requests.holdings())),
+                Mail::ReportHoldings(sender) => drop(sender.try_send(self.requests.holdings())),
                 Mail::Finished(finished) => self.requests.handle_finished(finished),
                 Mail::Datagram(strayed) => {
                     let (quic, env) = self.requests.quic();
@@ -319,15 +319,15 @@ impl<I: Io> Worker<I> {
                         self.handle_quic(key);
                     }
                 }
-                Mail::News { exchange } => {
+                Mail::FillProgress { exchange } => {
                     self.requests
                         .env
                         .news
-                        .tell(SlabKey::from_bits(exchange), bolide_engine::Wake::Filled);
+                        .wake(SlabKey::from_bits(exchange), bolide_engine::Wake::Filled);
                 }
                 Mail::Commanded { exchange, outcome } => {
                     let wake = bolide_engine::Wake::Commanded(outcome);
-                    self.requests.env.news.tell(SlabKey::from_bits(exchange), wake);
+                    self.requests.env.news.wake(SlabKey::from_bits(exchange), wake);
                 }
                 Mail::Shared { exchange, answer } => {
                     self.handle_node_answer(SlabKey::from_bits(exchange), *answer);

@@ -1,4 +1,4 @@
-//! An invented issuer that lies, is slow and dies, by a seed, in virtual time: no certificate is
+//! A seeded issuer that lies, is slow and crashes, in virtual time: no certificate is
 //! lost, none is used that does not fit, and no limit is burnt.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -495,7 +495,7 @@ async fn life(seed: u64) {
     let setting = AcmeSetting {
         clock: Arc::new(clock),
         connect: Some(Arc::new(chaos.clone())),
-        dies: None,
+        crash_hook: None,
         tick: Duration::from_secs(300),
         ..AcmeSetting::default()
     };

@@ -15,8 +15,8 @@ use crate::host::{
 fn dying(setting: AcmeSetting, at: usize) -> (AcmeSetting, Arc<AtomicUsize>) {
     let steps = Arc::new(AtomicUsize::new(0));
     let count = steps.clone();
-    let dies = move |_: &str| count.fetch_add(1, Ordering::SeqCst) >= at;
-    (AcmeSetting { dies: Some(Arc::new(dies)), ..setting }, steps)
+    let crash_hook = move |_: &str| count.fetch_add(1, Ordering::SeqCst) >= at;
+    (AcmeSetting { crash_hook: Some(Arc::new(crash_hook)), ..setting }, steps)
 }
 
 #[test]

@@ -40,19 +40,19 @@ pub(crate) struct PartOrder {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum PartState {
     New,
     /// An exchange with this key was started.
-    Asked(u64),
+    Started(u64),
     /// Its head is there.
-    Answering(u64),
+    HasHead(u64),
 }
 
 /// A subrequest at its place in the body.
 #[derive(Debug)]
 struct Part {
     order: PartOrder,
-    standing: Standing,
+    state: PartState,
     /// Bytes that were received of it.
     len: u64,
     value: Vec<u8>,
@@ -199,7 +199,7 @@ impl Compound {
 
     /// Appends a subrequest.
     pub(crate) fn push_part(&mut self, order: PartOrder) {
-        let part = Part { order, standing: Standing::New, len: 0, value: Vec::new(), value_max: 0 };
+        let part = Part { order, state: PartState::New, len: 0, value: Vec::new(), value_max: 0 };
         self.items.push_back(Item::Part(Box::new(part)));
     }
 
@@ -231,15 +231,15 @@ impl Compound {
     /// The next subrequest to start.
     pub(crate) fn next_order(&self) -> Option<&PartOrder> {
         let ahead = self.parts().take(AT_ONCE);
-        let next = ahead.into_iter().find(|part| part.standing == Standing::New);
+        let next = ahead.into_iter().find(|part| part.state == PartState::New);
         next.filter(|_| !self.is_broken).map(|part| &part.order)
     }
 
     /// Binds it to an exchange.
     pub(crate) fn bind(&mut self, child: u64) {
         debug_assert!(!self.owns(child), "an exchange is asked for one answer");
-        if let Some(part) = self.part_mut(|part| part.standing == Standing::New) {
-            part.standing = Standing::Asked(child);
+        if let Some(part) = self.part_mut(|part| part.state == PartState::New) {
+            part.state = PartState::Started(child);
         }
     }
 
@@ -268,7 +268,7 @@ impl Compound {
     /// body.
     pub(crate) fn accept(&mut self, child: u64, value_max: Option<usize>, has_stub: bool) {
         let Some(part) = self.part_mut(|part| part.is_by(child)) else { return };
-        part.standing = Standing::Answering(child);
+        part.state = PartState::HasHead(child);
         part.value_max = value_max.unwrap_or(0);
         part.order.stub.take_if(|_| has_stub);
         if part.order.set.is_some() && value_max.is_none() {
@@ -459,9 +459,9 @@ impl Compound {
                 }
                 if is_done && self.items.is_empty() { BodyPiece::End } else { BodyPiece::More }
             }
-            Some(Item::Part(part)) => match part.standing {
+            Some(Item::Part(part)) => match part.state {
                 // Subrequests see the commands before them.
-                Standing::Answering(child) if !is_stopped => BodyPiece::Fragment(child),
+                PartState::HasHead(child) if !is_stopped => BodyPiece::Fragment(child),
                 _ => BodyPiece::Pending,
             },
             None if is_done => BodyPiece::End,
@@ -472,6 +472,6 @@ impl Compound {
 
 impl Part {
     fn is_by(&self, child: u64) -> bool {
-        matches!(self.standing, Standing::Asked(by) | Standing::Answering(by) if by == child)
+        matches!(self.state, PartState::Started(by) | PartState::HasHead(by) if by == child)
     }
 }

@@ -104,7 +104,7 @@ impl Play {
             match effect {
                 ResolverEffect::Send(query) => self.sent.push(query),
                 ResolverEffect::Close(server) => self.closed.push(server),
-                ResolverEffect::Tell(verdict) => {
+                ResolverEffect::Deliver(verdict) => {
                     let shown =
                         verdict.result.map(|ips| ips.iter().map(ToString::to_string).collect());
                     self.told.push((verdict.waiter, shown));

@@ -59,7 +59,7 @@ impl World {
         for (worker, post) in self.server.posts.iter().enumerate() {
             let (sender, receiver) = sync_channel(1);
             // A mailbox accepts every message, however full it is.
-            let _ = post.send(Mail::Tell(sender));
+            let _ = post.send(Mail::ReportHoldings(sender));
             self.pending_holdings.push((worker, receiver));
             self.kernel.borrow_mut().ring(worker);
         }

@@ -39,7 +39,7 @@ const SECOND_PAYS: u16 = 64;
 
 /// The kinds of frames that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chatter {
+pub(super) enum CountedFrame {
     Settings,
     Ping,
     EmptyData,
@@ -87,7 +87,7 @@ pub(super) struct Abuse {
 
 impl Abuse {
     /// Counts a frame.
-    pub(super) fn charge(&mut self, kind: Chatter, now: Now) -> Result<(), ConnError> {
+    pub(super) fn charge(&mut self, kind: CountedFrame, now: Now) -> Result<(), ConnError> {
         let second = now.mono.as_nanos() / 1_000_000_000;
         let seconds = second.saturating_sub(self.paid_until).min(u64::from(u16::MAX)) as u16;
         if seconds > 0 {
@@ -112,7 +112,7 @@ impl Abuse {
     /// Credits a sent DATA frame.
     #[inline]
     pub(super) fn pay_data(&mut self) {
-        let count = &mut self.counts[Chatter::WindowUpdate as usize];
+        let count = &mut self.counts[CountedFrame::WindowUpdate as usize];
         *count = count.saturating_sub(DATA_PAYS);
     }
 
@@ -153,7 +153,7 @@ impl Abuse {
 
 #[cfg(test)]
 mod tests {
-    use super::{Abuse, Chatter, PINGS_MAX};
+    use super::{Abuse, CountedFrame, PINGS_MAX};
     use bolide_base::{Instant, Now};
 
     fn at(seconds: u64) -> Now {
@@ -164,15 +164,15 @@ mod tests {
     fn chatter_is_paid_for_by_requests_and_time() {
         let mut abuse = Abuse::default();
         for _ in 0..PINGS_MAX {
-            assert!(abuse.charge(Chatter::Ping, at(0)).is_ok());
+            assert!(abuse.charge(CountedFrame::Ping, at(0)).is_ok());
         }
-        assert!(abuse.charge(Chatter::Ping, at(0)).is_err());
+        assert!(abuse.charge(CountedFrame::Ping, at(0)).is_err());
         abuse.pay_request();
-        assert!(abuse.charge(Chatter::Ping, at(0)).is_ok());
+        assert!(abuse.charge(CountedFrame::Ping, at(0)).is_ok());
         // The time between two pings pays for a ping per second.
         let mut abuse = Abuse::default();
         for second in 0..10_000 {
-            assert!(abuse.charge(Chatter::Ping, at(second)).is_ok());
+            assert!(abuse.charge(CountedFrame::Ping, at(second)).is_ok());
         }
     }
 }

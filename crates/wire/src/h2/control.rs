@@ -3,7 +3,7 @@
 //!
 //! Each handler checks size and stream, charges the cost of the frame, and then applies it.
 
-use super::abuse::Chatter;
+use super::abuse::CountedFrame;
 use super::frame::{self, FRAME_SIZES, FrameHeader, FrameKind, WINDOW_MAX};
 use super::frame::{code, flag, setting};
 use super::recv::{H2RecvTurn, error, protocol};
@@ -34,7 +34,7 @@ impl H2Conn {
             self.settings_are_acked = true;
             return Ok(());
         }
-        self.abuse.charge(Chatter::Settings, turn.now)?;
+        self.abuse.charge(CountedFrame::Settings, turn.now)?;
         let (entries, _) = payload.as_chunks::<6>();
         for &[a, b, c, d, e, f] in entries {
             let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
@@ -92,7 +92,7 @@ impl H2Conn {
         if header.stream != 0 {
             return Err(protocol("client sent PING frame on a stream"));
         }
-        self.abuse.charge(Chatter::Ping, turn.now)?;
+        self.abuse.charge(CountedFrame::Ping, turn.now)?;
         if !header.has(flag::ACK) {
             self.output.ack(FrameKind::Ping, payload);
         }
@@ -113,7 +113,7 @@ impl H2Conn {
             ));
         };
         let increment = u32::from_be_bytes([a, b, c, d]) & WINDOW_MAX;
-        self.abuse.charge(Chatter::WindowUpdate, turn.now)?;
+        self.abuse.charge(CountedFrame::WindowUpdate, turn.now)?;
         if header.stream == 0 {
             if increment == 0 {
                 return Err(protocol("client sent WINDOW_UPDATE frame with increment 0"));
@@ -161,7 +161,7 @@ impl H2Conn {
         self.check_idle(header.stream, "client sent RST_STREAM frame on an idle stream")?;
         self.output.withhold_reset(header.stream);
         let Some(slot) = self.streams.find(header.stream) else {
-            return self.abuse.charge(Chatter::Stray, turn.now);
+            return self.abuse.charge(CountedFrame::Stray, turn.now);
         };
         let is_waste = self.streams.at(slot).sending == H2Sending::Waiting;
         let user = self.drop_stream(slot, Closed::ByPeer);
@@ -179,7 +179,7 @@ impl H2Conn {
         if header.stream == 0 {
             return Err(protocol("client sent PRIORITY frame with incorrect identifier"));
         }
-        self.abuse.charge(Chatter::Priority, turn.now)?;
+        self.abuse.charge(CountedFrame::Priority, turn.now)?;
         let wrong = match *payload {
             [a, b, c, d, _] => {
                 let depends_on = u32::from_be_bytes([a, b, c, d]) & WINDOW_MAX;
@@ -217,7 +217,7 @@ impl H2Conn {
         if id.is_multiple_of(2) {
             return Err(protocol("client sent PRIORITY_UPDATE frame for no request"));
         }
-        self.abuse.charge(Chatter::Priority, turn.now)?;
+        self.abuse.charge(CountedFrame::Priority, turn.now)?;
         let priority = Priority::parse(text);
         if id > self.last_seen {
             self.early.retain(|(early, _)| *early != id);

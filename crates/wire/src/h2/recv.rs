@@ -6,7 +6,7 @@
 use bolide_base::Now;
 use bolide_base::limits::H2_FRAME_SIZE_MAX;
 
-use super::abuse::{Chatter, calm};
+use super::abuse::{CountedFrame, calm};
 use super::control::receive_goaway;
 use super::frame::{FrameHeader, FrameKind, HEADER_LEN, PREFACE, WINDOW_INITIAL, WINDOW_MAX};
 use super::frame::{code, flag, setting};
@@ -118,7 +118,7 @@ impl H2Conn {
                 FrameKind::Data => self.begin_data(turn, &header, &rest[HEADER_LEN..])?,
                 FrameKind::Unknown => {
                     // RFC 9113 §5.5: frames of unknown types MUST be ignored.
-                    self.abuse.charge(Chatter::Unknown, turn.now)?;
+                    self.abuse.charge(CountedFrame::Unknown, turn.now)?;
                     self.partial.ignored = header.len;
                     Some(0)
                 }
@@ -206,7 +206,7 @@ impl H2Conn {
         let data = header.len - used - padding;
         let ends = header.has(flag::END_STREAM);
         if data == 0 && !ends {
-            self.abuse.charge(Chatter::EmptyData, turn.now)?;
+            self.abuse.charge(CountedFrame::EmptyData, turn.now)?;
         }
         debug_assert!(
             u64::from(self.partial.data) + u64::from(self.partial.padding) == 0,
@@ -235,7 +235,7 @@ impl H2Conn {
     ) -> Result<Option<u32>, ConnError> {
         let id = header.stream;
         let Some(slot) = self.streams.find(id) else {
-            self.abuse.charge(Chatter::Stray, turn.now)?;
+            self.abuse.charge(CountedFrame::Stray, turn.now)?;
             return match self.streams.closed(id) {
                 // RFC 9113 §5.1: after END_STREAM in both directions this is no race.
                 Some(Closed::Ended) => {

@@ -67,14 +67,14 @@ impl<I: Io> DiskWriter<I> {
         }
         for (tree, found) in opened {
             let Some(Opened { file, seal, replay, size, lock }) = found else { continue };
-            let heard = Some(file.clone());
+            let journal = Some(file.clone());
             tree.open(file, seal, replay);
             tree.note(&JournalEntry::Start(start), unix_ms);
-            self.charges.push(charge(tree, heard, size, lock));
+            self.charges.push(charge(tree, journal, size, lock));
         }
         let mut charges = std::mem::take(&mut self.charges);
         for charge in &mut charges {
-            self.tell_start(charge);
+            self.sync_start_number(charge);
         }
         self.store.begin_at(start);
         charges.iter_mut().for_each(|charge| self.begin(charge, start));
@@ -94,7 +94,7 @@ impl<I: Io> DiskWriter<I> {
     }
 
     /// Syncs the start number: after a loss of power, no process may use it again.
-    fn tell_start(&mut self, charge: &mut Charge) {
+    fn sync_start_number(&mut self, charge: &mut Charge) {
         if flush(&mut self.io, &charge.tree).is_err() || self.sync(&charge.tree).is_err() {
             self.renew_journal(charge, 0);
         }
@@ -136,7 +136,7 @@ impl<I: Io> DiskWriter<I> {
             if !replay.is_damaged() {
                 return Ok(Opened { file, seal, replay, size: at, lock });
             }
-            self.tell_damage(tree);
+            self.log_damage(tree);
             // Its numbers must not be used again.
             let bound = replay.last();
             let opened = self.begin_journal(tree, lock)?;
@@ -144,12 +144,12 @@ impl<I: Io> DiskWriter<I> {
             return Ok(opened);
         }
         if found != Some(0) {
-            self.tell_damage(tree);
+            self.log_damage(tree);
         }
         self.begin_journal(tree, lock)
     }
 
-    fn tell_damage(&mut self, tree: &DiskTree) {
+    fn log_damage(&mut self, tree: &DiskTree) {
         let root = String::from_utf8_lossy(tree.root());
         let text = format!("the journal of cache \"{root}\" is damaged, its files are void");
         self.notes.push((LogLevel::Warn, text));
@@ -207,16 +207,16 @@ impl<I: Io> DiskWriter<I> {
         if stat.links == 0 {
             return self.follow_journal(charge, &file);
         }
-        if self.hear_some(charge, &file, stat.size) && self.sync(&charge.tree).is_err() {
+        if self.read_journal_part(charge, &file, stat.size) && self.sync(&charge.tree).is_err() {
             self.renew_journal(charge, 0);
         }
     }
 
     /// Reads a bounded part of a journal of `size` bytes; the next call continues. Returns whether
     /// there is more.
-    fn hear_some(&mut self, charge: &mut Charge, file: &FileRef, size: u64) -> bool {
-        if charge.heard.as_ref() != Some(file) {
-            (charge.heard, charge.read) = (Some(file.clone()), HEAD as u64);
+    fn read_journal_part(&mut self, charge: &mut Charge, file: &FileRef, size: u64) -> bool {
+        if charge.journal.as_ref() != Some(file) {
+            (charge.journal, charge.read) = (Some(file.clone()), HEAD as u64);
         }
         let mut bytes = vec![0; READ.min(size.saturating_sub(charge.read) as usize)];
         let Some(n) = read_full(&mut self.io, file, charge.read, &mut bytes) else { return false };
@@ -258,7 +258,7 @@ impl<I: Io> DiskWriter<I> {
             Ok(Opened { file, seal, replay, size, lock }) => {
                 let start = self.store.next_start(replay.last());
                 self.own.push(start >> 32);
-                charge.heard = Some(file.clone());
+                charge.journal = Some(file.clone());
                 charge.tree.open(file, seal, replay);
                 (charge.read, charge.lock) = (size, lock);
                 self.turn_on(charge);
@@ -268,7 +268,7 @@ impl<I: Io> DiskWriter<I> {
                         let _ = self.sync(&tree);
                     }
                 }
-                self.tell_start(charge);
+                self.sync_start_number(charge);
                 self.store.begin_at(start);
                 self.begin(charge, start);
             }
@@ -309,7 +309,7 @@ impl<I: Io> DiskWriter<I> {
         let old = tree.old_journal();
         if let Some((old, stat)) = old.as_ref().and_then(|old| Some((old, self.io.stat(old).ok()?)))
         {
-            while self.hear_some(charge, old, stat.size) {}
+            while self.read_journal_part(charge, old, stat.size) {}
         }
         let draft = self.draft_anew(tree, old, charge.read, cutoff);
         let mut read = 0;
@@ -332,7 +332,7 @@ impl<I: Io> DiskWriter<I> {
                 let _ = self.io.unlink(&tree.own_file(JOURNAL));
             })
         })?;
-        (charge.heard, charge.read) = (tree.journal_file(), read);
+        (charge.journal, charge.read) = (tree.journal_file(), read);
         // The new name must be durable as well.
         self.sync(tree)
     }
@@ -352,18 +352,18 @@ impl<I: Io> DiskWriter<I> {
         is_alone
     }
 
-    /// A copy of the first `heard` bytes of a journal.
+    /// A copy of the first `read_len` bytes of a journal.
     pub(super) fn draft_anew(
         &mut self,
         tree: &DiskTree,
         old: Option<FileRef>,
-        heard: u64,
+        read_len: u64,
         cutoff: u64,
     ) -> Result<JournalDraft, FileFailure> {
         let mut out = journal::head(tree.seal()).to_vec();
         let mut bytes = Vec::new();
         if let Some(old) = &old {
-            let size = self.io.stat(old)?.size.min(heard.max(HEAD as u64));
+            let size = self.io.stat(old)?.size.min(read_len.max(HEAD as u64));
             bytes = self.part(old, 0, size)?;
         }
         let entries = bytes.get(HEAD..).unwrap_or_default();
@@ -447,14 +447,19 @@ impl<I: Io> DiskWriter<I> {
     }
 }
 
-fn charge(tree: Arc<DiskTree>, heard: Option<FileRef>, read: u64, lock: Option<FileRef>) -> Charge {
+fn charge(
+    tree: Arc<DiskTree>,
+    journal: Option<FileRef>,
+    read: u64,
+    lock: Option<FileRef>,
+) -> Charge {
     Charge {
         walk: None,
         tree,
         check: None,
         off_until: None,
         is_told: false,
-        heard,
+        journal,
         read,
         lock,
         is_shared: false,

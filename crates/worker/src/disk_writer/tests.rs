@@ -81,12 +81,12 @@ impl Life {
 
     /// What its workers and its disk writer do next.
     fn go_on(&mut self) {
-        self.tell_purges();
+        self.journal_purges();
         self.disk_writer.step(Now::default());
     }
 
     /// What a worker does before a purge is acknowledged.
-    fn tell_purges(&self) {
+    fn journal_purges(&self) {
         write_purges(&mut Epoll::new().unwrap(), &self.store);
     }
 
@@ -206,8 +206,8 @@ fn a_purge_while_no_configuration_names_a_tree_is_known_to_the_next_process() {
     life.store.set_trees(&[]);
     life.store.purge_all(life.site, TagPurge::Dead);
     assert!(life.store.disk().has_unwritten_purges(), "it is not acknowledged before");
-    life.tell_purges();
-    // It dies before its disk writer has heard of the configuration.
+    life.journal_purges();
+    // It crashes before its disk writer gets the configuration.
     drop(life);
     assert!(!Life::start(&directory).believes(&file));
 }
@@ -239,7 +239,7 @@ fn a_tree_that_is_named_again_at_once_has_missed_purges() {
     life.store.set_trees(&[]);
     life.store.purge_all(life.site, TagPurge::Dead);
     life.name(settings(&directory));
-    life.tell_purges();
+    life.journal_purges();
     assert!(!journal_file(&directory).exists());
     life.disk_writer.settle(Now::default());
     assert!(life.tree.is_open() && !life.believes(&file));
@@ -264,7 +264,7 @@ fn a_bit_that_flips_in_a_journal_makes_all_files_void() {
     let mut life = Life::start(&directory);
     let file = life.keep();
     life.store.purge_all(life.site, TagPurge::Dead);
-    life.tell_purges();
+    life.journal_purges();
     drop(life);
     let whole = std::fs::read(journal_file(&directory)).unwrap();
     for at in 0..whole.len() {
@@ -310,7 +310,7 @@ fn what_one_process_purges_another_purges_once() {
         life.go_on();
         life.go_on();
     }
-    assert!(!new.has(), "it has heard of it");
+    assert!(!new.has(), "the purge reached it");
     let size = || std::fs::metadata(journal_file(&directory)).unwrap().len();
     let told = size();
     let generations = [old.store.generation(), new.store.generation()];
@@ -323,7 +323,7 @@ fn what_one_process_purges_another_purges_once() {
 }
 
 #[test]
-fn a_purge_of_everything_is_heard_by_another_process() {
+fn a_purge_of_everything_reaches_another_process() {
     let directory = TempDir::new();
     let mut lives = [Life::start(&directory), Life::start(&directory)];
     let [old, new] = &mut lives;
@@ -353,8 +353,8 @@ fn a_purge_while_a_journal_is_made_anew_stands_in_the_old_one_and_in_the_new_one
     let mut life = Life::start(&directory);
     let file = life.keep();
     let old = life.tree.old_journal();
-    let heard = life.disk_writer.charges[0].read;
-    let draft = life.disk_writer.draft_anew(&life.tree, old, heard, 0).unwrap();
+    let read = life.disk_writer.charges[0].read;
+    let draft = life.disk_writer.draft_anew(&life.tree, old, read, 0).unwrap();
     life.store.purge_all(life.site, TagPurge::Dead);
     let size = || std::fs::metadata(journal_file(&directory)).unwrap().len();
     let before = size();
@@ -393,7 +393,7 @@ fn a_journal_made_anew_says_what_the_old_one_said() {
 }
 
 #[test]
-fn purges_in_a_journal_that_another_process_has_replaced_are_heard() {
+fn purges_in_a_journal_that_another_process_has_replaced_are_applied() {
     let directory = TempDir::new();
     let mut lives = [Life::start(&directory), Life::start(&directory)];
     let [old, new] = &mut lives;
@@ -445,7 +445,7 @@ fn with_another_seal(directory: &Path, old: &mut Life) -> Life {
 }
 
 #[test]
-fn a_journal_of_another_seal_is_heard() {
+fn a_journal_of_another_seal_is_read() {
     let directory = TempDir::new();
     let mut old = Life::start(&directory);
     let file = old.keep();

@@ -45,7 +45,7 @@ impl<I: Io> DiskWriter<I> {
                 }
                 // The next object has another path.
                 Err(failure) if IN_THE_WAY.contains(&failure.errno) => {
-                    self.tell_one(&tree.path(spill.hash()), failure);
+                    self.log_unstored(&tree.path(spill.hash()), failure);
                 }
                 Err(failure) => {
                     self.turn_off(charge, failure);

@@ -163,7 +163,7 @@ impl FileWork {
                 if let Some((path, fate)) = &copying.from
                     && let Err(failure) = io.unlink(path)
                 {
-                    self.note_failure(LogLevel::Crit, path, failure);
+                    self.log_failure(LogLevel::Crit, path, failure);
                     // A source that could not be removed was not moved.
                     if *fate == SourceFate::Moves {
                         self.fail(500);
@@ -179,7 +179,7 @@ impl FileWork {
 
     /// A file of a tree is skipped; if the request is about this file alone, it fails.
     fn fail_copy(&mut self, path: &[u8], failure: FileFailure) {
-        self.note_failure(LogLevel::Crit, path, failure);
+        self.log_failure(LogLevel::Crit, path, failure);
         self.is_partial = true;
     }
 }

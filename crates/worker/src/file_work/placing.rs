@@ -41,7 +41,7 @@ impl FileWork {
             }
             Err((failure, at)) => {
                 let path = if at.is_some() { &to[..] } else { &temporary };
-                self.note_failure(LogLevel::Crit, path, failure);
+                self.log_failure(LogLevel::Crit, path, failure);
                 let _ = io.unlink(&temporary);
                 self.fail(500);
             }

@@ -103,14 +103,14 @@ impl FileWork {
                         self.fail_rename(from, &to, failure);
                     }
                     Err(failure) => {
-                        self.note_failure(LogLevel::Crit, from, failure);
+                        self.log_failure(LogLevel::Crit, from, failure);
                         self.fail(500);
                     }
                 }
             }
             Err(failure) if failure.call == "rename" => self.fail_rename(from, &to, failure),
             Err(failure) => {
-                self.note_failure(LogLevel::Crit, &to, failure);
+                self.log_failure(LogLevel::Crit, &to, failure);
                 self.fail(500);
             }
         }

@@ -84,14 +84,14 @@ impl FileWork {
             let Err(failure) = io.remove_directory(&walk.path) else { return };
             return match walk.is_top {
                 true => self.fail_as(&walk.path, failure, 404),
-                false => self.note_failure(LogLevel::Crit, &walk.path, failure),
+                false => self.log_failure(LogLevel::Crit, &walk.path, failure),
             };
         };
         let path = walk.inside(&name);
         self.acts.push(Act::Remove(walk));
         if !stat.is_dir {
             if let Err(failure) = io.unlink(&path) {
-                self.note_failure(LogLevel::Crit, &path, failure);
+                self.log_failure(LogLevel::Crit, &path, failure);
             }
         } else if let Some(inner) = self.enter(path, stat, io) {
             self.acts.push(Act::Remove(inner));
@@ -114,10 +114,10 @@ impl FileWork {
         let Some((name, stat)) = walk.next() else {
             if let Some(failure) = walk.failure {
                 self.is_partial = true;
-                self.note_failure(LogLevel::Error, &walk.path, failure);
+                self.log_failure(LogLevel::Error, &walk.path, failure);
             }
             if let Err(failure) = io.set_modified(&to, walk.stat.mtime_seconds) {
-                self.note_failure(LogLevel::Alert, &to, failure);
+                self.log_failure(LogLevel::Alert, &to, failure);
             }
             return;
         };
@@ -131,7 +131,7 @@ impl FileWork {
         } else if self.made != Some((stat.device, stat.inode)) {
             if let Err(failure) = io.make_directory(&target, stat.mode & 0o777) {
                 self.is_partial = true;
-                return self.note_failure(LogLevel::Error, &target, failure);
+                return self.log_failure(LogLevel::Error, &target, failure);
             }
             match self.enter(path, stat, io) {
                 Some(inner) => self.acts.push(Act::CopyTree(inner, target)),
@@ -147,13 +147,13 @@ impl FileWork {
     fn enter(&mut self, path: Vec<u8>, stat: Stat, io: &mut impl Io) -> Option<TreeWalk> {
         if self.acts.len() >= DEPTH_MAX {
             let failure = FileFailure { errno: ELOOP, call: "opendir" };
-            self.note_failure(LogLevel::Crit, &path, failure);
+            self.log_failure(LogLevel::Crit, &path, failure);
             return None;
         }
         match TreeWalk::open(path, stat, io) {
             Ok(walk) => Some(walk),
             Err((path, failure)) => {
-                self.note_failure(LogLevel::Crit, &path, failure);
+                self.log_failure(LogLevel::Crit, &path, failure);
                 None
             }
         }
