@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex};
 
 use bolide_testkit::audiences::{
-    AppReceived, AudienceSite, Oracle, Play, VisitSeen, VisitorAct, VisitorAsk,
+    AudienceAppRequest, AudienceSite, Oracle, Play, VisitSeen, VisitorAct, VisitorAsk,
 };
 use bolide_testkit::origin::{TestPeer, TestUpstream};
 use bolide_testkit::server::{Home, prelude};
@@ -25,7 +25,7 @@ fn serve(peer: &mut TestPeer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
     let first = peer.take(1)?;
     if first != [1] {
         let head = [first, peer.until(b"\r\n\r\n")?].concat();
-        let received = AppReceived::by_http(&String::from_utf8_lossy(&head));
+        let received = AudienceAppRequest::by_http(&String::from_utf8_lossy(&head));
         let said = oracle.lock().unwrap().app.answer(&received);
         return peer.send(said.in_http(&received));
     }
@@ -43,7 +43,7 @@ fn serve(peer: &mut TestPeer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
             _ => {}
         }
     }
-    let received = AppReceived::by_fastcgi(&params);
+    let received = AudienceAppRequest::by_fastcgi(&params);
     let said = oracle.lock().unwrap().app.answer(&received);
     peer.send(said.in_fastcgi(&received))
 }
@@ -128,9 +128,9 @@ impl Stage {
     }
 
     fn ask(&self, asks: &[VisitorAsk]) -> Result<(), String> {
-        let since = self.oracle.lock().unwrap().made();
+        let since = self.oracle.lock().unwrap().responses_made();
         let leave = |ask: &VisitorAsk| {
-            let mut ask = self.oracle.lock().unwrap().leave(ask);
+            let mut ask = self.oracle.lock().unwrap().add_validators(ask);
             // The test client decodes no codings.
             ask.fields.retain(|(name, _)| *name != "Accept-Encoding");
             ask
@@ -142,8 +142,8 @@ impl Stage {
             for (_, value) in &mut wanted.fields {
                 *value = value.replace(&port, &other);
             }
-            let judged = self.oracle.lock().unwrap().judge(asked, since, &given, &wanted);
-            judged.map_err(|problem| format!("{problem}\nto {}", asked.text()))?;
+            let checked = self.oracle.lock().unwrap().check(asked, since, &given, &wanted);
+            checked.map_err(|problem| format!("{problem}\nto {}", asked.text()))?;
         }
         Ok(())
     }
@@ -184,17 +184,17 @@ fn play_all(seeds: impl Iterator<Item = u64>) {
 }
 
 #[test]
-fn nobody_is_given_what_was_made_for_somebody_else() {
+fn no_visitor_gets_a_response_for_another_one() {
     play_all(1..=8);
 }
 
 #[test]
-fn what_was_refused_to_one_visitor_is_not_given_to_another() {
+fn no_visitor_gets_a_response_for_another_one_in_further_plays() {
     play_all(9..=16);
 }
 
 #[test]
-fn by_whatever_way_a_page_is_reached_it_is_right() {
+fn pages_are_correct_after_every_internal_redirect() {
     play_all(17..=22);
 }
 

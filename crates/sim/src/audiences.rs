@@ -107,7 +107,7 @@ fn run_play(play: &Play, seed: u64, trace_mode: TraceMode) -> RunReport {
         report.text.push_str(cached.kernel.borrow().run_trace.text());
     }
     report.violations.extend(cached.kernel.borrow().violations.iter().cloned());
-    report.recalls = oracle.kept as u64;
+    report.recalls = oracle.from_cache as u64;
     report
 }
 
@@ -136,8 +136,9 @@ impl Comparison {
     }
 
     fn ask(&mut self, asks: &[VisitorAsk], trace_mode: TraceMode) -> Result<(), String> {
-        let asks: Vec<VisitorAsk> = asks.iter().map(|ask| self.oracle.leave(ask)).collect();
-        let since = self.oracle.made();
+        let asks: Vec<VisitorAsk> =
+            asks.iter().map(|ask| self.oracle.add_validators(ask)).collect();
+        let since = self.oracle.responses_made();
         let given = self.cached.ask(&asks, &mut self.oracle)?;
         let now = self.cached.kernel.borrow().nanos;
         for (ask, given) in asks.iter().zip(&given) {
@@ -152,8 +153,8 @@ impl Comparison {
                     .trace(|| format!("visitor: {}", ask.text().trim_end().replace("\r\n", " | ")));
                 kernel.trace(|| format!("         {status} {line}"));
             }
-            let judged = self.oracle.judge(ask, since, given, &wanted[0]);
-            match judged {
+            let checked = self.oracle.check(ask, since, given, &wanted[0]);
+            match checked {
                 Ok(()) => self.report.answered += 1,
                 Err(problem) => self.report.violations.push(describe(ask, &problem)),
             }

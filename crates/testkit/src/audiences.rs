@@ -7,12 +7,12 @@
 //! servers, one of which caches nothing, and passes both responses.
 
 mod app;
-mod judge;
+mod oracle;
 mod site;
 mod visitors;
 
-pub use app::{AppReceived, AudienceApp, AudienceSaid};
-pub use judge::{Oracle, VisitSeen};
+pub use app::{AudienceApp, AudienceAppRequest, AudienceAppResponse};
+pub use oracle::{Oracle, VisitSeen};
 pub use site::AudienceSite;
 pub use visitors::{VisitorAct, VisitorAsk};
 

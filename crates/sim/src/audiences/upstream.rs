@@ -1,7 +1,7 @@
 //! The oracle's application behind FastCGI and HTTP. A response may leave in two pieces, with other
 //! requests in between.
 
-use bolide_testkit::audiences::{AppReceived, Oracle};
+use bolide_testkit::audiences::{AudienceAppRequest, Oracle};
 
 use crate::chance::Chance;
 use crate::kernel::{Kernel, SocketGot};
@@ -101,11 +101,11 @@ impl Conn {
     }
 
     /// The complete request, if it has arrived, and whether it came by FastCGI.
-    fn request(&self) -> Option<(AppReceived, bool)> {
+    fn request(&self) -> Option<(AudienceAppRequest, bool)> {
         if self.input.first()? != &1 {
             let at = self.input.windows(4).position(|four| four == b"\r\n\r\n")?;
             let head = String::from_utf8_lossy(&self.input[..at]);
-            return Some((AppReceived::by_http(&head), false));
+            return Some((AudienceAppRequest::by_http(&head), false));
         }
         let (mut rest, mut params) = (&self.input[..], Vec::new());
         while let Some(header) = rest.first_chunk::<8>() {
@@ -116,7 +116,7 @@ impl Conn {
             match kind {
                 PARAMS => params.extend_from_slice(content),
                 STDIN if len == 0 => {
-                    return Some((AppReceived::by_fastcgi(&params), true));
+                    return Some((AudienceAppRequest::by_fastcgi(&params), true));
                 }
                 _ => {}
             }

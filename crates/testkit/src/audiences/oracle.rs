@@ -26,7 +26,7 @@ impl VisitSeen {
 
 /// A purged address, and the number of the last response before the purge.
 #[derive(Clone, Debug)]
-struct Floor {
+struct PurgedUrl {
     host: String,
     url: String,
     last: usize,
@@ -37,13 +37,13 @@ struct Floor {
 pub struct Oracle {
     /// The application.
     pub app: AudienceApp,
-    floors: Vec<Floor>,
+    purges: Vec<PurgedUrl>,
     /// Entity tags by address.
     tags: BTreeMap<(String, String), String>,
     /// Cookies that were set.
     cookies: BTreeSet<String>,
     /// Right responses that were made for an earlier request.
-    pub kept: usize,
+    pub from_cache: usize,
 }
 
 impl Oracle {
@@ -52,22 +52,22 @@ impl Oracle {
     pub fn new(play: &Play) -> Self {
         Self {
             app: AudienceApp::new(&play.site),
-            floors: Vec::new(),
+            purges: Vec::new(),
             tags: BTreeMap::new(),
             cookies: BTreeSet::new(),
-            kept: 0,
+            from_cache: 0,
         }
     }
 
     /// The number of responses of the application.
     #[must_use]
-    pub fn made(&self) -> usize {
-        self.app.stamps.len()
+    pub fn responses_made(&self) -> usize {
+        self.app.marks.len()
     }
 
     /// The request to send: a returning client adds its validators.
     #[must_use]
-    pub fn leave(&self, ask: &VisitorAsk) -> VisitorAsk {
+    pub fn add_validators(&self, ask: &VisitorAsk) -> VisitorAsk {
         let mut ask = ask.clone();
         let (host, path) = ask.address();
         if ask.revisits
@@ -82,7 +82,7 @@ impl Oracle {
     /// `wanted` is the response to the plain request without a cache.
     ///
     /// # Errors The fault as text.
-    pub fn judge(
+    pub fn check(
         &mut self,
         ask: &VisitorAsk,
         since: usize,
@@ -93,28 +93,28 @@ impl Oracle {
         let (host, path) = (host, path.to_owned());
         if ask.method == "PURGE" {
             if seen.status == 200 && seen.field("x-purged-objects").is_some() {
-                self.floors.push(Floor { host, url: path, last: since });
+                self.purges.push(PurgedUrl { host, url: path, last: since });
             }
             return Ok(());
         }
-        let stamp = match seen.status {
+        let mark = match seen.status {
             304 => seen.field("etag").map(|tag| tag.trim_start_matches("W/").trim_matches('"')),
             416 if ask.field("Range").is_some() => return Ok(()),
             504 if ask.field("Cache-Control").is_some() => return Ok(()),
             _ => seen.field("x-stamp"),
         };
-        let stamp = match stamp.map(str::parse::<usize>) {
+        let mark = match mark.map(str::parse::<usize>) {
             Some(Ok(number)) => Some(number),
             // The entity tag of a file is not the application's.
             Some(Err(_)) | None => None,
         };
         let status = if matches!(seen.status, 206 | 304) { 200 } else { seen.status };
-        let told = stamp.map(|number| self.told(number));
+        let found = mark.map(|number| self.dependencies(number));
         let right = wanted.field("x-stamp").and_then(|text| text.parse().ok());
-        let right = right.map(|number| self.told(number));
-        if status != wanted.status || told != right {
+        let right = right.map(|number| self.dependencies(number));
+        if status != wanted.status || found != right {
             return Err(format!(
-                "status {} made for {told:?}, not {} for {right:?}",
+                "status {} made for {found:?}, not {} for {right:?}",
                 seen.status, wanted.status
             ));
         }
@@ -126,8 +126,8 @@ impl Oracle {
                 return Err(format!("{name}: {given:?}, not {right:?}"));
             }
         }
-        self.judge_body(ask, stamp, seen, wanted)?;
-        self.judge_age(&(host.clone(), path.clone()), since, stamp, seen)?;
+        self.check_body(ask, mark, seen, wanted)?;
+        self.check_age(&(host.clone(), path.clone()), since, mark, seen)?;
         if let Some(cookie) = seen.field("set-cookie")
             && !self.cookies.insert(cookie.to_owned())
         {
@@ -136,14 +136,14 @@ impl Oracle {
         if let Some(tag) = seen.field("etag") {
             self.tags.insert((host, path), tag.to_owned());
         }
-        self.kept += usize::from(stamp.is_some_and(|number| number < since));
+        self.from_cache += usize::from(mark.is_some_and(|number| number < since));
         Ok(())
     }
 
-    fn judge_body(
+    fn check_body(
         &self,
         ask: &VisitorAsk,
-        stamp: Option<usize>,
+        mark: Option<usize>,
         seen: &VisitSeen,
         wanted: &VisitSeen,
     ) -> Result<(), String> {
@@ -151,8 +151,8 @@ impl Oracle {
             return Ok(());
         }
         if seen.status == 206 {
-            let whole = stamp.and_then(|number| self.app.stamps.get(number));
-            let whole = whole.map_or(&*wanted.body, |stamp| &*stamp.body);
+            let whole = mark.and_then(|number| self.app.marks.get(number));
+            let whole = whole.map_or(&*wanted.body, |mark| &*mark.body);
             return match whole.contains(&seen.body) {
                 true => Ok(()),
                 false => Err(format!("no part of the answer: {}", self.plain(&seen.body))),
@@ -166,28 +166,28 @@ impl Oracle {
     }
 
     /// Whether a part of a response was purged before its request.
-    fn judge_age(
+    fn check_age(
         &self,
         address: &(String, String),
         since: usize,
-        stamp: Option<usize>,
+        mark: Option<usize>,
         seen: &VisitSeen,
     ) -> Result<(), String> {
-        let numbers = numbers(&seen.body).into_iter().chain(stamp);
+        let numbers = numbers(&seen.body).into_iter().chain(mark);
         for number in numbers.filter(|number| *number < since) {
-            let Some(made) = self.app.stamps.get(number) else { continue };
-            let is_own = |floor: &&Floor| {
-                let is_page = stamp == Some(number) && floor.url == address.1;
-                made.is_reached && floor.host == address.0 && (is_page || floor.url == made.url)
+            let Some(made) = self.app.marks.get(number) else { continue };
+            let is_own = |purge: &&PurgedUrl| {
+                let is_page = mark == Some(number) && purge.url == address.1;
+                made.is_reached && purge.host == address.0 && (is_page || purge.url == made.url)
             };
-            if let Some(floor) = self.floors.iter().filter(is_own).find(|f| number < f.last) {
-                return Err(format!("{} came back after {floor:?}", self.told(number)));
+            if let Some(purge) = self.purges.iter().filter(is_own).find(|f| number < f.last) {
+                return Err(format!("{} came back after {purge:?}", self.dependencies(number)));
             }
-            for (server, tag, last) in &self.app.dropped {
+            for (server, tag, last) in &self.app.purged {
                 let Some((own, tagged)) = &made.tag else { continue };
                 if own == server && (tag == "*" || tag == tagged) && number < *last && *last < since
                 {
-                    return Err(format!("{} came back after tag {tag}", self.told(number)));
+                    return Err(format!("{} came back after tag {tag}", self.dependencies(number)));
                 }
             }
         }
@@ -195,9 +195,9 @@ impl Oracle {
     }
 
     /// The dependencies of a response.
-    fn told(&self, number: usize) -> String {
-        let stamp = self.app.stamps.get(number);
-        stamp.map_or_else(|| "nobody".to_owned(), |stamp| stamp.told.clone())
+    fn dependencies(&self, number: usize) -> String {
+        let mark = self.app.marks.get(number);
+        mark.map_or_else(|| "unknown".to_owned(), |mark| mark.dependencies.clone())
     }
 
     /// The text with dependencies in place of the numbers of marks.
@@ -208,7 +208,9 @@ impl Oracle {
         for part in parts {
             let (number, rest) = part.split_once(']').unwrap_or((part, ""));
             plain.push('[');
-            plain.push_str(&number.parse().map_or_else(|_| number.to_owned(), |n| self.told(n)));
+            plain.push_str(
+                &number.parse().map_or_else(|_| number.to_owned(), |n| self.dependencies(n)),
+            );
             plain.push(']');
             plain.push_str(rest);
         }

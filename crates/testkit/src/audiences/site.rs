@@ -77,7 +77,7 @@ pub struct AudienceSite {
     /// Login cookies of the application.
     pub(super) logins: Vec<String>,
     /// Whether the application trusts `X-Forwarded-Host`.
-    pub(super) believes: bool,
+    pub(super) trusts_forwarded_host: bool,
     /// The seed of its pages' properties.
     pub(super) nature: u64,
 }
@@ -129,7 +129,7 @@ impl AudienceSite {
             pages,
             hosts,
             logins,
-            believes: dice.one_in(3),
+            trusts_forwarded_host: dice.one_in(3),
             nature: dice.below(u64::MAX),
         }
     }
