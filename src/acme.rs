@@ -221,7 +221,7 @@ impl IssuedCertificates {
         if let Some(service) = &*service {
             service.settle(plan);
         }
-        self.desk.tell_missing(&log);
+        self.desk.log_missing(&log);
     }
 
     /// The state that is shared with other servers.
@@ -318,7 +318,7 @@ impl AcmeDesk {
     }
 
     /// Logs which handshakes fail for lack of a certificate.
-    fn tell_missing(&self, log: &ControlLog) {
+    fn log_missing(&self, log: &ControlLog) {
         let state = self.state();
         let is_missing = |known: &&IssuedSlot| known.slot.certificate().is_none();
         let missing = state.slots.values().filter(|known| known.demand.is_none());

@@ -49,7 +49,7 @@ fn survey(invocation: &Invocation, path: &Path, detail: CheckDetail) -> bool {
     let survey = bolide_conf::survey::survey(&files, path, &options);
     let mut text = String::new();
     let config = bolide_conf::parse(&files, path, &options).config;
-    if let Some(message) = config.as_ref().and_then(unread_files::told) {
+    if let Some(message) = config.as_ref().and_then(unread_files::warning) {
         let _ = writeln!(text, "{:12}  {message}", "");
     }
     text.push_str(&report(&path.display().to_string(), &survey, detail));

@@ -101,7 +101,7 @@ pub(crate) struct ControlThread<'a> {
     /// Configurations no longer in force.
     retired: Retired,
     /// When the metrics of the process were last updated.
-    figures_told: bolide_base::Instant,
+    figures_refreshed: bolide_base::Instant,
     manager: ServiceManager,
     changes: ChangeWatch,
     leaving_word: Leaving,
@@ -163,7 +163,7 @@ impl<'a> ControlThread<'a> {
             disk_writer: DiskWriterThread::new()?,
             console,
             retired: Retired::default(),
-            figures_told: bolide_base::Instant::default(),
+            figures_refreshed: bolide_base::Instant::default(),
             manager: parts.manager,
             changes: ChangeWatch::default(),
             leaving_word: Leaving::default(),
@@ -337,7 +337,7 @@ impl<'a> ControlThread<'a> {
             self.log.write(LogLevel::Warn, &text);
         }
         let now = time.mono;
-        self.tell_figures(time);
+        self.refresh_due_figures(time);
         self.crew.look_after(now, &self.log);
         for crew in &mut self.leaving {
             crew.look_after(now, &self.log);

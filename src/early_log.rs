@@ -46,7 +46,7 @@ impl EarlyLog {
     }
 
     /// Writes the notices of a configuration, as in nginx on the terminal as well.
-    pub(crate) fn tell_notices(&self, texts: &[String]) {
+    pub(crate) fn write_notices(&self, texts: &[String]) {
         self.write(LogLevel::Notice, texts, true);
     }
 

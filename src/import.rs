@@ -63,7 +63,7 @@ impl ConfFiles {
 
     /// One message about all places that answer with an error, because their access rules are not
     /// supported.
-    pub(crate) fn told_closed(&self) -> Option<String> {
+    pub(crate) fn closed_places_warning(&self) -> Option<String> {
         let closed = &self.imported.as_ref()?.closed;
         let all: Vec<String> = closed.iter().map(ConfPlace::to_string).collect();
         (!all.is_empty()).then(|| {

@@ -297,8 +297,8 @@ impl PhpPools {
         }
         let mut words = line.split_whitespace();
         match words.next() {
-            Some(command::STATUS) => self.tell_status(&client, now),
-            Some(command::TOP) => self.tell_loads(&client, now),
+            Some(command::STATUS) => self.reply_status(&client, now),
+            Some(command::TOP) => self.reply_loads(&client, now),
             Some(command::RESTART) => self.restart(&client, words.next(), now, desk),
             _ => {}
         }
@@ -315,7 +315,7 @@ impl PhpPools {
         self.pools.iter().map(|pool| pool.report(now)).collect()
     }
 
-    fn tell_status(&self, mut client: &UnixStream, now: Instant) {
+    fn reply_status(&self, mut client: &UnixStream, now: Instant) {
         if self.pools.is_empty() {
             let _ = writeln!(client, "error: the server runs no php pool");
         }
@@ -324,7 +324,7 @@ impl PhpPools {
         }
     }
 
-    fn tell_loads(&self, mut client: &UnixStream, now: Instant) {
+    fn reply_loads(&self, mut client: &UnixStream, now: Instant) {
         if self.pools.is_empty() {
             let _ = writeln!(client, "error: the server runs no php pool");
         }

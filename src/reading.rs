@@ -70,7 +70,7 @@ pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
         diagnostic.place = own.or(diagnostic.place.take());
     }
     sort(outcome).map(|mut reading| {
-        reading.warnings.extend(files.told_closed());
+        reading.warnings.extend(files.closed_places_warning());
         if let Some(pid) = &invocation.pid_file {
             Arc::make_mut(&mut reading.config).main.pid.clone_from(pid);
         }
@@ -151,7 +151,7 @@ fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
     match outcome.config {
         Some(config) if errors.is_empty() => {
             warnings.extend(php::dangers(&config));
-            warnings.extend(unread_files::told(&config));
+            warnings.extend(unread_files::warning(&config));
             Ok(Reading {
                 config: Arc::new(config),
                 notices,

@@ -36,7 +36,7 @@ pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    early.tell_notices(&reading.notices);
+    early.write_notices(&reading.notices);
     early.tell(LogLevel::Warn, &reading.warnings);
     match run(invocation, reading, None, &early) {
         Ok(()) => ExitCode::SUCCESS,

@@ -38,7 +38,7 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
         Ok((reading, warnings)) => {
             let (late, early): (Vec<_>, Vec<_>) =
                 reading.warnings.iter().cloned().partition(|text| is_seen_late(text));
-            log.tell_notices(&reading.notices);
+            log.write_notices(&reading.notices);
             log.tell(LogLevel::Warn, &early);
             log.tell(LogLevel::Warn, &warnings);
             (reading, late)

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use bolide_conf::model::{Config, Handler};
 
 /// One message for all trees.
-pub(crate) fn told(config: &Config) -> Option<String> {
+pub(crate) fn warning(config: &Config) -> Option<String> {
     let http = config.http.as_ref()?;
     let mut roots = BTreeSet::new();
     for location in &http.locations {

@@ -12,7 +12,7 @@ use super::{AdminDesk, CommandResult};
 
 pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
     if let Some(id) = words.text("request") {
-        return tell_request(desk, words, &id);
+        return decisions_of_request(desk, words, &id);
     }
     let told = explanation(desk, words)?;
     Ok(if words.has("json") {
@@ -34,7 +34,7 @@ pub(super) fn explanation(desk: &AdminDesk, words: &Words) -> Result<Explanation
     }))
 }
 
-fn tell_request(desk: &AdminDesk, words: &Words, id: &str) -> CommandResult {
+fn decisions_of_request(desk: &AdminDesk, words: &Words, id: &str) -> CommandResult {
     let store = desk.store()?;
     let found = recent(store, |one| one.id.starts_with(&id.to_ascii_lowercase()));
     if found.is_empty() {

@@ -41,8 +41,8 @@ impl ControlThread<'_> {
     }
 
     /// Updates the values, once per interval.
-    pub(super) fn tell_figures(&mut self, now: Now) {
-        let is_due = now.mono.since(self.figures_told) >= FIGURES_EVERY;
+    pub(super) fn refresh_due_figures(&mut self, now: Now) {
+        let is_due = now.mono.since(self.figures_refreshed) >= FIGURES_EVERY;
         if is_due && self.generation.site.tells_metrics() {
             self.refresh_figures(now);
         }
@@ -101,7 +101,7 @@ impl ControlThread<'_> {
 
     /// Updates all values.
     fn refresh_figures(&mut self, now: Now) {
-        self.figures_told = now.mono;
+        self.figures_refreshed = now.mono;
         // Slow queries come before the lock.
         let pools = self.pools.reports().iter().map(pool).collect();
         let mut certificates = self.certificate_ends.files();

@@ -48,10 +48,10 @@ impl ControlThread<'_> {
             },
             _ => client,
         };
-        client.reply(reloaded.map(|warnings| self.tell_reload(&warnings).into_bytes()));
+        client.reply(reloaded.map(|warnings| self.reload_report(&warnings).into_bytes()));
     }
 
-    fn tell_reload(&self, warnings: &[String]) -> String {
+    fn reload_report(&self, warnings: &[String]) -> String {
         let mut text = format!("configuration {} is in force\n", self.generation.number);
         if let Some(time) = self.watched_for() {
             let seconds = time.as_secs_f64().ceil();
@@ -237,21 +237,21 @@ impl ControlThread<'_> {
         let draft = assemble::draft(&reading.config, &shared, ReadCertificates::default())?;
         let mut text = String::new();
         for change in reading::changes(self.invocation, &self.outline) {
-            tell_change(&mut text, &change);
+            write_change(&mut text, &change);
         }
         let (old, new) = (listens(&self.config), listens(&reading.config));
-        tell_lists(&mut text, "listen", (&old, &new));
+        write_list_changes(&mut text, "listen", (&old, &new));
         let ends = |ends: &CertificateEnds| -> Vec<String> {
             let all = ends.files().into_iter();
             all.map(|(file, _)| format!("certificate {file}")).collect()
         };
         let (old, new) = (ends(&self.certificate_ends), ends(&draft.certificate_ends));
-        tell_lists(&mut text, "", (&old, &new));
+        write_list_changes(&mut text, "", (&old, &new));
         for file in self.certificate_ends.renewed(&draft.certificate_ends) {
             let _ = writeln!(text, "~ certificate {file}: the file is another one");
         }
         let (old, new) = (caches(&self.config), caches(&reading.config));
-        tell_lists(&mut text, "", (&old, &new));
+        write_list_changes(&mut text, "", (&old, &new));
         if text.is_empty() {
             text.push_str("a reload would change nothing\n");
         }
@@ -263,7 +263,7 @@ impl ControlThread<'_> {
 }
 
 /// A block that is different: `+` new, `-` gone, `~` changed.
-fn tell_change(text: &mut String, change: &OutlineChange) {
+fn write_change(text: &mut String, change: &OutlineChange) {
     let label = &change.label;
     let _ = match &change.kind {
         OutlineChangeKind::Added { place } => writeln!(text, "+ {label} ({place})"),
@@ -285,7 +285,7 @@ fn tell_change(text: &mut String, change: &OutlineChange) {
 }
 
 /// The entries of only one of two lists.
-fn tell_lists(text: &mut String, word: &str, (old, new): (&[String], &[String])) {
+fn write_list_changes(text: &mut String, word: &str, (old, new): (&[String], &[String])) {
     for (sign, all, others) in [('+', new, old), ('-', old, new)] {
         for one in all.iter().filter(|one| !others.contains(one)) {
             let _ = writeln!(text, "{}", format!("{sign} {word} {one}").replace("  ", " "));

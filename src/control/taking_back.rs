@@ -78,13 +78,13 @@ impl ControlThread<'_> {
         self.reload_watch.record.begin(ServiceCounts::default(), counts.clone(), now.mono);
         let (time, theirs) = (self.config.main.reload_watch, good.config.main.reload_watch);
         if time.is_zero() || theirs.is_zero() {
-            self.note_watch(0);
+            self.set_watched_until(0);
             return;
         }
         let (number, seconds) = (self.generation.number, time.as_secs());
         let text = format!("watching configuration {number} for {seconds}s");
         self.log.write(LogLevel::Notice, &text);
-        self.note_watch(now.unix_seconds() + seconds);
+        self.set_watched_until(now.unix_seconds() + seconds);
         let until = now.mono.after(time);
         let watched = WatchedReload { until, before, start: counts, good, waiting: Vec::new() };
         self.reload_watch.watched = Some(watched);
@@ -140,7 +140,7 @@ impl ControlThread<'_> {
         let number = self.generation.number;
         let text = format!("the watch over configuration {number} ends: {why}");
         self.log.write(LogLevel::Notice, &text);
-        self.note_watch(0);
+        self.set_watched_until(0);
         watched.waiting.into_iter().for_each(|client| client.reply(Err(text.clone())));
     }
 
@@ -158,7 +158,7 @@ impl ControlThread<'_> {
         );
         self.log.write(LogLevel::Notice, &text);
         self.reload_watch.record.begin(after, counts, now);
-        self.note_watch(0);
+        self.set_watched_until(0);
         for client in watched.waiting {
             client.reply(Ok(format!("{text}\n").into_bytes()));
         }
@@ -206,7 +206,7 @@ impl ControlThread<'_> {
         }
     }
 
-    fn note_watch(&self, until: u64) {
+    fn set_watched_until(&self, until: u64) {
         self.shared.figures.process().reloads.watched_until = until;
     }
 
