@@ -10,6 +10,7 @@ mod lines;
 mod lives;
 mod objects;
 mod quic;
+mod rings;
 mod secrets;
 mod ways;
 

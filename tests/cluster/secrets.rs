@@ -11,7 +11,7 @@ use bolide_testkit::{TestServer, Valkey, wait_until};
 use crate::BOLIDE;
 use crate::tls_keys::{VERSIONS, ask};
 
-const SHARED: &str = "the keys of TLS tickets are those of all servers";
+pub(super) const SHARED: &str = "the keys of TLS tickets are those of all servers";
 /// Of the ring of a `ssl_session_timeout` that is no longer than this.
 const PERIOD: u64 = 6 * 60 * 60;
 
@@ -52,12 +52,12 @@ fn wait_shared_by(server: &TestServer, processes: usize) {
 }
 
 /// The words for a client to keep a session, and to come with it.
-fn session(dir: &Path, name: &str) -> (String, String) {
+pub(super) fn session(dir: &Path, name: &str) -> (String, String) {
     let kept = dir.join(name);
     (format!("-sess_out {}", kept.display()), format!("-sess_in {}", kept.display()))
 }
 
-fn secrets(valkey: &Valkey) -> Vec<String> {
+pub(super) fn secrets(valkey: &Valkey) -> Vec<String> {
     let listed = valkey.cli(&["--scan", "--pattern", "bolide:{bolide}:secret:*"]).text();
     listed.lines().map(str::to_owned).collect()
 }
@@ -215,7 +215,7 @@ fn put_back(names: &[String]) -> String {
     names.iter().map(copy).collect::<Vec<_>>().join(" ")
 }
 
-fn unix_seconds() -> u64 {
+pub(super) fn unix_seconds() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.unwrap().as_secs()
 }
