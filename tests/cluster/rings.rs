@@ -51,10 +51,14 @@ fn spans(valkey: &Valkey) -> Vec<u64> {
     found
 }
 
+fn record_name(span: u64) -> String {
+    format!("bolide:{{bolide}}:secret:tickets:{DAY}:{span}")
+}
+
 /// The bytes of the ring's records.
 fn records(valkey: &Valkey) -> Vec<String> {
-    let name = |number: u64| format!("bolide:{{bolide}}:secret:tickets:{DAY}:{number}");
-    spans(valkey).into_iter().map(|span| valkey.cli(&["dump", &name(span)]).text()).collect()
+    let names = spans(valkey).into_iter().map(record_name);
+    names.map(|name| valkey.cli(&["dump", &name]).text()).collect()
 }
 
 /// Each of these resumes the sessions that the others have begun.
@@ -191,4 +195,43 @@ fn a_node_with_an_older_key_file_overwrites_nothing_and_takes_the_ring_with_the_
     assert_eq!(ask(&late, "tls1_2", &load), "r", "sessions of the newer ring are resumed");
     assert_eq!(records(&valkey), ring, "the ring is what it was");
     assert_one_ring(dir, &[&one, &between, &late], "with the newer file");
+}
+
+/// Valkey loses a key, gets another one for the same time, and then has the first one again, as
+/// after a failover to a replica that is behind.
+#[test]
+fn a_key_that_valkey_has_again_is_that_of_all_nodes() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let dir = home.dir();
+    let key = format!("secrets_key {};", write_key(dir, "key", 'a'));
+    let start = |name| TestServer::start(Home::new(BOLIDE), &conf(dir, &valkey, name, &key));
+    let one = start("one");
+    wait_shared(&one);
+    let names: Vec<_> = spans(&valkey).into_iter().map(record_name).collect();
+    let each = |code: &str| {
+        for name in &names {
+            let _done = valkey.cli(&["eval", code, "1", name]).succeeded();
+        }
+    };
+    one.signal("STOP");
+    each("return redis.call('RENAME', KEYS[1], KEYS[1] .. ':kept')");
+    let two = start("two");
+    wait_shared(&two);
+    one.signal("CONT");
+    let (save, load) = session(dir, "other");
+    wait_until("the other key to be that of both", || {
+        let _full = ask(&one, "tls1_2", &save);
+        ask(&two, "tls1_2", &load) == "r"
+    });
+    each("return redis.call('RENAME', KEYS[1] .. ':kept', KEYS[1])");
+    let three = start("three");
+    wait_shared(&three);
+    wait_until("the first key to be that of all", || {
+        let resumes = |node: &TestServer| {
+            let _full = ask(node, "tls1_2", &save);
+            ask(&three, "tls1_2", &load) == "r"
+        };
+        resumes(&one) && resumes(&two)
+    });
+    assert_one_ring(dir, &[&one, &two, &three], "the first key is back");
 }

@@ -91,17 +91,21 @@ impl KeyRing {
 
     /// Valkey has this key for a span, by the clock of this process.
     pub fn hear(&mut self, number: u64, secret: VaultSecret, now_ms: u64) {
+        let of_span = |key: &RingKey| key.number == number;
         // A key that was offered but not accepted was never used.
-        self.known
-            .retain(|key| key.number != number || key.heard_ms.is_some() || key.secret == secret);
-        let same = |key: &RingKey| key.number == number && key.secret == secret;
-        match self.known.iter_mut().find(|key| same(key)) {
-            Some(known) => {
-                known.heard_ms.get_or_insert(now_ms);
+        self.known.retain(|key| !of_span(key) || key.heard_ms.is_some() || key.secret == secret);
+        let known = self.known.iter().position(|key| of_span(key) && key.secret == secret);
+        match known {
+            Some(at) if self.known.iter().rposition(of_span) == Some(at) => {
+                self.known[at].heard_ms.get_or_insert(now_ms);
+            }
+            // Valkey has it again in place of another one: servers that begin know only this one.
+            Some(at) => {
+                let known = self.known.remove(at);
+                self.known.push(RingKey { heard_ms: Some(now_ms), ..known });
             }
             None => self.known.push(RingKey { number, secret, heard_ms: Some(now_ms) }),
         }
-        let of_span = |key: &RingKey| key.number == number;
         if self.known.iter().filter(|key| of_span(key)).count() > PER_SPAN
             && let Some(oldest) = self.known.iter().position(of_span)
         {
@@ -194,6 +198,21 @@ mod tests {
         assert_eq!(maker(&mut ring, 250, 9000), Some(1), "the new one is not ripe");
         assert_eq!(maker(&mut ring, 250, 9000 + RING_GRACE_MS), Some(7));
         assert_eq!(ring.keys(250, 20_000).len(), 2);
+    }
+
+    /// As after a failover to a replica that is behind: servers that begin now know only this key.
+    #[test]
+    fn a_key_that_valkey_has_again_makes_again() {
+        let mut ring = KeyRing::new(100);
+        ring.hear(2, secret(1), 0);
+        ring.hear(2, secret(7), 5000);
+        assert_eq!(maker(&mut ring, 250, 9000), Some(7));
+        ring.hear(2, secret(1), 9000);
+        assert_eq!(maker(&mut ring, 250, 9000), Some(7), "others may not know it yet");
+        ring.hear(2, secret(1), 10_000);
+        assert_eq!(maker(&mut ring, 250, 9000 + RING_GRACE_MS), Some(1));
+        assert_eq!(ring.keys(250, 20_000).len(), 2, "both open");
+        assert_eq!(ring.offer(2, || Err("known".to_owned())).unwrap(), secret(1));
     }
 
     proptest! {
