@@ -7,6 +7,8 @@
 //! for that.
 
 mod certificates;
+#[cfg(test)]
+mod invented;
 mod keys;
 mod limits;
 mod setup;
@@ -25,11 +27,14 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::clock::NodeClock;
 use crate::account::{WorkerAccount, give_up_rights};
 use crate::acme::{FleetState, IssuedCertificates};
 use crate::control_log::ControlLog;
 use crate::tls_setup::TicketRings;
 use certificates::{CertificateShare, ShareMemory};
+#[cfg(test)]
+pub(super) use invented::InventedExchange;
 use keys::TicketKeys;
 use limits::{LimitLife, LimitShare, ReportDesk};
 use setup::ExchangeSetup;
@@ -160,6 +165,7 @@ impl ExchangeThread {
             teller: self.teller.clone(),
             limit_life: self.limit_life.clone(),
             board: board.clone(),
+            clock: NodeClock::default(),
             end: end.clone(),
         };
         let status = exchange.setup.status();
@@ -204,6 +210,7 @@ struct Exchange {
     teller: Arc<Teller>,
     limit_life: Arc<LimitLife>,
     board: ExchangeBoard,
+    clock: NodeClock,
     end: Arc<EndMark>,
 }
 
@@ -231,7 +238,8 @@ impl Exchange {
         // Survives connections, so that known keys are not requested again.
         let keys = self.setup.vault.as_ref().map(|vault| {
             let (rings, teller) = (self.parts.rings.clone(), self.teller.clone());
-            Arc::new(TicketKeys::new(vault.clone(), rings, teller, self.board.clone()))
+            let clock = self.clock.clone();
+            Arc::new(TicketKeys::new(vault.clone(), rings, teller, self.board.clone(), clock))
         });
         let memory = Arc::new(ShareMemory::new());
         while !self.end.is_told() {

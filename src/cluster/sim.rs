@@ -8,9 +8,11 @@
 //! Checked: no node serves a page that was purged and that it said to have dropped; no visitor
 //! gets another's private page, and none of those is in Valkey; each purge is carried out once; no
 //! question waits for longer than it may; and once faults end, all nodes are connected, hear of
-//! all, and fetch a page once between them. `BOLIDE_CLUSTER_SEED=7` runs one history,
-//! `BOLIDE_CLUSTER_SEEDS=20000` as many.
+//! all, and fetch a page once between them. `sim/common.rs` has what is shared beside that.
+//! `BOLIDE_CLUSTER_SEED=7` runs one history, `BOLIDE_CLUSTER_SEEDS=20000` as many.
 
+mod alike;
+mod common;
 mod keeper;
 mod member;
 mod server;
@@ -28,6 +30,7 @@ use bolide_base::prng::Prng;
 use bolide_base::{Instant as Mono, Now};
 use tokio::time::{Instant, sleep};
 
+use common::CommonSeen;
 use member::Member;
 use server::Server;
 use witness::Tally;
@@ -46,19 +49,27 @@ const SEEDS: u64 = 60;
 /// Time that passes as the runtime has it, with a clock on the wall that may be wrong.
 #[derive(Debug)]
 pub(super) struct InventedClock {
+    /// When the history began, and the process.
+    epoch: Instant,
     start: Instant,
     skew_ms: AtomicI64,
 }
 
 impl InventedClock {
-    fn new(skew_ms: i64) -> Arc<Self> {
-        Arc::new(Self { start: Instant::now(), skew_ms: AtomicI64::new(skew_ms) })
+    fn new(epoch: Instant, skew_ms: i64) -> Arc<Self> {
+        Arc::new(Self { epoch, start: Instant::now(), skew_ms: AtomicI64::new(skew_ms) })
+    }
+
+    /// It is set.
+    fn set(&self, skew_ms: i64) {
+        self.skew_ms.store(skew_ms, Ordering::Relaxed);
     }
 
     pub(super) fn now(&self) -> Now {
         let passed = self.start.elapsed();
         let skew = self.skew_ms.load(Ordering::Relaxed);
-        let unix_millis = (EPOCH_MS + passed.as_millis() as u64).saturating_add_signed(skew);
+        let unix_millis = EPOCH_MS + self.epoch.elapsed().as_millis() as u64;
+        let unix_millis = unix_millis.saturating_add_signed(skew);
         Now { mono: Mono::from_nanos(1 + passed.as_nanos() as u64), unix_millis }
     }
 }
@@ -78,6 +89,7 @@ struct World {
     lives: Cell<u64>,
     fetches: Cell<u64>,
     tally: RefCell<Tally>,
+    common: RefCell<CommonSeen>,
     plan: Plan,
     /// Faults have ended.
     is_over: Cell<bool>,
@@ -97,6 +109,8 @@ struct Plan {
     queue: u32,
     objects_ms: u64,
     lease_ms: u64,
+    /// Whether the first node has another key than all others.
+    has_stranger: bool,
 }
 
 impl Plan {
@@ -105,11 +119,18 @@ impl Plan {
         Self {
             nodes: one_of(&[2, 3, 3, 4]) as usize,
             keep_ms: one_of(&[2_000, 10_000, 600_000]),
-            keep_count: one_of(&[20, 1000]) as u32,
+            keep_count: one_of(&[1, 2, 4, 20, 20, 20, 1000, 1000, 1000]) as u32,
             queue: one_of(&[3, 50, 1000]) as u32,
             objects_ms: one_of(&[2, 20]),
             lease_ms: one_of(&[1_000, 2_000]),
+            has_stranger: one_of(&[0, 0, 0, 0, 0, 1]) == 1,
         }
+    }
+
+    /// Whether the stream has room for what nodes add at once. Without it they lose what they have
+    /// again and again, but serve nothing that was purged; a configuration has more.
+    const fn has_room(&self) -> bool {
+        self.keep_count as usize > 2 * self.nodes
     }
 
     /// How long a visitor waits for other nodes at most, give or take what timers do.
@@ -163,6 +184,7 @@ async fn history(seed: u64) -> Tally {
         lives: Cell::new(0),
         fetches: Cell::new(0),
         tally: RefCell::default(),
+        common: RefCell::default(),
         plan,
         is_over: Cell::new(false),
         calm_since: Cell::new(None),
@@ -174,15 +196,25 @@ async fn history(seed: u64) -> Tally {
         let member = world.begin(at, None);
         world.members.borrow_mut().push(member);
     }
-    let visitors: Vec<_> =
-        (0..plan.nodes).map(|at| tokio::task::spawn_local(world.clone().visit(at))).collect();
+    let mut visitors = Vec::new();
+    for at in 0..plan.nodes {
+        visitors.push(tokio::task::spawn_local(world.clone().visit(at)));
+        visitors.push(tokio::task::spawn_local(world.clone().use_tickets(at)));
+        visitors.push(tokio::task::spawn_local(world.clone().order_often(at)));
+    }
     world.clone().storm().await;
-    world.calm().await;
+    if plan.has_room() {
+        world.calm().await;
+    }
+    world.is_over.set(true);
     for visitor in visitors {
         visitor.await.expect("visitors see no fault");
     }
-    world.check_calm().await;
-    world.end_all().await;
+    if plan.has_room() {
+        world.check_calm().await;
+        world.check_common().await;
+        world.end_all().await;
+    }
     world.tally.take()
 }
 

@@ -21,7 +21,8 @@ const SESSIONS_MAX: u64 = 1 << 20;
 pub(crate) struct TicketRings(Arc<Mutex<BTreeMap<u32, CommonTickets>>>);
 
 impl TicketRings {
-    fn ring(&self, period: u32) -> CommonTickets {
+    /// That of keys which encrypt for so many seconds.
+    pub(crate) fn ring(&self, period: u32) -> CommonTickets {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(period).or_default().clone()
     }

@@ -99,13 +99,17 @@ impl CommonTickets {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn encrypt_at(&self, plain: &[u8], now: u64) -> Option<Vec<u8>> {
+    /// A ticket of the key that encrypts at this time, in seconds since 1970, if there is one.
+    #[must_use]
+    pub fn encrypt_at(&self, plain: &[u8], now: u64) -> Option<Vec<u8>> {
         let is_for_now = |(from, until): (u64, u64)| (from..until).contains(&now);
         let keys = self.keys();
         keys.iter().find(|key| key.encrypts.is_some_and(is_for_now))?.key.seal(plain)
     }
 
-    fn decrypt_at(&self, ticket: &[u8], now: u64) -> Option<Vec<u8>> {
+    /// What a ticket has, if one of these keys opens it at this time.
+    #[must_use]
+    pub fn decrypt_at(&self, ticket: &[u8], now: u64) -> Option<Vec<u8>> {
         let name = ticket.get(..NAME)?;
         let keys = self.keys();
         let mut named = keys.iter().filter(|key| key.key.name == name && now < key.until);

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use super::status::ExchangeBoard;
 use super::teller::{Teller, Topic};
+use crate::cluster::clock::NodeClock;
 use crate::tls_setup::TicketRings;
 
 /// How often keys are polled, which is less than the time after which a new one is used.
@@ -23,6 +24,7 @@ pub(super) struct TicketKeys {
     rings: TicketRings,
     teller: Arc<Teller>,
     board: ExchangeBoard,
+    clock: NodeClock,
     known: Mutex<HashMap<u32, KeyRing>>,
 }
 
@@ -32,8 +34,9 @@ impl TicketKeys {
         rings: TicketRings,
         teller: Arc<Teller>,
         board: ExchangeBoard,
+        clock: NodeClock,
     ) -> Self {
-        Self { vault, rings, teller, board, known: Mutex::default() }
+        Self { vault, rings, teller, board, clock, known: Mutex::default() }
     }
 
     /// Shares on one connection, while it lasts.
@@ -62,7 +65,7 @@ impl TicketKeys {
         period: u32,
         ring: &CommonTickets,
     ) -> Result<(), ValkeyFault> {
-        let seconds = || bolide_io::process::now().unix_millis / 1000;
+        let seconds = || self.clock.now().unix_millis / 1000;
         for (number, is_made) in self.with_ring(period, |known| known.wanted(seconds())) {
             let name = format!("tickets:{period}:{number}");
             match line.secret(&name).await? {
@@ -82,7 +85,7 @@ impl TicketKeys {
                 None => {}
             }
         }
-        let now = bolide_io::process::now();
+        let now = self.clock.now();
         let keys = self.with_ring(period, |known| {
             known.keys(now.unix_millis / 1000, now.mono.as_nanos() / 1_000_000)
         });
@@ -105,7 +108,7 @@ impl TicketKeys {
         });
         match secret {
             Ok(secret) => {
-                let now_ms = bolide_io::process::now().mono.as_nanos() / 1_000_000;
+                let now_ms = self.clock.now().mono.as_nanos() / 1_000_000;
                 self.with_ring(period, |known| known.hear(number, secret, now_ms));
             }
             Err(why) => {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bolide_cluster::EntryId;
+use bolide_valkey::stamp_of;
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -306,8 +307,89 @@ impl Keeper {
             }
             Ok(Reply::Number(1))
         } else {
+            self.run_secrets(script, keys, rest, now_ms)
+        }
+    }
+
+    /// The scripts of secrets and leases.
+    fn run_secrets(
+        &mut self,
+        script: &[u8],
+        keys: Words<'_>,
+        rest: Words<'_>,
+        now_ms: u64,
+    ) -> Result<Reply, Reply> {
+        let is = |words: &str| script.starts_with(words.as_bytes());
+        let each = "for at, key in ipairs(KEYS) do\n  if redis.pcall('GET', key) == ARGV[at] then";
+        if is("local out, most = {}, tonumber(ARGV[#ARGV])") {
+            Ok(Reply::Items(self.look(keys, rest, now_ms)))
+        } else if is("local now = redis.call('GET', KEYS[1])\nif (now or '') ~= ARGV[1]") {
+            let is_so = self.text(&keys[0], now_ms)?.unwrap_or_default() == rest[0];
+            if is_so {
+                self.set(&keys[0], &rest[1], (now_ms, number(&rest[2])));
+            }
+            Ok(Reply::Number(is_so.into()))
+        } else if is("local all, out = redis.call('HGETALL', KEYS[1])") {
+            self.run_table(b"HGETALL", &[b"HGETALL".to_vec(), keys[0].clone()])
+        } else if is("local out = {}\nfor at, key in ipairs(KEYS) do\n  local now, left") {
+            self.take_leases(keys, rest, now_ms)
+        } else if is(&format!("{each}\n    redis.call('SET'")) {
+            let ms = number(rest.last().expect("a time"));
+            for (key, token) in keys.iter().zip(rest) {
+                if self.text(key, now_ms).as_ref() == Ok(&Some(token.clone())) {
+                    self.set(key, token, (now_ms, ms));
+                }
+            }
+            Ok(Reply::Number(1))
+        } else if is(&format!("{each} redis.call('DEL'")) {
+            for (key, token) in keys.iter().zip(rest) {
+                if self.text(key, now_ms).as_ref() == Ok(&Some(token.clone())) {
+                    self.drop_key(key);
+                }
+            }
+            Ok(Reply::Number(1))
+        } else {
             panic!("no script {}", String::from_utf8_lossy(script))
         }
+    }
+
+    /// Values that are others than those that are known.
+    fn look(&mut self, keys: Words<'_>, rest: Words<'_>, now_ms: u64) -> Vec<Reply> {
+        let most = number(rest.last().expect("a limit")) as usize;
+        let mut told = Vec::new();
+        for (key, known) in keys.iter().zip(rest) {
+            told.push(match self.text(key, now_ms) {
+                Ok(None) => Reply::None,
+                Ok(Some(bytes)) if bytes.len() <= most => match stamp_of(&bytes) == *known {
+                    true => Reply::Number(0),
+                    false => Reply::Text(bytes),
+                },
+                _ => Reply::Number(1),
+            });
+        }
+        told
+    }
+
+    /// Takes leases, unless they have other tokens and no more time than leases get.
+    fn take_leases(
+        &mut self,
+        keys: Words<'_>,
+        rest: Words<'_>,
+        now_ms: u64,
+    ) -> Result<Reply, Reply> {
+        let ms = number(rest.last().expect("a time"));
+        let mut told = Vec::new();
+        for (key, token) in keys.iter().zip(rest) {
+            let now = self.text(key, now_ms)?;
+            let until_ms = self.items.get(key).map_or(0, |item| item.until_ms);
+            let is_over = until_ms != u64::MAX && until_ms.saturating_sub(now_ms) > ms;
+            let may = is_over || now.is_none_or(|now| now == *token);
+            if may {
+                self.set(key, token, (now_ms, ms));
+            }
+            told.push(Reply::Number(may.into()));
+        }
+        Ok(Reply::Items(told))
     }
 
     /// Finds an object, or takes its lease.
@@ -353,6 +435,12 @@ impl Keeper {
         }
         Ok(Reply::Number(1))
     }
+}
+
+/// Whether this takes or renews leases of orders.
+pub(super) fn is_of_leases(words: Words<'_>) -> bool {
+    let script = words.get(1).map(Vec::as_slice).unwrap_or_default();
+    words[0] == b"EVAL" && has(script, "ipairs(KEYS)") && has(script, "'SET', key, ARGV[at]")
 }
 
 fn has(script: &[u8], words: &str) -> bool {

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::common::Common;
 use super::{InventedClock, Plan, SUBJECTS, World};
 use crate::cluster::clock::NodeClock;
 use crate::cluster::mark::LifeMark;
@@ -33,6 +34,9 @@ pub(super) struct Member {
     task: JoinHandle<()>,
     /// What was made before this tick was purged, as far as the node was told, by subject.
     pub(super) told: [u64; SUBJECTS],
+    /// The thread beside it, which a reload leaves alone.
+    pub(super) common: Rc<Common>,
+    pub(super) common_life: u64,
 }
 
 pub(super) fn name(at: usize) -> String {
@@ -52,6 +56,19 @@ impl Member {
         for subject in subjects {
             self.told[*subject] = self.told[*subject].max(tick);
         }
+    }
+}
+
+/// How every node reaches Valkey.
+pub(super) fn settings() -> ValkeySettings {
+    ValkeySettings {
+        places: vec![ValkeyPlace::Tcp("valkey".to_owned(), 1)],
+        master: None,
+        authorities: None,
+        user: None,
+        password: None,
+        timeout: REPLY,
+        namespace: "sim".to_owned(),
     }
 }
 
@@ -76,16 +93,7 @@ fn setup(plan: &Plan, at: usize) -> ClusterSetup {
         objects_max_size: 1 << 16,
         secrets_keys: Vec::new(),
     };
-    let settings = ValkeySettings {
-        places: vec![ValkeyPlace::Tcp("valkey".to_owned(), 1)],
-        master: None,
-        authorities: None,
-        user: None,
-        password: None,
-        timeout: REPLY,
-        namespace: "sim".to_owned(),
-    };
-    ClusterSetup { conf, settings, node: name(at) }
+    ClusterSetup { conf, settings: settings(), node: name(at) }
 }
 
 impl World {
@@ -107,7 +115,9 @@ impl World {
         open(&store, &conf);
         let skew_ms = self.below(4001) as i64 - 2000;
         let told = before.map_or([0; SUBJECTS], |before| before.told);
-        self.start(at, (shared, store), InventedClock::new(skew_ms), told)
+        let clock = InventedClock::new(self.start, skew_ms);
+        let common = Rc::new(self.begin_common(at, &clock));
+        self.start(at, (shared, store), (clock, common, None), told)
     }
 
     /// A thread begins.
@@ -115,7 +125,7 @@ impl World {
         self: &Rc<Self>,
         at: usize,
         (shared, store): (Arc<Shared>, Arc<Store>),
-        clock: Arc<InventedClock>,
+        (clock, common, common_life): (Arc<InventedClock>, Rc<Common>, Option<u64>),
         told: [u64; SUBJECTS],
     ) -> Member {
         self.lives.set(self.lives.get() + 1);
@@ -137,7 +147,8 @@ impl World {
         });
         let node = node.expect("a descriptor");
         let task = tokio::task::spawn_local(node.live());
-        Member { shared, store, clock, life, mail, last, task, told }
+        let common_life = common_life.unwrap_or(life);
+        Member { shared, store, clock, life, mail, last, task, told, common, common_life }
     }
 
     /// The process ends or is killed, and another one begins after a while.
@@ -148,6 +159,7 @@ impl World {
             let last = member.last.take().filter(|_| !is_kill);
             // Who visits finds no server meanwhile.
             member.life = 0;
+            member.common.end();
             match last {
                 Some(last) => drop(last.send(ClusterMail::End)),
                 None => member.task.abort(),
@@ -191,7 +203,8 @@ impl World {
         let mut members = self.members.borrow_mut();
         let member = &mut members[at];
         let parts = (member.shared.clone(), member.store.clone());
-        let next = self.start(at, parts, member.clock.clone(), member.told);
+        let common = (member.clock.clone(), member.common.clone(), Some(member.common_life));
+        let next = self.start(at, parts, common, member.told);
         *member = next;
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::keeper::{Keeper, Reply};
+use super::keeper::{Keeper, Reply, is_of_leases};
 use super::{EPOCH_MS, NODES, below};
 
 /// Commands at one moment at most.
@@ -47,6 +47,9 @@ pub(super) struct State {
     cut_until: [Instant; NODES],
     still_until: [Instant; NODES],
     connections: Vec<(usize, AbortHandle)>,
+    /// When the lease of a node was last taken or renewed, and when leases were last lost.
+    leased: [Instant; NODES],
+    disturbed: Instant,
     /// Commands at one moment, and whether they were ever without end.
     moment: (Instant, u32),
     pub(super) is_flooded: bool,
@@ -77,6 +80,8 @@ impl Server {
             cut_until: [now; NODES],
             still_until: [now; NODES],
             connections: Vec::new(),
+            leased: [now; NODES],
+            disturbed: now,
             moment: (now, 0),
             is_flooded: false,
         };
@@ -134,6 +139,9 @@ impl Server {
                 Kept::Saved => state.keeper = state.saved.clone(),
                 Kept::Nothing => state.keeper = Keeper::default(),
             }
+            if kept != Kept::All {
+                state.disturbed = Instant::now();
+            }
             state.saved = state.keeper.clone();
             state.down_until = after(down_ms);
         }
@@ -148,6 +156,20 @@ impl Server {
         (state.keeper.is_full, state.keeper.refuses_scripts) = (false, false);
         state.down_until = now;
         (state.cut_until, state.still_until) = ([now; NODES], [now; NODES]);
+    }
+
+    /// Leases are lost, or by another clock.
+    pub(super) fn note_disturbed(&self) {
+        self.state().disturbed = Instant::now();
+    }
+
+    pub(super) fn disturbed(&self) -> Instant {
+        self.state().disturbed
+    }
+
+    /// When a node last took a lease, or renewed one.
+    pub(super) fn leased(&self, node: usize) -> Instant {
+        self.state().leased[node]
     }
 
     /// As a command of an operator.
@@ -212,6 +234,9 @@ impl Server {
                     true => self.wait(&words).await,
                     false => self.carry_out(&words),
                 };
+                if is_of_leases(&words) {
+                    self.state().leased[node] = Instant::now();
+                }
                 if cut == Some(true) {
                     return;
                 }

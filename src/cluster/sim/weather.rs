@@ -25,6 +25,7 @@ impl World {
         if self.below(3) == 0 {
             // Ids do not follow a clock that is behind them.
             self.server.state().jump_ms -= 3_600_000;
+            self.server.note_disturbed();
         }
         let mut changes = tokio::task::JoinSet::new();
         let mut busy = vec![false; self.plan.nodes];
@@ -37,6 +38,11 @@ impl World {
             let what = self.below(20);
             self.say(|| format!("event {what} for {at}"));
             match what {
+                0 if self.below(8) == 0 => {
+                    // For longer than leases last.
+                    self.server.cut(at, 70_000);
+                    sleep(Duration::from_secs(65)).await;
+                }
                 0 | 1 => self.server.cut(at, self.below(3000)),
                 2 | 3 => self.server.hold(at, self.below(2500)),
                 4..=6 => {
@@ -47,6 +53,7 @@ impl World {
                     self.server.restart(kept, down_ms);
                 }
                 7 | 8 => self.jump(),
+                14 => self.set_clock(at),
                 9..=13 if !busy[at] => {
                     busy[at] = true;
                     let (world, is_kill, ms) =
@@ -67,6 +74,7 @@ impl World {
         }
         self.say(|| "all is well".to_owned());
         self.server.heal();
+        self.members.borrow().iter().for_each(|member| member.clock.set(0));
         let odd = [PURGES, NODES];
         odd.into_iter().for_each(|key| self.mend(key));
         while let Some(done) = changes.join_next().await {
@@ -80,6 +88,16 @@ impl World {
         let by = self.below(2 * size + 1) as i64 - size as i64;
         self.say(|| format!("the clock jumps by {by}"));
         self.server.state().jump_ms += by;
+        self.server.note_disturbed();
+    }
+
+    /// The clock of a node is set.
+    fn set_clock(&self, at: usize) {
+        let skew_ms = self.below(90_000) as i64 - 45_000;
+        self.say(|| format!("the clock of {at} is off by {skew_ms}"));
+        if let Some(member) = self.members.borrow().get(at) {
+            member.clock.set(skew_ms);
+        }
     }
 
     /// What is in Valkey goes bad.
@@ -98,7 +116,10 @@ impl World {
                 sleep(millis).await;
                 self.server.state().keeper.refuses_scripts = false;
             }
-            2 => self.server.state().keeper.drop_all(),
+            2 => {
+                self.server.state().keeper.drop_all();
+                self.server.note_disturbed();
+            }
             3 => {
                 // Of another kind, until an operator drops it.
                 let key = [PURGES, NODES][self.below(2) as usize];
@@ -131,6 +152,7 @@ impl World {
             }
             6 => {
                 let change = self.below(1 << 16) as usize;
+                self.server.note_disturbed();
                 for (_, bytes) in self.server.state().keeper.texts() {
                     let at = change % bytes.len().max(1);
                     if let Some(byte) = bytes.get_mut(at) {

@@ -41,6 +41,10 @@ pub(super) struct Tally {
     pub(super) told: u64,
     pub(super) losses: u64,
     pub(super) connections: u64,
+    /// Tickets sealed by keys in common, tickets of others opened, orders begun in common.
+    pub(super) sealed: u64,
+    pub(super) opened: u64,
+    pub(super) orders: u64,
 }
 
 impl Tally {
@@ -53,6 +57,9 @@ impl Tally {
         self.told += other.told;
         self.losses += other.losses;
         self.connections += other.connections;
+        self.sealed += other.sealed;
+        self.opened += other.opened;
+        self.orders += other.orders;
     }
 
     /// Histories without events show nothing. A node may not know why others take a page, and fetch
@@ -65,6 +72,9 @@ impl Tally {
             (self.purges, 10),
             (self.told, 10),
             (self.losses, 1),
+            (self.sealed, 20),
+            (self.opened, 20),
+            (self.orders, 1),
         ];
         assert!(50 * self.in_vain <= count, "pages are fetched once: {self:?}");
         for (at, (number, each)) in least.into_iter().enumerate() {
