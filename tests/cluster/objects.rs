@@ -375,6 +375,31 @@ fn records_that_are_not_ours_are_misses() {
     assert!(status.contains("\"answering\":true") && status.contains("\"taken\":0"), "{status}");
 }
 
+/// Wherever in a record a byte is another one, in its place among purges, its head or its body.
+#[test]
+fn a_page_whose_record_has_another_byte_anywhere_is_fetched_from_the_origin() {
+    const PARTS: usize = 32;
+    let fleet = Fleet::start(2, SHARE);
+    for part in 0..PARTS {
+        let path = format!("/{part}");
+        let key = fleet.fill(0, &path, PAGE);
+        let script = format!(
+            "local it = redis.call('get', KEYS[1])
+             local at = math.floor((#it - 1) * {part} / {last})
+             local other = string.char((string.byte(it, at + 1) + 1) % 256)
+             return redis.call('setrange', KEYS[1], at, other)",
+            last = PARTS - 1
+        );
+        let _changed = fleet.valkey.cli(&["eval", &script, "1", &key]).succeeded();
+        assert_eq!(fleet.page(1, &path), "run 2", "part {part} of {PARTS}");
+        assert_eq!(fleet.app.count(&path), 2);
+    }
+    let status = fleet.status(1);
+    assert!(status.contains("\"taken\":0"), "{status}");
+    // What is fetched takes the place of the damaged record.
+    wait_until("the other record", || fleet.status(1).contains(&format!("\"offered\":{PARTS}")));
+}
+
 #[test]
 fn a_valkey_that_refuses_scripts_or_is_full_is_told_of_once_a_minute() {
     let valkey = Valkey::default();
