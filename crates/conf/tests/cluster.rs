@@ -19,8 +19,8 @@ fn told(http: &str) -> Vec<String> {
 fn a_block_has_all_it_says() {
     let made = read(
         "cluster rediss://a:1 { namespace shop; node web-1; user u; password p; \
-         trusted_certificate ca.pem; reply_timeout 300ms; purge_keep_time 5m; purge_keep_count 7; \
-         purge_queue 9; }",
+         trusted_certificate ca.pem; reply_timeout 300ms; purge_keep_time 5m; \
+         purge_keep_count 1000; purge_queue 9; }",
     );
     assert_eq!((&*made.namespace, made.node.as_deref()), ("shop", Some("web-1")));
     let password = made.password.as_ref().map(|secret| secret.0.as_str());
@@ -31,7 +31,7 @@ fn a_block_has_all_it_says() {
         (made.reply_timeout, made.purge_keep_time.as_secs()),
         (Duration::from_millis(300), 300)
     );
-    assert_eq!((made.purge_keep_count, made.purge_queue), (7, 9));
+    assert_eq!((made.purge_keep_count, made.purge_queue), (1000, 9));
 }
 
 #[test]
@@ -180,6 +180,10 @@ fn what_is_wrong_is_refused() {
         (
             "cluster valkey://a { reply_timeout 0; }",
             "[emerg] \"reply_timeout\", \"purge_keep_time\"",
+        ),
+        (
+            "cluster valkey://a { purge_keep_count 999; }",
+            "[emerg] \"purge_keep_count\" must be at least 1000",
         ),
         ("cluster valkey://a { purge_queue 0; }", "[emerg] \"reply_timeout\", \"purge_keep_time\""),
         ("cluster valkey://a { objects private; }", "[emerg] private objects are not shared"),

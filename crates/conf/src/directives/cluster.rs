@@ -22,6 +22,10 @@ const C: Contexts = Contexts::CLUSTER;
 /// Ports of servers and sentinels.
 const SERVER_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
+/// The least entries of the stream. Each server has a few there at a time: its last purges, and
+/// what it adds when it connects or has lost some. With room for less, servers would drive each
+/// other's place out of the stream again and again.
+const KEEP_COUNT_MIN: u32 = 1000;
 /// LIMIT: bytes of a name.
 const NAME_MAX: usize = 64;
 /// LIMIT: bytes of a body that is shared; replies of Valkey are bounded as well.
@@ -114,7 +118,8 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         "purge_keep_time 1h;",
     ),
     number("purge_keep_count", C, |r| &mut this(r).purge_keep_count).doc(
-        "The most entries of the stream; purges at the same time are one entry.",
+        "The most entries of the stream, at least 1000; purges at the same time are one entry. A \
+         server that is behind by more drops what it has cached.",
         "purge_keep_count 100000;",
     ),
     number("purge_queue", C, |r| &mut this(r).purge_queue).doc(
@@ -228,11 +233,17 @@ fn cluster(r: &mut ConfReader, node: &Node) -> ReadResult {
         let text = "\"user\" requires \"password\" or \"password_file\"";
         return Err(ReadFault::Text(text.to_owned()));
     }
-    let numbers = [made.purge_keep_count, made.purge_queue];
-    if numbers.contains(&0) || made.reply_timeout.is_zero() || made.purge_keep_time.is_zero() {
-        let text = "\"reply_timeout\", \"purge_keep_time\", \"purge_keep_count\" and \
-                    \"purge_queue\" must be greater than zero";
+    if made.purge_queue == 0 || made.reply_timeout.is_zero() || made.purge_keep_time.is_zero() {
+        let text = "\"reply_timeout\", \"purge_keep_time\" and \"purge_queue\" must be greater \
+                    than zero";
         return Err(ReadFault::Text(text.to_owned()));
+    }
+    if made.purge_keep_count < KEEP_COUNT_MIN {
+        let text = format!(
+            "\"purge_keep_count\" must be at least {KEEP_COUNT_MIN}: the entries of all servers \
+             have to have room in the stream"
+        );
+        return Err(ReadFault::Text(text));
     }
     let sizes = made.objects_max_size == 0 || made.objects_max_size > OBJECT_SIZE_MAX;
     let [wait, lease] = [made.objects_timeout, made.objects_lease_time];
