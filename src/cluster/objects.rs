@@ -215,6 +215,7 @@ impl Porter {
                 lease: conf.objects_lease_time,
                 mark: &mark,
                 size_max: conf.objects_max_size + HEAD_MAX as u64 + (1 << 17),
+                min_uses: conf.objects_min_uses,
             };
             let found = match self.line.ask_object(asked, conf.objects_timeout).await {
                 Ok(found) => found,
@@ -294,7 +295,8 @@ impl Porter {
         let Some((bytes, keep_ms)) = bytes.filter(|_| !is_full) else { return };
         let most = if offer.is_vary() { SHARED_VARY_KEEP_MS } else { SHARED_KEEP_MAX_MS };
         let (keep_ms, key) = (keep_ms.clamp(1, most), offer.key());
-        let offered = ObjectOffer { key, bytes: &bytes, keep_ms, lease: offer.lease() };
+        let (lease, min_uses) = (offer.lease(), self.setup.conf.objects_min_uses);
+        let offered = ObjectOffer { key, bytes: &bytes, keep_ms, lease, min_uses };
         let taken = match offer.is_vary() {
             true => self.line.offer_vary(offered).await.map(|()| true),
             false => self.line.offer_object(offered).await,

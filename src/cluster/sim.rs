@@ -109,6 +109,7 @@ struct Plan {
     queue: u32,
     objects_ms: u64,
     lease_ms: u64,
+    min_uses: u32,
     /// Whether the first node has another key than all others.
     has_stranger: bool,
 }
@@ -123,6 +124,7 @@ impl Plan {
             queue: one_of(&[3, 50, 1000]) as u32,
             objects_ms: one_of(&[2, 20]),
             lease_ms: one_of(&[1_000, 2_000]),
+            min_uses: one_of(&[1, 1, 1, 2]) as u32,
             has_stranger: one_of(&[0, 0, 0, 0, 0, 1]) == 1,
         }
     }

@@ -222,6 +222,48 @@ fn private_and_large_pages_stay_where_they_are() {
     assert_eq!(fleet.keys(), Vec::<String>::new());
 }
 
+/// A page is shared once it was missed often enough, whichever nodes missed it.
+#[test]
+fn a_page_is_shared_from_its_third_miss_on() {
+    let fleet = Fleet::start(4, &format!("{SHARE} objects_min_uses 3;"));
+    fleet.app.say("/often", PAGE);
+    fleet.app.say("/once", PAGE);
+    assert_eq!(fleet.page(0, "/once"), "run 1");
+    for node in 0..2 {
+        let body = format!("run {}", node + 1);
+        assert_eq!(fleet.page(node, "/often"), body);
+        assert_eq!(fleet.page(node, "/often"), body, "it is cached, and a hit is no miss");
+        let status = fleet.status(node);
+        assert!(status.contains("\"offered\":0"), "{status}");
+        assert_eq!(fleet.keys(), Vec::<String>::new());
+    }
+    assert_eq!(fleet.page(2, "/often"), "run 3");
+    wait_until("it to be in Valkey", || fleet.keys().len() == 1);
+    assert_eq!(fleet.page(3, "/often"), "run 3", "it is taken");
+    assert_eq!((fleet.app.count("/often"), fleet.app.count("/once")), (3, 1));
+    // What was purged is popular all the same.
+    fleet.purge(0, &["--tag", "menu"]);
+    (0..4).for_each(|node| assert_eq!(fleet.page(node, "/often"), "run 4"));
+    assert_eq!(fleet.page(1, "/once"), "run 2");
+    // A count that is none begins again, as does one that is over.
+    let listed = fleet.valkey.cli(&["--scan", "--pattern", "bolide:{bolide}:uses:*"]).text();
+    let counts: Vec<_> = listed.lines().collect();
+    assert_eq!(counts.len(), 2, "{listed}");
+    for (count, key) in counts.iter().enumerate() {
+        let left: u64 = fleet.valkey.cli(&["pttl", key]).text().trim().parse().unwrap();
+        assert!(left > 0, "it has an end");
+        let _gone = fleet.valkey.cli(&["del", key]).succeeded();
+        let spoil: [&[&str]; 2] = [&["set", key, "x"], &["rpush", key, "x"]];
+        let _odd = fleet.valkey.cli(spoil[count]).succeeded();
+    }
+    fleet.purge(0, &["--tag", "menu"]);
+    for path in ["/often", "/once"] {
+        let before = fleet.app.count(path);
+        (0..4).for_each(|node| drop(fleet.page(node, path)));
+        assert_eq!(fleet.app.count(path), before + 3, "{path} is shared from its third miss on");
+    }
+}
+
 #[test]
 fn a_page_that_is_not_cached_holds_nobody_up() {
     let fleet = Fleet::start(3, "objects public; objects_timeout 20s; objects_lease_time 1h;");

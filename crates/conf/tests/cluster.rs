@@ -40,12 +40,13 @@ fn objects_are_shared_only_where_it_is_written() {
     assert_eq!(made.objects, SharedObjects::Off);
     let [wait, lease] = [made.objects_timeout, made.objects_lease_time];
     assert_eq!((wait, lease), (Duration::from_millis(2), Duration::from_secs(5)));
-    assert_eq!(made.objects_max_size, 1 << 20);
+    assert_eq!((made.objects_max_size, made.objects_min_uses), (1 << 20, 1));
     let made = read(
         "cluster valkey://a { objects public; objects_timeout 7ms; objects_lease_time 9s; \
-         objects_max_size 3k; }",
+         objects_max_size 3k; objects_min_uses 4; }",
     );
     assert_eq!((made.objects, made.objects_max_size), (SharedObjects::Public, 3 << 10));
+    assert_eq!(made.objects_min_uses, 4);
     let [wait, lease] = [made.objects_timeout, made.objects_lease_time];
     assert_eq!((wait, lease), (Duration::from_millis(7), Duration::from_secs(9)));
 }
@@ -203,6 +204,14 @@ fn what_is_wrong_is_refused() {
         (
             "cluster valkey://a { objects public; objects_max_size 17m; }",
             "[emerg] \"objects_timeout\" and",
+        ),
+        (
+            "cluster valkey://a { objects public; objects_min_uses 0; }",
+            "[emerg] \"objects_min_uses\" must be greater than zero",
+        ),
+        (
+            "cluster valkey://a { objects_min_uses 2; }",
+            "[emerg] \"objects_min_uses\" requires \"objects public\"",
         ),
         (
             "cluster valkey://a { objects_max_size 1m; }",

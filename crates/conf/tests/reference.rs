@@ -179,7 +179,9 @@ fn beside(name: &str) -> (&'static str, &'static str) {
         "listen" => ("", "ssl_certificate a.crt; ssl_certificate_key a.key;"),
         "page_cache_control" => ("map $uri $device { }", ""),
         "memcached_pass" => ("map $uri $memcached_key { }", ""),
-        "objects_timeout" | "objects_lease_time" | "objects_max_size" => ("", "objects public;"),
+        "objects_timeout" | "objects_lease_time" | "objects_max_size" | "objects_min_uses" => {
+            ("", "objects public;")
+        }
         "otel_trace" => ("otel_exporter { endpoint a:4318; }", ""),
         "php_pass" => ("php_pool main { }", ""),
         "ssl_certificate" => ("", "ssl_certificate_key a.key;"),

@@ -69,9 +69,10 @@ pub struct StreamState {
 pub(crate) struct Keys {
     purges: String,
     nodes: String,
-    /// The prefix of keys of objects and leases.
+    /// The prefix of keys of objects, leases and counts of misses.
     pub(crate) objects: String,
     pub(crate) leases: String,
+    pub(crate) uses: String,
     /// The prefix of keys of sealed values.
     pub(crate) secrets: String,
     pub(crate) limits: String,
@@ -100,6 +101,7 @@ impl Line {
             nodes: format!("bolide:{{{namespace}}}:nodes"),
             objects: format!("bolide:{{{namespace}}}:object:"),
             leases: format!("bolide:{{{namespace}}}:lease:"),
+            uses: format!("bolide:{{{namespace}}}:uses:"),
             secrets: format!("bolide:{{{namespace}}}:secret:"),
             limits: format!("bolide:{{{namespace}}}:limits"),
         };

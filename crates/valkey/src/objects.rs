@@ -10,37 +10,55 @@ use crate::{ValkeyFault, replies};
 /// How long a failed fill is recorded, so that waiting nodes continue. A lease may be shorter.
 const NOTHING_MS: u64 = 1000;
 
-/// Gets an object that does not have this mark, or takes the lease of its key. Keys: the object,
-/// its lease, the lease of its page. Arguments: token, time of the lease, mark, size limit. A lease
+/// How long misses of a page count that is not shared yet.
+const USES_MS: u64 = 60 * 60 * 1000;
+
+/// Gets an object that does not have this mark, or takes the lease of its key, if it was missed
+/// often enough. Keys: the count of its misses, the object, its lease, the lease of its page.
+/// Arguments: token, time of the lease, mark, size limit, least misses, time of the count. A lease
 /// with more remaining time than leases get is from before the server's clock was set back: its
 /// owner has finished, or fetches once more.
 const ASK: &str = "\
-local n = redis.pcall('STRLEN', KEYS[1])
+local n = redis.pcall('STRLEN', KEYS[2])
 if type(n) == 'number' and n > 0 and n <= tonumber(ARGV[4]) then
-  local found = redis.call('GET', KEYS[1])
+  local found = redis.call('GET', KEYS[2])
   if #ARGV[3] == 0 or string.sub(found, 1, #ARGV[3]) ~= ARGV[3] then return {1, found} end
 end
-for i = 2, #KEYS do
+for i = 3, #KEYS do
   local lease = redis.pcall('GET', KEYS[i])
   if type(lease) == 'table' then return {4} end
   local left = redis.pcall('PTTL', KEYS[i])
   local is_over = type(left) == 'number' and left > math.max(tonumber(ARGV[2]), 1000)
-  if lease == '-' and i == 2 and not is_over then return {4} end
+  if lease == '-' and i == 3 and not is_over then return {4} end
   if lease and lease ~= '-' and not is_over then return {2} end
 end
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+if tonumber(ARGV[5]) > 1 then
+  local had = redis.pcall('GET', KEYS[1])
+  local uses = (type(had) == 'string' and tonumber(had) or 0) + 1
+  redis.call('SET', KEYS[1], uses, 'PX', ARGV[6])
+  if uses < tonumber(ARGV[5]) then return {4} end
+end
+redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
 return {3}";
 
 /// Stores an object: with a token only while that lease exists, which it ends; without one only
-/// while there is no lease. Keys: the object, the lease. Arguments: bytes, time, token.
+/// while there is no lease and it was missed often enough. Keys: the object, the lease, the count
+/// of its misses, which lasts as long. Arguments: bytes, time, token, least misses, least time of
+/// the count.
 const OFFER: &str = "\
 local lease = redis.pcall('GET', KEYS[2])
+local least, uses = tonumber(ARGV[4]), redis.pcall('GET', KEYS[3])
 if ARGV[3] ~= '' then
   if lease ~= ARGV[3] then return 0 end
 elseif type(lease) == 'string' and lease ~= '-' then
   return 0
+elseif least > 1 and (type(uses) ~= 'string' or (tonumber(uses) or 0) < least) then
+  return 0
 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if least > 1 and type(uses) == 'string' then
+  redis.call('SET', KEYS[3], uses, 'PX', math.max(tonumber(ARGV[2]), tonumber(ARGV[5])))
+end
 if ARGV[3] ~= '' then redis.call('DEL', KEYS[2]) end
 return 1";
 
@@ -64,6 +82,8 @@ pub struct ObjectAsk<'a> {
     pub mark: &'a [u8],
     /// LIMIT: bytes of an object.
     pub size_max: u64,
+    /// The misses of all nodes, this one included, after which the object is shared.
+    pub min_uses: u32,
 }
 
 /// The reply to a request for an object.
@@ -75,7 +95,7 @@ pub enum ObjectFound {
     Held,
     /// This node has the lease now.
     Leased,
-    /// Another node has fetched it, and it cannot be shared.
+    /// Another node has fetched it, and it cannot be shared; or it was not missed often enough.
     Alone,
 }
 
@@ -90,6 +110,8 @@ pub struct ObjectOffer<'a> {
     pub keep_ms: u64,
     /// The key and the token of the lease, if this node has it.
     pub lease: Option<(u128, &'a [u8])>,
+    /// As in [`ObjectAsk`].
+    pub min_uses: u32,
 }
 
 impl Line {
@@ -108,6 +130,10 @@ impl Line {
         format!("{}{key:032x}", self.keys.objects)
     }
 
+    fn uses_key(&self, key: u128) -> String {
+        format!("{}{key:032x}", self.keys.uses)
+    }
+
     fn lease_key(&self, key: u128) -> String {
         format!("{}{key:032x}", self.keys.leases)
     }
@@ -123,13 +149,16 @@ impl Line {
         timeout: Duration,
     ) -> Result<ObjectFound, ValkeyFault> {
         let mut command = redis::cmd("EVAL");
-        command.arg(ASK).arg(if asked.base.is_some() { 3 } else { 2 });
-        command.arg(self.object_key(asked.key)).arg(self.lease_key(asked.key));
+        command.arg(ASK).arg(if asked.base.is_some() { 4 } else { 3 });
+        command
+            .arg(self.uses_key(asked.key))
+            .arg(self.object_key(asked.key))
+            .arg(self.lease_key(asked.key));
         if let Some(base) = asked.base {
             command.arg(self.lease_key(base));
         }
         command.arg(asked.token).arg(asked.lease.as_millis() as u64);
-        command.arg(asked.mark).arg(asked.size_max);
+        command.arg(asked.mark).arg(asked.size_max).arg(asked.min_uses).arg(USES_MS);
         let reply = self.ask(&command, timeout).await?;
         replies::object(reply).ok_or_else(|| self.strange())
     }
@@ -142,8 +171,9 @@ impl Line {
     pub async fn offer_object(&self, offer: ObjectOffer<'_>) -> Result<bool, ValkeyFault> {
         let mut command = redis::cmd("EVAL");
         let (lease, token) = offer.lease.unwrap_or((offer.key, b""));
-        command.arg(OFFER).arg(2).arg(self.object_key(offer.key)).arg(self.lease_key(lease));
-        command.arg(offer.bytes).arg(offer.keep_ms).arg(token);
+        command.arg(OFFER).arg(3).arg(self.object_key(offer.key)).arg(self.lease_key(lease));
+        command.arg(self.uses_key(offer.key)).arg(offer.bytes).arg(offer.keep_ms).arg(token);
+        command.arg(offer.min_uses).arg(USES_MS);
         self.ask_number(&command).await.map(|taken| taken == 1)
     }
 

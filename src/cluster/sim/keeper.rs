@@ -295,7 +295,7 @@ impl Keeper {
                 None => Ok(Reply::None),
                 Some(_) => self.tell_stream(&keys[0]),
             }
-        } else if is("local n = redis.pcall('STRLEN', KEYS[1])") {
+        } else if is("local n = redis.pcall('STRLEN', KEYS[2])") {
             self.ask(keys, rest, now_ms)
         } else if is("local lease = redis.pcall('GET', KEYS[2])") {
             self.offer(keys, rest, now_ms)
@@ -396,6 +396,7 @@ impl Keeper {
     fn ask(&mut self, keys: Words<'_>, rest: Words<'_>, now_ms: u64) -> Result<Reply, Reply> {
         let answer = |number| Ok(Reply::Items(vec![Reply::Number(number)]));
         let (token, lease_ms, mark, most) = (&rest[0], &rest[1], &rest[2], number(&rest[3]));
+        let (uses, keys, least) = (&keys[0], &keys[1..], number(&rest[4]));
         if let Ok(Some(found)) = self.text(&keys[0], now_ms)
             && !found.is_empty()
             && found.len() as u64 <= most
@@ -414,8 +415,24 @@ impl Keeper {
                 Ok(_) => {}
             }
         }
+        if least > 1 && self.count_use(uses, (now_ms, number(&rest[5]))) < least {
+            return answer(4);
+        }
         self.set(&keys[1], token, (now_ms, number(lease_ms)));
         answer(3)
+    }
+
+    /// The misses of an object, this one included.
+    fn count_use(&mut self, key: &[u8], keep: (u64, u64)) -> u64 {
+        let uses = self.uses(key, keep.0) + 1;
+        self.set(key, uses.to_string().as_bytes(), keep);
+        uses
+    }
+
+    /// None where the count is no number.
+    fn uses(&mut self, key: &[u8], now_ms: u64) -> u64 {
+        let text = self.text(key, now_ms).ok().flatten().unwrap_or_default();
+        std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
     /// Stores an object, if the lease says so.
@@ -424,12 +441,21 @@ impl Keeper {
         let (bytes, ms, token) = (&rest[0], number(&rest[1]), &rest[2]);
         let may = match token.is_empty() {
             false => lease == Ok(Some(token.clone())),
-            true => !matches!(lease, Ok(Some(lease)) if lease != b"-"),
+            true => {
+                let least = number(&rest[3]);
+                let is_popular = least <= 1 || self.uses(&keys[2], now_ms) >= least;
+                !matches!(lease, Ok(Some(lease)) if lease != b"-") && is_popular
+            }
         };
         if !may {
             return Ok(Reply::Number(0));
         }
         self.set(&keys[0], bytes, (now_ms, ms));
+        if number(&rest[3]) > 1
+            && let Ok(Some(uses)) = self.text(&keys[2], now_ms)
+        {
+            self.set(&keys[2], &uses, (now_ms, ms.max(number(&rest[4]))));
+        }
         if !token.is_empty() {
             self.drop_key(&keys[1]);
         }

@@ -91,6 +91,7 @@ fn setup(plan: &Plan, at: usize) -> ClusterSetup {
         objects_timeout: ms(plan.objects_ms),
         objects_lease_time: ms(plan.lease_ms),
         objects_max_size: 1 << 16,
+        objects_min_uses: plan.min_uses,
         secrets_keys: Vec::new(),
     };
     ClusterSetup { conf, settings: settings(), node: name(at) }

@@ -168,6 +168,13 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
          fetched them. Requires `objects public`.",
         "objects_max_size 1m;",
     ),
+    number("objects_min_uses", C, |r| &mut this(r).objects_min_uses).doc(
+        "How often a page has to be missed, on all servers together, before it is shared. Each \
+         server that misses it before fetches it for itself, at once. A page that is not missed \
+         for an hour is counted anew. Of a page with `Vary`, each variant counts. Requires \
+         `objects public`.",
+        "objects_min_uses 2;",
+    ),
     own("secrets_key", C, Args::ONE, |r, node| {
         let path = r.beside_conf(node.arg(0));
         let place = r.place(node);
@@ -207,6 +214,7 @@ pub(super) fn empty() -> ClusterConf {
         objects_timeout: Duration::from_millis(2),
         objects_lease_time: Duration::from_secs(5),
         objects_max_size: 1 << 20,
+        objects_min_uses: 1,
         secrets_keys: Vec::new(),
     }
 }
@@ -244,6 +252,10 @@ fn cluster(r: &mut ConfReader, node: &Node) -> ReadResult {
              have to have room in the stream"
         );
         return Err(ReadFault::Text(text));
+    }
+    if made.objects_min_uses == 0 {
+        let text = "\"objects_min_uses\" must be greater than zero";
+        return Err(ReadFault::Text(text.to_owned()));
     }
     let sizes = made.objects_max_size == 0 || made.objects_max_size > OBJECT_SIZE_MAX;
     let [wait, lease] = [made.objects_timeout, made.objects_lease_time];

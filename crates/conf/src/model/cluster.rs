@@ -39,6 +39,8 @@ pub struct ClusterConf {
     pub objects_lease_time: Duration,
     /// `objects_max_size`
     pub objects_max_size: u64,
+    /// `objects_min_uses`
+    pub objects_min_uses: u32,
     /// `secrets_key`: files, the first one seals; and where they are named.
     pub secrets_keys: Vec<(PathBuf, SourcePlace)>,
 }
