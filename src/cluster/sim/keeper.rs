@@ -463,10 +463,14 @@ impl Keeper {
     }
 }
 
-/// Whether this takes or renews leases of orders.
-pub(super) fn is_of_leases(words: Words<'_>) -> bool {
+/// The leases that this takes or renews, of orders and accounts.
+pub(super) fn leases_in(words: Words<'_>) -> Words<'_> {
     let script = words.get(1).map(Vec::as_slice).unwrap_or_default();
-    words[0] == b"EVAL" && has(script, "ipairs(KEYS)") && has(script, "'SET', key, ARGV[at]")
+    let is_of_leases = has(script, "ipairs(KEYS)") && has(script, "'SET', key, ARGV[at]");
+    match words[0] == b"EVAL" && is_of_leases {
+        true => &words[3..3 + number(&words[2]) as usize],
+        false => &[],
+    }
 }
 
 fn has(script: &[u8], words: &str) -> bool {

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::keeper::{Keeper, Reply, is_of_leases};
+use super::keeper::{Keeper, Reply, leases_in};
 use super::{EPOCH_MS, NODES, below};
 
 /// Commands at one moment at most.
@@ -47,7 +47,9 @@ pub(super) struct State {
     cut_until: [Instant; NODES],
     still_until: [Instant; NODES],
     connections: Vec<(usize, AbortHandle)>,
-    /// When the lease of a node was last taken or renewed, and when leases were last lost.
+    /// The lease of the order.
+    order: Option<Vec<u8>>,
+    /// When each node last took or renewed it, and when leases were last lost.
     leased: [Instant; NODES],
     disturbed: Instant,
     /// Commands at one moment, and whether they were ever without end.
@@ -80,6 +82,7 @@ impl Server {
             cut_until: [now; NODES],
             still_until: [now; NODES],
             connections: Vec::new(),
+            order: None,
             leased: [now; NODES],
             disturbed: now,
             moment: (now, 0),
@@ -167,7 +170,17 @@ impl Server {
         self.state().disturbed
     }
 
-    /// When a node last took a lease, or renewed one.
+    /// The first lease that is ever taken is that of the order; an account has one of its own.
+    fn note_lease(&self, node: usize, words: &[Vec<u8>]) {
+        let keys = leases_in(words);
+        let Some(first) = keys.first() else { return };
+        let state = &mut *self.state();
+        if keys.contains(state.order.get_or_insert_with(|| first.clone())) {
+            state.leased[node] = Instant::now();
+        }
+    }
+
+    /// When a node last took the lease of the order, or renewed it.
     pub(super) fn leased(&self, node: usize) -> Instant {
         self.state().leased[node]
     }
@@ -234,9 +247,7 @@ impl Server {
                     true => self.wait(&words).await,
                     false => self.carry_out(&words),
                 };
-                if is_of_leases(&words) {
-                    self.state().leased[node] = Instant::now();
-                }
+                self.note_lease(node, &words);
                 if cut == Some(true) {
                     return;
                 }
