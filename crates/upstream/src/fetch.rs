@@ -381,8 +381,9 @@ impl Fetch {
             return self.linger(ctx);
         }
         if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
-            let asked = self.state != FetchState::Connecting;
-            let fate = if asked { FetchFate::Abort } else { FetchFate::Close };
+            // An abort sends what is queued before it: a process would take a request that it was
+            // not sent so far, without a place in its pool.
+            let fate = if trial.was_sent() { FetchFate::Abort } else { FetchFate::Close };
             if trial.link.held {
                 ctx.effects.push(FetchEffect::Release(fate));
             }
@@ -483,8 +484,7 @@ impl Fetch {
 
     /// Whether the request may be sent again and its body can be.
     fn may_send_again(&mut self) -> bool {
-        let sent =
-            self.trial.as_ref().is_some_and(|trial| trial.sent > 0 || trial.left == Left::Nothing);
+        let sent = self.trial.as_ref().is_some_and(UpstreamTrial::was_sent);
         let settings = &self.request.settings;
         let may = !sent || self.request.is_idempotent || settings.next_upstream.non_idempotent;
         // Parts of the body consumed for a connection that died are lost, sent or not.

@@ -49,6 +49,11 @@ pub(crate) struct TrialLink {
 }
 
 impl UpstreamTrial {
+    /// Whether bytes of the request were sent.
+    pub(crate) const fn was_sent(&self) -> bool {
+        self.sent > 0 || matches!(self.left, Left::Nothing)
+    }
+
     /// Its state at `now`.
     pub(crate) fn attempt(&self, group: &Group, now: Instant) -> Attempt {
         Attempt {

@@ -12,7 +12,8 @@ use bolide_base::Instant;
 use bolide_conf::model::UpstreamKind;
 
 use super::{Audience, Fetch, FetchState, Reading};
-use crate::ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
+use crate::ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake};
+use crate::trial::UpstreamTrial;
 
 /// LIMIT: how long a process may go on after the first bytes that are discarded.
 const SPEAKING_MAX: Duration = Duration::from_secs(1);
@@ -48,10 +49,8 @@ impl Fetch {
         let is_pool =
             self.group.as_ref().is_some_and(|group| matches!(group.kind(), UpstreamKind::Pool(_)));
         let is_asked = matches!(self.state, FetchState::Asking | FetchState::Answering);
-        let was_sent = |trial: &crate::trial::UpstreamTrial| {
-            trial.link.held && (trial.sent > 0 || trial.left == Left::Nothing)
-        };
-        is_pool && is_asked && self.trial.as_ref().is_some_and(was_sent)
+        let is_given = |trial: &UpstreamTrial| trial.link.held && trial.was_sent();
+        is_pool && is_asked && self.trial.as_ref().is_some_and(is_given)
     }
 
     /// From here on only the end of the process counts.

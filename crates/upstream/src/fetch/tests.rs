@@ -671,7 +671,7 @@ fn without_a_client_the_application_is_aborted_unless_configured_otherwise() {
     let mut partial = request(rules);
     partial.body = Spool::new(SpoolLimits { memory: 100, file: 0 }, Retain::No);
     bench.start(partial);
-    assert_eq!(bench.wakes([FetchWake::Connected(1), FetchWake::Abandoned])[0], "abort");
+    assert_eq!(bench.wakes([FetchWake::Connected(1), FetchWake::Abandoned])[0], "close");
     assert_eq!(bench.conns(), 0);
 }
 
@@ -704,8 +704,8 @@ fn a_process_of_ours_is_not_free_before_it_is_done() {
         assert_eq!(bench.wake(first, end), ["close", "finish"]);
         assert_eq!(bench.turns(), [first as u64 + 1]);
         assert_eq!(bench.wakes([FetchWake::Turn]), ["connect 127.0.0.1:1"]);
-        // It was not asked yet.
-        assert_eq!(bench.wakes([FetchWake::Connected(2), FetchWake::Abandoned])[0], "abort");
+        // It was not asked yet, and is not asked any more.
+        assert_eq!(bench.wakes([FetchWake::Connected(2), FetchWake::Abandoned])[0], "close");
         assert_eq!((bench.conns(), bench.pools.queued()), (0, 0));
         bench.turns();
     }
