@@ -316,6 +316,7 @@ impl Origins {
         if !is_whole {
             // The application learns that the rest of the body will not come.
             link.unsent.clear();
+            link.is_deaf = true;
             env.io.shut_write(link.fd);
         }
         self.links.read_again(name);

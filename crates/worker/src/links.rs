@@ -213,7 +213,8 @@ impl Origins {
             FetchFate::Abort => {
                 link.conn.abort();
                 // In the middle of a TLS record it could not be understood.
-                if link.stands && link.unsent.is_empty() && link.secured.is_none() {
+                let is_plain = link.secured.is_none();
+                if link.stands && link.unsent.is_empty() && is_plain && !link.is_deaf {
                     let chain = &mut self.chain;
                     chain.configure(CopyPolicy::Contiguous, false);
                     link.conn.transmit(SEND_PER_TURN, chain, 0, &mut NoBody);

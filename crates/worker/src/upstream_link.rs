@@ -30,7 +30,8 @@ pub(crate) struct UpstreamLink {
     pub(crate) readable: bool,
     /// Whether the last send was incomplete.
     pub(crate) blocked: bool,
-    /// Whether a send has failed: the server takes no more, but may have responded.
+    /// Whether nothing more is sent: a send has failed, or the sending side was shut down. The
+    /// server may respond.
     pub(crate) is_deaf: bool,
     /// Whether epoll reported that the server closed its side.
     pub(crate) hung_up: bool,
