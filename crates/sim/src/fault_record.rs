@@ -22,12 +22,24 @@ pub enum AppReaction {
     ShortBody,
     /// A 503 response.
     Unavailable,
+    /// A 503 response before the request's body is read.
+    Refuse,
+    /// A body longer than its Content-Length.
+    LongBody,
+    /// The end of the request before that of the response.
+    EndEarly,
+    /// A correct response after a silence that may exceed the read timeout.
+    Late,
 }
 
 /// The faults of upstreams and of the disk, as far as they excuse a failed response.
 #[derive(Debug, Default)]
 pub struct FaultRecord {
     app_faults: BTreeMap<String, Vec<AppReaction>>,
+    /// Lengths that responses stated although their bodies were longer.
+    stated_lengths: BTreeMap<String, Vec<usize>>,
+    /// Idle connections that an application closed.
+    pub closed_idle: u64,
     /// Connects of workers that failed.
     pub refused_connects: u64,
     /// TLS handshakes that an application did not complete and did not end.
@@ -53,6 +65,17 @@ impl FaultRecord {
         self.app_faults.get(token).map_or(&[], |all| all)
     }
 
+    /// Records the length that a response with a longer body states.
+    pub(crate) fn note_length(&mut self, token: &str, length: usize) {
+        self.stated_lengths.entry(token.to_owned()).or_default().push(length);
+    }
+
+    /// Whether a response to this request stated this length although its body was longer.
+    #[must_use]
+    pub fn has_stated(&self, token: &str, length: usize) -> bool {
+        self.stated_lengths.get(token).is_some_and(|all| all.contains(&length))
+    }
+
     /// Whether the response to this request may be truncated.
     #[must_use]
     pub fn may_truncate(&self, token: &str) -> bool {
@@ -63,6 +86,10 @@ impl FaultRecord {
                     | AppReaction::Hang
                     | AppReaction::Malformed
                     | AppReaction::ShortBody
+                    | AppReaction::LongBody
+                    | AppReaction::EndEarly
+                    | AppReaction::Late
+                    | AppReaction::Refuse
             )
         };
         self.broken_links + self.temp_file_errors + self.damaged_files > 0
@@ -87,8 +114,16 @@ impl FaultRecord {
                 self.refused_connects + self.broken_links + self.temp_file_errors > 0
                     || !app_faults.is_empty()
             }
-            503 => app_faults.contains(&AppReaction::Unavailable),
-            504 => self.stalled_handshakes > 0 || app_faults.contains(&AppReaction::Hang),
+            503 => {
+                let refuses = [AppReaction::Unavailable, AppReaction::Refuse];
+                refuses.iter().any(|reaction| app_faults.contains(reaction))
+            }
+            504 => {
+                // The body that is not read is sent until a timeout.
+                let is_late = [AppReaction::Hang, AppReaction::Late, AppReaction::Refuse];
+                self.stalled_handshakes > 0
+                    || is_late.iter().any(|reaction| app_faults.contains(reaction))
+            }
             _ => false,
         }
     }

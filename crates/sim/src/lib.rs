@@ -17,6 +17,7 @@ pub mod kernel;
 pub mod net_conditions;
 pub mod oracle;
 pub mod pages;
+pub mod php_pools;
 pub mod request;
 pub mod run;
 pub mod run_trace;

@@ -11,7 +11,7 @@ const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
                      SCENARIO: calm clients disk reload drain slow mix apps origin tangle\n\
                      \x20         cache cache-origin cache-tight cache-change cache-esi\n\
                      \x20         cache-disk proxy quic quic-rough quic-reload quic-drain\n\
-                     \x20         quic-death quic-tangle secure upkeep dav dns\n\
+                     \x20         quic-death quic-tangle secure upkeep dav dns pools\n\
                      \x20         audiences\n";
 
 struct Options {

@@ -11,6 +11,7 @@ use crate::dns::SimDns;
 use crate::fault_record::{FaultRecord, application_response};
 use crate::kernel::disk::{Content, PathState, SimDisk};
 use crate::pages::{PageModel, esi};
+use crate::php_pools::{SHORT_QUEUE, is_pool};
 use crate::request::{BODY_MAX, FALSE, RequestKind, SimRequest, SimResponse, SimUpload};
 use crate::webdav;
 
@@ -166,7 +167,10 @@ impl ResponseOracle<'_> {
             },
             RequestKind::App(_, size) if response.status == 200 => {
                 let wanted = application_response(&request.token(), size, request.upload.size());
-                request.head_only || response.body == wanted
+                let has_stated = |length| self.fault_record.has_stated(&request.token(), length);
+                request.head_only
+                    || response.body == wanted
+                    || wanted.starts_with(&response.body) && has_stated(response.body.len())
             }
             RequestKind::Assembly(size, depth) if response.status == 200 => {
                 let page = AssemblyPiece::page(request.token(), size, depth);
@@ -176,6 +180,18 @@ impl ResponseOracle<'_> {
             // The request waited in the queue until its timeout.
             RequestKind::App("/tight", _) if response.status == 503 => {
                 until >= request.since + QUEUE_TIMEOUT
+            }
+            RequestKind::App(place, _) if response.status == 503 && is_pool(place) => {
+                let token = request.token();
+                let is_queued_long = until >= request.since + QUEUE_TIMEOUT;
+                let is_full = place == SHORT_QUEUE && response.field("retry-after").is_some();
+                is_full || is_queued_long || self.fault_record.allows_status(&token, 503)
+            }
+            // The upstream closed an idle connection that a request was sent to.
+            RequestKind::App("/kept", _)
+                if response.status == 502 && self.fault_record.closed_idle > 0 =>
+            {
+                true
             }
             RequestKind::App(place, _) if response.status == 502 && self.dns.may_fail(place) => {
                 self.dns.is_in_time(request.since, until)

@@ -3,6 +3,7 @@
 use crate::assembly::AssemblyPiece;
 use crate::chance::Chance;
 use crate::pages::{PURGE_KINDS, PageLocation, SIZES, esi};
+use crate::php_pools;
 use crate::upkeep::CREDENTIALS;
 use crate::webdav::request::{APPS as DAV_APPS, SimDavMethod, SimDavRequest};
 
@@ -160,6 +161,7 @@ impl SimRequest {
         }
         let (apps, is_app) = match mix {
             RequestMix::Apps => (APPS, !chance.one_in(8)),
+            RequestMix::Pools => (php_pools::APPS, !chance.one_in(16)),
             RequestMix::Dns => (DNS_APPS, !chance.one_in(8)),
             RequestMix::Secure => (SECURE_APPS, chance.one_in(2)),
             RequestMix::Dav => (DAV_APPS, chance.one_in(4)),
@@ -438,6 +440,8 @@ pub enum RequestMix {
     Upkeep,
     /// Mostly upstreams by name.
     Dns,
+    /// Mostly PHP pools.
+    Pools,
     /// Mostly upstreams by TLS, and the server's facts about the client.
     Secure,
     /// Cached pages.

@@ -12,6 +12,8 @@ pub use clients::ClientProfile;
 pub enum AppProtocol {
     /// FastCGI
     FastCgi,
+    /// LSAPI
+    Lsapi,
     /// HTTP/1.1
     Http,
 }
@@ -80,13 +82,15 @@ pub enum Scenario {
     SyscallFaults,
     /// Upstreams by name, with unreliable name servers.
     Dns,
+    /// PHP pools and applications behind FastCGI, with all faults.
+    Pools,
     /// The audience oracle; see [`crate::audiences`].
     Audiences,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -117,6 +121,7 @@ impl Scenario {
         Self::Dav,
         Self::SyscallFaults,
         Self::Dns,
+        Self::Pools,
         Self::Audiences,
     ];
 
@@ -154,6 +159,7 @@ impl Scenario {
             Self::Dav => "dav",
             Self::SyscallFaults => "syscall-faults",
             Self::Dns => "dns",
+            Self::Pools => "pools",
             Self::Audiences => "audiences",
         }
     }
@@ -220,6 +226,12 @@ impl Scenario {
     #[must_use]
     pub const fn has_resolver(self) -> bool {
         matches!(self, Self::Dns)
+    }
+
+    /// Whether it has PHP pools.
+    #[must_use]
+    pub const fn has_php_pools(self) -> bool {
+        matches!(self, Self::Pools)
     }
 
     /// Whether the server gets the order to quit.

@@ -22,6 +22,7 @@ use crate::chance::Chance;
 use crate::dns;
 use crate::kernel::{Kernel, logs};
 use crate::pages::LOCATIONS;
+use crate::php_pools;
 use crate::scenario::AppProtocol;
 use crate::secure_ports;
 use crate::sim_io::DescriptorSource;
@@ -81,6 +82,8 @@ pub struct Layout {
     pub has_secure_ports: bool,
     /// The resolver's directives and the group with a name, or nothing.
     pub resolver: String,
+    /// The directives of PHP pools, or nothing.
+    pub pools: String,
     /// A complete configuration that replaces all of these.
     pub own: Option<String>,
 }
@@ -124,7 +127,7 @@ http {{
     fastcgi_cache_path /cache keys_zone=zone:1m;
     fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
     limit_conn_zone $uri zone=held:32k; limit_req_zone $uri zone=late:1m rate=50r/s;
-    {extra} {upkeep} {dav} {upstreams} {page_path} {resolver}
+    {extra} {upkeep} {dav} {upstreams} {page_path} {resolver} {pools}
 {servers}}}
 ",
             workers = self.workers,
@@ -137,6 +140,7 @@ http {{
             upstreams = if self.has_secure_ports { secure_ports::UPSTREAMS } else { "" },
             page_path = self.page_path,
             resolver = self.resolver,
+            pools = self.pools,
         )
     }
 
@@ -161,12 +165,13 @@ http {{
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
         location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
         location /try/ {{ try_files $uri /small.txt; }}
-{upkeep}{dav}{gates}{names}{pages}    }}
+{upkeep}{dav}{gates}{names}{pools}{pages}    }}
 ",
             upkeep = if self.has_upkeep { upkeep::LOCATIONS } else { "" },
             dav = if self.has_dav { webdav::LOCATIONS } else { "" },
             gates = if self.has_secure_ports { secure_ports::LOCATIONS } else { "" },
             names = if self.resolver.is_empty() { "" } else { dns::LOCATIONS },
+            pools = if self.pools.is_empty() { "" } else { php_pools::LOCATIONS },
             number = self.number,
             pages = match self.keeps_long {
                 true =>
@@ -332,7 +337,7 @@ impl SimSockets {
     ) -> Result<Arc<Generation>, String> {
         let text = match (&layout.own, layout.app_protocol) {
             (Some(own), _) => own.clone(),
-            (None, AppProtocol::FastCgi) => layout.text(),
+            (None, AppProtocol::FastCgi | AppProtocol::Lsapi) => layout.text(),
             (None, AppProtocol::Http) => by_http(&layout.text()),
         };
         let options = bolide_conf::LoadOptions {
@@ -412,6 +417,12 @@ impl SimSockets {
             self.logs.insert(name, file);
         }
         Ok(())
+    }
+
+    /// The upstream groups of the current configuration.
+    #[must_use]
+    pub const fn groups(&self) -> Option<&Arc<bolide_upstream::UpstreamGroups>> {
+        self.groups.as_ref()
     }
 
     /// The zones of all configurations.

@@ -1,11 +1,15 @@
-//! Applications behind FastCGI or HTTP, with independent encoders, with or without faults.
+//! Applications behind FastCGI, LSAPI or HTTP, with independent encoders, with or without faults.
 //!
 //! An application reads a request, draws its reaction, and records every fault, so that a client
 //! knows which errors it may get. A correct response is a function of the request, body included:
 //! bytes that were lost, duplicated or swapped in either direction are detected.
 
+mod faults;
+mod fcgi;
 mod http;
+mod lsapi;
 mod page;
+mod processes;
 mod secure;
 
 use crate::assembly::AssemblyPiece;
@@ -14,20 +18,19 @@ use crate::client::StepResult;
 use crate::fault_record::{AppReaction, response_to};
 use crate::kernel::{Kernel, SimSocket, SocketGot};
 use crate::pages::PageLocation;
-use crate::scenario::AppProtocol;
+use crate::php_pools;
+use crate::scenario::{AppProtocol, Scenario};
 use crate::time::MILLI;
 
 use page::PageReply;
+use processes::Seat;
 use secure::{Configs, TlsIntake, UpstreamTls};
 
-/// Record types of FastCGI.
-const BEGIN: u8 = 1;
-const ABORT: u8 = 2;
-const END: u8 = 3;
-const PARAMS: u8 = 4;
-const STDIN: u8 = 5;
-const STDOUT: u8 = 6;
-const STDERR: u8 = 7;
+/// An application decides before it has the request's body, once in so many times those of a
+/// fault, if there are PHP pools.
+const EARLY_IN: u64 = 6;
+/// An application closes an idle connection, once in so many steps.
+const IDLE_CLOSE_IN: u64 = 20;
 /// The longest rest of an application, in nanoseconds.
 const REST_MAX: u64 = 400 * MILLI;
 
@@ -52,6 +55,9 @@ struct Conn {
     fd: i32,
     /// The address that the worker connected to.
     to: String,
+    protocol: AppProtocol,
+    /// The place in a PHP pool.
+    seat: Option<Seat>,
     /// The TLS session, if the upstream has TLS.
     secured: Option<Box<UpstreamTls>>,
     input: Vec<u8>,
@@ -62,6 +68,12 @@ struct Conn {
     has_body: bool,
     /// The worker wants to keep the connection open.
     keeps: bool,
+    /// Bytes of the request body to come (LSAPI).
+    body_left: usize,
+    /// Nothing more of the request is read.
+    is_deaf: bool,
+    /// Responses over this connection.
+    served: u64,
     /// The framing of the request body (HTTP).
     coming: http::Coming,
     /// The request is for a cached page.
@@ -94,17 +106,21 @@ pub struct SimUpstream {
     conns: Vec<Conn>,
     app_protocol: AppProtocol,
     configs: Configs,
+    /// The number of children of each PHP pool, if there are pools. Then applications have more
+    /// faults.
+    children: Option<Vec<usize>>,
 }
 
 impl SimUpstream {
     /// The applications of a seed.
     #[must_use]
-    pub const fn new(seed: u64, app_protocol: AppProtocol) -> Self {
+    pub fn new(seed: u64, scenario: Scenario) -> Self {
         Self {
             chance: Chance::new(seed, 3),
             conns: Vec::new(),
-            app_protocol,
+            app_protocol: scenario.app_protocol(),
             configs: Configs::new(),
+            children: scenario.has_php_pools().then(|| php_pools::children(seed).to_vec()),
         }
     }
 
@@ -113,12 +129,23 @@ impl SimUpstream {
         let mut any = false;
         while let Some((fd, to)) = kernel.pending_connects.pop_front() {
             let secured = self.secure(&to, kernel);
-            self.conns.push(Conn { secured, to, ..Conn::new(fd) });
+            let seat = self.children.as_ref().and_then(|_| Seat::at(&to, kernel.nanos));
+            let protocol = match seat {
+                Some(seat) if seat.has_lsapi() => AppProtocol::Lsapi,
+                _ => self.app_protocol,
+            };
+            self.conns.push(Conn { protocol, secured, seat, to, ..Conn::new(fd) });
             any = true;
         }
         let mut next: Option<u64> = None;
         let mut conns = std::mem::take(&mut self.conns);
+        if let Some(children) = &self.children {
+            any |= processes::settle(&mut conns, children, kernel);
+        }
         conns.retain_mut(|conn| {
+            if conn.seat.is_some_and(|seat| seat.is_waiting()) {
+                return true;
+            }
             if conn.rests_until > kernel.nanos {
                 next = Some(next.map_or(conn.rests_until, |at| at.min(conn.rests_until)));
                 return true;
@@ -135,6 +162,9 @@ impl SimUpstream {
     /// stays open.
     fn work(&mut self, conn: &mut Conn, kernel: &mut Kernel) -> (bool, bool) {
         let mut worked = false;
+        if conn.is_deaf && kernel.sockets.get(conn.fd).is_some_and(SimSocket::is_whole) {
+            return self.write(conn, kernel, worked);
+        }
         match kernel.client_read(conn.fd, self.chance.size(64 * 1024)) {
             SocketGot::Bytes(bytes) => {
                 worked = true;
@@ -155,9 +185,15 @@ impl SimUpstream {
             }
             SocketGot::Nothing => {}
         }
-        match self.app_protocol {
+        match conn.protocol {
             AppProtocol::FastCgi => conn.parse(),
+            AppProtocol::Lsapi => lsapi::parse(conn),
             AppProtocol::Http => http::parse(conn),
+        }
+        if self.children.is_some() && conn.is_idle() && self.chance.one_in(IDLE_CLOSE_IN) {
+            kernel.fault_record.closed_idle += 1;
+            kernel.client_leave(conn.fd, self.chance.one_in(2));
+            return (true, false);
         }
         if conn.has_params && conn.after == After::Read {
             self.decide(conn, kernel);
@@ -167,6 +203,14 @@ impl SimUpstream {
             let ends = matches!(conn.after, After::Close { .. });
             secured.seal(&mut conn.output, ends);
             worked |= secured.push(kernel, conn.fd, &mut self.chance) > 0;
+        }
+        self.write(conn, kernel, worked)
+    }
+
+    /// Writes a part of the output, and proceeds after its end.
+    fn write(&mut self, conn: &mut Conn, kernel: &mut Kernel, mut worked: bool) -> (bool, bool) {
+        if self.children.is_some() && conn.rests_until > kernel.nanos {
+            return (worked, true);
         }
         if !conn.output.is_empty() && conn.secured.is_none() {
             let rest = &conn.output[conn.written..];
@@ -180,6 +224,9 @@ impl SimUpstream {
             }
         }
         if conn.is_flushed() {
+            if let Some(seat) = &mut conn.seat {
+                seat.is_over |= conn.after != After::Read && conn.after != After::Nothing;
+            }
             match conn.after {
                 After::Close { rude } => {
                     kernel.client_leave(conn.fd, rude);
@@ -215,7 +262,8 @@ impl SimUpstream {
         // The faults of a page are recorded under its target.
         let target = format!("/{token}?{query}");
         let token = if is_page { &*target } else { token };
-        if !conn.has_body && !self.chance.one_in(50 * kernel.fault_rates.app_fault_in) {
+        let early_in = if self.children.is_some() { EARLY_IN } else { 50 };
+        if !conn.has_body && !self.chance.one_in(early_in * kernel.fault_rates.app_fault_in) {
             return;
         }
         conn.is_page = is_page;
@@ -234,25 +282,36 @@ impl SimUpstream {
         let piece = AssemblyPiece::asked(token, rest);
         let piece =
             piece.map(|piece| PageReply { head: piece.head().to_owned(), body: piece.source() });
-        let reply = page.or(piece).unwrap_or_else(|| PageReply {
+        let mut reply = page.or(piece).unwrap_or_else(|| PageReply {
             head: String::new(),
             body: response_to(token, rest.parse().unwrap_or(0), &conn.body),
         });
+        if self.children.is_some() {
+            self.make_odd(&mut reply, reaction);
+        }
         let answer = self.head_and_body(&reply, reaction, is_head);
-        let mut records = match self.app_protocol {
-            AppProtocol::FastCgi => self.records(&answer, reaction),
-            AppProtocol::Http => self.message(&answer, reaction, &conn.params),
-        };
+        let (mut records, may_keep) = self.encode(&answer, reaction, conn);
+        if reaction == AppReaction::LongBody {
+            kernel.fault_record.note_length(token, Self::stated_length(&answer));
+        }
         let rude = self.chance.one_in(2);
         conn.after = match reaction {
-            AppReaction::Respond | AppReaction::Unavailable | AppReaction::ShortBody
-                if conn.keeps =>
+            AppReaction::Respond
+            | AppReaction::Unavailable
+            | AppReaction::ShortBody
+            | AppReaction::LongBody
+            | AppReaction::Late
+                if conn.keeps && may_keep =>
             {
                 After::Next
             }
             AppReaction::Respond
             | AppReaction::Unavailable
             | AppReaction::ShortBody
+            | AppReaction::LongBody
+            | AppReaction::Late
+            | AppReaction::EndEarly
+            | AppReaction::Refuse
             | AppReaction::OversizedHead
             | AppReaction::Malformed => After::Close { rude: false },
             AppReaction::CloseEarly => After::Close { rude },
@@ -266,15 +325,34 @@ impl SimUpstream {
             }
         };
         // Without the complete body the application cannot send a correct response.
-        if reaction != AppReaction::CloseEarly && conn.has_body {
+        if reaction != AppReaction::CloseEarly && conn.has_body || reaction == AppReaction::Refuse {
             conn.output = records;
         }
         conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
+        if self.children.is_some() {
+            self.prolong(conn, reaction, kernel.nanos);
+        }
+    }
+
+    /// The response in the protocol of the connection, and whether the protocol lets it be kept.
+    fn encode(&mut self, answer: &[u8], reaction: AppReaction, conn: &Conn) -> (Vec<u8>, bool) {
+        let bytes = match conn.protocol {
+            AppProtocol::FastCgi if self.children.is_some() => {
+                return self.odd_records(answer, reaction);
+            }
+            AppProtocol::FastCgi => self.records(answer, reaction),
+            AppProtocol::Lsapi => self.packets(answer, reaction),
+            AppProtocol::Http => self.message(answer, reaction, &conn.params),
+        };
+        (bytes, true)
     }
 
     fn draw_reaction(&mut self, conn: &Conn, kernel: &Kernel) -> AppReaction {
         if conn.has_body && !self.chance.one_in(kernel.fault_rates.app_fault_in) {
             return AppReaction::Respond;
+        }
+        if self.children.is_some() {
+            return self.draw_odd_reaction(conn.has_body);
         }
         let all = [
             AppReaction::CloseEarly,
@@ -304,7 +382,13 @@ impl SimUpstream {
         answer.extend_from_slice(b"Content-Type: text/plain\r\n");
         answer.extend_from_slice(head.as_bytes());
         let has_length = self.chance.one_in(2) && !head.starts_with("Status: 304");
-        if reaction == AppReaction::ShortBody {
+        if matches!(reaction, AppReaction::LongBody | AppReaction::EndEarly) {
+            let length = match reaction {
+                AppReaction::LongBody => self.chance.index(body.len()),
+                _ => body.len(),
+            };
+            answer.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
+        } else if reaction == AppReaction::ShortBody {
             let length = body.len() + 1 + self.chance.index(1000);
             answer.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
         } else if has_length {
@@ -321,40 +405,14 @@ impl SimUpstream {
         }
         answer
     }
-
-    /// The response in records of random size and padding, with STDERR records in between.
-    fn records(&mut self, answer: &[u8], reaction: AppReaction) -> Vec<u8> {
-        let mut records = Vec::new();
-        let mut rest = answer;
-        while !rest.is_empty() {
-            let n = self.chance.size(rest.len().min(65_535));
-            self.push(&mut records, STDOUT, &rest[..n]);
-            rest = &rest[n..];
-            if self.chance.one_in(8) {
-                self.push(&mut records, STDERR, b"PHP message: a notice");
-            }
-        }
-        if reaction == AppReaction::Malformed {
-            records.extend_from_slice(b"\x09\x06\x00\x01\xff\xff\xff\x00 no record");
-        }
-        self.push(&mut records, STDOUT, b"");
-        self.push(&mut records, END, &[0; 8]);
-        records
-    }
-
-    fn push(&mut self, out: &mut Vec<u8>, kind: u8, content: &[u8]) {
-        let padding = if self.chance.one_in(2) { 0 } else { self.chance.below(256) as u8 };
-        out.extend_from_slice(&[1, kind, 0, 1]);
-        out.extend_from_slice(&(content.len() as u16).to_be_bytes());
-        out.extend_from_slice(&[padding, 0]);
-        out.extend_from_slice(content);
-        out.resize(out.len() + usize::from(padding), 0);
-    }
 }
 
 impl Conn {
     fn note_written(&mut self, bytes: usize) {
         self.written += bytes;
+        if let Some(seat) = &mut self.seat {
+            seat.has_written |= bytes > 0;
+        }
         if 2 * self.written >= self.output.len() {
             self.output.drain(..self.written);
             self.written = 0;
@@ -365,6 +423,8 @@ impl Conn {
         Self {
             fd,
             to: String::new(),
+            protocol: AppProtocol::FastCgi,
+            seat: None,
             secured: None,
             input: Vec::new(),
             params: Vec::new(),
@@ -372,6 +432,9 @@ impl Conn {
             body: Vec::new(),
             has_body: false,
             keeps: false,
+            body_left: 0,
+            is_deaf: false,
+            served: 0,
             coming: http::Coming::Length(0),
             is_page: false,
             output: Vec::new(),
@@ -381,37 +444,19 @@ impl Conn {
         }
     }
 
+    /// Whether the connection is kept and without a request.
+    const fn is_idle(&self) -> bool {
+        self.served > 0
+            && self.input.is_empty()
+            && self.params.is_empty()
+            && matches!(self.after, After::Read)
+    }
+
     fn begin_next(&mut self) {
+        self.served += 1;
         self.params.clear();
         self.body.clear();
         (self.has_params, self.has_body, self.after) = (false, false, After::Read);
-    }
-
-    /// Takes complete records.
-    fn parse(&mut self) {
-        while let Some(header) = self.input.first_chunk::<8>() {
-            let [_, kind, _, _, high, low, padding, _] = *header;
-            let len = usize::from(u16::from_be_bytes([high, low]));
-            let end = 8 + len + usize::from(padding);
-            if self.input.len() < end || self.after == After::Next {
-                return;
-            }
-            let content: Vec<u8> = self.input[8..8 + len].to_vec();
-            self.input.drain(..end);
-            match kind {
-                BEGIN => self.keeps = content.get(2).is_some_and(|flags| flags & 1 == 1),
-                PARAMS if content.is_empty() => self.has_params = true,
-                PARAMS => self.params.extend_from_slice(&content),
-                STDIN if content.is_empty() => self.has_body = true,
-                STDIN => self.body.extend_from_slice(&content),
-                ABORT => {
-                    self.output.clear();
-                    self.written = 0;
-                    self.after = After::Close { rude: false };
-                }
-                _ => {}
-            }
-        }
     }
 }
 
@@ -436,4 +481,13 @@ fn param(mut pairs: &[u8], wanted: &[u8]) -> String {
         pairs = rest;
     }
     String::new()
+}
+
+/// Appends a param.
+fn push_pair(out: &mut Vec<u8>, name: &str, value: &str) {
+    for len in [name.len(), value.len()] {
+        out.extend_from_slice(&(len as u32 | 1 << 31).to_be_bytes());
+    }
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(value.as_bytes());
 }

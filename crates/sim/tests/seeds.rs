@@ -247,3 +247,8 @@ fn no_visitor_gets_a_response_for_another_one_in_further_plays() {
 fn concurrent_webdav_changes_leave_complete_files_and_true_statuses() {
     try_all(Scenario::Dav);
 }
+
+#[test]
+fn a_pool_has_a_process_for_each_request_and_loses_no_place() {
+    try_all(Scenario::Pools);
+}

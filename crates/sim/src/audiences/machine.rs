@@ -71,6 +71,7 @@ impl AudienceMachine {
             has_dav: false,
             has_upkeep: false,
             resolver: String::new(),
+            pools: String::new(),
             own: Some(whole(http)),
         };
         let descriptors = DescriptorSource::new().map_err(|error| error.to_string())?;

@@ -40,6 +40,7 @@ impl World {
                 }
             }
         }
+        self.check_groups();
         let kernel = self.kernel.borrow();
         if let Some(at) = (0..self.server.workers.len()).find_map(|number| kernel.deadline(number))
         {
@@ -95,6 +96,19 @@ impl World {
         // A crash loses log lines that were not written.
         if logged < answered && self.deaths == 0 && !lines.syscall_faults.any_failed() {
             self.violations.push(format!("{answered} answers, {logged} lines in the log"));
+        }
+    }
+
+    /// Checks that no request has a place in an upstream group, or waits for one.
+    fn check_groups(&mut self) {
+        let groups = self.server.sockets.groups().into_iter().flat_map(|groups| groups.iter());
+        for group in groups {
+            let (taken, waiting) = (group.conns(), group.waiting());
+            if (taken, waiting) != (0, 0) {
+                let name = group.name();
+                self.violations
+                    .push(format!("{name}: {taken} places are taken, {waiting} requests wait"));
+            }
         }
     }
 

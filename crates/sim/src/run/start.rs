@@ -10,9 +10,11 @@ use super::{World, administration, machine_faults, quic};
 use crate::chance::Chance;
 use crate::client::SimClient;
 use crate::dns;
+use crate::fault_rates::FaultRates;
 use crate::kernel::Kernel;
 use crate::kernel::disk::STORES;
 use crate::oracle::ConfigEpoch;
+use crate::php_pools;
 use crate::request::RequestMix;
 use crate::run_trace::TraceMode;
 use crate::scenario::Scenario;
@@ -42,6 +44,18 @@ fn store_limits(scenario: Scenario, chance: &mut Chance) -> StoreLimits {
             StoreLimits { front_entries: 4, ..all }
         }
         _ => all,
+    }
+}
+
+/// The rates of faults of a run.
+fn fault_rates(scenario: Scenario, seed: u64) -> FaultRates {
+    let rates = scenario.fault_rates();
+    match scenario {
+        // A fault of the network would excuse too much.
+        Scenario::Pools if seed.is_multiple_of(2) => {
+            FaultRates { cut_in: 0, refuse_in: 0, ..rates }
+        }
+        _ => rates,
     }
 }
 
@@ -83,7 +97,7 @@ impl World {
             profile.mix = RequestMix::Pages { purges: false, with_esi: false };
         }
         let store = store_limits(scenario, &mut chance);
-        let mut kernel = Kernel::new(seed, count, scenario.fault_rates(), trace_mode);
+        let mut kernel = Kernel::new(seed, count, fault_rates(scenario, seed), trace_mode);
         let has_disk_cache = scenario.has_disk_cache();
         if has_disk_cache {
             kernel.fault_rates.store_in = [0, 1000, 8000][chance.index(3)];
@@ -122,6 +136,7 @@ impl World {
             has_upkeep: scenario.has_upkeep(),
             has_dav: scenario.has_dav(),
             resolver: if scenario.has_resolver() { dns::directives(seed) } else { String::new() },
+            pools: php_pools::directives(scenario, seed),
             own: None,
         };
         let kernel = Rc::new(RefCell::new(kernel));
@@ -157,7 +172,7 @@ impl World {
             layout,
             epochs: vec![first],
             clients,
-            upstream: SimUpstream::new(seed, scenario.app_protocol()),
+            upstream: SimUpstream::new(seed, scenario),
             violations: Vec::new(),
             recalls: 0,
             next_change: 10 * MILLI,

@@ -53,6 +53,18 @@ impl ClientProfile {
         control_frames_max: 20,
         skip_in: 3,
     };
+
+    /// Many clients for few processes.
+    const POOLS: Self = Self {
+        mix: RequestMix::Pools,
+        clients: 8,
+        requests_max: 8,
+        depth_max: 3,
+        client_fault_in: 3,
+        http2_in: 2,
+        skip_in: 8,
+        ..Self::DEFAULT
+    };
 }
 
 impl Scenario {
@@ -120,6 +132,7 @@ impl Scenario {
             Self::Secure => {
                 ClientProfile { mix: RequestMix::Secure, client_fault_in: 4, depth_max: 3, ..calm }
             }
+            Self::Pools => ClientProfile::POOLS,
             Self::Dns => ClientProfile { mix: RequestMix::Dns, client_fault_in: 6, ..calm },
             Self::Reload | Self::Drain => ClientProfile { depth_max: 4, ..calm },
             Self::Clients => ClientProfile { client_fault_in: 2, depth_max: 4, ..calm },

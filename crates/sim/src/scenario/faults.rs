@@ -54,6 +54,15 @@ impl Scenario {
             Self::SyscallFaults => FaultRates { short_read_in: 3, outbound_max: 16 * 1024, ..calm },
             Self::Dav => FaultRates { short_read_in: 3, outbound_max: 64 * 1024, ..calm },
             Self::Upkeep => FaultRates { app_fault_in: 5, spool_in: 40, short_read_in: 3, ..calm },
+            Self::Pools => FaultRates {
+                app_fault_in: 4,
+                refuse_in: 25,
+                cut_in: 600,
+                watch_in: 100,
+                short_read_in: 3,
+                outbound_max: 16 * 1024,
+                ..calm
+            },
             Self::Dns => FaultRates { app_fault_in: 12, refuse_in: 25, short_read_in: 3, ..calm },
             Self::Secure => FaultRates {
                 app_fault_in: 8,

@@ -3,7 +3,7 @@
 //!
 //! They send no body that is delimited by a close: a truncation could not be detected.
 
-use super::{After, Conn, SimUpstream, param};
+use super::{After, Conn, SimUpstream, param, push_pair};
 use crate::fault_record::AppReaction;
 
 /// The rest of a request body.
@@ -76,14 +76,6 @@ fn take_chunk(conn: &mut Conn) -> bool {
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|window| window == wanted)
-}
-
-fn push_pair(out: &mut Vec<u8>, name: &str, value: &str) {
-    for len in [name.len(), value.len()] {
-        out.extend_from_slice(&(len as u32 | 1 << 31).to_be_bytes());
-    }
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(value.as_bytes());
 }
 
 impl SimUpstream {
