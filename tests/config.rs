@@ -370,7 +370,7 @@ fn workers_of_root_run_as_nobody_by_default() {
 fn the_default_access_log_is_opened_only_where_requests_are_logged_to_it() {
     let home = Home::new(BOLIDE);
     let elsewhere = home.dir().join("none");
-    std::fs::create_dir(&elsewhere).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
     let prefix = elsewhere.to_str().unwrap();
     let test = |server: &str| {
         let conf = format!(
