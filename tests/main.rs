@@ -80,6 +80,7 @@ mod overtime;
 mod pace;
 mod package;
 mod page_cache;
+mod patience;
 mod php;
 mod php_chaos;
 mod php_pool;

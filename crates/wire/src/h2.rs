@@ -316,6 +316,12 @@ impl H2Conn {
         self.streams.active() == 0
     }
 
+    /// Whether a field block has begun and not ended.
+    #[must_use]
+    pub const fn is_within_block(&self) -> bool {
+        self.block.is_some()
+    }
+
     /// Whether the connection closes after the output is sent.
     #[must_use]
     pub const fn is_closing(&self) -> bool {

@@ -283,6 +283,7 @@ impl Clients {
             Owner::Tcp(conn) => {
                 if let Some(conn) = self.tcp.conns.get_mut(conn) {
                     conn.exchanges += 1;
+                    conn.patience.begin_request();
                     if let Some((count, of)) = conn.counted.take() {
                         env.tally.remove(count, of);
                     }

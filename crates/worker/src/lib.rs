@@ -45,6 +45,7 @@ mod origin_links;
 mod outdated;
 mod output;
 mod overtime;
+mod patience;
 mod post_actions;
 mod proxy_preface;
 mod quic_conn;

@@ -19,6 +19,7 @@ use bolide_io::Fd;
 use crate::framing::ConnFraming;
 use crate::generation::Generation;
 use crate::lateness::Lateness;
+use crate::patience::Patience;
 use crate::settings::{Profile, WorkerLimits};
 use crate::subject::Subject;
 
@@ -38,6 +39,8 @@ pub(crate) enum TcpWait {
     Exchange,
     /// Room in the client's window or socket.
     Room,
+    /// The rest of the body of a request that was answered.
+    Discarding,
     /// The client's end, after the last response.
     Linger,
 }
@@ -67,8 +70,8 @@ pub(crate) struct TcpConn {
     pub(crate) idle_max: Option<Duration>,
     /// How it is closed after the last response, where locations differ.
     pub(crate) manners: Option<CloseSettings>,
-    /// When it closes although the client still sends.
-    pub(crate) linger_until: Instant,
+    /// The deadlines that its client's bytes do not move.
+    pub(crate) patience: Patience,
     pub(crate) session: Option<Box<bolide_tls::TlsSession>>,
     pub(crate) framing: Option<ConnFraming>,
     /// Plain text that the framing has not consumed.
@@ -177,11 +180,15 @@ impl TcpConn {
         if framing.is_reading_head() {
             return TcpWait::Head;
         }
+        if framing.is_draining() {
+            return TcpWait::Discarding;
+        }
         if !framing.is_idle() {
             return TcpWait::Exchange;
         }
         let between = self.input.is_empty() && self.cipher.is_empty() && framing.requests() > 0;
-        if between { TcpWait::Request } else { TcpWait::Head }
+        // As in nginx, a blank line begins a head.
+        if between && !framing.is_within_head() { TcpWait::Request } else { TcpWait::Head }
     }
 
     /// The counter of a connection that waits for `waiting`.

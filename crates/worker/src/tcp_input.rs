@@ -16,6 +16,7 @@ use crate::framing::{ConnFraming, FirstBytes, first_bytes};
 use crate::handshake_client::set_connecting_client;
 use crate::lateness::Lateness;
 use crate::leavers::Departure;
+use crate::patience::Patience;
 use crate::settings::Profile;
 use crate::tcp::{Opening, PLAIN_ROOM, ROOM_MIN, TcpConn, TcpWait};
 use crate::tcp_side::TcpSide;
@@ -94,7 +95,7 @@ impl TcpConn {
             asked: None,
             idle_max: None,
             manners: None,
-            linger_until: env.now.mono,
+            patience: Patience::default(),
             framing: None,
             session,
             input: Vec::new(),
@@ -335,10 +336,13 @@ impl TcpSide {
         if conn.wants_input() {
             self.again.push(key);
         }
-        let is_answering = |framing: &ConnFraming| !framing.is_reading_head();
-        if conn.dirty && !conn.lingering && conn.framing.as_ref().is_some_and(is_answering) {
+        let writes = conn.dirty && !conn.lingering;
+        if writes && let Some(framing) = conn.framing.as_ref().filter(|one| !one.is_reading_head())
+        {
             // The write of this turn sets the deadline.
-            conn.waiting = TcpWait::Exchange;
+            if !framing.is_idle() && !framing.is_draining() {
+                conn.waiting = TcpWait::Exchange;
+            }
             return;
         }
         self.rearm(key, env);

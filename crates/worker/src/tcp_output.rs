@@ -186,7 +186,6 @@ impl TcpSide {
         // could lose the response.
         env.end(SocketEnd { fd: conn.fd, close_notify, how: EndOfSocket::Writing });
         conn.lingering = true;
-        conn.linger_until = env.now.mono.after(manners.lingering_time);
         conn.input = Vec::new();
         self.again.push(key);
         self.rearm(key, env);

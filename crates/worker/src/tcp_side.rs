@@ -140,27 +140,13 @@ impl TcpSide {
             counts.into_iter().for_each(|(count, of)| env.tally.add(count, of));
             conn.counted = counts;
         }
-        // A head must be complete within one timeout, however slowly its bytes arrive.
-        if waiting == TcpWait::Head && conn.waiting == TcpWait::Head && !conn.fresh {
-            return;
-        }
         debug_assert!(
             !conn.blocked || !conn.unsent.is_empty(),
             "a socket that is full has something to take"
         );
         conn.waiting = waiting;
-        let settings = conn.settings();
-        let timeout = match waiting {
-            TcpWait::Head => settings.header_timeout,
-            TcpWait::Request => conn.idle_max.unwrap_or(settings.keepalive_timeout),
-            TcpWait::Exchange => settings.body_timeout,
-            TcpWait::Room => conn.manners().send_timeout,
-            TcpWait::Linger => {
-                let left = conn.linger_until.since(env.now.mono);
-                conn.manners().lingering_timeout.min(left)
-            }
-        };
-        conn.deadline = env.now.mono.after(timeout.max(Duration::from_millis(1)));
+        let now = env.now.mono;
+        conn.deadline = conn.deadline_of(waiting, now).max(now.after(Duration::from_millis(1)));
         debug_assert!(conn.deadline > env.now.mono, "a deadline lies ahead when it is set");
         env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
         if waiting == TcpWait::Exchange && matches!(conn.framing, Some(ConnFraming::H2(_))) {
@@ -205,7 +191,7 @@ impl TcpSide {
                 TcpExpiry::Nothing
             }
             TcpWait::Exchange => TcpExpiry::Exchange,
-            TcpWait::Linger => TcpExpiry::Close,
+            TcpWait::Discarding | TcpWait::Linger => TcpExpiry::Close,
             TcpWait::Head => TcpExpiry::Head,
             TcpWait::Room => TcpExpiry::Room,
         }

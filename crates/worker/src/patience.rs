@@ -1,0 +1,67 @@
+//! How long a connection over a stream socket may stay while its client does not go on.
+//!
+//! Owns the deadlines that received bytes do not move: that of the next request, of a head that has
+//! begun, and of the end of input that is discarded. They are set once; only the start of a
+//! request removes them. Easiest to break: a deadline that is set anew with each byte ends only
+//! silent clients.
+
+use std::time::Duration;
+
+use bolide_base::Instant;
+
+use crate::tcp::{TcpConn, TcpWait};
+
+/// The deadlines that received bytes do not move.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patience {
+    /// Of the next request, after the last one.
+    next: Option<Instant>,
+    /// Of the first request, or of a head that has begun.
+    head: Option<Instant>,
+    /// Of input that is discarded after the last response (`lingering_time`).
+    discarding: Option<Instant>,
+}
+
+impl Patience {
+    /// A request has begun: none of them counts any more.
+    pub(crate) const fn begin_request(&mut self) {
+        (self.next, self.head, self.discarding) = (None, None, None);
+    }
+}
+
+impl TcpConn {
+    /// The deadline of what the connection waits for from now on.
+    pub(crate) fn deadline_of(&mut self, waiting: TcpWait, now: Instant) -> Instant {
+        match waiting {
+            TcpWait::Head => {
+                // As in nginx, a connection that has sent nothing has this time from its start.
+                let until = now.after(self.settings().header_timeout);
+                *self.patience.head.get_or_insert(until)
+            }
+            TcpWait::Request => {
+                self.patience.head = None;
+                let until = now.after(self.idle_time());
+                *self.patience.next.get_or_insert(until)
+            }
+            TcpWait::Exchange => {
+                self.patience.head = None;
+                now.after(self.settings().body_timeout)
+            }
+            TcpWait::Room => {
+                let until = now.after(self.manners().send_timeout);
+                let Patience { next, head, .. } = self.patience;
+                [next, head].into_iter().flatten().fold(until, Instant::min)
+            }
+            TcpWait::Discarding | TcpWait::Linger => {
+                let manners = *self.manners();
+                let until = now.after(manners.lingering_time);
+                let until = *self.patience.discarding.get_or_insert(until);
+                now.after(manners.lingering_timeout).min(until)
+            }
+        }
+    }
+
+    fn idle_time(&self) -> Duration {
+        self.idle_max.unwrap_or(self.settings().keepalive_timeout)
+    }
+}
