@@ -165,3 +165,39 @@ fn a_large_file_costs_bounded_memory() {
     let grown = server.resident_kib().saturating_sub(before);
     assert!(grown < 30_000, "grew by {grown} KiB");
 }
+
+/// A server with `worker_connections 64` and one listener per protocol.
+fn crowded() -> bolide_testkit::TestServer {
+    let prelude = bolide_testkit::server::prelude(1).replace("2048", "64");
+    let conf = format!(
+        "{prelude}http {{ http2 on; ssl_certificate @CERT@; ssl_certificate_key @KEY@;
+             server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
+                 return 200 ok; }} }}"
+    );
+    bolide_testkit::TestServer::conf(crate::BOLIDE, &conf)
+}
+
+#[test]
+fn silent_connections_give_way_when_worker_connections_are_reached() {
+    let server = crowded();
+    let connect = |addr| std::net::TcpStream::connect(addr).unwrap();
+    let crowds: [Vec<std::net::TcpStream>; 2] =
+        [server.http(), server.https()].map(|addr| (0..100).map(|_| connect(addr)).collect());
+    let mut client = server.connect();
+    assert_eq!(client.get("/", "").text(), "ok");
+    drop(crowds);
+}
+
+#[test]
+fn connections_with_a_part_of_a_request_do_not_give_way() {
+    let server = crowded();
+    let mut begun: Vec<H1TestClient> = (0..30).map(|_| server.connect()).collect();
+    for client in &mut begun {
+        client.send("GET / HTTP/1.1\r\n");
+    }
+    let crowd: Vec<H1TestClient> = (0..100).map(|_| server.connect()).collect();
+    for client in &mut begun {
+        assert_eq!(client.send("Host: a\r\n\r\n").answer().text(), "ok");
+    }
+    drop(crowd);
+}

@@ -205,14 +205,15 @@ impl<I: Io> Worker<I> {
     /// has arrived meanwhile is read first, and keeps its connection.
     fn shed_idle(&mut self) -> bool {
         for _ in 0..SHEDS_TRIED {
+            let now = self.requests.env.now.mono;
             let tcp = &mut self.requests.clients.tcp;
-            let Some(key) = tcp.find_idle() else { return false };
+            let Some((_, key)) = tcp.find_idle(now) else { return false };
             if let Some(conn) = tcp.conns.get_mut(key) {
                 conn.readable = true;
             }
             self.receive(key);
             let tcp = &self.requests.clients.tcp;
-            if tcp.is_idle(key) {
+            if tcp.is_idle(key, now) {
                 self.dismiss(key);
             } else if tcp.conns.get(key).is_some() {
                 continue;

@@ -61,6 +61,28 @@ impl TcpConn {
         }
     }
 
+    /// How long the connection has been without a request, if no byte of the next one has arrived
+    /// yet. As in nginx, one in the middle of its TLS handshake is not such a connection.
+    pub(crate) fn idle_for(&self, now: Instant) -> Option<Duration> {
+        let (until, whole) = match self.now_waiting() {
+            TcpWait::Request => (self.patience.next, self.idle_time()),
+            TcpWait::Head if self.has_no_byte_of_a_request() => {
+                (self.patience.head, self.settings().header_timeout)
+            }
+            _ => return None,
+        };
+        Some(until.map_or(Duration::ZERO, |until| whole.saturating_sub(until.since(now))))
+    }
+
+    fn has_no_byte_of_a_request(&self) -> bool {
+        if self.fresh {
+            return true;
+        }
+        let is_secured = self.session.as_ref().is_none_or(|session| !session.is_handshaking());
+        let is_between = self.framing.as_ref().is_some_and(|framing| !framing.is_reading_head());
+        is_secured && is_between && self.input.is_empty() && self.cipher.is_empty()
+    }
+
     fn idle_time(&self) -> Duration {
         self.idle_max.unwrap_or(self.settings().keepalive_timeout)
     }

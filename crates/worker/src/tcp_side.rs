@@ -21,6 +21,9 @@ use crate::generation::Generation;
 use crate::tcp::{TcpConn, TcpWait};
 use crate::token::PollToken;
 
+/// LIMIT: idle connections that are compared to find the one that has waited longest.
+const IDLE_COMPARED: usize = 256;
+
 /// Connections of clients over stream sockets.
 #[derive(Debug)]
 pub(crate) struct TcpSide {
@@ -232,14 +235,17 @@ impl TcpSide {
         env.log_conn(LogLevel::Info, &conn.subject(), &text);
     }
 
-    /// A connection that waits for its client's next request, if there is one.
-    pub(crate) fn find_idle(&self) -> Option<SlabKey<TcpConn>> {
-        self.conns.keys().find(|&key| self.is_idle(key))
+    /// A connection that waits for its client's first or next request, if there is one, and for how
+    /// long: the one that has waited longest among the first of them.
+    pub(crate) fn find_idle(&self, now: Instant) -> Option<(Duration, SlabKey<TcpConn>)> {
+        let idle = |key| Some((self.conns.get(key)?.idle_for(now)?, key));
+        let all = self.conns.keys().filter_map(idle).take(IDLE_COMPARED);
+        all.max_by_key(|(time, _)| *time)
     }
 
-    /// Whether a connection waits for its client's next request.
-    pub(crate) fn is_idle(&self, key: SlabKey<TcpConn>) -> bool {
-        self.conns.get(key).is_some_and(|conn| conn.now_waiting() == TcpWait::Request)
+    /// Whether a connection waits for its client's first or next request.
+    pub(crate) fn is_idle(&self, key: SlabKey<TcpConn>, now: Instant) -> bool {
+        self.conns.get(key).is_some_and(|conn| conn.idle_for(now).is_some())
     }
 
     /// Whether a connection speaks HTTP/1.
