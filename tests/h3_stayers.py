@@ -100,6 +100,25 @@ async def idle(peer):
 
 
 @case
+async def pings(peer):
+    """Nothing but PINGs behind an answer."""
+    peer.control()
+    await ask(peer)
+    peer.pings = asyncio.create_task(keep_alive(peer))
+    await peer.until(lambda: False, LIMIT)
+    return "end" if peer.closed is not None else "open"
+
+
+@case
+async def silence(peer):
+    """Nothing but PINGs."""
+    peer.control()
+    peer.pings = asyncio.create_task(keep_alive(peer))
+    await peer.until(lambda: False, LIMIT)
+    return "end" if peer.closed is not None else "open"
+
+
+@case
 async def origin(peer):
     """An origin that does not answer."""
     peer.control()

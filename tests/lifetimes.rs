@@ -47,7 +47,7 @@ const IDLE: (usize, usize) = (8, 9);
 /// Empty where a limit does not apply to a protocol, or another row reaches it.
 const ROWS: &[Row] = &[
     // client_header_timeout
-    row("silence", HEADS, "end", "end", ""),
+    row("silence", HEADS, "end", "end", "end"),
     row("head", HEADS, "end", "end", ""),
     row("half_head", HEADS, "", "", "reset"),
     // client_body_timeout
@@ -59,6 +59,7 @@ const ROWS: &[Row] = &[
     row("slow", MAIN, "", "whole", ""),
     // keepalive_timeout
     row("idle", IDLE, "200 end", "whole end", "end"),
+    row("pings", IDLE, "", "", "end"),
     // keepalive_requests
     row("requests", REQUESTS, "[200, 200, 200] end", "goaway", "status 200 status 200 status 200"),
     // keepalive_time

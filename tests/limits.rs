@@ -5,6 +5,8 @@ use bolide_testkit::site::HELLO;
 
 use crate::{http, site};
 
+const H3_CROWD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_crowd.py");
+
 #[test]
 fn heads_that_do_not_fit_get_400_or_414() {
     let server = site("client_header_buffer_size 1k; large_client_header_buffers 4 8k;");
@@ -172,7 +174,7 @@ fn crowded() -> bolide_testkit::TestServer {
     let conf = format!(
         "{prelude}http {{ http2 on; ssl_certificate @CERT@; ssl_certificate_key @KEY@;
              server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
-                 return 200 ok; }} }}"
+                 listen 127.0.0.1:@HTTPS@ quic; return 200 ok; }} }}"
     );
     bolide_testkit::TestServer::conf(crate::BOLIDE, &conf)
 }
@@ -186,6 +188,21 @@ fn silent_connections_give_way_when_worker_connections_are_reached() {
     let mut client = server.connect();
     assert_eq!(client.get("/", "").text(), "ok");
     drop(crowds);
+}
+
+#[test]
+fn connections_over_quic_count_for_worker_connections_and_give_way() {
+    let server = crowded();
+    let mut first = server.connect();
+    assert_eq!(first.get("/", "").text(), "ok");
+    let port = server.https().port().to_string();
+    let crowd = bolide_testkit::Companion::start(H3_CROWD, [port, "100".to_owned()]);
+    assert_eq!(crowd.line(), "here");
+    // The oldest idle connection gave way to those over QUIC, and the oldest of these to others.
+    assert!(first.is_closed());
+    for _ in 0..3 {
+        assert_eq!(server.connect().get("/", "").text(), "ok");
+    }
 }
 
 #[test]

@@ -268,7 +268,9 @@ impl Clients {
             Owner::Parent(_) | Owner::PostAction(_) => false,
         };
         let post_actions = self.post_actions.keys().filter_map(|key| self.post_actions.get(key));
-        self.tcp.conns.live() + post_actions.filter(|post_action| alone(post_action)).count()
+        self.tcp.conns.live()
+            + self.quic.open()
+            + post_actions.filter(|post_action| alone(post_action)).count()
     }
 
     /// Binds a stream to the exchange that owns it.
@@ -297,6 +299,7 @@ impl Clients {
                 if let Some(conn) = self.quic.conns.get_mut(conn) {
                     debug_assert!(conn.started, "a request comes from a framing");
                     conn.exchanges += 1;
+                    conn.idle_until = None;
                     conn.h3.bind(stream, user);
                     let age = env.now.mono.since(conn.info.started.mono);
                     if age > conn.settings().keepalive_time {

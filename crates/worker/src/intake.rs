@@ -7,6 +7,7 @@ use bolide_io::{Accepted, Io, ReceivedBytes, Reset, SocketPeers};
 
 use crate::accepting::is_dearth;
 use crate::exchange_table::Owner;
+use crate::full_table::make_place;
 use crate::tcp::TcpConn;
 use crate::tcp_input::{AtEof, Received, Unsealed};
 use crate::tcp_output::Flushed;
@@ -60,7 +61,7 @@ impl<I: Io> Worker<I> {
 
     /// Creates a connection for a client, if there is room.
     fn admit(&mut self, listen: usize, client: &SocketPeers) {
-        if self.requests.is_full() && !self.make_room() {
+        if self.requests.is_full(0) && !make_place(self) {
             let env = &mut self.requests.env;
             env.log_server(LogLevel::Alert, "worker_connections are not enough");
             return env.io.close(client.fd, Reset::Yes);
@@ -203,7 +204,7 @@ impl<I: Io> Worker<I> {
 
     /// Closes an idle connection to make room for a new one; false if all are busy. A request that
     /// has arrived meanwhile is read first, and keeps its connection.
-    fn shed_idle(&mut self) -> bool {
+    pub(crate) fn shed_idle(&mut self) -> bool {
         for _ in 0..SHEDS_TRIED {
             let now = self.requests.env.now.mono;
             let tcp = &mut self.requests.clients.tcp;

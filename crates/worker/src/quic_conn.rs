@@ -39,6 +39,10 @@ pub(crate) struct QuicConn {
     pub(crate) armed: Armed,
     /// The state of stalled streams.
     pub(crate) lateness: Lateness,
+    /// Until when it may be without a request; none while a request is in progress.
+    pub(crate) idle_until: Option<Instant>,
+    /// Whether it was counted against `worker_connections`.
+    pub(crate) admitted: bool,
     /// When it closes, after GOAWAY and the last response: until then the client may receive them.
     pub(crate) close_at: Option<Instant>,
     /// The progress of the client when it last acknowledged data of its last responses, while some

@@ -45,6 +45,8 @@ pub(crate) struct QuicSide {
     pub(crate) udp: UdpSockets,
     /// Connections that may send in this turn.
     pub(crate) dirty: Vec<SlabKey<QuicConn>>,
+    /// Connections in the table that are closed.
+    pub(crate) lost: usize,
     clock: QuicClock,
     pub(crate) scratch: UdpScratch,
 }
@@ -74,6 +76,7 @@ impl QuicSide {
             conns: Slab::with_capacity(CONNS_MAX),
             udp: UdpSockets::default(),
             dirty: Vec::new(),
+            lost: 0,
             clock,
             scratch: UdpScratch::default(),
         }
@@ -215,6 +218,8 @@ impl QuicSide {
             info,
             generation: env.generation.clone(),
             profile: Profile::default(),
+            idle_until: None,
+            admitted: false,
             close_at: None,
             owing: None,
             told_last: false,
@@ -310,13 +315,14 @@ impl QuicSide {
         if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
             transport.close(now, code, Bytes::from_static(reason.as_bytes()));
         }
-        conn.lost = true;
+        self.lost += usize::from(!std::mem::replace(&mut conn.lost, true));
         self.mark(key);
     }
 
     /// Removes a connection whose exchanges have ended.
     pub(crate) fn remove<I: Io>(&mut self, key: SlabKey<QuicConn>, env: &WorkerEnv<I>) {
         if let Some(conn) = self.conns.remove(key) {
+            self.lost -= usize::from(conn.lost);
             debug_assert!(conn.exchanges == 0, "exchanges end before their connection");
             debug_assert!(
                 self.udp[conn.slot].key(conn.id) == Some(key),
@@ -411,7 +417,8 @@ impl QuicSide {
         let deadline = self.udp[conn.slot].endpoint.deadline(conn.id);
         // A deadline that has come is handled when the connection sends; it is marked.
         let close_at = conn.close_at.filter(|at| !conn.lost && *at > env.now.mono);
-        if let Some(deadline) = [deadline, close_at].into_iter().flatten().min() {
+        let idle_until = conn.idle_until(env.now.mono);
+        if let Some(deadline) = [deadline, close_at, idle_until].into_iter().flatten().min() {
             env.wheel.arm(&mut conn.armed, deadline, PollToken::Quic(key).pack());
         }
         if conn.h3.streams_open() > 0 {
@@ -422,7 +429,8 @@ impl QuicSide {
         }
     }
 
-    /// Checks the deadline of a connection; returns whether its transport has events.
+    /// Checks the deadline of a connection; returns whether its transport has events. One that has
+    /// been without a request for too long was ended before.
     pub(crate) fn expire<I: Io>(
         &mut self,
         key: SlabKey<QuicConn>,

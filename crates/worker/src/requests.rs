@@ -54,10 +54,11 @@ impl<I: Io> Requests<I> {
     }
 
     /// Whether the limit of connections is reached. As in nginx, upstream connections count; those
-    /// of fills without a client give way.
-    pub(crate) fn is_full(&self) -> bool {
-        let max = self.env.generation.connections_max as usize;
-        let live = self.clients.tcp.conns.live() + self.clients.post_actions.live();
+    /// of fills without a client give way. `added` connections were accepted already.
+    pub(crate) fn is_full(&self, added: usize) -> bool {
+        let max = self.env.generation.connections_max as usize + added;
+        let Clients { tcp, quic, post_actions } = &self.clients;
+        let live = tcp.conns.live() + quic.open() + post_actions.live();
         // These fills are counted one by one only where that decides.
         live + self.origins.unwaited.at_most() >= max && {
             let more = self.origins.unwaited_fills();

@@ -10,6 +10,7 @@ use bolide_wire::ConnError;
 use crate::bodies::Bodies;
 use crate::env::Scratch;
 use crate::exchange_table::Owner;
+use crate::full_table::admit_quic;
 use crate::quic_conn::{QuicConn, QuicStreamTable};
 use crate::quic_output::TRAINS_MAX;
 use crate::quic_side::StreamRead;
@@ -48,6 +49,10 @@ impl<I: Io> Worker<I> {
 
     /// Passes the transport's events to the framing.
     pub(crate) fn handle_quic(&mut self, key: SlabKey<QuicConn>) {
+        let conn = self.requests.clients.quic.conns.get_mut(key);
+        if conn.is_some_and(|conn| !std::mem::replace(&mut conn.admitted, true)) {
+            admit_quic(self, key);
+        }
         self.handle_quic_events(key);
         self.requests.clients.quic.mark(key);
     }
@@ -107,7 +112,7 @@ impl<I: Io> Worker<I> {
             }
             QuicEvent::Confirmed => Ok(()),
             QuicEvent::Lost(lost) => {
-                conn.lost = true;
+                quic.lost += usize::from(!std::mem::replace(&mut conn.lost, true));
                 conn.refused = lost.is_refusal();
                 let subject = conn.subject();
                 if let bolide_quic::Lost::Failed(..) = lost {
@@ -159,6 +164,10 @@ impl<I: Io> Worker<I> {
 
     /// Checks the deadline of a connection.
     pub(crate) fn expire_quic(&mut self, key: SlabKey<QuicConn>, at: Instant) {
+        let (quic, env) = self.requests.quic();
+        if quic.conns.get(key).is_some_and(|conn| conn.is_overdue(env.now.mono)) {
+            self.requests.end_quic(key);
+        }
         let (quic, env) = self.requests.quic();
         if quic.expire(key, at, env) {
             self.handle_quic(key);
