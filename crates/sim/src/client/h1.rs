@@ -30,6 +30,8 @@ struct Conn {
     pipe: Pipe,
     /// Requests without a response, each with the position of its end in the bytes sent.
     flight: VecDeque<(SimRequest, u64)>,
+    /// When the last response came, and where its request ends among the bytes that are sent.
+    answered: (u64, u64),
     depth: usize,
     /// The server sent `Connection: close`.
     last: bool,
@@ -44,6 +46,9 @@ struct Conn {
 
 /// Nanoseconds for which the server may keep a connection open that both sides have ended.
 const ANSWERED_MAX: u64 = 2000 * MILLI;
+/// `lingering_time` and `lingering_timeout`: how long the rest of an answered request is discarded,
+/// in all and in silence.
+const LINGERING: (u64, u64) = (30_000 * MILLI, 5_000 * MILLI);
 /// The same if a post action waits for a slow application.
 const POST_ACTION_MAX: u64 = 60_000 * MILLI;
 
@@ -100,6 +105,7 @@ impl SimH1Client {
         let ClientBase { chance, profile, .. } = &mut self.base;
         let mut conn = Conn {
             flight: VecDeque::new(),
+            answered: (0, 0),
             depth: chance.between(1, profile.depth_max) as usize,
             pipe: Pipe::new(fd, port, ClientFault::any(chance, profile)),
             last: false,
@@ -189,7 +195,8 @@ impl SimH1Client {
                         continue;
                     }
                     conn.last |= response.field("connection") == Some("close");
-                    let Some((request, _)) = conn.flight.pop_front() else { break };
+                    let Some((request, end)) = conn.flight.pop_front() else { break };
+                    conn.answered = (kernel.nanos, end);
                     self.base.check_response(kernel, epochs, &request, &response);
                     conn.quiet_since = kernel.nanos;
                     conn.has_post_action |= matches!(request.what, RequestKind::Paced);
@@ -211,9 +218,9 @@ impl SimH1Client {
         how: &SocketGot,
     ) {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
-        let (killed, taken) = (socket.killed, socket.taken);
+        let (killed, taken, silent) = (socket.killed, socket.taken, socket.idled);
         // RFC 9112 §9.3.1: a request may meet the close of a connection that was idle for too long.
-        let is_late = socket.idled >= kernel.quic_timeouts.idle;
+        let is_late = silent >= kernel.quic_timeouts.idle;
         // nginx treats a client that shuts its side down before a response as gone.
         let may_wait = |(request, _): &(SimRequest, u64)| request.what.may_wait();
         let left = conn.pipe.ended && conn.flight.iter().any(may_wait);
@@ -267,6 +274,9 @@ impl SimH1Client {
         if kernel.is_tight {
             self.base.rests_until = kernel.nanos + 100 * MILLI;
         }
+        let (answered_at, answered_end) = conn.answered;
+        let lingers = kernel.nanos.saturating_sub(answered_at) >= LINGERING.0;
+        let is_late = is_late || taken < answered_end && (lingers || silent >= LINGERING.1);
         let foreseen = cut.is_some() || conn.last || conn.pipe.is_refused(kernel);
         for (request, end) in std::mem::take(&mut conn.flight).into_iter().rev() {
             if foreseen || shed || end > taken && (kernel.draining || is_late) {
