@@ -188,6 +188,12 @@ impl Default for H2Conn {
     }
 }
 
+/// Whether a field block has begun on a connection and not ended.
+#[must_use]
+pub const fn is_within_block(conn: &H2Conn) -> bool {
+    conn.block.is_some()
+}
+
 impl H2Conn {
     /// A new connection. It allocates nothing.
     #[must_use]
@@ -314,12 +320,6 @@ impl H2Conn {
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.streams.active() == 0
-    }
-
-    /// Whether a field block has begun and not ended.
-    #[must_use]
-    pub const fn is_within_block(&self) -> bool {
-        self.block.is_some()
     }
 
     /// Whether the connection closes after the output is sent.

@@ -1,5 +1,5 @@
 //! Calls that take a descriptor: where there is none, idle files are closed and the call is made
-//! once more. What is worth more than that is decided by whoever needs it: a client or an origin.
+//! once more. For a client, idle connections to origins and to other clients go as well.
 
 use bolide_base::errno::{EMFILE, ENFILE};
 use bolide_files::{Probe, Probed};
@@ -7,10 +7,21 @@ use bolide_io::{FileFailure, Io};
 
 use crate::env::WorkerEnv;
 use crate::look::look;
+use crate::worker::Worker;
 
 /// Whether a call failed because there was no descriptor.
 pub(crate) const fn is_out_of_descriptors(failure: &FileFailure) -> bool {
     matches!(failure.errno, EMFILE | ENFILE)
+}
+
+/// Closes what is worth less than a new connection, because descriptors are needed; false if there
+/// is nothing.
+pub(crate) fn make_room_for_client<I: Io>(worker: &mut Worker<I>) -> bool {
+    let (origins, env, _) = worker.requests.upstream();
+    env.end_waiting()
+        || env.give_up_descriptors()
+        || origins.links.give_up_idle(env)
+        || worker.make_room()
 }
 
 impl<I: Io> WorkerEnv<I> {

@@ -10,6 +10,10 @@ use crate::worker::Worker;
 /// Counts a new connection against `worker_connections`, as those over stream sockets.
 #[cold]
 pub(crate) fn admit_quic<I: Io>(worker: &mut Worker<I>, key: SlabKey<QuicConn>) {
+    debug_assert!(
+        worker.requests.clients.quic.conns.get(key).is_some(),
+        "a connection that is counted is in the table"
+    );
     if worker.requests.is_full(1) && !make_place(worker) {
         let env = &mut worker.requests.env;
         env.log_server(LogLevel::Alert, "worker_connections are not enough");

@@ -6,6 +6,7 @@ use bolide_engine::{ConnProtocol, TallyCount};
 use bolide_io::{Accepted, Io, ReceivedBytes, Reset, SocketPeers};
 
 use crate::accepting::is_dearth;
+use crate::descriptors::make_room_for_client;
 use crate::exchange_table::Owner;
 use crate::full_table::make_place;
 use crate::tcp::TcpConn;
@@ -33,7 +34,7 @@ impl<I: Io> Worker<I> {
                 Accepted::Gone => {}
                 Accepted::Failed(errno) => {
                     self.requests.env.log_accept_failure(errno);
-                    if !is_dearth(errno) || !self.give_up_descriptors() {
+                    if !is_dearth(errno) || !make_room_for_client(self) {
                         return self.requests.env.rest_listeners();
                     }
                 }
@@ -43,18 +44,8 @@ impl<I: Io> Worker<I> {
         self.requests.env.listeners.learn_batch(slot, taken);
     }
 
-    /// Closes what is worth less than a new connection, because descriptors are needed; false if
-    /// there is nothing.
-    fn give_up_descriptors(&mut self) -> bool {
-        let (origins, env, _) = self.requests.upstream();
-        env.end_waiting()
-            || env.give_up_descriptors()
-            || origins.links.give_up_idle(env)
-            || self.make_room()
-    }
-
     /// Ends something that is worth less than a new connection; false if there is nothing.
-    fn make_room(&mut self) -> bool {
+    pub(crate) fn make_room(&mut self) -> bool {
         let (origins, env, exchanges) = self.requests.upstream();
         origins.end_last_unwaited(env, exchanges) || self.shed_idle()
     }

@@ -13,7 +13,7 @@ use crate::tcp::{TcpConn, TcpWait};
 
 /// The deadlines that received bytes do not move.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct ClientPatience {
     /// Of the next request, after the last one.
     next: Option<Instant>,
     /// Of the first request, or of a head that has begun.
@@ -22,7 +22,7 @@ pub(crate) struct Patience {
     discarding: Option<Instant>,
 }
 
-impl Patience {
+impl ClientPatience {
     /// A request has begun: none of them counts any more.
     pub(crate) const fn begin_request(&mut self) {
         (self.next, self.head, self.discarding) = (None, None, None);
@@ -39,6 +39,7 @@ impl TcpConn {
                 *self.patience.head.get_or_insert(until)
             }
             TcpWait::Request => {
+                debug_assert!(self.framing.is_some(), "a request came before the next one");
                 self.patience.head = None;
                 let until = now.after(self.idle_time());
                 *self.patience.next.get_or_insert(until)
@@ -49,10 +50,14 @@ impl TcpConn {
             }
             TcpWait::Room => {
                 let until = now.after(self.manners().send_timeout);
-                let Patience { next, head, .. } = self.patience;
+                let ClientPatience { next, head, .. } = self.patience;
                 [next, head].into_iter().flatten().fold(until, Instant::min)
             }
             TcpWait::Discarding | TcpWait::Linger => {
+                debug_assert!(
+                    self.framing.is_some() || waiting == TcpWait::Linger,
+                    "only what belongs to a request is discarded"
+                );
                 let manners = *self.manners();
                 let until = now.after(manners.lingering_time);
                 let until = *self.patience.discarding.get_or_insert(until);

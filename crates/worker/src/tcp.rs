@@ -19,7 +19,7 @@ use bolide_io::Fd;
 use crate::framing::ConnFraming;
 use crate::generation::Generation;
 use crate::lateness::Lateness;
-use crate::patience::Patience;
+use crate::patience::ClientPatience;
 use crate::settings::{Profile, WorkerLimits};
 use crate::subject::Subject;
 
@@ -71,7 +71,7 @@ pub(crate) struct TcpConn {
     /// How it is closed after the last response, where locations differ.
     pub(crate) manners: Option<CloseSettings>,
     /// The deadlines that its client's bytes do not move.
-    pub(crate) patience: Patience,
+    pub(crate) patience: ClientPatience,
     pub(crate) session: Option<Box<bolide_tls::TlsSession>>,
     pub(crate) framing: Option<ConnFraming>,
     /// Plain text that the framing has not consumed.

@@ -16,7 +16,7 @@ use crate::framing::{ConnFraming, FirstBytes, first_bytes};
 use crate::handshake_client::set_connecting_client;
 use crate::lateness::Lateness;
 use crate::leavers::Departure;
-use crate::patience::Patience;
+use crate::patience::ClientPatience;
 use crate::settings::Profile;
 use crate::tcp::{Opening, PLAIN_ROOM, ROOM_MIN, TcpConn, TcpWait};
 use crate::tcp_side::TcpSide;
@@ -95,7 +95,7 @@ impl TcpConn {
             asked: None,
             idle_max: None,
             manners: None,
-            patience: Patience::default(),
+            patience: ClientPatience::default(),
             framing: None,
             session,
             input: Vec::new(),

@@ -104,8 +104,9 @@ impl<I: Io> Worker<I> {
             tallies,
             seed,
         });
+        debug_assert!(workers > 0, "a worker is one of all");
         // All workers share the descriptors of the process.
-        let share = env.io.descriptors_max() / FILES_PART / workers.max(1) as u64;
+        let share = env.io.descriptors_max() / FILES_PART / workers as u64;
         env.files.bound_descriptors(usize::try_from(share).unwrap_or(usize::MAX));
         let requests = Requests {
             exchanges: Exchanges::new(),
