@@ -102,7 +102,7 @@ fn oversize(stream: &str, field: &str) -> String {
 #[test]
 fn an_entry_that_is_too_large_is_named_and_passed_once() {
     let valkey = Valkey::default();
-    let mut two = Node::start(Keeps::OnDisk, &block(&valkey, "two", ""));
+    let mut two = Node::start(Keeps::OnDisk, &block(&valkey, "two", "reply_timeout 20s;"));
     two.wait_joined();
     let before = two.fill("/a", PAGE);
     let id = valkey.cli(&["eval", &oversize(STREAM, "purges"), "0"]).succeeded().text();
