@@ -21,6 +21,7 @@ mod bodies;
 mod browser;
 mod cache;
 mod cache_cli;
+mod cache_deleted;
 mod cache_disk;
 mod caching_rfc9111;
 mod charsets;

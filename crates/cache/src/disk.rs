@@ -15,6 +15,7 @@ mod index;
 pub mod journal;
 mod name;
 pub(crate) mod purges;
+mod removed;
 mod tree;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,7 +40,7 @@ use crate::namespaces::Namespaces;
 use crate::object::{Object, ObjectKind, ObjectParts, Outside};
 use crate::permit::FillPermit;
 use crate::store::Store;
-use crate::tags::{TagPurge, TagRoot, TagScope, TagVerdict, lock};
+use crate::tags::{TagPurge, TagScope, TagVerdict, lock};
 
 /// LIMIT: bytes of a body that is read into memory. Larger ones are sent from their files.
 pub const READ_MAX: u64 = 512 * 1024;
@@ -215,6 +216,16 @@ impl DiskQuery {
         self.tree.note_gone(self.hash);
     }
 
+    /// The caller is about to unlink the file.
+    pub fn note_unlink(&self) {
+        self.tree.note_unlink(self.hash);
+    }
+
+    /// It was not unlinked after all.
+    pub fn note_kept(&self) {
+        let _ = self.tree.take_unlink(self.hash);
+    }
+
     /// Validates a file by its head.
     ///
     /// # Errors
@@ -310,12 +321,12 @@ impl Namespaces {
 
     /// The files of all variants of a URL, public ones or those of the session of `key`.
     pub(crate) fn copies_on_disk(&self, key: &CacheKey<'_>) -> Option<Filed> {
-        let (tree, name) = self.tree_of(key.namespace).filter(|(tree, _)| tree.is_open())?;
+        let (tree, own) = self.tree_of(key.namespace).filter(|(tree, _)| tree.is_open())?;
         let session = key.session.map_or(&b""[..], |session| session.text());
-        let base = file_hash(&name, key.url(), b"", session);
-        let mut all = tree.index.copies(url_bits(&name, key.url()));
+        let base = file_hash(&own, key.url(), b"", session);
+        let mut all = tree.index.copies(url_bits(&own, key.url()));
         all.retain(|hash| index::has_same_owner(*hash, base));
-        Some(Filed { tree, name, base, all })
+        Some(Filed { tree, name: own, base, all })
     }
 
     /// The disk tree of a namespace and the namespace's name there; for the command line.
@@ -412,27 +423,9 @@ impl Store {
     /// repetition; else two processes would repeat each other's purges for ever.
     pub fn repeat(&self, tree: &Arc<DiskTree>, order: &DiskPurge<'_>) {
         if order.target == DiskPurgeTarget::Everything {
-            return self.repeat_everything(tree);
+            return self.purge_tree(tree, Echo::Again);
         }
         repeat_in_namespace(self, order, Echo::Again);
-    }
-
-    /// Purges everything in a tree, as one purge in the journal.
-    fn repeat_everything(&self, tree: &Arc<DiskTree>) {
-        let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
-        self.tags.purge_by(|sequence| {
-            let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
-            self.disk.note_purge(tree, &order, Echo::Again);
-            self.nodes().note_again(&order);
-            0
-        });
-        for namespace in self.namespaces.all() {
-            if self.namespaces.tree_of(namespace).is_some_and(|(own, _)| Arc::ptr_eq(&own, tree)) {
-                for root in [TagRoot::Public, TagRoot::Private] {
-                    self.tags.purge_root(namespace, &root, TagPurge::Dead, |_| {});
-                }
-            }
-        }
     }
 
     /// Visits up to `budget` objects in memory, beginning at a place. Objects used since `since`

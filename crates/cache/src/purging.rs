@@ -180,7 +180,7 @@ impl Store {
     }
 
     /// Returns the number of purged responses and all purged entries, the `Vary` entry included.
-    fn purge_url_in_memory(
+    pub(crate) fn purge_url_in_memory(
         &self,
         key: &CacheKey<'_>,
         how: TagPurge,

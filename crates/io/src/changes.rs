@@ -7,6 +7,8 @@ pub enum DirDepth {
     Names,
     /// Changes of its files as well.
     Files,
+    /// Which names it loses.
+    Losses,
 }
 
 /// A change below a watched directory.

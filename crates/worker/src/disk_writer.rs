@@ -12,6 +12,7 @@
 //! before it is used.
 
 mod journals;
+mod removals;
 mod walk;
 mod write;
 
@@ -25,9 +26,10 @@ use bolide_cache::Store;
 use bolide_cache::disk::{DiskTree, review_seconds};
 use bolide_conf::model::LogLevel;
 use bolide_io::wake::Bell;
-use bolide_io::{FileFailure, Interest, Io, Readiness};
+use bolide_io::{DirChange, FileFailure, Interest, Io, Readiness};
 
 use crate::disk_lookup::drop_journal;
+use removals::Removals;
 use walk::{DiskWalkCheck, Walk};
 
 /// How long a tree is left alone after a failed write.
@@ -61,6 +63,10 @@ struct Charge {
     /// When the free space was last queried.
     asked: Option<Instant>,
     is_short: bool,
+    /// What others delete there.
+    removals: Removals,
+    /// It was turned off when its root directory was missing.
+    lacks_root: bool,
 }
 
 /// Whether a disk writer continues after a turn.
@@ -88,6 +94,7 @@ pub struct DiskWriter<I> {
     notes: Vec<(LogLevel, String)>,
     buffer: Vec<u8>,
     ready: Vec<Readiness>,
+    changes: Vec<DirChange>,
     /// The time of the next turn; none if only the bell starts one.
     until: Option<Instant>,
 }
@@ -107,6 +114,7 @@ impl<I: Io> DiskWriter<I> {
             notes: Vec::new(),
             buffer: Vec::new(),
             ready: Vec::new(),
+            changes: Vec::new(),
             until: None,
         }
     }
@@ -143,7 +151,10 @@ impl<I: Io> DiskWriter<I> {
     pub fn settle(&mut self, now: Now) {
         self.now = now;
         let trees = self.store.disk().trees();
-        self.charges.retain(|charge| trees.iter().any(|tree| Arc::ptr_eq(tree, &charge.tree)));
+        let is_named = |charge: &Charge| trees.iter().any(|tree| Arc::ptr_eq(tree, &charge.tree));
+        let (kept, left) = std::mem::take(&mut self.charges).into_iter().partition(is_named);
+        self.charges = kept;
+        self.end_watches(left);
         self.drop_left();
         let is_known = |tree: &Arc<DiskTree>| {
             self.charges.iter().any(|charge| Arc::ptr_eq(&charge.tree, tree))
@@ -170,9 +181,18 @@ impl<I: Io> DiskWriter<I> {
     fn step(&mut self, now: Now) -> Option<Instant> {
         self.settle(now);
         let mut charges = std::mem::take(&mut self.charges);
+        self.hear_changes(&mut charges);
         let mut next: Option<Instant> = None;
         let mut sooner = |at: Instant| next = Some(next.map_or(at, |known| known.min(at)));
         for charge in &mut charges {
+            self.come_back(charge);
+            if self.tend_removals(charge) {
+                sooner(now.mono.after(BREATH));
+            }
+            if charge.is_paused() {
+                sooner(now.mono.after(ROUND));
+                continue;
+            }
             self.tend_journal(charge);
             if charge.is_shared && charge.walk.is_none() && self.is_alone(charge) {
                 (charge.is_shared, charge.walk) = (false, Some(Walk::new()));
@@ -200,7 +220,9 @@ impl<I: Io> DiskWriter<I> {
     fn finish(&mut self, now: Now) {
         self.settle(now);
         let mut charges = std::mem::take(&mut self.charges);
+        self.hear_changes(&mut charges);
         for charge in &mut charges {
+            self.end_removals(charge);
             self.tend_journal(charge);
             while self.write_some(charge) {}
         }
@@ -215,6 +237,7 @@ impl<I: Io> DiskWriter<I> {
     fn turn_off(&mut self, charge: &mut Charge, failure: FileFailure) {
         charge.tree.set_off(true);
         charge.off_until = Some(self.now.mono.after(REST));
+        charge.lacks_root = self.is_missing(charge.tree.root());
         if !std::mem::replace(&mut charge.is_told, true) {
             let (call, why) = (failure.call, reason(failure.errno));
             let root = String::from_utf8_lossy(charge.tree.root());
@@ -222,6 +245,14 @@ impl<I: Io> DiskWriter<I> {
                 LogLevel::Crit,
                 format!("{call}() in cache \"{root}\" failed ({why}), not written for now"),
             ));
+        }
+    }
+
+    /// Resumes writing to a tree whose root directory was made again.
+    fn come_back(&mut self, charge: &mut Charge) {
+        if charge.lacks_root && !self.is_missing(charge.tree.root()) {
+            charge.lacks_root = false;
+            charge.off_until = charge.off_until.map(|until| until.min(self.now.mono));
         }
     }
 
@@ -255,8 +286,7 @@ impl<I: Io> DiskWriter<I> {
         let budget = if charge.is_short { EVICTIONS / 16 } else { EVICTIONS };
         for _ in 0..budget {
             let Some(hash) = tree.next_victim(now, charge.is_short) else { return false };
-            tree.note_gone(hash);
-            let _ = self.io.unlink(&tree.path(hash));
+            self.unlink_own(&tree, hash);
         }
         true
     }

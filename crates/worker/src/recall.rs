@@ -127,8 +127,10 @@ impl<I: Io> WorkerEnv<I> {
     fn turn_away(&mut self, permit: FillPermit, disk_query: &DiskQuery, unfit: Unfit) -> Wake {
         if unfit == Unfit::Dead {
             // If it cannot be removed, it will be rejected again.
-            let _ = self.io.unlink(&disk_query.path());
-            disk_query.note_gone();
+            disk_query.note_unlink();
+            if self.io.unlink(&disk_query.path()).is_err() {
+                disk_query.note_kept();
+            }
         }
         absent(permit)
     }

@@ -7,6 +7,7 @@
 //! table too early is then stopped by the tags.
 
 mod journaling;
+mod unlinked;
 mod write;
 
 use std::collections::VecDeque;
@@ -22,6 +23,7 @@ use crate::key::{CacheKey, SessionKey};
 use crate::object::{Object, ObjectKind};
 use crate::tags::{TagVerdict, lock};
 use bolide_base::FileRef;
+use unlinked::Unlinked;
 
 /// The file name of the journal in the root of the tree.
 pub const JOURNAL: &[u8] = b"bolide.journal";
@@ -118,6 +120,7 @@ pub struct DiskTree {
     queue: Mutex<Queue>,
     /// Files to remove.
     doomed: Mutex<Vec<FileHash>>,
+    unlinked: Unlinked,
     dropped: AtomicU64,
 }
 
@@ -150,6 +153,7 @@ impl DiskTree {
             journal: Mutex::default(),
             queue: Mutex::default(),
             doomed: Mutex::default(),
+            unlinked: Unlinked::default(),
             dropped: AtomicU64::new(0),
         };
         tree.limit(settings);
@@ -416,6 +420,12 @@ impl DiskTree {
     /// Ends the walk: from now on a file that is not in the index does not exist.
     pub fn end_walk(&self) {
         self.index.set_whole();
+    }
+
+    /// Whether the walk has ended.
+    #[must_use]
+    pub fn is_walked(&self) -> bool {
+        self.index.is_whole()
     }
 
     /// The next file to evict: the least recently used one, if it is idle for too long or the tree

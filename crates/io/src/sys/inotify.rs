@@ -20,6 +20,13 @@ const NAMES: u32 = libc::IN_CREATE
     | libc::IN_MOVE_SELF
     | libc::IN_ONLYDIR
     | libc::IN_MASK_ADD;
+/// Names that go.
+const LOSSES: u32 = libc::IN_DELETE
+    | libc::IN_MOVED_FROM
+    | libc::IN_DELETE_SELF
+    | libc::IN_MOVE_SELF
+    | libc::IN_ONLYDIR
+    | libc::IN_MASK_ADD;
 /// The directory itself was removed, moved, or got other permissions.
 const GONE: u32 = libc::IN_DELETE_SELF | libc::IN_MOVE_SELF | libc::IN_UNMOUNT | libc::IN_IGNORED;
 /// File systems that others can change without an event of this kernel, by `f_type`: NFS, SMB and
@@ -69,6 +76,7 @@ impl Inotify {
         let mask = match depth {
             DirDepth::Names => NAMES,
             DirDepth::Files => NAMES | libc::IN_MODIFY,
+            DirDepth::Losses => LOSSES,
         };
         // SAFETY: the name is NUL-terminated and outlives the call.
         let watch = check(unsafe { libc::inotify_add_watch(self.fd(), name.as_ptr(), mask) })?;
@@ -152,5 +160,21 @@ mod tests {
         let mut none = Vec::new();
         inotify.read(&mut none);
         assert!(none.is_empty(), "each change is told once: {none:?}");
+    }
+
+    #[test]
+    fn of_losses_nothing_else_is_told() {
+        let dir = TempDir::new();
+        let inotify = Inotify::new().unwrap();
+        let watch = inotify.add(dir.to_str().unwrap().as_bytes(), DirDepth::Losses).unwrap();
+        std::fs::write(dir.join("draft"), "one").unwrap();
+        std::fs::write(dir.join("old"), "two").unwrap();
+        std::fs::rename(dir.join("draft"), dir.join("old")).unwrap();
+        std::fs::write(dir.join("old"), "three").unwrap();
+        std::fs::remove_file(dir.join("old")).unwrap();
+        let mut changes = Vec::new();
+        inotify.read(&mut changes);
+        let entry = |name: &str| DirChange::Entry { watch, name: name.as_bytes().into() };
+        assert_eq!(changes, [entry("draft"), entry("old")]);
     }
 }

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use bolide_base::FileRef;
-use bolide_base::errno::{EDQUOT, ENOSPC};
+use bolide_base::errno::{EDQUOT, ENOENT, ENOSPC};
 use bolide_cache::disk::journal::{self, Echo, HEAD, JournalEntry, JournalRead};
 use bolide_cache::disk::{Begun, DiskTree, JOURNAL, LOCK, Replay, everything};
 use bolide_conf::model::LogLevel;
 use bolide_io::{FileFailure, Io};
 
+use super::removals::Removals;
 use super::walk::Walk;
 use super::write::OWNER_ALONE;
 use super::{Charge, DiskWriter};
@@ -114,10 +115,7 @@ impl<I: Io> DiskWriter<I> {
     fn open_journal(&mut self, tree: &DiskTree) -> Result<Opened, FileFailure> {
         let path = tree.own_file(JOURNAL);
         let file = self.io.open_journal(&path)?;
-        let lock = self.io.open_journal(&tree.own_file(LOCK)).ok();
-        if let Some(lock) = &lock {
-            let _ = self.io.lock_shared(lock);
-        }
+        let lock = self.open_lock(tree);
         let mut head = [0; HEAD];
         let found = read_full(&mut self.io, &file, 0, &mut head);
         let seal = journal::seal(&head[..found.unwrap_or(0)]);
@@ -149,6 +147,17 @@ impl<I: Io> DiskWriter<I> {
         self.begin_journal(tree, lock)
     }
 
+    fn open_lock(&mut self, tree: &DiskTree) -> Option<FileRef> {
+        let lock = self.io.open_journal(&tree.own_file(LOCK)).ok()?;
+        let _ = self.io.lock_shared(&lock);
+        Some(lock)
+    }
+
+    /// Takes the lock anew: others may have deleted its file.
+    pub(super) fn take_lock(&mut self, charge: &mut Charge) {
+        charge.lock = self.open_lock(&charge.tree);
+    }
+
     fn log_damage(&mut self, tree: &DiskTree) {
         let root = String::from_utf8_lossy(tree.root());
         let text = format!("the journal of cache \"{root}\" is damaged, its files are void");
@@ -173,7 +182,14 @@ impl<I: Io> DiskWriter<I> {
     fn draft(&mut self, tree: &DiskTree, bytes: &[u8]) -> Result<(Vec<u8>, FileRef), FileFailure> {
         let mut path = tree.own_file(JOURNAL);
         path.extend_from_slice(format!(".{:016x}", self.prng.next_u64()).as_bytes());
-        let written = self.io.create(&path, OWNER_ALONE).and_then(|file| {
+        let created = match self.io.create(&path, OWNER_ALONE) {
+            Err(failure) if failure.errno == ENOENT => {
+                let made = self.make_directory(tree.root());
+                made.and_then(|()| self.io.create(&path, OWNER_ALONE))
+            }
+            created => created,
+        };
+        let written = created.and_then(|file| {
             self.write_all(&file, &mut 0, bytes)?;
             self.io.sync(&file)?;
             Ok(file)
@@ -198,6 +214,12 @@ impl<I: Io> DiskWriter<I> {
     pub(super) fn tend_journal(&mut self, charge: &mut Charge) {
         if !charge.tree.is_open() {
             return self.open_late(charge);
+        }
+        if let Some(file) = charge.tree.journal_file()
+            && self.io.stat(&file).is_ok_and(|stat| stat.links == 0)
+        {
+            // Before an entry goes to a file without a name, or makes an empty one.
+            return self.follow_journal(charge, &file);
         }
         if charge.tree.lacks_journal() || flush(&mut self.io, &charge.tree).is_err() {
             self.renew_journal(charge, 0);
@@ -235,18 +257,21 @@ impl<I: Io> DiskWriter<I> {
     }
 
     /// Handles an open journal that has lost its name. If another process has created a new one, it
-    /// is read from its beginning. If there is none, ours gets the name again.
+    /// is read from its beginning. If there is none, others have emptied the directory.
     fn follow_journal(&mut self, charge: &mut Charge, old: &FileRef) {
-        let opened = self.io.open_journal(&charge.tree.own_file(JOURNAL));
-        let found = opened.ok().filter(|file| {
-            let mut head = [0; HEAD];
-            let n = read_full(&mut self.io, file, 0, &mut head).unwrap_or(0);
-            journal::seal(&head[..n]).is_some()
-        });
-        match found {
+        match self.other_journal(&charge.tree) {
             Some(file) => charge.tree.follow_journal(old, file),
-            None => self.renew_journal(charge, 0),
+            None => return self.note_emptied(charge),
         }
+        self.take_lock(charge);
+    }
+
+    /// The journal that has the name now, if it is one.
+    pub(super) fn other_journal(&mut self, tree: &DiskTree) -> Option<FileRef> {
+        let file = self.io.open_journal(&tree.own_file(JOURNAL)).ok()?;
+        let mut head = [0; HEAD];
+        let n = read_full(&mut self.io, &file, 0, &mut head).unwrap_or(0);
+        journal::seal(&head[..n]).map(|_| file)
     }
 
     /// Retries to open trees that could not be opened.
@@ -289,8 +314,7 @@ impl<I: Io> DiskWriter<I> {
             let Err(FileFailure { errno: ENOSPC | EDQUOT, .. }) = last else { break };
             let now = self.seconds();
             for hash in (0..8).map_while(|_| tree.next_victim(now, true)) {
-                tree.note_gone(hash);
-                let _ = self.io.unlink(&tree.path(hash));
+                self.unlink_own(&tree, hash);
             }
         }
         if let Err(failure) = last {
@@ -465,5 +489,7 @@ fn charge(
         is_shared: false,
         asked: None,
         is_short: false,
+        removals: Removals::default(),
+        lacks_root: false,
     }
 }

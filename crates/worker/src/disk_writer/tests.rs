@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bolide_base::Now;
 use bolide_cache::disk::{DiskTree, DiskTreeSettings, JOURNAL, Unfit, journal};
@@ -10,6 +11,7 @@ use bolide_cache::{
     KeyBuilder, Lookup, NamespaceId, ObjectHead, Store, StoreLimits, TagPurge, Tags, Times,
 };
 use bolide_io::epoll::Epoll;
+use bolide_io::{DirChange, Io as _};
 use bolide_testkit::site::TempDir;
 use bytes::Bytes;
 
@@ -83,6 +85,12 @@ impl Life {
     fn go_on(&mut self) {
         self.journal_purges();
         self.disk_writer.step(Now::default());
+    }
+
+    /// The same, some seconds after the beginning.
+    fn go_on_at(&mut self, seconds: u64) {
+        let mono = Now::default().mono.after(Duration::from_secs(seconds));
+        self.disk_writer.step(Now { mono, ..Now::default() });
     }
 
     /// What a worker does before a purge is acknowledged.
@@ -416,16 +424,105 @@ fn purges_in_a_journal_that_another_process_has_replaced_are_applied() {
 }
 
 #[test]
-fn a_journal_that_somebody_takes_away_is_written_again() {
+fn where_the_journal_is_deleted_everything_is_purged_and_it_is_written_again() {
     let directory = TempDir::new();
     let mut life = Life::start(&directory);
     let file = life.keep();
     std::fs::remove_file(journal_file(&directory)).unwrap();
     life.go_on();
+    assert!(!life.has() && !life.believes(&file));
+    life.go_on_at(1);
     let journal = std::fs::read(journal_file(&directory)).unwrap();
     assert_eq!(journal::seal(&journal), Some(life.tree.seal()));
+    assert!(!life.believes(&file));
+    let file = life.keep();
     drop(life);
     assert!(Life::start(&directory).believes(&file));
+}
+
+#[test]
+fn a_purge_between_the_deletion_of_the_journal_and_its_notice_loses_nothing() {
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
+    life.keep();
+    std::fs::remove_file(journal_file(&directory)).unwrap();
+    life.store.purge_all(life.site, TagPurge::Dead);
+    life.tell_purges();
+    life.go_on();
+    life.go_on_at(1);
+    let journal = std::fs::read(journal_file(&directory)).unwrap();
+    assert_eq!(journal::seal(&journal), Some(life.tree.seal()));
+}
+
+#[test]
+fn a_file_that_others_delete_ends_its_page() {
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
+    let file = life.keep();
+    assert!(life.has());
+    std::fs::remove_file(&file).unwrap();
+    life.go_on();
+    assert!(!life.has());
+    assert_eq!(life.tree.files(), 0);
+    let notes = life.disk_writer.take_notes();
+    assert!(notes.iter().any(|(_, text)| text.starts_with("1 file of cache")), "{notes:?}");
+}
+
+#[test]
+fn a_file_that_this_process_deletes_ends_nothing() {
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
+    let file = life.keep();
+    let hash = life.tree.next_victim(0, true).unwrap();
+    life.disk_writer.unlink_own(&life.tree, hash);
+    life.go_on();
+    assert!(!file.exists() && life.has());
+    assert!(life.disk_writer.take_notes().is_empty());
+}
+
+#[test]
+fn after_an_overflow_files_are_looked_for() {
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
+    let file = life.keep();
+    let overflow = |life: &mut Life| {
+        // What was told is lost.
+        life.disk_writer.io.take_changes(&mut Vec::new());
+        life.disk_writer.changes.push(DirChange::Unknown);
+        life.go_on();
+    };
+    overflow(&mut life);
+    assert!(life.has());
+    std::fs::remove_file(&file).unwrap();
+    overflow(&mut life);
+    assert!(!life.has());
+}
+
+#[test]
+fn a_directory_that_moves_away_takes_its_pages_along() {
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
+    let file = life.keep();
+    std::fs::rename(file.parent().unwrap(), directory.join("elsewhere")).unwrap();
+    life.go_on();
+    assert!(!life.has());
+    assert_eq!(life.keep(), file);
+    assert!(file.exists());
+    std::fs::remove_file(&file).unwrap();
+    life.go_on_at(1);
+    assert!(!life.has());
+}
+
+#[test]
+fn where_nothing_can_be_watched_files_are_looked_for() {
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
+    let file = life.keep();
+    life.disk_writer.io = Epoll::new().unwrap();
+    life.disk_writer.charges[0].removals.go_blind();
+    std::fs::remove_file(&file).unwrap();
+    life.go_on_at(1);
+    assert!(!life.has());
 }
 
 /// A process that finds no journal where another one still runs.

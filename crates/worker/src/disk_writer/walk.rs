@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bolide_cache::disk::{DiskLookup, Unfit};
 use bolide_io::{Entries, Io, OpenRequest, SymlinkRule};
 
+use super::removals::MadeAnew;
 use super::{Charge, DiskWriter};
 use crate::disk_lookup::read_head;
 
@@ -55,6 +56,8 @@ impl<I: Io> DiskWriter<I> {
                     return false;
                 };
                 let path = charge.tree.own_file(&inside);
+                // Before its entries are read: what is deleted afterwards is told.
+                self.watch(charge, &inside, MadeAnew::No);
                 if let Ok(entries) = self.io.entries(&path) {
                     walk.open.push((inside, entries));
                 }
@@ -157,8 +160,7 @@ impl<I: Io> DiskWriter<I> {
             charge.tree.judge(head, None, self.now.unix_millis).map(drop)
         });
         if judged.is_err() {
-            let _ = self.io.unlink(&path);
-            charge.tree.note_gone(hash);
+            self.unlink_own(&charge.tree, hash);
         }
     }
 }

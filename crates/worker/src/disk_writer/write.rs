@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bolide_base::FileRef;
 use bolide_base::errno::{EEXIST, ENOENT};
-use bolide_cache::disk::{DiskTree, DiskWrite};
+use bolide_cache::disk::DiskWrite;
 use bolide_io::{FileFailure, Io};
 
+use super::removals::MadeAnew;
 use super::{Charge, DiskWriter};
 
 /// The permissions of files and of directories.
@@ -29,7 +30,7 @@ impl<I: Io> DiskWriter<I> {
             self.turn_on(charge);
         }
         while let Some(hash) = charge.tree.next_doomed() {
-            let _ = self.io.unlink(&charge.tree.path(hash));
+            self.unlink_own(&charge.tree, hash);
         }
         if charge.tree.is_off() || charge.tree.lacks_journal() {
             return false;
@@ -38,7 +39,7 @@ impl<I: Io> DiskWriter<I> {
         let mut bytes = 0;
         for _ in 0..OBJECTS {
             let Some(spill) = tree.next_spill() else { return false };
-            match self.write(&tree, &spill) {
+            match self.write(charge, &spill) {
                 Ok(size) => {
                     charge.is_told = false;
                     bytes += size;
@@ -60,10 +61,10 @@ impl<I: Io> DiskWriter<I> {
     }
 
     /// Writes one object; returns its size.
-    fn write(&mut self, tree: &DiskTree, spill: &DiskWrite) -> Result<u64, FileFailure> {
+    fn write(&mut self, charge: &mut Charge, spill: &DiskWrite) -> Result<u64, FileFailure> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let size = if spill.encode(tree.seal(), &mut buffer) {
-            let written = self.write_file(tree, spill, &mut buffer);
+        let size = if spill.encode(charge.tree.seal(), &mut buffer) {
+            let written = self.write_file(charge, spill, &mut buffer);
             buffer.clear();
             buffer.shrink_to(1 << 20);
             written
@@ -76,24 +77,26 @@ impl<I: Io> DiskWriter<I> {
 
     fn write_file(
         &mut self,
-        tree: &DiskTree,
+        charge: &mut Charge,
         spill: &DiskWrite,
         buffer: &mut Vec<u8>,
     ) -> Result<u64, FileFailure> {
+        let tree = &Arc::clone(&charge.tree);
         let hash = spill.hash();
         let temporary = tree.temporary(hash, self.prng.next_u64());
+        let mut made = MadeAnew::No;
         let file = match self.io.create(&temporary, OWNER_ALONE) {
             Err(failure) if failure.errno == ENOENT => {
+                made = MadeAnew::Yes;
+                self.make_directory(tree.root())?;
                 for directory in tree.directories(hash) {
-                    match self.io.make_directory(&directory, OWNER_ALONE_DIRECTORY) {
-                        Err(failure) if failure.errno != EEXIST => return Err(failure),
-                        Ok(()) | Err(_) => {}
-                    }
+                    self.make_directory(&directory)?;
                 }
                 self.io.create(&temporary, OWNER_ALONE)?
             }
             other => other?,
         };
+        self.watch_way(charge, hash, made);
         let written = self.fill(&file, spill, buffer);
         let written = written.and_then(|size| {
             self.io.rename(&temporary, &tree.path(hash))?;
@@ -104,6 +107,14 @@ impl<I: Io> DiskWriter<I> {
             Err(_) => drop(self.io.unlink(&temporary)),
         }
         written
+    }
+
+    /// Makes a directory that is missing.
+    pub(super) fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        match self.io.make_directory(path, OWNER_ALONE_DIRECTORY) {
+            Err(failure) if failure.errno != EEXIST => Err(failure),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn fill(

@@ -1,0 +1,397 @@
+//! What others delete from a tree: administrators who purge by deleting, and their tools.
+//!
+//! ```text
+//!   a file ───────▶ event ──▶ not ours, and gone ──▶ its page is purged
+//!   a directory ──▶ event ──▶ each file of the index is looked for ──▶ likewise
+//!   the journal ──▶ everything is purged; a moment later the tree is begun anew
+//! ```
+//!
+//! Each directory is watched from before its entries are read or its first file is written. Where
+//! that fails, the files are looked for in turns. Easiest to break: an own unlink must be recorded
+//! before its event is read, and the event of a file is only a hint: the file may be there again.
+
+use std::collections::HashMap;
+use std::mem::take;
+
+use bolide_base::Instant;
+use bolide_base::errno::{ENOENT, ENOTDIR, reason};
+use bolide_cache::disk::{DiskLookup, DiskTree, JOURNAL};
+use bolide_conf::model::LogLevel;
+use bolide_io::{DirChange, DirDepth, Io};
+
+use super::{Charge, DiskWriter, ROUND};
+
+/// The token of events of directories.
+const TOKEN: u64 = 1;
+/// LIMIT: directories of one tree that are watched; the files of others are looked for.
+const WATCHES_MAX: usize = 16 * 1024;
+/// Files that are looked for in one step.
+const SOUGHT: usize = 1024;
+/// The rounds in which each file of an unwatched tree is looked for once.
+const ROUNDS: usize = 64;
+/// How long an emptied directory is left alone, so that whoever empties it can finish.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
+/// The pause between two comparisons of memory with deleted files.
+const BETWEEN: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Whether a directory was just made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MadeAnew {
+    Yes,
+    No,
+}
+
+/// The watches of a tree, and what was found deleted.
+#[derive(Debug, Default)]
+pub(super) struct Removals {
+    /// The directories below the root by watch, and the other way round.
+    directories: HashMap<u32, Vec<u8>>,
+    watches: HashMap<Vec<u8>, u32>,
+    /// Some directories are not watched.
+    is_partly_blind: bool,
+    is_told_blind: bool,
+    /// Files that others have deleted.
+    lost: Vec<u128>,
+    /// The place in the index of a search for files.
+    search: Option<(usize, usize)>,
+    /// A search must follow this one.
+    again: bool,
+    /// What the search finds is purged already.
+    is_emptied: bool,
+    /// The next turn of looking for files in an unwatched tree.
+    next_look: Option<Instant>,
+    look_at: (usize, usize),
+    /// Others have emptied the tree: it rests until then.
+    pause: Option<Instant>,
+    next_purge: Option<Instant>,
+    /// Files that are not yet in the log, and when it was last written.
+    untold: usize,
+    told: Option<Instant>,
+}
+
+impl Removals {
+    /// As where no directory can be watched.
+    #[cfg(test)]
+    pub(super) fn go_blind(&mut self) {
+        (self.is_partly_blind, self.next_look) = (true, None);
+    }
+
+    fn search(&mut self) {
+        self.again |= self.search.is_some();
+        self.search.get_or_insert((0, 0));
+    }
+
+    /// Forgets the watch of a directory and of those below it; returns their watches.
+    fn forget(&mut self, inside: &[u8]) -> Vec<u32> {
+        let is_below = |other: &[u8]| {
+            let rest = other.strip_prefix(inside);
+            rest.is_some_and(|rest| inside.is_empty() || rest.is_empty() || rest[0] == b'/')
+        };
+        let watches: Vec<_> = self
+            .directories
+            .extract_if(|_, other| is_below(other))
+            .map(|(watch, _)| watch)
+            .collect();
+        self.watches.retain(|other, _| !is_below(other));
+        watches
+    }
+}
+
+impl Charge {
+    /// Whether others have just emptied the tree.
+    pub(super) const fn is_paused(&self) -> bool {
+        self.removals.pause.is_some()
+    }
+}
+
+impl<I: Io> DiskWriter<I> {
+    /// Removes a file of a tree for this process's own reasons.
+    pub(super) fn unlink_own(&mut self, tree: &DiskTree, hash: u128) {
+        tree.note_unlink(hash);
+        if self.io.unlink(&tree.path(hash)).is_err() {
+            let _ = tree.take_unlink(hash);
+        }
+    }
+
+    /// Whether a path leads to nothing.
+    pub(super) fn is_missing(&mut self, path: &[u8]) -> bool {
+        let found = self.io.stat_link(path);
+        found.is_err_and(|failure| matches!(failure.errno, ENOENT | ENOTDIR))
+    }
+
+    /// Watches a directory below the root of a tree.
+    pub(super) fn watch(&mut self, charge: &mut Charge, inside: &[u8], made: MadeAnew) {
+        let removals = &mut charge.removals;
+        if made == MadeAnew::No && removals.watches.contains_key(inside) {
+            return;
+        }
+        let path = match inside {
+            b"" => charge.tree.root().to_vec(),
+            _ => charge.tree.own_file(inside),
+        };
+        let watched = match removals.watches.len() >= WATCHES_MAX {
+            false => self.io.watch_directory(&path, DirDepth::Losses, TOKEN),
+            true => Err(0),
+        };
+        match watched {
+            Ok(watch) => {
+                removals.directories.insert(watch, inside.to_vec());
+                removals.watches.insert(inside.to_vec(), watch);
+            }
+            Err(ENOENT) => {}
+            Err(errno) => {
+                removals.is_partly_blind = true;
+                if errno != 0 && !std::mem::replace(&mut removals.is_told_blind, true) {
+                    let root = String::from_utf8_lossy(charge.tree.root());
+                    let text = format!(
+                        "directories of cache \"{root}\" cannot be watched ({}), deleted files \
+                         are noticed late",
+                        reason(errno)
+                    );
+                    self.notes.push((LogLevel::Notice, text));
+                }
+            }
+        }
+    }
+
+    /// Watches the directories above a file.
+    pub(super) fn watch_way(&mut self, charge: &mut Charge, hash: u128, made: MadeAnew) {
+        let path = charge.tree.path(hash);
+        let inside = inside_of(&charge.tree, &path);
+        if made == MadeAnew::No && charge.removals.watches.contains_key(inside) {
+            return;
+        }
+        self.watch(charge, b"", made);
+        let ends = (0..inside.len()).filter(|at| inside[*at] == b'/').chain([inside.len()]);
+        ends.filter(|end| *end > 0).for_each(|end| self.watch(charge, &inside[..end], made));
+    }
+
+    /// Ends the watches of trees that are not used any more.
+    pub(super) fn end_watches(&mut self, left: Vec<Charge>) {
+        for mut charge in left {
+            for watch in charge.removals.forget(b"") {
+                self.io.unwatch_directory(watch);
+            }
+        }
+    }
+
+    /// Reads what has happened in the directories.
+    pub(super) fn hear_changes(&mut self, charges: &mut [Charge]) {
+        let mut changes = take(&mut self.changes);
+        self.io.take_changes(&mut changes);
+        for change in changes.drain(..) {
+            let watch = match &change {
+                DirChange::Unknown => {
+                    charges.iter_mut().for_each(|charge| self.note_overflow(charge));
+                    continue;
+                }
+                DirChange::Entry { watch, .. } | DirChange::Gone { watch } => *watch,
+            };
+            let known = |charge: &&mut Charge| charge.removals.directories.contains_key(&watch);
+            let Some(charge) = charges.iter_mut().find(known) else { continue };
+            match change {
+                DirChange::Entry { name, .. } => self.note_entry(charge, watch, &name),
+                DirChange::Gone { .. } | DirChange::Unknown => self.note_gone(charge, watch),
+            }
+        }
+        self.changes = changes;
+    }
+
+    /// A directory has lost a name.
+    fn note_entry(&mut self, charge: &mut Charge, watch: u32, name: &[u8]) {
+        let Some(inside) = charge.removals.directories.get(&watch) else { return };
+        if inside.is_empty() && name == JOURNAL {
+            return self.note_lost_journal(charge);
+        }
+        let DiskLookup::File(hash) = charge.tree.classify(inside, name, false) else { return };
+        let is_own = charge.tree.take_unlink(hash);
+        if !is_own && self.is_missing(&charge.tree.path(hash)) {
+            note_lost(charge, hash);
+        }
+    }
+
+    /// The journal was deleted, by this process or others. A worker may have made an empty one by
+    /// then; where another process has made a whole one, that is followed.
+    fn note_lost_journal(&mut self, charge: &mut Charge) {
+        if charge.tree.lacks_journal() || self.other_journal(&charge.tree).is_some() {
+            return;
+        }
+        self.note_emptied(charge);
+    }
+
+    /// A directory is gone, or has moved.
+    fn note_gone(&mut self, charge: &mut Charge, watch: u32) {
+        let Some(inside) = charge.removals.directories.get(&watch).cloned() else { return };
+        if charge.removals.watches.get(&inside) != Some(&watch) {
+            // It was made again and is watched under another number.
+            charge.removals.directories.remove(&watch);
+            return;
+        }
+        for watch in charge.removals.forget(&inside) {
+            self.io.unwatch_directory(watch);
+        }
+        if !self.is_missing(&charge.tree.own_file(&inside)) {
+            self.watch(charge, &inside, MadeAnew::No);
+        }
+        match inside.is_empty() {
+            true => self.note_emptied(charge),
+            false => self.note_unknown(charge),
+        }
+    }
+
+    fn note_overflow(&mut self, charge: &mut Charge) {
+        charge.tree.forget_unlinks();
+        self.note_unknown(charge);
+    }
+
+    /// Files may be gone, it is not known which.
+    fn note_unknown(&mut self, charge: &mut Charge) {
+        if charge.tree.is_walked() {
+            charge.removals.search();
+        } else if charge.tree.is_open() {
+            self.note_emptied(charge);
+        }
+    }
+
+    /// Others have deleted the journal, or more than can be told: purges everything.
+    pub(super) fn note_emptied(&mut self, charge: &mut Charge) {
+        if charge.is_paused() {
+            return;
+        }
+        self.store.purge_emptied(&charge.tree);
+        let removals = &mut charge.removals;
+        removals.pause = Some(self.now.mono.after(PAUSE));
+        removals.untold += take(&mut removals.lost).len();
+        removals.is_emptied = true;
+        removals.search();
+        let root = String::from_utf8_lossy(charge.tree.root());
+        let text = format!("cache \"{root}\" was emptied from outside, all of it is purged");
+        self.notes.push((LogLevel::Notice, text));
+    }
+
+    /// Purges what others have deleted, and looks for more; returns whether that goes on soon.
+    pub(super) fn tend_removals(&mut self, charge: &mut Charge) -> bool {
+        if charge.removals.pause.is_some_and(|until| self.now.mono >= until) {
+            self.begin_anew(charge);
+        }
+        if !charge.removals.watches.contains_key(&b""[..]) && charge.tree.is_open() {
+            self.watch(charge, b"", MadeAnew::No);
+        }
+        self.search_some(charge);
+        self.look_some(charge);
+        let removals = &mut charge.removals;
+        let is_due = removals.next_purge.is_none_or(|next| self.now.mono >= next);
+        if !removals.lost.is_empty() && is_due {
+            removals.next_purge = Some(self.now.mono.after(BETWEEN));
+            let mut lost = take(&mut removals.lost);
+            let kin = self.store.purge_removed(&charge.tree, &mut lost);
+            charge.removals.untold += lost.len();
+            kin.into_iter().for_each(|hash| self.unlink_own(&charge.tree, hash));
+        }
+        self.tell_lost(charge);
+        let removals = &charge.removals;
+        removals.search.is_some() || removals.pause.is_some() || !removals.lost.is_empty()
+    }
+
+    /// Purges what is known to be deleted, before the end.
+    pub(super) fn end_removals(&mut self, charge: &mut Charge) {
+        charge.removals.next_purge = None;
+        charge.removals.search = None;
+        charge.removals.pause = charge.removals.pause.map(|until| until.min(self.now.mono));
+        let _ = self.tend_removals(charge);
+    }
+
+    /// Uses an emptied tree again.
+    fn begin_anew(&mut self, charge: &mut Charge) {
+        charge.removals.pause = None;
+        match (self.other_journal(&charge.tree), charge.tree.journal_file()) {
+            (Some(file), Some(old)) => charge.tree.follow_journal(&old, file),
+            _ => {
+                charge.tree.give_up_journal();
+                self.renew_journal(charge, 0);
+            }
+        }
+        self.take_lock(charge);
+    }
+
+    fn tell_lost(&mut self, charge: &mut Charge) {
+        let removals = &mut charge.removals;
+        let is_due = removals.told.is_none_or(|told| self.now.mono >= told.after(ROUND));
+        if removals.untold == 0 || !is_due {
+            return;
+        }
+        removals.told = Some(self.now.mono);
+        let (count, root) = (take(&mut removals.untold), charge.tree.root());
+        let root = String::from_utf8_lossy(root);
+        let files = if count == 1 { "1 file" } else { &format!("{count} files") };
+        let text = format!("{files} of cache \"{root}\" deleted from outside, purged");
+        self.notes.push((LogLevel::Notice, text));
+    }
+
+    /// Looks for files of the index after a directory was lost.
+    fn search_some(&mut self, charge: &mut Charge) {
+        let Some(at) = charge.removals.search else { return };
+        let next = self.seek(charge, at, SOUGHT);
+        let removals = &mut charge.removals;
+        removals.search = next.or_else(|| take(&mut removals.again).then_some((0, 0)));
+        removals.is_emptied &= removals.search.is_some();
+    }
+
+    /// Looks for files in turns where directories are not watched.
+    fn look_some(&mut self, charge: &mut Charge) {
+        let removals = &mut charge.removals;
+        if !removals.is_partly_blind || removals.next_look.is_some_and(|at| self.now.mono < at) {
+            return;
+        }
+        removals.next_look = Some(self.now.mono.after(ROUND));
+        let (at, files) = (removals.look_at, charge.tree.files() as usize);
+        let next = self.seek(charge, at, SOUGHT.max(files / ROUNDS));
+        charge.removals.look_at = next.unwrap_or_default();
+    }
+
+    /// Looks for some files of the index, beginning at a place; returns the next place.
+    fn seek(
+        &mut self,
+        charge: &mut Charge,
+        mut at: (usize, usize),
+        count: usize,
+    ) -> Option<(usize, usize)> {
+        let mut hashes = Vec::new();
+        while hashes.len() < count {
+            let next = charge.tree.list(at, count - hashes.len(), &mut hashes);
+            match next {
+                Some(next) => at = next,
+                None => {
+                    self.sift(charge, &hashes);
+                    return None;
+                }
+            }
+        }
+        self.sift(charge, &hashes);
+        Some(at)
+    }
+
+    /// Notes those files that are gone.
+    fn sift(&mut self, charge: &mut Charge, hashes: &[u128]) {
+        for hash in hashes {
+            if self.is_missing(&charge.tree.path(*hash)) && charge.tree.knows(*hash) {
+                note_lost(charge, *hash);
+            }
+        }
+    }
+}
+
+/// Others have deleted a file.
+fn note_lost(charge: &mut Charge, hash: u128) {
+    charge.tree.note_gone(hash);
+    match charge.removals.is_emptied || charge.is_paused() {
+        true => charge.removals.untold += 1,
+        false => charge.removals.lost.push(hash),
+    }
+}
+
+/// The directory of a file of a tree, below the root.
+fn inside_of<'a>(tree: &DiskTree, path: &'a [u8]) -> &'a [u8] {
+    let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    path.get(tree.root().len() + 1..end).unwrap_or_default()
+}
