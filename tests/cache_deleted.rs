@@ -136,3 +136,28 @@ fn what_the_server_evicts_from_the_disk_stays_in_memory() {
     assert!(!site.0.error_log().contains("from outside"), "{}", site.0.error_log());
     assert!(hits >= 16, "{hits}");
 }
+
+#[test]
+fn a_page_is_purged_by_the_name_that_nginx_gives_its_file() {
+    // The MD5 of `httpGETlocalhost/page`.
+    const NAME: &str = "754493240be11f44de6078ff5f082556";
+    let ask = |site: &Site, language: &str| {
+        let fields = format!("Accept-Language: {language}\r\nConnection: close\r\n");
+        site.0.connect().get("/page", &fields).text()
+    };
+    for (levels, inside) in [("", ""), (" levels=1:2", "6/55"), (" levels=2", "56")] {
+        let app = TestApp::start();
+        app.say("/page", "Vary: Accept-Language");
+        let cache = format!("fastcgi_cache_path @DIR@/cache{levels} keys_zone=one:1m;");
+        let site = Site::start(&cache, &app);
+        assert_eq!([ask(&site, "de"), ask(&site, "en")], ["run 1", "run 2"], "{levels}");
+        assert_eq!([ask(&site, "de"), ask(&site, "en")], ["run 1", "run 2"], "{levels}");
+        // Two pages and what they vary by.
+        site.wait_files(3);
+        fs::remove_file(site.cache().join(inside).join(NAME)).unwrap();
+        wait_until("every variant to be purged", || {
+            [ask(&site, "de"), ask(&site, "en")].iter().all(|text| !text.ends_with(['1', '2']))
+        });
+        site.wait_files(3);
+    }
+}

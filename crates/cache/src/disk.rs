@@ -26,7 +26,7 @@ use bytes::Bytes;
 
 pub(crate) use filed::Filed;
 pub use journal::{Replay, everything};
-pub use name::{file_hash, shared_bits, url_bits};
+pub use name::{ZONE, file_hash, shared_bits, url_bits};
 pub use purges::{DiskPurge, DiskPurgeTarget};
 pub use tree::{
     Begun, DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, JOURNAL, LOCK, Unfit, review_seconds,
@@ -325,7 +325,7 @@ impl Namespaces {
         let session = key.session.map_or(&b""[..], |session| session.text());
         let base = file_hash(&own, key.url(), b"", session);
         let mut all = tree.index.copies(url_bits(&own, key.url()));
-        all.retain(|hash| index::has_same_owner(*hash, base));
+        all.retain(|hash| name::has_same_owner(&own, *hash, base));
         Some(Filed { tree, name: own, base, all })
     }
 

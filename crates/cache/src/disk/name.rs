@@ -1,8 +1,12 @@
 //! The file name of an object: 128 bits derived from its key, the first of them from its URL alone.
 //!
+//! In a zone, whose keys the configuration makes, the object without variants has the name that
+//! nginx gives it: the MD5 of the key's text. Who purges by deleting files computes it.
+//!
 //! INVARIANT: a name only locates a file. The head of the file decides whether it has the right
 //! key.
 
+use md5::Md5;
 use sha2::{Digest, Sha256};
 
 use crate::disk::format::sum;
@@ -12,13 +16,20 @@ use crate::disk::index::{self, FileHash};
 const URL_BITS: u32 = 48;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
+/// The names of namespaces of zones begin with this.
+pub const ZONE: &[u8] = b"zone:";
+
 /// The 128-bit file name of a key.
 #[must_use]
 pub fn file_hash(namespace: &[u8], url: &[u8], vary: &[u8], session: &[u8]) -> FileHash {
-    let mut hash = of_url(namespace, url);
-    let shared = first_bits(hash.clone());
-    add(&mut hash, vary);
-    add(&mut hash, session);
+    let shared = of_url(namespace, url);
+    if is_zone(namespace) && vary.is_empty() && session.is_empty() {
+        return shared;
+    }
+    let mut hash = Sha256::new();
+    for part in [namespace, url, vary, session] {
+        add(&mut hash, part);
+    }
     let rest = first_bits(hash) & (FileHash::MAX >> URL_BITS);
     let hash = shared & !(FileHash::MAX >> URL_BITS) | rest;
     let name =
@@ -34,7 +45,17 @@ pub fn file_hash(namespace: &[u8], url: &[u8], vary: &[u8], session: &[u8]) -> F
 /// The first bits of the names of all variants of a URL.
 #[must_use]
 pub fn url_bits(namespace: &[u8], url: &[u8]) -> u64 {
-    shared_bits(first_bits(of_url(namespace, url)))
+    shared_bits(of_url(namespace, url))
+}
+
+/// Whether two files of a URL are both public, or belong to sessions of the same group. The names
+/// of a zone do not tell, and a zone has no sessions.
+pub(crate) fn has_same_owner(namespace: &[u8], a: FileHash, b: FileHash) -> bool {
+    is_zone(namespace) || index::has_same_owner(a, b)
+}
+
+fn is_zone(namespace: &[u8]) -> bool {
+    namespace.starts_with(ZONE)
 }
 
 /// The URL bits of a name.
@@ -48,11 +69,14 @@ pub(crate) const fn first_of(url_bits: u64) -> FileHash {
     (url_bits as FileHash) << (128 - URL_BITS)
 }
 
-fn of_url(namespace: &[u8], url: &[u8]) -> Sha256 {
+fn of_url(namespace: &[u8], url: &[u8]) -> FileHash {
+    if is_zone(namespace) {
+        return FileHash::from_be_bytes(Md5::digest(url).into());
+    }
     let mut hash = Sha256::new();
     add(&mut hash, namespace);
     add(&mut hash, url);
-    hash
+    first_bits(hash)
 }
 
 fn add(hash: &mut Sha256, text: &[u8]) {
@@ -82,7 +106,18 @@ pub(crate) fn parse_hex(name: &[u8]) -> Option<FileHash> {
 
 #[cfg(test)]
 mod tests {
-    use super::{file_hash, shared_bits, url_bits};
+    use super::{file_hash, has_same_owner, hex, shared_bits, url_bits};
+
+    #[test]
+    fn the_page_of_a_zone_has_the_name_that_nginx_gives_it() {
+        let page = file_hash(b"zone:one", b"httpGETa/page", b"", b"");
+        assert_eq!(&hex(page), b"5d20cfe7473a9f29f8bef96a1b12eeb5");
+        let variant = file_hash(b"zone:one", b"httpGETa/page", b"de", b"");
+        assert_ne!(variant, page);
+        assert_eq!(shared_bits(variant), shared_bits(page));
+        assert!(has_same_owner(b"zone:one", variant, page));
+        assert_ne!(file_hash(b"page:one", b"httpGETa/page", b"", b""), page);
+    }
 
     #[test]
     fn parts_of_a_key_do_not_run_together() {

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::name::first_of;
-use super::{DiskPurge, DiskPurgeTarget, DiskTree, file_hash, index, shared_bits, url_bits};
+use super::name::{first_of, has_same_owner};
+use super::{DiskPurge, DiskPurgeTarget, DiskTree, file_hash, shared_bits, url_bits};
 use crate::disk::journal::Echo;
 use crate::key::{KeyBuilder, NamespaceId, SessionKey};
 use crate::store::Store;
@@ -25,8 +25,8 @@ type Address = (NamespaceId, Box<[u8]>, Option<Box<[u8]>>);
 
 impl Removed<'_> {
     /// Whether one of them is of the same URL and owner as `hash`.
-    fn has_kin(&self, hash: u128) -> bool {
-        self.of_url(shared_bits(hash)).any(|other| index::has_same_owner(other, hash))
+    fn has_kin(&self, name: &[u8], hash: u128) -> bool {
+        self.of_url(shared_bits(hash)).any(|other| has_same_owner(name, other, hash))
     }
 
     fn of_url(&self, bits: u64) -> impl Iterator<Item = u128> {
@@ -40,7 +40,7 @@ impl Removed<'_> {
             return false;
         }
         let session = session.map_or(&b""[..], |session| session.text());
-        self.has_kin(file_hash(name, url, b"", session))
+        self.has_kin(name, file_hash(name, url, b"", session))
     }
 }
 
@@ -63,11 +63,13 @@ impl Store {
             let note = |number| self.record_purge(namespace, scope, what, Echo::First, number);
             let _ = self.purge_url_in_memory(&key, TagPurge::Dead, note);
         }
+        // The namespaces of a tree are those of pages, or one zone's.
+        let Some((_, name)) = namespaces.first() else { return Vec::new() };
         let (mut kin, mut listed, mut next) = (Vec::new(), Vec::new(), Some((0, 0)));
         while let Some(at) = next {
             listed.clear();
             next = tree.list(at, LISTED, &mut listed);
-            kin.extend(listed.iter().filter(|hash| removed.has_kin(**hash)));
+            kin.extend(listed.iter().filter(|hash| removed.has_kin(name, **hash)));
         }
         kin.iter().for_each(|hash| tree.note_gone(*hash));
         kin

@@ -39,7 +39,10 @@ macro_rules! rows {
                 "DIRECTORY keys_zone=NAME:SIZE [levels=1:2] [inactive=SECONDS] [max_size=BYTES] \
                  [min_free=BYTES] [PARAMETER…]",
             )
-            .without("none; `inactive` defaults to 10m, and the size is not limited"),
+            .without(
+                "none; `levels` defaults to no directories, `inactive` to 10m, and the size is not \
+                 limited",
+            ),
             value(concat!($family, "_cache"), HSL, Args::ONE, cache)
                 .doc("The zone that caches responses, or `off`.", concat!($family, "_cache PHP;"))
                 .takes("ZONE | off")

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bolide_cache::disk::{DiskTree, DiskTreeSettings};
+use bolide_cache::disk::{DiskTree, DiskTreeSettings, ZONE};
 use bolide_cache::rules::magento::{ERROR_SECONDS, STALE_SECONDS};
 use bolide_cache::rules::{
     self, CachePolicy, Heuristic, Ignore, Mode, QueryRules, StoreDecision, Valid, Valids,
@@ -317,7 +317,7 @@ impl CacheNamespaces {
     /// Finds or creates the namespaces of `http` in `store`.
     pub(crate) fn new(http: &Http, store: Arc<Store>) -> Self {
         let zones = http.cache_zones.iter().map(|zone| {
-            let id = store.namespace(&[b"zone:", zone.name.as_bytes()].concat());
+            let id = store.namespace(&[ZONE, zone.name.as_bytes()].concat());
             store.namespaces().set_limit(id, zone.max_size.unwrap_or(0));
             id
         });
