@@ -65,6 +65,13 @@ impl SimDisk {
         inode.flushed = inode.content.bytes.clone();
         Some((*path).clone())
     }
+
+    /// The administrator deletes a file of the cache, or a journal.
+    pub fn delete(&mut self, chance: &mut Chance) -> Option<String> {
+        let all: Vec<_> = self.paths.keys().filter(|path| is_stored(path)).cloned().collect();
+        let path = all.get(chance.index(all.len()))?;
+        self.unlink(path).then(|| path.clone())
+    }
 }
 
 /// The part of `now` that survives; `flushed` is safe.

@@ -1,5 +1,5 @@
 //! Faults of the machine of a server with a disk cache: it crashes, its disk is full or flips bits,
-//! its clock jumps.
+//! files are deleted, its clock jumps.
 
 use crate::client::SimClient;
 use crate::time::MILLI;
@@ -35,6 +35,12 @@ impl World {
             }
             10..=12 if self.layout.number < 6 => self.reload(now),
             13 => self.jump(),
+            14 => {
+                let mut kernel = self.kernel.borrow_mut();
+                if let Some(path) = kernel.disk.delete(&mut self.chance) {
+                    kernel.trace(|| format!("{path} is deleted"));
+                }
+            }
             _ => {}
         }
     }
