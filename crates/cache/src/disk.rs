@@ -15,7 +15,6 @@ mod index;
 pub mod journal;
 mod name;
 pub(crate) mod purges;
-mod removed;
 mod tree;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +26,7 @@ use bytes::Bytes;
 pub(crate) use filed::Filed;
 pub use journal::{Replay, everything};
 pub use name::{ZONE, file_hash, shared_bits, url_bits};
+pub(crate) use name::{first_of, has_same_owner};
 pub use purges::{DiskPurge, DiskPurgeTarget};
 pub use tree::{
     Begun, DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, JOURNAL, LOCK, Unfit, review_seconds,
@@ -158,7 +158,7 @@ impl DiskTier {
         self.has_purged.load(Ordering::Acquire)
     }
 
-    fn note_purge(&self, tree: &DiskTree, order: &DiskPurge<'_>, echo: Echo) {
+    pub(crate) fn note_purge(&self, tree: &DiskTree, order: &DiskPurge<'_>, echo: Echo) {
         tree.purge(order, echo, self.unix_ms.load(Ordering::Relaxed));
         self.noted.fetch_add(1, Ordering::AcqRel);
         self.calls.store(true, Ordering::Release);
@@ -216,14 +216,9 @@ impl DiskQuery {
         self.tree.note_gone(self.hash);
     }
 
-    /// The caller is about to unlink the file.
-    pub fn note_unlink(&self) {
-        self.tree.note_unlink(self.hash);
-    }
-
-    /// It was not unlinked after all.
-    pub fn note_kept(&self) {
-        let _ = self.tree.take_unlink(self.hash);
+    /// Lets `unlink` remove the file.
+    pub fn unlink<E>(&self, unlink: impl FnOnce(&[u8]) -> Result<(), E>) {
+        self.tree.unlink(self.hash, unlink);
     }
 
     /// Validates a file by its head.
@@ -325,7 +320,7 @@ impl Namespaces {
         let session = key.session.map_or(&b""[..], |session| session.text());
         let base = file_hash(&own, key.url(), b"", session);
         let mut all = tree.index.copies(url_bits(&own, key.url()));
-        all.retain(|hash| name::has_same_owner(&own, *hash, base));
+        all.retain(|hash| has_same_owner(&own, *hash, base));
         Some(Filed { tree, name: own, base, all })
     }
 

@@ -63,6 +63,7 @@ mod outbox;
 mod peek;
 mod permit;
 mod purging;
+mod removed;
 pub mod rules;
 mod segments;
 mod sessions;
@@ -86,6 +87,7 @@ pub use object::{ESI_MARK, Object, ObjectHead, ObjectKind, ObjectVariant, Outsid
 pub use outbox::{OutboxBatch, OutboxCounts, PurgeOutbox};
 pub use peek::Tagged;
 pub use permit::{AbandonReason, Committed, FillPermit, Moved};
+pub use removed::{purge_emptied, purge_removed};
 pub use shared::{
     SharedAnswer, SharedAsk, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit,
     Sharing, SharingCount, SharingCounts, StreamPlace,

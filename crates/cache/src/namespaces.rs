@@ -91,6 +91,15 @@ impl Namespaces {
         Some((tree, account.name.get()?.clone()))
     }
 
+    /// The namespaces with this disk tree, and their names.
+    pub(crate) fn of_tree(&self, tree: &Arc<DiskTree>) -> Vec<(NamespaceId, Box<[u8]>)> {
+        let own = self.all().into_iter().filter_map(|namespace| {
+            let (other, name) = self.tree_of(namespace)?;
+            Arc::ptr_eq(&other, tree).then_some((namespace, name))
+        });
+        own.collect()
+    }
+
     /// Whether a namespace has a disk tree.
     pub(crate) fn has_disk_tree(&self, namespace: NamespaceId) -> bool {
         let account = self.account(namespace);

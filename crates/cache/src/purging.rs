@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::bans::{BanKind, BanPattern};
 use crate::disk::journal::Echo;
-use crate::disk::{DiskPurgeTarget, Filed};
+use crate::disk::{DiskPurge, DiskPurgeTarget, DiskTree, Filed};
 use crate::key::{CacheKey, KeyBuilder, NamespaceId, SessionKey};
 use crate::object::{Object, ObjectKind};
 use crate::store::Store;
@@ -220,6 +220,22 @@ impl Store {
             struck.iter().for_each(|object| self.let_go(object));
         }
         (hit, struck)
+    }
+
+    /// Purges everything in a tree, as one purge in the journal.
+    pub(crate) fn purge_tree(&self, tree: &Arc<DiskTree>, echo: Echo) {
+        let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
+        self.tags.purge_by(|sequence| {
+            let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
+            self.disk.note_purge(tree, &order, echo);
+            self.nodes().note_again(&order);
+            0
+        });
+        for (namespace, _) in self.namespaces.of_tree(tree) {
+            for root in [TagRoot::Public, TagRoot::Private] {
+                self.tags.purge_root(namespace, &root, TagPurge::Dead, |_| {});
+            }
+        }
     }
 
     /// Purges every public URL of a namespace with the prefix `start`. It visits all objects.

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use super::name::{first_of, has_same_owner};
-use super::{DiskPurge, DiskPurgeTarget, DiskTree, file_hash, shared_bits, url_bits};
 use crate::disk::journal::Echo;
+use crate::disk::{
+    DiskPurgeTarget, DiskTree, file_hash, first_of, has_same_owner, shared_bits, url_bits,
+};
 use crate::key::{KeyBuilder, NamespaceId, SessionKey};
 use crate::store::Store;
-use crate::tags::{TagPurge, TagRoot, TagScope, lock};
+use crate::tags::{TagPurge, TagScope, lock};
 
 /// Index slots in memory that are compared under one lock.
 const COMPARED: u32 = 128;
@@ -44,106 +45,78 @@ impl Removed<'_> {
     }
 }
 
-impl Store {
-    /// Purges the pages of `removed` files, each with all of its variants, in memory and in
-    /// progress. Returns the files of other variants, which the caller removes.
-    pub fn purge_removed(&self, tree: &Arc<DiskTree>, removed: &mut Vec<u128>) -> Vec<u128> {
-        removed.sort_unstable();
-        removed.dedup();
-        let removed = Removed(removed);
-        let namespaces = self.namespaces_of(tree);
-        let mut keys = KeyBuilder::default();
-        for (namespace, url, session) in self.addresses_of(&namespaces, &removed) {
-            keys.start(namespace);
-            keys.push_url(&url);
-            let session = session.as_deref().and_then(SessionKey::new);
-            let key = session.map_or_else(|| keys.public(), |session| keys.private(session));
-            let scope = session.map_or(TagScope::Public, TagScope::Session);
-            let what = (DiskPurgeTarget::Url(&url), TagPurge::Dead);
-            let note = |number| self.record_purge(namespace, scope, what, Echo::First, number);
-            let _ = self.purge_url_in_memory(&key, TagPurge::Dead, note);
-        }
-        // The namespaces of a tree are those of pages, or one zone's.
-        let Some((_, name)) = namespaces.first() else { return Vec::new() };
-        let (mut kin, mut listed, mut next) = (Vec::new(), Vec::new(), Some((0, 0)));
-        while let Some(at) = next {
-            listed.clear();
-            next = tree.list(at, LISTED, &mut listed);
-            kin.extend(listed.iter().filter(|hash| removed.has_kin(name, **hash)));
-        }
-        kin.iter().for_each(|hash| tree.note_gone(*hash));
-        kin
+/// Purges the pages of `removed` files, each with all of its variants, in memory and in progress.
+/// Returns the files of other variants, which the caller removes.
+pub fn purge_removed(store: &Store, tree: &Arc<DiskTree>, removed: &mut Vec<u128>) -> Vec<u128> {
+    removed.sort_unstable();
+    removed.dedup();
+    let removed = Removed(removed);
+    let namespaces = store.namespaces.of_tree(tree);
+    let mut keys = KeyBuilder::default();
+    for (namespace, url, session) in addresses_of(store, &namespaces, &removed) {
+        keys.start(namespace);
+        keys.push_url(&url);
+        let session = session.as_deref().and_then(SessionKey::new);
+        let key = session.map_or_else(|| keys.public(), |session| keys.private(session));
+        let scope = session.map_or(TagScope::Public, TagScope::Session);
+        let what = (DiskPurgeTarget::Url(&url), TagPurge::Dead);
+        let before = store.generation();
+        let note = |number| store.record_purge(namespace, scope, what, Echo::First, number);
+        let _ = store.purge_url_in_memory(&key, TagPurge::Dead, note);
+        debug_assert!(store.generation() > before, "fills in progress are older than the purge");
     }
-
-    /// The pages in memory and in progress that have a removed file.
-    fn addresses_of(
-        &self,
-        namespaces: &[(NamespaceId, Box<[u8]>)],
-        removed: &Removed<'_>,
-    ) -> Vec<Address> {
-        let mut found: Vec<Address> = Vec::new();
-        let mut compare = |namespace, url: &[u8], session: Option<SessionKey<'_>>| {
-            let known = namespaces.iter().find(|(own, _)| *own == namespace);
-            if known.is_some_and(|(_, name)| removed.is_of(name, url, session)) {
-                found.push((namespace, url.into(), session.map(|one| one.text().into())));
-            }
-        };
-        for shard in self.index.shards() {
-            for growing in lock(shard).fills.iter() {
-                let key = growing.key.key();
-                compare(key.namespace, key.url(), key.session);
-            }
-            let mut place = 0;
-            loop {
-                let shard = lock(shard);
-                let places = shard.places() as u32;
-                let end = places.min(place + COMPARED);
-                for object in (place..end).filter_map(|place| shard.at(place)) {
-                    compare(object.namespace(), object.url(), object.session());
-                }
-                if end == places {
-                    break;
-                }
-                place = end;
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
+    // The namespaces of a tree are those of pages, or one zone's.
+    let Some((_, name)) = namespaces.first() else { return Vec::new() };
+    let (mut kin, mut listed, mut next) = (Vec::new(), Vec::new(), Some((0, 0)));
+    while let Some(at) = next {
+        listed.clear();
+        next = tree.list(at, LISTED, &mut listed);
+        kin.extend(listed.iter().filter(|hash| removed.has_kin(name, **hash)));
     }
+    kin
+}
 
-    /// Purges everything in a tree, as one purge in its journal.
-    pub(crate) fn purge_tree(&self, tree: &Arc<DiskTree>, echo: Echo) {
-        self.tags.purge_by(|sequence| {
-            let order = DiskPurge {
-                namespace: b"",
-                session: b"",
-                target: DiskPurgeTarget::Everything,
-                how: TagPurge::Dead,
-                sequence,
-            };
-            self.disk.note_purge(tree, &order, echo);
-            self.nodes().note_again(&order);
-            0
-        });
-        for (namespace, _) in self.namespaces_of(tree) {
-            for root in [TagRoot::Public, TagRoot::Private] {
-                self.tags.purge_root(namespace, &root, TagPurge::Dead, |_| {});
+/// Purges everything in a tree that others have emptied.
+pub fn purge_emptied(store: &Store, tree: &Arc<DiskTree>) {
+    let before = store.generation();
+    store.purge_tree(tree, Echo::First);
+    debug_assert!(store.generation() > before, "every file is older than the purge");
+}
+
+/// The pages in memory and in progress that have a removed file.
+fn addresses_of(
+    store: &Store,
+    namespaces: &[(NamespaceId, Box<[u8]>)],
+    removed: &Removed<'_>,
+) -> Vec<Address> {
+    debug_assert!(removed.0.is_sorted(), "a part of them is found by halving");
+    let mut found: Vec<Address> = Vec::new();
+    let mut compare = |namespace, url: &[u8], session: Option<SessionKey<'_>>| {
+        let known = namespaces.iter().find(|(own, _)| *own == namespace);
+        if known.is_some_and(|(_, name)| removed.is_of(name, url, session)) {
+            found.push((namespace, url.into(), session.map(|one| one.text().into())));
+        }
+    };
+    for shard in store.index.shards() {
+        for growing in lock(shard).fills.iter() {
+            let key = growing.key.key();
+            compare(key.namespace, key.url(), key.session);
+        }
+        let mut place = 0;
+        loop {
+            let shard = lock(shard);
+            let places = shard.places() as u32;
+            let end = places.min(place + COMPARED);
+            for object in (place..end).filter_map(|place| shard.at(place)) {
+                compare(object.namespace(), object.url(), object.session());
             }
+            if end == places {
+                break;
+            }
+            place = end;
         }
     }
-
-    /// Purges everything in a tree that others have emptied.
-    pub fn purge_emptied(&self, tree: &Arc<DiskTree>) {
-        self.purge_tree(tree, Echo::First);
-    }
-
-    fn namespaces_of(&self, tree: &Arc<DiskTree>) -> Vec<(NamespaceId, Box<[u8]>)> {
-        let all = self.namespaces.all().into_iter();
-        let own = all.filter_map(|namespace| {
-            let (other, name) = self.namespaces.tree_of(namespace)?;
-            Arc::ptr_eq(&other, tree).then_some((namespace, name))
-        });
-        own.collect()
-    }
+    found.sort_unstable();
+    found.dedup();
+    found
 }

@@ -29,7 +29,7 @@ use bolide_io::wake::Bell;
 use bolide_io::{DirChange, FileFailure, Interest, Io, Readiness};
 
 use crate::disk_lookup::drop_journal;
-use removals::Removals;
+use removals::{Removals, is_missing};
 use walk::{DiskWalkCheck, Walk};
 
 /// How long a tree is left alone after a failed write.
@@ -152,9 +152,10 @@ impl<I: Io> DiskWriter<I> {
         self.now = now;
         let trees = self.store.disk().trees();
         let is_named = |charge: &Charge| trees.iter().any(|tree| Arc::ptr_eq(tree, &charge.tree));
-        let (kept, left) = std::mem::take(&mut self.charges).into_iter().partition(is_named);
+        let (kept, mut left): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.charges).into_iter().partition(is_named);
         self.charges = kept;
-        self.end_watches(left);
+        left.iter_mut().for_each(|charge| charge.removals.end(&mut self.io));
         self.drop_left();
         let is_known = |tree: &Arc<DiskTree>| {
             self.charges.iter().any(|charge| Arc::ptr_eq(&charge.tree, tree))
@@ -185,7 +186,7 @@ impl<I: Io> DiskWriter<I> {
         let mut next: Option<Instant> = None;
         let mut sooner = |at: Instant| next = Some(next.map_or(at, |known| known.min(at)));
         for charge in &mut charges {
-            self.come_back(charge);
+            charge.come_back(&mut self.io, now.mono);
             if self.tend_removals(charge) {
                 sooner(now.mono.after(BREATH));
             }
@@ -237,7 +238,7 @@ impl<I: Io> DiskWriter<I> {
     fn turn_off(&mut self, charge: &mut Charge, failure: FileFailure) {
         charge.tree.set_off(true);
         charge.off_until = Some(self.now.mono.after(REST));
-        charge.lacks_root = self.is_missing(charge.tree.root());
+        charge.lacks_root = is_missing(&mut self.io, charge.tree.root());
         if !std::mem::replace(&mut charge.is_told, true) {
             let (call, why) = (failure.call, reason(failure.errno));
             let root = String::from_utf8_lossy(charge.tree.root());
@@ -245,14 +246,6 @@ impl<I: Io> DiskWriter<I> {
                 LogLevel::Crit,
                 format!("{call}() in cache \"{root}\" failed ({why}), not written for now"),
             ));
-        }
-    }
-
-    /// Resumes writing to a tree whose root directory was made again.
-    fn come_back(&mut self, charge: &mut Charge) {
-        if charge.lacks_root && !self.is_missing(charge.tree.root()) {
-            charge.lacks_root = false;
-            charge.off_until = charge.off_until.map(|until| until.min(self.now.mono));
         }
     }
 

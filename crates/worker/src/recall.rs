@@ -127,10 +127,7 @@ impl<I: Io> WorkerEnv<I> {
     fn turn_away(&mut self, permit: FillPermit, disk_query: &DiskQuery, unfit: Unfit) -> Wake {
         if unfit == Unfit::Dead {
             // If it cannot be removed, it will be rejected again.
-            disk_query.note_unlink();
-            if self.io.unlink(&disk_query.path()).is_err() {
-                disk_query.note_kept();
-            }
+            disk_query.unlink(|path| self.io.unlink(path));
         }
         absent(permit)
     }

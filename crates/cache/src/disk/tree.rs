@@ -417,6 +417,26 @@ impl DiskTree {
         self.index.remove(hash);
     }
 
+    /// Lets `unlink` remove a file for this process's own reasons: its event says nothing.
+    pub fn unlink<E>(&self, hash: FileHash, unlink: impl FnOnce(&[u8]) -> Result<(), E>) {
+        self.note_gone(hash);
+        self.unlinked.note(hash);
+        if unlink(&self.path(hash)).is_err() {
+            self.unlinked.take(hash);
+        }
+    }
+
+    /// Whether an event is that of an own unlink; it is no longer awaited.
+    #[must_use]
+    pub fn take_unlink(&self, hash: FileHash) -> bool {
+        self.unlinked.take(hash)
+    }
+
+    /// Events were lost: none is awaited.
+    pub fn forget_unlinks(&self) {
+        self.unlinked.clear();
+    }
+
     /// Ends the walk: from now on a file that is not in the index does not exist.
     pub fn end_walk(&self) {
         self.index.set_whole();

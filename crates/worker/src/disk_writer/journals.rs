@@ -12,7 +12,7 @@ use bolide_io::{FileFailure, Io};
 
 use super::removals::Removals;
 use super::walk::Walk;
-use super::write::OWNER_ALONE;
+use super::write::{OWNER_ALONE, make_directory};
 use super::{Charge, DiskWriter};
 use crate::disk_lookup::{flush, read_full};
 
@@ -115,7 +115,7 @@ impl<I: Io> DiskWriter<I> {
     fn open_journal(&mut self, tree: &DiskTree) -> Result<Opened, FileFailure> {
         let path = tree.own_file(JOURNAL);
         let file = self.io.open_journal(&path)?;
-        let lock = self.open_lock(tree);
+        let lock = open_lock(&mut self.io, tree);
         let mut head = [0; HEAD];
         let found = read_full(&mut self.io, &file, 0, &mut head);
         let seal = journal::seal(&head[..found.unwrap_or(0)]);
@@ -147,17 +147,6 @@ impl<I: Io> DiskWriter<I> {
         self.begin_journal(tree, lock)
     }
 
-    fn open_lock(&mut self, tree: &DiskTree) -> Option<FileRef> {
-        let lock = self.io.open_journal(&tree.own_file(LOCK)).ok()?;
-        let _ = self.io.lock_shared(&lock);
-        Some(lock)
-    }
-
-    /// Takes the lock anew: others may have deleted its file.
-    pub(super) fn take_lock(&mut self, charge: &mut Charge) {
-        charge.lock = self.open_lock(&charge.tree);
-    }
-
     fn log_damage(&mut self, tree: &DiskTree) {
         let root = String::from_utf8_lossy(tree.root());
         let text = format!("the journal of cache \"{root}\" is damaged, its files are void");
@@ -184,7 +173,7 @@ impl<I: Io> DiskWriter<I> {
         path.extend_from_slice(format!(".{:016x}", self.prng.next_u64()).as_bytes());
         let created = match self.io.create(&path, OWNER_ALONE) {
             Err(failure) if failure.errno == ENOENT => {
-                let made = self.make_directory(tree.root());
+                let made = make_directory(&mut self.io, tree.root());
                 made.and_then(|()| self.io.create(&path, OWNER_ALONE))
             }
             created => created,
@@ -259,19 +248,11 @@ impl<I: Io> DiskWriter<I> {
     /// Handles an open journal that has lost its name. If another process has created a new one, it
     /// is read from its beginning. If there is none, others have emptied the directory.
     fn follow_journal(&mut self, charge: &mut Charge, old: &FileRef) {
-        match self.other_journal(&charge.tree) {
+        match journal_at(&mut self.io, &charge.tree) {
             Some(file) => charge.tree.follow_journal(old, file),
             None => return self.note_emptied(charge),
         }
-        self.take_lock(charge);
-    }
-
-    /// The journal that has the name now, if it is one.
-    pub(super) fn other_journal(&mut self, tree: &DiskTree) -> Option<FileRef> {
-        let file = self.io.open_journal(&tree.own_file(JOURNAL)).ok()?;
-        let mut head = [0; HEAD];
-        let n = read_full(&mut self.io, &file, 0, &mut head).unwrap_or(0);
-        journal::seal(&head[..n]).map(|_| file)
+        charge.lock = open_lock(&mut self.io, &charge.tree);
     }
 
     /// Retries to open trees that could not be opened.
@@ -469,6 +450,21 @@ impl<I: Io> DiskWriter<I> {
         let all = everything(self.store.generation());
         journal::push(out, &all, self.now.unix_millis);
     }
+}
+
+/// Opens the lock file of a tree and shares it with other processes.
+pub(super) fn open_lock(io: &mut impl Io, tree: &DiskTree) -> Option<FileRef> {
+    let lock = io.open_journal(&tree.own_file(LOCK)).ok()?;
+    let _ = io.lock_shared(&lock);
+    Some(lock)
+}
+
+/// The file that has the name of the journal of a tree, if it is one.
+pub(super) fn journal_at(io: &mut impl Io, tree: &DiskTree) -> Option<FileRef> {
+    let file = io.open_journal(&tree.own_file(JOURNAL)).ok()?;
+    let mut head = [0; HEAD];
+    let n = read_full(io, &file, 0, &mut head).unwrap_or(0);
+    journal::seal(&head[..n]).map(|_| file)
 }
 
 fn charge(

@@ -16,9 +16,11 @@ use std::mem::take;
 use bolide_base::Instant;
 use bolide_base::errno::{ENOENT, ENOTDIR, reason};
 use bolide_cache::disk::{DiskLookup, DiskTree, JOURNAL};
+use bolide_cache::{purge_emptied, purge_removed};
 use bolide_conf::model::LogLevel;
 use bolide_io::{DirChange, DirDepth, Io};
 
+use super::journals::{journal_at, open_lock};
 use super::{Charge, DiskWriter, ROUND};
 
 /// The token of events of directories.
@@ -29,7 +31,7 @@ const WATCHES_MAX: usize = 16 * 1024;
 const SOUGHT: usize = 1024;
 /// The rounds in which each file of an unwatched tree is looked for once.
 const ROUNDS: usize = 64;
-/// How long an emptied directory is left alone, so that whoever empties it can finish.
+/// How long an emptied directory is left alone, so that `rm -rf` can finish.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
 /// The pause between two comparisons of memory with deleted files.
 const BETWEEN: std::time::Duration = std::time::Duration::from_millis(250);
@@ -95,9 +97,36 @@ impl Removals {
         self.watches.retain(|other, _| !is_below(other));
         watches
     }
+
+    /// Ends the watches: the tree is not used any more.
+    pub(super) fn end(&mut self, io: &mut impl Io) {
+        self.forget(b"").into_iter().for_each(|watch| io.unwatch_directory(watch));
+    }
 }
 
 impl Charge {
+    /// Resumes writing to a tree whose root directory was made again.
+    pub(super) fn come_back(&mut self, io: &mut impl Io, now: Instant) {
+        if self.lacks_root && !is_missing(io, self.tree.root()) {
+            self.lacks_root = false;
+            self.off_until = self.off_until.map(|until| until.min(now));
+        }
+    }
+
+    /// The line about deleted files, once a second at most.
+    fn lost_line(&mut self, now: Instant) -> Option<String> {
+        let removals = &mut self.removals;
+        let is_due = removals.told.is_none_or(|told| now >= told.after(ROUND));
+        if removals.untold == 0 || !is_due {
+            return None;
+        }
+        removals.told = Some(now);
+        let (count, root) = (take(&mut removals.untold), self.tree.root());
+        let root = String::from_utf8_lossy(root);
+        let files = if count == 1 { "1 file" } else { &format!("{count} files") };
+        Some(format!("{files} of cache \"{root}\" deleted from outside, purged"))
+    }
+
     /// Whether others have just emptied the tree.
     pub(super) const fn is_paused(&self) -> bool {
         self.removals.pause.is_some()
@@ -107,16 +136,7 @@ impl Charge {
 impl<I: Io> DiskWriter<I> {
     /// Removes a file of a tree for this process's own reasons.
     pub(super) fn unlink_own(&mut self, tree: &DiskTree, hash: u128) {
-        tree.note_unlink(hash);
-        if self.io.unlink(&tree.path(hash)).is_err() {
-            let _ = tree.take_unlink(hash);
-        }
-    }
-
-    /// Whether a path leads to nothing.
-    pub(super) fn is_missing(&mut self, path: &[u8]) -> bool {
-        let found = self.io.stat_link(path);
-        found.is_err_and(|failure| matches!(failure.errno, ENOENT | ENOTDIR))
+        tree.unlink(hash, |path| self.io.unlink(path));
     }
 
     /// Watches a directory below the root of a tree.
@@ -137,6 +157,7 @@ impl<I: Io> DiskWriter<I> {
             Ok(watch) => {
                 removals.directories.insert(watch, inside.to_vec());
                 removals.watches.insert(inside.to_vec(), watch);
+                debug_assert!(removals.watches.len() <= WATCHES_MAX, "watches are bounded");
             }
             Err(ENOENT) => {}
             Err(errno) => {
@@ -166,15 +187,6 @@ impl<I: Io> DiskWriter<I> {
         ends.filter(|end| *end > 0).for_each(|end| self.watch(charge, &inside[..end], made));
     }
 
-    /// Ends the watches of trees that are not used any more.
-    pub(super) fn end_watches(&mut self, left: Vec<Charge>) {
-        for mut charge in left {
-            for watch in charge.removals.forget(b"") {
-                self.io.unwatch_directory(watch);
-            }
-        }
-    }
-
     /// Reads what has happened in the directories.
     pub(super) fn hear_changes(&mut self, charges: &mut [Charge]) {
         let mut changes = take(&mut self.changes);
@@ -182,7 +194,10 @@ impl<I: Io> DiskWriter<I> {
         for change in changes.drain(..) {
             let watch = match &change {
                 DirChange::Unknown => {
-                    charges.iter_mut().for_each(|charge| self.note_overflow(charge));
+                    for charge in charges.iter_mut() {
+                        charge.tree.forget_unlinks();
+                        self.note_unknown(charge);
+                    }
                     continue;
                 }
                 DirChange::Entry { watch, .. } | DirChange::Gone { watch } => *watch,
@@ -201,22 +216,19 @@ impl<I: Io> DiskWriter<I> {
     fn note_entry(&mut self, charge: &mut Charge, watch: u32, name: &[u8]) {
         let Some(inside) = charge.removals.directories.get(&watch) else { return };
         if inside.is_empty() && name == JOURNAL {
-            return self.note_lost_journal(charge);
+            // A worker may have made an empty one by now. Where another process has made a whole
+            // one, that is followed.
+            let is_own = charge.tree.lacks_journal();
+            if !is_own && journal_at(&mut self.io, &charge.tree).is_none() {
+                self.note_emptied(charge);
+            }
+            return;
         }
         let DiskLookup::File(hash) = charge.tree.classify(inside, name, false) else { return };
         let is_own = charge.tree.take_unlink(hash);
-        if !is_own && self.is_missing(&charge.tree.path(hash)) {
+        if !is_own && is_missing(&mut self.io, &charge.tree.path(hash)) {
             note_lost(charge, hash);
         }
-    }
-
-    /// The journal was deleted, by this process or others. A worker may have made an empty one by
-    /// then; where another process has made a whole one, that is followed.
-    fn note_lost_journal(&mut self, charge: &mut Charge) {
-        if charge.tree.lacks_journal() || self.other_journal(&charge.tree).is_some() {
-            return;
-        }
-        self.note_emptied(charge);
     }
 
     /// A directory is gone, or has moved.
@@ -230,18 +242,13 @@ impl<I: Io> DiskWriter<I> {
         for watch in charge.removals.forget(&inside) {
             self.io.unwatch_directory(watch);
         }
-        if !self.is_missing(&charge.tree.own_file(&inside)) {
+        if !is_missing(&mut self.io, &charge.tree.own_file(&inside)) {
             self.watch(charge, &inside, MadeAnew::No);
         }
         match inside.is_empty() {
             true => self.note_emptied(charge),
             false => self.note_unknown(charge),
         }
-    }
-
-    fn note_overflow(&mut self, charge: &mut Charge) {
-        charge.tree.forget_unlinks();
-        self.note_unknown(charge);
     }
 
     /// Files may be gone, it is not known which.
@@ -258,7 +265,8 @@ impl<I: Io> DiskWriter<I> {
         if charge.is_paused() {
             return;
         }
-        self.store.purge_emptied(&charge.tree);
+        debug_assert!(charge.tree.is_open(), "only an open tree has files");
+        purge_emptied(&self.store, &charge.tree);
         let removals = &mut charge.removals;
         removals.pause = Some(self.now.mono.after(PAUSE));
         removals.untold += take(&mut removals.lost).len();
@@ -277,18 +285,18 @@ impl<I: Io> DiskWriter<I> {
         if !charge.removals.watches.contains_key(&b""[..]) && charge.tree.is_open() {
             self.watch(charge, b"", MadeAnew::No);
         }
-        self.search_some(charge);
-        self.look_some(charge);
+        self.look_for(charge);
         let removals = &mut charge.removals;
         let is_due = removals.next_purge.is_none_or(|next| self.now.mono >= next);
         if !removals.lost.is_empty() && is_due {
             removals.next_purge = Some(self.now.mono.after(BETWEEN));
             let mut lost = take(&mut removals.lost);
-            let kin = self.store.purge_removed(&charge.tree, &mut lost);
+            let kin = purge_removed(&self.store, &charge.tree, &mut lost);
             charge.removals.untold += lost.len();
             kin.into_iter().for_each(|hash| self.unlink_own(&charge.tree, hash));
         }
-        self.tell_lost(charge);
+        let line = charge.lost_line(self.now.mono);
+        self.notes.extend(line.map(|line| (LogLevel::Notice, line)));
         let removals = &charge.removals;
         removals.search.is_some() || removals.pause.is_some() || !removals.lost.is_empty()
     }
@@ -304,41 +312,25 @@ impl<I: Io> DiskWriter<I> {
     /// Uses an emptied tree again.
     fn begin_anew(&mut self, charge: &mut Charge) {
         charge.removals.pause = None;
-        match (self.other_journal(&charge.tree), charge.tree.journal_file()) {
+        match (journal_at(&mut self.io, &charge.tree), charge.tree.journal_file()) {
             (Some(file), Some(old)) => charge.tree.follow_journal(&old, file),
             _ => {
                 charge.tree.give_up_journal();
                 self.renew_journal(charge, 0);
             }
         }
-        self.take_lock(charge);
+        charge.lock = open_lock(&mut self.io, &charge.tree);
     }
 
-    fn tell_lost(&mut self, charge: &mut Charge) {
-        let removals = &mut charge.removals;
-        let is_due = removals.told.is_none_or(|told| self.now.mono >= told.after(ROUND));
-        if removals.untold == 0 || !is_due {
-            return;
+    /// Looks for files of the index after a directory was lost, and in turns where directories are
+    /// not watched.
+    fn look_for(&mut self, charge: &mut Charge) {
+        if let Some(at) = charge.removals.search {
+            let next = self.seek(charge, at, SOUGHT);
+            let removals = &mut charge.removals;
+            removals.search = next.or_else(|| take(&mut removals.again).then_some((0, 0)));
+            removals.is_emptied &= removals.search.is_some();
         }
-        removals.told = Some(self.now.mono);
-        let (count, root) = (take(&mut removals.untold), charge.tree.root());
-        let root = String::from_utf8_lossy(root);
-        let files = if count == 1 { "1 file" } else { &format!("{count} files") };
-        let text = format!("{files} of cache \"{root}\" deleted from outside, purged");
-        self.notes.push((LogLevel::Notice, text));
-    }
-
-    /// Looks for files of the index after a directory was lost.
-    fn search_some(&mut self, charge: &mut Charge) {
-        let Some(at) = charge.removals.search else { return };
-        let next = self.seek(charge, at, SOUGHT);
-        let removals = &mut charge.removals;
-        removals.search = next.or_else(|| take(&mut removals.again).then_some((0, 0)));
-        removals.is_emptied &= removals.search.is_some();
-    }
-
-    /// Looks for files in turns where directories are not watched.
-    fn look_some(&mut self, charge: &mut Charge) {
         let removals = &mut charge.removals;
         if !removals.is_partly_blind || removals.next_look.is_some_and(|at| self.now.mono < at) {
             return;
@@ -353,32 +345,30 @@ impl<I: Io> DiskWriter<I> {
     fn seek(
         &mut self,
         charge: &mut Charge,
-        mut at: (usize, usize),
+        at: (usize, usize),
         count: usize,
     ) -> Option<(usize, usize)> {
-        let mut hashes = Vec::new();
-        while hashes.len() < count {
-            let next = charge.tree.list(at, count - hashes.len(), &mut hashes);
-            match next {
-                Some(next) => at = next,
-                None => {
-                    self.sift(charge, &hashes);
-                    return None;
-                }
-            }
+        debug_assert!(count > 0, "each look makes progress");
+        let (mut hashes, mut next) = (Vec::new(), Some(at));
+        while let Some(at) = next
+            && hashes.len() < count
+        {
+            next = charge.tree.list(at, count - hashes.len(), &mut hashes);
         }
-        self.sift(charge, &hashes);
-        Some(at)
-    }
-
-    /// Notes those files that are gone.
-    fn sift(&mut self, charge: &mut Charge, hashes: &[u128]) {
         for hash in hashes {
-            if self.is_missing(&charge.tree.path(*hash)) && charge.tree.knows(*hash) {
-                note_lost(charge, *hash);
+            let path = charge.tree.path(hash);
+            if is_missing(&mut self.io, &path) && charge.tree.knows(hash) {
+                note_lost(charge, hash);
             }
         }
+        next
     }
+}
+
+/// Whether a path leads to nothing.
+pub(super) fn is_missing(io: &mut impl Io, path: &[u8]) -> bool {
+    let found = io.stat_link(path);
+    found.is_err_and(|failure| matches!(failure.errno, ENOENT | ENOTDIR))
 }
 
 /// Others have deleted a file.
@@ -392,6 +382,7 @@ fn note_lost(charge: &mut Charge, hash: u128) {
 
 /// The directory of a file of a tree, below the root.
 fn inside_of<'a>(tree: &DiskTree, path: &'a [u8]) -> &'a [u8] {
+    debug_assert!(path.starts_with(tree.root()), "a file of a tree is below its root");
     let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     path.get(tree.root().len() + 1..end).unwrap_or_default()
 }

@@ -88,9 +88,9 @@ impl<I: Io> DiskWriter<I> {
         let file = match self.io.create(&temporary, OWNER_ALONE) {
             Err(failure) if failure.errno == ENOENT => {
                 made = MadeAnew::Yes;
-                self.make_directory(tree.root())?;
+                make_directory(&mut self.io, tree.root())?;
                 for directory in tree.directories(hash) {
-                    self.make_directory(&directory)?;
+                    make_directory(&mut self.io, &directory)?;
                 }
                 self.io.create(&temporary, OWNER_ALONE)?
             }
@@ -107,14 +107,6 @@ impl<I: Io> DiskWriter<I> {
             Err(_) => drop(self.io.unlink(&temporary)),
         }
         written
-    }
-
-    /// Makes a directory that is missing.
-    pub(super) fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
-        match self.io.make_directory(path, OWNER_ALONE_DIRECTORY) {
-            Err(failure) if failure.errno != EEXIST => Err(failure),
-            Ok(()) | Err(_) => Ok(()),
-        }
     }
 
     fn fill(
@@ -150,5 +142,13 @@ impl<I: Io> DiskWriter<I> {
             bytes = &bytes[n..];
         }
         Ok(())
+    }
+}
+
+/// Makes a directory that is missing.
+pub(super) fn make_directory(io: &mut impl Io, path: &[u8]) -> Result<(), FileFailure> {
+    match io.make_directory(path, OWNER_ALONE_DIRECTORY) {
+        Err(failure) if failure.errno != EEXIST => Err(failure),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
