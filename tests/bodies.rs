@@ -78,8 +78,11 @@ fn a_body_that_cannot_be_written_is_a_500() {
     std::fs::write(&bodies, "in the way").unwrap();
     let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx";
     assert_eq!(server.connect().send(head).answer().status, 500);
-    let is_told = || server.error_log().contains("failed (20: Not a directory)");
-    wait_until("the reason in the log", is_told);
+    let is_logged = || server.error_log().contains("failed (20: Not a directory)");
+    wait_until("the reason in the log", is_logged);
+    let log = server.error_log();
+    let line = log.lines().find(|line| line.contains("failed (20:")).unwrap_or_default();
+    assert!(line.contains("[crit]") && line.contains(", request: \"POST / HTTP/1.1\""), "{log}");
     assert_eq!(origin.count("/"), 0);
 }
 

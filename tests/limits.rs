@@ -218,3 +218,20 @@ fn connections_with_a_part_of_a_request_do_not_give_way() {
     }
     drop(crowd);
 }
+
+#[test]
+fn connections_whose_bodies_are_discarded_give_way() {
+    let server = crowded();
+    // Answered with 200 while the body is discarded, and with 413 before the connection lingers.
+    for length in [1000, 2_000_000] {
+        let post = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\nx");
+        let mut crowd = Vec::new();
+        for _ in 0..100 {
+            let mut client = server.connect();
+            client.send(&post);
+            let _answered = client.try_answer("POST");
+            crowd.push(client);
+        }
+        assert_eq!(server.connect().get("/", "").text(), "ok", "{length}");
+    }
+}

@@ -340,13 +340,17 @@ fn variables_say_what_nginx_says() {
 fn a_unix_socket_and_ipv6_are_listened_on() {
     let server = http(
         "server { listen 127.0.0.1:@HTTP@; listen [::1]:@HTTP@; listen unix:@DIR@/logs/s.sock;
-                  root @DIR@/www; }",
+                  root @DIR@/www; location = /address { return 200 $server_addr; } }",
     );
     let socket = server.home().dir().join("logs/s.sock");
-    let by_socket = bolide_testkit::Curl::new(bolide_testkit::Proto::H1)
-        .args(["--unix-socket", socket.to_str().unwrap()])
-        .get("http://localhost/hello.txt");
-    assert_eq!(by_socket.text(), "hello, bolide\n");
+    let by_socket = |path: &str| {
+        bolide_testkit::Curl::new(bolide_testkit::Proto::H1)
+            .args(["--unix-socket", socket.to_str().unwrap()])
+            .get(&format!("http://localhost{path}"))
+            .text()
+    };
+    assert_eq!(by_socket("/hello.txt"), "hello, bolide\n");
+    assert_eq!(by_socket("/address"), format!("unix:{}", socket.display()));
     let six = std::net::SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, server.http().port()));
     let mut client = bolide_testkit::H1TestClient::connect(six);
     assert_eq!(client.get("/hello.txt", "").text(), "hello, bolide\n");

@@ -54,8 +54,9 @@ pub enum Wake {
     Deadline,
     /// An event of the fetch that [`StepEffect::Fetch`] started.
     Origin(bolide_upstream::OriginNews),
-    /// The bytes that a spool handed out were written to its file, or the write failed.
-    Spooled,
+    /// The bytes that a spool handed out were written to its file, or the write failed: what the
+    /// error log gets.
+    Spooled(Option<Box<str>>),
     /// The fill that this exchange waits for has made progress or ended.
     Filled,
     /// A subrequest that this exchange waits for has a head, has ended or has failed.

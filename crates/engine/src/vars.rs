@@ -297,7 +297,13 @@ impl<'a> VariableScope<'a> {
             Var::RemotePort => port(out, self.client()),
             Var::RealipRemotePort => port(out, conn.remote),
             Var::BinaryRemoteAddr => binary_address(out, self.client()),
-            Var::ServerAddr => address(out, conn.local),
+            Var::ServerAddr => match (conn.local, self.site.listens().get(conn.listen)) {
+                // With its path, as in nginx.
+                (ClientAddress::Unix, Some(listen)) => {
+                    text(out, listen.address.to_string().as_bytes())
+                }
+                _ => address(out, conn.local),
+            },
             Var::ServerPort => port(out, conn.local),
             Var::Scheme => text(out, scheme(conn.scheme)),
             Var::Https => text(out, if conn.scheme == Scheme::Https { b"on" } else { b"" }),

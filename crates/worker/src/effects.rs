@@ -1,7 +1,6 @@
 //! Performs the effects of exchanges.
 
 use bolide_base::{Instant, SlabKey};
-use bolide_conf::model::LogLevel;
 use bolide_engine::{SpoolPlace, StepEffect, Wake};
 use bolide_files::VariantKey;
 use bolide_http::BodyLen;
@@ -264,12 +263,7 @@ impl<I: Io> Requests<I> {
     /// Writes the excess of an exchange's spools to files; wakes it when that is done.
     pub(crate) fn spool(&mut self, key: SlabKey<ActiveExchange>, place: SpoolPlace) {
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
-        let trouble = self.spooling.spool(key, place, live, &mut self.env);
-        if let Some(text) = trouble
-            && let Some(subject) = self.subject_of(key)
-        {
-            self.env.log_conn(LogLevel::Crit, &subject, &text);
-        }
+        self.spooling.spool(key, place, live, &mut self.env);
     }
 }
 

@@ -317,7 +317,7 @@ impl ConnFraming {
     pub(crate) fn is_reading_head(&self) -> bool {
         match self {
             Self::H1(conn) => conn.is_reading_head(),
-            Self::H2(conn) => bolide_wire::h2::is_within_block(conn),
+            Self::H2(conn) => h2::is_within_block(conn),
         }
     }
 

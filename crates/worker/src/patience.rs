@@ -67,12 +67,16 @@ impl TcpConn {
     }
 
     /// How long the connection has been without a request, if no byte of the next one has arrived
-    /// yet. As in nginx, one in the middle of its TLS handshake is not such a connection.
+    /// yet: it is idle, or what comes is discarded. As in nginx, one in the middle of its TLS
+    /// handshake is not such a connection.
     pub(crate) fn idle_for(&self, now: Instant) -> Option<Duration> {
         let (until, whole) = match self.now_waiting() {
             TcpWait::Request => (self.patience.next, self.idle_time()),
             TcpWait::Head if self.has_no_byte_of_a_request() => {
                 (self.patience.head, self.settings().header_timeout)
+            }
+            TcpWait::Discarding | TcpWait::Linger => {
+                (self.patience.discarding, self.manners().lingering_time)
             }
             _ => return None,
         };

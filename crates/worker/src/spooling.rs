@@ -45,16 +45,15 @@ impl Spooling {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Writes the excess of an exchange's bodies; wakes it when that is done. Returns an error
-    /// message for the log.
+    /// Writes the excess of an exchange's bodies; wakes it when that is done, or has failed.
     pub(crate) fn spool<I: Io>(
         &mut self,
         key: SlabKey<ActiveExchange>,
         place: SpoolPlace,
         live: &mut ActiveExchange,
         env: &mut WorkerEnv<I>,
-    ) -> Option<String> {
-        let spool = live.exchange.spool_mut()?;
+    ) {
+        let Some(spool) = live.exchange.spool_mut() else { return };
         let mut made = None;
         let spooled = match &place {
             SpoolPlace::Named(dir) if spool.file().is_none() => {
@@ -83,13 +82,12 @@ impl Spooling {
                     "an exchange waits for one spool"
                 );
                 self.waiting.push((key, place));
-                return None;
+                return;
             }
             Spooled::All => None,
-            Spooled::Failed(failure) => Some(describe(&failure, &place)),
+            Spooled::Failed(failure) => Some(describe(&failure, &place).into_boxed_str()),
         };
-        env.news.wake(key, Wake::Spooled);
-        trouble
+        env.news.wake(key, Wake::Spooled(trouble));
     }
 }
 

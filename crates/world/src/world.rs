@@ -296,7 +296,7 @@ impl FuzzWorld {
                 if let Some(spool) = self.exchange.spool_mut() {
                     self.origin.write(spool);
                 }
-                self.wake(Wake::Spooled);
+                self.wake(Wake::Spooled(None));
             }
             StepEffect::Fill(fill) => self.fill = Some(fill),
             StepEffect::CompressObject(object, coding, level) => self.code(&object, coding, level),

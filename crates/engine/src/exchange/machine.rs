@@ -1,6 +1,7 @@
 //! The transitions of an exchange, and what the worker may read of it between steps.
 
 use bolide_base::Spool;
+use bolide_conf::model::LogLevel;
 use bolide_http::{Method, RequestHead, ResponseHead};
 use bolide_upstream::OriginNews;
 
@@ -10,6 +11,7 @@ use crate::caching::CacheTransaction;
 use crate::content::console::ConsoleRequest;
 use crate::content::dav::DavRequest;
 use crate::ctx::{SiteRef, StepCtx, StepEffect, Wake};
+use crate::log_lines;
 use crate::phase::limits::delayed;
 use crate::request::Request;
 use crate::site::Site;
@@ -48,6 +50,9 @@ impl Exchange {
     pub fn step(&mut self, wake: Wake, ctx: &mut StepCtx<'_>) {
         let was = std::mem::replace(&mut self.state, ExchangeState::Done);
         let before = ctx.effects.len();
+        if let Wake::Spooled(Some(trouble)) = &wake {
+            log_spool_failure(self, trouble, ctx);
+        }
         self.state = match (was, wake) {
             (ExchangeState::Received, Wake::Start) => self.begin(ctx),
             (ExchangeState::Received, Wake::Refused(refusal)) => self.refuse(refusal, ctx),
@@ -83,7 +88,7 @@ impl Exchange {
             (_, Wake::FileTruncated(what)) => handle_truncated_file(self, &what, ctx),
             (
                 ExchangeState::Collecting(step),
-                wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled),
+                wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled(_)),
             ) => self.collect(step, wake, ctx),
             (ExchangeState::Fetching, Wake::Origin(news)) => self.take_news(news, ctx),
             (state @ (ExchangeState::Delivering | ExchangeState::Settling), Wake::Origin(news)) => {
@@ -91,7 +96,7 @@ impl Exchange {
             }
             (
                 ExchangeState::AwaitingBody,
-                wake @ (Wake::Origin(_) | Wake::Filled | Wake::Deadline | Wake::Spooled),
+                wake @ (Wake::Origin(_) | Wake::Filled | Wake::Deadline | Wake::Spooled(_)),
             ) => begin_on(self, wake, ctx),
             (ExchangeState::Coalescing, Wake::Filled) => {
                 self.step_cache(CacheTransaction::follow, ctx)
@@ -119,7 +124,7 @@ impl Exchange {
                 ctx.effects.push(StepEffect::BodyReady);
                 ExchangeState::Delivering
             }
-            (state @ (ExchangeState::Delivering | ExchangeState::Assembling), Wake::Spooled) => {
+            (state @ (ExchangeState::Delivering | ExchangeState::Assembling), Wake::Spooled(_)) => {
                 self.answer.answer_spooled(ctx);
                 state
             }
@@ -312,4 +317,15 @@ fn is_orderly(wishes: &[StepEffect], was: ExchangeState, is: ExchangeState) -> b
     let is_last = matches!(wishes.last(), Some(StepEffect::Finish));
     let responds = count(|wish| matches!(wish, StepEffect::Respond));
     finishes == usize::from(ends) && is_last == ends && responds <= 1
+}
+
+/// Logs why a body could not be written to a file.
+#[cold]
+fn log_spool_failure(exchange: &Exchange, trouble: &str, ctx: &mut StepCtx<'_>) {
+    let Some(site) = &exchange.request.site else { return };
+    let peer = exchange.answer.peer();
+    let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
+    log_lines::error_about(&exchange.request, origin, site, ctx, LogLevel::Crit, |out| {
+        out.extend_from_slice(trouble.as_bytes());
+    });
 }

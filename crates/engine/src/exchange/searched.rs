@@ -69,7 +69,7 @@ pub(super) fn begin_on(
             let Some(site) = request.site.clone() else { return ExchangeState::Done };
             take_more(request, answer, news, &site, ctx);
         }
-        Wake::Spooled => answer.answer_spooled(ctx),
+        Wake::Spooled(_) => answer.answer_spooled(ctx),
         Wake::Deadline => {
             // A new turn, with its full limit of work.
             answer.body.take_work();
