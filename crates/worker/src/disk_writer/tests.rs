@@ -447,7 +447,7 @@ fn a_purge_between_the_deletion_of_the_journal_and_its_notice_loses_nothing() {
     life.keep();
     std::fs::remove_file(journal_file(&directory)).unwrap();
     life.store.purge_all(life.site, TagPurge::Dead);
-    life.tell_purges();
+    life.journal_purges();
     life.go_on();
     life.go_on_at(1);
     let journal = std::fs::read(journal_file(&directory)).unwrap();
