@@ -47,7 +47,8 @@ fn a_configuration_that_answers_with_errors_is_taken_back_and_told_of() {
     assert!(log.contains(": watching configuration 2 for 300s\n"), "{log}");
     let line = log.lines().find(|line| line.contains("[alert]")).expect("an alert");
     assert!(line.contains("configuration 2 fails more often than configuration 1: "), "{line}");
-    assert!(line.contains(" requests ended with 5xx, 0 of 2"), "{line}");
+    // The last of the first ones may be counted after the reload.
+    assert!(line.contains(" requests ended with 5xx, 0 of "), "{line}");
     assert!(line.ends_with("; putting configuration 1 back"), "{line}");
     assert!(log.contains("configuration 1 is in force again, as configuration 3\n"), "{log}");
     assert!(std::net::TcpStream::connect(server.addr(5)).is_err(), "its listener is closed");

@@ -30,7 +30,10 @@ struct Conn {
     pipe: Pipe,
     /// Requests without a response, each with the position of its end in the bytes sent.
     flight: VecDeque<(SimRequest, u64)>,
-    /// When the last response came, and where its request ends among the bytes that are sent.
+    /// When the requests of `flight` began.
+    begun: VecDeque<u64>,
+    /// When the last request with a response began, and where it ends among the bytes that are
+    /// sent.
     answered: (u64, u64),
     depth: usize,
     /// The server sent `Connection: close`.
@@ -105,6 +108,7 @@ impl SimH1Client {
         let ClientBase { chance, profile, .. } = &mut self.base;
         let mut conn = Conn {
             flight: VecDeque::new(),
+            begun: VecDeque::new(),
             answered: (0, 0),
             depth: chance.between(1, profile.depth_max) as usize,
             pipe: Pipe::new(fd, port, ClientFault::any(chance, profile)),
@@ -142,6 +146,7 @@ impl SimH1Client {
         }
         let end = conn.pipe.sent + conn.pipe.left() as u64;
         conn.flight.push_back((request, end));
+        conn.begun.push_back(kernel.nanos);
         true
     }
 
@@ -196,7 +201,7 @@ impl SimH1Client {
                     }
                     conn.last |= response.field("connection") == Some("close");
                     let Some((request, end)) = conn.flight.pop_front() else { break };
-                    conn.answered = (kernel.nanos, end);
+                    conn.answered = (conn.begun.pop_front().unwrap_or_default(), end);
                     self.base.check_response(kernel, epochs, &request, &response);
                     conn.quiet_since = kernel.nanos;
                     conn.has_post_action |= matches!(request.what, RequestKind::Paced);
@@ -274,8 +279,8 @@ impl SimH1Client {
         if kernel.is_tight {
             self.base.rests_until = kernel.nanos + 100 * MILLI;
         }
-        let (answered_at, answered_end) = conn.answered;
-        let lingers = kernel.nanos.saturating_sub(answered_at) >= LINGERING.0;
+        let (answered_from, answered_end) = conn.answered;
+        let lingers = kernel.nanos.saturating_sub(answered_from) >= LINGERING.0;
         let is_late = is_late || taken < answered_end && (lingers || silent >= LINGERING.1);
         let foreseen = cut.is_some() || conn.last || conn.pipe.is_refused(kernel);
         for (request, end) in std::mem::take(&mut conn.flight).into_iter().rev() {
