@@ -75,9 +75,7 @@ def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
     kind = kind.rpartition(b"/")[2]
     if kind in (b"raw", b"keep"):
         text = bytes.fromhex(rest.decode()).replace(b"@ORIGIN@", own)
-        # The end comes with the last bytes: whether a client notices it before its next request on
-        # this connection would be chance.
-        peer.sendall(text, socket.MSG_MORE if kind == b"raw" else 0)
+        peer.sendall(text)
         return kind == b"keep"
     if kind == b"slow":
         time.sleep(int(rest) / 1000)

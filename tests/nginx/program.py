@@ -180,7 +180,8 @@ def new_errors(
     """
     deadline = time.monotonic() + patience
     told: list[list[str]] = [[] for _ in programs]
-    time.sleep(0.002)
+    # Meanwhile what an origin has closed is noticed, before the next request could use it.
+    time.sleep(0.005)
     while True:
         for program, lines in zip(programs, told, strict=True):
             lines += program.read_errors(which)
