@@ -96,7 +96,7 @@ SERVER = """
     client_header_buffer_size 256; large_client_header_buffers 2 512; reset_timedout_connection off;
     limit_req_zone $arg_k zone=r:1m rate=1r/m; limit_conn_zone $arg_k zone=c:1m;
     upstream dead { server 127.0.0.1:1; server 127.0.0.1:2; }
-    upstream half { server 127.0.0.1:1 max_fails=0; server @ORIGIN@; }
+    upstream half { server 127.0.0.1:1 max_fails=0; server @ORIGIN@ max_fails=0; }
     server {
         listen 127.0.0.1:@P0@; listen 127.0.0.1:@P1@ ssl; listen 127.0.0.1:@P2@ proxy_protocol;
         server_name localhost; ssl_certificate @CERT@; ssl_certificate_key @KEY@;
