@@ -39,15 +39,23 @@ impl<I: Io> WorkerEnv<I> {
         &mut self,
         mut call: impl FnMut(&mut I) -> Result<T, FileFailure>,
     ) -> Result<T, FileFailure> {
-        let done = call(&mut self.io);
-        let is_out = done.as_ref().is_err_and(is_out_of_descriptors);
-        if is_out && self.give_up_descriptors() { call(&mut self.io) } else { done }
+        let is_out = |done: &Result<T, _>| done.as_ref().is_err_and(is_out_of_descriptors);
+        self.twice_if(is_out, |io| call(io))
     }
 
     /// Looks a file up.
     pub(crate) fn look_at(&mut self, probe: &Probe) -> Probed {
-        let found = look(&mut self.io, probe);
-        let is_out = found.is_out_of_descriptors();
-        if is_out && self.give_up_descriptors() { look(&mut self.io, probe) } else { found }
+        self.twice_if(Probed::is_out_of_descriptors, |io| look(io, probe))
+    }
+
+    /// Makes a call, and once more if `is_out` says of its result that there was no descriptor and
+    /// idle files were closed.
+    pub(crate) fn twice_if<T>(
+        &mut self,
+        is_out: impl Fn(&T) -> bool,
+        mut call: impl FnMut(&mut I) -> T,
+    ) -> T {
+        let done = call(&mut self.io);
+        if is_out(&done) && self.give_up_descriptors() { call(&mut self.io) } else { done }
     }
 }

@@ -7,6 +7,9 @@ use bolide_io::Io;
 use crate::quic_conn::QuicConn;
 use crate::worker::Worker;
 
+/// LIMIT: idle connections of one kind that are compared to find the one that has waited longest.
+pub(crate) const IDLE_COMPARED: usize = 256;
+
 /// Counts a new connection against `worker_connections`, as those over stream sockets.
 #[cold]
 pub(crate) fn admit_quic<I: Io>(worker: &mut Worker<I>, key: SlabKey<QuicConn>) {

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use bolide_base::{Instant, SlabKey};
 
+use crate::full_table::IDLE_COMPARED;
 use crate::quic_conn::QuicConn;
 use crate::quic_side::QuicSide;
-
-/// LIMIT: idle connections that are compared to find the one that has waited longest.
-const IDLE_COMPARED: usize = 256;
 
 impl QuicConn {
     /// Whether no request is in progress, and none has begun to arrive.

@@ -139,9 +139,9 @@ fn begin_with_room<I: Io>(
     env: &mut WorkerEnv<I>,
     probe: &Probe,
 ) -> Result<Box<DirectoryScan>, Probed> {
-    let begun = begin(&mut env.io, probe);
-    let is_out = begun.as_ref().is_err_and(Probed::is_out_of_descriptors);
-    if is_out && env.give_up_descriptors() { begin(&mut env.io, probe) } else { begun }
+    let is_out =
+        |begun: &Result<_, Probed>| begun.as_ref().is_err_and(Probed::is_out_of_descriptors);
+    env.twice_if(is_out, |io| begin(io, probe))
 }
 
 /// Begins to read a directory; returns the result if it is known at once.

@@ -17,12 +17,10 @@ use bolide_wire::StreamOwner;
 use crate::endings::{EndOfSocket, SocketEnd};
 use crate::env::WorkerEnv;
 use crate::framing::ConnFraming;
+use crate::full_table::IDLE_COMPARED;
 use crate::generation::Generation;
 use crate::tcp::{TcpConn, TcpWait};
 use crate::token::PollToken;
-
-/// LIMIT: idle connections that are compared to find the one that has waited longest.
-const IDLE_COMPARED: usize = 256;
 
 /// Connections of clients over stream sockets.
 #[derive(Debug)]
