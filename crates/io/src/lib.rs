@@ -198,7 +198,8 @@ pub trait Io {
     ///
     /// The directory cannot be read.
     fn entries(&mut self, path: &[u8]) -> Result<Entries, FileFailure>;
-    /// Opens a file for appending, creates a missing one, for its owner only.
+    /// Opens a file for appending. It never creates one: a look must not put a file in a directory
+    /// that others are removing.
     ///
     /// # Errors
     ///

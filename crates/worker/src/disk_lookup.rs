@@ -3,7 +3,7 @@
 use bolide_base::errno::{ENOENT, ESTALE};
 use bolide_base::{ChainStamp, FileRef};
 use bolide_cache::disk::format::{FIXED, HEAD_MAX, head_size};
-use bolide_cache::disk::{DiskTree, JOURNAL, TreeUse};
+use bolide_cache::disk::{Appended, DiskTree, JOURNAL, TreeUse};
 use bolide_cache::{FillPermit, Lookup, ObjectKind, Store, TagVerdict};
 use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 
@@ -128,7 +128,7 @@ fn append(
     path: &[u8],
     file: &mut FileRef,
     bytes: &[u8],
-) -> Result<(), FileFailure> {
+) -> Result<Appended, FileFailure> {
     for _ in 0..REPLACED_MAX {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -136,9 +136,13 @@ fn append(
             rest = &rest[n..];
         }
         if io.stat(file)?.links > 0 {
-            return Ok(());
+            return Ok(Appended::Named);
         }
-        *file = io.open_journal(path)?;
+        match io.open_journal(path) {
+            Ok(replacement) => *file = replacement,
+            Err(failure) if failure.errno == ENOENT => return Ok(Appended::Nameless),
+            Err(failure) => return Err(failure),
+        }
     }
     Err(FileFailure { errno: ESTALE, call: "write" })
 }

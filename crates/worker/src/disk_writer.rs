@@ -86,7 +86,8 @@ pub struct DiskWriter<I> {
     prng: Prng,
     charges: Vec<Charge>,
     now: Now,
-    /// The upper halves of numbers that this process counts purges with.
+    /// The upper halves of numbers that this process counts purges with. Zero is that of purges
+    /// before the start number, whichever process made them: a purge of everything follows them.
     own: Vec<u64>,
     /// The position of the review of objects in memory: shard, slot, start time in seconds.
     review: (usize, u32, u64),
@@ -108,7 +109,7 @@ impl<I: Io> DiskWriter<I> {
             prng: Prng::new(seed),
             charges: Vec::new(),
             now: Now::default(),
-            own: Vec::new(),
+            own: vec![0],
             review: (0, 0, 0),
             last_review: 0,
             notes: Vec::new(),

@@ -39,7 +39,7 @@ pub(crate) fn create(path: &[u8], mode: u32) -> Done<FileRef> {
 }
 
 pub(crate) fn open_journal(path: &[u8]) -> Done<FileRef> {
-    open(path, libc::O_RDWR | libc::O_CREAT | libc::O_APPEND, 0o600)
+    open(path, libc::O_RDWR | libc::O_APPEND, 0)
 }
 
 pub(crate) fn append_journal(fd: i32, bytes: &[u8]) -> Done<usize> {

@@ -212,12 +212,7 @@ impl SimIo {
         let kernel = &mut *kernel;
         kernel.store_fault("open")?;
         let path = String::from_utf8_lossy(path);
-        let nanos = kernel.nanos;
-        let file = FileRef::new(copy);
-        match kernel.disk.open(&path, file.clone()) {
-            Some(file) => Ok(file),
-            None => kernel.disk.create(&path, file, nanos).ok_or(failure(EIO, "open")),
-        }
+        kernel.disk.open(&path, FileRef::new(copy)).ok_or(failure(ENOENT, "open"))
     }
 
     pub(super) fn append_journal_bytes(

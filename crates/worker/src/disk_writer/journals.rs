@@ -114,8 +114,14 @@ impl<I: Io> DiskWriter<I> {
 
     fn open_journal(&mut self, tree: &DiskTree) -> Result<Opened, FileFailure> {
         let path = tree.own_file(JOURNAL);
-        let file = self.io.open_journal(&path)?;
+        let found = self.io.open_journal(&path);
         let lock = open_lock(&mut self.io, tree);
+        let file = match found {
+            Err(failure) if failure.errno == ENOENT && lock.is_some() => {
+                return self.begin_journal(tree, lock);
+            }
+            found => found?,
+        };
         let mut head = [0; HEAD];
         let found = read_full(&mut self.io, &file, 0, &mut head);
         let seal = journal::seal(&head[..found.unwrap_or(0)]);
@@ -191,12 +197,15 @@ impl<I: Io> DiskWriter<I> {
 
     /// Renames a journal to its final name, which is durable only after a sync.
     fn put_in_place(&mut self, tree: &DiskTree, temporary: &[u8]) -> Result<FileRef, FileFailure> {
-        let path = tree.own_file(JOURNAL);
-        if let Err(failure) = self.io.rename(temporary, &path) {
+        // Opened before others can remove it.
+        let opened = self.io.open_journal(temporary);
+        let placed = opened.and_then(|file| {
+            self.io.rename(temporary, &tree.own_file(JOURNAL))?;
+            Ok(file)
+        });
+        placed.inspect_err(|_| {
             let _ = self.io.unlink(temporary);
-            return Err(failure);
-        }
-        self.io.open_journal(&path)
+        })
     }
 
     /// Follows purges of other processes, and rewrites a journal after a failed write.
@@ -454,7 +463,10 @@ impl<I: Io> DiskWriter<I> {
 
 /// Opens the lock file of a tree and shares it with other processes.
 pub(super) fn open_lock(io: &mut impl Io, tree: &DiskTree) -> Option<FileRef> {
-    let lock = io.open_journal(&tree.own_file(LOCK)).ok()?;
+    let path = tree.own_file(LOCK);
+    let opened = io.open_journal(&path).or_else(|_| io.create(&path, OWNER_ALONE));
+    // Another process may have created it in between.
+    let lock = opened.or_else(|_| io.open_journal(&path)).ok()?;
     let _ = io.lock_shared(&lock);
     Some(lock)
 }

@@ -216,8 +216,7 @@ impl<I: Io> DiskWriter<I> {
     fn note_entry(&mut self, charge: &mut Charge, watch: u32, name: &[u8]) {
         let Some(inside) = charge.removals.directories.get(&watch) else { return };
         if inside.is_empty() && name == JOURNAL {
-            // A worker may have made an empty one by now. Where another process has made a whole
-            // one, that is followed.
+            // Where another process has made a new one, that is followed.
             let is_own = charge.tree.lacks_journal();
             if !is_own && journal_at(&mut self.io, &charge.tree).is_none() {
                 self.note_emptied(charge);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bolide_base::Now;
-use bolide_cache::disk::{DiskTree, DiskTreeSettings, JOURNAL, Unfit, journal};
+use bolide_cache::disk::{DiskTree, DiskTreeSettings, JOURNAL, LOCK, Unfit, journal};
 use bolide_cache::{
     KeyBuilder, Lookup, NamespaceId, ObjectHead, Store, StoreLimits, TagPurge, Tags, Times,
 };
@@ -22,6 +22,21 @@ static LIVES: AtomicU64 = AtomicU64::new(0);
 
 fn journal_file(directory: &Path) -> PathBuf {
     directory.join(std::str::from_utf8(JOURNAL).unwrap())
+}
+
+/// What `rm -rf` of the directory does first.
+fn remove_journal_and_lock(directory: &Path) {
+    std::fs::remove_file(journal_file(directory)).unwrap();
+    std::fs::remove_file(lock_file(directory)).unwrap();
+}
+
+/// Whether `rmdir` of the directory would find neither.
+fn is_without_journal_and_lock(directory: &Path) -> bool {
+    !journal_file(directory).exists() && !lock_file(directory).exists()
+}
+
+fn lock_file(directory: &Path) -> PathBuf {
+    directory.join(std::str::from_utf8(LOCK).unwrap())
 }
 
 fn settings(root: &Path) -> DiskTreeSettings {
@@ -428,9 +443,10 @@ fn where_the_journal_is_deleted_everything_is_purged_and_it_is_written_again() {
     let directory = TempDir::new();
     let mut life = Life::start(&directory);
     let file = life.keep();
-    std::fs::remove_file(journal_file(&directory)).unwrap();
+    remove_journal_and_lock(&directory);
     life.go_on();
     assert!(!life.has() && !life.believes(&file));
+    assert!(is_without_journal_and_lock(&directory));
     life.go_on_at(1);
     let journal = std::fs::read(journal_file(&directory)).unwrap();
     assert_eq!(journal::seal(&journal), Some(life.tree.seal()));
@@ -445,10 +461,12 @@ fn a_purge_between_the_deletion_of_the_journal_and_its_notice_loses_nothing() {
     let directory = TempDir::new();
     let mut life = Life::start(&directory);
     life.keep();
-    std::fs::remove_file(journal_file(&directory)).unwrap();
+    remove_journal_and_lock(&directory);
     life.store.purge_all(life.site, TagPurge::Dead);
     life.journal_purges();
+    assert!(is_without_journal_and_lock(&directory), "it may be removed just now");
     life.go_on();
+    assert!(is_without_journal_and_lock(&directory));
     life.go_on_at(1);
     let journal = std::fs::read(journal_file(&directory)).unwrap();
     assert_eq!(journal::seal(&journal), Some(life.tree.seal()));
