@@ -27,7 +27,8 @@ macro_rules! rows {
                 concat!($family, "_send_timeout 60s;"),
             ),
             millis(concat!($family, "_read_timeout"), HSL, |r| &mut r.origin().read_timeout).doc(
-                "The longest pause between two reads from the upstream.",
+                "The longest time between the end of a request and the head of its response, and \
+                 the longest pause between two reads of the body.",
                 concat!($family, "_read_timeout 60s;"),
             ),
             list(concat!($family, "_next_upstream"), HSL, Args::at_least(1), next_upstream).doc(

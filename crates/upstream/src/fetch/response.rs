@@ -34,8 +34,12 @@ impl Fetch {
                 trial.left = left;
             }
             FetchWake::Received(bytes) => {
+                // As in nginx, parts of a head do not prolong the time for it.
+                let is_first = trial.received == 0 && trial.left != Left::Nothing;
+                if is_first || self.state == FetchState::Answering {
+                    trial.last_received = now;
+                }
                 trial.received += bytes;
-                trial.last_received = now;
             }
             FetchWake::Event(OriginEvent::Head(head)) => self.handle_head(head, ctx),
             FetchWake::Event(OriginEvent::Body(bytes)) => self.handle_body(bytes, ctx),
@@ -75,6 +79,9 @@ impl Fetch {
     pub(super) fn handle_head(&mut self, mut head: Box<OriginHead>, ctx: &mut FetchCtx<'_>) {
         if self.state == FetchState::Answering {
             return;
+        }
+        if let Some(trial) = &mut self.trial {
+            trial.last_received = ctx.now.mono;
         }
         for line in drop_duplicates(&mut head.fields) {
             self.log(LogLevel::Warn, &line, messages::READING_HEAD, ctx);

@@ -335,14 +335,20 @@ fn each_part_has_its_time_limit() {
     bench.wakes([FetchWake::Connected(1), SENT]);
     assert!(bench.pass(29).is_empty());
     bench.wakes([FetchWake::Received(1)]);
-    assert!(bench.pass(29).is_empty());
     let doing = "while reading response header from upstream (127.0.0.1:1)";
     assert_eq!(bench.pass(1)[1], format!("Error: {limit} {doing}"));
 
     bench.start(request(patient()));
-    bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Event(head(200))]);
+    bench.wakes([FetchWake::Connected(1), SENT]);
+    assert!(bench.pass(29).is_empty());
+    bench.wakes([FetchWake::Event(head(103))]);
+    assert!(bench.pass(29).is_empty());
+    bench.wakes([FetchWake::Event(head(200))]);
+    assert!(bench.pass(29).is_empty());
+    bench.wakes([FetchWake::Received(1)]);
+    assert!(bench.pass(29).is_empty());
     assert_eq!(
-        bench.pass(30),
+        bench.pass(1),
         [
             "close".to_owned(),
             format!("Error: {limit} while reading upstream (127.0.0.1:1)"),
