@@ -81,8 +81,9 @@ pub(crate) fn worker_count(config: &Config) -> u16 {
         Workers::Auto => bolide_io::process::cores(),
         Workers::Count(count) => count as usize,
     };
-    // The number of a worker travels in one byte of QUIC connection ids.
-    u16::try_from(count.clamp(1, 250)).unwrap_or(1)
+    // The number of a worker travels in one byte of QUIC connection ids, and in an upgrade as many
+    // workers of a successor have others.
+    u16::try_from(count.clamp(1, 127)).unwrap_or(1)
 }
 
 /// A generation without its sockets, which are opened only when everything else is right.
@@ -166,17 +167,12 @@ fn with_store(site: Site, shared: &SharedParts) -> Site {
     }
     let http = site.config().http.as_ref();
     let page_store = http.map(|http| http.page_store.clone()).unwrap_or_default();
-    let object_bytes = http
-        .into_iter()
-        .flat_map(|http| &http.locations)
-        .map(|location| location.settings.cache.page.max_object)
-        .max();
     let store = shared.store.get_or_init(|| {
         let bytes = page_store.memory_limit(machine_memory());
-        let object_bytes = object_bytes.unwrap_or(10 << 20).min(bytes / 4);
         let limits = bolide_cache::StoreLimits {
             bytes,
-            object_bytes,
+            // What zones keep; pages have `page_cache_max_object`.
+            object_bytes: bytes / 4,
             ..bolide_cache::StoreLimits::default()
         };
         bolide_cache::Store::new(limits, bolide_tls::random_seed())

@@ -265,6 +265,24 @@ fn a_large_page_is_sent_from_its_file_and_broken_off_where_that_is_bad() {
 }
 
 #[test]
+fn a_zone_keeps_what_is_larger_than_a_page_may_be() {
+    let app = TestApp::start();
+    // More than `page_cache_max_object`, and than may wait for the disk writer.
+    let body = numbered(70_000_001);
+    app.plan("/huge", vec![AppSaid::head("").body(&body)]);
+    let mut site = Site::start(ZONE, &app, KEEP);
+    for status in ["MISS", "HIT"] {
+        let reply = site.0.get("/huge");
+        assert_eq!(reply.header("x-status"), Some(status));
+        assert!(reply.body == body);
+    }
+    site.wait_files(1);
+    site.0.restart("KILL");
+    assert!(site.0.get("/huge").body == body);
+    assert_eq!(app.count("/huge"), 1);
+}
+
+#[test]
 fn what_is_too_much_goes_beginning_with_the_oldest() {
     let app = TestApp::start();
     let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m max_size=200k;";

@@ -1,5 +1,10 @@
 //! The other directives of the page cache: the effect of each, and that the innermost block wins.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bolide_testkit::h1::H1TestClient;
+use bolide_testkit::origin::{TestUpstream, answer};
 use bolide_testkit::server::LISTEN;
 use bolide_testkit::{TestApp, TestServer, wait_until};
 
@@ -36,6 +41,41 @@ fn pages_are_looked_up_where_that_is_on() {
     let server = serve(&app, "", "", "page_cache_lookup off;");
     assert_eq!(twice(&server, "/", ""), runs(3, 3));
     assert_eq!(twice(&server, "/in/", ""), runs(2, 3));
+}
+
+#[test]
+fn requests_that_wait_for_a_fetch_that_fails_are_sent_at_once() {
+    let (asked, fails, responds) =
+        <(Arc<AtomicUsize>, Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+    let script = (asked.clone(), fails.clone(), responds.clone());
+    let upstream = TestUpstream::scripted(move |peer| {
+        let (asked, fails, responds) = &script;
+        if peer.request().is_err() {
+            return;
+        }
+        // The first one ends without a response, the others wait for one another.
+        if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            wait_until("the failure", || fails.load(Ordering::Relaxed));
+            return;
+        }
+        wait_until("the responses", || responds.load(Ordering::Relaxed));
+        let _ = peer.send(answer("Cache-Control: max-age=60", "late"));
+    });
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
+        upstream.address()
+    ));
+    let client = |addr| std::thread::spawn(move || H1TestClient::connect(addr).get("/", "").status);
+    let mut clients = vec![client(server.http())];
+    wait_until("the first request", || asked.load(Ordering::Relaxed) == 1);
+    clients.extend((0..4).map(|_| client(server.http())));
+    bolide_testkit::pause(300);
+    fails.store(true, Ordering::Relaxed);
+    wait_until("all requests", || asked.load(Ordering::Relaxed) == 5);
+    responds.store(true, Ordering::Relaxed);
+    let mut statuses: Vec<u16> = clients.into_iter().map(|it| it.join().unwrap()).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 200, 200, 502]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub mod journal;
 mod name;
 pub(crate) mod purges;
 mod tree;
+mod upkeep;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -63,6 +64,8 @@ pub struct DiskTier {
     calls: AtomicBool,
     /// The time of the last missed lookup.
     unix_ms: AtomicU64,
+    /// Another process evicts, and handles deletions.
+    leaves_upkeep: AtomicBool,
 }
 
 impl DiskTier {
@@ -272,6 +275,7 @@ impl DiskQuery {
             tags: &[],
             known: record.sequence,
             body: Vec::new(),
+            held: None,
         });
         let (file, stamp) = opened;
         object.set_outside(Outside {

@@ -20,6 +20,7 @@ use bytes::Bytes;
 
 use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::object::{Object, ObjectHead};
+use crate::readers::{Readers, Taken};
 use crate::segments::Segments;
 use crate::tags::{TagTable, lock};
 
@@ -136,7 +137,7 @@ pub struct GrowingObject {
     waiters: Mutex<Vec<Waiter>>,
     /// Those that wait for the end, not for the next bytes.
     patient: Mutex<Vec<Waiter>>,
-    followers: AtomicU64,
+    readers: Readers,
 }
 
 impl GrowingObject {
@@ -157,7 +158,7 @@ impl GrowingObject {
             size: AtomicU64::new(0),
             waiters: Mutex::default(),
             patient: Mutex::default(),
-            followers: AtomicU64::new(0),
+            readers: Readers::default(),
         }
     }
 
@@ -197,7 +198,7 @@ impl GrowingObject {
     }
 
     pub(crate) fn is_followed(&self) -> bool {
-        self.followers.load(Ordering::Relaxed) > 0
+        self.readers.count() > 0
     }
 
     pub(crate) fn doom(&self) {
@@ -240,11 +241,31 @@ impl GrowingObject {
         );
         let count = self.count.load(Ordering::Relaxed);
         self.size.fetch_add(bytes.len() as u64, Ordering::Release);
-        let cell = self.pieces.make(count as usize);
-        let set = cell.is_some_and(|cell| cell.set(bytes).is_ok());
-        debug_assert!(set, "one writer, and memory ends before the rows do");
+        if !self.readers.push(&bytes) {
+            let cell = self.pieces.make(count as usize);
+            let set = cell.is_some_and(|cell| cell.set(bytes).is_ok());
+            debug_assert!(set, "one writer, and memory ends before the rows do");
+        }
         self.count.store(count + 1, Ordering::Release);
         self.wake()
+    }
+
+    /// Later pieces are held only until all followers have taken them.
+    pub(crate) fn pass_on(&self) {
+        self.readers.pass_on(self.count.load(Ordering::Relaxed) as usize);
+    }
+
+    /// The bytes that were freed since the last call; more are freed first where memory is short.
+    pub(crate) fn settle(&self, bytes_max: Option<u64>) -> u64 {
+        if let Some(bytes_max) = bytes_max {
+            self.readers.drop_oldest(bytes_max);
+        }
+        self.readers.settle()
+    }
+
+    /// The bytes that [`Self::settle`] has not reported.
+    pub(crate) fn unsettled(&self) -> u64 {
+        self.size() - self.readers.settled()
     }
 
     pub(crate) fn finish(&self, complete: bool) -> Wakes {
@@ -294,7 +315,8 @@ pub enum GrowthRead {
     Pending,
     /// The body is complete.
     End,
-    /// The fill was abandoned within the body: truncate the response.
+    /// The fill was abandoned within the body, or the follower was too slow: truncate the
+    /// response.
     Broken,
 }
 
@@ -319,14 +341,13 @@ pub struct Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        let before = self.growing.followers.fetch_sub(1, Ordering::Relaxed);
-        debug_assert!(before > 0, "every follower is counted");
+        self.growing.readers.leave(self.piece);
     }
 }
 
 impl Follower {
     pub(crate) fn new(growing: Arc<GrowingObject>, since: u64) -> Self {
-        growing.followers.fetch_add(1, Ordering::Relaxed);
+        growing.readers.join();
         Self { growing, since, piece: 0, begun: false }
     }
 
@@ -387,12 +408,16 @@ impl Follower {
         // The state is loaded first: a reader that sees the end must see every piece.
         let state = self.growing.state.load(Ordering::Acquire);
         let come = self.growing.count.load(Ordering::Acquire) as usize;
-        if self.begun
-            && self.piece < come
-            && let Some(bytes) = self.growing.pieces.get(self.piece).and_then(OnceLock::get)
-        {
-            self.piece += 1;
-            return GrowthRead::Bytes(bytes.clone());
+        if self.begun && self.piece < come {
+            let stored = self.growing.pieces.get(self.piece).and_then(OnceLock::get).cloned();
+            match stored.map_or_else(|| self.growing.readers.take(self.piece), Taken::Piece) {
+                Taken::Piece(bytes) => {
+                    self.piece += 1;
+                    return GrowthRead::Bytes(bytes);
+                }
+                Taken::Gone => return GrowthRead::Broken,
+                Taken::Pending => debug_assert!(false, "a piece that is counted has come"),
+            }
         }
         match state {
             COMPLETE => GrowthRead::End,

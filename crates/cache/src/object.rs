@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, O
 use bolide_http::FieldMap;
 use bytes::Bytes;
 
+use crate::held::HeldBytes;
 use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::tags::{TagTable, TagVerdict};
 use marks::ObjectMarks;
@@ -130,11 +131,13 @@ pub(crate) struct ObjectParts<'a> {
     pub(crate) tags: &'a [u32],
     pub(crate) known: u64,
     pub(crate) body: Vec<Bytes>,
+    /// Counts a large body.
+    pub(crate) held: Option<&'a HeldBytes>,
 }
 
 impl Object {
     pub(crate) fn new(parts: ObjectParts<'_>) -> Self {
-        let ObjectParts { key, status, head, etag, times, tags, known, body } = parts;
+        let ObjectParts { key, status, head, etag, times, tags, known, body, held } = parts;
         let session = key.session.map_or(&[][..], SessionKey::text);
         let body_len: usize = body.iter().map(Bytes::len).sum();
         assert!(
@@ -158,7 +161,12 @@ impl Object {
         if small {
             body.iter().for_each(|piece| packed.extend_from_slice(piece));
         } else {
-            let pieces = gather(body, body_len);
+            let pieces = gather(body, body_len).into_iter();
+            let pieces = pieces.map(|piece| match held {
+                Some(held) => held.count(piece),
+                None => piece,
+            });
+            let pieces = pieces.collect();
             extra.get_or_init(|| Box::new(Extra { pieces, ..Extra::default() }));
         }
         Self {
@@ -187,23 +195,12 @@ impl Object {
 
     pub(crate) fn vary_marker(key: CacheKey<'_>, names: &[u8], known: u64) -> Self {
         let times = Times { expires_ms: u64::MAX, ..Times::default() };
-        let (status, body) = (STATUS_VARY, Vec::new());
-        Self::new(ObjectParts {
-            key,
-            status,
-            head: names,
-            etag: &[],
-            times,
-            tags: &[],
-            known,
-            body,
-        })
+        Self::marker(key, STATUS_VARY, names, times, known)
     }
 
     pub(crate) fn pass_marker(key: CacheKey<'_>, until_ms: u64, known: u64) -> Self {
         let times = Times { expires_ms: until_ms, ..Times::default() };
-        let (status, body) = (STATUS_PASS, Vec::new());
-        Self::new(ObjectParts { key, status, head: &[], etag: &[], times, tags: &[], known, body })
+        Self::marker(key, STATUS_PASS, &[], times, known)
     }
 
     /// `status` is sent until then without a request to the failed upstream.
@@ -214,9 +211,13 @@ impl Object {
         known: u64,
     ) -> Self {
         let times = Times { expires_ms: until_ms, ..Times::default() };
-        let (head, body) = (&status.to_be_bytes()[..], Vec::new());
-        let status = STATUS_FAILED;
-        Self::new(ObjectParts { key, status, head, etag: &[], times, tags: &[], known, body })
+        Self::marker(key, STATUS_FAILED, &status.to_be_bytes(), times, known)
+    }
+
+    fn marker(key: CacheKey<'_>, status: u16, head: &[u8], times: Times, known: u64) -> Self {
+        let (etag, tags, body) = (&[][..], &[][..], Vec::new());
+        let held = None;
+        Self::new(ObjectParts { key, status, head, etag, times, tags, known, body, held })
     }
 
     /// The status of a failure marker.

@@ -20,9 +20,8 @@ use crate::tags::{TagVerdict, Tags, lock};
 
 /// LIMIT: bytes of a stored `ETag`.
 const ETAG_SIZE_MAX: usize = 1024;
-/// LIMIT: bytes of all fills in progress, at least; above it, fills that will not be stored are
-/// given up.
-const PASSING_MIN: u64 = 1 << 20;
+/// LIMIT: bytes of a body that is stored where the memory of the store is short.
+const SMALL: u64 = 64 << 10;
 
 /// Why a fill was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,12 +146,14 @@ impl FillPermit {
         let expected = self.growing.head().and_then(|head| head.length).unwrap_or(0);
         !(self.overflown || self.passes_on)
             && expected.max(self.growing.size()) <= limit
+            && (self.growing.size() <= SMALL || self.store.has_room_for_fills())
             && !self.growing.is_killed(&self.store.tags)
     }
 
     /// Continues the fill without storing it: the response is too large, or a purge hit it. No
-    /// request is coalesced with it from now on; its followers read on. Returns false if the fill
-    /// is to be given up: it has no reader, or exceeds the memory of the store.
+    /// request is coalesced with it from now on; its followers read on, and bytes that all of them
+    /// have are freed. Where the memory of the store is short, the slowest ones are cut off. Returns
+    /// false if it has no reader.
     #[must_use]
     pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
         debug_assert!(!self.spent, "an ended permit fills nothing");
@@ -163,10 +164,10 @@ impl FillPermit {
                 self.store.remember_pass(&self.growing.key.key(), until_ms);
             }
             self.store.end_storing(&self.growing);
+            self.growing.pass_on();
         }
-        let is_read = Arc::strong_count(&self.growing) > 1;
-        let bytes_max = self.store.limits.bytes.max(PASSING_MIN);
-        is_read && self.store.filling.load(Ordering::Relaxed) <= bytes_max
+        self.store.settle_fill(&self.growing);
+        self.growing.is_followed()
     }
 
     /// The response has begun; followers may read it. Only the first call counts.
@@ -216,7 +217,7 @@ impl FillPermit {
     pub fn append(&mut self, bytes: Bytes) -> Wakes {
         debug_assert!(!self.spent, "an ended permit fills nothing");
         self.store.filling.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        let wakes = self.growing.append(bytes);
+        let wakes = self.growing.append(self.store.held.count(bytes));
         self.heed_size(self.growing.size());
         wakes
     }
@@ -284,6 +285,7 @@ impl FillPermit {
                 tags,
                 known: self.growing.generation,
                 body: vec![body],
+                held: Some(&self.store.held),
             }));
             self.store.put_fill(&object, &self.growing);
         } else {
@@ -307,6 +309,7 @@ impl FillPermit {
             tags,
             known: self.growing.generation,
             body,
+            held: Some(&self.store.held),
         }));
         self.store.put_fill(&object, &self.growing).then_some(object)
     }

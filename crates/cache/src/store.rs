@@ -12,6 +12,7 @@ use crate::disk::DiskTier;
 use crate::fills::failed;
 use crate::front::Front;
 use crate::growing::{Follower, GrowingObject, Orphans};
+use crate::held::HeldBytes;
 use crate::key::{CacheKey, KEY_SIZE_MAX, NamespaceId, url_hash};
 use crate::namespaces::Namespaces;
 use crate::object::{Object, ObjectKind, ObjectVariant, Times};
@@ -83,6 +84,8 @@ pub struct Store {
     pub(crate) limits: StoreLimits,
     bytes: AtomicU64,
     pub(crate) filling: AtomicU64,
+    /// The bytes of all bodies, also of those that have left the index.
+    pub(crate) held: HeldBytes,
     pub(crate) namespaces: Namespaces,
     pub(crate) orphans: Orphans,
     sweep: Mutex<Sweep>,
@@ -110,6 +113,7 @@ impl Store {
             limits,
             bytes: AtomicU64::new(0),
             filling: AtomicU64::new(0),
+            held: HeldBytes::default(),
             namespaces: Namespaces::new(),
             orphans: Orphans::default(),
             sweep: Mutex::default(),
@@ -273,18 +277,6 @@ impl Store {
     /// No request is coalesced with this fill from now on: a lookup may get the next permit.
     pub(crate) fn supersede(&self, growing: &Arc<GrowingObject>) {
         lock(self.index.shard(growing.key.key().url_hash)).fills.supersede(growing);
-    }
-
-    /// No request is coalesced with this fill from now on, and its response is not stored.
-    pub(crate) fn end_storing(&self, growing: &Arc<GrowingObject>) {
-        lock(self.index.shard(growing.key.key().url_hash)).fills.end(growing);
-    }
-
-    /// Ends a fill.
-    pub(crate) fn end_fill(&self, growing: &Arc<GrowingObject>) {
-        self.end_storing(growing);
-        let before = self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
-        assert!(before >= growing.size(), "the bytes of fills are those of their bodies");
     }
 
     /// The tags of `old`, with new references. `None` if the index does not have `old` under `key`.

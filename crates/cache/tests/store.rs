@@ -403,6 +403,73 @@ fn who_joined_a_fill_that_is_not_kept_after_all_reads_to_its_end() {
 }
 
 #[test]
+fn a_fill_that_is_not_stored_holds_what_its_slowest_reader_lacks() {
+    let limits = StoreLimits { bytes: 1 << 20, object_bytes: 1 << 18, ..StoreLimits::default() };
+    let store = Store::new(limits, 1);
+    let site = store.namespace(b"site");
+    let keys = url(site, "/video");
+    let (mut front, key) = (store.front(0), keys.public());
+    let mut filling = permit(front.lookup(&key, 100));
+    let _ = filling.begin(head(1000), &tags(&["t"]));
+    let join = |front: &mut Front| {
+        let Lookup::Join(mut joined) = front.lookup(&key, 100) else { panic!("no fill") };
+        assert_eq!(joined.poll(), Follow::Head);
+        joined
+    };
+    let (mut quick, mut slow) = (join(&mut front), join(&mut front));
+    let mut taken = 0;
+    for at in 0..256 {
+        // Sixteen times the memory of the store.
+        assert!(filling.is_storable() || filling.pass_on(None), "it has readers");
+        let _ = filling.append(Bytes::from(vec![at as u8; 1 << 16]));
+        match quick.read() {
+            GrowthRead::Bytes(bytes) => assert!(bytes.iter().all(|byte| *byte == at as u8)),
+            other => panic!("{other:?} in place of piece {at}"),
+        }
+        if at < 8 {
+            assert!(matches!(slow.read(), GrowthRead::Bytes(_)));
+            taken += 1;
+        }
+        assert!(store.stats().filling_bytes <= 3 << 20, "{at}");
+    }
+    assert_eq!((quick.read(), taken), (GrowthRead::Pending, 8));
+    assert_eq!(slow.read(), GrowthRead::Broken, "what it lacks is not held for ever");
+    assert!(filling.commit().object.is_none());
+    assert_eq!(quick.read(), GrowthRead::End);
+    assert_eq!(store.stats().filling_bytes, 0);
+}
+
+#[test]
+fn bodies_that_slow_readers_hold_count_when_they_have_left_the_index() {
+    let limits = StoreLimits { bytes: 1 << 20, object_bytes: 1 << 18, ..StoreLimits::default() };
+    let store = Store::new(limits, 1);
+    let site = store.namespace(b"site");
+    let mut front = store.front(0);
+    let mut held = Vec::new();
+    for at in 0..64 {
+        let keys = url(site, &format!("/image/{at}"));
+        let mut filling = permit(front.lookup(&keys.public(), 100));
+        let _ = filling.begin(head(1000), &tags(&["t"]));
+        let _ = filling.append(Bytes::from(vec![0; 1 << 17]));
+        if filling.is_storable() {
+            held.extend(filling.commit().object);
+        }
+    }
+    assert!((8..=24).contains(&held.len()), "{}", held.len());
+    let keys = url(site, "/small");
+    let mut filling = permit(front.lookup(&keys.public(), 100));
+    let _ = filling.begin(head(1000), &tags(&["t"]));
+    let _ = filling.append(Bytes::from(vec![0; 1 << 12]));
+    assert!(filling.commit().object.is_some(), "small bodies are stored all the same");
+    held.clear();
+    let keys = url(site, "/image/later");
+    let mut filling = permit(front.lookup(&keys.public(), 100));
+    let _ = filling.begin(head(1000), &tags(&["t"]));
+    let _ = filling.append(Bytes::from(vec![0; 1 << 17]));
+    assert!(filling.is_storable(), "the slow readers are gone");
+}
+
+#[test]
 fn a_private_object_answers_its_own_session_only() {
     let store = store();
     let mut front = store.front(0);

@@ -13,6 +13,7 @@
 
 mod journals;
 mod removals;
+mod root_files;
 mod walk;
 mod write;
 
@@ -65,6 +66,8 @@ struct Charge {
     is_short: bool,
     /// What others delete there.
     removals: Removals,
+    /// Another process evicts, and handles deletions: see [`bolide_cache::disk::DiskTier::leave_upkeep`].
+    leaves_upkeep: bool,
     /// It was turned off when its root directory was missing.
     lacks_root: bool,
 }
@@ -186,7 +189,9 @@ impl<I: Io> DiskWriter<I> {
         self.hear_changes(&mut charges);
         let mut next: Option<Instant> = None;
         let mut sooner = |at: Instant| next = Some(next.map_or(at, |known| known.min(at)));
+        let leaves_upkeep = self.store.disk().leaves_upkeep();
         for charge in &mut charges {
+            self.settle_upkeep(charge, leaves_upkeep);
             charge.come_back(&mut self.io, now.mono);
             if self.tend_removals(charge) {
                 sooner(now.mono.after(BREATH));
@@ -208,7 +213,7 @@ impl<I: Io> DiskWriter<I> {
             charge.off_until.into_iter().for_each(&mut sooner);
             sooner(now.mono.after(ROUND));
         }
-        if !charges.is_empty() && self.review_some(&charges) {
+        if !charges.is_empty() && !leaves_upkeep && self.review_some(&charges) {
             sooner(now.mono.after(BREATH));
         }
         self.charges = charges;
@@ -266,7 +271,7 @@ impl<I: Io> DiskWriter<I> {
     /// Evicts files beyond the limits or unused for too long; returns whether there is more.
     fn evict_some(&mut self, charge: &mut Charge) -> bool {
         let tree = Arc::clone(&charge.tree);
-        if !tree.is_open() {
+        if !tree.is_open() || charge.leaves_upkeep {
             return false;
         }
         let is_due = charge.asked.is_none_or(|asked| self.now.mono >= asked.after(ROUND));

@@ -13,7 +13,7 @@ use crate::settings::{ListenSettings, Profile};
 /// least one for each index.
 pub type GenerationSockets = Vec<(usize, Arc<Listener>)>;
 
-/// The sockets of every worker; each list is taken once: a connection that outlives its
+/// The sockets of every worker; each list is taken once before it is given again: a connection that outlives its
 /// configuration must not keep ports open that the next one has closed.
 #[derive(Debug)]
 pub struct Handout(Mutex<Vec<GenerationSockets>>);
@@ -23,6 +23,11 @@ impl Handout {
     #[must_use]
     pub const fn new(by_worker: Vec<GenerationSockets>) -> Self {
         Self(Mutex::new(by_worker))
+    }
+
+    /// Gives the lists to workers that take the place of those that have taken theirs.
+    pub fn refill(&self, by_worker: Vec<GenerationSockets>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = by_worker;
     }
 
     /// Takes the list of one worker; empty when it was taken before.

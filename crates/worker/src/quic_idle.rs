@@ -54,10 +54,17 @@ impl QuicSide {
     }
 
     /// A connection without a request, if there is one, and for how long it has had none: the one
-    /// that has waited longest among the first of them.
-    pub(crate) fn find_idle(&self, now: Instant) -> Option<(Duration, SlabKey<QuicConn>)> {
-        let idle = |key| Some((self.conns.get(key)?.idle_for(now)?, key));
-        let all = self.conns.keys().filter_map(idle).take(IDLE_COMPARED);
+    /// that has waited longest among the first of them. One whose client has not acknowledged all
+    /// of a response is not idle: the transport holds the rest.
+    pub(crate) fn find_idle(&mut self, now: Instant) -> Option<(Duration, SlabKey<QuicConn>)> {
+        let Self { conns, udp, .. } = self;
+        let idle = |key| {
+            let conn = conns.get(key)?;
+            let time = conn.idle_for(now)?;
+            let transport = udp.get_mut(conn.slot)?.endpoint.conn(conn.id);
+            transport.is_none_or(|transport| !transport.owes()).then_some((time, key))
+        };
+        let all = conns.keys().filter_map(idle).take(IDLE_COMPARED);
         all.max_by_key(|(time, _)| *time)
     }
 }

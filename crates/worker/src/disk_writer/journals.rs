@@ -6,11 +6,12 @@ use std::sync::Arc;
 use bolide_base::FileRef;
 use bolide_base::errno::{EDQUOT, ENOENT, ENOSPC};
 use bolide_cache::disk::journal::{self, Echo, HEAD, JournalEntry, JournalRead};
-use bolide_cache::disk::{Begun, DiskTree, JOURNAL, LOCK, Replay, everything};
+use bolide_cache::disk::{Begun, DiskTree, JOURNAL, Replay, everything};
 use bolide_conf::model::LogLevel;
 use bolide_io::{FileFailure, Io};
 
 use super::removals::Removals;
+use super::root_files::{journal_at, open_lock};
 use super::walk::Walk;
 use super::write::{OWNER_ALONE, make_directory};
 use super::{Charge, DiskWriter};
@@ -461,24 +462,6 @@ impl<I: Io> DiskWriter<I> {
     }
 }
 
-/// Opens the lock file of a tree and shares it with other processes.
-pub(super) fn open_lock(io: &mut impl Io, tree: &DiskTree) -> Option<FileRef> {
-    let path = tree.own_file(LOCK);
-    let opened = io.open_journal(&path).or_else(|_| io.create(&path, OWNER_ALONE));
-    // Another process may have created it in between.
-    let lock = opened.or_else(|_| io.open_journal(&path)).ok()?;
-    let _ = io.lock_shared(&lock);
-    Some(lock)
-}
-
-/// The file that has the name of the journal of a tree, if it is one.
-pub(super) fn journal_at(io: &mut impl Io, tree: &DiskTree) -> Option<FileRef> {
-    let file = io.open_journal(&tree.own_file(JOURNAL)).ok()?;
-    let mut head = [0; HEAD];
-    let n = read_full(io, &file, 0, &mut head).unwrap_or(0);
-    journal::seal(&head[..n]).map(|_| file)
-}
-
 fn charge(
     tree: Arc<DiskTree>,
     journal: Option<FileRef>,
@@ -498,6 +481,7 @@ fn charge(
         asked: None,
         is_short: false,
         removals: Removals::default(),
+        leaves_upkeep: false,
         lacks_root: false,
     }
 }

@@ -20,7 +20,7 @@ use bolide_cache::{purge_emptied, purge_removed};
 use bolide_conf::model::LogLevel;
 use bolide_io::{DirChange, DirDepth, Io};
 
-use super::journals::{journal_at, open_lock};
+use super::root_files::{journal_at, open_lock};
 use super::{Charge, DiskWriter, ROUND};
 
 /// The token of events of directories.
@@ -185,6 +185,14 @@ impl<I: Io> DiskWriter<I> {
         self.watch(charge, b"", made);
         let ends = (0..inside.len()).filter(|at| inside[*at] == b'/').chain([inside.len()]);
         ends.filter(|end| *end > 0).for_each(|end| self.watch(charge, &inside[..end], made));
+    }
+
+    /// Leaves the upkeep of a tree to another process, or takes it over: files may have been
+    /// deleted meanwhile.
+    pub(super) fn settle_upkeep(&mut self, charge: &mut Charge, leaves: bool) {
+        if std::mem::replace(&mut charge.leaves_upkeep, leaves) && !leaves {
+            self.note_unknown(charge);
+        }
     }
 
     /// Reads what has happened in the directories.
@@ -370,10 +378,12 @@ pub(super) fn is_missing(io: &mut impl Io, path: &[u8]) -> bool {
     found.is_err_and(|failure| matches!(failure.errno, ENOENT | ENOTDIR))
 }
 
-/// Others have deleted a file.
+/// Others have deleted a file. It purges nothing where another process does that: a part of them are
+/// that process's evictions.
 fn note_lost(charge: &mut Charge, hash: u128) {
     charge.tree.note_gone(hash);
     match charge.removals.is_emptied || charge.is_paused() {
+        _ if charge.leaves_upkeep => {}
         true => charge.removals.untold += 1,
         false => charge.removals.lost.push(hash),
     }

@@ -80,9 +80,13 @@ impl Life {
 
     /// Keeps a page; where its file is.
     fn keep(&mut self) -> PathBuf {
+        self.keep_at(b"/a")
+    }
+
+    fn keep_at(&mut self, url: &[u8]) -> PathBuf {
         let mut keys = KeyBuilder::default();
         keys.start(self.site);
-        keys.push_url(b"/a");
+        keys.push_url(url);
         let Lookup::Miss(mut permit) = self.store.front(0).lookup(&keys.public(), 0) else {
             panic!("it is there");
         };
@@ -484,6 +488,31 @@ fn a_file_that_others_delete_ends_its_page() {
     assert_eq!(life.tree.files(), 0);
     let notes = life.disk_writer.take_notes();
     assert!(notes.iter().any(|(_, text)| text.starts_with("1 file of cache")), "{notes:?}");
+}
+
+#[test]
+fn a_process_with_a_successor_neither_evicts_nor_heeds_evictions() {
+    let directory = TempDir::new();
+    let mut life = Life::start(&directory);
+    let file = life.keep();
+    life.store.disk().leave_upkeep(true);
+    life.go_on_at(3600);
+    assert!(file.exists(), "inactive, as far as this process knows");
+    std::fs::remove_file(&file).unwrap();
+    life.go_on_at(3601);
+    assert!(life.has(), "the successor may have evicted it");
+    let second = life.keep_at(b"/b");
+    std::fs::remove_file(&second).unwrap();
+    life.go_on_at(3602);
+    // The successor has ended.
+    life.store.disk().leave_upkeep(false);
+    let third = life.keep_at(b"/c");
+    life.go_on_at(2);
+    std::fs::remove_file(&third).unwrap();
+    life.go_on_at(4);
+    let notes = life.disk_writer.take_notes();
+    let told = notes.iter().filter(|(_, text)| text.contains("deleted from outside")).count();
+    assert_eq!(told, 1, "{notes:?}");
 }
 
 #[test]

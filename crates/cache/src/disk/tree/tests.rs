@@ -41,6 +41,7 @@ fn the_queue_counts_what_its_objects_had_when_they_came() {
             tags: &[],
             known: 0,
             body: body.clone(),
+            held: None,
         }))
     });
     for object in [&one, &two] {

@@ -10,7 +10,7 @@ use crate::disk::name::file_hash;
 use crate::object::{Object, ObjectKind};
 use crate::tags::lock;
 
-/// LIMIT: bytes of objects that wait to be written; more are not written.
+/// LIMIT: bytes of objects that wait to be written; more are not written. One may have more.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// LIMIT: objects that wait to be written.
 const QUEUE_MAX: usize = 4096;
@@ -23,7 +23,8 @@ impl DiskTree {
         }
         let mut queue = lock(&self.queue);
         let bytes = spill.object.charge();
-        if queue.spills.len() >= QUEUE_MAX || queue.bytes + bytes > QUEUE_BYTES_MAX {
+        let is_too_much = queue.bytes > 0 && queue.bytes + bytes > QUEUE_BYTES_MAX;
+        if queue.spills.len() >= QUEUE_MAX || is_too_much {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return false;
         }

@@ -1,0 +1,70 @@
+//! Counts the bytes of bodies for as long as anything refers to them: the index, a fill, or a
+//! response to a slow client that outlives both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+/// Pieces with fewer bytes are not counted: what refers to them has more.
+const COUNTED_MIN: usize = 1024;
+
+/// The bytes that are referred to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeldBytes(Arc<AtomicU64>);
+
+#[derive(Debug)]
+struct CountedPiece {
+    bytes: Bytes,
+    held: HeldBytes,
+}
+
+impl AsRef<[u8]> for CountedPiece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for CountedPiece {
+    fn drop(&mut self) {
+        let size = self.bytes.len() as u64;
+        let before = self.held.0.fetch_sub(size, Ordering::Relaxed);
+        debug_assert!(before >= size, "a piece was counted when it came");
+    }
+}
+
+impl HeldBytes {
+    /// The same bytes, counted until their last reference is dropped.
+    pub(crate) fn count(&self, bytes: Bytes) -> Bytes {
+        if bytes.len() < COUNTED_MIN {
+            return bytes;
+        }
+        self.0.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Bytes::from_owner(CountedPiece { bytes, held: self.clone() })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::{COUNTED_MIN, HeldBytes};
+
+    #[test]
+    fn a_piece_counts_until_its_last_reference_is_gone() {
+        let held = HeldBytes::default();
+        let piece = held.count(Bytes::from(vec![7; COUNTED_MIN]));
+        let part = piece.slice(3..9);
+        assert_eq!(held.bytes(), COUNTED_MIN as u64);
+        drop(piece);
+        assert_eq!((&*part, held.bytes()), (&[7; 6][..], COUNTED_MIN as u64));
+        drop(part);
+        assert_eq!(held.bytes(), 0);
+        let small = held.count(Bytes::from_static(b"small"));
+        assert_eq!((&*small, held.bytes()), (&b"small"[..], 0));
+    }
+}

@@ -1,0 +1,207 @@
+//! The readers of a fill, and what a fill that will not be stored holds for them.
+//!
+//! Such a fill holds a piece until every reader has taken it. Easiest to break: a reader takes each
+//! piece once, and one that leaves gives up all that it has not taken.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+
+use crate::tags::lock;
+
+/// A piece for one reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Piece(Bytes),
+    /// It has not come.
+    Pending,
+    /// The reader was too slow.
+    Gone,
+}
+
+/// The readers of one fill.
+#[derive(Debug, Default)]
+pub(crate) struct Readers(Mutex<ReadersState>);
+
+#[derive(Debug, Default)]
+struct ReadersState {
+    count: usize,
+    passing: Option<Passing>,
+    /// Bytes that are not held any more, and how many of these are settled.
+    freed: u64,
+    settled: u64,
+}
+
+/// The pieces that are not stored.
+#[derive(Debug)]
+struct Passing {
+    /// The index of the first one.
+    first: usize,
+    pieces: VecDeque<HeldPiece>,
+}
+
+#[derive(Debug)]
+struct HeldPiece {
+    bytes: Bytes,
+    /// The readers that have not taken it.
+    left: usize,
+}
+
+impl ReadersState {
+    /// One reader less waits for the piece at `index`.
+    fn release(&mut self, index: usize) {
+        let Some(passing) = &mut self.passing else { return };
+        let Some(piece) = passing.pieces.get_mut(index) else { return };
+        debug_assert!(piece.left > 0, "a reader takes a piece once");
+        piece.left = piece.left.saturating_sub(1);
+        if piece.left == 0 {
+            self.freed += std::mem::take(&mut piece.bytes).len() as u64;
+        }
+    }
+
+    fn drop_taken(&mut self) {
+        let Some(passing) = &mut self.passing else { return };
+        while passing.pieces.pop_front_if(|piece| piece.left == 0).is_some() {
+            passing.first += 1;
+        }
+    }
+}
+
+impl Readers {
+    pub(crate) fn join(&self) {
+        let mut state = lock(&self.0);
+        debug_assert!(state.passing.is_none(), "no reader joins a fill that is not stored");
+        state.count += 1;
+    }
+
+    /// A reader leaves that would have taken piece `at` next.
+    pub(crate) fn leave(&self, at: usize) {
+        let mut state = lock(&self.0);
+        debug_assert!(state.count > 0, "every reader has joined");
+        state.count = state.count.saturating_sub(1);
+        let Some(passing) = &state.passing else { return };
+        for index in at.saturating_sub(passing.first)..passing.pieces.len() {
+            state.release(index);
+        }
+        state.drop_taken();
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.0).count
+    }
+
+    /// From piece `first` on the fill is not stored.
+    pub(crate) fn pass_on(&self, first: usize) {
+        let mut state = lock(&self.0);
+        state.passing.get_or_insert_with(|| Passing { first, pieces: VecDeque::new() });
+    }
+
+    /// Holds a piece for all readers; false if the fill may be stored.
+    pub(crate) fn push(&self, bytes: &Bytes) -> bool {
+        let mut state = lock(&self.0);
+        let left = state.count;
+        let Some(passing) = &mut state.passing else { return false };
+        let held = if left == 0 { Bytes::new() } else { bytes.clone() };
+        passing.pieces.push_back(HeldPiece { bytes: held, left });
+        if left == 0 {
+            state.freed += bytes.len() as u64;
+            state.drop_taken();
+        }
+        true
+    }
+
+    /// Piece `at`, for a reader that has taken all before it.
+    pub(crate) fn take(&self, at: usize) -> Taken {
+        let mut state = lock(&self.0);
+        let Some(passing) = &state.passing else { return Taken::Pending };
+        let Some(index) = at.checked_sub(passing.first) else { return Taken::Gone };
+        let Some(piece) = passing.pieces.get(index) else { return Taken::Pending };
+        let bytes = piece.bytes.clone();
+        state.release(index);
+        state.drop_taken();
+        Taken::Piece(bytes)
+    }
+
+    /// Drops the oldest pieces until `bytes_max` are held: readers that lack them are too slow.
+    pub(crate) fn drop_oldest(&self, bytes_max: u64) {
+        let mut state = lock(&self.0);
+        let state = &mut *state;
+        let Some(passing) = &mut state.passing else { return };
+        let mut held: u64 = passing.pieces.iter().map(|piece| piece.bytes.len() as u64).sum();
+        while held > bytes_max
+            && let Some(piece) = passing.pieces.pop_front()
+        {
+            passing.first += 1;
+            held -= piece.bytes.len() as u64;
+            state.freed += piece.bytes.len() as u64;
+        }
+    }
+
+    /// The bytes that were freed since the last call.
+    pub(crate) fn settle(&self) -> u64 {
+        let mut state = lock(&self.0);
+        let fresh = state.freed - state.settled;
+        state.settled = state.freed;
+        fresh
+    }
+
+    /// All bytes that [`Self::settle`] has reported.
+    pub(crate) fn settled(&self) -> u64 {
+        lock(&self.0).settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::{Readers, Taken};
+
+    fn piece(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    #[test]
+    fn a_piece_is_held_until_its_last_reader_has_it() {
+        let readers = Readers::default();
+        readers.join();
+        readers.join();
+        assert!(!readers.push(&piece("kept")), "a fill that may be stored keeps its pieces");
+        readers.pass_on(1);
+        assert!(readers.push(&piece("one")) && readers.push(&piece("three")));
+        assert_eq!(readers.take(1), Taken::Piece(piece("one")));
+        assert_eq!(readers.settle(), 0);
+        assert_eq!(readers.take(1), Taken::Piece(piece("one")));
+        assert_eq!((readers.settle(), readers.settle(), readers.settled()), (3, 0, 3));
+        assert_eq!(readers.take(2), Taken::Piece(piece("three")));
+        assert_eq!(readers.take(3), Taken::Pending);
+        // The other one leaves in front of the last piece.
+        readers.leave(2);
+        assert_eq!((readers.settle(), readers.count()), (5, 1));
+        assert!(readers.push(&piece("four")));
+        assert_eq!(readers.take(3), Taken::Piece(piece("four")));
+        assert_eq!(readers.settle(), 4);
+        readers.leave(4);
+        assert!(readers.push(&piece("five")));
+        assert_eq!(readers.settle(), 4, "without readers nothing is held");
+    }
+
+    #[test]
+    fn slow_readers_lose_the_oldest_pieces() {
+        let readers = Readers::default();
+        readers.join();
+        readers.join();
+        readers.pass_on(0);
+        for text in ["one", "two", "six"] {
+            assert!(readers.push(&piece(text)));
+        }
+        assert_eq!(readers.take(0), Taken::Piece(piece("one")));
+        readers.drop_oldest(4);
+        assert_eq!(readers.settle(), 6);
+        assert_eq!(readers.take(1), Taken::Gone);
+        assert_eq!(readers.take(2), Taken::Piece(piece("six")));
+        readers.leave(0);
+        assert_eq!((readers.settle(), readers.take(3)), (3, Taken::Pending));
+    }
+}
