@@ -9,6 +9,7 @@ mod reload;
 mod reload_watch;
 mod standing;
 mod taking_back;
+mod upgrading;
 mod watch;
 
 use std::path::PathBuf;
@@ -34,8 +35,8 @@ use crate::pid::PidFile;
 use crate::retired::Retired;
 use crate::service_manager::ServiceManager;
 use crate::sockets::{OpenSocket, SocketNames};
+use crate::start;
 use crate::tls_setup::{CertificateEnds, ReadCertificates};
-use crate::{start, upgrade};
 use change_watch::ChangeWatch;
 use crew::{Crew, Orders};
 use leaving::Leaving;
@@ -352,14 +353,7 @@ impl<'a> ControlThread<'a> {
             self.every_crew(|crew| crew.post_all(|| Mail::Tidy));
         }
         self.open.succeed(&self.shared.quic_keys);
-        if let Some(pid) = &mut self.pid {
-            let had_one = self.successor.is_some();
-            upgrade::watch_successor(&mut self.successor, pid, &self.log);
-            if had_one && self.successor.is_none() && self.life == Life::Serving {
-                let log = ControlLog::new(&self.config, self.log.open());
-                self.shared.tls.issued.settle(log, self.account.as_ref());
-            }
-        }
+        self.look_at_successor();
     }
 
     /// Handles a signal, and logs it in nginx's words.
@@ -392,6 +386,7 @@ impl<'a> ControlThread<'a> {
             Signal::Quit => self.quit(),
             Signal::Drain if self.ground == Ground::Back => self.drain(),
             // The error was logged.
+            Signal::Reload if self.has_yielded() => self.return_to_service(),
             Signal::Reload if has_file && self.life == Life::Serving => self.reload_by_signal(),
             Signal::Reopen => self.reopen(),
             Signal::Upgrade if has_file && !is_rival => self.upgrade(),
@@ -432,6 +427,7 @@ impl<'a> ControlThread<'a> {
         let now = bolide_io::process::now().mono;
         let limit = self.config.main.worker_shutdown_timeout;
         self.shared.tls.issued.rest();
+        self.open.leave_admission(&self.shared.quic_keys);
         self.crew.drain(now, limit, &self.log);
     }
 
@@ -441,17 +437,6 @@ impl<'a> ControlThread<'a> {
         self.open.close(if is_shared { SocketNames::Keep } else { SocketNames::Remove });
         self.crew.hasten();
         self.look_after();
-    }
-
-    fn upgrade(&mut self) {
-        self.log.write(LogLevel::Notice, "changing binary");
-        let Some(pid) = &mut self.pid else { return };
-        let (keys, workers) = (&self.shared.quic_keys, usize::from(self.crew.size()));
-        let tell = (&self.manager, &self.log);
-        self.successor = upgrade::start_successor(&self.open, keys, workers, pid, tell);
-        if self.successor.is_some() {
-            self.shared.tls.issued.rest();
-        }
     }
 
     /// Opens the logs again; those that cannot be opened stay as they are.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use bolide_base::errno::describe;
 
+/// The extension of the file of a process whose successor has the name.
+const OLD: &str = "oldbin";
+
 /// A pid file that is removed when the server ends.
 #[derive(Debug)]
 pub(crate) struct PidFile {
@@ -72,7 +75,8 @@ impl PidFile {
     /// The file system refuses.
     pub(crate) fn step_aside(&mut self) -> std::io::Result<()> {
         let mut aside = self.path.clone().into_os_string();
-        aside.push(".oldbin");
+        aside.push(".");
+        aside.push(OLD);
         bolide_io::file::rename(&self.path, Path::new(&aside))?;
         self.path = aside.into();
         Ok(())
@@ -84,6 +88,9 @@ impl PidFile {
     ///
     /// The file system refuses.
     pub(crate) fn step_back(&mut self) -> std::io::Result<()> {
+        if self.path.extension() != Some(OLD.as_ref()) {
+            return Ok(());
+        }
         let name = self.path.with_extension("");
         bolide_io::file::rename(&self.path, &name)?;
         self.path = name;

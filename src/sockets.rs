@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bolide_conf::model::{Config, Listen, ListenAddress, ListenTransport, LogLevel, TcpKeepAlive};
 use bolide_io::listen::{self, ListenSocketOptions, Listener, SocketAddress as Bind};
+use bolide_quic::{Admits, Elder};
 use bolide_worker::GenerationSockets;
 
 /// All open listening sockets by address, so that a reload keeps those that stay.
@@ -16,6 +17,8 @@ pub(crate) struct OpenSocket {
     /// Datagram sockets that were closed, as long as workers have connections there.
     leaving: HashMap<Bind, Vec<Weak<Listener>>>,
     predecessor: Option<Predecessor>,
+    /// Addresses that no configuration names any more, while a predecessor may serve them.
+    unnamed: Vec<Bind>,
     /// Whether a predecessor's sockets are on the ports that are opened first.
     is_heir: bool,
     /// Addresses that a service manager opened and keeps open; names of unix sockets stay its own.
@@ -55,6 +58,12 @@ struct Predecessor {
     sockets: HashMap<Bind, Vec<Listener>>,
 }
 
+impl Predecessor {
+    const fn beside(&self, admits: Admits) -> Elder {
+        Elder { numbers: self.numbers, admits }
+    }
+}
+
 impl OpenSocket {
     /// Opens the listening sockets of a configuration that are not open yet, and closes those that
     /// it no longer names. Returns one list per worker, in the order of the configuration's
@@ -87,15 +96,16 @@ impl OpenSocket {
             let bind = bind_of(listen);
             if !self.by_address.contains_key(&bind) && !fresh.contains_key(&bind) {
                 let left = self.leaving.get(&bind).map_or(&[][..], Vec::as_slice);
-                let all = open_all(&bind, listen, workers, left).map_err(|error| {
-                    tell(LogLevel::Emerg, &failed(listen, &error));
-                    SocketRefused
-                })?;
                 let predecessor = self
                     .predecessor
                     .as_ref()
                     .filter(|predecessor| predecessor.sockets.contains_key(&bind));
-                steer(&bind, &all, keys, predecessor.map(|predecessor| predecessor.numbers));
+                let elder = predecessor.map(|it| it.beside(Admits::Successor));
+                let all = open_all(&bind, listen, workers, left, elder).map_err(|error| {
+                    tell(LogLevel::Emerg, &failed(listen, &error));
+                    SocketRefused
+                })?;
+                steer(&bind, &all, keys, elder);
                 fresh.insert(bind, all);
             }
         }
@@ -109,8 +119,10 @@ impl OpenSocket {
             if !stays && matches!(bind, Bind::Udp(_)) {
                 self.leaving.insert(bind.clone(), all.iter().map(Arc::downgrade).collect());
             }
-            if !stays && !is_shared && !self.given.contains(bind) {
-                remove_name(bind);
+            match is_shared {
+                _ if stays || self.given.contains(bind) => {}
+                true => self.unnamed.push(bind.clone()),
+                false => remove_name(bind),
             }
             stays
         });
@@ -156,7 +168,9 @@ impl OpenSocket {
             let ours = self.by_address.keys().filter(|bind| !self.given.contains(*bind));
             ours.for_each(remove_name);
         }
-        self.by_address.clear();
+        // Behind those of a living predecessor, the datagram sockets keep their places.
+        let stays = |bind: &Bind| self.predecessor.is_some() && matches!(bind, Bind::Udp(_));
+        self.by_address.retain(|bind, _| stays(bind));
     }
 
     /// Whether one of our sockets uses the same port already, so that a plain bind would fail.
@@ -217,12 +231,27 @@ impl OpenSocket {
         else {
             return;
         };
+        let unnamed = std::mem::take(&mut self.unnamed).into_iter();
+        unnamed
+            .filter(|bind| !self.by_address.contains_key(bind))
+            .for_each(|bind| remove_name(&bind));
         for (bind, mut sockets) in predecessor.sockets {
             // The kernel moves a group's last socket to the place that becomes free: from the last
             // place to the first, ours keep their order.
             while sockets.pop().is_some() {}
             if let Some(all) = self.by_address.get(&bind) {
                 steer(&bind, all, keys, None);
+            }
+        }
+    }
+
+    /// Lets a predecessor, if there is one, have new connections again: this process accepts no
+    /// more.
+    pub(crate) fn leave_admission(&self, keys: &bolide_quic::SharedKeys) {
+        let Some(predecessor) = &self.predecessor else { return };
+        for bind in predecessor.sockets.keys() {
+            if let Some(all) = self.by_address.get(bind) {
+                steer(bind, all, keys, Some(predecessor.beside(Admits::Elder)));
             }
         }
     }
@@ -261,7 +290,7 @@ fn steer(
     bind: &Bind,
     all: &[Arc<Listener>],
     keys: &bolide_quic::SharedKeys,
-    predecessor: Option<bolide_quic::WorkerNumbers>,
+    predecessor: Option<Elder>,
 ) {
     if let (Bind::Udp(_), Some(first)) = (bind, all.first()) {
         let workers = u8::try_from(all.len()).unwrap_or(u8::MAX);
@@ -299,23 +328,29 @@ fn is_open(socket: &Weak<Listener>) -> bool {
 }
 
 /// Opens the sockets of an address, one for each worker; those that workers have left there are
-/// reused.
+/// reused. Behind those of `elder` the places are turned, see [`Elder::turn`].
 fn open_all(
     bind: &Bind,
     listen: &Listen,
     workers: u16,
     left: &[Weak<Listener>],
+    elder: Option<Elder>,
 ) -> std::io::Result<Vec<Arc<Listener>>> {
     let options = options_of(listen);
     // All workers share one unix socket; Internet sockets form a group of one per worker.
     let count = if matches!(bind, Bind::Unix(_)) { 1 } else { workers };
-    let mut all = Vec::with_capacity(usize::from(count));
-    for number in 0..usize::from(count) {
+    let count = usize::from(count);
+    let turn = elder.map_or(0, |elder| elder.turn(workers as u8) as usize);
+    let mut all = Vec::with_capacity(count);
+    // A group has its sockets in the order in which they are opened.
+    for place in 0..count {
+        let number = (place + count - turn) % count;
         all.push(match left.get(number).and_then(Weak::upgrade) {
             Some(socket) => socket,
             None => Arc::new(Listener::open(bind, &options)?),
         });
     }
+    all.rotate_left(turn);
     Ok(all)
 }
 

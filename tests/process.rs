@@ -2,7 +2,10 @@
 //! mode, failing starts.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bolide_testkit::server::{Home, is_root};
@@ -56,6 +59,17 @@ impl Daemon {
 
     fn waits_for(&self, words: &str) {
         wait_until(words, || self.log().contains(words));
+    }
+
+    /// Starts a successor, and ends the workers here; returns its process id.
+    fn yields_to_a_successor(&self) -> u32 {
+        let ended = count(&self.log(), "exited with code 0");
+        self.signal("USR2");
+        wait_until("a successor", || pid_in(&self.home, "pid").is_some_and(|pid| pid != self.pid));
+        let successor = pid_in(&self.home, "pid").unwrap();
+        self.signal("WINCH");
+        wait_until("the workers' end", || count(&self.log(), "exited with code 0") >= ended + 2);
+        successor
     }
 
     fn answers(&self) -> bool {
@@ -511,6 +525,76 @@ fn a_second_new_binary_is_refused_while_the_first_runs() {
     assert!(daemon.answers());
     daemon.signal("QUIT");
     wait_until("the end", || !daemon.is_running());
+}
+
+#[test]
+fn the_old_process_serves_again_when_the_new_one_ends() {
+    let daemon = Daemon::start(MAIN, LISTEN);
+    for (round, signal) in (1..).zip(["KILL", "QUIT"]) {
+        let successor = daemon.yields_to_a_successor();
+        kill(successor, signal);
+        wait_until("workers again", || {
+            count(&daemon.log(), "start worker process ") == 2 + 4 * round
+        });
+        assert!(daemon.answers());
+        assert_eq!(pid_in(&daemon.home, "pid"), Some(daemon.pid));
+    }
+}
+
+#[test]
+fn hup_during_an_upgrade_brings_the_workers_back_without_reading_the_file() {
+    let daemon = Daemon::start(MAIN, LISTEN);
+    let successor = daemon.yields_to_a_successor();
+    // A directive of the new binary, and an address that it has.
+    daemon.home.write("nginx.conf", &conf(MAIN, &format!("{LISTEN} of_the_new_binary on;")));
+    daemon.signal("HUP");
+    wait_until("workers again", || count(&daemon.log(), "start worker process ") == 6);
+    kill(successor, "QUIT");
+    wait_until("the old name", || pid_in(&daemon.home, "pid") == Some(daemon.pid));
+    assert!(daemon.answers());
+    assert!(!daemon.log().contains("[emerg]"), "{}", daemon.log());
+    daemon.signal("HUP");
+    daemon.waits_for("unknown directive \"of_the_new_binary\"");
+    assert!(daemon.answers());
+}
+
+#[test]
+fn the_unix_socket_of_a_killed_server_can_be_bound_again() {
+    let conf =
+        format!("server {{ {LISTEN} listen unix:@DIR@/s.sock; location / {{ return 204; }} }}");
+    let mut server = crate::http(&conf);
+    let socket = server.home().dir().join("s.sock");
+    let answers = |socket: &Path| {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply.starts_with("HTTP/1.1 204 ")
+    };
+    assert!(answers(&socket));
+    server.restart("KILL");
+    assert!(answers(&socket));
+    let other = Home::new(BOLIDE);
+    let taken = format!("events {{}} http {{ server {{ listen unix:{}; }} }}", socket.display());
+    other.write("nginx.conf", &taken);
+    let done = other.run(&["-c", "nginx.conf"]);
+    assert!(done.code != 0 && done.stderr.contains("98: Address already in use"), "{done}");
+    assert!(answers(&socket));
+}
+
+#[test]
+fn a_unix_socket_that_an_upgrade_drops_is_removed_with_the_old_process() {
+    let daemon = Daemon::start(MAIN, &format!("{LISTEN} listen unix:@DIR@/s.sock;"));
+    let socket = daemon.home.dir().join("s.sock");
+    daemon.home.write("nginx.conf", &conf(MAIN, LISTEN));
+    daemon.signal("USR2");
+    wait_until("a successor", || pid_in(&daemon.home, "pid").is_some_and(|pid| pid != daemon.pid));
+    let successor = pid_in(&daemon.home, "pid").unwrap();
+    assert!(socket.exists(), "the old process serves it");
+    daemon.signal("QUIT");
+    wait_until("the name to go", || !daemon.is_running() && !socket.exists());
+    assert!(daemon.answers());
+    kill(successor, "QUIT");
 }
 
 #[test]

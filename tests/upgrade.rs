@@ -15,7 +15,8 @@ use crate::BOLIDE;
 fn block() -> String {
     format!(
         "server {{ {LISTEN} location = /pid {{ return 200 $pid; }}
-                   location /slow/ {{ alias @DIR@/www/; limit_rate 2m; }} }}"
+                   location /slow/ {{ alias @DIR@/www/; limit_rate 2m; }}
+                   location /drip/ {{ alias @DIR@/www/; limit_rate 200k; }} }}"
     )
 }
 
@@ -154,6 +155,30 @@ fn a_successor_that_does_not_start_changes_nothing() {
     for proto in Proto::TLS.into_iter().cycle().take(9) {
         assert_eq!(server.fetch(proto, "/pid").text(), server.pid().to_string());
     }
+}
+
+#[test]
+fn a_successor_that_ends_first_leaves_new_connections_to_the_old_process() {
+    let server = TestServer::workers(BOLIDE, 2, &block());
+    let big = fs::read(server.www("big.bin")).unwrap();
+    let successor = Successor::of(&server);
+    wait_until("an answer of the successor", || {
+        server.fetch(Proto::H3, "/pid").text() == successor.0.to_string()
+    });
+    let (curl, url) = (server.curl(Proto::H3), server.url(Proto::H3, "/drip/big.bin"));
+    let copy = server.home().dir().join("copy");
+    let curl = curl.args(["-o", copy.to_str().unwrap()]);
+    let late = thread::spawn(move || curl.get(&url).status);
+    wait_until("a part of a response", || fs::metadata(&copy).is_ok_and(|copy| copy.len() > 0));
+    successor.signal("QUIT");
+    wait_until("its workers to be told", || server.error_log().contains("gracefully"));
+    for proto in Proto::TLS.into_iter().cycle().take(24) {
+        assert_eq!(server.fetch(proto, "/pid").text(), server.pid().to_string());
+    }
+    assert!(successor.is_running(), "its transfer goes on");
+    assert_eq!(late.join().unwrap(), 200);
+    assert!(fs::read(&copy).unwrap() == big);
+    wait_until("the successor to end", || written_pid(&server, "pid") == Some(server.pid()));
 }
 
 #[test]

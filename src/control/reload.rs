@@ -213,10 +213,8 @@ impl ControlThread<'_> {
         self.settle_terminal();
         self.settle_threads();
         if self.crew.is_draining() {
-            let drained = std::mem::take(&mut self.crew);
-            self.leaving.push(drained);
             self.account = account;
-            self.man(workers)?;
+            self.relieve()?;
         } else {
             let log = ControlLog::new(&self.config, &logs);
             self.disk_writer.settle(&generation, account.as_ref(), log)?;

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 
-use crate::{Fd, sys};
+use crate::{Callee, Fd, sys};
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -196,8 +197,23 @@ impl Listener {
 /// A unix socket exists once bound, so the name is removed again.
 fn probe_unix(path: &[u8]) -> std::io::Result<()> {
     let fd = sys::unix_socket()?;
-    sys::bind_unix(fd.as_raw_fd(), path)?;
-    std::fs::remove_file(std::ffi::OsStr::from_bytes(path))
+    let name = std::ffi::OsStr::from_bytes(path);
+    match sys::bind_unix(fd.as_raw_fd(), path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && is_abandoned(path) => {
+            std::fs::remove_file(name)?;
+            sys::bind_unix(fd.as_raw_fd(), path)?;
+        }
+        bound => bound?,
+    }
+    std::fs::remove_file(name)
+}
+
+/// Whether a name is that of a socket on which no process listens: its server was killed.
+fn is_abandoned(path: &[u8]) -> bool {
+    let file = std::fs::symlink_metadata(std::ffi::OsStr::from_bytes(path));
+    let called = || sys::connect(Callee::Unix(path), None);
+    file.is_ok_and(|file| file.file_type().is_socket())
+        && called().is_err_and(|failure| failure.errno == bolide_base::errno::ECONNREFUSED)
 }
 
 fn open_tcp(at: &SocketAddr, options: &ListenSocketOptions) -> std::io::Result<OwnedFd> {

@@ -115,27 +115,56 @@ impl WorkerNumbers {
     }
 }
 
+/// Which of two processes gets new connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admits {
+    /// The successor, until it is told to end.
+    Successor,
+    /// The predecessor: its successor ends first.
+    Elder,
+}
+
+/// A predecessor, whose sockets are the first of the reuseport group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elder {
+    /// The numbers of its workers.
+    pub numbers: WorkerNumbers,
+    /// Who gets new connections.
+    pub admits: Admits,
+}
+
+impl Elder {
+    /// How far the places of `workers` sockets behind this predecessor's are turned: worker `i` has
+    /// place `(i + turn) % workers` among them. When a socket of the predecessor is closed, the
+    /// kernel moves the last one of the group to its place; in the end worker `i` has place `i`.
+    #[must_use]
+    pub const fn turn(&self, workers: u8) -> u32 {
+        let workers = if workers == 0 { 1 } else { workers };
+        ((workers - self.numbers.count % workers) % workers) as u32
+    }
+}
+
 /// The rule of [`owner`] in classic BPF, as `(code, jt, jf, k)`. The program returns the worker's
 /// index in the reuseport group. For ids that are not ours the index is out of range, so that the
 /// kernel falls back to the hash of the addresses.
 ///
-/// The group may begin with the sockets of a predecessor, `elder`, that is shutting down. It keeps
-/// its connections, and new ones go to ours.
+/// The group may begin with the sockets of a predecessor, `elder`, which keeps its connections.
 #[must_use]
 pub fn bpf_program(
     keys: &SharedKeys,
     workers: u8,
-    elder: Option<WorkerNumbers>,
+    elder: Option<Elder>,
 ) -> Vec<(u16, u8, u8, u32)> {
     use bpf::{
         ADD, AND, JEQ, JGE, JSET, JUMP, LD_BYTE, LD_MEM, LD_WORD, LD_WORD_AT_X, LDX, MOD, RET,
         RET_A, RSH, ST, SUB,
     };
     let own = WorkerNumbers { first: keys.first, count: workers };
-    let before = elder.map_or(0, |elder| u32::from(elder.count));
-    let sets = [elder.map(|elder| (elder, 0)), Some((own, before))];
+    let before = elder.map_or(0, |elder| u32::from(elder.numbers.count));
+    let turn = elder.map_or(0, |elder| elder.turn(workers));
+    let sets = [elder.map(|elder| (elder.numbers, 0, 0)), Some((own, turn, before))];
     // The distance from the ids to the rule for first datagrams.
-    let unmarked = 5 * sets.iter().flatten().count() as u8;
+    let unmarked = 7 * sets.iter().flatten().count() as u8;
     let mut program = vec![
         (LD_BYTE, 0, 0, 0),
         (JSET, 2, 0, LONG),
@@ -164,24 +193,30 @@ pub fn bpf_program(
         (RSH, 0, 0, 24),
         (ST, 0, 0, 3),
     ]);
-    for (numbers, index) in sets.into_iter().flatten() {
+    for (numbers, turn, index) in sets.into_iter().flatten() {
         program.extend([
             (LD_MEM, 0, 0, 3),
             (SUB, 0, 0, u32::from(numbers.first)),
-            (JGE, 2, 0, u32::from(numbers.count)),
+            (JGE, 4, 0, u32::from(numbers.count)),
+            (ADD, 0, 0, turn),
+            (MOD, 0, 0, u32::from(numbers.count.max(1))),
             (ADD, 0, 0, index),
             (RET_A, 0, 0, 0),
         ]);
     }
-    if elder.is_some() {
+    if let Some(elder) = elder {
+        let (count, index) = match elder.admits {
+            Admits::Successor => (u32::from(workers), before),
+            Admits::Elder => (before, 0),
+        };
         // A first datagram: the id that the client chose decides, so that the next datagram of the
         // connection goes to the same worker.
         program.extend([
             (LD_BYTE, 0, 0, 0),
             (JSET, 0, 4, LONG),
             (LD_WORD, 0, 0, 6),
-            (MOD, 0, 0, u32::from(workers.max(1))),
-            (ADD, 0, 0, before),
+            (MOD, 0, 0, count.max(1)),
+            (ADD, 0, 0, index),
             (RET_A, 0, 0, 0),
         ]);
     }
@@ -257,7 +292,7 @@ mod bpf {
 
 #[cfg(test)]
 mod tests {
-    use super::{CID_LEN, Generator, WorkerNumbers, bpf_program, owner};
+    use super::{Admits, CID_LEN, Elder, Generator, WorkerNumbers, bpf_program, owner};
     use crate::SharedKeys;
     use bolide_base::prng::Prng;
     use proptest::prelude::{any, proptest};
@@ -365,12 +400,17 @@ mod tests {
         let elder = WorkerNumbers { first: 0, count: 3 };
         let own = elder.beside(2).unwrap();
         let keys = elders_keys.clone().numbered_from(own.first);
-        let program = bpf_program(&keys, own.count, Some(elder));
+        let beside = |admits| bpf_program(&keys, own.count, Some(Elder { numbers: elder, admits }));
+        let program = beside(Admits::Successor);
+        let ending = beside(Admits::Elder);
         for (of, count, before) in [(&elders_keys, 3, 0), (&keys, 2, 3)] {
             for worker in 0..count {
                 let cid = Generator::new(worker, of).generate_cid();
                 for datagram in [short(&cid), long(&cid)] {
-                    assert_eq!(interpret(&program, &datagram), u32::from(before + worker));
+                    // Behind three sockets, the second of two is the first place.
+                    let place = if before == 0 { worker } else { (worker + 1) % 2 };
+                    assert_eq!(interpret(&program, &datagram), u32::from(before + place));
+                    assert_eq!(interpret(&ending, &datagram), u32::from(before + place));
                     assert_eq!(owner(&datagram, of, count), Some(worker));
                 }
                 let other = if before == 0 { (&keys, 2) } else { (&elders_keys, 3) };
@@ -383,8 +423,29 @@ mod tests {
             let index = interpret(&program, &long(&chosen));
             assert!((3..5).contains(&index), "{index}");
             assert_eq!(index, interpret(&program, &long(&chosen)), "twice the same");
+            assert!((0..3).contains(&interpret(&ending, &long(&chosen))));
         }
         assert_eq!(interpret(&program, &short(&[1; 8])), u32::MAX);
+    }
+
+    #[test]
+    fn sockets_are_in_order_when_those_of_the_predecessor_are_closed() {
+        for (count, workers) in (1..9).flat_map(|a| (1..9).map(move |b| (a, b))) {
+            let numbers = WorkerNumbers { first: 0, count };
+            let turn = Elder { numbers, admits: Admits::Successor }.turn(workers);
+            // The group: the predecessor's sockets, then the place of each worker.
+            let mut own = vec![0; usize::from(workers)];
+            for worker in 0..workers {
+                own[(u32::from(worker) + turn) as usize % usize::from(workers)] = worker;
+            }
+            let mut group: Vec<Option<u8>> = vec![None; usize::from(count)];
+            group.extend(own.into_iter().map(Some));
+            for place in (0..usize::from(count)).rev() {
+                group.swap_remove(place);
+            }
+            let wanted: Vec<_> = (0..workers).map(Some).collect();
+            assert_eq!(group, wanted, "{workers} behind {count}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod parameters;
 mod settings;
 mod token;
 
-pub use cid::{CID_LEN, WorkerNumbers, bpf_program, owner};
+pub use cid::{Admits, CID_LEN, Elder, WorkerNumbers, bpf_program, owner};
 pub use clock::QuicClock;
 pub use conn::{Gone, Handshake, QuicConnection, QuicStats, ReadEnd};
 pub use endpoint::{ConnId, EndedStats, Endpoint, QuicArrival, Rest};
