@@ -4,7 +4,6 @@
 mod amiss;
 mod certificates;
 mod histories;
-mod invented;
 mod limits;
 mod lines;
 mod lives;
@@ -12,6 +11,7 @@ mod objects;
 mod quic;
 mod rings;
 mod secrets;
+mod simulated;
 mod ways;
 
 use bolide_testkit::server::{Home, TYPES, prelude};
