@@ -16,7 +16,7 @@ pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     }
     let explained = explanation(desk, words)?;
     Ok(if words.has("json") {
-        machine::story(&desk.site, &explained).line()
+        machine::explanation_json(&desk.site, &explained).line()
     } else {
         text(desk, &explained).into_bytes()
     })
