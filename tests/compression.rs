@@ -66,7 +66,7 @@ fn what_should_not_be_coded_is_not() {
 }
 
 #[test]
-fn a_coded_answer_is_kept_and_follows_the_file() {
+fn a_compressed_variant_is_stored_and_follows_the_file() {
     let server = site(ALL);
     let path = server.www("notes.css");
     let text = |n: u32| format!("/* version {n} */\n").repeat(200);

@@ -159,7 +159,7 @@ fn the_console_of_the_document_is_there() {
 }
 
 #[test]
-fn metrics_are_told_as_their_page_says() {
+fn metrics_are_served_as_their_page_describes() {
     let location = examples("metrics.md").remove(0);
     let server = start(&format!("http {{ server {{ {location} }} }}"));
     let reply = server.get("/metrics");

@@ -6,7 +6,7 @@ use bolide_testkit::server::Home;
 use crate::{BOLIDE, http, report, site};
 
 #[test]
-fn error_pages_stand_in_as_they_are_told() {
+fn error_pages_replace_responses_as_configured() {
     let server = site(
         "error_page 404 /page; error_page 403 =200 /page; error_page 405 = /teapot;
          error_page 410 @named; error_page 500 http://elsewhere.test/$arg_a;
@@ -130,7 +130,7 @@ fn a_match_without_end_holds_no_worker_wherever_it_stands() {
 }
 
 #[test]
-fn wrong_arguments_are_told_in_nginx_words() {
+fn wrong_arguments_get_nginxs_messages() {
     let home = Home::new(BOLIDE);
     let rows = [
         ("error_page 404;", "invalid number of arguments in \"error_page\" directive in "),

@@ -239,7 +239,7 @@ fn what_clients_of_http3_are_allowed_is_configured() {
 }
 
 #[test]
-fn quic_gso_says_whether_datagrams_leave_as_one() {
+fn quic_gso_controls_whether_datagrams_are_sent_together() {
     for (text, trains) in [("", "yes"), ("quic_gso on;", "yes"), ("quic_gso off;", "no")] {
         let server = crate::http(&quic(text));
         let len = std::fs::metadata(server.www("big.bin")).unwrap().len();

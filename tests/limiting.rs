@@ -145,7 +145,7 @@ fn a_limited_request_may_get_an_error_page_without_being_counted_again() {
 }
 
 #[test]
-fn requests_in_work_are_counted_until_they_end_however_that_is() {
+fn requests_in_progress_count_until_they_end() {
     let server = zones(
         "limit_conn_status 429; location /slow/ { alias @DIR@/www/; limit_conn c 2; limit_rate 1k; }
          location /fast/ { alias @DIR@/www/; limit_conn c 2; }",
@@ -223,7 +223,7 @@ fn each_stream_counts_as_one() {
 }
 
 #[test]
-fn wrong_words_are_refused_with_nginxs_text() {
+fn wrong_arguments_are_refused_with_nginxs_messages() {
     let home = bolide_testkit::server::Home::new(BOLIDE);
     let zone = "limit_req_zone $uri zone=z:1m rate=1r/s; limit_conn_zone $uri zone=c:1m;";
     let mut failures = Vec::new();
@@ -293,7 +293,7 @@ fn a_link_proves_itself_by_its_hash_and_may_end() {
         assert!(status != 200 || answer.text() == text, "{path}: {}", answer.text());
     }
     let text = "cycle while evaluating variable \"secure_link\"";
-    wait_until("the cycle is told", || server.error_log().contains(text));
+    wait_until("the cycle is logged", || server.error_log().contains(text));
 }
 
 #[test]

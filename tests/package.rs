@@ -66,7 +66,7 @@ fn on_debian(root: &str, script: &str, package: PathBuf, last: &str) {
 const PURGED: &str = "apt purge leaves no process, no file and no account behind";
 
 #[test]
-fn a_package_lives_on_a_clean_debian_and_leaves_nothing_behind() {
+fn a_package_runs_on_a_clean_debian_and_its_removal_leaves_nothing() {
     on_debian("bookworm", "in_clean_root.sh", package(".deb"), PURGED);
 }
 
@@ -82,7 +82,7 @@ fn an_rpm_lives_in_a_root_with_systemds_tools() {
 }
 
 #[test]
-fn the_rpm_has_the_files_of_the_package_and_says_what_it_needs() {
+fn the_rpm_has_the_files_of_the_package_and_its_requirements() {
     let file = package(".rpm");
     let query = |what: &[&str]| {
         let words = ["-qp"].iter().chain(what).copied().chain([file.to_str().unwrap()]);

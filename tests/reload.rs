@@ -76,7 +76,7 @@ fn connections_stay_open_across_a_reload() {
 }
 
 #[test]
-fn an_answer_under_way_is_finished_across_a_reload() {
+fn a_response_in_progress_is_finished_across_a_reload() {
     let slow = |n: u32| generation(n).replace("X-Generation", "X-G") + "limit_rate 500k;";
     let server = TestServer::with(BOLIDE, &slow(1));
     let big = fs::read(server.www("big.bin")).unwrap();

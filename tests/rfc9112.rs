@@ -57,7 +57,7 @@ fn what_begins_with_no_status_line_is_no_answer() {
 }
 
 #[test]
-fn a_line_of_a_chunk_is_what_the_grammar_says() {
+fn a_chunk_line_follows_the_grammar() {
     let server = site("");
     let rows = [
         ("5", 405),

@@ -305,7 +305,7 @@ fn add_header_and_expires_follow_the_rules_of_inheritance() {
 }
 
 #[test]
-fn variables_say_what_nginx_says() {
+fn variables_have_the_values_of_nginx() {
     let server = site(
         "location /v { return 200 \"$request_method|$scheme|$host|$http_host|$server_name|\
          $server_port|$remote_addr|$server_addr|$server_protocol|$uri|$document_uri|$request_uri|\

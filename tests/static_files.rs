@@ -604,7 +604,7 @@ fn a_file_rewritten_in_place_under_load_is_never_mixed() {
 }
 
 #[test]
-fn a_kept_file_is_served_as_it_was_when_it_is_rewritten_in_place() {
+fn a_file_in_memory_is_served_unchanged_while_it_is_rewritten_in_place() {
     // The cache says that what was read at first may be old; it comes from memory where the
     // descriptor leads to other bytes by now.
     let server = site("open_file_cache max=100; open_file_cache_valid 3600s;");
@@ -638,7 +638,7 @@ fn a_changed_file_is_served_changed_after_its_time() {
 }
 
 #[test]
-fn several_ranges_of_a_file_that_is_not_kept_in_memory_come_whole() {
+fn several_ranges_of_a_file_outside_of_memory_are_complete() {
     let server = site("");
     let text: Vec<u8> = (0..1_000_000_u32).map(|at| (at / 3 % 251) as u8).collect();
     fs::write(server.www("large.bin"), &text).unwrap();

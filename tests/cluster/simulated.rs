@@ -168,7 +168,7 @@ fn status(node: &TestServer) -> String {
 }
 
 #[test]
-fn a_valkey_that_does_not_wait_is_not_asked_all_the_time() {
+fn a_valkey_that_does_not_block_gets_no_flood_of_commands() {
     let (valkey, app) = (Simulated::start(), TestApp::start());
     let _node = valkey.node(&app, "");
     let before = valkey.sent("XREAD");
@@ -179,7 +179,7 @@ fn a_valkey_that_does_not_wait_is_not_asked_all_the_time() {
 }
 
 #[test]
-fn whatever_is_said_about_objects_pages_are_served() {
+fn pages_are_served_whatever_valkey_replies_about_objects() {
     let (valkey, app) = (Simulated::start(), TestApp::start());
     let node = valkey.node(&app, "objects public; objects_timeout 20s; objects_lease_time 1s;");
     let said: [&[u8]; 10] = [
@@ -215,7 +215,7 @@ fn whatever_is_said_about_objects_pages_are_served() {
 }
 
 #[test]
-fn nothing_on_the_connection_for_objects_costs_kept_pages_or_the_one_for_purges() {
+fn faults_of_the_connection_for_objects_drop_no_cached_pages_and_no_other_connection() {
     const MISSES: usize = 40;
     let (valkey, app) = (Simulated::start(), TestApp::start());
     let node = valkey.node(&app, "objects public; objects_timeout 5s;");

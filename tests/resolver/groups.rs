@@ -62,7 +62,7 @@ fn the_name_stays_the_name() {
 }
 
 #[test]
-fn failures_are_told_and_not_kept() {
+fn failures_are_reported_and_not_cached() {
     let names = TestNames::start();
     let server = serve(
         &names,

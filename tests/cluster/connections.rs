@@ -1,4 +1,4 @@
-//! Connections for what nodes share beside purges: one that is of no use any more is made anew.
+//! Connections for secrets and limits: a node replaces a connection that has become useless.
 
 use std::path::Path;
 
@@ -30,8 +30,8 @@ fn pair() -> (Valkey, Valkey) {
     assert!(one.cli(&["cluster", "addslotsrange", "0", "16383"]).text().contains("OK"));
     wait_until("the cluster to be whole", || {
         let knows = |node: &Valkey| {
-            let told = node.cli(&["cluster", "info"]).text();
-            told.contains("state:ok") && told.contains("known_nodes:2")
+            let cluster_info = node.cli(&["cluster", "info"]).text();
+            cluster_info.contains("state:ok") && cluster_info.contains("known_nodes:2")
         };
         knows(&one) && knows(&two)
     });

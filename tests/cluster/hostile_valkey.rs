@@ -30,7 +30,7 @@ fn entries_that_cannot_be_read_drop_what_is_cached() {
     let page = two.fill("/b", PAGE);
     let one = Node::joined(&valkey, "one", "");
     one.purged(&["--tag", "menu", "--wait", "2"]);
-    assert_ne!(two.page("/b"), page, "what comes behind is heard");
+    assert_ne!(two.page("/b"), page, "later entries are received");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn more_purges_than_may_wait_become_one_of_everything() {
     }
     valkey.start_again();
     two.wait_purged("/b", &before);
-    wait_until("it to be told", || one.log().contains("more purges waited than \"purge_queue\""));
+    wait_until("the log line", || one.log().contains("more purges waited than \"purge_queue\""));
     assert!(one.status().contains("\"overflows\":1"), "{}", one.status());
 }
 
