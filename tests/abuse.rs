@@ -175,7 +175,7 @@ fn clients_that_never_read_cost_little() {
 }
 
 #[test]
-fn bodies_that_come_in_single_bytes_cost_little_more_than_their_bytes() {
+fn bodies_in_single_bytes_cost_little_more_than_their_size() {
     let server = crate::http(&format!(
         "server {{ {} location / {{ proxy_pass http://127.0.0.1:9; }} }}",
         bolide_testkit::server::LISTEN

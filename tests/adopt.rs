@@ -248,7 +248,7 @@ fn nginx_serves_again_if_too_much_fails() {
 }
 
 #[test]
-fn a_command_that_is_stopped_goes_back() {
+fn an_interrupted_command_returns_to_nginx() {
     let host = Host::start(GOOD);
     let (output, got) = under_requests(&host, || {
         let mut command = host.command(&["adopt", "--watch", "100s"]);

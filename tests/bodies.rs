@@ -34,7 +34,7 @@ fn post(client: &mut H1TestClient, path: &str, body: &str) -> String {
 }
 
 #[test]
-fn every_body_is_in_a_file_that_stays_or_goes_with_its_request() {
+fn body_in_file_only_keeps_or_removes_the_file_as_configured() {
     let origin = TestUpstream::start();
     let server = passing(&origin, "client_body_in_file_only on;");
     let bodies = server.home().dir().join("bodies");

@@ -95,7 +95,7 @@ fn a_deleted_file_is_a_purged_page() {
 }
 
 #[test]
-fn an_emptied_directory_is_an_empty_cache_that_is_filled_anew() {
+fn an_emptied_directory_is_an_empty_cache_that_is_filled_again() {
     let app = TestApp::start();
     let mut site = Site::start(ZONE, &app);
     for (run, root_as_well) in [(2, false), (3, true), (4, false)] {
@@ -120,7 +120,7 @@ fn an_emptied_directory_is_an_empty_cache_that_is_filled_anew() {
 }
 
 #[test]
-fn what_the_server_evicts_from_the_disk_stays_in_memory() {
+fn objects_evicted_from_the_disk_stay_in_memory() {
     let app = TestApp::start();
     // 16 files at most, and memory for more.
     let cache = "fastcgi_cache_path @DIR@/cache levels=1:2 keys_zone=one:1m max_size=64k;";
@@ -138,7 +138,7 @@ fn what_the_server_evicts_from_the_disk_stays_in_memory() {
 }
 
 #[test]
-fn a_page_is_purged_by_the_name_that_nginx_gives_its_file() {
+fn deleting_the_file_with_nginxs_name_purges_a_page() {
     // The MD5 of `httpGETlocalhost/page`.
     const NAME: &str = "754493240be11f44de6078ff5f082556";
     let ask = |site: &Site, language: &str| {

@@ -128,7 +128,7 @@ fn litespeeds_name_of_the_path_keeps_pages_there() {
 }
 
 #[test]
-fn a_private_page_comes_back_to_its_own_session_only() {
+fn a_private_page_survives_a_restart_for_its_own_session_only() {
     let app = TestApp::start();
     app.say("/cart", "X-LiteSpeed-Cache-Control: private,max-age=3600");
     let mut site = Site::start(PAGES, &app, "page_cache auto;");
@@ -145,7 +145,7 @@ fn a_private_page_comes_back_to_its_own_session_only() {
 }
 
 #[test]
-fn what_was_purged_stays_purged_after_a_restart() {
+fn purges_survive_a_restart() {
     let app = TestApp::start();
     for page in ["/1", "/2", "/3"] {
         let head = "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: all,@";
@@ -265,7 +265,7 @@ fn a_large_page_is_sent_from_its_file_and_broken_off_where_that_is_bad() {
 }
 
 #[test]
-fn what_is_too_much_goes_beginning_with_the_oldest() {
+fn beyond_max_size_the_oldest_files_are_evicted() {
     let app = TestApp::start();
     let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m max_size=200k;";
     let mut site = Site::start(cache, &app, KEEP);

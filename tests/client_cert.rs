@@ -73,7 +73,7 @@ fn ask(
 }
 
 #[test]
-fn a_closed_server_lets_only_known_clients_in_in_every_version_of_http() {
+fn ssl_verify_client_admits_only_verified_clients_in_every_version_of_http() {
     let server = start();
     for version in ["--http1.1", "--http2", "--http3-only"] {
         let ask = |name, stem| ask(&server, version, name, stem, &[]);
@@ -249,7 +249,7 @@ fn a_resumed_session_keeps_the_verification_result_and_is_valid_for_its_server_o
 }
 
 #[test]
-fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
+fn a_reload_with_other_authorities_closes_connections_of_the_former_ones() {
     let server = start();
     let dir = server.home().dir().to_path_buf();
     let port = server.https().port();

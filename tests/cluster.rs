@@ -174,7 +174,7 @@ fn a_killed_node_carries_out_missed_purges_before_the_first_request() {
 }
 
 #[test]
-fn what_a_node_purges_alone_reaches_the_others_when_valkey_is_back() {
+fn purges_without_valkey_reach_the_others_when_it_is_back() {
     let mut valkey = Valkey::default();
     let (one, two) = (Node::joined(&valkey, "one", ""), Node::joined(&valkey, "two", ""));
     let before = two.fill("/a", PAGE);
@@ -213,7 +213,7 @@ fn a_valkey_that_hangs_delays_no_request() {
 }
 
 #[test]
-fn a_node_that_was_away_for_too_long_drops_what_it_has() {
+fn a_node_that_was_disconnected_for_too_long_drops_its_cache() {
     let valkey = Valkey::default();
     let cluster = block(&valkey, "two", "purge_keep_count 1000;");
     let mut two = Node::start(Keeps::OnDisk, &cluster);
@@ -272,7 +272,7 @@ fn a_configuration_without_the_block_or_with_another_one_is_followed() {
 
 /// However long a thread takes to end that waits for Valkey, the next one begins after it.
 #[test]
-fn a_block_that_goes_and_comes_again_has_one_thread_of_each_kind() {
+fn a_cluster_block_removed_and_added_again_has_one_thread_of_each_kind() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let key = secrets::write_key(home.dir(), "key", 'a');
     let with = block(&valkey, "one", &format!("secrets_key {key}; reply_timeout 3s;"));

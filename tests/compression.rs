@@ -40,7 +40,7 @@ fn each_coding_decodes_to_the_file_by_each_protocol() {
 }
 
 #[test]
-fn what_should_not_be_coded_is_not() {
+fn responses_that_must_not_be_compressed_are_not() {
     let server = site(ALL);
     let mut client = server.connect();
     for (path, fields) in [

@@ -158,7 +158,7 @@ fn a_client_behind_a_proxy_is_not_local() {
 }
 
 #[test]
-fn a_password_lets_in_and_lets_act() {
+fn a_password_gives_access_to_the_page_and_to_actions() {
     let server = http(&format!(
         "server {{ {LISTEN} set_real_ip_from 127.0.0.1; real_ip_header X-Client;
              location /bolide/ {{ bolide_console; auth_basic x; auth_basic_user_file @DIR@/users; }}
@@ -196,7 +196,7 @@ fn a_password_lets_in_and_lets_act() {
 }
 
 #[test]
-fn a_configuration_that_lets_in_every_client_or_has_no_room_below_is_refused() {
+fn a_console_open_to_every_client_or_without_a_prefix_is_refused() {
     for (location, inner, wrong) in [
         ("/b/", "", None),
         ("/b/", "allow 127.0.0.1; deny all;", None),
@@ -232,7 +232,7 @@ fn a_configuration_that_lets_in_every_client_or_has_no_room_below_is_refused() {
 }
 
 #[test]
-fn only_what_the_page_itself_sends_is_carried_out() {
+fn only_actions_of_the_page_itself_are_carried_out() {
     let server = console("");
     let good = good(&server);
     let before = configuration(&server);

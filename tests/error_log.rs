@@ -107,7 +107,7 @@ fn standard_error_is_a_log_too() {
 }
 
 #[test]
-fn what_clients_sent_is_quoted_as_it_came_but_for_controls() {
+fn bytes_of_clients_are_quoted_unchanged_except_control_characters() {
     let server = server(
         "server { @LISTEN@ root @DIR@/www; error_log logs/e.log info; server_name site.test; }",
     );

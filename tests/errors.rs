@@ -59,7 +59,7 @@ fn statuses_of_nginx_itself_are_shown_as_others() {
 }
 
 #[test]
-fn any_or_all_rules_let_in_and_the_innermost_signature_holds() {
+fn satisfy_any_and_all_work_and_the_innermost_server_tokens_applies() {
     let server = site(
         "location /any { satisfy any; allow 127.0.0.1; deny all; auth_basic x;
              auth_basic_user_file @DIR@/none; return 200 in; alias @DIR@/www/hello.txt; }

@@ -188,7 +188,7 @@ fn only_the_server_sets_the_esi_parameters_of_a_fragment() {
 }
 
 #[test]
-fn a_fragment_that_fails_gives_nothing_or_its_alternative() {
+fn a_failed_fragment_is_empty_or_its_alternative() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(
@@ -380,7 +380,7 @@ fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
 }
 
 #[test]
-fn elements_do_what_they_are_for() {
+fn esi_elements_work() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     app.plan("/nonce", ["n1", "n2"].map(|n| AppSaid::head(NO_CACHE).body(n.as_bytes())).to_vec());

@@ -44,7 +44,7 @@ fn decision(server: &TestServer, path: &str, more: &[&str]) -> (String, String) 
 }
 
 #[test]
-fn a_verdict_is_what_the_next_request_gets() {
+fn an_explanation_predicts_the_next_request() {
     let php = TestPhp::start(2);
     let more = "fastcgi_cache_bypass $http_x_new; fastcgi_cache_use_stale updating;
         fastcgi_cache_background_update on; fastcgi_cache_min_uses 1;";
@@ -100,7 +100,7 @@ fn seen(server: &TestServer, path: &str, fields: &str) -> String {
 }
 
 #[test]
-fn a_verdict_about_the_page_cache_is_what_the_next_request_gets() {
+fn an_explanation_of_the_page_cache_predicts_the_next_request() {
     let php = TestPhp::start(2);
     let conf = "page_cache auto; page_cache_vary cookie=currency header=x-device;
         page_cache_bypass $arg_preview; page_cache_drop_query utm_*;";
@@ -186,7 +186,7 @@ fn the_story_names_the_lines_that_made_it() {
 }
 
 #[test]
-fn candidates_are_shown_with_their_tags_and_what_purged_them() {
+fn candidates_are_shown_with_their_tags_and_purges() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let path = "/count.php?h[]=X-LiteSpeed-Cache-Control:public,max-age=60&h[]=X-LiteSpeed-Tag:A,B";
@@ -359,7 +359,7 @@ fn a_page_of_parts_is_explained_without_asking_for_the_parts() {
 }
 
 #[test]
-fn what_only_the_disk_has_is_found_by_a_trial() {
+fn a_trial_finds_objects_that_only_the_disk_has() {
     let php = TestPhp::start(1);
     let zone = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m;";
     let mut server = serve(&php, zone, KEEP);

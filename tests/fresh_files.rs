@@ -89,7 +89,7 @@ fn every_protocol_sees_a_change() {
 }
 
 #[test]
-fn what_is_looked_for_beside_a_file_may_come_and_go() {
+fn precompressed_siblings_of_a_file_may_appear_and_disappear() {
     let server = site(
         "gzip_static on; error_page 404 /gone.html;
          location /try/ { alias @DIR@/www/; try_files one.txt two.txt =410; }

@@ -71,7 +71,7 @@ fn write(dir: &Path, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn a_variable_is_what_a_database_has_at_its_path() {
+fn a_variable_has_the_value_at_its_path_in_the_database() {
     let server = with(
         "geoip2 country.mmdb {
              $code default=-- source=$arg_a country iso_code;
@@ -153,7 +153,7 @@ fn x_forwarded_for_of_trusted_proxies_counts() {
 }
 
 #[test]
-fn the_variables_of_nginx_come_from_the_new_format() {
+fn nginxs_geoip_variables_are_read_from_the_new_format() {
     let server = with(
         "geoip_country country.mmdb utf8; geoip_city city.mmdb; geoip_org city.mmdb;
          geoip_proxy 127.0.0.0/8; geoip_proxy_recursive on;",
@@ -216,7 +216,7 @@ fn a_changed_file_is_read_again_and_a_damaged_one_is_not() {
 }
 
 #[test]
-fn a_reload_reads_databases_anew_and_refuses_damaged_ones() {
+fn a_reload_reads_databases_again_and_refuses_damaged_ones() {
     let home = Home::new(BOLIDE);
     write(home.dir(), "country.mmdb", &countries("US").bytes());
     let blocks = format!(

@@ -45,7 +45,7 @@ fn h2spec_passes_over_tls() {
 }
 
 #[test]
-fn a_file_comes_by_h2_and_h2c() {
+fn a_file_is_served_over_h2_and_h2c() {
     let server = site("");
     for proto in [Proto::H2, Proto::H2c] {
         let reply = server.fetch(proto, "/hello.txt");

@@ -66,7 +66,7 @@ fn a_client_that_confirms_nothing_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_file_comes_by_h3() {
+fn a_file_is_served_over_h3() {
     let server = site("");
     let reply = server.fetch(Proto::H3, "/hello.txt");
     assert_eq!((reply.status, &reply.body[..]), (200, HELLO));

@@ -103,7 +103,7 @@ fn fields_of_responses_are_set_in_their_place_before_others_are_added() {
 }
 
 #[test]
-fn what_frames_a_message_stays() {
+fn fields_that_frame_a_message_cannot_be_edited() {
     let server = serve(
         "location = /big.bin { more_clear_headers 'C*' 'T*' 'K*'; }
          location = /page.html { gzip on; more_clear_headers 'Content-*' Vary 'X-*'; }

@@ -100,7 +100,7 @@ fn the_innermost_block_decides_whether_files_are_read() {
 }
 
 #[test]
-fn blocks_add_what_holds_for_directories() {
+fn blocks_add_directives_for_directories() {
     let server = tree(
         "apache_directory @DIR@/www \"AllowOverride None\" \"Require all denied\";
          location /on/ { apache_directory @DIR@/www/on \"Require all granted\"; }
@@ -128,7 +128,7 @@ fn blocks_add_what_holds_for_directories() {
 }
 
 #[test]
-fn what_is_copied_or_hidden_cannot_be_written() {
+fn dav_cannot_write_htaccess_files() {
     let server = tree(&format!("{ON} dav_methods PUT COPY;"), &[("a/x.txt", "x")]);
     let ask = |head: &str| server.connect().ask(&format!("{head}\r\nHost: localhost")).status;
     let copy = "COPY /a/x.txt HTTP/1.1\r\nDestination: /a/.htaccess";
@@ -160,7 +160,7 @@ fn files_of_the_served_path_are_read() {
 }
 
 #[test]
-fn the_source_of_what_a_type_has_run_is_not_sent() {
+fn the_source_of_a_script_that_a_type_runs_is_not_sent() {
     let server = tree(
         ON,
         &[
@@ -362,7 +362,7 @@ fn authentication_comes_before_any_rule() {
 }
 
 #[test]
-fn rewriting_goes_round_inside_the_server_and_not_for_ever() {
+fn internal_rewrites_are_repeated_up_to_a_limit() {
     let server = tree(
         ON,
         &[
@@ -767,7 +767,7 @@ fn a_change_under_load_is_seen_whole() {
 }
 
 #[test]
-fn what_conditions_change_is_not_given_to_others_from_a_cache() {
+fn responses_that_depend_on_conditions_are_not_cached_for_others() {
     let php = TestPhp::start(1);
     let pass = php.address();
     let server = http(&format!(

@@ -168,7 +168,7 @@ fn a_look_into_a_location_has_what_its_expression_captures() {
 }
 
 #[test]
-fn what_looks_come_to_has_a_bound() {
+fn the_work_of_lookaheads_is_bounded() {
     let server = site("apache_htaccess on;");
     put(&server, "a.txt", "a");
     let rules = |looks: usize| {

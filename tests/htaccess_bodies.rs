@@ -118,7 +118,7 @@ fn a_line_that_cannot_be_sent_fails_the_request_and_is_logged() {
 }
 
 #[test]
-fn what_lies_coded_is_not_sent_for_what_is_searched() {
+fn precompressed_files_are_not_sent_where_bodies_are_substituted() {
     let server = site("apache_htaccess on; gzip_static on; gzip off;");
     put(&server, "a.html", "foo");
     fs::write(server.www("a.html.gz"), gzip(b"foo of the other")).unwrap();

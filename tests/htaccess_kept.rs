@@ -6,7 +6,7 @@ use bolide_testkit::TestPhp;
 use crate::htaccess::{ON, PARAMS, put, tree};
 
 #[test]
-fn names_of_an_index_share_what_one_evaluation_may_do() {
+fn names_of_an_index_share_the_limits_of_one_evaluation() {
     let slow = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(66);
     let server = tree("apache_htaccess on; autoindex on;", &[(".htaccess", &slow)]);
     let directory = format!("{}c", "a".repeat(16));

@@ -149,7 +149,7 @@ fn a_rule_proxies_only_to_servers_that_the_configuration_allows() {
 }
 
 #[test]
-fn what_allows_other_servers_is_a_url_and_a_named_location() {
+fn apache_proxy_takes_urls_and_named_locations() {
     for (words, why) in [
         ("http:/x @a", "a URL begins with its scheme"),
         ("http:///x @a", "a URL has a host"),

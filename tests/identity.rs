@@ -70,7 +70,7 @@ fn get(server: &TestServer, path: &str, fields: &str) -> String {
 const MEMBER: &str = "Role: member\r\n";
 
 #[test]
-fn what_a_refusal_leads_to_has_no_part_in_the_cache() {
+fn responses_after_a_refusal_do_not_use_the_cache() {
     let app = app();
     let at = app.address();
     let pass = format!("proxy_pass http://{at};");
@@ -169,7 +169,7 @@ fn a_host_that_the_application_sees_belongs_to_the_page() {
 }
 
 #[test]
-fn what_an_application_reflects_replaces_no_page() {
+fn reflected_input_replaces_no_cached_page() {
     let app = app();
     let server = cached(&app);
     for page in ["/reflects", "/esi"] {

@@ -28,7 +28,7 @@ fn written(home: &Home, conf: &str) -> String {
 }
 
 #[test]
-fn what_is_printed_is_a_configuration() {
+fn the_output_is_a_valid_configuration() {
     let home = Home::new(BOLIDE);
     let path = written(&home, "<Directory />\nRequire all denied\n</Directory>\nMystery on\n");
     let printed = home.run(&["import", "apache", &path]).succeeded().text();

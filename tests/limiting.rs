@@ -122,7 +122,7 @@ fn a_client_that_leaves_while_it_is_held_back_is_logged_as_499() {
 }
 
 #[test]
-fn dry_runs_log_and_let_pass() {
+fn dry_runs_log_and_pass_requests() {
     let server = zones(
         "limit_req_dry_run on; limit_conn_dry_run on;
          location / { limit_req zone=a; limit_conn c 1; add_header X-Told $limit_req_status; }",
@@ -310,7 +310,7 @@ fn empty_gif_is_a_picture_with_a_date() {
 }
 
 #[test]
-fn methods_that_are_not_named_are_let_in_by_rules_of_their_own() {
+fn limit_except_applies_its_rules_to_other_methods() {
     let server = http(&format!(
         "server {{ {LISTEN} location /get {{ limit_except GET {{ deny all; }} return 200 $uri;
          location /get/in {{ return 200 in; }} }}

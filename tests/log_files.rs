@@ -106,7 +106,7 @@ fn six_hundred_logs_lose_nothing_in_one_turn() {
 }
 
 #[test]
-fn what_a_connection_did_is_logged_by_the_configuration_that_it_goes_by() {
+fn log_lines_of_a_connection_use_its_own_configuration() {
     let block = |port: &str, log: &str| {
         format!(
             "server {{ listen 127.0.0.1:{port} ssl; ssl_certificate @CERT@;

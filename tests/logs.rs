@@ -294,7 +294,7 @@ fn term_int_and_quit_end_the_server_with_status_0() {
 }
 
 #[test]
-fn quit_finishes_what_was_begun() {
+fn quit_finishes_requests_in_progress() {
     let mut server = site("location /slow/ { alias @DIR@/www/; limit_rate 500k; }");
     let big = fs::read(server.www("big.bin")).unwrap();
     let url = server.url(Proto::H2, "/slow/big.bin");

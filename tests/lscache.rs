@@ -177,7 +177,7 @@ fn controls_that_contradict_each_other_are_settled_as_litespeed_does() {
 
 // §2: the precedence of the sources.
 #[test]
-fn litespeeds_control_goes_before_http_s_own() {
+fn x_litespeed_cache_control_has_precedence_over_cache_control() {
     let rig = Rig::new("page_cache auto;");
     let rows = [
         ("X-LiteSpeed-Cache-Control: no-cache\nCache-Control: max-age=60", false),
@@ -291,7 +291,7 @@ fn a_cached_page_answers_head_conditions_and_ranges() {
 
 // Row 17: objects larger than the limit, with and without a length.
 #[test]
-fn what_is_too_large_or_empty_passes_by() {
+fn too_large_and_empty_responses_bypass_the_cache() {
     let rig = Rig::new("page_cache auto; page_cache_max_object 1000;");
     let body = vec![b'x'; 1001];
     let large = |head: &str| vec![AppSaid::head(head).body(&body)];
@@ -487,7 +487,7 @@ fn prefixes_open_and_close_the_cache_below_them() {
 
 // §5: purges take effect whatever the request's cacheability.
 #[test]
-fn what_is_purged_where_the_cache_is_off_is_purged() {
+fn purges_count_where_the_cache_is_off() {
     let rig = Rig::new(
         "page_cache auto; location /admin { page_cache off; @PASS@ }
          location /engine { CacheEngine off; @PASS@ }",

@@ -190,7 +190,7 @@ fn a_page_is_cached_for_all_and_clients_do_not_store_it() {
 }
 
 #[test]
-fn what_names_the_stack_is_removed_unless_it_is_wanted() {
+fn fields_that_reveal_the_stack_are_removed_unless_configured() {
     let app = shop();
     let wanting = "location /debug { magento_cache_hide off; proxy_pass http://APP; }";
     let text = conf(&app, "").replace("location / {", &format!("{wanting} location / {{"));
@@ -222,7 +222,7 @@ fn the_order_of_arguments_and_marketing_make_no_other_page() {
 }
 
 #[test]
-fn what_is_one_visitors_own_passes() {
+fn private_pages_bypass_the_cache() {
     let app = shop();
     let server = serve(&app);
     for path in [

@@ -58,7 +58,7 @@ fn ask_by_each(
 }
 
 #[test]
-fn what_a_reload_left_running_is_cut_and_newer_requests_go_on() {
+fn worker_shutdown_timeout_closes_older_requests_after_a_reload_and_no_newer_ones() {
     let origin = TestUpstream::start();
     let server = TestServer::conf(BOLIDE, &conf("500ms", &origin, "one"));
     let mut kept = server.connect();

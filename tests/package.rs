@@ -139,7 +139,7 @@ fn the_unit_exposes_little_by_systemds_judgement() {
 }
 
 #[test]
-fn the_tarball_has_its_sum_and_the_list_of_what_is_in_it() {
+fn the_tarball_has_its_checksum_and_its_bill_of_materials() {
     let _sums =
         bash("cd \"$1\" && sha256sum --check --strict SHA256SUMS", &[PACKAGES.to_str().unwrap()]);
     let tarball = package(".tar.gz");

@@ -241,7 +241,7 @@ fn a_pool_that_cannot_start_is_logged_and_the_server_continues() {
 }
 
 #[test]
-fn what_scripts_write_to_standard_error_is_in_the_error_log() {
+fn standard_error_of_scripts_is_in_the_error_log() {
     let server = start("children 2;");
     put(
         &server,
@@ -355,7 +355,7 @@ fn a_pool_that_is_no_longer_configured_ends_after_its_requests() {
 }
 
 #[test]
-fn a_pool_that_comes_back_while_it_finishes_is_started_again() {
+fn a_pool_configured_again_while_it_finishes_is_started_again() {
     let server = start("children 2;");
     put(
         &server,

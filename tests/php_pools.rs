@@ -83,7 +83,7 @@ fn a_pool_on_demand_has_processes_only_while_it_has_requests() {
 }
 
 #[test]
-fn requests_that_come_together_to_a_resting_pool_are_all_answered() {
+fn concurrent_requests_to_a_resting_pool_are_all_answered() {
     let server = start(&one_site("idle 1s; children 4; queue 256;"), &["main"]);
     for _ in 0..3 {
         let args = ["-n", "200", "-c", "16", "-m", "4"].map(str::to_owned).to_vec();

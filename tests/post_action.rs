@@ -296,7 +296,7 @@ fn crowd(origin: &TestUpstream, connections: &str) -> TestServer {
 }
 
 #[test]
-fn a_connection_with_many_goes_on_without_more() {
+fn a_connection_with_too_many_post_actions_continues_without_further_ones() {
     let origin = TestUpstream::start();
     let server = crowd(&origin, "2048");
     for (proto, left_out) in [(Proto::H2, 12), (Proto::H3, 24)] {

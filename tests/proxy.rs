@@ -57,7 +57,7 @@ fn an_origin_answers_by_each_protocol() {
 }
 
 #[test]
-fn what_belongs_to_a_connection_stays_there() {
+fn connection_specific_fields_are_not_forwarded() {
     let origin = TestUpstream::start();
     let fields = "Connection: keep-alive, X-Named\nKeep-Alive: timeout=5\nUpgrade: h2c\n\
                   X-Named: 1\nX-Kept: yes";

@@ -73,7 +73,7 @@ fn both_versions_carry_the_client_address() {
 }
 
 #[test]
-fn what_is_no_header_closes_the_connection() {
+fn a_malformed_proxy_header_closes_the_connection() {
     let server = server("");
     let rows: [(Vec<u8>, &str); 5] = [
         (
@@ -102,7 +102,7 @@ fn what_is_no_header_closes_the_connection() {
 }
 
 #[test]
-fn a_header_must_come_in_time() {
+fn a_proxy_header_must_arrive_in_time() {
     let server = server("client_header_timeout 1s;");
     assert_eq!(ask(&server, &[b"PROXY TCP4 192.0.2.1 "]), "");
     assert_eq!(ask(&server, &[]), "");

@@ -127,7 +127,7 @@ fn a_command_that_waits_fails_if_the_configuration_is_taken_back() {
 }
 
 #[test]
-fn another_reload_ends_the_watch_and_goes_back_to_what_was_good() {
+fn another_reload_ends_the_watch_and_a_rollback_restores_the_last_good_configuration() {
     let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
     ask_often(&server, 200);
     for (status, text) in [(200, "second"), (503, "third")] {
@@ -181,7 +181,7 @@ fn a_failed_rollback_is_reported() {
 }
 
 #[test]
-fn broken_handshakes_count_and_certificates_come_back_as_they_were() {
+fn failed_handshakes_count_and_a_rollback_restores_certificates() {
     let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
     let cert = server.home().dir().join("cert.pem");
     let kept = server.home().dir().join("kept.pem");

@@ -61,7 +61,7 @@ fn threads_of(pid: u32) -> Vec<Thread> {
 }
 
 #[test]
-fn every_thread_but_the_control_thread_gives_up_roots_rights() {
+fn every_thread_but_the_control_thread_drops_roots_rights() {
     if !is_root() {
         return;
     }

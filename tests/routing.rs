@@ -357,7 +357,7 @@ fn a_unix_socket_and_ipv6_are_listened_on() {
 }
 
 #[test]
-fn what_a_request_adds_to_a_root_or_an_alias_stays_below_it() {
+fn requests_cannot_leave_a_root_or_an_alias() {
     let home = Home::new(BOLIDE);
     home.write("x/images/a.txt", "picture");
     home.write("x/priv/s.txt", "secret");

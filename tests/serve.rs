@@ -112,7 +112,7 @@ impl Site {
 }
 
 #[test]
-fn a_directory_is_served_to_this_machine_alone_unless_others_are_let_in() {
+fn a_directory_is_served_to_this_machine_only_unless_configured() {
     let local = ["0100007F", "00000000000000000000000001000000"];
     let site = Site::start(&[]);
     for name in ["tcp", "tcp6", "udp", "udp6"] {

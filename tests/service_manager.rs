@@ -111,7 +111,7 @@ fn an_abstract_name_is_an_address_too() {
 }
 
 #[test]
-fn a_worker_that_stands_ends_the_signs_of_life() {
+fn a_hanging_worker_ends_the_keep_alive_messages() {
     let home = Home::new(BOLIDE);
     let manager = Manager::at(&home.dir().join("notify"));
     let server = started(home, &manager, &["WATCHDOG_USEC=300000"]);

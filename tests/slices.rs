@@ -106,7 +106,7 @@ fn only_requested_slices_are_fetched() {
 }
 
 #[test]
-fn a_range_that_does_not_count_gives_the_whole() {
+fn an_ignored_range_gives_the_whole_body() {
     let origin = TestUpstream::scripted(|peer| give(peer, |_, head| head));
     let server = sliced(&origin, "max_ranges 0;");
     for path in ["/passed", "/kept/one"] {

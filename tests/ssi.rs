@@ -347,7 +347,7 @@ fn a_client_that_leaves_or_waits_costs_nothing() {
 }
 
 #[test]
-fn what_stands_for_an_answer_without_a_byte_is_read_as_that_answer_would_be() {
+fn a_stub_is_parsed_like_the_response_that_it_replaces() {
     let app = TestApp::start();
     for path in ["/app/empty", "/plain/empty"] {
         app.plan(path, vec![AppSaid::head(HTML).body(b"")]);

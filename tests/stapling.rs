@@ -128,7 +128,7 @@ fn an_answer_of_the_authority_reaches_every_client() {
 }
 
 #[test]
-fn the_responder_and_the_issuer_may_come_from_the_configuration() {
+fn the_responder_and_the_issuer_are_configurable() {
     let home = home();
     let _responder = Responder::start(home.dir(), home.port(2), "signer");
     let directives = "ssl_stapling on; ssl_stapling_verify on; ssl_trusted_certificate ca.pem;

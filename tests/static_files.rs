@@ -402,7 +402,7 @@ fn media_types_and_charset_follow_the_configuration() {
 }
 
 #[test]
-fn a_precompressed_file_goes_to_clients_that_take_it() {
+fn a_precompressed_file_is_sent_to_clients_that_accept_it() {
     let server = site("gzip_static on; brotli_static on; zstd_static on;");
     for (accept, coding, body) in [
         ("gzip", Some("gzip"), &b"\x1f\x8b-the-gzip-file"[..]),
@@ -428,7 +428,7 @@ fn a_precompressed_file_goes_to_clients_that_take_it() {
 }
 
 #[test]
-fn a_listing_names_what_is_there() {
+fn a_listing_has_all_entries() {
     let server = site("autoindex on;");
     let answer = server.get("/list/");
     assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("text/html")));
@@ -505,7 +505,7 @@ fn large_directories_are_listed_whole_beside_other_requests() {
 }
 
 #[test]
-fn what_is_neither_file_nor_directory_is_not_found() {
+fn special_files_are_not_found() {
     let server = site("");
     // Opening a pipe would block until it has a writer.
     let _quiet = bolide_testkit::run("mkfifo", [server.www("pipe")]).succeeded();

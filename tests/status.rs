@@ -32,7 +32,7 @@ fn sum(server: &TestServer, name: &str) -> u64 {
 }
 
 #[test]
-fn what_connects_is_counted_while_it_stays() {
+fn connections_are_counted_while_they_are_open() {
     let server = TestServer::workers(crate::BOLIDE, 2, "server { listen @HTTP@; root @DIR@/www; }");
     // Listeners open before the server accepts commands; workers respond only after that.
     let _ = server.get("/");

@@ -62,7 +62,7 @@ fn a_whole_response_to_get_is_a_file_with_its_time() {
 }
 
 #[test]
-fn what_is_no_whole_200_to_get_is_not_stored() {
+fn only_complete_200_responses_to_get_are_stored() {
     let origin = TestUpstream::start();
     let server = mirror(&origin, "", "", "");
     let short = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\nabc".to_vec();

@@ -89,7 +89,7 @@ fn a_client_without_a_name_gets_the_first_server() {
 }
 
 #[test]
-fn a_server_with_two_keys_uses_what_the_client_can_check() {
+fn a_server_with_two_keys_uses_one_that_the_client_supports() {
     let server = certificates(NAMES);
     for (algorithms, wanted) in [
         ("rsa_pss_rsae_sha256:rsa_pkcs1_sha256", "Peer signature type: RSA"),

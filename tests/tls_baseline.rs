@@ -125,7 +125,7 @@ fn versions_and_ciphers_are_those_of_the_requested_server() {
 }
 
 #[test]
-fn what_was_offered_and_signed_can_be_read() {
+fn handshake_variables_have_the_offered_and_used_algorithms() {
     let server = start(
         "",
         "server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; server_name localhost;

@@ -85,7 +85,7 @@ fn a_missing_file_fails_its_handshake_with_nginxs_message() {
 }
 
 #[test]
-fn text_and_fixed_names_stand_beside_computed_ones() {
+fn text_and_fixed_names_work_beside_computed_ones() {
     let home = home();
     let chain = home.read("one.pem");
     let key = home.read("one.key");

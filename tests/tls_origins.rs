@@ -321,7 +321,7 @@ fn bodies_pass_whole_both_ways_and_by_each_protocol() {
 }
 
 #[test]
-fn a_tunnel_goes_through_and_ends() {
+fn a_tunnel_over_tls_works_and_ends() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("good");

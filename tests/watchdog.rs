@@ -69,7 +69,7 @@ fn the_process_stops_although_a_worker_stands() {
 }
 
 #[test]
-fn a_worker_that_stands_ends_the_process_where_that_is_wanted() {
+fn a_hanging_worker_ends_the_process_if_configured() {
     for (directive, code) in [("worker_watchdog restart;", 70), ("worker_watchdog abort;", -1)] {
         let mut server = server(directive);
         let _held = hold(&server);

@@ -164,7 +164,7 @@ fn a_response_that_is_too_large_is_not_stored() {
 }
 
 #[test]
-fn an_origin_that_is_gone_and_comes_back() {
+fn an_unreachable_application_gives_502() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     lab.app.vanish();

@@ -7,7 +7,7 @@ use super::{Lab, run};
 const KEEP: &str = "Cache-Control: max-age=60\nETag: \"a\"\nX-Test: 1";
 
 #[test]
-fn head_is_answered_by_what_get_left() {
+fn head_is_answered_from_a_stored_get() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     let got = lab.get(&path);

@@ -71,7 +71,7 @@ fn a_range_of_a_cacheable_page_is_fetched_whole() {
 }
 
 #[test]
-fn a_part_that_lies_far_is_the_applications_business() {
+fn a_distant_range_is_forwarded_to_the_application() {
     let lab = Lab::new(&format!("{} page_cache_max_object 1k;", super::AUTO));
     let part = AppSaid::head("Status: 206\nCache-Control: max-age=60\nContent-Range: bytes 5-7/9");
     for range in ["bytes=1024-", "bytes=999999999999-", "bytes=-5", "lines=1-2"] {

@@ -88,7 +88,7 @@ fn only_if_cached_gets_504_on_a_miss() {
 }
 
 #[test]
-fn a_client_may_take_what_is_stale() {
+fn max_stale_accepts_stale_responses() {
     let lab = respecting();
     let kept = |control: &str| lab.page(&format!("Cache-Control: max-age=1{control}\nETag: \"a\""));
     let (plain, strict) = (kept(""), kept(", must-revalidate"));

@@ -158,7 +158,7 @@ fn a_304_with_more_vary_fields_than_the_object_does_not_validate_it() {
 }
 
 #[test]
-fn what_the_client_has_is_its_own_business() {
+fn validators_of_the_client_do_not_replace_those_of_the_cache() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"";
     let confirmed = "Status: 304\nCache-Control: max-age=60";

@@ -57,7 +57,7 @@ fn vary_star_is_never_stored() {
 }
 
 #[test]
-fn what_answers_depend_on_may_change() {
+fn vary_may_change_between_responses() {
     let lab = Lab::auto();
     let path = lab.pages(&[
         "Cache-Control: max-age=60\nVary: X-A",

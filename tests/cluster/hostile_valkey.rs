@@ -11,7 +11,7 @@ use crate::explain::ask;
 const STREAM: &str = "bolide:{bolide}:purges";
 
 #[test]
-fn entries_that_cannot_be_read_drop_what_is_cached() {
+fn unreadable_entries_drop_the_cache() {
     let valkey = Valkey::default();
     let two = Node::joined(&valkey, "two", "");
     for (page, words, reason) in [
@@ -34,7 +34,7 @@ fn entries_that_cannot_be_read_drop_what_is_cached() {
 }
 
 #[test]
-fn a_stream_that_is_none_leaves_the_node_alone() {
+fn a_node_continues_alone_if_the_stream_has_another_type() {
     let valkey = Valkey::default();
     let two = Node::joined(&valkey, "two", "");
     let before = two.fill("/a", PAGE);
@@ -50,7 +50,7 @@ fn a_stream_that_is_none_leaves_the_node_alone() {
 }
 
 #[test]
-fn a_stream_that_lost_entries_costs_all_nodes_what_they_cache() {
+fn all_nodes_drop_their_caches_if_the_stream_lost_entries() {
     let valkey = Valkey::default();
     let (one, two) = (Node::joined(&valkey, "one", ""), Node::joined(&valkey, "two", ""));
     one.purged(&["--tag", "menu", "--wait", "2"]);
@@ -230,7 +230,7 @@ fn old_entries_are_trimmed_and_the_stream_keeps_a_young_one() {
 }
 
 #[test]
-fn a_slow_valkey_is_given_up_after_the_timeout() {
+fn a_slow_valkey_is_abandoned_after_the_timeout() {
     let valkey = Valkey::default();
     let one = Node::joined(&valkey, "one", "reply_timeout 100ms;");
     valkey.signal("STOP");

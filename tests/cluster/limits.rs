@@ -111,7 +111,7 @@ fn meanwhile(start: Instant) -> usize {
 }
 
 #[test]
-fn two_nodes_let_pass_what_one_would() {
+fn two_nodes_pass_as_many_requests_as_one() {
     let mut pair = Pair::start("");
     let start = Instant::now();
     assert_eq!(pair.passed(0, "/a/hello.txt?a=1", 30), AT_ONCE);
@@ -221,7 +221,7 @@ fn a_zone_of_another_size_after_a_reload_is_charged_as_well() {
 }
 
 #[test]
-fn a_reload_that_is_refused_leaves_what_others_counted() {
+fn a_refused_reload_keeps_the_counts_of_other_nodes() {
     let mut pair = Pair::start("");
     let start = Instant::now();
     assert_eq!(pair.passed(0, "/a/hello.txt?a=1", 15), 15);

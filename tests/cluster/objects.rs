@@ -114,7 +114,7 @@ fn nodes_that_miss_a_page_at_once_fetch_it_once() {
 }
 
 #[test]
-fn a_node_that_comes_later_takes_what_is_there() {
+fn a_new_node_takes_objects_from_valkey() {
     let mut fleet = Fleet::start(1, SHARE);
     let _key = fleet.fill(0, "/a", PAGE);
     // It reads the purges that are kept, and judges by them.

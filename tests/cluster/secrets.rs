@@ -97,7 +97,7 @@ fn a_session_of_one_node_is_resumed_by_another() {
 }
 
 #[test]
-fn nodes_without_valkey_go_on_with_what_they_know() {
+fn nodes_without_valkey_continue_with_their_keys() {
     let (home, mut valkey) = (Home::new(BOLIDE), Valkey::default());
     let dir = home.dir();
     let key = format!("secrets_key {};", write_key(dir, "key", 'a'));
@@ -140,7 +140,7 @@ fn a_valkey_that_hangs_delays_no_handshake() {
 /// Whatever is in the place of a key that is of another place, another kind, cut or changed is not
 /// used, and the node goes on with its own.
 #[test]
-fn what_is_not_the_key_of_its_place_is_not_used() {
+fn a_record_of_another_place_or_kind_is_not_used() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let dir = home.dir();
     let key = format!("secrets_key {};", write_key(dir, "key", 'a'));

@@ -98,7 +98,7 @@ fn a_post_drops_the_private_pages_of_its_session_unless_disabled() {
 
 // Row 6, concurrently: a response made during the POST may be older than its effect.
 #[test]
-fn what_is_fetched_while_a_post_is_carried_out_is_dropped_with_it() {
+fn pages_fetched_during_a_post_are_dropped_with_it() {
     let rig = Rig::new("page_cache auto;");
     rig.app.say("/cart", PRIVATE);
     rig.app.hold("/add");

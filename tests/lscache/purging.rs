@@ -87,7 +87,7 @@ fn an_order_is_understood_in_all_its_forms() {
 
 // Row 4: a soft purge: one request revalidates, the others get the old page.
 #[test]
-fn what_is_purged_stale_serves_until_one_has_fetched_it_anew() {
+fn stale_purged_pages_are_served_until_one_request_has_refreshed_them() {
     for order in ["public,stale,T", "stale,T", "T~s", "T~stale", "tag=T~s", "stale,*", "stale,/"] {
         let rig = Rig::new("page_cache auto;");
         rig.app.say("/", &format!("{PUBLIC}\nX-LiteSpeed-Tag: T"));

@@ -72,7 +72,7 @@ TESTED = {
         "a_rule_proxies_only_to_servers_that_the_configuration_allows",
     ),
     "http3_alt_svc": ("h3.rs", "the_port_of_h3_may_be_one_that_clients_know"),
-    "apache_directory": ("htaccess.rs", "blocks_add_what_holds_for_directories"),
+    "apache_directory": ("htaccess.rs", "blocks_add_directives_for_directories"),
     "apache_htaccess": ("htaccess.rs", "the_innermost_block_decides_whether_files_are_read"),
     "fastcgi_cache_purge": ("cache.rs", "the_innermost_block_decides_which_clients_may_purge"),
     "proxy_cache_purge": ("proxy/caching.rs", "the_innermost_block_decides_which_clients_may_purge"),

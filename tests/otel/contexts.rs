@@ -71,7 +71,7 @@ fn upstream_servers_get_the_context_over_each_protocol() {
 }
 
 #[test]
-fn what_is_no_context_is_not_taken_up() {
+fn malformed_contexts_are_ignored() {
     let (collector, origin) = (Collector::start(), TestUpstream::start());
     let server = traced(
         &collector.exporter(),

@@ -65,7 +65,7 @@ fn an_ambiguous_request_reaches_no_upstream() {
 }
 
 #[test]
-fn what_looks_like_a_request_within_a_body_stays_a_body() {
+fn a_request_inside_a_body_is_not_a_request() {
     let origin = TestUpstream::start();
     let len = INNER.len();
     for location in [
@@ -373,7 +373,7 @@ fn heads_that_are_read_in_two_ways_are_refused() {
 }
 
 #[test]
-fn floods_of_heads_and_of_what_is_no_content_end() {
+fn floods_of_interim_heads_and_empty_frames_end() {
     let origin = TestUpstream::scripted(|peer| {
         let Ok(request) = peer.request() else { return };
         match request.target() {

@@ -149,7 +149,7 @@ fn private_responses_are_not_stored() {
 }
 
 #[test]
-fn copies_differ_by_what_the_origin_names() {
+fn vary_of_the_upstream_separates_responses() {
     let origin = TestUpstream::start();
     origin.plan("/", vec![answer("Vary: X-Lang", "en"), answer("Vary: X-Lang", "de")]);
     let server = keep(&origin, "");
@@ -329,7 +329,7 @@ fn the_page_cache_stores_no_private_responses() {
 }
 
 #[test]
-fn a_page_of_parts_comes_from_an_http_origin() {
+fn esi_pages_may_come_from_an_http_upstream() {
     let origin = TestUpstream::start();
     let esi = "Content-Type: text/html\nX-LiteSpeed-Cache-Control: public,max-age=60,esi=on";
     origin.say("/page", answer(esi, "[<esi:include src=\"/part?x=%0d%0aEvil:1\"/>]"));

@@ -102,7 +102,7 @@ fn bytes_right_after_the_request_reach_the_upgraded_protocol() {
 }
 
 #[test]
-fn much_goes_through_a_tunnel_both_ways_at_once() {
+fn a_tunnel_carries_much_data_in_both_directions() {
     const LEN: usize = 2 << 20;
     let origin = switching(|peer| {
         peer.send(vec![b'd'; LEN]).unwrap();

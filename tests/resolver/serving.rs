@@ -44,7 +44,7 @@ fn a_lookup_that_times_out_gives_502() {
 }
 
 #[test]
-fn what_was_cut_comes_over_tcp() {
+fn truncated_responses_are_requested_over_tcp() {
     let names = TestNames::start();
     let server = serve(&names, "ipv6=off");
     let cut = NameReply { flags: 0x0200, ..NameReply::default() };
