@@ -388,8 +388,8 @@ impl AcmeHost for AcmeDesk {
         self.fleet.account(name)
     }
 
-    fn note_account(&self, name: &AccountName, now: &[u8], before: Option<&[u8]>) {
-        self.fleet.note_account(name, now, before);
+    fn record_account(&self, name: &AccountName, now: &[u8], before: Option<&[u8]>) {
+        self.fleet.record_account(name, now, before);
     }
 
     fn forget_account(&self, name: &AccountName, credentials: &[u8]) {
@@ -407,7 +407,7 @@ impl AcmeHost for AcmeDesk {
         // An order that is no longer configured has no use for it.
         if let Some(known) = state.slots.get_mut(order) {
             (known.end, known.is_borrowed) = (end, false);
-            self.fleet.note(order, chain, key);
+            self.fleet.record_certificate(order, chain, key);
             let is_in_use = |now: LoadedCertificate| now.leaf() == made.leaf();
             self.certified.add(known.names.iter().map(String::as_str));
             if !known.slot.certificate().is_some_and(is_in_use) {

@@ -9,6 +9,7 @@ pub(crate) mod client;
 pub(crate) mod cluster;
 pub(crate) mod drain;
 mod explain;
+mod format;
 pub(crate) mod line_protocol;
 mod list;
 pub(crate) mod metrics;
@@ -18,7 +19,6 @@ pub(crate) mod rollover;
 pub(crate) mod service;
 mod stats;
 pub(crate) mod status;
-mod tell;
 pub(crate) mod warm;
 
 use std::io::Write as _;
@@ -83,8 +83,8 @@ impl CommandThreads {
                 return client.reply(Err(why));
             }
             let desk = AdminDesk::new(&generation, scene, cluster);
-            let told = desk.carry_out(&words);
-            client.reply(desk.write_purges().and(told));
+            let result = desk.carry_out(&words);
+            client.reply(desk.write_purges().and(result));
         };
         let started = std::thread::Builder::new().name("admin".to_owned()).spawn(body);
         if let Err(error) = started {
@@ -109,19 +109,19 @@ pub(crate) enum AdminClient {
 
 impl AdminClient {
     /// Sends the result; a client that left, or that does not read, needs none.
-    pub(crate) fn reply(self, told: CommandResult) {
+    pub(crate) fn reply(self, result: CommandResult) {
         if let Self::Command(client) = &self {
             let _ = client.set_write_timeout(Some(PATIENCE));
         }
-        match (self, told) {
+        match (self, result) {
             (Self::Command(mut client), Ok(text)) => {
                 let _ = client.write_all(OK.as_bytes()).and_then(|()| client.write_all(&text));
             }
             (Self::Command(mut client), Err(why)) => {
                 let _ = client.write_all(format!("{ERROR}{why}\n").as_bytes());
             }
-            (Self::Console(client), told) => {
-                client.send(told.map(|text| String::from_utf8_lossy(&text).trim().to_owned()));
+            (Self::Console(client), result) => {
+                client.send(result.map(|text| String::from_utf8_lossy(&text).trim().to_owned()));
             }
         }
     }
@@ -151,18 +151,18 @@ impl AdminDesk {
 
     pub(crate) fn carry_out(&self, words: &Words) -> CommandResult {
         match &*words.command {
-            "explain" => explain::tell(self, words),
-            "cache-list" => list::tell(self, words),
-            "cache-stats" => stats::tell(self, words),
-            "cache-purge" => purge::tell(self, words),
-            "cache-ban" => ban::tell(self, words),
+            "explain" => explain::run(self, words),
+            "cache-list" => list::run(self, words),
+            "cache-stats" => stats::run(self, words),
+            "cache-purge" => purge::run(self, words),
+            "cache-ban" => ban::run(self, words),
             "cache-bans" => ban::list(self, words),
-            status::COMMAND => status::tell(self, words),
-            metrics::COMMAND => metrics::tell(self, words),
-            rollover::COMMAND => rollover::tell(self, words),
-            cluster::STATUS => cluster::tell_status(self, words),
-            cluster::PEERS => cluster::tell_peers(self, words),
-            cluster::PURGES => cluster::tell_purges(self, words),
+            status::COMMAND => status::run(self, words),
+            metrics::COMMAND => metrics::run(self, words),
+            rollover::COMMAND => rollover::run(self, words),
+            cluster::STATUS => cluster::status(self, words),
+            cluster::PEERS => cluster::peers(self, words),
+            cluster::PURGES => cluster::purges(self, words),
             other => Err(format!("the server does not know \"{other}\"; is it an older one?")),
         }
     }

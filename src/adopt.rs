@@ -59,7 +59,7 @@ pub(crate) fn run(invocation: &Invocation, options: &AdoptOptions) -> ExitCode {
 }
 
 fn adopt(invocation: &Invocation, options: &AdoptOptions) -> Result<(), Vec<String>> {
-    if !check::tell(invocation) {
+    if !check::report_differences(invocation) {
         return Err(vec!["nothing was changed: nginx serves on".to_owned()]);
     }
     let config = reading::of_file(invocation)?.config;
@@ -72,12 +72,16 @@ fn adopt(invocation: &Invocation, options: &AdoptOptions) -> Result<(), Vec<Stri
     let plan = plan::settle(&wants, &found)?;
     sockets.retain(|(address, _)| plan.taken.contains(address));
     let list = |all: &[SocketAddress]| all.iter().map(shown).collect::<Vec<_>>().join(", ");
-    tell(&format!("nginx is process {}; taken over from it: {}", nginx.pid(), list(&plan.taken)));
+    print_line(&format!(
+        "nginx is process {}; taken over from it: {}",
+        nginx.pid(),
+        list(&plan.taken)
+    ));
     if !plan.opened.is_empty() {
-        tell(&format!("opened: {}", list(&plan.opened)));
+        print_line(&format!("opened: {}", list(&plan.opened)));
     }
     if plan.has_datagrams() {
-        tell("connections over HTTP/3 that nginx has may break; clients open new ones");
+        print_line("connections over HTTP/3 that nginx has may break; clients open new ones");
     }
     if options.purpose == AdoptPurpose::Preview {
         return Ok(());
@@ -98,7 +102,7 @@ fn pid_file_beside(configured: &Path, of_nginx: &Path) -> PathBuf {
     }
 }
 
-fn tell(text: &str) {
+fn print_line(text: &str) {
     out(format!("{text}\n").as_bytes());
 }
 
@@ -162,7 +166,7 @@ impl Handover {
             return Err(vec![format!("{why}; nginx serves on")]);
         }
         let text = format!("bolide serves as process {}", handover.ours.pid());
-        tell(&text);
+        print_line(&text);
         if let Err(error) = handover.nginx.signal(Signal::Drain) {
             handover.ours.signal(Signal::Quit);
             return Err(failed("the signal WINCH to nginx", &error));
@@ -182,7 +186,9 @@ impl Handover {
         let mut last = Served::default();
         if !watch.is_zero() {
             let seconds = watch.as_secs();
-            tell(&format!("nginx accepts no more; watching for {seconds}s until it is ended"));
+            print_line(&format!(
+                "nginx accepts no more; watching for {seconds}s until it is ended"
+            ));
             let mut why = None;
             let waited = self.wait(watch, |of| {
                 why = of.verdict(&mut last);
@@ -197,7 +203,7 @@ impl Handover {
             }
         }
         let (requests, handshakes) = (last.requests, last.handshakes);
-        tell(&format!(
+        print_line(&format!(
             "{} of {} requests ended with 5xx, {} of {} handshakes failed; nginx ends with its \
              last requests",
             requests.failed, requests.all, handshakes.failed, handshakes.all
@@ -209,7 +215,10 @@ impl Handover {
             return Err(vec![format!("process {pid} of nginx cannot be ended ({why})")]);
         }
         let pid = self.ours.pid();
-        tell(&format!("bolide goes on as process {pid}; its pid file is {}", pid_file.display()));
+        print_line(&format!(
+            "bolide goes on as process {pid}; its pid file is {}",
+            pid_file.display()
+        ));
         Ok(())
     }
 
@@ -228,11 +237,11 @@ impl Handover {
             return Some("the server does not answer".to_owned());
         }
         let is_bad = |of: EventCount| is_worse(EventCount { failed: 0, ..of }, of);
-        let told = |of: EventCount, what: &str| format!("{} of {} {what}", of.failed, of.all);
+        let ratio = |of: EventCount, what: &str| format!("{} of {} {what}", of.failed, of.all);
         if is_bad(last.requests) {
-            return Some(told(last.requests, "requests ended with 5xx"));
+            return Some(ratio(last.requests, "requests ended with 5xx"));
         }
-        is_bad(last.handshakes).then(|| told(last.handshakes, "handshakes failed"))
+        is_bad(last.handshakes).then(|| ratio(last.handshakes, "handshakes failed"))
     }
 
     /// Whether workers of nginx accept connections.

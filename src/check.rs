@@ -32,7 +32,7 @@ pub(crate) fn run(invocation: &Invocation, check: &CheckOptions) -> ExitCode {
 
 /// Prints the differences from nginx for the configuration of `-c`; returns whether a server would
 /// start with it.
-pub(crate) fn tell(invocation: &Invocation) -> bool {
+pub(crate) fn report_differences(invocation: &Invocation) -> bool {
     survey(invocation, &invocation.conf, CheckDetail::Differences)
 }
 
@@ -69,9 +69,9 @@ fn word(support: DirectiveSupport) -> &'static str {
 fn report(path: &str, survey: &Survey, detail: CheckDetail) -> String {
     let mut text = String::new();
     for finding in &survey.findings {
-        let is_told =
+        let is_shown =
             finding.support != DirectiveSupport::Supported || !finding.messages.is_empty();
-        if is_told || detail == CheckDetail::Everything {
+        if is_shown || detail == CheckDetail::Everything {
             line(&mut text, finding);
         }
     }

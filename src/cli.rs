@@ -340,13 +340,13 @@ mod tests {
             }
             other => Err(format!("{other:?}")),
         };
-        let told = |text: &str, port| Ok((text.to_owned(), port));
-        assert_eq!(listen(&["serve"]), told("", None));
-        assert_eq!(listen(&["serve", "--listen", "192.0.2.1"]), told("192.0.2.1", None));
-        assert_eq!(listen(&["serve", "--listen", "*"]), told("0.0.0.0 ::", None));
-        assert_eq!(listen(&["serve", "--listen", ":80", "."]), told("0.0.0.0 ::", Some(80)));
-        assert_eq!(listen(&["serve", "--listen", "[::1]:81"]), told("::1", Some(81)));
-        assert_eq!(listen(&["serve", "--listen", "::1"]), told("::1", None));
+        let expected = |text: &str, port| Ok((text.to_owned(), port));
+        assert_eq!(listen(&["serve"]), expected("", None));
+        assert_eq!(listen(&["serve", "--listen", "192.0.2.1"]), expected("192.0.2.1", None));
+        assert_eq!(listen(&["serve", "--listen", "*"]), expected("0.0.0.0 ::", None));
+        assert_eq!(listen(&["serve", "--listen", ":80", "."]), expected("0.0.0.0 ::", Some(80)));
+        assert_eq!(listen(&["serve", "--listen", "[::1]:81"]), expected("::1", Some(81)));
+        assert_eq!(listen(&["serve", "--listen", "::1"]), expected("::1", None));
         assert!(listen(&["serve", "--listen", "here"]).is_err());
         assert!(listen(&["serve", "--listen", "192.0.2.1:x"]).is_err());
     }

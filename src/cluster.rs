@@ -302,7 +302,7 @@ impl ClusterDesk {
         let sender = sender.ok_or("the server has no cluster: there is no \"cluster\" block")?;
         sender.try_send(mail(reply)).map_err(|_| "the cluster's thread is busy".to_owned())?;
         match answer.recv_timeout(ANSWER_TIMEOUT) {
-            Ok(told) => told,
+            Ok(result) => result,
             Err(_) => Err("the cluster's thread does not answer".to_owned()),
         }
     }

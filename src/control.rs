@@ -271,7 +271,7 @@ impl<'a> ControlThread<'a> {
                 continue;
             }
             if words.command == admin::service::COMMAND {
-                client.reply(Ok(admin::service::tell(&self.service_counts())));
+                client.reply(Ok(admin::service::text(&self.service_counts())));
                 continue;
             }
             let scene = self.scene_for(&words);

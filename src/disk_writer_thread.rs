@@ -64,7 +64,7 @@ impl DiskWriterThread {
         let io = Epoll::new().map_err(failed)?;
         let (bell, is_over) = (self.bell.clone(), self.is_over.clone());
         let log = self.log.clone();
-        let tell = move |level: LogLevel, text: &str| {
+        let write_log = move |level: LogLevel, text: &str| {
             if let Some(log) = &*log.lock().unwrap_or_else(PoisonError::into_inner) {
                 log.write(level, text);
             }
@@ -73,18 +73,18 @@ impl DiskWriterThread {
         let (opened, open) = mpsc::channel();
         let body = move || {
             if let Err(why) = give_up_rights(account) {
-                return tell(LogLevel::Emerg, &why);
+                return write_log(LogLevel::Emerg, &why);
             }
             let mut disk_writer =
                 bolide_worker::disk_writer::DiskWriter::new(io, store, bolide_tls::random_seed());
             disk_writer.settle(bolide_io::process::now());
             for (level, text) in disk_writer.take_notes() {
-                tell(level, &text);
+                write_log(level, &text);
             }
             // The receiver is gone if the control thread has ended.
             let _ = opened.send(());
             let is_over = || is_over.load(Ordering::Acquire);
-            bolide_worker::disk_writer::run(&mut disk_writer, &bell, is_over, tell);
+            bolide_worker::disk_writer::run(&mut disk_writer, &bell, is_over, write_log);
         };
         let thread = std::thread::Builder::new().name("disk-writer".to_owned());
         self.thread = Some(thread.spawn(body).map_err(failed)?);

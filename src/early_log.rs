@@ -41,7 +41,7 @@ impl EarlyLog {
     }
 
     /// Writes these texts.
-    pub(crate) fn tell(&self, level: LogLevel, texts: &[String]) {
+    pub(crate) fn write_lines(&self, level: LogLevel, texts: &[String]) {
         self.write(level, texts, level <= LogLevel::Warn);
     }
 

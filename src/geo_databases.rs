@@ -151,9 +151,9 @@ impl GeoDatabases {
         if state.runs || state.active.iter().all(|file| file.interval.is_none()) {
             return;
         }
-        let (shared, refusing, told) = (self.0.clone(), self.0.clone(), log.clone());
+        let (shared, refusing, log_of_thread) = (self.0.clone(), self.0.clone(), log.clone());
         let refused = move |why: &str| {
-            told.write(LogLevel::Emerg, why);
+            log_of_thread.write(LogLevel::Emerg, why);
             // The next reload tries again.
             refusing.lock().runs = false;
         };

@@ -24,7 +24,7 @@ pub(crate) use post::system_authorities;
 use post::{Collector, Refusal};
 
 /// The interval of messages about dropped spans, or an unreachable collector.
-const TELL: Duration = Duration::from_mins(1);
+const REPEAT_INTERVAL: Duration = Duration::from_mins(1);
 /// The pause before a refused batch is sent again: at first, doubled each time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
 /// How long the spans of a replaced configuration are offered to its collector.
@@ -77,8 +77,8 @@ struct Progress {
     kept: Option<(SpanBatch, Instant)>,
     failures: u32,
     /// When failures and drops may be logged again.
-    tell_failure: Instant,
-    tell_drops: Instant,
+    next_failure_line: Instant,
+    next_drops_line: Instant,
     dropped: u64,
     /// When the remaining spans of a replaced configuration are dropped.
     retires: Option<Instant>,
@@ -152,9 +152,9 @@ impl OtelExport {
         if state.active.is_empty() || state.runs {
             return;
         }
-        let (shared, refusing, told) = (self.0.clone(), self.0.clone(), log.clone());
+        let (shared, refusing, log_of_thread) = (self.0.clone(), self.0.clone(), log.clone());
         let refused = move |why: &str| {
-            told.write(LogLevel::Emerg, why);
+            log_of_thread.write(LogLevel::Emerg, why);
             // The next reload tries again.
             lock(&refusing.state).runs = false;
         };
@@ -194,7 +194,7 @@ impl Shared {
                 (active.collect::<Vec<_>>(), state.log.clone(), state.ends)
             };
             let now = bolide_io::process::now().mono;
-            let mut next = now.after(TELL);
+            let mut next = now.after(REPEAT_INTERVAL);
             for (exporter, is_current) in &active {
                 exporter.work(ends || !is_current, ends, log.as_deref());
                 next = next.min(exporter.next_due());
@@ -240,7 +240,7 @@ impl Exporter {
             self.queue.close_batches(everything);
             progress.due = now.after(self.interval);
         }
-        let tell = |level: LogLevel, text: &str| {
+        let write_log = |level: LogLevel, text: &str| {
             if let Some(log) = log {
                 log.write(level, text);
             }
@@ -266,9 +266,12 @@ impl Exporter {
             };
             let now = bolide_io::process::now().mono;
             let Refusal { why, is_final, after } = refusal;
-            if now >= progress.tell_failure {
-                progress.tell_failure = now.after(TELL);
-                tell(LogLevel::Error, &format!("OTel export failure: {why}, {}", self.collector));
+            if now >= progress.next_failure_line {
+                progress.next_failure_line = now.after(REPEAT_INTERVAL);
+                write_log(
+                    LogLevel::Error,
+                    &format!("OTel export failure: {why}, {}", self.collector),
+                );
             }
             if is_final || ends {
                 self.queue.drop_batch(&batch);
@@ -282,11 +285,11 @@ impl Exporter {
         }
         progress.dropped += self.queue.take_dropped();
         let now = bolide_io::process::now().mono;
-        if progress.dropped > 0 && (ends || now >= progress.tell_drops) {
-            progress.tell_drops = now.after(TELL);
+        if progress.dropped > 0 && (ends || now >= progress.next_drops_line) {
+            progress.next_drops_line = now.after(REPEAT_INTERVAL);
             let dropped = std::mem::take(&mut progress.dropped);
             let text = format!("OTel: {dropped} spans were dropped, {}", self.collector);
-            tell(LogLevel::Warn, &text);
+            write_log(LogLevel::Warn, &text);
         }
     }
 }

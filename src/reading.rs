@@ -42,7 +42,7 @@ pub(crate) struct Mistakes {
 impl Mistakes {
     /// Logs the warnings; returns the errors.
     pub(crate) fn warn(self, log: &EarlyLog) -> Vec<String> {
-        log.tell(LogLevel::Warn, &self.warnings);
+        log.write_lines(LogLevel::Warn, &self.warnings);
         self.errors
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct ServiceManager {
     socket: Option<Vec<u8>>,
     /// The interval of keep-alive messages.
     pause: Option<Duration>,
-    told: Option<Instant>,
+    last_ping: Option<Instant>,
 }
 
 impl ServiceManager {
@@ -41,7 +41,7 @@ impl ServiceManager {
             bolide_io::process::remove_environment(name);
         }
         let socket = socket.filter(|path| !path.is_empty()).map(address);
-        Self { pause: pause.filter(|_| socket.is_some()), socket, told: None }
+        Self { pause: pause.filter(|_| socket.is_some()), socket, last_ping: None }
     }
 
     /// Passes it on to a successor, which becomes the main process when this one ends.
@@ -82,8 +82,8 @@ impl ServiceManager {
     /// Every worker is alive; reported a few times per timeout.
     pub(crate) fn keep_alive(&mut self, now: Instant) {
         let Some(pause) = self.pause else { return };
-        if self.told.is_none_or(|told| now.since(told) >= pause) {
-            self.told = Some(now);
+        if self.last_ping.is_none_or(|last_ping| now.since(last_ping) >= pause) {
+            self.last_ping = Some(now);
             self.send("WATCHDOG=1");
         }
     }

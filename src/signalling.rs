@@ -20,7 +20,7 @@ pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
     let sent =
         reading::of_file(invocation).map_err(|mistakes| (LogLevel::Emerg, mistakes.warn(&log)));
     let sent = sent.and_then(|reading| {
-        log.tell(LogLevel::Notice, &["signal process started".to_owned()]);
+        log.write_lines(LogLevel::Notice, &["signal process started".to_owned()]);
         let pid =
             read_pid(&reading.config.main.pid).map_err(|text| (LogLevel::Error, vec![text]))?;
         signal::send(pid, signal).map_err(|error| {
@@ -31,7 +31,7 @@ pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
     match sent {
         Ok(()) => ExitCode::SUCCESS,
         Err((level, texts)) => {
-            log.tell(level, &texts);
+            log.write_lines(level, &texts);
             ExitCode::FAILURE
         }
     }

@@ -78,16 +78,19 @@ impl OpenSocket {
         config: &Config,
         workers: u16,
         keys: &bolide_quic::SharedKeys,
-        mut tell: impl FnMut(LogLevel, &str),
+        mut write_log: impl FnMut(LogLevel, &str),
     ) -> Result<Vec<GenerationSockets>, SocketRefused> {
         let listens = config.http.as_ref().map_or(&[][..], |http| &http.listens);
         let mut attempts = 0;
-        while self.probe(listens, &mut tell)? == Addresses::InUse {
+        while self.probe(listens, &mut write_log)? == Addresses::InUse {
             attempts += 1;
-            tell(LogLevel::Notice, &format!("try again to bind() after {}ms", PAUSE.as_millis()));
+            write_log(
+                LogLevel::Notice,
+                &format!("try again to bind() after {}ms", PAUSE.as_millis()),
+            );
             std::thread::park_timeout(PAUSE);
             if attempts == ATTEMPTS {
-                tell(LogLevel::Emerg, "still could not bind()");
+                write_log(LogLevel::Emerg, "still could not bind()");
                 return Err(SocketRefused);
             }
         }
@@ -102,7 +105,7 @@ impl OpenSocket {
                     .filter(|predecessor| predecessor.sockets.contains_key(&bind));
                 let elder = predecessor.map(|it| it.beside(Admits::Successor));
                 let all = open_all(&bind, listen, workers, left, elder).map_err(|error| {
-                    tell(LogLevel::Emerg, &failed(listen, &error));
+                    write_log(LogLevel::Emerg, &failed(listen, &error));
                     SocketRefused
                 })?;
                 steer(&bind, &all, keys, elder);
@@ -141,7 +144,7 @@ impl OpenSocket {
     fn probe(
         &self,
         listens: &[Listen],
-        tell: &mut impl FnMut(LogLevel, &str),
+        write_log: &mut impl FnMut(LogLevel, &str),
     ) -> Result<Addresses, SocketRefused> {
         let mut found = Addresses::Free;
         for listen in listens {
@@ -152,7 +155,7 @@ impl OpenSocket {
             }
             // Our sockets could join another server's SO_REUSEPORT group; a plain bind cannot.
             if let Err(error) = Listener::probe(&bind, &options_of(listen)) {
-                tell(LogLevel::Emerg, &failed(listen, &error));
+                write_log(LogLevel::Emerg, &failed(listen, &error));
                 if error.kind() != std::io::ErrorKind::AddrInUse {
                     return Err(SocketRefused);
                 }

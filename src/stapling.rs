@@ -216,9 +216,9 @@ impl Stapling {
         state.log = Some(log.clone());
         self.0.bell.notify_all();
         if !state.active.is_empty() && !state.runs {
-            let (shared, refusing, told) = (self.0.clone(), self.0.clone(), log.clone());
+            let (shared, refusing, log_of_thread) = (self.0.clone(), self.0.clone(), log.clone());
             let refused = move |why: &str| {
-                told.write(LogLevel::Emerg, why);
+                log_of_thread.write(LogLevel::Emerg, why);
                 // The next reload tries again.
                 refusing.lock().runs = false;
             };

@@ -32,12 +32,12 @@ pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
     let reading = match reading::of_file(invocation) {
         Ok(reading) => reading,
         Err(mistakes) => {
-            early.tell(LogLevel::Emerg, &mistakes.warn(&early));
+            early.write_lines(LogLevel::Emerg, &mistakes.warn(&early));
             return ExitCode::FAILURE;
         }
     };
     early.write_notices(&reading.notices);
-    early.tell(LogLevel::Warn, &reading.warnings);
+    early.write_lines(LogLevel::Warn, &reading.warnings);
     match run(invocation, reading, None, &early) {
         Ok(()) => ExitCode::SUCCESS,
         Err(ReportedError) => ExitCode::FAILURE,
@@ -71,47 +71,47 @@ fn run(
     greeting: Option<&str>,
     early: &EarlyLog,
 ) -> Result<(), ReportedError> {
-    let told_early = |texts: Vec<String>| {
-        early.tell(LogLevel::Emerg, &texts);
+    let fail_early = |texts: Vec<String>| {
+        early.write_lines(LogLevel::Emerg, &texts);
         ReportedError
     };
     // Before any child process or thread exists.
     let manager = ServiceManager::take();
-    let account = account::account(&reading.config).map_err(told_early)?;
+    let account = account::account(&reading.config).map_err(fail_early)?;
     let mut pools = PhpPools::default();
-    let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
+    let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(fail_early)?;
     let (config, outline) = (reading.config, reading.outline);
     // Their bytes are not used again as long as the server runs.
     let files = reading.files.into_iter().map(|(path, _)| path).collect();
     set_environment(&config);
     let mut open = OpenSocket::default();
     let is_adopting = adopted_sockets::is_adopting();
-    let shared = assemble::shared(&mut open, &config).map_err(told_early)?;
+    let shared = assemble::shared(&mut open, &config).map_err(fail_early)?;
     let draft =
-        assemble::draft(&config, &shared, ReadCertificates::default()).map_err(told_early)?;
-    early.tell(LogLevel::Warn, &draft.warnings);
+        assemble::draft(&config, &shared, ReadCertificates::default()).map_err(fail_early)?;
+    early.write_lines(LogLevel::Warn, &draft.warnings);
     upgrade::adopt(&mut open);
     adopted_sockets::adopt(&mut open);
-    early.tell(LogLevel::Warn, &given_sockets::adopt(&mut open, &config));
+    early.write_lines(LogLevel::Warn, &given_sockets::adopt(&mut open, &config));
     let workers = assemble::worker_count(&config);
     // Before any socket listens: a client that gets a response may signal us at once.
     signal::block();
-    account::make_temp_dirs(&config).map_err(told_early)?;
+    account::make_temp_dirs(&config).map_err(fail_early)?;
     let granted = bolide_io::process::open_files();
     // Logs and sockets may be more than the system grants at first; a failure is reported later.
     let _ = bolide_io::process::raise_open_files();
     let _ = set_open_files(&config);
-    let logs = assemble::open_logs(&config).map_err(|text| told_early(vec![text]))?;
+    let logs = assemble::open_logs(&config).map_err(|text| fail_early(vec![text]))?;
     let log = ControlLog::new(&config, &logs);
-    let told = |texts: Vec<String>| {
+    let fail = |texts: Vec<String>| {
         texts.iter().for_each(|text| log.write_loudly(LogLevel::Emerg, text));
         ReportedError
     };
-    let tell = |level: LogLevel, text: &str| {
+    let write_log = |level: LogLevel, text: &str| {
         if level <= LogLevel::Warn { log.write_loudly(level, text) } else { log.write(level, text) }
     };
     let sockets =
-        open.apply(&config, workers, &shared.quic_keys, tell).map_err(|_| ReportedError)?;
+        open.apply(&config, workers, &shared.quic_keys, write_log).map_err(|_| ReportedError)?;
     introduce(&log, granted);
     let is_heir = upgrade::has_predecessor() || is_adopting;
     let mut waiting = None;
@@ -120,19 +120,19 @@ fn run(
     if config.main.daemon && greeting.is_none() && !is_heir {
         // Before any thread starts and before the pid is written.
         let begun = bolide_io::process::daemonize();
-        waiting = Some(begun.map_err(|error| told(vec![format!("daemon: {error}")]))?);
+        waiting = Some(begun.map_err(|error| fail(vec![format!("daemon: {error}")]))?);
         ground = Ground::Back;
     }
     let pid = if greeting.is_some() {
         None
     } else {
-        Some(PidFile::write(&config.main.pid).map_err(told)?)
+        Some(PidFile::write(&config.main.pid).map_err(fail)?)
     };
     if let Some(http) = &config.http {
         let prefix = Path::new(OsStr::from_bytes(&http.bases.prefix));
         shared.cluster.begin(&reading::state_dir(prefix));
     }
-    set_limits(&config, &log).map_err(told)?;
+    set_limits(&config, &log).map_err(fail)?;
     let certificate_ends = draft.certificate_ends.clone();
     let certificates = draft.certificates.clone();
     let generation = assemble::generation(1, draft, sockets, &shared, None);
@@ -152,13 +152,13 @@ fn run(
         manager,
         files,
     };
-    let control = ControlThread::new(parts).map_err(|error| told(vec![format!("epoll: {error}")]));
+    let control = ControlThread::new(parts).map_err(|error| fail(vec![format!("epoll: {error}")]));
     let mut control = control?;
     if waiting.is_some() || is_adopting {
         // Before workers use it.
         leave_terminal(&config, &logs);
     }
-    control.begin(plan).map_err(told)?;
+    control.begin(plan).map_err(fail)?;
     if let Some(greeting) = greeting {
         out(greeting.as_bytes());
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
         }
     };
     let failed = |texts: &[String]| {
-        log.tell(LogLevel::Emerg, texts);
+        log.write_lines(LogLevel::Emerg, texts);
         err(&format!("bolide: configuration file {name} test failed"));
         ExitCode::FAILURE
     };
@@ -39,8 +39,8 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
             let (late, early): (Vec<_>, Vec<_>) =
                 reading.warnings.iter().cloned().partition(|text| is_seen_late(text));
             log.write_notices(&reading.notices);
-            log.tell(LogLevel::Warn, &early);
-            log.tell(LogLevel::Warn, &warnings);
+            log.write_lines(LogLevel::Warn, &early);
+            log.write_lines(LogLevel::Warn, &warnings);
             (reading, late)
         }
         Err(texts) => {
@@ -51,7 +51,7 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
         }
     };
     say(&format!("the configuration file {name} syntax is ok"));
-    log.tell(LogLevel::Warn, &late);
+    log.write_lines(LogLevel::Warn, &late);
     if let Err(texts) = try_outside(&reading.config) {
         return failed(&texts);
     }

@@ -74,9 +74,9 @@ fn host_keys(
         Some(secret) => Ok(bolide_quic::SharedKeys::from_secret(secret)),
         None => bolide_quic::SharedKeys::generate(),
     };
-    let told = std::env::var(ELDER).ok();
+    let text = std::env::var(ELDER).ok();
     let workers = u8::try_from(workers).unwrap_or(u8::MAX);
-    let Some((pid, numbers)) = told.as_deref().and_then(parse_elder) else {
+    let Some((pid, numbers)) = text.as_deref().and_then(parse_elder) else {
         return fresh();
     };
     let mut secret = [0; 32];
@@ -106,8 +106,8 @@ fn host_secret(config: &Config) -> Result<Option<[u8; 32]>, String> {
     Ok(first)
 }
 
-fn parse_elder(told: &str) -> Option<(u32, bolide_quic::WorkerNumbers)> {
-    let mut parts = told.split(':');
+fn parse_elder(text: &str) -> Option<(u32, bolide_quic::WorkerNumbers)> {
+    let mut parts = text.split(':');
     let pid = parts.next()?.parse().ok()?;
     let first = parts.next()?.parse().ok()?;
     let count = parts.next()?.parse().ok()?;

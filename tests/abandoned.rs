@@ -102,13 +102,13 @@ fn ask_and_leave(server: &TestServer, origin: &Mute, group: usize, count: usize)
 }
 
 /// A figure of the worker's status.
-fn told(server: &TestServer, name: &str) -> usize {
+fn figure(server: &TestServer, name: &str) -> usize {
     let status = crate::explain::ask(server, &["status", "--json"]).succeeded().text();
     crate::explain::field(&status, name).parse().unwrap()
 }
 
 #[test]
-fn clients_that_leave_at_once_leave_little_behind() {
+fn clients_that_abort_at_once_leave_few_fills() {
     let (origin, port) = Mute::start();
     let server = serve(port, 2048);
     for group in 0..CLIENTS / 50 {
@@ -117,14 +117,14 @@ fn clients_that_leave_at_once_leave_little_behind() {
         assert_eq!(server.get("/hello.txt").status, 200, "after {group} groups");
     }
     assert!(origin.live() > 0, "some may end for the next visitor");
-    wait_until("what is told is what is there", || {
-        told(&server, "unwaited_fills") == origin.live()
+    wait_until("the figure to be the real one", || {
+        figure(&server, "unwaited_fills") == origin.live()
     });
-    assert!(told(&server, "ended_fills") >= CLIENTS - 2 * BOUND);
+    assert!(figure(&server, "ended_fills") >= CLIENTS - 2 * BOUND);
 }
 
 #[test]
-fn who_has_joined_is_answered_though_the_first_left() {
+fn a_coalesced_request_is_answered_after_the_first_client_left() {
     let (origin, port) = Mute::start();
     let server = serve(port, 2048);
     ask_and_leave(&server, &origin, 0, BOUND);
@@ -144,7 +144,7 @@ fn abandoned_fills_give_way_to_clients() {
     let (origin, port) = Mute::start();
     let server = serve(port, 20);
     ask_and_leave(&server, &origin, 0, 15);
-    wait_until("their fills are left", || told(&server, "unwaited_fills") == 15);
+    wait_until("their fills are left", || figure(&server, "unwaited_fills") == 15);
     // These and the abandoned fills exceed the connection limit.
     let stay: Vec<_> =
         (0..15).map(|number| ask(&server, &format!("/slow/stays/{number}"))).collect();

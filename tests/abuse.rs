@@ -106,7 +106,7 @@ fn floods_of_h2_frames_end_the_connection() {
 }
 
 #[test]
-fn a_full_worker_says_goaway_to_the_idle_http2_connection_that_it_closes() {
+fn a_full_worker_sends_goaway_to_the_idle_http2_connection_that_it_closes() {
     let prelude = bolide_testkit::server::prelude(1).replace("2048", "32");
     let conf = format!(
         "{prelude}http {{ server {{ listen 127.0.0.1:@HTTP@; http2 on; return 200 ok; }} }}"
@@ -175,7 +175,7 @@ fn clients_that_never_read_cost_little() {
 }
 
 #[test]
-fn bodies_that_come_in_single_bytes_cost_little_more_than_their_bytes() {
+fn bodies_in_single_bytes_cost_little_more_than_their_size() {
     let server = crate::http(&format!(
         "server {{ {} location / {{ proxy_pass http://127.0.0.1:9; }} }}",
         bolide_testkit::server::LISTEN
@@ -341,7 +341,7 @@ fn requests_that_are_made_only_to_be_reset_are_few() {
 }
 
 #[test]
-fn browsers_whose_user_goes_elsewhere_are_left_alone() {
+fn a_browser_that_resets_many_streams_keeps_its_connection() {
     let origin = TestUpstream::scripted(|peer| {
         let _asked = peer.request();
         peer.to_end();

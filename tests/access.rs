@@ -27,7 +27,7 @@ fn check(server: &TestServer, rows: Rows<'_>) {
 }
 
 #[test]
-fn addresses_are_let_in_or_kept_out_by_the_first_rule_about_them() {
+fn the_first_matching_rule_allows_or_denies_an_address() {
     let server = site(
         "location /deny { deny all; } location /mine { allow 127.0.0.1; deny all; } \
          location /net { allow 127.0.0.0/8; deny all; } location /six { allow ::1; deny all; } \
@@ -59,7 +59,7 @@ fn addresses_are_let_in_or_kept_out_by_the_first_rule_about_them() {
 }
 
 #[test]
-fn passwords_are_asked_for_and_all_hashes_are_known() {
+fn passwords_are_required_and_all_hashes_are_supported() {
     let server = site(
         "auth_basic \"Staff only\"; auth_basic_user_file @DIR@/users; \
          location /open { auth_basic off; } \

@@ -222,7 +222,7 @@ fn a_name_that_a_reload_adds_is_ordered() {
 }
 
 #[test]
-fn without_its_issuer_a_server_starts_and_says_what_it_refuses() {
+fn without_its_issuer_a_server_starts_and_logs_which_handshakes_it_refuses() {
     let (home, mut pebble) = scene(|_| {});
     pebble.kill();
     let server = TestServer::start(home, &conf(&issuer(&pebble, ""), "a.test", ""));
@@ -274,7 +274,7 @@ fn the_state_belongs_to_the_account_of_the_workers_and_to_no_other() {
 }
 
 #[test]
-fn the_next_issuer_is_asked_where_the_first_one_fails_and_the_operator_is_told() {
+fn after_a_failure_the_next_issuer_is_used_and_a_log_line_says_so() {
     let (home, pebble) = scene(|_| {});
     let text = format!(
         "{}http {{ acme_issuer gone {{ uri https://127.0.0.1:1/dir; state_path @DIR@/gone; \
@@ -288,18 +288,21 @@ fn the_next_issuer_is_asked_where_the_first_one_fails_and_the_operator_is_told()
     let root = root(&server, &pebble);
     wait_served(&server, "a.test", &root);
     let conf = server.home().dir().join("nginx.conf");
-    let tell = |words: &[&str]| {
+    let run = |words: &[&str]| {
         let all = [words, &["-c", conf.to_str().unwrap()]].concat();
         server.home().run(&all).succeeded().text()
     };
-    wait_until("the order to be over", || tell(&["status"]).contains("certificate a.test of"));
-    let figures = tell(&["metrics"]);
+    wait_until("the order to be over", || run(&["status"]).contains("certificate a.test of"));
+    let figures = run(&["metrics"]);
     assert!(figures.contains("bolide_acme_certificates_issued_total 1"), "{figures}");
     let end = "file=\"acme:gone/a.test\"} ";
     assert!(figures.contains(end), "{figures}");
     let url = format!("http://a.test:{}/.well-known/acme-challenge/t", server.http().port());
-    let told = tell(&["explain", &url]);
-    assert!(told.contains("no challenge of an issuer has this name and token now"), "{told}");
+    let explained = run(&["explain", &url]);
+    assert!(
+        explained.contains("no challenge of an issuer has this name and token now"),
+        "{explained}"
+    );
 }
 
 #[test]
@@ -326,7 +329,7 @@ fn silent() -> (TcpListener, String) {
 }
 
 #[test]
-fn a_check_asks_no_issuer() {
+fn a_check_sends_no_request_to_an_issuer() {
     let (listener, uri) = silent();
     let home = Home::new(BOLIDE);
     let issuer = format!(
@@ -398,7 +401,7 @@ fn a_local_authority_certifies_private_names_in_every_version_and_keeps_its_root
             assert_eq!(ask(&server, proto, name, &root).text(), "ok", "{name} {proto:?}");
         }
     }
-    // A client that does not know the root is told so, and one that asks by HTTP is redirected.
+    // A client that does not know the root fails, and one that asks by HTTP is redirected.
     let port = server.https().port();
     let other = server.home().dir().join("other.pem");
     let script = "openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 \

@@ -168,16 +168,16 @@ fn a_running_nginx_hands_over_and_no_request_fails() {
     let big = bolide_testkit::site::noise(400_000, 7);
     fs::write(host.home.dir().join("www/big"), &big).unwrap();
     let slow = format!("https://127.0.0.1:{}/slow/big", host.home.port(1));
-    let ((told, body), got) = under_requests(&host, || {
+    let ((output, body), got) = under_requests(&host, || {
         std::thread::scope(|scope| {
             let long = scope.spawn(|| Curl::new(Proto::H2).get(&slow).body);
             wait_until("some answers", || host.is_all("nginx"));
-            let told = host.adopt(&["--watch", "2s"]);
+            let output = host.adopt(&["--watch", "2s"]);
             wait_until("all answers", || host.is_all("bolide"));
-            (told, long.join().unwrap())
+            (output, long.join().unwrap())
         })
     });
-    let text = told.succeeded().text();
+    let text = output.succeeded().text();
     assert!(got.failed.is_empty(), "{:?} {:?}", got.failed, got.by);
     assert!(got.by["nginx"] > 0 && got.by["bolide"] > 0, "{:?}", got.by);
     assert!(body == big, "a download that nginx began is whole");
@@ -229,15 +229,15 @@ fn nginx_serves_again_if_too_much_fails() {
     let host = Host::start(&format!(
         "location /n {{ if ($nginx_version = \"{version}\") {{ return 200 here; }} return 500; }}"
     ));
-    let (told, got) = under_requests(&host, || {
-        let told = host.adopt(&["--watch", "100s"]);
+    let (output, got) = under_requests(&host, || {
+        let output = host.adopt(&["--watch", "100s"]);
         wait_until("nginx's answers", || host.is_all("nginx"));
-        told
+        output
     });
-    assert_eq!(told.code, 1, "{told}");
+    assert_eq!(output.code, 1, "{output}");
     let end = "nginx serves again; the server ends with its last requests\n";
-    assert!(told.stderr.contains(" requests ended with 5xx\n"), "{told}");
-    assert!(told.stderr.ends_with(end), "{told}");
+    assert!(output.stderr.contains(" requests ended with 5xx\n"), "{output}");
+    assert!(output.stderr.ends_with(end), "{output}");
     // Answers of 500 are ours; no connection was refused, cut or left without an answer.
     let cut: Vec<_> =
         got.failed.iter().filter(|why| !why.contains("500 by Some(\"bolide")).collect();
@@ -248,56 +248,56 @@ fn nginx_serves_again_if_too_much_fails() {
 }
 
 #[test]
-fn a_command_that_is_stopped_goes_back() {
+fn an_interrupted_command_returns_to_nginx() {
     let host = Host::start(GOOD);
-    let (told, got) = under_requests(&host, || {
+    let (output, got) = under_requests(&host, || {
         let mut command = host.command(&["adopt", "--watch", "100s"]);
         let child: Child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         wait_until("the server alone", || host.is_all("bolide"));
         kill(child.id(), "INT");
-        let told = child.wait_with_output().unwrap();
+        let output = child.wait_with_output().unwrap();
         wait_until("nginx's answers", || host.is_all("nginx"));
-        told
+        output
     });
-    let text = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(!told.status.success() && text.contains("the command was told to stop\n"), "{text}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("the command was told to stop\n"), "{text}");
     assert!(got.failed.is_empty(), "{:?}", got.failed);
     wait_until("the end of the server", || host.home.read("logs/bolide.pid").is_empty());
 }
 
 #[test]
-fn a_dry_run_tells_and_changes_nothing_and_what_cannot_be_done_is_refused() {
+fn a_dry_run_prints_the_plan_and_changes_nothing_and_an_impossible_one_is_refused() {
     let host = Host::start(GOOD);
-    let told = host.adopt(&["--dry-run"]).succeeded().text();
+    let output = host.adopt(&["--dry-run"]).succeeded().text();
     let taken = format!("nginx is process {}; taken over from it: ", host.nginx);
-    assert!(told.contains(" directives: ") && told.contains(&taken), "{told}");
+    assert!(output.contains(" directives: ") && output.contains(&taken), "{output}");
     let with_more = format!("{GOOD} listen 127.0.0.1:@P3@;");
     host.home.write("nginx.conf", &conf("daemon on;", &with_more));
-    let told = host.adopt(&["--dry-run"]).succeeded().text();
-    assert!(told.contains(&format!("\nopened: {}\n", host.at(3))), "{told}");
+    let output = host.adopt(&["--dry-run"]).succeeded().text();
+    assert!(output.contains(&format!("\nopened: {}\n", host.at(3))), "{output}");
     assert!(TcpStream::connect(host.at(3)).is_err(), "nothing is opened");
     // What Bolide refuses, what nginx does not run with, and what is no nginx.
     let refused = |conf: &str, words: &[&str]| {
         host.home.write("nginx.conf", conf);
-        let told = host.adopt(words);
-        assert_eq!(told.code, 1, "{told}");
-        told.stderr
+        let output = host.adopt(words);
+        assert_eq!(output.code, 1, "{output}");
+        output.stderr
     };
-    let told = refused(&conf("daemon on;", "uwsgi_pass unix:/x;"), &[]);
-    assert_eq!(told, "bolide: nothing was changed: nginx serves on\n");
+    let output = refused(&conf("daemon on;", "uwsgi_pass unix:/x;"), &[]);
+    assert_eq!(output, "bolide: nothing was changed: nginx serves on\n");
     let other = conf("daemon on;", GOOD).replace("listen 127.0.0.1:@P2@ reuseport;", "");
-    let told = refused(&other, &[]);
+    let output = refused(&other, &[]);
     let line = format!("bolide: nginx listens on {}, which the configuration does not", host.at(2));
-    assert!(told.starts_with(&line), "{told}");
+    assert!(output.starts_with(&line), "{output}");
     let good = conf("daemon on;", GOOD);
     host.home.write("own.pid", &format!("{}\n", std::process::id()));
-    let told = refused(&good, &["--nginx-pid", "own.pid"]);
-    assert!(told.contains(" of \"own.pid\" is no nginx, but \""), "{told}");
-    let told = refused(&good, &["--nginx-pid", "none.pid"]);
-    assert!(told.contains("open() \"none.pid\" failed (2: "), "{told}");
+    let output = refused(&good, &["--nginx-pid", "own.pid"]);
+    assert!(output.contains(" of \"own.pid\" is no nginx, but \""), "{output}");
+    let output = refused(&good, &["--nginx-pid", "none.pid"]);
+    assert!(output.contains("open() \"none.pid\" failed (2: "), "{output}");
     // A server that does not start leaves all as it was.
-    let told = refused(&good.replace("@CERT@", "@DIR@/none.pem"), &[]);
-    assert!(told.ends_with("bolide: the server did not start; nginx serves on\n"), "{told}");
+    let output = refused(&good.replace("@CERT@", "@DIR@/none.pem"), &[]);
+    assert!(output.ends_with("bolide: the server did not start; nginx serves on\n"), "{output}");
     assert!(host.nginx_runs() && host.is_all("nginx"));
 }
 
@@ -309,9 +309,9 @@ fn an_nginx_in_the_foreground_is_left_alone() {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let host = Host { nginx: pid_in(&home, "logs/pid"), home };
     wait_until("nginx", || TcpStream::connect(host.at(0)).is_ok());
-    let (told, got) = under_requests(&host, || host.adopt(&[]));
-    assert_eq!(told.code, 1, "{told}");
-    assert!(told.stderr.contains("\"daemon off\""), "{told}");
+    let (output, got) = under_requests(&host, || host.adopt(&[]));
+    assert_eq!(output.code, 1, "{output}");
+    assert!(output.stderr.contains("\"daemon off\""), "{output}");
     assert!(got.failed.is_empty(), "{:?}", got.failed);
     wait_until("nginx's answers", || host.is_all("nginx"));
     kill(host.nginx, "TERM");

@@ -25,7 +25,7 @@ const LOCATIONS: &str = "
 ";
 
 #[test]
-fn what_another_location_says_decides_by_each_protocol() {
+fn the_status_of_the_auth_subrequest_decides_for_each_protocol() {
     let server = site(LOCATIONS);
     let mut failures = Vec::new();
     for proto in [Proto::H1, Proto::H2, Proto::H2c, Proto::H3] {
@@ -58,7 +58,7 @@ fn what_another_location_says_decides_by_each_protocol() {
 }
 
 #[test]
-fn an_application_is_asked_with_the_fields_of_the_request_and_its_words_are_kept() {
+fn an_auth_subrequest_has_the_fields_of_the_request_and_auth_request_set_stores_its_variables() {
     let app = TestApp::start();
     app.say("/auth", "X-User: alice\nX-Group: staff");
     let denies = AppSaid::head("Status: 401\nWWW-Authenticate: Bearer\nWWW-Authenticate: Basic");
@@ -121,7 +121,7 @@ fn a_question_is_no_page_and_ends_with_its_client() {
 }
 
 #[test]
-fn a_kept_page_does_not_say_who_may_come_in() {
+fn a_cached_page_is_served_only_after_its_auth_subrequest() {
     let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
@@ -198,16 +198,16 @@ fn a_question_is_counted_where_its_request_was_not_and_for_as_long() {
            location /fast/ { auth_request /holds; alias @DIR@/www/; }
            location = /holds { limit_conn c 1; alias @DIR@/www/hello.txt; } }",
     );
-    let told = |fields: &str| {
+    let result = |fields: &str| {
         let answer = server.connect().get("/hello.txt", fields);
         (answer.status, answer.header("x-told").map(str::to_owned))
     };
     let passed = (200, Some("PASSED".to_owned()));
-    assert_eq!(told(""), (200, None));
-    assert_eq!(told("C: 1\r\nQ: 1\r\n"), passed, "by the question");
-    assert_eq!(told("C: 1\r\nQ: 1\r\n"), (500, Some("REJECTED".to_owned())));
+    assert_eq!(result(""), (200, None));
+    assert_eq!(result("C: 1\r\nQ: 1\r\n"), passed, "by the question");
+    assert_eq!(result("C: 1\r\nQ: 1\r\n"), (500, Some("REJECTED".to_owned())));
     for _ in 0..2 {
-        assert_eq!(told("A: 1\r\nQ: 2\r\n"), passed, "by the request, and not again");
+        assert_eq!(result("A: 1\r\nQ: 2\r\n"), passed, "by the request, and not again");
     }
     assert!(server.error_log().contains("auth request unexpected status: 503"));
     let mut slow = server.connect();

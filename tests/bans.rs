@@ -51,7 +51,7 @@ fn missing(server: &TestServer) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_ban_hits_what_its_fields_select_and_nothing_else() {
+fn a_ban_matches_only_objects_that_its_fields_select() {
     let app = TestApp::start();
     let server = serve(&app);
     for (line, fields, hit) in [
@@ -134,7 +134,7 @@ fn a_ban_by_command_hits_files_too_and_outlives_the_process() {
 }
 
 #[test]
-fn what_a_soft_ban_hits_is_served_while_it_is_renewed() {
+fn objects_of_a_soft_ban_are_served_stale_during_the_refresh() {
     let app = TestApp::start();
     let server = serve(&app);
     fill(&server);

@@ -34,7 +34,7 @@ fn post(client: &mut H1TestClient, path: &str, body: &str) -> String {
 }
 
 #[test]
-fn every_body_is_in_a_file_that_stays_or_goes_with_its_request() {
+fn body_in_file_only_keeps_or_removes_the_file_as_configured() {
     let origin = TestUpstream::start();
     let server = passing(&origin, "client_body_in_file_only on;");
     let bodies = server.home().dir().join("bodies");
@@ -49,8 +49,11 @@ fn every_body_is_in_a_file_that_stays_or_goes_with_its_request() {
         assert_eq!((one, two), (&digits[9..], &digits[7..9]), "{name}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), body);
     }
-    let told = origin.asked("/kept");
-    assert_eq!(told.iter().map(|request| request.body.len()).collect::<Vec<_>>(), [5, 0, 300_000]);
+    let uploads = origin.asked("/kept");
+    assert_eq!(
+        uploads.iter().map(|request| request.body.len()).collect::<Vec<_>>(),
+        [5, 0, 300_000]
+    );
     let removed = post(&mut client, "/clean", "for a while");
     assert_eq!(origin.asked("/clean")[0].field("x-file"), Some(&*removed));
     wait_until("the file goes with its request", || !std::path::Path::new(&removed).exists());
@@ -109,7 +112,7 @@ fn takes_for(server: &TestServer, path: &str, wait: Duration) -> Duration {
 }
 
 #[test]
-fn what_a_client_still_sends_is_taken_as_long_as_its_location_says() {
+fn lingering_time_of_the_location_limits_how_long_a_body_is_discarded() {
     let server = site(
         "lingering_timeout 300ms; lingering_time 900ms;
          location = /on { return 200 x; }
@@ -125,7 +128,7 @@ fn what_a_client_still_sends_is_taken_as_long_as_its_location_says() {
 }
 
 #[test]
-fn a_connection_that_is_closed_without_an_answer_is_reset_if_its_location_says_so() {
+fn reset_timedout_connection_resets_a_connection_that_444_closes() {
     let server = site(
         "location = /reset { reset_timedout_connection on; return 444; }
          location = /end { return 444; }",

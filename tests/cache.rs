@@ -51,7 +51,7 @@ pub(crate) fn ask(server: &TestServer, path: &str, fields: &str) -> Response {
 }
 
 /// The cache status and the body.
-pub(crate) fn told(server: &TestServer, path: &str) -> (String, String) {
+pub(crate) fn status_and_body(server: &TestServer, path: &str) -> (String, String) {
     let reply = server.get(path);
     (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
 }
@@ -67,7 +67,7 @@ fn a_cached_response_is_compressed_for_each_accepted_coding() {
     let server = serve(&php, ZONE, &format!("{KEEP} {coded}"));
     for coding in ["gzip", "br", "zstd"] {
         let path = format!("/count.php?n={coding}&more=3000");
-        assert_eq!(told(&server, &path).0, "MISS");
+        assert_eq!(status_and_body(&server, &path).0, "MISS");
         for _ in 0..3 {
             let reply = ask(&server, &path, &format!("Accept-Encoding: {coding}\r\n"));
             assert_eq!(reply.header("x-status"), Some("HIT"));
@@ -81,22 +81,22 @@ fn a_cached_response_is_compressed_for_each_accepted_coding() {
 fn a_zone_answers_the_second_request() {
     let php = TestPhp::start(2);
     let server = serve(&php, ZONE, KEEP);
-    assert_eq!(told(&server, "/count.php?n=1"), pair("MISS", "run 1"));
-    assert_eq!(told(&server, "/count.php?n=1"), pair("HIT", "run 1"));
-    assert_eq!(told(&server, "/count.php?n=2"), pair("MISS", "run 1"));
+    assert_eq!(status_and_body(&server, "/count.php?n=1"), pair("MISS", "run 1"));
+    assert_eq!(status_and_body(&server, "/count.php?n=1"), pair("HIT", "run 1"));
+    assert_eq!(status_and_body(&server, "/count.php?n=2"), pair("MISS", "run 1"));
     for (path, fields) in [
         ("/count.php?n=3&status=404", "no line for it"),
         ("/count.php?n=4&h[]=Set-Cookie:a=b", "a cookie"),
         ("/count.php?n=5&h[]=Cache-Control:private", "said so"),
         ("/count.php?n=6&h[]=X-Accel-Expires:0", "said so"),
     ] {
-        assert_eq!(told(&server, path), pair("MISS", "run 1"), "{fields}");
-        assert_eq!(told(&server, path), pair("MISS", "run 2"), "{fields}");
+        assert_eq!(status_and_body(&server, path), pair("MISS", "run 1"), "{fields}");
+        assert_eq!(status_and_body(&server, path), pair("MISS", "run 2"), "{fields}");
     }
 }
 
 #[test]
-fn the_innermost_block_says_who_may_purge() {
+fn the_innermost_block_decides_which_clients_may_purge() {
     let app = TestApp::start();
     let pass = format!(
         "fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
@@ -110,21 +110,21 @@ fn the_innermost_block_says_who_may_purge() {
                  location /no/yes/ {{ fastcgi_cache_purge PURGE; {pass} }} }} }}"
     ));
     for (path, status) in [("/", 200), ("/no/", 403), ("/no/yes/", 200)] {
-        assert_eq!(told(&server, path), pair("MISS", "run 1"), "{path}");
+        assert_eq!(status_and_body(&server, path), pair("MISS", "run 1"), "{path}");
         let purge = format!("PURGE {path} HTTP/1.1\r\nHost: localhost");
         assert_eq!(server.connect().ask(&purge).status, status, "{path}");
         let then = if status == 200 { pair("MISS", "run 2") } else { pair("HIT", "run 1") };
-        assert_eq!(told(&server, path), then, "{path}");
+        assert_eq!(status_and_body(&server, path), then, "{path}");
     }
 }
 
 #[test]
-fn a_kept_answer_meets_conditions_ranges_and_head() {
+fn a_cached_response_answers_conditions_ranges_and_head() {
     let php = TestPhp::start(1);
     let server = serve(&php, ZONE, KEEP);
     let date = "Sun,%2006%20Nov%201994%2008:49:37%20GMT";
     let path = &*format!("/count.php?h[]=ETag:%22a%22&h[]=Last-Modified:{date}");
-    assert_eq!(told(&server, path), pair("MISS", "run 1"));
+    assert_eq!(status_and_body(&server, path), pair("MISS", "run 1"));
     let kept = ask(&server, path, "If-None-Match: \"a\"\r\n");
     assert_eq!((kept.status, kept.text()), (304, String::new()), "{kept:?}");
     assert_eq!(kept.header("x-status"), Some("HIT"));
@@ -140,7 +140,7 @@ fn a_kept_answer_meets_conditions_ranges_and_head() {
 }
 
 #[test]
-fn one_asks_and_the_others_wait() {
+fn concurrent_requests_are_coalesced_into_one_fetch() {
     let php = TestPhp::start(4);
     let server = serve(&php, ZONE, &format!("{KEEP} fastcgi_cache_lock on;"));
     thread::scope(|scope| {
@@ -153,7 +153,7 @@ fn one_asks_and_the_others_wait() {
 }
 
 #[test]
-fn bypass_asks_anew_and_keeps_what_comes_and_no_cache_keeps_nothing() {
+fn cache_bypass_stores_the_new_response_and_no_cache_stores_none() {
     let php = TestPhp::start(1);
     let more = "fastcgi_cache_bypass $http_x_new; fastcgi_no_cache $http_x_none;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
@@ -169,18 +169,18 @@ fn bypass_asks_anew_and_keeps_what_comes_and_no_cache_keeps_nothing() {
 }
 
 #[test]
-fn an_old_answer_stands_in_for_an_origin_that_fails() {
+fn a_stale_response_is_served_while_the_upstream_fails() {
     let php = TestPhp::start(1);
     let more = "fastcgi_cache_use_stale error invalid_header http_500;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
     let path = "/count.php?h[]=X-Accel-Expires:1";
-    assert_eq!(told(&server, path), pair("MISS", "run 1"));
+    assert_eq!(status_and_body(&server, path), pair("MISS", "run 1"));
     bolide_testkit::pause(1100);
     site::write(&server.www("down"), b"");
-    assert_eq!(told(&server, path), pair("STALE", "run 1"));
+    assert_eq!(status_and_body(&server, path), pair("STALE", "run 1"));
     std::fs::remove_file(server.www("down")).unwrap();
-    wait_until("PHP is back", || told(&server, path).0 == "EXPIRED");
-    assert_eq!(told(&server, path).0, "HIT");
+    wait_until("PHP is back", || status_and_body(&server, path).0 == "EXPIRED");
+    assert_eq!(status_and_body(&server, path).0, "HIT");
 }
 
 #[test]
@@ -189,15 +189,15 @@ fn an_old_answer_serves_while_a_new_one_is_fetched() {
     let more = "fastcgi_cache_use_stale updating; fastcgi_cache_background_update on;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
     let path = "/count.php?h[]=X-Accel-Expires:1&ms=200";
-    assert_eq!(told(&server, path), pair("MISS", "run 1"));
+    assert_eq!(status_and_body(&server, path), pair("MISS", "run 1"));
     bolide_testkit::pause(1100);
-    assert_eq!(told(&server, path), pair("STALE", "run 1"));
-    assert_eq!(told(&server, path), pair("UPDATING", "run 1"));
-    wait_until("the new one is there", || told(&server, path).1 == "run 2");
+    assert_eq!(status_and_body(&server, path), pair("STALE", "run 1"));
+    assert_eq!(status_and_body(&server, path), pair("UPDATING", "run 1"));
+    wait_until("the new one is there", || status_and_body(&server, path).1 == "run 2");
 }
 
 #[test]
-fn a_kept_answer_is_compressed_for_those_who_want_it() {
+fn a_cached_response_is_compressed_for_clients_that_accept_it() {
     let php = TestPhp::start(1);
     let server = serve(&php, ZONE, &format!("{KEEP} gzip on; gzip_min_length 1;"));
     let path = "/count.php?more=500";
@@ -221,7 +221,7 @@ fn page(server: &TestServer, path: &str, fields: &str) -> (String, String) {
 const PUBLIC: &str = "h[]=X-LiteSpeed-Cache-Control:public,max-age=60";
 
 #[test]
-fn an_application_says_what_is_kept_and_what_is_purged() {
+fn an_application_controls_what_is_stored_and_purged() {
     let php = TestPhp::start(2);
     let server = serve(&php, "", "page_cache auto;");
     let tagged = format!("/count.php?n=1&{PUBLIC}&h[]=X-LiteSpeed-Tag:A,B");
@@ -266,7 +266,7 @@ fn a_vary_cookie_that_the_answer_sets_names_its_copy() {
 }
 
 #[test]
-fn purge_and_refresh_are_for_those_who_may() {
+fn purge_and_refresh_need_permission() {
     let php = TestPhp::start(1);
     let path = format!("/count.php?{PUBLIC}");
     let keyed = "127.0.0.1; page_cache_key k$request_uri";
@@ -283,11 +283,18 @@ fn purge_and_refresh_are_for_those_who_may() {
 }
 
 #[test]
-fn an_application_learns_of_the_cache_from_the_server_alone() {
+fn only_the_server_sets_the_cache_parameters_of_an_application() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
-    let told = ask(&server, "/env.php", "X-LSCACHE: 1\r\nESI-Referer: /\r\nX-Other: 1\r\n").text();
-    assert!(told.contains("\"X-LSCACHE\":\"on,crawler,esi,combine\""), "{told}");
-    assert!(!told.contains("HTTP_X_LSCACHE") && !told.contains("ESI_REFERER"), "{told}");
-    assert!(told.contains("HTTP_X_OTHER"));
+    let status_and_body =
+        ask(&server, "/env.php", "X-LSCACHE: 1\r\nESI-Referer: /\r\nX-Other: 1\r\n").text();
+    assert!(
+        status_and_body.contains("\"X-LSCACHE\":\"on,crawler,esi,combine\""),
+        "{status_and_body}"
+    );
+    assert!(
+        !status_and_body.contains("HTTP_X_LSCACHE") && !status_and_body.contains("ESI_REFERER"),
+        "{status_and_body}"
+    );
+    assert!(status_and_body.contains("HTTP_X_OTHER"));
 }

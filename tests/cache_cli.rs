@@ -10,7 +10,7 @@ fn page(n: u32, tags: &str) -> String {
     format!("/count.php?n={n}&{public}&h[]=X-LiteSpeed-Tag:{tags}")
 }
 
-fn told(server: &TestServer, args: &[&str]) -> String {
+fn output(server: &TestServer, args: &[&str]) -> String {
     ask(server, &[&["cache"], args].concat()).succeeded().text()
 }
 
@@ -19,15 +19,15 @@ fn is_hit(server: &TestServer, path: &str) -> bool {
 }
 
 #[test]
-fn what_is_kept_is_listed_by_tag_and_url() {
+fn cached_objects_are_listed_by_tag_and_url() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
-    assert_eq!(told(&server, &["list"]), "no matching entries\n");
+    assert_eq!(output(&server, &["list"]), "no matching entries\n");
     for (n, tags) in [(1, "A,B"), (2, "A"), (3, "shop_1")] {
         assert_eq!(server.get(&page(n, tags)).status, 200);
     }
     let count = |args: &[&str]| {
-        let json = told(&server, &[&["list", "--json"], args].concat());
+        let json = output(&server, &[&["list", "--json"], args].concat());
         json.matches("\"kind\":\"answer\"").count()
     };
     let url = format!("http://localhost:{}/count.php?n=2", server.home().port(0));
@@ -45,15 +45,15 @@ fn what_is_kept_is_listed_by_tag_and_url() {
     ] {
         assert_eq!(count(args), expected, "{args:?}");
     }
-    let text = told(&server, &["list", "--tag", "B"]);
+    let text = output(&server, &["list", "--tag", "B"]);
     assert!(text.contains("/count.php?n=1&") && text.contains("tags A B"), "{text}");
     assert!(text.contains("vhost localhost: fresh, 200, age"), "{text}");
-    let cut = told(&server, &["list", "--limit", "1"]);
+    let cut = output(&server, &["list", "--limit", "1"]);
     assert!(cut.contains("and 2 more"), "{cut}");
 }
 
 #[test]
-fn purges_hit_what_they_name_and_say_how_many() {
+fn purges_match_what_they_name_and_print_the_count() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto; page_cache_vary cookie=currency;");
     let (one, two, three) = (page(1, "A,B"), page(2, "A"), page(3, "C"));
@@ -62,21 +62,21 @@ fn purges_hit_what_they_name_and_say_how_many() {
     let hits = || [&one, &two, &three].map(|path| is_hit(&server, path));
     let url = |path: &str| format!("http://localhost:{}{path}", server.home().port(0));
     fill();
-    assert_eq!(told(&server, &["purge", "--tag", "A"]), "purged: 2 objects\n");
+    assert_eq!(output(&server, &["purge", "--tag", "A"]), "purged: 2 objects\n");
     assert_eq!(hits(), [false, false, true]);
-    assert_eq!(told(&server, &["purge", "--tag", "B"]), "purged: 1 object\n");
+    assert_eq!(output(&server, &["purge", "--tag", "B"]), "purged: 1 object\n");
     fill();
     // All variants of a page, private ones included.
     let copy = server.connect().get(&three, "Cookie: currency=eur\r\n");
     assert_eq!(copy.status, 200);
-    assert_eq!(told(&server, &["purge", "--url", &url(&three)]), "purged: 2 objects\n");
+    assert_eq!(output(&server, &["purge", "--url", &url(&three)]), "purged: 2 objects\n");
     assert_eq!(hits(), [true, true, false]);
     let begin = "/count.php?n=2&";
-    assert_eq!(told(&server, &["purge", "--prefix", begin, "--json"]), "{\"purged\":1}\n");
+    assert_eq!(output(&server, &["purge", "--prefix", begin, "--json"]), "{\"purged\":1}\n");
     assert_eq!(hits(), [true, false, true]);
-    assert_eq!(told(&server, &["purge", "--all"]), "purged: 3 objects\n");
+    assert_eq!(output(&server, &["purge", "--all"]), "purged: 3 objects\n");
     assert_eq!(hits(), [false; 3]);
-    assert_eq!(told(&server, &["purge", "--all", "--stale"]), "made stale: 3 objects\n");
+    assert_eq!(output(&server, &["purge", "--all", "--stale"]), "made stale: 3 objects\n");
     // The stale objects are served while the first request for each revalidates it.
     assert_eq!(hits(), [true; 3]);
     wait_until("a new one is there", || server.get(&one).text() == "run 5");
@@ -101,10 +101,10 @@ fn sites_and_zones_are_purged_apart() {
         reply.header("x-status").unwrap_or_default().to_owned()
     };
     assert_eq!((status(0), status(2)), ("MISS".into(), "MISS".into()));
-    assert_eq!(told(&server, &["purge", "--zone", "two", "--all"]), "purged: 1 object\n");
+    assert_eq!(output(&server, &["purge", "--zone", "two", "--all"]), "purged: 1 object\n");
     assert_eq!((status(0), status(2)), ("HIT".into(), "MISS".into()));
     let url = format!("http://localhost:{}/count.php", server.home().port(0));
-    assert_eq!(told(&server, &["purge", "--url", &url]), "purged: 1 object\n");
+    assert_eq!(output(&server, &["purge", "--url", &url]), "purged: 1 object\n");
     assert_eq!((status(0), status(2)), ("MISS".into(), "HIT".into()));
     let other = ask(&server, &["cache", "purge", "--zone", "one", "--url", &url]);
     assert_eq!((other.code, other.text()), (0, "purged: 1 object\n".to_owned()));
@@ -113,7 +113,7 @@ fn sites_and_zones_are_purged_apart() {
 }
 
 #[test]
-fn figures_are_told_for_each_part() {
+fn statistics_are_printed_for_each_part_of_the_cache() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let path = page(1, "A");
@@ -121,20 +121,20 @@ fn figures_are_told_for_each_part() {
     assert!(is_hit(&server, &path) && is_hit(&server, &path));
     assert_eq!(server.get("/count.php?n=2").status, 200);
     let mut json = String::new();
-    wait_until("workers have told", || {
-        json = told(&server, &["stats", "--json"]);
+    wait_until("workers have reported", || {
+        json = output(&server, &["stats", "--json"]);
         let parts = json.split("\"parts\":").nth(1).unwrap();
         field(parts, "hits") == "2" && field(parts, "misses") == "2"
     });
     let parts = json.split("\"parts\":").nth(1).unwrap();
     assert_eq!((field(parts, "name"), field(parts, "kind")), ("localhost", "vhost"));
-    let text = told(&server, &["stats"]);
+    let text = output(&server, &["stats"]);
     assert!(
         text.contains("vhost localhost: ") && text.contains("2 hits, 0 stale, 2 misses"),
         "{text}"
     );
-    let _ = told(&server, &["purge", "--tag", "A"]);
-    assert!(told(&server, &["stats", "--json"]).contains("\"purges\":1"));
+    let _ = output(&server, &["purge", "--tag", "A"]);
+    assert!(output(&server, &["stats", "--json"]).contains("\"purges\":1"));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn pages_are_warmed_by_name_and_by_sitemap_over_tls_too() {
         server.connect().ask(&head).header("x-litespeed-cache") == Some("hit")
     };
     let (one, two, three) = (page(1, "A"), page(2, "B"), page(3, "C"));
-    let said = told(&server, &["warm", &url(0, "http", &one), &url(0, "http", "/count.php?n=4")]);
+    let said = output(&server, &["warm", &url(0, "http", &one), &url(0, "http", "/count.php?n=4")]);
     assert!(
         said.ends_with("requested 2: 1 stored, 0 already cached, 1 not stored, 0 failed\n"),
         "{said}"
@@ -164,20 +164,20 @@ fn pages_are_warmed_by_name_and_by_sitemap_over_tls_too() {
     site::write(&server.www("sitemap.xml"), map.as_bytes());
     let sitemap = url(0, "http", "/sitemap.xml");
     let options = ["warm", "--json", "--concurrency", "2", "--rate", "50", "--sitemap", &sitemap];
-    let json = told(&server, &options);
+    let json = output(&server, &options);
     assert_eq!((field(&json, "asked"), field(&json, "kept_now")), ("2", "2"), "{json}");
     assert!(is_warm(&two));
     let secure = server.fetch(bolide_testkit::Proto::H1, &three);
     assert_eq!(secure.header("x-litespeed-cache"), Some("hit"));
     let file = server.home().dir().join("www/sitemap.xml");
-    let json = told(&server, &["warm", "--json", "--sitemap", file.to_str().unwrap()]);
+    let json = output(&server, &["warm", "--json", "--sitemap", file.to_str().unwrap()]);
     assert_eq!(field(&json, "kept_before"), "2", "{json}");
     let wrong = ask(&server, &["cache", "warm", "http://localhost:1/"]);
     assert!(wrong.code == 1 && wrong.stderr.contains("does not listen on port 1"), "{wrong}");
 }
 
 #[test]
-fn mistakes_are_told_and_lead_to_1() {
+fn errors_are_printed_and_exit_with_1() {
     let php = TestPhp::start(1);
     let server = serve(&php, ZONE, KEEP);
     for (args, said) in [
@@ -218,7 +218,7 @@ fn mistakes_are_told_and_lead_to_1() {
 }
 
 #[test]
-fn a_server_that_keeps_nothing_says_so() {
+fn a_server_without_a_cache_reports_that() {
     let server = crate::site("");
     let done = ask(&server, &["cache", "stats"]);
     assert!(done.code == 1 && done.stderr.contains("has no cache"), "{done}");

@@ -30,13 +30,13 @@ impl Site {
     }
 
     /// The cache status and the body.
-    fn told(&self, path: &str) -> (String, String) {
+    fn status_and_body(&self, path: &str) -> (String, String) {
         let reply = self.0.get(path);
         (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
     }
 
     fn is(&self, path: &str, status: &str, body: &str) -> bool {
-        self.told(path) == (status.to_owned(), body.to_owned())
+        self.status_and_body(path) == (status.to_owned(), body.to_owned())
     }
 
     /// Waits until there are `count` object files.
@@ -83,7 +83,7 @@ fn a_deleted_file_is_a_purged_page() {
     assert!(site.is("/b", "MISS", "run 1"));
     site.wait_files(2);
     fs::remove_file(&file).unwrap();
-    wait_until("the page to be purged", || site.told("/a").1 == "run 2");
+    wait_until("the page to be purged", || site.status_and_body("/a").1 == "run 2");
     assert!(site.is("/a", "HIT", "run 2") && site.is("/b", "HIT", "run 1"));
     site.wait_line("1 file of cache");
     site.wait_files(2);
@@ -91,16 +91,16 @@ fn a_deleted_file_is_a_purged_page() {
     site.0.restart("KILL");
     assert!(site.is("/a", "HIT", "run 2") && site.is("/b", "HIT", "run 1"));
     fs::remove_file(&file).unwrap();
-    wait_until("the page to be purged", || site.told("/a").1 == "run 3");
+    wait_until("the page to be purged", || site.status_and_body("/a").1 == "run 3");
 }
 
 #[test]
-fn an_emptied_directory_is_an_empty_cache_that_is_filled_anew() {
+fn an_emptied_directory_is_an_empty_cache_that_is_filled_again() {
     let app = TestApp::start();
     let mut site = Site::start(ZONE, &app);
     for (run, root_as_well) in [(2, false), (3, true), (4, false)] {
-        site.told("/a");
-        site.told("/b");
+        site.status_and_body("/a");
+        site.status_and_body("/b");
         site.wait_files(2);
         match root_as_well {
             true => fs::remove_dir_all(site.cache()).unwrap(),
@@ -109,7 +109,7 @@ fn an_emptied_directory_is_an_empty_cache_that_is_filled_anew() {
         wait_until(EMPTIED, || site.0.error_log().matches(EMPTIED).count() == run - 1);
         let body = format!("run {run}");
         wait_until("the pages to be purged", || {
-            site.told("/a").1 == body && site.told("/b").1 == body
+            site.status_and_body("/a").1 == body && site.status_and_body("/b").1 == body
         });
         assert!(site.is("/a", "HIT", &body) && site.is("/b", "HIT", &body));
         site.wait_files(2);
@@ -120,25 +120,25 @@ fn an_emptied_directory_is_an_empty_cache_that_is_filled_anew() {
 }
 
 #[test]
-fn what_the_server_evicts_from_the_disk_stays_in_memory() {
+fn objects_evicted_from_the_disk_stay_in_memory() {
     let app = TestApp::start();
     // 16 files at most, and memory for more.
     let cache = "fastcgi_cache_path @DIR@/cache levels=1:2 keys_zone=one:1m max_size=64k;";
     let site = Site::start(cache, &app);
     let mut hits = 0;
     for page in 0..40 {
-        assert_eq!(site.told(&format!("/{page}")).0, "MISS");
+        assert_eq!(site.status_and_body(&format!("/{page}")).0, "MISS");
     }
     wait_until("files to be evicted", || (1..=16).contains(&files(&site.cache()).len()));
     for page in 0..40 {
-        hits += usize::from(site.told(&format!("/{page}")).0 == "HIT");
+        hits += usize::from(site.status_and_body(&format!("/{page}")).0 == "HIT");
     }
     assert!(!site.0.error_log().contains("from outside"), "{}", site.0.error_log());
     assert!(hits >= 16, "{hits}");
 }
 
 #[test]
-fn a_page_is_purged_by_the_name_that_nginx_gives_its_file() {
+fn deleting_the_file_with_nginxs_name_purges_a_page() {
     // The MD5 of `httpGETlocalhost/page`.
     const NAME: &str = "754493240be11f44de6078ff5f082556";
     let ask = |site: &Site, language: &str| {

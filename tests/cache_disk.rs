@@ -52,7 +52,7 @@ impl Site {
     }
 
     /// The cache status and the body.
-    fn told(&self, path: &str) -> (String, String) {
+    fn status_and_body(&self, path: &str) -> (String, String) {
         let reply = self.0.get(path);
         (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
     }
@@ -78,11 +78,11 @@ fn private(server: &TestServer, path: &str, session: &str) -> Response {
 }
 
 #[test]
-fn what_was_kept_is_there_after_a_restart() {
+fn cached_pages_survive_a_restart() {
     let app = TestApp::start();
     app.say("/a?b", "ETag: \"one\"\nContent-Type: text/html");
     let mut site = Site::start(ZONE, &app, KEEP);
-    assert_eq!(site.told("/a?b"), pair("MISS", "run 1"));
+    assert_eq!(site.status_and_body("/a?b"), pair("MISS", "run 1"));
     site.wait_files(1);
     for signal in ["QUIT", "TERM", "KILL"] {
         site.0.restart(signal);
@@ -91,7 +91,7 @@ fn what_was_kept_is_there_after_a_restart() {
         assert_eq!(reply.text(), "run 1");
         assert_eq!(reply.header("etag"), Some("\"one\""));
         assert_eq!(reply.header("content-type"), Some("text/html"));
-        assert_eq!(site.told("/a?b"), pair("HIT", "run 1"));
+        assert_eq!(site.status_and_body("/a?b"), pair("HIT", "run 1"));
     }
     assert_eq!(app.count("/a?b"), 1);
 }
@@ -121,14 +121,14 @@ fn litespeeds_name_of_the_path_keeps_pages_there() {
     let app = TestApp::start();
     app.say("/page", "X-LiteSpeed-Cache-Control: public,max-age=3600");
     let mut site = Site::start("CacheRoot @DIR@/cache;", &app, "page_cache auto;");
-    assert_eq!(site.told("/page").1, "run 1");
+    assert_eq!(site.status_and_body("/page").1, "run 1");
     site.wait_files(1);
     site.0.restart("QUIT");
-    assert_eq!(site.told("/page").1, "run 1");
+    assert_eq!(site.status_and_body("/page").1, "run 1");
 }
 
 #[test]
-fn a_private_page_comes_back_to_its_own_session_only() {
+fn a_private_page_survives_a_restart_for_its_own_session_only() {
     let app = TestApp::start();
     app.say("/cart", "X-LiteSpeed-Cache-Control: private,max-age=3600");
     let mut site = Site::start(PAGES, &app, "page_cache auto;");
@@ -145,7 +145,7 @@ fn a_private_page_comes_back_to_its_own_session_only() {
 }
 
 #[test]
-fn what_was_purged_stays_purged_after_a_restart() {
+fn purges_survive_a_restart() {
     let app = TestApp::start();
     for page in ["/1", "/2", "/3"] {
         let head = "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: all,@";
@@ -175,7 +175,7 @@ fn what_was_purged_stays_purged_after_a_restart() {
 fn a_broken_file_is_a_miss_and_never_wrong() {
     let app = TestApp::start();
     let mut site = Site::start(ZONE, &app, KEEP);
-    assert_eq!(site.told("/a"), pair("MISS", "run 1"));
+    assert_eq!(site.status_and_body("/a"), pair("MISS", "run 1"));
     site.wait_files(1);
     let path = site.files().remove(0);
     let good = fs::read(&path).unwrap();
@@ -187,7 +187,7 @@ fn a_broken_file_is_a_miss_and_never_wrong() {
         fs::write(&path, bytes).unwrap();
         site.0.start_again();
         asked += 1;
-        assert_eq!(site.told("/a"), pair("MISS", &format!("run {asked}")), "{what}");
+        assert_eq!(site.status_and_body("/a"), pair("MISS", &format!("run {asked}")), "{what}");
         site.wait_files(1);
         wait_until("the page to be written anew", || fs::read(&path).is_ok_and(|now| now != bytes));
     };
@@ -209,16 +209,16 @@ fn a_file_under_the_name_of_another_page_is_not_that_page() {
     app.plan("/a", vec![AppSaid::head("").body(b"this is a")]);
     app.plan("/b", vec![AppSaid::head("").body(b"this is b")]);
     let mut site = Site::start(ZONE, &app, KEEP);
-    assert_eq!(site.told("/a"), pair("MISS", "this is a"));
+    assert_eq!(site.status_and_body("/a"), pair("MISS", "this is a"));
     site.wait_files(1);
     let a = site.files().remove(0);
-    assert_eq!(site.told("/b"), pair("MISS", "this is b"));
+    assert_eq!(site.status_and_body("/b"), pair("MISS", "this is b"));
     site.wait_files(2);
     let b = site.files().into_iter().find(|path| *path != a).unwrap();
     fs::copy(&a, &b).unwrap();
     site.0.restart("KILL");
-    assert_eq!(site.told("/b"), pair("MISS", "this is b"));
-    assert_eq!(site.told("/a"), pair("HIT", "this is a"));
+    assert_eq!(site.status_and_body("/b"), pair("MISS", "this is b"));
+    assert_eq!(site.status_and_body("/a"), pair("HIT", "this is a"));
 }
 
 /// A body in which every part contains its position.
@@ -283,13 +283,13 @@ fn a_zone_keeps_what_is_larger_than_a_page_may_be() {
 }
 
 #[test]
-fn what_is_too_much_goes_beginning_with_the_oldest() {
+fn beyond_max_size_the_oldest_files_are_evicted() {
     let app = TestApp::start();
     let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m max_size=200k;";
     let mut site = Site::start(cache, &app, KEEP);
     for page in 0..30 {
         app.plan(&format!("/{page}"), vec![AppSaid::head("").body(&vec![b'x'; 20_000])]);
-        assert_eq!(site.told(&format!("/{page}")).0, "MISS");
+        assert_eq!(site.status_and_body(&format!("/{page}")).0, "MISS");
         if matches!(page, 0 | 28) {
             // Uses have a resolution of one second.
             bolide_testkit::pause(1100);
@@ -305,8 +305,8 @@ fn what_is_too_much_goes_beginning_with_the_oldest() {
         (1..=10).contains(&files.len()) && files.iter().any(has_last)
     });
     site.0.restart("QUIT");
-    assert_eq!(site.told("/29").0, "HIT");
-    assert_eq!(site.told("/0").0, "MISS");
+    assert_eq!(site.status_and_body("/29").0, "HIT");
+    assert_eq!(site.status_and_body("/0").0, "MISS");
 }
 
 #[test]
@@ -314,19 +314,19 @@ fn inactive_objects_are_removed() {
     let app = TestApp::start();
     let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m inactive=3s;";
     let site = Site::start(cache, &app, KEEP);
-    assert_eq!(site.told("/used"), pair("MISS", "run 1"));
-    assert_eq!(site.told("/idle"), pair("MISS", "run 1"));
+    assert_eq!(site.status_and_body("/used"), pair("MISS", "run 1"));
+    assert_eq!(site.status_and_body("/idle"), pair("MISS", "run 1"));
     site.wait_files(2);
     wait_until("what is idle to go", || {
-        assert_eq!(site.told("/used"), pair("HIT", "run 1"));
+        assert_eq!(site.status_and_body("/used"), pair("HIT", "run 1"));
         site.files().len() == 1
     });
-    assert_eq!(site.told("/used"), pair("HIT", "run 1"));
-    assert_eq!(site.told("/idle"), pair("MISS", "run 2"));
+    assert_eq!(site.status_and_body("/used"), pair("HIT", "run 1"));
+    assert_eq!(site.status_and_body("/idle"), pair("MISS", "run 2"));
 }
 
 #[test]
-fn a_path_that_cannot_be_made_is_told_as_nginx_tells_it() {
+fn a_path_that_cannot_be_created_is_reported_as_by_nginx() {
     let home = Home::new(BOLIDE);
     let app = TestApp::start();
     let text = conf("fastcgi_cache_path @DIR@/no/such keys_zone=one:1m;", &app, KEEP);
@@ -529,7 +529,7 @@ fn a_start_with_very_many_objects_answers_at_once() {
     const COUNT: u32 = 200_000;
     let app = TestApp::start();
     let mut site = Site::start(ZONE, &app, KEEP);
-    assert_eq!(site.told("/first"), pair("MISS", "run 1"));
+    assert_eq!(site.status_and_body("/first"), pair("MISS", "run 1"));
     site.wait_files(1);
     let model = fs::read(site.files().remove(0)).unwrap();
     let model = Record::decode(&model).unwrap();
@@ -560,9 +560,9 @@ fn a_start_with_very_many_objects_answers_at_once() {
     }
     site.0.start_again();
     for number in [COUNT - 1, 0, COUNT / 2] {
-        assert_eq!(site.told(&format!("/many/{number}")), pair("HIT", "run 1"));
+        assert_eq!(site.status_and_body(&format!("/many/{number}")), pair("HIT", "run 1"));
     }
-    assert_eq!(site.told("/few"), pair("MISS", "run 1"));
-    assert_eq!(site.told("/first"), pair("HIT", "run 1"));
+    assert_eq!(site.status_and_body("/few"), pair("MISS", "run 1"));
+    assert_eq!(site.status_and_body("/first"), pair("HIT", "run 1"));
     assert!(app.asked("/many/0").is_empty());
 }

@@ -2,6 +2,7 @@
 //! question and counts its requests.
 
 mod broken;
+mod cache_status;
 mod conditional;
 mod control;
 mod fields;
@@ -16,7 +17,6 @@ mod search;
 mod stale;
 mod status;
 mod targeted;
-mod told;
 mod vary;
 mod zone;
 

@@ -58,7 +58,7 @@ fn large_files_are_recoded_by_each_protocol_whatever_their_pieces_are() {
 }
 
 #[test]
-fn ranges_are_those_of_what_leaves_if_its_length_is_known() {
+fn ranges_apply_to_the_converted_body_if_its_length_is_known() {
     let server = mapped(
         "location /wide/ { alias @DIR@/www/; charset utf-8; source_charset koi8-r; }
          location /even/ { alias @DIR@/www/; charset windows-1251; source_charset koi8-r; }",

@@ -18,7 +18,7 @@ http {
 ";
 
 #[test]
-fn differences_are_told_with_their_places_and_open_doors_are_marked() {
+fn differences_are_printed_with_their_lines_and_open_access_is_marked() {
     let home = Home::new(BOLIDE);
     home.write("nginx.conf", MIXED);
     let conf = home.dir().join("nginx.conf");
@@ -42,7 +42,7 @@ fn differences_are_told_with_their_places_and_open_doors_are_marked() {
 }
 
 #[test]
-fn what_works_as_in_nginx_is_told_on_request_and_is_a_success() {
+fn supported_directives_are_printed_on_request_and_succeed() {
     let home = Home::new(BOLIDE);
     home.write("nginx.conf", "events {} http { include part.conf; }");
     home.write("part.conf", "server {\n listen 127.0.0.1:1;\n deny all;\n}");

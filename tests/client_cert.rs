@@ -73,7 +73,7 @@ fn ask(
 }
 
 #[test]
-fn a_closed_server_lets_only_known_clients_in_in_every_version_of_http() {
+fn ssl_verify_client_admits_only_verified_clients_in_every_version_of_http() {
     let server = start();
     for version in ["--http1.1", "--http2", "--http3-only"] {
         let ask = |name, stem| ask(&server, version, name, stem, &[]);
@@ -95,7 +95,7 @@ fn a_closed_server_lets_only_known_clients_in_in_every_version_of_http() {
 }
 
 #[test]
-fn files_of_apache_require_what_a_certificate_says() {
+fn htaccess_files_may_require_fields_of_a_certificate() {
     let server = start();
     std::fs::create_dir_all(server.www("")).unwrap();
     std::fs::write(server.www("a.txt"), "a").unwrap();
@@ -130,8 +130,11 @@ fn files_of_apache_require_what_a_certificate_says() {
     for (text, stem, wanted) in rows {
         std::fs::write(server.www(".htaccess"), format!("{text}\n")).unwrap();
         for version in ["--http1.1", "--http2", "--http3-only"] {
-            let told = ask(&server, version, "files.test", stem, &[]);
-            assert!(told.ends_with(&format!(" {wanted}")), "{version} {text} {stem:?}: {told}");
+            let outcome = ask(&server, version, "files.test", stem, &[]);
+            assert!(
+                outcome.ends_with(&format!(" {wanted}")),
+                "{version} {text} {stem:?}: {outcome}"
+            );
         }
     }
     let rule = "RewriteEngine on\nRewriteCond %{SSL:SSL_CLIENT_S_DN_CN} ^Gr\nRewriteRule ^ - [G]\n";
@@ -141,7 +144,7 @@ fn files_of_apache_require_what_a_certificate_says() {
 }
 
 #[test]
-fn what_an_application_is_told_of_a_certificate_is_part_of_the_key() {
+fn certificate_parameters_of_an_application_are_part_of_the_key() {
     let php = TestPhp::start(1);
     let pass = php.address();
     let server = start_with(&format!(
@@ -179,7 +182,7 @@ fn a_handshake_for_one_server_opens_no_closed_one() {
 }
 
 #[test]
-fn a_certificate_counts_where_those_who_judged_it_are_trusted() {
+fn a_certificate_counts_only_where_its_authorities_are_trusted() {
     let home = Home::new(BOLIDE);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nginx/client_certs.sh");
     let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
@@ -205,17 +208,17 @@ fn a_certificate_counts_where_those_who_judged_it_are_trusted() {
         // No server has the name, or there is none: the default server verifies.
         for name in ["unknown.test", "127.0.0.1"] {
             assert_eq!(host(name, "same.test", "wrong"), "same SUCCESS 200", "{version} {name}");
-            let told = host(name, "root.test", "wrong");
-            assert!(told.ends_with(" 421"), "{version} {name}: {told}");
-            let told = host(name, "root.test", "good");
-            assert!(told.ends_with(" 421"), "{version} {name}: {told}");
+            let outcome = host(name, "root.test", "wrong");
+            assert!(outcome.ends_with(" 421"), "{version} {name}: {outcome}");
+            let outcome = host(name, "root.test", "good");
+            assert!(outcome.ends_with(" 421"), "{version} {name}: {outcome}");
         }
         assert_eq!(host("root.test", "root.test", "good"), "secret 200", "{version}");
     }
 }
 
 #[test]
-fn a_resumed_session_keeps_its_verdict_and_is_good_for_its_server_only() {
+fn a_resumed_session_keeps_the_verification_result_and_is_valid_for_its_server_only() {
     let server = start();
     let dir = server.home().dir().display();
     let port = server.https().port();
@@ -246,7 +249,7 @@ fn a_resumed_session_keeps_its_verdict_and_is_good_for_its_server_only() {
 }
 
 #[test]
-fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
+fn a_reload_with_other_authorities_closes_connections_of_the_former_ones() {
     let server = start();
     let dir = server.home().dir().to_path_buf();
     let port = server.https().port();
@@ -268,11 +271,11 @@ fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
         .spawn()
         .unwrap();
     let (mut to, mut from) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
-    let mut hear = |until: &[u8]| {
-        let (mut heard, mut byte) = (Vec::new(), [0]);
-        while !heard.ends_with(until) {
+    let mut read_until = |until: &[u8]| {
+        let (mut received, mut byte) = (Vec::new(), [0]);
+        while !received.ends_with(until) {
             assert_eq!(from.read(&mut byte).unwrap(), 1, "the server went");
-            heard.push(byte[0]);
+            received.push(byte[0]);
         }
     };
     for text in ["open", "again"] {
@@ -282,7 +285,7 @@ fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
             wait_until("the second configuration", || is_new("again"));
         }
         to.write_all(b"GET / HTTP/1.1\r\nHost: shut.test\r\n\r\n").unwrap();
-        hear(b"C=DE");
+        read_until(b"C=DE");
     }
     let other = SITES.replace("open $", "third $").replace("/root.crt", "/other.crt");
     reload(&other);

@@ -1,18 +1,18 @@
 //! Servers that share purges by a real Valkey: every purge reaches every node, whatever ends or
 //! hangs meanwhile.
 
-mod amiss;
 mod certificates;
+mod connections;
 mod histories;
-mod invented;
+mod hostile_valkey;
 mod limits;
-mod lines;
-mod lives;
+mod lost_purges;
 mod objects;
+mod purge_methods;
 mod quic;
 mod rings;
 mod secrets;
-mod ways;
+mod simulated;
 
 use bolide_testkit::server::{Home, TYPES, prelude};
 use bolide_testkit::{TestApp, TestServer, Valkey, wait_until};
@@ -47,7 +47,7 @@ pub(crate) fn block(valkey: &Valkey, node: &str, more: &str) -> String {
     format!("cluster valkey://127.0.0.1:{} {{ node {node}; {more} }}", valkey.port())
 }
 
-/// A node that has an application of its own, so that what it fetches is told apart.
+/// A node that has an application of its own, so that its pages are its own.
 pub(crate) struct Node {
     pub(crate) server: TestServer,
     pub(crate) app: TestApp,
@@ -133,7 +133,7 @@ fn a_purge_by_tag_reaches_the_other_node() {
 }
 
 #[test]
-fn a_purge_waits_for_as_many_nodes_as_it_says() {
+fn a_purge_waits_for_the_requested_number_of_nodes() {
     let valkey = Valkey::default();
     let nodes = ["one", "two", "three"].map(|name| Node::joined(&valkey, name, ""));
     let before: Vec<_> = nodes.iter().map(|node| node.fill("/a", PAGE)).collect();
@@ -141,17 +141,17 @@ fn a_purge_waits_for_as_many_nodes_as_it_says() {
     for (node, before) in nodes.iter().zip(&before) {
         assert_ne!(node.page("/a"), *before, "every node has it when the command ends");
     }
-    let told = nodes[1].purge(&["--tag", "menu", "--wait", "0"]);
-    assert!(told.code != 0 && told.stderr.contains("\"0\" is no number of nodes"), "{told}");
+    let output = nodes[1].purge(&["--tag", "menu", "--wait", "0"]);
+    assert!(output.code != 0 && output.stderr.contains("\"0\" is no number of nodes"), "{output}");
     nodes[2].server.signal("STOP");
-    let told = nodes[0].purge(&["--tag", "menu", "--wait", "3"]);
+    let output = nodes[0].purge(&["--tag", "menu", "--wait", "3"]);
     nodes[2].server.signal("CONT");
-    assert!(told.code != 0 && told.stderr.contains("2 of 3 nodes have it"), "{told}");
-    assert!(told.stderr.contains("these have not: three"), "{told}");
+    assert!(output.code != 0 && output.stderr.contains("2 of 3 nodes have it"), "{output}");
+    assert!(output.stderr.contains("these have not: three"), "{output}");
 }
 
 #[test]
-fn a_node_that_was_killed_hears_what_it_missed_before_the_first_request() {
+fn a_killed_node_carries_out_missed_purges_before_the_first_request() {
     let valkey = Valkey::default();
     let mut two = Node::start(Keeps::OnDisk, &block(&valkey, "two", ""));
     two.wait_joined();
@@ -174,7 +174,7 @@ fn a_node_that_was_killed_hears_what_it_missed_before_the_first_request() {
 }
 
 #[test]
-fn what_a_node_purges_alone_reaches_the_others_when_valkey_is_back() {
+fn purges_without_valkey_reach_the_others_when_it_is_back() {
     let mut valkey = Valkey::default();
     let (one, two) = (Node::joined(&valkey, "one", ""), Node::joined(&valkey, "two", ""));
     let before = two.fill("/a", PAGE);
@@ -183,8 +183,8 @@ fn what_a_node_purges_alone_reaches_the_others_when_valkey_is_back() {
     wait_until("the node to notice", || one.log().contains("this node goes on alone"));
     one.purged(&["--tag", "menu"]);
     assert_ne!(one.page("/a"), own, "here it is purged at once");
-    let told = one.purge(&["--tag", "menu", "--wait", "2"]);
-    assert!(told.stderr.contains("not connected"), "{told}");
+    let output = one.purge(&["--tag", "menu", "--wait", "2"]);
+    assert!(output.stderr.contains("not connected"), "{output}");
     assert_eq!(two.page("/a"), before, "the other node goes on with what it has");
     valkey.start_again();
     two.wait_purged("/a", &before);
@@ -196,7 +196,7 @@ fn what_a_node_purges_alone_reaches_the_others_when_valkey_is_back() {
 }
 
 #[test]
-fn a_valkey_that_hangs_holds_nobody_up() {
+fn a_valkey_that_hangs_delays_no_request() {
     let valkey = Valkey::default();
     let (one, two) =
         (Node::joined(&valkey, "one", "reply_timeout 10s;"), Node::joined(&valkey, "two", ""));
@@ -213,7 +213,7 @@ fn a_valkey_that_hangs_holds_nobody_up() {
 }
 
 #[test]
-fn a_node_that_was_away_for_too_long_drops_what_it_has() {
+fn a_node_that_was_disconnected_for_too_long_drops_its_cache() {
     let valkey = Valkey::default();
     let cluster = block(&valkey, "two", "purge_keep_count 1000;");
     let mut two = Node::start(Keeps::OnDisk, &cluster);
@@ -232,8 +232,8 @@ fn a_node_that_was_away_for_too_long_drops_what_it_has() {
         return redis.call('XLEN', KEYS[1])";
     let _sent = valkey.cli(&["eval", script, "1", "bolide:{bolide}:purges"]).succeeded();
     wait_until("the other one to have all", || {
-        let told = valkey.cli(&["xinfo", "stream", "bolide:{bolide}:purges"]).text();
-        let last = told.lines().skip_while(|line| !line.contains("last-generated-id")).nth(1);
+        let output = valkey.cli(&["xinfo", "stream", "bolide:{bolide}:purges"]).text();
+        let last = output.lines().skip_while(|line| !line.contains("last-generated-id")).nth(1);
         let last = last.unwrap_or_default().trim().trim_matches('"').to_owned();
         !last.is_empty() && one.status().contains(&format!("\"position\":\"{last}\""))
     });
@@ -252,8 +252,8 @@ fn a_configuration_without_the_block_or_with_another_one_is_followed() {
     let before = two.fill("/a", PAGE);
     one.reload(&conf(&one.app, Keeps::InMemory, ""));
     one.purged(&["--tag", "menu"]);
-    let told = ask(&one.server, &["cluster", "status"]);
-    assert!(told.stderr.contains("there is no \"cluster\" block"), "{told}");
+    let output = ask(&one.server, &["cluster", "status"]);
+    assert!(output.stderr.contains("there is no \"cluster\" block"), "{output}");
     bolide_testkit::pause(300);
     assert_eq!(two.page("/a"), before, "a node without a cluster purges alone");
     let again = block(&valkey, "one", "purge_queue 5;");
@@ -272,7 +272,7 @@ fn a_configuration_without_the_block_or_with_another_one_is_followed() {
 
 /// However long a thread takes to end that waits for Valkey, the next one begins after it.
 #[test]
-fn a_block_that_goes_and_comes_again_has_one_thread_of_each_kind() {
+fn a_cluster_block_removed_and_added_again_has_one_thread_of_each_kind() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let key = secrets::write_key(home.dir(), "key", 'a');
     let with = block(&valkey, "one", &format!("secrets_key {key}; reply_timeout 3s;"));
@@ -308,7 +308,7 @@ fn a_block_that_goes_and_comes_again_has_one_thread_of_each_kind() {
 }
 
 #[test]
-fn what_is_shared_beside_purges_is_told_as_well() {
+fn the_status_includes_secrets_and_limits() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let key = secrets::write_key(home.dir(), "key", 'a');
     let zone = "limit_req_zone $arg_a zone=a:1m rate=1r/m shared;";
@@ -324,9 +324,12 @@ fn what_is_shared_beside_purges_is_told_as_well() {
     wait_until("limits to be shared", || json().contains("\"limits\":{\"zones\":1,"));
     let _one = server.get("/hello.txt?a=x");
     wait_until("a report", || json().contains("\"limits\":{\"zones\":1,\"sent\":1,"));
-    let told = json();
-    assert!(told.starts_with("{\"schema\":1,\"namespace\":\"bolide\",\"node\":\"one\""), "{told}");
-    assert!(told.contains("\"purges\":false") && told.contains("\"ticket_keys\":"), "{told}");
+    let output = json();
+    assert!(
+        output.starts_with("{\"schema\":1,\"namespace\":\"bolide\",\"node\":\"one\""),
+        "{output}"
+    );
+    assert!(output.contains("\"purges\":false") && output.contains("\"ticket_keys\":"), "{output}");
     let text = ask(&server, &["cluster", "status"]).succeeded().text();
     for wanted in [
         "state      no purges are shared: nothing is cached\n",
@@ -339,7 +342,7 @@ fn what_is_shared_beside_purges_is_told_as_well() {
 }
 
 #[test]
-fn the_cluster_is_told_to_people_and_programs() {
+fn the_cluster_status_is_printed_as_text_and_json() {
     let valkey = Valkey::default();
     let (one, two) = (Node::joined(&valkey, "one", ""), Node::joined(&valkey, "two", ""));
     one.purged(&["--tag", "menu", "--wait", "2"]);

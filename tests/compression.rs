@@ -40,7 +40,7 @@ fn each_coding_decodes_to_the_file_by_each_protocol() {
 }
 
 #[test]
-fn what_should_not_be_coded_is_not() {
+fn responses_that_must_not_be_compressed_are_not() {
     let server = site(ALL);
     let mut client = server.connect();
     for (path, fields) in [
@@ -66,7 +66,7 @@ fn what_should_not_be_coded_is_not() {
 }
 
 #[test]
-fn a_coded_answer_is_kept_and_follows_the_file() {
+fn a_compressed_variant_is_stored_and_follows_the_file() {
     let server = site(ALL);
     let path = server.www("notes.css");
     let text = |n: u32| format!("/* version {n} */\n").repeat(200);

@@ -226,7 +226,7 @@ const MISTAKES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn the_commonest_mistakes_get_nginxs_words() {
+fn the_commonest_mistakes_get_nginxs_messages() {
     let home = Home::new(BOLIDE);
     let mut failures = Vec::new();
     for (n, (conf, wanted)) in MISTAKES.iter().enumerate() {
@@ -330,7 +330,7 @@ fn tokens_are_read_as_nginx_reads_them() {
 }
 
 #[test]
-fn what_bolide_knows_but_cannot_do_yet_is_said() {
+fn known_but_unsupported_directives_are_reported() {
     let home = Home::new(BOLIDE);
     let conf = "events {}\nhttp { server { location / { grpc_pass grpc://127.0.0.1:1; } } }\n";
     let file = home.write("later.conf", conf);

@@ -1,4 +1,4 @@
-//! `bolide_console`: who sees it, who may act and what comes of it, and its data beside the list of
+//! `bolide_console`: access to it, its actions and their effects, and its data beside the list of
 //! all fields in `docs/status.md`.
 
 use std::collections::BTreeSet;
@@ -137,7 +137,7 @@ fn raw(port: u16, bytes: &str) -> String {
 }
 
 #[test]
-fn a_client_that_another_server_speaks_for_is_not_of_this_machine() {
+fn a_client_behind_a_proxy_is_not_local() {
     let server = http(&format!(
         "server {{ {LISTEN} listen 127.0.0.1:@P5@ proxy_protocol; ssl_verify_client on;
              ssl_client_certificate @CERT@; set_real_ip_from 127.0.0.1; real_ip_header X-Client;
@@ -158,7 +158,7 @@ fn a_client_that_another_server_speaks_for_is_not_of_this_machine() {
 }
 
 #[test]
-fn a_password_lets_in_and_lets_act() {
+fn a_password_gives_access_to_the_page_and_to_actions() {
     let server = http(&format!(
         "server {{ {LISTEN} set_real_ip_from 127.0.0.1; real_ip_header X-Client;
              location /bolide/ {{ bolide_console; auth_basic x; auth_basic_user_file @DIR@/users; }}
@@ -196,7 +196,7 @@ fn a_password_lets_in_and_lets_act() {
 }
 
 #[test]
-fn a_configuration_that_lets_in_every_client_or_has_no_room_below_is_refused() {
+fn a_console_open_to_every_client_or_without_a_prefix_is_refused() {
     for (location, inner, wrong) in [
         ("/b/", "", None),
         ("/b/", "allow 127.0.0.1; deny all;", None),
@@ -223,16 +223,16 @@ fn a_configuration_that_lets_in_every_client_or_has_no_room_below_is_refused() {
         home.write("nginx.conf", &conf);
         let run = home.run(&["-t", "-c", "nginx.conf"]);
         assert_eq!(run.code != 0, wrong.is_some(), "{location} {inner}: {run}");
-        let is_told = |text| {
+        let is_reported = |text| {
             let mut lines = run.stderr.lines();
             lines.any(|line| line.contains(text) && line.contains(":4") && line.contains("[emerg]"))
         };
-        assert!(wrong.is_none_or(is_told), "{location} {inner}: {run}");
+        assert!(wrong.is_none_or(is_reported), "{location} {inner}: {run}");
     }
 }
 
 #[test]
-fn only_what_the_page_itself_sends_is_carried_out() {
+fn only_actions_of_the_page_itself_are_carried_out() {
     let server = console("");
     let good = good(&server);
     let before = configuration(&server);
@@ -452,7 +452,7 @@ fn ask_running(server: &TestServer) -> String {
 }
 
 #[test]
-fn the_command_tells_the_same_without_a_console() {
+fn the_command_prints_the_same_without_a_console() {
     let server = crate::site("");
     let json = ask(&server, &["status", "--json"]).succeeded().text();
     assert!(json.starts_with("{\"schema\":1,\"version\":\""), "{json}");

@@ -41,13 +41,13 @@ fn the_manifest_of_kubernetes_is_valid_and_its_pod_works() {
     let home = Home::new(BOLIDE);
     std::fs::create_dir(home.dir().join("conf.d")).unwrap();
     let into = home.dir().join("conf.d").display().to_string();
-    let told = python(SCRIPT, ["kubernetes", KUBERNETES, &into]).succeeded().text();
+    let output = python(SCRIPT, ["kubernetes", KUBERNETES, &into]).succeeded().text();
     for kind in ["ConfigMap", "Deployment", "Service", "PodDisruptionBudget"] {
-        assert!(told.contains(&format!("kind {kind}\n")), "{told}");
+        assert!(output.contains(&format!("kind {kind}\n")), "{output}");
     }
     let line = |begin: &str| {
-        let found = told.lines().find_map(|line| line.strip_prefix(begin));
-        found.unwrap_or_else(|| panic!("{begin} in {told}")).trim().to_owned()
+        let found = output.lines().find_map(|line| line.strip_prefix(begin));
+        found.unwrap_or_else(|| panic!("{begin} in {output}")).trim().to_owned()
     };
     // Its options are those of the entry point of the image, and one more.
     let command = line("command");
@@ -94,9 +94,9 @@ fn node(name: &str, site: &str, valkey: &Valkey, app: &TestApp) -> TestServer {
 fn the_file_of_compose_is_valid_and_its_nodes_share_purges() {
     let home = Home::new(BOLIDE);
     let into = home.dir().display().to_string();
-    let told = python(SCRIPT, ["compose", COMPOSE, &into]).succeeded().text();
+    let output = python(SCRIPT, ["compose", COMPOSE, &into]).succeeded().text();
     for service in ["bolide-1", "bolide-2", "valkey", "wordpress", "db"] {
-        assert!(told.contains(&format!("service {service}\n")), "{told}");
+        assert!(output.contains(&format!("service {service}\n")), "{output}");
     }
     // Both nodes have the same volume.
     home.write("www/index.php", "");

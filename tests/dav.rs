@@ -144,7 +144,7 @@ fn links_are_removed_and_never_followed() {
 }
 
 #[test]
-fn a_tree_goes_to_another_place_and_never_into_itself() {
+fn a_tree_is_moved_elsewhere_and_never_into_itself() {
     let server = site(ALL);
     for directory in ["src/a/b", "src/c"] {
         fs::create_dir_all(server.www(directory)).unwrap();

@@ -90,7 +90,10 @@ fn no_server_of_a_group_is_blamed_where_none_can_be_called() {
     });
     let log = server.error_log();
     let line = format!("socket() {NONE_LEFT} while connecting to upstream, client: ");
-    assert!(log.lines().any(|told| told.contains("[alert]") && told.contains(&line)), "{log}");
+    assert!(
+        log.lines().any(|logged| logged.contains("[alert]") && logged.contains(&line)),
+        "{log}"
+    );
     assert!(!log.contains("temporarily disabled") && !log.contains("no live"), "{log}");
 }
 
@@ -131,11 +134,11 @@ fn a_file_that_cannot_be_opened_is_there_all_the_same() {
         if answer.status == 500 {
             failed += 1;
             let name = server.www(&file.0[1..]).join(&file.1);
-            let told = format!("open() \"{}\" {NONE_LEFT}", name.display());
+            let logged = format!("open() \"{}\" {NONE_LEFT}", name.display());
             let log = server.error_log();
             assert!(
-                log.lines().any(|l| l.contains("[crit]") && l.contains(&told)),
-                "{told}: {log}"
+                log.lines().any(|l| l.contains("[crit]") && l.contains(&logged)),
+                "{logged}: {log}"
             );
         } else {
             assert_eq!((answer.status, answer.text()), (200, "there".to_owned()), "{path}");

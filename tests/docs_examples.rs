@@ -125,7 +125,7 @@ fn ask(server: &TestServer, request: &str, field: &str) -> Response {
 }
 
 #[test]
-fn sites_of_the_documents_serve_pages_and_styles_and_hide_what_is_hidden() {
+fn sites_of_the_documents_serve_pages_and_styles_and_hide_private_files() {
     for (document, is_cached) in [
         ("page-cache.md", true),
         ("php.md", false),
@@ -159,7 +159,7 @@ fn the_console_of_the_document_is_there() {
 }
 
 #[test]
-fn metrics_are_told_as_their_page_says() {
+fn metrics_are_served_as_their_page_describes() {
     let location = examples("metrics.md").remove(0);
     let server = start(&format!("http {{ server {{ {location} }} }}"));
     let reply = server.get("/metrics");
@@ -180,7 +180,7 @@ fn figures_are_shown_to_the_addresses_of_the_example() {
 }
 
 #[test]
-fn what_replaces_the_directives_of_apache_does_what_they_did() {
+fn replacements_of_apache_directives_do_the_same() {
     let server = start(&examples("moving-from/apache.md").remove(0));
     wait_until("the pool to run", || server.get("/").status == 200);
     let moved = server.get("/old/page");
@@ -210,7 +210,7 @@ fn magento_purges_at_the_listener_of_the_example() {
 }
 
 #[test]
-fn what_replaces_vcl_caches_passes_and_purges() {
+fn replacements_of_vcl_cache_pass_and_purge() {
     let origin = TestUpstream::start();
     let fields = "Cache-Control: s-maxage=60\r\nSurrogate-Key: p1\r\n";
     origin.say("/a", answer(fields, "page"));

@@ -107,7 +107,7 @@ fn standard_error_is_a_log_too() {
 }
 
 #[test]
-fn what_clients_sent_is_quoted_as_it_came_but_for_controls() {
+fn bytes_of_clients_are_quoted_unchanged_except_control_characters() {
     let server = server(
         "server { @LISTEN@ root @DIR@/www; error_log logs/e.log info; server_name site.test; }",
     );
@@ -136,7 +136,7 @@ fn log_not_found_is_of_its_block() {
 }
 
 #[test]
-fn mistakes_are_refused_with_nginxs_words() {
+fn mistakes_are_refused_with_nginxs_messages() {
     let rows = [
         ("access_log;", "invalid number of arguments in \"access_log\" directive"),
         ("access_log a nope;", "unknown log format \"nope\""),
@@ -263,7 +263,7 @@ fn no_client_forges_a_line_or_controls_the_reader_s_terminal() {
 }
 
 #[test]
-fn a_log_of_level_debug_tells_the_way_of_each_request() {
+fn a_log_of_level_debug_has_the_phases_of_each_request() {
     let server = server(
         "server { @LISTEN@ error_log logs/d.log debug; error_log logs/i.log info;
             location = /exact { return 204; }

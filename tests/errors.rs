@@ -6,7 +6,7 @@ use bolide_testkit::server::Home;
 use crate::{BOLIDE, http, report, site};
 
 #[test]
-fn error_pages_stand_in_as_they_are_told() {
+fn error_pages_replace_responses_as_configured() {
     let server = site(
         "error_page 404 /page; error_page 403 =200 /page; error_page 405 = /teapot;
          error_page 410 @named; error_page 500 http://elsewhere.test/$arg_a;
@@ -59,7 +59,7 @@ fn statuses_of_nginx_itself_are_shown_as_others() {
 }
 
 #[test]
-fn any_or_all_rules_let_in_and_the_innermost_signature_holds() {
+fn satisfy_any_and_all_work_and_the_innermost_server_tokens_applies() {
     let server = site(
         "location /any { satisfy any; allow 127.0.0.1; deny all; auth_basic x;
              auth_basic_user_file @DIR@/none; return 200 in; alias @DIR@/www/hello.txt; }
@@ -130,7 +130,7 @@ fn a_match_without_end_holds_no_worker_wherever_it_stands() {
 }
 
 #[test]
-fn wrong_arguments_are_told_in_nginx_words() {
+fn wrong_arguments_get_nginxs_messages() {
     let home = Home::new(BOLIDE);
     let rows = [
         ("error_page 404;", "invalid number of arguments in \"error_page\" directive in "),

@@ -104,7 +104,7 @@ fn a_fragment_that_is_another_file_for_others_is_looked_for_by_each_of_them() {
 }
 
 #[test]
-fn a_page_that_is_not_kept_is_put_together_all_the_same() {
+fn a_page_that_is_not_stored_is_assembled_as_well() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     let text = "a<esi:include src='/f'/>b";
@@ -136,8 +136,8 @@ fn fragments_of_one_session_reach_no_other() {
     let page = "<esi:include src='/cart' cache-control='private,no-vary'/>|<esi:include src='/n'/>";
     say(&app, "/page", PAGE, page);
     say(&app, "/n", PUBLIC, "n");
-    let told = |cart: &str| AppSaid::head(PRIVATE).body(cart.as_bytes());
-    app.plan("/cart", vec![told("one"), told("other"), told("nobody"), told("nobody")]);
+    let got = |cart: &str| AppSaid::head(PRIVATE).body(cart.as_bytes());
+    app.plan("/cart", vec![got("one"), got("other"), got("nobody"), got("nobody")]);
     let one = "Cookie: lsc_private=aaaaaaaaaaaaaaaaaaaa\r\n";
     let other = "Cookie: lsc_private=bbbbbbbbbbbbbbbbbbbb\r\n";
     for _ in 0..2 {
@@ -155,7 +155,7 @@ fn fragments_of_one_session_reach_no_other() {
 }
 
 #[test]
-fn the_application_learns_whose_fragment_it_is_from_the_server_alone() {
+fn only_the_server_sets_the_esi_parameters_of_a_fragment() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(&app, "/page?q=1", NO_CACHE, "<esi:include src='/f'/>");
@@ -188,7 +188,7 @@ fn the_application_learns_whose_fragment_it_is_from_the_server_alone() {
 }
 
 #[test]
-fn a_fragment_that_fails_gives_nothing_or_its_alternative() {
+fn a_failed_fragment_is_empty_or_its_alternative() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(
@@ -241,10 +241,10 @@ fn inline_fragments_of_a_page_keep_their_scope() {
     let one = "Cookie: lsc_private=aaaaaaaaaaaaaaaaaaaa\r\n";
     let other = "Cookie: lsc_private=bbbbbbbbbbbbbbbbbbbb\r\n";
     for _ in 0..2 {
-        let told = ask(&server, "/page", one).text();
-        assert_eq!(told, "<html>menu cart of one</html>");
-        let told = ask(&server, "/page", other).text();
-        assert_eq!(told, "<html>menu another cart</html>");
+        let got = ask(&server, "/page", one).text();
+        assert_eq!(got, "<html>menu cart of one</html>");
+        let got = ask(&server, "/page", other).text();
+        assert_eq!(got, "<html>menu another cart</html>");
     }
     assert_eq!((app.count("/page"), app.count("/cart"), app.count("/menu")), (1, 1, 0));
     // An inline belongs to its page, and is never the response of its own address.
@@ -284,7 +284,7 @@ fn fragments_set_cookies_for_clients_without_a_session() {
 }
 
 #[test]
-fn what_a_page_was_made_of_a_moment_ago_is_not_for_everybody() {
+fn freshly_fetched_fragments_do_not_bypass_access_checks() {
     let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
@@ -353,8 +353,8 @@ fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
                 reply.header("content-length").is_some()
             });
             let raw = server.curl(proto).field(&field).get(&url);
-            let told = raw.header("content-length").map(str::to_owned);
-            assert!(told.is_none_or(|told| told == raw.body.len().to_string()), "{coding}");
+            let got = raw.header("content-length").map(str::to_owned);
+            assert!(got.is_none_or(|got| got == raw.body.len().to_string()), "{coding}");
             let head = server.curl(proto).field(&field).args(["-I"]).get(&url);
             assert_eq!(head.status, 200);
         }
@@ -380,7 +380,7 @@ fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
 }
 
 #[test]
-fn elements_do_what_they_are_for() {
+fn esi_elements_work() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     app.plan("/nonce", ["n1", "n2"].map(|n| AppSaid::head(NO_CACHE).body(n.as_bytes())).to_vec());
@@ -398,7 +398,7 @@ fn elements_do_what_they_are_for() {
 }
 
 #[test]
-fn pages_cannot_ask_without_bounds() {
+fn the_number_of_fragments_is_bounded() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(&app, "/self", PAGE, "a<esi:include src='/self'/>b<esi:include src='/other'/>");
@@ -420,8 +420,8 @@ fn pages_cannot_ask_without_bounds() {
     for n in 0..200 {
         say(&app, &format!("/leaf?{n}"), PUBLIC, "x");
     }
-    let told = body(&server, "/wide");
-    assert!(told.len() < 1024 && told.len() > 800, "{}", told.len());
+    let got = body(&server, "/wide");
+    assert!(got.len() < 1024 && got.len() > 800, "{}", got.len());
     assert_eq!(body(&server, "/self"), "ab[]", "the server still serves");
 }
 
@@ -445,7 +445,7 @@ fn fragments_are_fetched_at_once_and_sent_in_their_order() {
 }
 
 #[test]
-fn who_waits_for_a_page_gets_it_put_together() {
+fn a_coalesced_request_gets_an_assembled_page() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(&app, "/page", PAGE, "a<esi:include src='/f'/>b");
@@ -536,8 +536,8 @@ fn one_process_of_php_is_enough_for_a_page_and_its_fragments() {
     let who = "%3Cesi:include%20src%3D'/e.php?who%3D1'/%3E";
     let page = format!("/e.php?c=no-cache,esi%3Don&n=60000&b={include}-{who}");
     for _ in 0..2 {
-        let told = server.get(&page).text();
-        assert_eq!(told.len(), 600_000 + 300_000 + "one-".len() + page.len());
-        assert!(told.ends_with(&format!("one-{page}")), "{}", &told[told.len() - 300..]);
+        let got = server.get(&page).text();
+        assert_eq!(got.len(), 600_000 + 300_000 + "one-".len() + page.len());
+        assert!(got.ends_with(&format!("one-{page}")), "{}", &got[got.len() - 300..]);
     }
 }

@@ -12,7 +12,7 @@ pub(crate) fn ask(server: &TestServer, args: &[&str]) -> ToolRun {
     server.home().run(&[&["-c", "nginx.conf"], args].concat())
 }
 
-/// The response to a client for the request of `told`.
+/// The response to a client for the request of `explained`.
 fn get(server: &TestServer, path: &str, fields: &str) -> Response {
     let host = format!("localhost:{}", server.home().port(0));
     let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}");
@@ -20,7 +20,7 @@ fn get(server: &TestServer, path: &str, fields: &str) -> Response {
 }
 
 /// The result of `explain --json` for a path.
-fn told(server: &TestServer, path: &str, more: &[&str]) -> String {
+fn explained(server: &TestServer, path: &str, more: &[&str]) -> String {
     let url = format!("http://localhost:{}{path}", server.home().port(0));
     let done = ask(server, &[&["explain", "--json", &url], more].concat()).succeeded();
     done.text()
@@ -38,13 +38,13 @@ pub(crate) fn field<'a>(json: &'a str, name: &str) -> &'a str {
 }
 
 fn decision(server: &TestServer, path: &str, more: &[&str]) -> (String, String) {
-    let json = told(server, path, more);
+    let json = explained(server, path, more);
     // The last of each name; the earlier ones belong to previous decisions.
     (field(&json, "decision").to_owned(), field(&json, "upstream_cache_status").to_owned())
 }
 
 #[test]
-fn a_verdict_is_what_the_next_request_gets() {
+fn an_explanation_predicts_the_next_request() {
     let php = TestPhp::start(2);
     let more = "fastcgi_cache_bypass $http_x_new; fastcgi_cache_use_stale updating;
         fastcgi_cache_background_update on; fastcgi_cache_min_uses 1;";
@@ -100,7 +100,7 @@ fn seen(server: &TestServer, path: &str, fields: &str) -> String {
 }
 
 #[test]
-fn a_verdict_about_the_page_cache_is_what_the_next_request_gets() {
+fn an_explanation_of_the_page_cache_predicts_the_next_request() {
     let php = TestPhp::start(2);
     let conf = "page_cache auto; page_cache_vary cookie=currency header=x-device;
         page_cache_bypass $arg_preview; page_cache_drop_query utm_*;";
@@ -186,31 +186,31 @@ fn the_story_names_the_lines_that_made_it() {
 }
 
 #[test]
-fn candidates_are_shown_with_their_tags_and_what_purged_them() {
+fn candidates_are_shown_with_their_tags_and_purges() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let path = "/count.php?h[]=X-LiteSpeed-Cache-Control:public,max-age=60&h[]=X-LiteSpeed-Tag:A,B";
     assert_eq!(get(&server, path, "").status, 200);
-    let json = told(&server, path, &[]);
+    let json = explained(&server, path, &[]);
     for part in ["\"tags\":[\"A\",\"B\"]", "\"state\":\"fresh\"", "\"own\":true", "\"bytes\":5"] {
         assert!(json.contains(part), "{part} in {json}");
     }
     assert!(json.contains("\"decision\":\"HIT\"") && json.contains("\"for_a_hit\":[]"), "{json}");
     let _ = ask(&server, &["cache", "purge", "--tag", "B", "--stale"]).succeeded();
-    let json = told(&server, path, &[]);
+    let json = explained(&server, path, &[]);
     assert!(
         json.contains("\"state\":\"stale\"") && json.contains("\"decision\":\"STALE\""),
         "{json}"
     );
     let _ = ask(&server, &["cache", "purge", "--tag", "A"]).succeeded();
-    let json = told(&server, path, &[]);
+    let json = explained(&server, path, &[]);
     let is_gone = json.contains("\"state\":\"gone\",\"purged_by\":[\"A\"");
     assert!(is_gone || json.contains("\"candidates\":[]"), "{json}");
     assert_eq!(field(&json, "decision"), "MISS");
 }
 
 #[test]
-fn reasons_say_what_is_in_the_way() {
+fn reasons_name_the_obstacle() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache_preset wordpress; page_cache_bypass $arg_no;");
     let post: &[&str] = &["--method", "POST"];
@@ -223,14 +223,14 @@ fn reasons_say_what_is_in_the_way() {
         ("/index.html", &[], "no-cache-here", "files are served here"),
     ];
     for (path, options, why, words) in rows {
-        let json = told(&server, path, options);
+        let json = explained(&server, path, options);
         assert_eq!(field(&json, "why"), why, "{path} {json}");
         assert!(json.contains(words), "{words} in {json}");
     }
     // The reason why a response was not cached is remembered.
     let path = "/count.php?h[]=Cache-Control:no-store";
     assert_eq!(get(&server, path, "").status, 200);
-    let json = told(&server, path, &[]);
+    let json = explained(&server, path, &[]);
     assert!(json.contains("the response has no-store"), "{json}");
 }
 
@@ -280,7 +280,7 @@ fn decisions_are_found_by_the_id_that_logs_show() {
 }
 
 #[test]
-fn a_configuration_can_be_asked_without_a_server() {
+fn a_configuration_can_be_explained_without_a_server() {
     let home = bolide_testkit::server::Home::new(crate::BOLIDE);
     home.write(
         "own.conf",
@@ -330,8 +330,8 @@ fn only_allowed_addresses_read_the_admin_location() {
         let (status, story) = open(&format!("?explain={url}"));
         assert_eq!((status, field(&story, "decision")), (200, decision), "{path}: {story}");
         let args = ["explain", "--json", &format!("http://localhost:{port}{path}")];
-        let told = ask(&server, &args).succeeded().text();
-        assert_eq!(field(&told, "decision"), decision, "{path}");
+        let explained = ask(&server, &args).succeeded().text();
+        assert_eq!(field(&explained, "decision"), decision, "{path}");
     }
     let (status, wrong) = open("?explain=http://localhost:1/");
     assert!(status == 400 && wrong.contains("no listener on port 1"), "{wrong}");
@@ -359,17 +359,19 @@ fn a_page_of_parts_is_explained_without_asking_for_the_parts() {
 }
 
 #[test]
-fn what_only_the_disk_has_is_found_by_a_trial() {
+fn a_trial_finds_objects_that_only_the_disk_has() {
     let php = TestPhp::start(1);
     let zone = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m;";
     let mut server = serve(&php, zone, KEEP);
     let path = "/count.php?n=1";
     assert_eq!(get(&server, path, "").text(), "run 1");
-    wait_until("it is on disk", || told(&server, path, &[]).contains("\"on_disk\":true"));
+    wait_until("it is on disk", || explained(&server, path, &[]).contains("\"on_disk\":true"));
     server.restart("TERM");
-    wait_until("the disk is looked at", || told(&server, path, &[]).contains("the disk has it"));
+    wait_until("the disk is looked at", || {
+        explained(&server, path, &[]).contains("the disk has it")
+    });
     for _ in 0..2 {
-        let json = told(&server, path, &[]);
+        let json = explained(&server, path, &[]);
         assert!(json.contains("the disk has it") && json.contains("\"candidates\":[]"), "{json}");
         assert_eq!(field(&json, "upstream_cache_status"), "HIT", "{json}");
     }

@@ -89,7 +89,7 @@ fn the_innermost_filters_hold_and_other_types_are_left_alone() {
 }
 
 #[test]
-fn gzip_is_undone_for_who_cannot_read_it() {
+fn gunzip_decodes_for_clients_that_do_not_accept_gzip() {
     let server = site("gzip_static always; gunzip on; gzip_vary on; sub_filter_types text/plain;");
     let text = large();
     let path = server.www("large.txt");
@@ -111,7 +111,7 @@ fn gzip_is_undone_for_who_cannot_read_it() {
 }
 
 #[test]
-fn outer_fields_are_kept_replaced_or_dropped() {
+fn fields_of_outer_blocks_are_inherited_replaced_or_dropped() {
     let server = http(
         "add_header A 1; server { listen 127.0.0.1:@HTTP@; add_header_inherit merge; add_header B 2;
            location /off { add_header_inherit off; return 200;
@@ -134,8 +134,8 @@ fn outer_fields_are_kept_replaced_or_dropped() {
 /// Turns of all workers until now.
 fn turns(server: &TestServer) -> u64 {
     let pid = server.pid().to_string();
-    let told = server.home().run(&["metrics", "--pid", &pid]).succeeded().text();
-    let lines = told.lines().filter(|line| line.starts_with("bolide_worker_turns_total{"));
+    let figures = server.home().run(&["metrics", "--pid", &pid]).succeeded().text();
+    let lines = figures.lines().filter(|line| line.starts_with("bolide_worker_turns_total{"));
     lines.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
 }
 

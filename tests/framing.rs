@@ -98,7 +98,7 @@ fn bodies(preread: &str) -> String {
 }
 
 #[test]
-fn http2_body_preread_size_is_what_comes_before_a_body_is_read() {
+fn http2_body_preread_size_is_the_window_before_a_body_is_read() {
     for (size, shown) in [("0", "0"), ("100", "100")] {
         let server = crate::http(&bodies(&format!("http2_body_preread_size {size};")));
         expect(
@@ -212,7 +212,7 @@ fn quic(text: &str) -> String {
 const ALLOWS: &str = "quic allows a.test streams stream data ids";
 
 #[test]
-fn what_clients_of_http3_are_allowed_is_configured() {
+fn limits_of_http3_clients_are_configurable() {
     let rows = [
         ("", "streams 128; stream 262144; data 1048576; ids 2"),
         ("http3_stream_buffer_size 64k;", "streams 128; stream 65536; data 1048576; ids 2"),
@@ -239,7 +239,7 @@ fn what_clients_of_http3_are_allowed_is_configured() {
 }
 
 #[test]
-fn quic_gso_says_whether_datagrams_leave_as_one() {
+fn quic_gso_controls_whether_datagrams_are_sent_together() {
     for (text, trains) in [("", "yes"), ("quic_gso on;", "yes"), ("quic_gso off;", "no")] {
         let server = crate::http(&quic(text));
         let len = std::fs::metadata(server.www("big.bin")).unwrap().len();

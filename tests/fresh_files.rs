@@ -26,7 +26,7 @@ fn get(client: &mut H1TestClient, path: &str) -> Response {
 }
 
 /// The status, and the content if it is a good one.
-fn told(answer: &Response) -> (u16, String) {
+fn status_and_text(answer: &Response) -> (u16, String) {
     (answer.status, if answer.status == 200 { answer.text() } else { String::new() })
 }
 
@@ -37,7 +37,7 @@ fn a_file_that_changes_between_two_requests_is_served_as_it_is() {
     put(&path, "first");
     let mut client = server.connect();
     for round in 0..ROUNDS {
-        // Of one length, so that only the content tells.
+        // Of one length, so that only the content differs.
         let text = format!("round {round:09}");
         match round % 4 {
             0 => put(&path, &text),
@@ -89,7 +89,7 @@ fn every_protocol_sees_a_change() {
 }
 
 #[test]
-fn what_is_looked_for_beside_a_file_may_come_and_go() {
+fn precompressed_siblings_of_a_file_may_appear_and_disappear() {
     let server = site(
         "gzip_static on; error_page 404 /gone.html;
          location /try/ { alias @DIR@/www/; try_files one.txt two.txt =410; }
@@ -108,17 +108,17 @@ fn what_is_looked_for_beside_a_file_may_come_and_go() {
         fs::create_dir_all(server.www("kin")).unwrap();
         assert_eq!(get(&mut client, "/kin/").status, 403);
         put(server.www("kin/index.html"), "index");
-        assert_eq!(told(&get(&mut client, "/kin/")), (200, "index".to_owned()));
+        assert_eq!(status_and_text(&get(&mut client, "/kin/")), (200, "index".to_owned()));
         fs::remove_dir_all(server.www("kin")).unwrap();
         assert_eq!(get(&mut client, "/kin/").status, 404);
 
         assert_eq!(get(&mut client, "/try/").status, 410);
         put(server.www("two.txt"), "two");
-        assert_eq!(told(&get(&mut client, "/try/")), (200, "two".to_owned()));
+        assert_eq!(status_and_text(&get(&mut client, "/try/")), (200, "two".to_owned()));
         put(server.www("one.txt"), "one");
-        assert_eq!(told(&get(&mut client, "/try/")), (200, "one".to_owned()));
+        assert_eq!(status_and_text(&get(&mut client, "/try/")), (200, "one".to_owned()));
         fs::remove_file(server.www("one.txt")).unwrap();
-        assert_eq!(told(&get(&mut client, "/try/")), (200, "two".to_owned()));
+        assert_eq!(status_and_text(&get(&mut client, "/try/")), (200, "two".to_owned()));
         fs::remove_file(server.www("two.txt")).unwrap();
 
         assert_eq!(get(&mut client, "/if/").text(), "none");

@@ -77,7 +77,7 @@ fn clients_fall_into_the_shares_that_nginx_gives_them() {
 }
 
 #[test]
-fn wrong_words_are_refused_in_nginxs_terms() {
+fn wrong_arguments_are_refused_with_nginxs_messages() {
     let home = Home::new(BOLIDE);
     let rows = [
         ("geo a { }", "invalid variable name \"a\""),

@@ -9,7 +9,7 @@ use bolide_testkit::{Proto, TestServer, wait_until};
 
 use crate::{BOLIDE, report};
 
-/// Countries for some networks of documentation, and for who asks from here.
+/// Countries for some networks of documentation, and for clients on this machine.
 fn countries(home: &str) -> Mmdb {
     let country = |code: &str, name: &str| {
         let names = map([("en", name.into()), ("de", "anders".into())]);
@@ -71,7 +71,7 @@ fn write(dir: &Path, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn a_variable_is_what_a_database_has_at_its_path() {
+fn a_variable_has_the_value_at_its_path_in_the_database() {
     let server = with(
         "geoip2 country.mmdb {
              $code default=-- source=$arg_a country iso_code;
@@ -95,9 +95,9 @@ fn a_variable_is_what_a_database_has_at_its_path() {
         let mut failures = Vec::new();
         for (address, wanted) in rows {
             let reply = server.curl(proto).get(&server.url(proto, &format!("/?a={address}")));
-            let told = reply.header("v").unwrap_or_default();
-            if reply.text() != wanted || told != "1700000000 US" {
-                failures.push(format!("{proto:?} {address}: {} {told}", reply.text()));
+            let shown = reply.header("v").unwrap_or_default();
+            if reply.text() != wanted || shown != "1700000000 US" {
+                failures.push(format!("{proto:?} {address}: {} {shown}", reply.text()));
             }
         }
         report(rows.len(), &failures);
@@ -134,13 +134,13 @@ fn a_country_decides_wherever_a_variable_may_stand() {
 }
 
 #[test]
-fn trusted_proxies_tell_whose_address_counts() {
-    let asked = |directives: &str, told: &str| {
+fn x_forwarded_for_of_trusted_proxies_counts() {
+    let asked = |directives: &str, shown: &str| {
         let server = with(
             &format!("geoip2 country.mmdb {{ $code country iso_code; }} {directives}"),
             "return 200 \"$code\";",
         );
-        server.connect().get("/", &format!("X-Forwarded-For: {told}\r\n")).text()
+        server.connect().get("/", &format!("X-Forwarded-For: {shown}\r\n")).text()
     };
     let chain = "2001:db8::1, 192.0.2.1";
     assert_eq!(asked("", chain), "US");
@@ -153,7 +153,7 @@ fn trusted_proxies_tell_whose_address_counts() {
 }
 
 #[test]
-fn the_variables_of_nginx_come_from_the_new_format() {
+fn nginxs_geoip_variables_are_read_from_the_new_format() {
     let server = with(
         "geoip_country country.mmdb utf8; geoip_city city.mmdb; geoip_org city.mmdb;
          geoip_proxy 127.0.0.0/8; geoip_proxy_recursive on;",
@@ -199,7 +199,7 @@ fn a_changed_file_is_read_again_and_a_damaged_one_is_not() {
     assert_eq!(time("changed"), changed, "nothing has changed");
     write(server.home().dir(), "country.mmdb", &countries("FR").bytes());
     wait_until("the new database", || server.get("/").text() == "FR");
-    assert!(time("changed") > changed, "the change is told of");
+    assert!(time("changed") > changed, "the change is shown");
     let changed = time("changed");
     let damaged = countries("IT").bytes();
     write(server.home().dir(), "country.mmdb", &damaged[..damaged.len() / 2]);
@@ -211,12 +211,12 @@ fn a_changed_file_is_read_again_and_a_damaged_one_is_not() {
     assert_eq!(server.get("/").text(), "FR");
     write(server.home().dir(), "country.mmdb", &damaged);
     wait_until("the mended database", || server.get("/").text() == "IT");
-    let told = server.error_log().matches(failed).count();
-    assert_eq!(told, 1, "a damaged file is told of once");
+    let shown = server.error_log().matches(failed).count();
+    assert_eq!(shown, 1, "a damaged file is logged once");
 }
 
 #[test]
-fn a_reload_reads_databases_anew_and_refuses_damaged_ones() {
+fn a_reload_reads_databases_again_and_refuses_damaged_ones() {
     let home = Home::new(BOLIDE);
     write(home.dir(), "country.mmdb", &countries("US").bytes());
     let blocks = format!(

@@ -231,7 +231,7 @@ fn responses_before_a_request_that_gets_none_are_not_lost() {
 }
 
 #[test]
-fn a_request_may_come_byte_by_byte() {
+fn a_request_may_arrive_byte_by_byte() {
     let server = site("");
     let mut client = server.connect();
     for byte in "GET /hello.txt HTTP/1.1\r\nHost: localhost\r\nX: y\r\n\r\n".bytes() {

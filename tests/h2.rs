@@ -45,7 +45,7 @@ fn h2spec_passes_over_tls() {
 }
 
 #[test]
-fn a_file_comes_by_h2_and_h2c() {
+fn a_file_is_served_over_h2_and_h2c() {
     let server = site("");
     for proto in [Proto::H2, Proto::H2c] {
         let reply = server.fetch(proto, "/hello.txt");
@@ -90,7 +90,7 @@ fn uploads_by_h2_are_taken_and_answered() {
 }
 
 #[test]
-fn h2_is_off_where_it_is_not_asked_for() {
+fn h2_is_off_unless_it_is_configured() {
     let server = crate::http(
         "server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; root @DIR@/www;
                   ssl_certificate @CERT@; ssl_certificate_key @KEY@; }",

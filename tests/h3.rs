@@ -66,7 +66,7 @@ fn a_client_that_confirms_nothing_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_file_comes_by_h3() {
+fn a_file_is_served_over_h3() {
     let server = site("");
     let reply = server.fetch(Proto::H3, "/hello.txt");
     assert_eq!((reply.status, &reply.body[..]), (200, HELLO));
@@ -109,7 +109,7 @@ fn an_upload_by_h3_is_taken_and_answered() {
 }
 
 #[test]
-fn the_tcp_side_tells_where_h3_is() {
+fn responses_over_tcp_advertise_h3() {
     let server = site("");
     for proto in [Proto::H1, Proto::H2] {
         let reply = server.fetch(proto, "/hello.txt");
@@ -134,14 +134,14 @@ fn the_port_of_h3_may_be_one_that_clients_know() {
              server {{ {OTHER} server_name none; http3_alt_svc off; }}"
         ),
     );
-    let told = |host: &str| {
+    let advertised = |host: &str| {
         let curl = server.curl(Proto::H1).args(["-H", &format!("Host: {host}")]);
         curl.attempt(&server.url(Proto::H1, "/hello.txt")).header("alt-svc").map(str::to_owned)
     };
     let own = format!("h3=\":{}\"; ma=86400", server.https().port());
-    assert_eq!(told("localhost").as_deref(), Some("h3=\":443\"; ma=86400"));
-    assert_eq!(told("own"), Some(own));
-    assert_eq!(told("none"), None);
+    assert_eq!(advertised("localhost").as_deref(), Some("h3=\":443\"; ma=86400"));
+    assert_eq!(advertised("own"), Some(own));
+    assert_eq!(advertised("none"), None);
 }
 
 #[test]

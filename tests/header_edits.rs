@@ -103,7 +103,7 @@ fn fields_of_responses_are_set_in_their_place_before_others_are_added() {
 }
 
 #[test]
-fn what_frames_a_message_stays() {
+fn fields_that_frame_a_message_cannot_be_edited() {
     let server = serve(
         "location = /big.bin { more_clear_headers 'C*' 'T*' 'K*'; }
          location = /page.html { gzip on; more_clear_headers 'Content-*' Vary 'X-*'; }
@@ -189,7 +189,7 @@ fn fields_of_requests_are_set_when_the_rewrite_phase_ends() {
 }
 
 #[test]
-fn a_page_is_kept_without_edits_and_known_by_the_edited_request() {
+fn a_page_is_stored_without_edits_under_the_edited_request() {
     let app = TestApp::start();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache on; page_cache_vary cookie=lang;
@@ -209,7 +209,7 @@ fn a_page_is_kept_without_edits_and_known_by_the_edited_request() {
         let reply = server.connect().get("/", &format!("X-Who: {who}\r\n"));
         assert_eq!((reply.text(), reply.header("x-powered-by")), ("run 1".into(), Some(who)));
     }
-    // Cookies that no origin sees tell no pages apart; those that are made do.
+    // Cookies that edits remove do not vary pages; those that edits add do.
     let ask = |path: &str, fields: &str| server.connect().get(path, fields).text();
     assert_eq!(ask("/one/", "Cookie: lang=de\r\n"), "run 1");
     assert_eq!(ask("/one/", "Cookie: lang=en\r\n"), "run 1");
@@ -219,7 +219,7 @@ fn a_page_is_kept_without_edits_and_known_by_the_edited_request() {
 }
 
 #[test]
-fn mistakes_in_edits_are_told_with_their_line() {
+fn mistakes_in_edits_are_reported_with_their_line() {
     let home = Home::new(BOLIDE);
     let rows = [
         ("more_set_headers;", "invalid number of arguments in \"more_set_headers\" directive"),

@@ -110,7 +110,7 @@ fn trailers_are_inherited_like_fields() {
 }
 
 #[test]
-fn wrong_arguments_are_told_in_nginx_words() {
+fn wrong_arguments_get_nginxs_messages() {
     let rows = [
         ("add_trailer A;", "invalid number of arguments in \"add_trailer\" directive in "),
         ("add_trailer A b often;", "invalid parameter \"often\" in "),

@@ -53,7 +53,7 @@ fn uploads_that_an_upstream_takes_one_by_one_are_all_taken() {
 }
 
 #[test]
-fn a_client_that_waits_for_word_to_send_is_not_late() {
+fn a_client_that_waits_for_100_continue_is_not_late() {
     let app = TestApp::start();
     app.hold("/held");
     let server = server(&app);

@@ -90,7 +90,7 @@ fn rules_of_access_hold_for_a_directory_and_all_below_it() {
 }
 
 #[test]
-fn the_innermost_block_says_whether_files_are_read() {
+fn the_innermost_block_decides_whether_files_are_read() {
     let deny = "Require all denied\n";
     let server = tree(
         "apache_htaccess on; location /off { apache_htaccess off; } location /on { }",
@@ -100,7 +100,7 @@ fn the_innermost_block_says_whether_files_are_read() {
 }
 
 #[test]
-fn blocks_add_what_holds_for_directories() {
+fn blocks_add_directives_for_directories() {
     let server = tree(
         "apache_directory @DIR@/www \"AllowOverride None\" \"Require all denied\";
          location /on/ { apache_directory @DIR@/www/on \"Require all granted\"; }
@@ -128,7 +128,7 @@ fn blocks_add_what_holds_for_directories() {
 }
 
 #[test]
-fn what_is_copied_or_hidden_cannot_be_written() {
+fn dav_cannot_write_htaccess_files() {
     let server = tree(&format!("{ON} dav_methods PUT COPY;"), &[("a/x.txt", "x")]);
     let ask = |head: &str| server.connect().ask(&format!("{head}\r\nHost: localhost")).status;
     let copy = "COPY /a/x.txt HTTP/1.1\r\nDestination: /a/.htaccess";
@@ -138,7 +138,7 @@ fn what_is_copied_or_hidden_cannot_be_written() {
 }
 
 #[test]
-fn the_files_asked_are_those_of_the_path_that_is_served() {
+fn files_of_the_served_path_are_read() {
     let deny = "Require all denied\n";
     let server = tree(
         "location /files { alias @DIR@/www/files; apache_htaccess on; }
@@ -160,7 +160,7 @@ fn the_files_asked_are_those_of_the_path_that_is_served() {
 }
 
 #[test]
-fn the_source_of_what_a_type_has_run_is_not_sent() {
+fn the_source_of_a_script_that_a_type_runs_is_not_sent() {
     let server = tree(
         ON,
         &[
@@ -199,15 +199,15 @@ fn without_the_directive_files_of_apache_mean_nothing() {
 }
 
 #[test]
-fn a_tree_whose_files_are_not_read_is_told_of_once() {
+fn a_tree_whose_files_are_not_read_is_logged_once() {
     let mut server = tree("location /more/ { }", &[(".htaccess", "Require all denied\n")]);
     server.restart("TERM");
     let log = server.error_log();
     let message = "www/.htaccess\" is not read: \"apache_htaccess on\" has .htaccess files obeyed";
     assert_eq!(log.matches(message).count(), 1, "{log}");
     let conf = server.home().dir().join("nginx.conf");
-    let told = server.home().run(&["check", conf.to_str().unwrap()]);
-    assert_eq!(told.text().matches(message).count(), 1, "{}", told.text());
+    let result = server.home().run(&["check", conf.to_str().unwrap()]);
+    assert_eq!(result.text().matches(message).count(), 1, "{}", result.text());
     let silent = tree(ON, &[(".htaccess", "# nothing\n")]);
     assert!(!silent.error_log().contains("is not read"));
 }
@@ -264,7 +264,7 @@ fn every_protocol_is_under_the_same_rules() {
 }
 
 #[test]
-fn fields_tell_what_is_known_of_the_connection() {
+fn header_fields_may_use_variables_of_the_connection() {
     let fields = "Header set X-A \"%{SSL_PROTOCOL}s %{HTTPS}s %{REQUEST_URI}s %{NOPE}s\"\n";
     let server = tree(ON, &[("a/.htaccess", fields), ("a/x.txt", "x")]);
     for (proto, wanted) in
@@ -280,7 +280,7 @@ fn fields_tell_what_is_known_of_the_connection() {
 
 /// As by Apache, `DPI` counts where a rule leads to the file that was asked for.
 #[test]
-fn what_goes_on_behind_a_file_is_dropped_by_a_rule() {
+fn a_rule_may_discard_path_info() {
     let server = tree(
         ON,
         &[
@@ -320,8 +320,8 @@ fn an_edit_that_cannot_be_made_fails_the_request() {
         let before = server.error_log().matches("a match took too many steps").count();
         let answer = server.get(path);
         assert_eq!(answer.status, 500, "{answer:?}");
-        let told = server.error_log().matches("a match took too many steps").count();
-        assert_eq!(told, before + 1, "{path}");
+        let result = server.error_log().matches("a match took too many steps").count();
+        assert_eq!(result, before + 1, "{path}");
     }
     // An error's own fields are edited as far as they can be.
     let always = slow.replace("Header ", "Header always ");
@@ -330,7 +330,7 @@ fn an_edit_that_cannot_be_made_fails_the_request() {
 }
 
 #[test]
-fn a_password_is_asked_for_before_any_rule_is_applied() {
+fn authentication_comes_before_any_rule() {
     let server = site(ON);
     let root = server.www("").display().to_string();
     put_all(
@@ -362,7 +362,7 @@ fn a_password_is_asked_for_before_any_rule_is_applied() {
 }
 
 #[test]
-fn rewriting_goes_round_inside_the_server_and_not_for_ever() {
+fn internal_rewrites_are_repeated_up_to_a_limit() {
     let server = tree(
         ON,
         &[
@@ -420,7 +420,7 @@ fn fields_errors_and_indexes_are_those_of_the_directory() {
 }
 
 #[test]
-fn what_try_files_finds_is_asked_about_as_well() {
+fn files_of_try_files_are_checked_as_well() {
     let server = tree(
         "apache_htaccess on; location / { try_files $uri.html $uri/start.txt $uri =404; }",
         &[
@@ -443,7 +443,7 @@ fn what_try_files_finds_is_asked_about_as_well() {
 
 /// A directory that may be passed but not be read is there all the same, with what it says.
 #[test]
-fn a_directory_that_cannot_be_listed_still_says_who_may_come_in() {
+fn a_directory_that_cannot_be_listed_still_checks_access() {
     use std::os::unix::fs::PermissionsExt as _;
     let server = tree(
         "apache_htaccess on; autoindex on;",
@@ -469,9 +469,9 @@ fn a_directory_that_cannot_be_listed_still_says_who_may_come_in() {
     assert_eq!(status("/big/admin/a.txt"), 403);
 }
 
-/// What an index is told may be of the query; then it is not kept for others.
+/// The type of an index may depend on the query; then it is not stored for other requests.
 #[test]
-fn a_type_that_a_query_gave_an_index_is_not_kept() {
+fn an_index_type_that_depends_on_the_query_is_not_stored() {
     let server = tree(
         "apache_htaccess on; index index.html;",
         &[
@@ -491,7 +491,7 @@ fn a_type_that_a_query_gave_an_index_is_not_kept() {
 }
 
 #[test]
-fn a_fallback_answers_behind_a_slash_and_not_behind_a_file() {
+fn a_fallback_resource_answers_after_a_directory_and_not_after_a_file() {
     let server = tree(
         "apache_htaccess on; index index.html;",
         &[
@@ -513,7 +513,7 @@ fn a_fallback_answers_behind_a_slash_and_not_behind_a_file() {
 }
 
 #[test]
-fn answers_are_compressed_as_files_say() {
+fn responses_are_compressed_as_files_configure() {
     let long = "a line that is worth to be compressed\n".repeat(50);
     let server = tree(
         "apache_htaccess on; gzip off; types { text/plain txt; text/css css; image/png png; }",
@@ -568,7 +568,7 @@ fn sent(server: &TestServer, head: &str, body: &str) -> u16 {
 }
 
 #[test]
-fn bodies_are_as_large_as_files_say() {
+fn files_limit_request_bodies() {
     let server = tree(
         "apache_htaccess on; dav_methods PUT;",
         &[(".htaccess", "LimitRequestBody 5\n"), ("any/.htaccess", "LimitRequestBody 0\n")],
@@ -603,7 +603,7 @@ fn links_are_refused_where_options_do_not_permit_them() {
 }
 
 #[test]
-fn slashes_languages_and_longer_paths_are_as_files_say() {
+fn files_configure_slashes_languages_and_path_info() {
     let server = tree(
         ON,
         &[
@@ -629,18 +629,18 @@ fn slashes_languages_and_longer_paths_are_as_files_say() {
 #[test]
 fn the_real_apache_answers_the_same() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apache/compare.py");
-    let told = Command::new("python3").args([script, crate::BOLIDE]).output().unwrap();
-    let text = String::from_utf8_lossy(&told.stdout);
-    assert!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
+    let result = Command::new("python3").args([script, crate::BOLIDE]).output().unwrap();
+    let text = String::from_utf8_lossy(&result.stdout);
+    assert!(result.status.success(), "{text}{}", String::from_utf8_lossy(&result.stderr));
 }
 
 #[test]
 fn the_real_apache_obeys_random_files_the_same() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apache/explore.py");
     let search = [script, crate::BOLIDE, "--seeds", "150"];
-    let told = Command::new("python3").args(search).output().unwrap();
-    let text = String::from_utf8_lossy(&told.stdout);
-    assert!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
+    let result = Command::new("python3").args(search).output().unwrap();
+    let text = String::from_utf8_lossy(&result.stdout);
+    assert!(result.status.success(), "{text}{}", String::from_utf8_lossy(&result.stderr));
 }
 
 /// A site whose scripts run in `php`.
@@ -660,7 +660,7 @@ fn json(answer: &Response) -> String {
 }
 
 #[test]
-fn a_front_controller_in_php_gets_what_was_asked() {
+fn a_front_controller_in_php_gets_the_original_request() {
     let wordpress = "RewriteEngine On\n\
         RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\nRewriteBase /\n\
         RewriteRule ^index\\.php$ - [L]\nRewriteCond %{REQUEST_FILENAME} !-f\n\
@@ -688,9 +688,9 @@ fn a_front_controller_in_php_gets_what_was_asked() {
         ],
     );
     let ask = |path: &str, fields: &str| server.connect().get(path, fields);
-    let told = json(&ask("/2026/hello/?a=b", "User-Agent: Bot\r\nAuthorization: Basic x\r\n"));
+    let result = json(&ask("/2026/hello/?a=b", "User-Agent: Bot\r\nAuthorization: Basic x\r\n"));
     let wanted = r#"["\/2026\/hello\/?a=b","a=b","live","yes","77M","Basic x","\/2026\/hello\/"]"#;
-    assert_eq!(told, wanted);
+    assert_eq!(result, wanted);
     assert_eq!(json(&ask("/", "")), r#"["\/","","live","","77M","",""]"#);
     assert_eq!(ask("/style.css", "").text(), "css");
     check(
@@ -767,7 +767,7 @@ fn a_change_under_load_is_seen_whole() {
 }
 
 #[test]
-fn what_conditions_change_is_not_given_to_others_from_a_cache() {
+fn responses_that_depend_on_conditions_are_not_cached_for_others() {
     let php = TestPhp::start(1);
     let pass = php.address();
     let server = http(&format!(

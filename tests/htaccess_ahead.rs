@@ -22,7 +22,7 @@ fn as_bob(server: &TestServer, path: &str) -> (u16, String) {
 }
 
 #[test]
-fn tests_ask_whether_another_request_would_come_in() {
+fn lookahead_conditions_run_the_access_checks_of_another_request() {
     let server = site(
         "apache_htaccess on;
          location /guarded/ { deny all; }
@@ -95,7 +95,7 @@ fn tests_ask_whether_another_request_would_come_in() {
 }
 
 #[test]
-fn the_user_is_known_who_came_in() {
+fn the_authenticated_user_is_available_to_rules() {
     let server = site("apache_htaccess on;");
     put(&server, ".htpasswd", "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n");
     put(
@@ -123,7 +123,7 @@ fn the_user_is_known_who_came_in() {
 }
 
 #[test]
-fn a_user_counts_where_the_same_file_proved_who_that_is() {
+fn a_user_counts_only_where_the_same_file_authenticated_it() {
     let server = site("apache_htaccess on;");
     // A tenant who writes below "own" is bob there, by any password.
     put(&server, ".htmine", "bob:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n");
@@ -168,7 +168,7 @@ fn a_look_into_a_location_has_what_its_expression_captures() {
 }
 
 #[test]
-fn what_looks_come_to_has_a_bound() {
+fn the_work_of_lookaheads_is_bounded() {
     let server = site("apache_htaccess on;");
     put(&server, "a.txt", "a");
     let rules = |looks: usize| {

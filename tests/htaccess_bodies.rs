@@ -111,14 +111,14 @@ fn a_line_that_cannot_be_sent_fails_the_request_and_is_logged() {
     });
     let document = "ErrorDocument 500 /a.html\nSetOutputFilter SUBSTITUTE\nSubstitute s/x*/y/\n";
     put(&server, ".htaccess", document);
-    let told = || server.error_log().matches("finds an empty text again and again").count();
-    let before = told();
+    let logged = || server.error_log().matches("finds an empty text again and again").count();
+    let before = logged();
     assert_eq!(server.get("/c.html").status, 500);
-    assert_eq!(told(), before + 1, "once for the page and that of the error");
+    assert_eq!(logged(), before + 1, "once for the page and that of the error");
 }
 
 #[test]
-fn what_lies_coded_is_not_sent_for_what_is_searched() {
+fn precompressed_files_are_not_sent_where_bodies_are_substituted() {
     let server = site("apache_htaccess on; gzip_static on; gzip off;");
     put(&server, "a.html", "foo");
     fs::write(server.www("a.html.gz"), gzip(b"foo of the other")).unwrap();
@@ -134,7 +134,7 @@ fn what_lies_coded_is_not_sent_for_what_is_searched() {
 }
 
 #[test]
-fn what_applications_answer_is_searched_kept_or_not() {
+fn substitutions_apply_to_upstream_responses_cached_or_not() {
     let php = TestPhp::start(1);
     let pass = php.address();
     let server = http(&format!(

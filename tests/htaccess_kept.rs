@@ -6,7 +6,7 @@ use bolide_testkit::TestPhp;
 use crate::htaccess::{ON, PARAMS, put, tree};
 
 #[test]
-fn names_of_an_index_share_what_one_evaluation_may_do() {
+fn names_of_an_index_share_the_limits_of_one_evaluation() {
     let slow = "RewriteEngine On\n".to_owned() + &"RewriteRule ^(a|aa)+$ - [F]\n".repeat(66);
     let server = tree("apache_htaccess on; autoindex on;", &[(".htaccess", &slow)]);
     let directory = format!("{}c", "a".repeat(16));
@@ -30,7 +30,7 @@ fn a_match_in_a_long_text_has_a_bound() {
 }
 
 #[test]
-fn what_is_kept_is_found_within_what_one_evaluation_may_do() {
+fn a_stored_ruling_is_found_within_the_limits_of_one_evaluation() {
     let rules = "RewriteEngine On\n".to_owned()
         + &"RewriteCond %{QUERY_STRING} ^(a|aa)+$ [OR]\n".repeat(40)
         + "RewriteCond %{QUERY_STRING} ^banned$\nRewriteRule .* - [F]\n";
@@ -44,7 +44,7 @@ fn what_is_kept_is_found_within_what_one_evaluation_may_do() {
 }
 
 #[test]
-fn what_is_kept_of_a_script_is_told_by_what_its_rules_ask() {
+fn the_cache_key_of_a_script_has_what_its_rules_test() {
     let php = TestPhp::start(1);
     let pass = php.address();
     let server = tree(

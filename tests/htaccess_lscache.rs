@@ -113,8 +113,8 @@ impl Shop {
         (reply.header("x-litespeed-cache").unwrap_or_default().to_owned(), reply.text())
     }
 
-    /// What the application was told in its last request for `path`.
-    fn told(&self, path: &str, name: &str) -> String {
+    /// A parameter of the application's last request for `path`.
+    fn param_of(&self, path: &str, name: &str) -> String {
         let asked = self.app.asked(path);
         asked.last().expect(path).param(name).unwrap_or_default().to_owned()
     }
@@ -139,8 +139,8 @@ fn mobile_visitors_have_pages_of_their_own() {
     shop.app.say("/shop/tea", PUBLIC);
     assert_eq!(shop.seen("/shop/tea", ""), miss(1));
     assert_eq!(shop.seen("/shop/tea", MOBILE), miss(2));
-    assert_eq!(shop.told("/shop/tea", "LSCACHE_VARY_VALUE"), "+ismobile");
-    assert_eq!(shop.told("/shop/tea", "LSCACHE_VARY_COOKIE"), "login_mark,post_pass");
+    assert_eq!(shop.param_of("/shop/tea", "LSCACHE_VARY_VALUE"), "+ismobile");
+    assert_eq!(shop.param_of("/shop/tea", "LSCACHE_VARY_COOKIE"), "login_mark,post_pass");
     assert_eq!(shop.seen("/shop/tea", ""), hit(1));
     assert_eq!(shop.seen("/shop/tea", MOBILE), hit(2));
     assert_eq!(shop.seen("/shop/tea", "User-Agent: PHONE os\r\n"), hit(2));
@@ -153,7 +153,7 @@ fn clients_that_take_webp_have_pages_of_their_own() {
     assert_eq!(shop.seen("/shop", ""), miss(1));
     assert_eq!(shop.seen("/shop", WEBP), miss(2));
     assert_eq!(shop.seen("/shop", &format!("{MOBILE}{WEBP}")), miss(3));
-    assert_eq!(shop.told("/shop", "LSCACHE_VARY_VALUE"), "+ismobile+webp");
+    assert_eq!(shop.param_of("/shop", "LSCACHE_VARY_VALUE"), "+ismobile+webp");
     assert_eq!(shop.seen("/shop", MOBILE), miss(4));
     for (fields, run) in [("", 1), (WEBP, 2), (MOBILE, 4)] {
         assert_eq!(shop.seen("/shop", fields), hit(run), "{fields}");
@@ -162,7 +162,7 @@ fn clients_that_take_webp_have_pages_of_their_own() {
 }
 
 #[test]
-fn a_cookie_of_the_login_tells_pages_apart() {
+fn a_login_cookie_varies_pages() {
     let shop = Shop::new();
     shop.app.say("/", PUBLIC);
     assert_eq!(shop.seen("/", ""), miss(1));
@@ -178,7 +178,7 @@ fn arguments_that_are_dropped_make_no_other_page() {
     let shop = Shop::new();
     shop.app.say("/shop?campaign=1&a=1", PUBLIC);
     assert_eq!(shop.seen("/shop?campaign=1&a=1", ""), miss(1));
-    assert_eq!(shop.told("/shop?campaign=1&a=1", "QUERY_STRING"), "campaign=1&a=1");
+    assert_eq!(shop.param_of("/shop?campaign=1&a=1", "QUERY_STRING"), "campaign=1&a=1");
     for query in ["a=1", "campaign=2&a=1", "a=1&ref_x=9&ref_=1"] {
         assert_eq!(shop.seen(&format!("/shop?{query}"), ""), hit(1), "{query}");
     }
@@ -201,7 +201,7 @@ fn arguments_that_are_dropped_make_no_other_page() {
 }
 
 #[test]
-fn a_cookie_keeps_its_visitors_out_of_the_cache() {
+fn a_cookie_bypasses_the_cache() {
     let shop = Shop::new();
     shop.app.say("/shop", PUBLIC);
     assert_eq!(shop.seen("/shop", "Cookie: cart_has=3\r\n"), past(1));
@@ -211,7 +211,7 @@ fn a_cookie_keeps_its_visitors_out_of_the_cache() {
 }
 
 #[test]
-fn an_agent_is_kept_out_of_the_cache() {
+fn a_user_agent_bypasses_the_cache() {
     let shop = Shop::new();
     shop.app.say("/shop", PUBLIC);
     assert_eq!(shop.seen("/shop", "User-Agent: Auditor/2\r\n"), past(1));
@@ -220,7 +220,7 @@ fn an_agent_is_kept_out_of_the_cache() {
 }
 
 #[test]
-fn without_look_ups_answers_are_kept_and_not_served() {
+fn without_lookups_responses_are_stored_and_not_served() {
     let shop = Shop::with("page_cache auto;", &format!("CacheLookup off\n{FRONT}"));
     shop.app.say("/shop", PUBLIC);
     shop.seen("/shop", "");
@@ -235,7 +235,7 @@ fn without_look_ups_answers_are_kept_and_not_served() {
 }
 
 #[test]
-fn a_rule_keeps_an_address_out_whatever_the_application_says() {
+fn a_rule_excludes_an_address_whatever_the_application_sends() {
     let rule = "RewriteEngine On\nRewriteCond %{REQUEST_URI} ^/account\n\
         RewriteRule .* - [E=Cache-Control:no-cache]\n";
     let shop = Shop::with("page_cache auto;", &format!("{rule}{FRONT}"));
@@ -253,7 +253,7 @@ fn a_rule_keeps_an_address_out_whatever_the_application_says() {
 }
 
 #[test]
-fn paths_are_cached_or_not_as_directives_say() {
+fn directives_decide_which_paths_are_cached() {
     let file = format!("CacheEnable public /open\nCacheDisable /open/not\n{FRONT}");
     let shop = Shop::with("page_cache auto;", &file);
     for path in ["/open/a", "/open/not/a", "/else"] {
@@ -269,7 +269,7 @@ fn paths_are_cached_or_not_as_directives_say() {
 }
 
 #[test]
-fn who_may_not_come_in_gets_nothing_that_is_kept() {
+fn a_denied_client_gets_nothing_from_the_cache() {
     let shop = Shop::new();
     shop.app.say("/shop", PUBLIC);
     assert_eq!(shop.seen("/shop", ""), miss(1));
@@ -296,9 +296,9 @@ fn the_rest_of_the_block_has_its_effect() {
     assert_eq!(shop.server.connect().ask(&post).status, 200);
     assert_eq!(shop.seen("/mine", session), ("hit,private".to_owned(), "run 1".to_owned()));
     // Variables for the cache are no variables for the application.
-    assert_eq!(shop.told("/mine", "Cache_Control"), "");
-    assert_eq!(shop.told("/mine", "REDIRECT_Cache_Control"), "");
-    assert_eq!(shop.told("/mine", "X-LSCACHE"), "on,crawler,esi,combine");
+    assert_eq!(shop.param_of("/mine", "Cache_Control"), "");
+    assert_eq!(shop.param_of("/mine", "REDIRECT_Cache_Control"), "");
+    assert_eq!(shop.param_of("/mine", "X-LSCACHE"), "on,crawler,esi,combine");
 }
 
 #[test]
@@ -320,14 +320,14 @@ fn directives_that_mean_nothing_are_refused_with_their_line() {
 }
 
 #[test]
-fn litemage_is_told_that_it_may_run() {
+fn litemage_gets_its_environment_variable() {
     let shop = Shop::with("page_cache auto;", "<IfModule LiteSpeed>\nLiteMage on\n</IfModule>\n");
     shop.ask("/", "");
-    assert_eq!(shop.told("/", "X-LITEMAGE"), "1");
+    assert_eq!(shop.param_of("/", "X-LITEMAGE"), "1");
 }
 
 #[test]
-fn the_configuration_and_the_file_both_tell_pages_apart() {
+fn vary_rules_of_the_configuration_and_of_the_file_both_count() {
     let rule = "RewriteEngine On\nRewriteCond %{HTTP_ACCEPT} image/webp\n\
         RewriteRule .* - [E=Cache-Control:vary=+webp]\n";
     let block = "page_cache auto; page_cache_vary value=$arg_skin; page_cache_drop_query skin;";

@@ -97,13 +97,13 @@ fn maps_that_run_programs_are_refused_by_name() {
         ("txt:x", "is not an absolute path"),
     ] {
         let conf = format!("apache_directory - 'RewriteMap m {source}';");
-        let told = refusal(&conf);
-        assert!(told.contains(why), "{told}");
+        let message = refusal(&conf);
+        assert!(message.contains(why), "{message}");
     }
 }
 
 #[test]
-fn a_rule_asks_only_servers_that_the_configuration_allows() {
+fn a_rule_proxies_only_to_servers_that_the_configuration_allows() {
     let origin = TestUpstream::start();
     let address = origin.address();
     let server = site(&format!(
@@ -149,14 +149,14 @@ fn a_rule_asks_only_servers_that_the_configuration_allows() {
 }
 
 #[test]
-fn what_allows_other_servers_is_a_url_and_a_named_location() {
+fn apache_proxy_takes_urls_and_named_locations() {
     for (words, why) in [
         ("http:/x @a", "a URL begins with its scheme"),
         ("http:///x @a", "a URL has a host"),
         ("http://a/?x @a", "neither"),
         ("http://a b", "needs a named location"),
     ] {
-        let told = refusal(&format!("apache_proxy {words};"));
-        assert!(told.contains(why), "{words}: {told}");
+        let message = refusal(&format!("apache_proxy {words};"));
+        assert!(message.contains(why), "{words}: {message}");
     }
 }

@@ -35,7 +35,7 @@ fn ask(server: &TestServer, proto: Proto, name: &str, host: &str) -> CurlReply {
 }
 
 #[test]
-fn a_server_is_reached_by_the_versions_that_it_speaks() {
+fn a_server_is_reached_by_its_configured_versions() {
     let server = servers(&[
         ("a.test", "http2 on;"),
         ("b.test", "http2 off; http3 off;"),
@@ -77,7 +77,7 @@ fn a_server_is_reached_by_the_versions_that_it_speaks() {
 }
 
 #[test]
-fn listen_http2_speaks_for_all_servers_of_the_address_and_is_warned_about() {
+fn listen_http2_counts_for_all_servers_of_the_address_with_a_warning() {
     let home = Home::new(BOLIDE);
     let server = TestServer::start(
         home,
@@ -101,9 +101,20 @@ fn connections(server: &TestServer, proto: Proto, name: &str, count: usize) -> (
     let version = if proto == Proto::H3 { "--http3-only" } else { "--http2" };
     let (resolve, url) =
         (format!("{name}:{port}:127.0.0.1"), format!("https://{name}:{port}/[1-{count}]"));
-    let told = "%{num_connects} %{http_code}\n";
-    let args =
-        ["-sk", "-m", "20", version, "--resolve", &resolve, "-o", "/dev/null", "-w", told, &url];
+    let line_format = "%{num_connects} %{http_code}\n";
+    let args = [
+        "-sk",
+        "-m",
+        "20",
+        version,
+        "--resolve",
+        &resolve,
+        "-o",
+        "/dev/null",
+        "-w",
+        line_format,
+        &url,
+    ];
     let said = bolide_testkit::run("curl-h3", args).succeeded().text();
     let connects = said.lines().filter(|line| line.starts_with("1 ")).count();
     (connects, said.lines().filter(|line| line.ends_with(" 200")).count())
@@ -130,7 +141,7 @@ fn a_connection_ends_with_the_request_after_keepalive_time() {
 }
 
 #[test]
-fn over_http1_the_location_says_how_long_a_client_may_idle() {
+fn over_http1_the_location_sets_the_idle_timeout() {
     let server = crate::http(
         "server { listen 127.0.0.1:@HTTP@; keepalive_timeout 1h; location /a { return 200 a; }
          location /b { keepalive_timeout 50ms; return 200 b; } }",

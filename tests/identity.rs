@@ -70,7 +70,7 @@ fn get(server: &TestServer, path: &str, fields: &str) -> String {
 const MEMBER: &str = "Role: member\r\n";
 
 #[test]
-fn what_a_refusal_leads_to_has_no_part_in_the_cache() {
+fn responses_after_a_refusal_do_not_use_the_cache() {
     let app = app();
     let at = app.address();
     let pass = format!("proxy_pass http://{at};");
@@ -95,11 +95,11 @@ fn what_a_refusal_leads_to_has_no_part_in_the_cache() {
             for area in ["members", "shown", "closed"] {
                 let path = format!("/{area}/{}", if first.is_empty() { "b" } else { "a" });
                 for visitor in [first, MEMBER, "", MEMBER, ""] {
-                    let told = get(&server, &path, visitor);
-                    let is_own = told.starts_with(&format!("target={path} "));
-                    let is_login = told.starts_with("target=/login ");
+                    let got = get(&server, &path, visitor);
+                    let is_own = got.starts_with(&format!("target={path} "));
+                    let is_login = got.starts_with("target=/login ");
                     let expected = if visitor.is_empty() { is_login } else { is_own };
-                    assert!(expected, "{caching} {path} {visitor:?}: {told}");
+                    assert!(expected, "{caching} {path} {visitor:?}: {got}");
                 }
             }
         }
@@ -128,8 +128,8 @@ fn a_page_is_known_by_the_way_that_led_to_it() {
     ));
     for _ in 0..2 {
         for role in ["alice", "bob"] {
-            let told = get(&server, "/x", &format!("Role: {role}\r\n"));
-            assert!(told.starts_with(&format!("target=/protected/{role}.html ")), "{told}");
+            let got = get(&server, "/x", &format!("Role: {role}\r\n"));
+            assert!(got.starts_with(&format!("target=/protected/{role}.html ")), "{got}");
         }
         for path in ["/turns", "/tests", "/named"] {
             let inner = get(&server, path, MEMBER);
@@ -161,20 +161,20 @@ fn a_host_that_the_application_sees_belongs_to_the_page() {
         ("GET /p HTTP/1.1\r\nHost: victim.test", "victim.test"),
     ] {
         for _ in 0..2 {
-            let told = plain(head);
-            assert!(told.contains(&format!(" host={host} ")), "{head}: {told}");
+            let got = plain(head);
+            assert!(got.contains(&format!(" host={host} ")), "{head}: {got}");
         }
     }
     assert_eq!(app.count("/p"), 4);
 }
 
 #[test]
-fn what_an_application_reflects_replaces_no_page() {
+fn reflected_input_replaces_no_cached_page() {
     let app = app();
     let server = cached(&app);
     for page in ["/reflects", "/esi"] {
-        let told = get(&server, page, "");
-        assert!(told == "<html></html>" || told == "<html>evil</html>", "{told}");
+        let got = get(&server, page, "");
+        assert!(got == "<html></html>" || got == "<html>evil</html>", "{got}");
         let script = get(&server, "/lib/app.js", "");
         assert!(script.starts_with("target=/lib/app.js "), "{page}: {script}");
         // Another page that includes it.
@@ -192,26 +192,26 @@ fn every_cookie_of_a_session_is_part_of_it() {
     for (who, cookies) in [
         ("the victim", format!("{tossed}; PHPSESSID=aaaaaaaaaaaaaaaa")),
         ("who tossed it", format!("{tossed}; PHPSESSID=bbbbbbbbbbbbbbbb")),
-        ("who has nothing else", tossed.to_owned()),
+        ("no other cookie", tossed.to_owned()),
         ("one of two", format!("{shared}; wordpress_logged_in_1=one")),
         ("the other", format!("{shared}; wordpress_logged_in_1=two")),
     ] {
         for _ in 0..2 {
-            let told = get(&server, "/account", &format!("Cookie: {cookies}\r\n"));
-            assert!(told.contains(&format!(" cookie={cookies} ")), "{who}: {told}");
+            let got = get(&server, "/account", &format!("Cookie: {cookies}\r\n"));
+            assert!(got.contains(&format!(" cookie={cookies} ")), "{who}: {got}");
         }
     }
     assert_eq!(app.count("/account"), 5, "each has a page of his own");
 }
 
 #[test]
-fn marked_answers_that_vary_by_origin_are_kept_for_each() {
+fn marked_responses_that_vary_by_origin_are_stored_for_each_origin() {
     let app = app();
     let server = cached(&app);
     for _ in 0..2 {
         for origin in ["https://a.test", "https://b.test"] {
-            let told = get(&server, "/cors", &format!("Origin: {origin}\r\n"));
-            assert!(told.ends_with(&format!("origin={origin}")), "{told}");
+            let got = get(&server, "/cors", &format!("Origin: {origin}\r\n"));
+            assert!(got.ends_with(&format!("origin={origin}")), "{got}");
         }
     }
     assert_eq!(app.count("/cors"), 2);
@@ -223,8 +223,8 @@ fn a_field_writes_no_piece_of_a_cookie() {
     let server = cached(&app);
     let forged = get(&server, "/p", "Forwarded: _lscache_vary=x\r\n");
     assert!(forged.contains(" cookie=- "), "{forged}");
-    let told = get(&server, "/p", "Cookie: _lscache_vary=x\r\n");
-    assert!(told.contains(" cookie=_lscache_vary=x "), "{told}");
+    let got = get(&server, "/p", "Cookie: _lscache_vary=x\r\n");
+    assert!(got.contains(" cookie=_lscache_vary=x "), "{got}");
 }
 
 #[test]
@@ -266,8 +266,8 @@ fn a_directory_that_variables_name_belongs_to_the_page() {
     for path in ["/root/x", "/alias/x"] {
         for _ in 0..2 {
             for (role, run) in [("one", "run 1"), ("two", "run 2")] {
-                let told = get(&server, path, &format!("Role: {role}\r\n"));
-                assert_eq!(told, run, "{path} {role}");
+                let got = get(&server, path, &format!("Role: {role}\r\n"));
+                assert_eq!(got, run, "{path} {role}");
             }
         }
     }

@@ -12,9 +12,9 @@ use crate::BOLIDE;
 #[test]
 fn the_real_apache_answers_the_same_by_the_same_configuration() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apache/import.py");
-    let told = Command::new("python3").args([script, BOLIDE]).output().unwrap();
-    let text = String::from_utf8_lossy(&told.stdout);
-    assert!(told.status.success(), "{text}{}", String::from_utf8_lossy(&told.stderr));
+    let result = Command::new("python3").args([script, BOLIDE]).output().unwrap();
+    let text = String::from_utf8_lossy(&result.stdout);
+    assert!(result.status.success(), "{text}{}", String::from_utf8_lossy(&result.stderr));
 }
 
 /// A configuration with what a test needs besides.
@@ -28,7 +28,7 @@ fn written(home: &Home, conf: &str) -> String {
 }
 
 #[test]
-fn what_is_printed_is_a_configuration() {
+fn the_output_is_a_valid_configuration() {
     let home = Home::new(BOLIDE);
     let path = written(&home, "<Directory />\nRequire all denied\n</Directory>\nMystery on\n");
     let printed = home.run(&["import", "apache", &path]).succeeded().text();
@@ -65,7 +65,7 @@ fn faults_name_apaches_file_and_line() {
 }
 
 #[test]
-fn scripts_run_where_a_handler_says_so_and_are_never_shown() {
+fn scripts_run_where_a_handler_is_configured_and_are_never_shown() {
     let php = TestPhp::start(1);
     let home = Home::new(BOLIDE);
     let conf = format!(
@@ -93,17 +93,17 @@ fn scripts_run_where_a_handler_says_so_and_are_never_shown() {
     home.write("www/cgi/run", "#!/bin/sh\n");
     let printed = home.run(&["import", "apache", "httpd.conf"]).succeeded().text();
     let server = TestServer::start(home, &format!("daemon off;\n{printed}"));
-    let told = |path: &str| {
+    let result = |path: &str| {
         let answer = server.get(path);
         (answer.status, answer.text())
     };
     let script = |text: &str| (200, text.to_owned());
-    assert_eq!(told("/index.php/more"), script("/index.php /more"), "{printed}");
-    assert_eq!(told("/"), script("/index.php "));
+    assert_eq!(result("/index.php/more"), script("/index.php /more"), "{printed}");
+    assert_eq!(result("/"), script("/index.php "));
     // PHP's own `security.limit_extensions` answers.
-    assert_eq!(told("/a.phtml"), (403, "Access denied.\n".to_owned()));
-    assert_eq!(told("/pretty"), script("/index.php "));
-    assert_eq!(told("/tool/t.php"), script("/tool/t.php "));
+    assert_eq!(result("/a.phtml"), (403, "Access denied.\n".to_owned()));
+    assert_eq!(result("/pretty"), script("/index.php "));
+    assert_eq!(result("/tool/t.php"), script("/tool/t.php "));
     let rows = [
         ("/shut/x.php", 403),
         ("/.php", 403),
@@ -112,13 +112,13 @@ fn scripts_run_where_a_handler_says_so_and_are_never_shown() {
         ("/other/x", 403),
     ];
     for (path, status) in rows {
-        let answer = told(path);
+        let answer = result(path);
         assert!(answer.0 == status && !answer.1.contains("#!/bin"), "{path}: {answer:?}");
     }
 }
 
 #[test]
-fn what_is_closed_is_told_with_its_place() {
+fn closed_places_are_reported_with_their_line() {
     let home = Home::new(BOLIDE);
     let path = written(&home, "<Directory /srv>\nRequire ldap-group admins\n</Directory>\n");
     let done = home.run(&["-t", "-c", &path]).succeeded();

@@ -84,7 +84,7 @@ fn ugly_requests_have_lines_of_json() {
 }
 
 #[test]
-fn lines_tell_of_upstream_servers_and_why_the_cache_did_what_it_did() {
+fn lines_have_upstream_servers_and_the_reason_of_the_cache() {
     let app = TestApp::start();
     app.say("/kept", "Cache-Control: max-age=60");
     app.say("/private", "Cache-Control: private");

@@ -165,10 +165,10 @@ fn stay(
     let cert = server.home().dir().join("cert.pem").to_str().unwrap().to_owned();
     let names = cases.iter().map(|(name, n, _)| format!("{name}@{}", server.home().port(*n)));
     let clients = Companion::start(script, [cert].into_iter().chain(names));
-    let told: Vec<String> = cases.iter().map(|_| clients.line()).collect();
+    let results: Vec<String> = cases.iter().map(|_| clients.line()).collect();
     let line = |name: &str, got: &str| format!("{{\"case\": \"{name}\", \"got\": \"{got}\"}}");
     let wanted: Vec<String> = cases.iter().map(|(name, _, got)| line(name, got)).collect();
-    (clients, told.into_iter().filter(|told| !wanted.contains(told)).collect())
+    (clients, results.into_iter().filter(|results| !wanted.contains(results)).collect())
 }
 
 #[test]

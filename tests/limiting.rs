@@ -122,7 +122,7 @@ fn a_client_that_leaves_while_it_is_held_back_is_logged_as_499() {
 }
 
 #[test]
-fn dry_runs_log_and_let_pass() {
+fn dry_runs_log_and_pass_requests() {
     let server = zones(
         "limit_req_dry_run on; limit_conn_dry_run on;
          location / { limit_req zone=a; limit_conn c 1; add_header X-Told $limit_req_status; }",
@@ -145,7 +145,7 @@ fn a_limited_request_may_get_an_error_page_without_being_counted_again() {
 }
 
 #[test]
-fn requests_in_work_are_counted_until_they_end_however_that_is() {
+fn requests_in_progress_count_until_they_end() {
     let server = zones(
         "limit_conn_status 429; location /slow/ { alias @DIR@/www/; limit_conn c 2; limit_rate 1k; }
          location /fast/ { alias @DIR@/www/; limit_conn c 2; }",
@@ -223,7 +223,7 @@ fn each_stream_counts_as_one() {
 }
 
 #[test]
-fn wrong_words_are_refused_with_nginxs_text() {
+fn wrong_arguments_are_refused_with_nginxs_messages() {
     let home = bolide_testkit::server::Home::new(BOLIDE);
     let zone = "limit_req_zone $uri zone=z:1m rate=1r/s; limit_conn_zone $uri zone=c:1m;";
     let mut failures = Vec::new();
@@ -293,7 +293,7 @@ fn a_link_proves_itself_by_its_hash_and_may_end() {
         assert!(status != 200 || answer.text() == text, "{path}: {}", answer.text());
     }
     let text = "cycle while evaluating variable \"secure_link\"";
-    wait_until("the cycle is told", || server.error_log().contains(text));
+    wait_until("the cycle is logged", || server.error_log().contains(text));
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn empty_gif_is_a_picture_with_a_date() {
 }
 
 #[test]
-fn methods_that_are_not_named_are_let_in_by_rules_of_their_own() {
+fn limit_except_applies_its_rules_to_other_methods() {
     let server = http(&format!(
         "server {{ {LISTEN} location /get {{ limit_except GET {{ deny all; }} return 200 $uri;
          location /get/in {{ return 200 in; }} }}

@@ -69,11 +69,11 @@ fn a_standard_error_without_a_reader_blocks_no_request() {
          access_log @DIR@/logs/access.log; }} }}"
     );
     let server = TestServer::start(home, &conf);
-    let mut told = Vec::new();
-    wait_until("the start to be told", || {
+    let mut logged = Vec::new();
+    wait_until("the start to be logged", || {
         // An empty pipe is no error.
-        let _ = pipe.read_to_end(&mut told);
-        String::from_utf8_lossy(&told).contains("start worker process")
+        let _ = pipe.read_to_end(&mut logged);
+        String::from_utf8_lossy(&logged).contains("start worker process")
     });
     fill(&mut pipe);
     server.signal("HUP");
@@ -106,7 +106,7 @@ fn six_hundred_logs_lose_nothing_in_one_turn() {
 }
 
 #[test]
-fn what_a_connection_did_is_logged_by_the_configuration_that_it_goes_by() {
+fn log_lines_of_a_connection_use_its_own_configuration() {
     let block = |port: &str, log: &str| {
         format!(
             "server {{ listen 127.0.0.1:{port} ssl; ssl_certificate @CERT@;
@@ -129,5 +129,5 @@ fn what_a_connection_did_is_logged_by_the_configuration_that_it_goes_by() {
     });
     let line = server.home().read("logs/before.log");
     assert!(line.contains(&at), "{line}");
-    assert!(!server.home().read("logs/plain.log").contains("SSL"), "told by a number of another");
+    assert!(!server.home().read("logs/plain.log").contains("SSL"), "a number of another log");
 }

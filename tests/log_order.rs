@@ -31,7 +31,7 @@ fn written(server: &TestServer, n: &str) -> usize {
 }
 
 #[test]
-fn who_sees_the_end_of_a_connection_finds_its_lines() {
+fn lines_are_written_before_the_connection_closes() {
     let server = server();
     for (n, rest) in [
         ("close", "HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
@@ -47,7 +47,7 @@ fn who_sees_the_end_of_a_connection_finds_its_lines() {
 }
 
 #[test]
-fn who_has_the_answer_to_the_next_request_finds_the_lines_of_the_one_before() {
+fn lines_of_a_request_are_written_before_the_next_response() {
     let server = server();
     let mut client = server.connect();
     let head = |n: &str| format!("GET /hello.txt?n={n} HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -63,13 +63,13 @@ fn who_has_the_answer_to_the_next_request_finds_the_lines_of_the_one_before() {
 }
 
 #[test]
-fn the_error_log_tells_of_a_request_before_its_connection_ends() {
+fn error_log_lines_are_written_before_the_connection_closes() {
     let server = server();
     for round in 1..=200 {
         let head = "GET /limited HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         let answer = server.connect().send(head).to_end().unwrap();
         assert!(answer.starts_with(b"HTTP/1.1 403 "));
-        let told = server.home().read("logs/own.log");
-        assert_eq!(told.matches("access forbidden by rule").count(), round);
+        let logged = server.home().read("logs/own.log");
+        assert_eq!(logged.matches("access forbidden by rule").count(), round);
     }
 }

@@ -101,19 +101,22 @@ fn error_logs_go_to_syslog_with_their_own_severity() {
             error_log syslog:server={at},severity=emerg,nohostname notice; }}"
     ));
     server.get("/e/x");
-    let told = timeless(&datagram(&socket));
+    let received = timeless(&datagram(&socket));
     let dir = server.home().dir().display();
-    assert!(told.starts_with("<11> e: ") && told.contains(" [error] "), "{told}");
+    assert!(received.starts_with("<11> e: ") && received.contains(" [error] "), "{received}");
     let end = "host: \"localhost\"";
     let file = format!("open() \"{dir}/www/e/x\" failed (2: No such file or directory), client: ");
-    assert!(told.contains(&file) && told.ends_with(end), "{told}");
+    assert!(received.contains(&file) && received.ends_with(end), "{received}");
     server.get("/w");
-    let told = timeless(&datagram(&socket));
-    assert!(told.starts_with("<189> nginx: ") && told.contains("\"^\" matches \"/w\""), "{told}");
+    let received = timeless(&datagram(&socket));
+    assert!(
+        received.starts_with("<189> nginx: ") && received.contains("\"^\" matches \"/w\""),
+        "{received}"
+    );
 }
 
 #[test]
-fn a_syslog_server_that_is_not_there_is_told_of_and_found_again() {
+fn an_unreachable_syslog_server_is_reported_and_tried_again() {
     let dir = bolide_testkit::site::temp_dir();
     let path = dir.join("log.sock");
     let at = path.display();
@@ -340,7 +343,7 @@ fn a_file_that_means_another_one_is_found_when_it_is_looked_at() {
 }
 
 #[test]
-fn requests_that_outlive_their_configuration_are_logged_as_it_says() {
+fn requests_that_outlive_their_configuration_use_its_logs() {
     let body = |name: &str| {
         format!(
             "log_format f '$uri $status'; server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www;
@@ -397,7 +400,7 @@ fn a_log_that_cannot_be_opened_again_stays_and_the_others_move() {
 }
 
 #[test]
-fn a_full_disk_is_told_of_once() {
+fn a_full_disk_is_reported_once() {
     let server = logging("location / { access_log /dev/full f; return 200; }");
     let mut client = server.connect();
     for _ in 0..50 {

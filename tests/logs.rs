@@ -122,7 +122,7 @@ fn usr1_opens_the_logs_again() {
 }
 
 #[test]
-fn the_error_log_says_what_nginx_says() {
+fn the_error_log_has_nginxs_messages() {
     let server = site("location /bare/ { }");
     server.get("/missing");
     server.get("/bare/");
@@ -170,7 +170,7 @@ fn log_not_found_off_is_quiet() {
 }
 
 #[test]
-fn v_and_capital_v_tell_the_version() {
+fn v_and_capital_v_print_the_version() {
     let home = Home::new(BOLIDE);
     let name = home.name().trim_end_matches(':').to_owned();
     for flag in ["-v", "-V"] {
@@ -182,7 +182,7 @@ fn v_and_capital_v_tell_the_version() {
             "{done}"
         );
     }
-    assert!(home.run(&["-V"]).stderr.lines().count() > 1, "-V tells more");
+    assert!(home.run(&["-V"]).stderr.lines().count() > 1, "-V prints more");
     let help = home.run(&["-h"]);
     assert!((help.text() + &help.stderr).contains("-c filename"), "-h explains");
 }
@@ -294,7 +294,7 @@ fn term_int_and_quit_end_the_server_with_status_0() {
 }
 
 #[test]
-fn quit_finishes_what_was_begun() {
+fn quit_finishes_requests_in_progress() {
     let mut server = site("location /slow/ { alias @DIR@/www/; limit_rate 500k; }");
     let big = fs::read(server.www("big.bin")).unwrap();
     let url = server.url(Proto::H2, "/slow/big.bin");

@@ -177,7 +177,7 @@ fn controls_that_contradict_each_other_are_settled_as_litespeed_does() {
 
 // §2: the precedence of the sources.
 #[test]
-fn litespeeds_control_goes_before_http_s_own() {
+fn x_litespeed_cache_control_has_precedence_over_cache_control() {
     let rig = Rig::new("page_cache auto;");
     let rows = [
         ("X-LiteSpeed-Cache-Control: no-cache\nCache-Control: max-age=60", false),
@@ -200,7 +200,7 @@ fn litespeeds_control_goes_before_http_s_own() {
 
 // Row 12: 404 with the header is cached, without it is not.
 #[test]
-fn statuses_other_than_200_are_kept_on_the_applications_word_alone() {
+fn other_statuses_than_200_are_stored_only_at_the_applications_request() {
     let rig = Rig::new("page_cache on;");
     for status in [301, 403, 404, 410, 500] {
         let head = format!("Status: {status}\nLocation: /x");
@@ -262,7 +262,7 @@ fn set_cookie_is_for_its_client_and_lsc_cookie_for_every_hit() {
 
 // Row 16: HEAD, 304 and Range from the cache.
 #[test]
-fn a_kept_page_answers_head_conditions_and_ranges() {
+fn a_cached_page_answers_head_conditions_and_ranges() {
     let rig = Rig::new("page_cache auto;");
     let date = "Sun, 06 Nov 1994 08:49:37 GMT";
     rig.app.say("/", &format!("{PUBLIC}\nETag: \"v\"\nLast-Modified: {date}"));
@@ -291,7 +291,7 @@ fn a_kept_page_answers_head_conditions_and_ranges() {
 
 // Row 17: objects larger than the limit, with and without a length.
 #[test]
-fn what_is_too_large_or_empty_passes_by() {
+fn too_large_and_empty_responses_bypass_the_cache() {
     let rig = Rig::new("page_cache auto; page_cache_max_object 1000;");
     let body = vec![b'x'; 1001];
     let large = |head: &str| vec![AppSaid::head(head).body(&body)];
@@ -313,7 +313,7 @@ fn what_is_too_large_or_empty_passes_by() {
 
 // Row 18: a truncated response of the application is not stored.
 #[test]
-fn an_answer_that_breaks_off_is_not_kept() {
+fn a_response_that_breaks_off_is_not_stored() {
     let rig = Rig::new("page_cache auto;");
     let whole = AppSaid::head(PUBLIC).body(b"whole");
     rig.app.plan("/", vec![AppSaid::head(PUBLIC).body(b"half").cut(), whole]);
@@ -326,7 +326,7 @@ fn an_answer_that_breaks_off_is_not_kept() {
 
 // Row 18, for clients: the page is stored although its client has left.
 #[test]
-fn a_client_that_leaves_does_not_stop_the_page_from_being_kept() {
+fn a_page_is_stored_although_its_client_left() {
     let rig = Rig::new("page_cache auto;");
     rig.app.say("/", PUBLIC);
     rig.app.hold("/");
@@ -341,7 +341,7 @@ fn a_client_that_leaves_does_not_stop_the_page_from_being_kept() {
 
 // §1 and row 19: how an application detects the cache, and that no client can pretend it.
 #[test]
-fn an_application_is_told_of_the_cache_and_no_client_can_tell_it() {
+fn applications_get_x_lscache_and_clients_cannot_forge_it() {
     let rig = Rig::new(
         "page_cache auto; LiteMage on; page_cache_vary cookie=currency; underscores_in_headers on;
          page_cache_control vary=+$arg_v;
@@ -353,16 +353,17 @@ fn an_application_is_told_of_the_cache_and_no_client_can_tell_it() {
     rig.ask("/?v=m", forged);
     rig.ask("/off", forged);
     let asked = &rig.app.asked("/?v=m")[0];
-    let told = |name: &str| asked.param(name);
-    assert_eq!(told("LSCACHE_VARY_COOKIE"), Some("currency"));
-    assert_eq!(told("LSCACHE_VARY_VALUE"), Some("+m"));
-    assert_eq!(told("X-LITEMAGE"), Some("1"));
-    let tokens: Vec<&str> = told("X-LSCACHE").unwrap().split(',').collect();
+    let value_of = |name: &str| asked.param(name);
+    assert_eq!(value_of("LSCACHE_VARY_COOKIE"), Some("currency"));
+    assert_eq!(value_of("LSCACHE_VARY_VALUE"), Some("+m"));
+    assert_eq!(value_of("X-LITEMAGE"), Some("1"));
+    let tokens: Vec<&str> = value_of("X-LSCACHE").unwrap().split(',').collect();
     assert!(tokens.contains(&"on") && tokens.contains(&"crawler"), "{tokens:?}");
     assert!(
-        told("LSWS_EDITION").is_none() && !told("SERVER_SOFTWARE").unwrap().contains("LiteSpeed")
+        value_of("LSWS_EDITION").is_none()
+            && !value_of("SERVER_SOFTWARE").unwrap().contains("LiteSpeed")
     );
-    assert!(told("SCRIPT_URI").unwrap().starts_with("http://localhost"));
+    assert!(value_of("SCRIPT_URI").unwrap().starts_with("http://localhost"));
     assert_eq!(rig.app.asked("/off")[0].param("X-LSCACHE"), None);
     for asked in [asked, &rig.app.asked("/off")[0]] {
         assert_eq!(asked.field("X-Other"), Some("1"));
@@ -375,10 +376,10 @@ fn an_application_is_told_of_the_cache_and_no_client_can_tell_it() {
 
 // §1: the switch for plugins that require LiteSpeed's server name.
 #[test]
-fn lscache_compat_gives_applications_the_name_that_they_ask_for() {
+fn lscache_compat_sets_the_server_software_parameter() {
     let rig = Rig::new("page_cache auto; lscache_compat litespeed; page_cache_crawler off;");
     let reply = rig.ask("/", "");
-    assert_ne!(reply.header("server"), Some("LiteSpeed"), "clients are told who we are");
+    assert_ne!(reply.header("server"), Some("LiteSpeed"), "clients get our own name");
     let asked = &rig.app.asked("/")[0];
     assert_eq!(asked.param("SERVER_SOFTWARE"), Some("LiteSpeed"));
     assert!(!asked.param("X-LSCACHE").unwrap().contains("crawler"));
@@ -386,20 +387,20 @@ fn lscache_compat_gives_applications_the_name_that_they_ask_for() {
 
 // §1, §2: a trusted cache in front gets the fields that clients do not.
 #[test]
-fn a_trusted_front_is_believed_and_told_everything() {
+fn a_trusted_front_controls_the_cache_and_gets_all_fields() {
     let rig = Rig::new("page_cache auto; page_cache_trusted 127.0.0.1;");
     rig.app.say("/", &format!("{PUBLIC}\nX-LiteSpeed-Tag: t\nX-LiteSpeed-Purge: other"));
     let front = "X-LSCACHE: 1\r\nX-LSCACHE-Vary-Value: mobile\r\n";
-    let told = |reply: &Response, name: &str| reply.header(name).map(str::to_owned);
+    let value_of = |reply: &Response, name: &str| reply.header(name).map(str::to_owned);
     let first = rig.ask("/", front);
-    assert_eq!(told(&first, "x-litespeed-tag").as_deref(), Some("t"));
-    assert_eq!(told(&first, "x-litespeed-purge").as_deref(), Some("other"));
+    assert_eq!(value_of(&first, "x-litespeed-tag").as_deref(), Some("t"));
+    assert_eq!(value_of(&first, "x-litespeed-purge").as_deref(), Some("other"));
     let asked = &rig.app.asked("/")[0];
     assert_eq!(asked.field("X-LSCACHE"), Some("1"));
     assert_eq!(asked.param("LSCACHE_VARY_VALUE"), Some("mobile"));
     let kept = rig.ask("/", front);
     assert_eq!((kept.header("x-litespeed-cache"), &*kept.text()), (Some("hit"), "run 1"));
-    assert_eq!(told(&kept, "x-litespeed-tag").as_deref(), Some("t"));
+    assert_eq!(value_of(&kept, "x-litespeed-tag").as_deref(), Some("t"));
     assert_eq!(kept.header("x-litespeed-purge"), None, "an order is given once");
     // Its value selects the variant; without the field it is a client like any other.
     assert_eq!(rig.seen("/", ""), miss(2));
@@ -420,8 +421,8 @@ fn only_trusted_fronts_get_cache_fields_of_a_cached_page() {
         for turn in 0..8 {
             let is_front = (turn / 2 % 2 == 0) == is_front_first;
             let reply = rig.ask(path, if is_front { "X-LSCACHE: 1\r\n" } else { "" });
-            let told = reply.header("x-litespeed-tag");
-            assert_eq!(told, is_front.then_some("t"), "{path}, turn {turn}");
+            let value_of = reply.header("x-litespeed-tag");
+            assert_eq!(value_of, is_front.then_some("t"), "{path}, turn {turn}");
             assert_eq!(reply.text(), "run 1");
         }
     }
@@ -429,7 +430,7 @@ fn only_trusted_fronts_get_cache_fields_of_a_cached_page() {
 
 // Row 20: the fields that crawlers of plugins need.
 #[test]
-fn a_crawler_learns_what_is_kept_and_what_cannot_be() {
+fn a_crawler_sees_which_pages_are_cacheable() {
     let rig = Rig::new("page_cache auto;");
     rig.app.say("/page", PUBLIC);
     rig.app.say("/none", "X-LiteSpeed-Cache-Control: no-cache");
@@ -486,7 +487,7 @@ fn prefixes_open_and_close_the_cache_below_them() {
 
 // §5: purges take effect whatever the request's cacheability.
 #[test]
-fn what_is_purged_where_the_cache_is_off_is_purged() {
+fn purges_count_where_the_cache_is_off() {
     let rig = Rig::new(
         "page_cache auto; location /admin { page_cache off; @PASS@ }
          location /engine { CacheEngine off; @PASS@ }",
@@ -504,7 +505,7 @@ fn what_is_purged_where_the_cache_is_off_is_purged() {
 
 // §7: the requests of LiteMage's administration page.
 #[test]
-fn litemage_is_told_what_is_kept_by_who_may_purge() {
+fn litemage_gets_statistics_if_it_may_purge() {
     for (allow, status) in [("127.0.0.1", 200), ("off", 403)] {
         let rig = Rig::new(&format!(
             "page_cache auto; LiteMage on; page_cache_purge_allow {allow};
@@ -529,7 +530,7 @@ fn litemage_is_told_what_is_kept_by_who_may_purge() {
 
 // §9: LiteSpeed's names for the rest.
 #[test]
-fn lookup_can_be_closed_for_either_kind_and_answers_are_kept_all_the_same() {
+fn lookups_of_either_kind_can_be_disabled_while_responses_are_stored() {
     let rig = Rig::new(
         "CacheEngine on crawler; CacheMaxExpire 1; CacheStaleAge 0;
          location /public { CacheLookup public off; @PASS@ }
@@ -553,7 +554,7 @@ fn lookup_can_be_closed_for_either_kind_and_answers_are_kept_all_the_same() {
 
 // §3, §9: rewrite rules in LiteSpeed, `page_cache_control` here.
 #[test]
-fn a_request_is_controlled_by_what_the_configuration_says_of_it() {
+fn environment_variables_of_the_configuration_control_the_cache() {
     let rig = Rig::with(
         "map $http_user_agent $words { default ''; ~Bot no-cache; ~Long max-age=60; ~Own private; }",
         "page_cache auto; page_cache_control $words;
@@ -608,7 +609,7 @@ fn auto_stores_nothing_that_could_be_private() {
 
 // Safe defaults: the preset.
 #[test]
-fn a_preset_keeps_out_users_carts_and_places_of_administration_however_spelled() {
+fn a_preset_bypasses_logged_in_users_carts_and_admin_paths_in_any_spelling() {
     let rig = Rig::new("page_cache_preset wordpress;");
     for (path, cookie) in [
         ("/wp-admin/", ""),

@@ -18,7 +18,7 @@ const HTML: &str = "Content-Type: text/html; charset=UTF-8";
 /// What Magento's client may put into one field.
 const BATCH: usize = 7680;
 
-/// The shop: who is logged in, and how often it was asked.
+/// The shop: logged-in groups, and the number of its requests.
 #[derive(Default)]
 struct Shop {
     groups: Mutex<HashMap<String, String>>,
@@ -160,7 +160,7 @@ fn purge_tag(server: &TestServer, tag: &str) {
 }
 
 #[test]
-fn a_page_is_kept_for_all_and_clients_keep_nothing() {
+fn a_page_is_cached_for_all_and_clients_do_not_store_it() {
     let app = shop();
     let server = serve(&app);
     assert_eq!(twice(&server, "/a", ""), ["MISS", "HIT"]);
@@ -190,7 +190,7 @@ fn a_page_is_kept_for_all_and_clients_keep_nothing() {
 }
 
 #[test]
-fn what_names_the_stack_is_removed_unless_it_is_wanted() {
+fn fields_that_reveal_the_stack_are_removed_unless_configured() {
     let app = shop();
     let wanting = "location /debug { magento_cache_hide off; proxy_pass http://APP; }";
     let text = conf(&app, "").replace("location / {", &format!("{wanting} location / {{"));
@@ -222,7 +222,7 @@ fn the_order_of_arguments_and_marketing_make_no_other_page() {
 }
 
 #[test]
-fn what_is_one_visitors_own_passes() {
+fn private_pages_bypass_the_cache() {
     let app = shop();
     let server = serve(&app);
     for path in [
@@ -284,24 +284,24 @@ fn a_login_changes_the_variant_and_no_visitor_gets_anothers() {
             &format!("Cookie: PHPSESSID=s-{group}\r\n"),
         );
     }
-    // What a browser sends: its session, and the variant that it was told, another's, or none.
+    // What a browser sends: its session, and its own variant, another's, or none.
     for round in 0..3 {
         for group in visitors {
-            for told in visitors {
+            for variant in visitors {
                 let session = format!("PHPSESSID=s-{group}");
-                let vary = match told {
+                let vary = match variant {
                     "" => String::new(),
-                    told => format!("; X-Magento-Vary=sha-{told}"),
+                    variant => format!("; X-Magento-Vary=sha-{variant}"),
                 };
                 let reply = get(&server, "/audience", &format!("Cookie: {session}{vary}\r\n"));
                 let text = reply.text();
                 let got = text.split(' ').find_map(|word| word.strip_prefix("group=")).unwrap();
                 // The variant that was asked for, or the visitor's own if none was kept.
-                let is_asked = got == told;
+                let is_asked = got == variant;
                 let is_own = got == group && debug(&reply) == "UNCACHEABLE";
-                assert!(is_asked || is_own, "{round}: {group} asked for {told:?}: {text}");
-                if got != told {
-                    assert!(reply.header("set-cookie").is_some(), "{group} is told its variant");
+                assert!(is_asked || is_own, "{round}: {group} asked for {variant:?}: {text}");
+                if got != variant {
+                    assert!(reply.header("set-cookie").is_some(), "{group} gets its variant");
                 }
             }
         }
@@ -316,7 +316,7 @@ fn a_login_changes_the_variant_and_no_visitor_gets_anothers() {
 }
 
 #[test]
-fn graphql_is_known_by_what_its_clients_say() {
+fn graphql_requests_are_keyed_by_cache_id_store_and_currency() {
     let app = shop();
     let server = serve(&app);
     let bearer = "Authorization: Bearer x\r\n";

@@ -48,7 +48,7 @@ impl Drop for Memcached {
 }
 
 /// Answers each `get` over any connection with `reply`, in which `KEY` stands for the key and
-/// `PEER` for the address of who asks.
+/// `PEER` for the address of the client.
 fn play(reply: &'static str) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("its address").port();
@@ -164,7 +164,7 @@ fn a_flag_marks_values_in_gzip() {
 }
 
 #[test]
-fn connections_are_kept_after_values_and_after_missing_ones() {
+fn connections_are_reused_after_values_and_after_misses() {
     let cache = Memcached::start();
     cache.set("/a", 0, b"value");
     let server = serve(&format!("server 127.0.0.1:{}; keepalive 4;", cache.port), "");
@@ -201,7 +201,7 @@ fn nonsense_is_a_bad_gateway() {
 }
 
 #[test]
-fn inner_blocks_say_whence_and_how_often_memcached_is_asked() {
+fn inner_blocks_override_memcached_bind_and_tries() {
     let port = play("VALUE KEY 0 9\r\nPEER\r\nEND\r\n");
     let more = "memcached_bind 127.0.0.9; memcached_socket_keepalive on; memcached_send_timeout 5s;
         memcached_next_upstream_tries 1; memcached_next_upstream_timeout 9s;

@@ -25,13 +25,13 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for (name, value) in parts {
         let value = value.parse().unwrap_or_else(|why| panic!("{name} {value}: {why}"));
-        assert!(all.insert(name.to_owned(), value).is_none(), "{name} is told twice");
+        assert!(all.insert(name.to_owned(), value).is_none(), "{name} occurs twice");
     }
     all
 }
 
 /// What the command prints.
-fn told(server: &TestServer) -> BTreeMap<String, f64> {
+fn values(server: &TestServer) -> BTreeMap<String, f64> {
     let pid = server.pid().to_string();
     samples(&server.home().run(&["metrics", "--pid", &pid]).succeeded().text())
 }
@@ -61,7 +61,7 @@ fn requests_are_counted_exactly_over_all_workers_and_protocols() {
     );
     let server = TestServer::workers(BOLIDE, 3, &block);
     let ports = [Proto::H1, Proto::H2, Proto::H3];
-    let before = told(&server);
+    let before = values(&server);
     for (times, proto) in (3..).zip(ports) {
         for _ in 0..times {
             for (path, status) in [
@@ -105,7 +105,7 @@ fn requests_are_counted_exactly_over_all_workers_and_protocols() {
     expected.insert(nameless("(server)", "4xx"), 1.0);
     let mut found = BTreeMap::new();
     wait_until("everything is counted", || {
-        let after = told(&server);
+        let after = values(&server);
         found = after
             .iter()
             .filter(|(name, _)| name.starts_with("bolide_http_requests_total"))
@@ -115,7 +115,7 @@ fn requests_are_counted_exactly_over_all_workers_and_protocols() {
         found.values().sum::<f64>() >= expected.values().sum()
     });
     assert_eq!(found, expected);
-    let all = told(&server);
+    let all = values(&server);
     let of = |name: &str| value(&all, name);
     assert_eq!(of("bolide_http_request_duration_seconds_count{server=\"_\"}"), 7.0);
     assert_eq!(of("bolide_http_request_duration_seconds_bucket{server=\"_\",le=\"+Inf\"}"), 7.0);
@@ -137,7 +137,7 @@ fn requests_are_counted_exactly_over_all_workers_and_protocols() {
 }
 
 #[test]
-fn states_of_connections_and_handshakes_are_told() {
+fn metrics_include_connection_states_and_handshakes() {
     let server = http(&format!("server {{ {LISTEN} {METRICS} }}"));
     let idle: Vec<_> = (0..4)
         .map(|_| {
@@ -150,19 +150,19 @@ fn states_of_connections_and_handshakes_are_told() {
     half.send("GET / HT");
     let conns = |state: &str| format!("bolide_connections{{protocol=\"h1\",state=\"{state}\"}}");
     wait_until("they are where they are", || {
-        let all = told(&server);
+        let all = values(&server);
         let of = |state: &str| value(&all, &conns(state));
         (of("active"), of("reading"), of("waiting"), of("writing")) == (5.0, 1.0, 4.0, 0.0)
     });
     drop((idle, half));
-    wait_until("all have left", || value(&told(&server), &conns("active")) == 0.0);
+    wait_until("all have left", || value(&values(&server), &conns("active")) == 0.0);
     let mut wrong = bolide_testkit::H1TestClient::connect(server.https());
     // The beginning of a handshake with nothing behind it.
     wrong.send([22, 3, 1, 0, 5, 1, 0, 0, 1, 0]);
     let _ = wrong.to_end();
     assert_eq!(server.fetch(Proto::H2, "/hello.txt").status, 200);
     wait_until("handshakes are counted", || {
-        let all = told(&server);
+        let all = values(&server);
         let good = "bolide_tls_handshakes_total{transport=\"tcp\",version=\"TLSv1.3\",\
                     resumed=\"no\"}";
         let failed = "bolide_tls_handshake_failures_total{transport=\"tcp\",\
@@ -172,7 +172,7 @@ fn states_of_connections_and_handshakes_are_told() {
 }
 
 #[test]
-fn the_answer_suits_the_client_and_is_never_kept() {
+fn the_format_is_negotiated_and_never_cached() {
     let php = TestPhp::start(1);
     let server = crate::cache::serve(
         &php,
@@ -221,7 +221,7 @@ fn the_answer_suits_the_client_and_is_never_kept() {
 }
 
 #[test]
-fn what_the_cache_and_upstream_servers_do_is_told() {
+fn metrics_include_the_cache_and_upstream_servers() {
     let (php, bad, good) = (TestPhp::start(1), TestUpstream::start(), TestUpstream::start());
     good.say("/up", bolide_testkit::origin::answer("", "ok"));
     let server = crate::cache::serve(
@@ -256,7 +256,7 @@ fn what_the_cache_and_upstream_servers_do_is_told() {
         (cache("hit"), 3.0),
         (cache("miss"), 2.0),
         ("bolide_cache_decisions_total{result=\"hit\",reason=\"asked\"}".to_owned(), 3.0),
-        // The second is what tells that a page is not to be kept.
+        // The second response shows that a page is not storable.
         ("bolide_cache_inserted_objects_total".to_owned(), 2.0),
         ("bolide_cache_space_objects{kind=\"vhost\",space=\"localhost\"}".to_owned(), 2.0),
         (peer("requests_total", &bad.address()), 1.0),
@@ -267,18 +267,18 @@ fn what_the_cache_and_upstream_servers_do_is_told() {
         (peer("up", &good.address()), 1.0),
         (peer("active_requests", &good.address()), 0.0),
     ];
-    let all = told(&server);
+    let all = values(&server);
     for (name, count) in expected {
         assert_eq!(all.get(&name), Some(&count), "{name} in {all:#?}");
     }
 }
 
 #[test]
-fn reloads_and_certificates_are_told() {
+fn metrics_include_reloads_and_certificates() {
     let block = format!("server {{ {LISTEN} {METRICS} location /a {{ return 200; }} }}");
     let server = http(&block);
     assert_eq!(server.get("/a").status, 200);
-    let all = told(&server);
+    let all = values(&server);
     let file = server.home().expand("@CERT@");
     let ends = format!(
         "bolide_certificate_not_after_timestamp_seconds{{server=\"localhost\",file=\"{file}\"}}"
@@ -289,17 +289,17 @@ fn reloads_and_certificates_are_told() {
     server.rewrite("wrong");
     server.signal("HUP");
     let refused = "bolide_config_reloads_total{result=\"failure\"}";
-    wait_until("it is refused", || value(&told(&server), refused) == 1.0);
-    assert_eq!(value(&told(&server), "bolide_config_last_reload_successful"), 0.0);
+    wait_until("it is refused", || value(&values(&server), refused) == 1.0);
+    assert_eq!(value(&values(&server), "bolide_config_last_reload_successful"), 0.0);
     server.reload(&format!("{block} server {{ listen 127.0.0.1:@P2@; }}"));
     let good = "bolide_config_reloads_total{result=\"success\"}";
-    wait_until("it is in force", || value(&told(&server), good) == 1.0);
-    let all = told(&server);
+    wait_until("it is in force", || value(&values(&server), good) == 1.0);
+    let all = values(&server);
     assert_eq!(value(&all, "bolide_config_last_reload_successful"), 1.0);
     assert_eq!(value(&all, "bolide_config_generation"), 2.0);
     // Counters go on.
     assert_eq!(server.get("/a").status, 200);
-    wait_until("it is counted", || value(&told(&server), &requests("/a", "2xx", "h1")) == 2.0);
+    wait_until("it is counted", || value(&values(&server), &requests("/a", "2xx", "h1")) == 2.0);
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn check(server: &TestServer, text: &str) -> ToolRun {
     finish("promtool", shell, Duration::from_secs(60))
 }
 
-/// A server with a cache and an upstream group, so that it tells of everything.
+/// A server with a cache and an upstream group, so that it has all metrics.
 fn everything() -> TestServer {
     http(&format!(
         "upstream mine {{ server 127.0.0.1:@P3@; }}
@@ -395,7 +395,7 @@ fn everything() -> TestServer {
 }
 
 #[test]
-fn a_real_prometheus_reads_the_figures_and_the_dashboard_asks_for_what_exists() {
+fn prometheus_reads_the_metrics_and_the_dashboard_queries_existing_ones() {
     let server = everything();
     for _ in 0..7 {
         assert_eq!(server.get("/hello.txt").status, 200);
@@ -409,7 +409,7 @@ fn a_real_prometheus_reads_the_figures_and_the_dashboard_asks_for_what_exists() 
     let query = requests("(server)", "2xx", "h1");
     wait_until("it knows the requests", || prometheus.query(&query).contains(",\"7\"]}]"));
     assert!(prometheus.query("up").contains(",\"1\"]}]"));
-    let known: BTreeSet<String> = told(&server)
+    let known: BTreeSet<String> = values(&server)
         .keys()
         .map(|name| name.split('{').next().unwrap().to_owned())
         .chain(families(&reply.text()).into_keys())
@@ -428,8 +428,8 @@ fn a_real_prometheus_reads_the_figures_and_the_dashboard_asks_for_what_exists() 
         let unknown: Vec<&str> = names.clone().filter(|name| !known.contains(*name)).collect();
         assert!(unknown.is_empty() && names.count() > 0, "{expression}: {unknown:?}");
         let query = expression.replace("$__rate_interval", "1m").replace("$server", ".*");
-        let told = prometheus.query(&query);
-        assert!(told.starts_with("{\"status\":\"success\""), "{query}: {told}");
+        let values = prometheus.query(&query);
+        assert!(values.starts_with("{\"status\":\"success\""), "{query}: {values}");
     }
 }
 
@@ -447,7 +447,7 @@ fn families(text: &str) -> BTreeMap<String, (String, String)> {
 }
 
 #[test]
-fn the_document_lists_what_the_server_tells() {
+fn the_document_lists_all_metrics_of_the_server() {
     let server = everything();
     assert_eq!(server.get("/hello.txt").status, 200);
     let text = ask(&server, &["metrics"]).succeeded().text();

@@ -57,7 +57,7 @@ fn an_answer_does_not_wait_for_copies_and_the_next_request_does() {
 }
 
 #[test]
-fn copies_are_of_those_who_may_come_in_and_touch_no_cache() {
+fn only_admitted_requests_are_mirrored_and_mirrors_do_not_use_the_cache() {
     let origin = TestUpstream::start();
     for target in ["/page", "/copied"] {
         origin.say(target, answer("Cache-Control: public, max-age=600", "kept"));

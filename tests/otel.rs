@@ -160,7 +160,7 @@ fn a_traced_request_has_a_span_over_each_protocol() {
 }
 
 #[test]
-fn spans_tell_errors_bodies_and_where_a_request_ended() {
+fn spans_have_errors_bodies_and_the_final_location() {
     let collector = Collector::start();
     let server = traced(
         &collector.exporter(),
@@ -303,7 +303,7 @@ fn spans_that_a_collector_does_not_understand_are_dropped() {
     let server = traced(&collector.exporter_at("/bad"), "otel_trace on;");
     server.get("/hello.txt");
     assert_eq!(collector.line(), "refused 400");
-    wait_until("the drop is told", || server.error_log().contains("OTel: 1 spans were dropped"));
+    wait_until("the drop is logged", || server.error_log().contains("OTel: 1 spans were dropped"));
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn no_request_waits_for_a_collector_that_hangs_refuses_or_is_busy() {
 }
 
 #[test]
-fn a_collector_behind_tls_shows_a_certificate_that_is_trusted() {
+fn a_collector_over_tls_needs_a_trusted_certificate() {
     let home = bolide_testkit::server::Home::new(crate::BOLIDE);
     let [cert, key] = ["@CERT@", "@KEY@"].map(|word| home.expand(word));
     let collector = Collector::with(&["0", &cert, &key]);

@@ -58,7 +58,7 @@ fn ask_by_each(
 }
 
 #[test]
-fn what_a_reload_left_running_is_cut_and_newer_requests_go_on() {
+fn worker_shutdown_timeout_closes_older_requests_after_a_reload_and_no_newer_ones() {
     let origin = TestUpstream::start();
     let server = TestServer::conf(BOLIDE, &conf("500ms", &origin, "one"));
     let mut kept = server.connect();
@@ -78,13 +78,13 @@ fn what_a_reload_left_running_is_cut_and_newer_requests_go_on() {
 }
 
 #[test]
-fn what_is_done_behind_answers_and_tunnels_are_cut_too() {
+fn post_actions_and_tunnels_are_closed_too() {
     let origin = TestUpstream::start();
     let server = TestServer::conf(BOLIDE, &conf("300ms", &origin, "one"));
     origin.hold("/tell");
     let mut client = server.connect();
     assert_eq!(client.get("/told", "").text(), "told");
-    wait_until("the origin is told", || origin.count("/tell") == 1);
+    wait_until("the request of the post action", || origin.count("/tell") == 1);
     reload(&server, &conf("", &origin, "two"), "two");
     assert_eq!(lines(&server, 1), ["/told 200 OK."]);
     assert_eq!(client.get("/name", "").text(), "two", "its connection was never at stake");
@@ -92,7 +92,7 @@ fn what_is_done_behind_answers_and_tunnels_are_cut_too() {
 }
 
 #[test]
-fn without_a_limit_requests_go_on_and_it_is_the_older_configuration_that_says() {
+fn without_a_limit_of_the_older_configuration_requests_continue() {
     let origin = TestUpstream::start();
     let server = TestServer::conf(BOLIDE, &conf("", &origin, "one"));
     origin.hold("/held");
@@ -119,8 +119,8 @@ fn the_end_of_the_server_cuts_and_logs() {
     let mut server = TestServer::conf(BOLIDE, &conf("300ms", &origin, "one"));
     origin.hold("/held");
     let asked = ask_by_each(&server, &origin, "/held");
-    let mut told = H1TestClient::connect(server.http());
-    told.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut held_client = H1TestClient::connect(server.http());
+    held_client.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
     wait_until("the origin is asked", || origin.count("/held") == 4);
     server.signal("QUIT");
     assert_eq!(server.wait_exit().code, 0);

@@ -66,7 +66,7 @@ fn on_debian(root: &str, script: &str, package: PathBuf, last: &str) {
 const PURGED: &str = "apt purge leaves no process, no file and no account behind";
 
 #[test]
-fn a_package_lives_on_a_clean_debian_and_leaves_nothing_behind() {
+fn a_package_runs_on_a_clean_debian_and_its_removal_leaves_nothing() {
     on_debian("bookworm", "in_clean_root.sh", package(".deb"), PURGED);
 }
 
@@ -82,7 +82,7 @@ fn an_rpm_lives_in_a_root_with_systemds_tools() {
 }
 
 #[test]
-fn the_rpm_has_the_files_of_the_package_and_says_what_it_needs() {
+fn the_rpm_has_the_files_of_the_package_and_its_requirements() {
     let file = package(".rpm");
     let query = |what: &[&str]| {
         let words = ["-qp"].iter().chain(what).copied().chain([file.to_str().unwrap()]);
@@ -139,7 +139,7 @@ fn the_unit_exposes_little_by_systemds_judgement() {
 }
 
 #[test]
-fn the_tarball_has_its_sum_and_the_list_of_what_is_in_it() {
+fn the_tarball_has_its_checksum_and_its_bill_of_materials() {
     let _sums =
         bash("cd \"$1\" && sha256sum --check --strict SHA256SUMS", &[PACKAGES.to_str().unwrap()]);
     let tarball = package(".tar.gz");

@@ -93,7 +93,7 @@ fn no_page_is_fresh_for_longer_than_it_may_be() {
 }
 
 #[test]
-fn clients_learn_of_a_hit_by_the_name_that_is_chosen() {
+fn the_status_header_is_configurable() {
     let app = TestApp::start();
     for (outer, inner) in [("on", "lscache"), ("lscache", "off"), ("off", "on")] {
         let [block, location] =
@@ -102,19 +102,19 @@ fn clients_learn_of_a_hit_by_the_name_that_is_chosen() {
         for (path, value) in [("/", outer), ("/in/", inner)] {
             let _kept = server.get(path);
             let reply = server.get(path);
-            let told = [reply.header("x-cache"), reply.header("x-litespeed-cache")];
+            let shown = [reply.header("x-cache"), reply.header("x-litespeed-cache")];
             let wanted = match value {
                 "on" => [Some("HIT"), None],
                 "lscache" => [None, Some("hit")],
                 _ => [None, None],
             };
-            assert_eq!(told, wanted, "{path} {value}");
+            assert_eq!(shown, wanted, "{path} {value}");
         }
     }
 }
 
 #[test]
-fn litespeeds_name_says_whether_clients_may_ask_for_a_fresh_page() {
+fn litespeeds_directive_controls_whether_clients_may_request_a_fresh_page() {
     let app = TestApp::start();
     let fresh = "Cache-Control: no-cache\r\n";
     let server = serve(&app, "CacheIgnoreCacheControl Off;", "", "CacheIgnoreCacheControl On;");
@@ -126,7 +126,7 @@ fn litespeeds_name_says_whether_clients_may_ask_for_a_fresh_page() {
 }
 
 #[test]
-fn more_pages_than_memory_may_take_are_not_all_kept() {
+fn pages_are_evicted_beyond_the_memory_limit() {
     const PAGES: usize = 20;
     let app = TestApp::start();
     let kept = |memory: &str| {

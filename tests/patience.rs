@@ -57,7 +57,7 @@ fn all_end(server: &TestServer, senders: &[Sender]) {
 }
 
 #[test]
-fn bytes_that_begin_no_request_do_not_keep_a_connection() {
+fn bytes_that_begin_no_request_do_not_keep_a_connection_open() {
     let server = site(SHORT);
     let h2 = |more: &[u8]| [PREFACE, more].concat();
     let request: &[u8] = b"GET /answered HTTP/1.1\r\nHost: a\r\n\r\n";

@@ -157,12 +157,12 @@ fn php_that_is_killed_before_its_head_gives_502() {
     let log = server.error_log();
     let words = ["recv() failed (104: Connection reset by peer)", "upstream prematurely closed"];
     let lines = log.lines().filter(|line| line.contains("[error]"));
-    let told = |line: &str| {
+    let logged = |line: &str| {
         words.iter().any(|word| line.contains(word))
             && line.contains("while reading response header from upstream, client: 127.0.0.1")
             && line.contains(&format!("upstream: \"fastcgi://{}", php.address()))
     };
-    assert_eq!(lines.filter(|line| told(line)).count(), 3, "{log}");
+    assert_eq!(lines.filter(|line| logged(line)).count(), 3, "{log}");
     wait_until("php to be well again", || php.children().len() == 2);
     assert_eq!(server.get("/hello.php").text(), "hello from php");
 }
@@ -199,9 +199,9 @@ fn php_that_hangs_gives_504_after_the_timeout() {
         assert!(reply.text().contains("504 Gateway Time-out"));
     }
     let words = "upstream timed out (110: Connection timed out) while reading response header";
-    let told = || server.error_log().matches(words).count();
-    wait_until("a line of each", || told() >= 3);
-    assert_eq!(told(), 3, "{}", server.error_log());
+    let logged = || server.error_log().matches(words).count();
+    wait_until("a line of each", || logged() >= 3);
+    assert_eq!(logged(), 3, "{}", server.error_log());
     for (proto, reply) in by_each(&server, "/hang.php?first=1") {
         assert_eq!(reply.status, 200, "{proto:?}");
         assert_ne!(reply.exit, 0, "{proto:?}: a whole answer");
@@ -210,7 +210,7 @@ fn php_that_hangs_gives_504_after_the_timeout() {
 }
 
 #[test]
-fn a_socket_that_is_not_there_gives_502_and_a_line_that_says_why() {
+fn a_missing_socket_gives_502_and_a_log_line_with_the_reason() {
     let dir = site::temp_dir();
     fs::write(dir.join("file"), "").unwrap();
     let refused = bolide_testkit::ports::TestPorts::claim();
@@ -242,9 +242,10 @@ fn a_socket_that_is_not_there_gives_502_and_a_line_that_says_why() {
             format!("upstream: \"fastcgi://{address}{end}\""),
         ];
         let log = server.error_log();
-        let told = log.lines().filter(|line| wanted.iter().all(|part| line.contains(part))).count();
-        if told != 3 {
-            failures.push(format!("{address}: {told} of 3 lines with {wanted:?} in\n{log}"));
+        let logged =
+            log.lines().filter(|line| wanted.iter().all(|part| line.contains(part))).count();
+        if logged != 3 {
+            failures.push(format!("{address}: {logged} of 3 lines with {wanted:?} in\n{log}"));
         }
     }
     report(rows.len(), &failures);
@@ -316,7 +317,7 @@ fn a_client_that_leaves_frees_the_child() {
 }
 
 #[test]
-fn a_script_runs_to_its_end_when_the_configuration_says_so() {
+fn ignore_client_abort_lets_a_script_finish() {
     let php = TestPhp::start(2);
     let server = serve(&php, "fastcgi_ignore_client_abort on;", "");
     let mark = server.home().dir().join("mark");
@@ -347,10 +348,10 @@ fn a_client_that_stops_reading_holds_php_back_and_is_sent_away() {
 }
 
 #[test]
-fn one_line_tells_of_a_client_that_left_or_was_sent_away() {
+fn one_log_line_reports_an_aborted_or_refused_client() {
     let php = TestPhp::start(2);
     let server = serve(&php, "fastcgi_max_temp_file_size 0;", "send_timeout 1s;");
-    let told = || {
+    let logged = || {
         let log = server.error_log();
         let about = |line: &&str| ["client prem", "client timed"].iter().any(|w| line.contains(w));
         log.lines().filter(about).map(str::to_owned).collect::<Vec<_>>()
@@ -360,9 +361,9 @@ fn one_line_tells_of_a_client_that_left_or_was_sent_away() {
         let curl = server.curl(proto).args(["--max-time", "0.5"]);
         assert_eq!(curl.attempt(&server.url(proto, "/slow.php?ms=1200")).exit, 28);
         wait_until("the child to be free", || is_idle(&php));
-        wait_until("a line", || told().len() > before);
+        wait_until("a line", || logged().len() > before);
         bolide_testkit::pause(200);
-        let lines = told();
+        let lines = logged();
         assert_eq!(lines.len(), before + 1, "{proto:?}: {lines:#?}");
         assert!(lines[before].contains("client prematurely closed connection"), "{lines:#?}");
         before += 1;
@@ -370,10 +371,10 @@ fn one_line_tells_of_a_client_that_left_or_was_sent_away() {
     let mut client = server.connect();
     client.send("GET /large.php?mb=50 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     wait_until("a child at work", || php.status().active == 1);
-    wait_until("a line", || told().len() > before);
+    wait_until("a line", || logged().len() > before);
     wait_until("the child to be free", || is_idle(&php));
     bolide_testkit::pause(200);
-    let lines = told();
+    let lines = logged();
     assert_eq!(lines.len(), before + 1, "{lines:#?}");
     assert!(lines[before].contains("client timed out"), "{lines:#?}");
 }
@@ -492,10 +493,10 @@ fn small_uploads_arrive_whole_by_each_protocol_and_framing() {
             let (path, sum) = upload(size);
             for proto in Proto::TLS {
                 for framing in [&[][..], &CHUNKED] {
-                    // php-fpm reads what it was told the length of: as with nginx, nothing of
+                    // php-fpm reads the declared length: as with nginx, nothing of
                     // what is streamed without one.
-                    let is_told = framing.is_empty() || !location.contains("request_buffering");
-                    if !is_told || proto != Proto::H1 && !framing.is_empty() {
+                    let is_declared = framing.is_empty() || !location.contains("request_buffering");
+                    if !is_declared || proto != Proto::H1 && !framing.is_empty() {
                         continue;
                     }
                     let curl = server.curl(proto).args(["-T", path.to_str().unwrap()]);

@@ -74,8 +74,8 @@ pub(crate) fn command(server: &TestServer, args: &[&str]) -> ToolRun {
 
 /// The master of a pool, as the server reports it.
 pub(crate) fn master(server: &TestServer, pool: &str) -> Option<u32> {
-    let told = command(server, &["status"]).text();
-    let line = told.lines().find(|line| line.starts_with(&format!("{pool}: running")))?;
+    let output = command(server, &["status"]).text();
+    let line = output.lines().find(|line| line.starts_with(&format!("{pool}: running")))?;
     line.split_once(" pid ")?.1.split(',').next()?.parse().ok()
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn ready_master(server: &TestServer, pool: &str) -> u32 {
 }
 
 /// Sends a signal to a process.
-pub(crate) fn tell(signal: &str, pid: u32) {
+pub(crate) fn kill(signal: &str, pid: u32) {
     let _done = run("kill", ["-s", signal, &pid.to_string()]);
 }
 
@@ -175,7 +175,7 @@ fn a_killed_master_is_replaced_and_running_requests_end() {
     let url = format!("http://{}/slow.php?ms=1500", server.http());
     let slow = std::thread::spawn(move || run("curl", ["-s", &url]).text());
     bolide_testkit::pause(500);
-    tell("KILL", old);
+    kill("KILL", old);
     // No request is needed for the restart.
     assert!(answers(&server));
     let new = ready_master(&server, "main");
@@ -196,7 +196,7 @@ fn masters_killed_again_and_again_under_load_cost_no_request() {
     let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=10"), args);
     for _ in 0..4 {
         bolide_testkit::pause(800);
-        tell("KILL", ready_master(&server, "main"));
+        kill("KILL", ready_master(&server, "main"));
     }
     let TestLoad { total, succeeded, failed, classes, report } = load.join().unwrap();
     let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
@@ -219,7 +219,7 @@ fn a_killed_child_fails_its_own_request_only() {
 }
 
 #[test]
-fn a_pool_that_cannot_start_is_told_and_the_rest_goes_on() {
+fn a_pool_that_cannot_start_is_logged_and_the_server_continues() {
     let home = Home::new(BOLIDE);
     let fake = home.write("fake-fpm", "#!/bin/sh\necho 'no good' >&2\nexit 3\n");
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
@@ -241,7 +241,7 @@ fn a_pool_that_cannot_start_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn what_scripts_write_to_standard_error_is_in_the_error_log() {
+fn standard_error_of_scripts_is_in_the_error_log() {
     let server = start("children 2;");
     put(
         &server,
@@ -258,7 +258,7 @@ fn what_scripts_write_to_standard_error_is_in_the_error_log() {
 }
 
 #[test]
-fn an_error_of_a_script_is_told_once_and_with_its_request() {
+fn an_error_of_a_script_is_logged_once_with_its_request() {
     let server = start("children 2;");
     put(&server, "bad.php", "<?php function f() { g(); } f();");
     assert_eq!(server.get("/bad.php").status, 500);
@@ -355,7 +355,7 @@ fn a_pool_that_is_no_longer_configured_ends_after_its_requests() {
 }
 
 #[test]
-fn a_pool_that_comes_back_while_it_finishes_is_started_again() {
+fn a_pool_configured_again_while_it_finishes_is_started_again() {
     let server = start("children 2;");
     put(
         &server,
@@ -394,7 +394,7 @@ fn a_new_binary_takes_over_without_a_lost_request() {
     let _exit = server.wait_exit();
     wait_until("the old processes to end", || !old.iter().any(|pid| lives(*pid)));
     assert!(answers(&server));
-    tell("TERM", heir);
+    kill("TERM", heir);
     wait_until("the successor to end", || !lives(heir));
 }
 
@@ -513,7 +513,7 @@ fn ended_processes_do_not_stay_as_zombies() {
     assert!(answers(&server));
     for _ in 0..3 {
         let old = ready_master(&server, "main");
-        tell("KILL", old);
+        kill("KILL", old);
         wait_until("another master", || master(&server, "main").is_some_and(|new| new != old));
     }
     wait_until("zombies to go", || family(server.pid()).iter().all(|pid| lives(*pid)));
@@ -567,7 +567,7 @@ fn an_lsphp_pool_does_all_of_it_too() {
     assert_eq!(who(&server, "/who.php", "GREETING"), "hello");
     restart_under_load(&server);
     let old = ready_master(&server, "main");
-    tell("KILL", old);
+    kill("KILL", old);
     wait_until("an answer", || answers(&server));
     keep_busy(&server);
     let all = family(ready_master(&server, "main"));
@@ -722,7 +722,7 @@ fn serve_php_needs_nothing_else() {
     let posted = run("curl", ["-s", "--data-binary", &data, &url]);
     assert!(posted.text().starts_with("front /some/where"), "{posted}");
     let all = family(child.0.id());
-    tell("INT", child.0.id());
+    kill("INT", child.0.id());
     wait_until("the end", || child.0.try_wait().unwrap().is_some());
     wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
 }

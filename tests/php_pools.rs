@@ -10,7 +10,7 @@ use bolide_testkit::server::{Home, LISTEN, TYPES, is_root, prelude};
 use bolide_testkit::{Proto, TestServer, run, wait_until};
 
 use crate::BOLIDE;
-use crate::php_pool::{command, family, lives, put, ready_master, runtime, tell, user};
+use crate::php_pool::{command, family, kill, lives, put, ready_master, runtime, user};
 
 /// A pool for each of `names`, whose scripts are in the directory of that name.
 fn sites(names: &[String], pool: impl Fn(&str) -> String) -> String {
@@ -83,7 +83,7 @@ fn a_pool_on_demand_has_processes_only_while_it_has_requests() {
 }
 
 #[test]
-fn requests_that_come_together_to_a_resting_pool_are_all_answered() {
+fn concurrent_requests_to_a_resting_pool_are_all_answered() {
     let server = start(&one_site("idle 1s; children 4; queue 256;"), &["main"]);
     for _ in 0..3 {
         let args = ["-n", "200", "-c", "16", "-m", "4"].map(str::to_owned).to_vec();
@@ -143,16 +143,16 @@ fn reloads_leave_pools_on_demand_as_they_are() {
     server.reload(&block("php_pool c { idle 60s; children 2; }"));
     wait_until("the reload", || status(&server).contains("c: idle,"));
     assert_eq!(masters(&server), [running], "one runs on, and none was started");
-    let told = command(&server, &["restart", "b"]).succeeded().text();
-    assert!(told.contains("b: has no process"), "{told}");
+    let output = command(&server, &["restart", "b"]).succeeded().text();
+    assert!(output.contains("b: has no process"), "{output}");
     assert_eq!(server.get("/b/pid.php").status, 200);
     assert_eq!(masters(&server).len(), 2);
     // One that is resting when it is no longer configured still serves nothing, and one that loses
     // its `idle` is started.
     server.reload(&sites(&names, |_| format!("{} children 2;", user())));
     wait_until("both pools", || {
-        let told = status(&server);
-        told.contains("a: running") && told.contains("b: running") && !told.contains("c:")
+        let output = status(&server);
+        output.contains("a: running") && output.contains("b: running") && !output.contains("c:")
     });
 }
 
@@ -161,7 +161,7 @@ fn a_master_on_demand_that_dies_is_started_again_for_the_next_request() {
     let server = start(&one_site("idle 60s; children 2;"), &["main"]);
     assert_eq!(server.get("/main/pid.php").status, 200);
     let old = ready_master(&server, "main");
-    tell("KILL", old);
+    kill("KILL", old);
     wait_until("the end", || !lives(old));
     assert_eq!(server.get("/main/pid.php").status, 200);
     wait_until("the report", || {
@@ -284,15 +284,15 @@ fn a_control_group_limits_a_pool_or_the_configuration_is_refused_with_the_line()
 }
 
 #[test]
-fn top_tells_what_each_pool_does_and_costs() {
+fn top_shows_the_requests_and_costs_of_each_pool() {
     let names = ["busy".to_owned(), "resting".to_owned()];
     let http = sites(&names, |_| format!("{} idle 60s; children 1; queue 9;", user()));
     let server = start(&http, &["busy", "resting"]);
     let url = format!("http://{}/busy/burn.php?[1-40]", server.http());
     let load = std::thread::spawn(move || run("curl", ["-s", "-Z", "--parallel-max", "3", &url]));
-    let told = || command(&server, &["top", "--json"]).succeeded().text();
+    let output = || command(&server, &["top", "--json"]).succeeded().text();
     wait_until("a busy pool", || {
-        let text = told();
+        let text = output();
         let row = |name: &str| {
             let at = text.find(&format!("\"pool\":\"{name}\"")).unwrap_or_else(|| panic!("{text}"));
             text[at..].split('}').next().unwrap().to_owned()
@@ -356,7 +356,7 @@ fn two_versions_of_php_run_side_by_side() {
     }
 }
 
-/// Tries everything on a list, and tells what came of it.
+/// Tries everything on a list, and prints the results.
 const BURGLAR: &str = "<?php
     foreach (json_decode(file_get_contents('php://input')) as [$how, $what]) {
         $got = match ($how) {
@@ -454,9 +454,9 @@ fn scripts_of_one_account_reach_nothing_of_another() {
         let url = format!("http://{}/{name}/burglar.php", server.http());
         run("curl", ["-s", "-d", data, &url]).text()
     };
-    let told = ask("a", &data);
-    assert_eq!(told.lines().count(), tries.len(), "{told}");
-    let open: Vec<&str> = told.lines().filter(|line| !line.ends_with(": refused")).collect();
+    let output = ask("a", &data);
+    assert_eq!(output.lines().count(), tries.len(), "{output}");
+    let open: Vec<&str> = output.lines().filter(|line| !line.ends_with(": refused")).collect();
     assert!(open.is_empty(), "{open:#?}");
     // The same script can do all that to what is its own.
     let own = [
@@ -466,8 +466,8 @@ fn scripts_of_one_account_reach_nothing_of_another() {
     ];
     let body: Vec<String> =
         own.iter().map(|(how, what)| format!("[\"{how}\",\"{what}\"]")).collect();
-    let told = ask("a", &format!("[{}]", body.join(",")));
-    assert_eq!(told.matches(": open").count(), own.len(), "{told}");
+    let output = ask("a", &format!("[{}]", body.join(",")));
+    assert_eq!(output.matches(": open").count(), own.len(), "{output}");
     assert!(lives(master) && lives(child));
 }
 
@@ -538,7 +538,7 @@ fn one_hostile_tenant_costs_the_others_no_request() {
     );
 }
 
-/// Clients that ask for a script that goes on until it is told, and leave: how many times it ran
+/// Clients that ask for a script that runs until it is stopped, and leave: how many times it ran
 /// in the end.
 fn runs_for_leavers(pool: &str) -> usize {
     let block = format!(

@@ -159,26 +159,26 @@ fn an_upstream_gets_the_post_action_and_no_client_waits_for_its_body() {
     let mut client = server.connect();
     assert_eq!(client.get("/told?a=b", "").text(), "told");
     let asked = |count| {
-        wait_until("the origin is told", || origin.count("/tell") >= count);
+        wait_until("the request of the post action", || origin.count("/tell") >= count);
         origin.asked("/tell").pop().unwrap()
     };
-    let told = asked(1);
-    assert_eq!(told.line(), "GET /tell HTTP/1.1");
-    let fields = ["x-sent", "x-whole", "x-was", "content-length"].map(|name| told.field(name));
+    let request = asked(1);
+    assert_eq!(request.line(), "GET /tell HTTP/1.1");
+    let fields = ["x-sent", "x-whole", "x-was", "content-length"].map(|name| request.field(name));
     assert_eq!(fields, [Some("4"), Some("OK"), Some("/told?a=b"), None]);
     assert_eq!(client.ask("HEAD /told HTTP/1.1\r\nHost: localhost").status, 200);
-    let told = asked(2);
-    assert_eq!((told.method(), told.field("x-sent")), ("HEAD", Some("0")));
+    let request = asked(2);
+    assert_eq!((request.method(), request.field("x-sent")), ("HEAD", Some("0")));
     // A discarded body is gone; a body that another upstream got is sent again.
     let post = "HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde";
     assert_eq!(client.send(format!("POST /told {post}")).answer().status, 200);
-    let told = asked(3);
-    assert_eq!((told.method(), told.field("content-length")), ("POST", Some("0")));
+    let request = asked(3);
+    assert_eq!((request.method(), request.field("content-length")), ("POST", Some("0")));
     assert_eq!(client.send(format!("POST /both {post}")).answer().status, 200);
-    let told = asked(4);
-    assert_eq!((told.field("content-length"), &told.body[..]), (Some("5"), &b"abcde"[..]));
+    let request = asked(4);
+    assert_eq!((request.field("content-length"), &request.body[..]), (Some("5"), &b"abcde"[..]));
     assert_eq!(client.get("/script", "").text(), "told");
-    wait_until("the script is told", || app.count("/php") == 1);
+    wait_until("the request to the script", || app.count("/php") == 1);
     let statuses: Vec<String> = lines(&server, 5)
         .iter()
         .map(|line| line.split(' ').skip(7).take(3).collect::<Vec<_>>().join(" "))
@@ -201,9 +201,9 @@ fn a_client_that_leaves_early_is_accounted_for() {
         let before = origin.count("/tell");
         let curl = server.curl(proto).args(["--max-time", "0.3"]);
         assert_ne!(curl.attempt(&server.url(proto, "/slow")).status, 200);
-        wait_until("it is told", || origin.count("/tell") > before);
-        let told = origin.asked("/tell").pop().unwrap();
-        assert_eq!((told.field("x-sent"), told.field("x-whole")), (Some("0"), Some("[]")));
+        wait_until("the request of the post action", || origin.count("/tell") > before);
+        let request = origin.asked("/tell").pop().unwrap();
+        assert_eq!((request.field("x-sent"), request.field("x-whole")), (Some("0"), Some("[]")));
     }
     origin.release();
     for line in lines(&server, 3) {
@@ -224,7 +224,7 @@ fn the_next_request_of_a_connection_waits_and_others_do_not() {
     let mut client = server.connect();
     client.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /second HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.answer().text(), "first", "the answer itself does not wait");
-    wait_until("the origin is told", || origin.count("/tell") == 1);
+    wait_until("the request of the post action", || origin.count("/tell") == 1);
     assert_eq!(server.get("/second").text(), "second");
     // HTTP/2 and HTTP/3 continue, too, and a connection that must close closes at once.
     for proto in [Proto::H2c, Proto::H2, Proto::H3] {
@@ -234,7 +234,7 @@ fn the_next_request_of_a_connection_waits_and_others_do_not() {
     leaver.send("GET /first HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert_eq!(leaver.answer().text(), "first");
     assert!(leaver.is_closed());
-    wait_until("all are told", || origin.count("/tell") == 5);
+    wait_until("all post actions", || origin.count("/tell") == 5);
     assert_eq!(lines(&server, 1), ["/second /second - 200 6 OK GET - -"], "no other has ended");
     origin.release();
     assert_eq!(client.answer().text(), "second");
@@ -255,7 +255,7 @@ fn requests_that_wait_behind_it_are_not_late() {
     let mut client = server.connect();
     client.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
     assert_eq!(client.answer().text(), "first");
-    wait_until("the origin is told", || origin.count("/tell") == 1);
+    wait_until("the request of the post action", || origin.count("/tell") == 1);
     // Longer than a head may take.
     bolide_testkit::pause(2500);
     origin.release();
@@ -296,7 +296,7 @@ fn crowd(origin: &TestUpstream, connections: &str) -> TestServer {
 }
 
 #[test]
-fn a_connection_with_many_goes_on_without_more() {
+fn a_connection_with_too_many_post_actions_continues_without_further_ones() {
     let origin = TestUpstream::start();
     let server = crowd(&origin, "2048");
     for (proto, left_out) in [(Proto::H2, 12), (Proto::H3, 24)] {
@@ -331,7 +331,7 @@ fn a_worker_has_as_many_as_connections() {
 }
 
 #[test]
-fn a_server_that_ends_waits_for_what_is_done_behind_its_answers() {
+fn a_server_that_ends_waits_for_post_actions() {
     let origin = TestUpstream::start();
     let mut server = serve(&format!(
         "location = /first {{ post_action /tell; return 200 first; }}
@@ -342,7 +342,7 @@ fn a_server_that_ends_waits_for_what_is_done_behind_its_answers() {
     for _ in 0..2 {
         assert_eq!(server.get("/first").text(), "first");
     }
-    wait_until("the origin is told", || origin.count("/tell") == 2);
+    wait_until("the request of the post action", || origin.count("/tell") == 2);
     server.signal("QUIT");
     wait_until("it ends", || server.error_log().contains("gracefully shutting down"));
     assert!(!server.has_exited());
@@ -382,7 +382,7 @@ fn it_is_inherited_and_replaced() {
 }
 
 #[test]
-fn requests_that_cannot_be_read_go_on_where_their_server_says() {
+fn malformed_requests_use_the_post_action_of_their_server() {
     let server = serve("post_action @end; location / { } location @end { return 202; }");
     assert_eq!(server.connect().ask("GET / HTTP/1.1").status, 400);
     assert_eq!(server.connect().ask("B\u{1}AD / HTTP/1.1").status, 400);

@@ -101,7 +101,7 @@ fn count(log: &str, words: &str) -> usize {
 }
 
 #[test]
-fn command_lines_say_and_give_what_those_of_nginx_do() {
+fn command_lines_print_and_return_what_those_of_nginx_do() {
     let home = Home::new(BOLIDE);
     home.write("ok.conf", "daemon off; pid logs/pid; error_log logs/error.log; events {}");
     home.write("bad.conf", "foo;");
@@ -202,7 +202,7 @@ fn command_lines_say_and_give_what_those_of_nginx_do() {
 }
 
 #[test]
-fn how_it_was_built_is_told_in_the_words_that_scripts_look_for() {
+fn capital_v_prints_configure_arguments_that_scripts_look_for() {
     let home = Home::new(BOLIDE);
     let said = home.run(&["-V"]).stderr;
     let line = said.lines().find(|line| line.starts_with("configure arguments: ")).unwrap();
@@ -219,7 +219,7 @@ fn how_it_was_built_is_told_in_the_words_that_scripts_look_for() {
 }
 
 #[test]
-fn a_dump_has_each_file_once_behind_its_name() {
+fn a_dump_has_each_file_once_after_its_name() {
     let home = Home::new(BOLIDE);
     home.write("a.conf", "include b*.conf;\ninclude b1.conf;\nevents {}\n");
     home.write("b1.conf", "env A;");
@@ -317,7 +317,7 @@ fn a_terminal_that_is_resized_stops_no_server_of_the_foreground() {
 }
 
 #[test]
-fn what_stops_a_start_is_told_and_gives_one() {
+fn a_failed_start_is_reported_and_exits_with_one() {
     let port = |home: &Home| TcpListener::bind(("127.0.0.1", home.port(0))).unwrap();
     let rows: &[(&str, &str, &str)] = &[
         ("pid none/pid; events {}", LISTEN, "open() \"DIR/none/pid\" failed (2: No such file"),
@@ -346,9 +346,9 @@ fn what_stops_a_start_is_told_and_gives_one() {
         let (tested, started) =
             (home.run(&["-t", "-c", "nginx.conf"]), home.run(&["-c", "nginx.conf"]));
         let log = home.read("logs/error.log");
-        let is_told = |text: &str| text.contains(&format!("[emerg] {wanted}"));
+        let is_reported = |text: &str| text.contains(&format!("[emerg] {wanted}"));
         if (tested.code, started.code) != (1, 1)
-            || !(is_told(&tested.stderr) && is_told(&started.stderr))
+            || !(is_reported(&tested.stderr) && is_reported(&started.stderr))
             || !log.contains(&wanted)
             || pid_in(&home, "pid").is_some()
         {
@@ -401,7 +401,7 @@ fn a_unix_socket_goes_with_its_server() {
 }
 
 #[test]
-fn ports_are_free_as_soon_as_a_server_is_told_to_quit() {
+fn ports_are_free_as_soon_as_a_server_gets_quit() {
     let daemon = Daemon::start(MAIN, &format!("{LISTEN} location /slow {{ limit_rate 1; }}"));
     let path = daemon.home.dir().join("html");
     fs::create_dir_all(&path).unwrap();
@@ -486,7 +486,7 @@ fn a_refused_reload_leaves_the_pid_file_that_it_has_another_name_for() {
 }
 
 #[test]
-fn logs_whose_directory_is_gone_stay_as_they_are_and_a_reload_is_refused() {
+fn logs_whose_directory_is_missing_stay_open_and_a_reload_is_refused() {
     let daemon =
         Daemon::start(MAIN, &format!("{LISTEN} access_log more/a.log;").replace("more", "logs"));
     fs::create_dir(daemon.home.dir().join("more")).unwrap();
@@ -598,7 +598,7 @@ fn a_unix_socket_that_an_upgrade_drops_is_removed_with_the_old_process() {
 }
 
 #[test]
-fn workers_have_the_cores_and_the_priority_that_they_are_told() {
+fn workers_have_the_configured_cores_and_priority() {
     let main = MAIN.replace(
         "events",
         "worker_priority 3; worker_cpu_affinity 01 11; env BOLIDE_SEEN=yes; \
@@ -635,7 +635,7 @@ fn workers_have_the_cores_and_the_priority_that_they_are_told() {
 }
 
 #[test]
-fn modules_whose_work_is_built_in_are_loaded_and_others_are_not() {
+fn load_module_accepts_built_in_modules_only() {
     let home = Home::new(BOLIDE);
     let rows: &[(&str, i32, &str)] = &[
         ("load_module modules/ngx_http_brotli_static_module.so; events {}", 0, ""),
@@ -690,7 +690,7 @@ fn env_with_a_value_holds_for_the_server_itself() {
 }
 
 #[test]
-fn int_stops_and_is_told_by_its_name() {
+fn int_stops_the_server_and_is_logged_by_name() {
     let server = TestServer::with(BOLIDE, &format!("server {{ {LISTEN} }}"));
     let exit = server.stop("INT");
     assert_eq!(exit.code, 0);

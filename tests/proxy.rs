@@ -57,7 +57,7 @@ fn an_origin_answers_by_each_protocol() {
 }
 
 #[test]
-fn what_belongs_to_a_connection_stays_there() {
+fn connection_specific_fields_are_not_forwarded() {
     let origin = TestUpstream::start();
     let fields = "Connection: keep-alive, X-Named\nKeep-Alive: timeout=5\nUpgrade: h2c\n\
                   X-Named: 1\nX-Kept: yes";
@@ -139,7 +139,7 @@ fn a_body_is_passed_on_while_it_arrives() {
 }
 
 #[test]
-fn a_body_that_was_handed_on_is_whole_for_nobody_else() {
+fn a_partly_forwarded_body_is_never_sent_again() {
     let first = TestUpstream::scripted(|peer| {
         let Ok(request) = peer.head() else { return };
         let target = request.target().to_owned();
@@ -219,7 +219,7 @@ fn an_answer_counts_that_came_before_the_origin_closed_on_the_request() {
 }
 
 #[test]
-fn an_answer_that_a_reset_cuts_is_not_whole_and_not_kept() {
+fn a_response_truncated_by_a_reset_is_incomplete_and_not_stored() {
     // It ends with its connection, which is reset, for the request's body was not read.
     let origin = TestUpstream::scripted(|peer| {
         if let Ok(request) = peer.head() {
@@ -310,7 +310,7 @@ fn connections_are_used_again_and_stale_ones_are_no_error() {
 }
 
 #[test]
-fn what_may_have_been_done_is_not_asked_twice() {
+fn a_post_that_may_have_been_processed_is_not_retried() {
     // The second request of a connection is read and gets no response.
     let origin = TestUpstream::scripted(|peer| {
         if peer.answer_as_planned().is_ok() {
@@ -326,7 +326,7 @@ fn what_may_have_been_done_is_not_asked_twice() {
 }
 
 #[test]
-fn another_server_is_asked_if_that_may_be() {
+fn the_next_server_is_tried_if_that_is_safe() {
     let dead = TestUpstream::scripted(|peer| {
         let _lost = peer.request();
     });
@@ -376,7 +376,7 @@ fn statuses_are_tried_elsewhere_where_they_are_named() {
 }
 
 #[test]
-fn an_origin_that_is_slow_or_says_too_much_is_given_up() {
+fn an_upstream_that_is_slow_or_sends_too_much_is_abandoned() {
     let origin = TestUpstream::start();
     origin.say("/long", answer(&format!("X-Long: {}", "x".repeat(20_000)), "body"));
     let server = serve(&origin, "proxy_read_timeout 300ms;", "");
@@ -434,7 +434,7 @@ fn errors_lead_to_an_origin_and_from_it() {
 }
 
 #[test]
-fn an_origin_is_asked_who_may_pass() {
+fn auth_request_may_use_an_upstream() {
     let origin = TestUpstream::start();
     origin.say("/may", answer_of("204 No Content", "X-User: carla", ""));
     let address = origin.address();

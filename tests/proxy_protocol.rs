@@ -43,7 +43,7 @@ fn v2(version_command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
 const V4: &[u8] = &[192, 0, 2, 1, 198, 51, 100, 7, 0, 80, 0, 90];
 
 #[test]
-fn both_versions_say_who_asks() {
+fn both_versions_carry_the_client_address() {
     let server = server("");
     let with_fields = [V4, b"\x01\0\x02h2\xea\0\x04vpce"].concat();
     let rows: [(Vec<u8>, &str); 7] = [
@@ -73,7 +73,7 @@ fn both_versions_say_who_asks() {
 }
 
 #[test]
-fn what_is_no_header_closes_the_connection() {
+fn a_malformed_proxy_header_closes_the_connection() {
     let server = server("");
     let rows: [(Vec<u8>, &str); 5] = [
         (
@@ -102,14 +102,14 @@ fn what_is_no_header_closes_the_connection() {
 }
 
 #[test]
-fn a_header_must_come_in_time() {
+fn a_proxy_header_must_arrive_in_time() {
     let server = server("client_header_timeout 1s;");
     assert_eq!(ask(&server, &[b"PROXY TCP4 192.0.2.1 "]), "");
     assert_eq!(ask(&server, &[]), "");
 }
 
 #[test]
-fn the_real_address_may_be_what_the_header_says() {
+fn real_ip_header_proxy_protocol_uses_the_header() {
     let server = http(
         "server { listen 127.0.0.1:@HTTP@ proxy_protocol; set_real_ip_from 127.0.0.1;
            real_ip_header proxy_protocol;

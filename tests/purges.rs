@@ -31,7 +31,7 @@ fn url(server: &TestServer, path: &str) -> String {
 }
 
 /// The response to `path` with `fields`.
-fn told(server: &TestServer, path: &str, fields: &str) -> String {
+fn body(server: &TestServer, path: &str, fields: &str) -> String {
     server.connect().get(path, &format!("{fields}Connection: close\r\n")).text()
 }
 
@@ -56,7 +56,7 @@ fn a_purge_by_command_outlives_the_death_that_follows_it() {
         ("/tag", &["--tag", "menu"]),
         ("/all", &["--all"]),
     ] {
-        let before = told(&server, page, "");
+        let before = body(&server, page, "");
         wait_until("the page is a file", || {
             ask(&server, &["cache", "list", "--url", page]).text().contains("and on disk")
         });
@@ -66,7 +66,7 @@ fn a_purge_by_command_outlives_the_death_that_follows_it() {
         let way: Vec<_> = way.iter().map(|word| if *word == "@" { &at } else { *word }).collect();
         purge(&server, &way);
         server.restart("KILL");
-        assert_ne!(told(&server, page, ""), before, "{page} came back after {way:?}");
+        assert_ne!(body(&server, page, ""), before, "{page} came back after {way:?}");
         purge(&server, &["--all"]);
     }
 }
@@ -81,8 +81,8 @@ fn pages_that_are_only_on_disk_are_purged_and_counted() {
     let mut server = serve(&app);
     let fill = |server: &TestServer| {
         ["/shop/many", "/shop/one", "/own"].map(|path| {
-            told(server, path, &format!("{ME}Accept-Language: en\r\n"));
-            told(server, path, &format!("{ME}Accept-Language: de\r\n"))
+            body(server, path, &format!("{ME}Accept-Language: en\r\n"));
+            body(server, path, &format!("{ME}Accept-Language: de\r\n"))
         })
     };
     // Two variants and their `Vary` entry, one page, one private page.
@@ -116,7 +116,7 @@ fn pages_that_are_only_on_disk_are_purged_and_counted() {
 }
 
 #[test]
-fn a_page_that_is_being_fetched_when_it_is_purged_is_not_kept() {
+fn a_page_that_is_purged_during_its_fetch_is_not_stored() {
     let app = TestApp::start();
     app.say("/slow", PAGE);
     let server = serve(&app);
@@ -124,13 +124,13 @@ fn a_page_that_is_being_fetched_when_it_is_purged_is_not_kept() {
         let first = app.count("/slow");
         app.hold("/slow");
         std::thread::scope(|all| {
-            let client = all.spawn(|| told(&server, "/slow", ""));
+            let client = all.spawn(|| body(&server, "/slow", ""));
             wait_until("the application is asked", || app.count("/slow") > first);
             purge(&server, &[way, &url(&server, "/slow")]);
             app.release();
             client.join().unwrap();
         });
-        told(&server, "/slow", "");
+        body(&server, "/slow", "");
         assert_eq!(app.count("/slow"), first + 2, "kept although it was purged by {way}");
         purge(&server, &["--all"]);
     }
@@ -147,7 +147,7 @@ fn a_purge_that_is_not_understood_is_refused_with_the_reason() {
     let app = TestApp::start();
     app.say("/page", PAGE);
     let server = serve(&app);
-    let before = told(&server, "/page", "");
+    let before = body(&server, "/page", "");
     for field in [
         "X-Magento-Tags-Pattern: ((^|,)menu(,|$))",
         "X-Pool: cat",
@@ -161,14 +161,14 @@ fn a_purge_that_is_not_understood_is_refused_with_the_reason() {
             assert_eq!(reply.status, 400, "{method} {field}");
             let name = field.rsplit("\r\n").next().unwrap().split(':').next().unwrap();
             assert!(reply.text().contains(&format!("\"{name}\"")), "{}", reply.text());
-            assert_eq!(told(&server, "/page", ""), before, "{field}");
+            assert_eq!(body(&server, "/page", ""), before, "{field}");
         }
     }
     // The usual fields of a request select nothing.
     let usual = "User-Agent: a\r\nAccept: */*\r\nCookie: a=b\r\nCache-Control: no-cache\r\n\
                  X-Requested-With: a\r\nX-Request-ID: 7\r\nX-Purge-Method: default\r\n";
     assert_eq!(purge_with(&server, "PURGE", usual).header("x-purged-objects"), Some("1"));
-    assert_ne!(told(&server, "/page", ""), before);
+    assert_ne!(body(&server, "/page", ""), before);
     let tag = purge_with(&server, "PURGE", "X-Magento-Tags: menu\r\n");
     assert_eq!(tag.header("x-purged-objects"), Some("1"));
 }
@@ -186,7 +186,7 @@ fn a_proxy_on_the_same_machine_may_purge_only_by_configuration() {
            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; }} }}",
         pass = app.address(),
     ));
-    let before = told(&server, "/page", "");
+    let before = body(&server, "/page", "");
     for field in [
         "X-Forwarded-For",
         "Forwarded",
@@ -204,9 +204,9 @@ fn a_proxy_on_the_same_machine_may_purge_only_by_configuration() {
     let purge = "PURGE /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut client = bolide_testkit::H1TestClient::connect(server.addr(2));
     assert_eq!(client.ask(purge).status, 403, "through a proxy");
-    assert_eq!(told(&server, "/page", ""), before);
+    assert_eq!(body(&server, "/page", ""), before);
     let mut client = bolide_testkit::H1TestClient::connect(server.addr(2));
     assert_eq!(client.ask(&purge.replace("/page", "/said")).status, 200);
     assert_eq!(purge_with(&server, "PURGE", "").status, 200);
-    assert_ne!(told(&server, "/page", ""), before);
+    assert_ne!(body(&server, "/page", ""), before);
 }

@@ -73,7 +73,7 @@ fn release(asking: JoinHandle<CurlReply>, mut origin: TcpStream) {
 }
 
 #[test]
-fn requests_of_a_listen_that_goes_are_answered_and_then_the_port_is_free() {
+fn requests_of_a_removed_listener_are_answered_and_then_the_port_is_free() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = origin.local_addr().unwrap().port();
     let server = TestServer::workers(BOLIDE, 2, &generation(1, QUIC, port));
@@ -87,7 +87,7 @@ fn requests_of_a_listen_that_goes_are_answered_and_then_the_port_is_free() {
 }
 
 #[test]
-fn a_listen_comes_back_while_old_connections_are_served() {
+fn a_removed_listener_may_return_while_old_connections_are_served() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = origin.local_addr().unwrap().port();
     let server = TestServer::workers(BOLIDE, 2, &generation(1, QUIC, port));
@@ -111,7 +111,7 @@ fn a_listen_comes_back_while_old_connections_are_served() {
 }
 
 #[test]
-fn another_address_on_the_same_port_comes_and_goes() {
+fn another_address_on_the_same_port_may_be_added_and_removed() {
     let server = TestServer::workers(BOLIDE, 2, &generation(1, QUIC, 9));
     let both = format!("{QUIC} listen 127.0.0.2:@HTTPS@ quic;");
     for number in [2, 4] {

@@ -23,7 +23,7 @@ fn check(server: &TestServer, rows: Rows<'_>) {
 const SHOW: &str = "return 200 \"$remote_addr|$realip_remote_addr\";";
 
 #[test]
-fn the_field_of_who_is_believed_says_who_asks() {
+fn the_field_of_a_trusted_proxy_sets_the_client_address() {
     let server = http(&format!(
         "server {{ {} set_real_ip_from 127.0.0.1; set_real_ip_from 10.0.0.0/8;
            location /real {{ {SHOW} }}
@@ -79,7 +79,7 @@ fn an_inner_list_of_trusted_addresses_replaces_the_outer_one() {
 
 /// The cache's decisions by address when `set_real_ip_from` replaces the client's.
 #[test]
-fn a_cache_in_front_is_known_by_its_own_address_and_who_may_purge_by_the_clients() {
+fn page_cache_front_uses_the_connections_address_and_purge_access_the_clients() {
     let app = TestApp::start();
     let params = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
     let server = http(&format!(
@@ -113,7 +113,7 @@ fn a_cache_in_front_is_known_by_its_own_address_and_who_may_purge_by_the_clients
 }
 
 #[test]
-fn wrong_words_are_refused_in_nginxs_terms() {
+fn wrong_arguments_are_refused_with_nginxs_messages() {
     let home = Home::new(BOLIDE);
     let rows = [
         ("set_real_ip_from;", "invalid number of arguments in \"set_real_ip_from\" directive"),

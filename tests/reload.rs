@@ -76,7 +76,7 @@ fn connections_stay_open_across_a_reload() {
 }
 
 #[test]
-fn an_answer_under_way_is_finished_across_a_reload() {
+fn a_response_in_progress_is_finished_across_a_reload() {
     let slow = |n: u32| generation(n).replace("X-Generation", "X-G") + "limit_rate 500k;";
     let server = TestServer::with(BOLIDE, &slow(1));
     let big = fs::read(server.www("big.bin")).unwrap();
@@ -95,7 +95,7 @@ fn an_answer_under_way_is_finished_across_a_reload() {
 }
 
 #[test]
-fn a_bad_configuration_is_refused_and_the_old_one_goes_on() {
+fn a_bad_configuration_is_refused_and_the_old_one_stays_in_use() {
     let mut server = TestServer::with(BOLIDE, &generation(1));
     for (bad, words) in [
         ("http { gzip maybe; }", "invalid value \"maybe\" in \"gzip\" directive"),
@@ -135,7 +135,7 @@ pub(crate) fn refuses(addr: std::net::SocketAddr) -> bool {
 }
 
 #[test]
-fn listeners_come_and_go_with_the_configuration() {
+fn listeners_are_opened_and_closed_with_the_configuration() {
     let server = TestServer::with(BOLIDE, &generation(1));
     let more = "server { listen 127.0.0.1:@P2@; return 200 second; }";
     server.reload(&(generation(2) + more));

@@ -15,7 +15,7 @@ fn full(http: &str) -> String {
 }
 
 #[test]
-fn a_reload_says_whether_it_is_in_force() {
+fn a_reload_reports_whether_it_is_in_force() {
     let server = TestServer::conf(BOLIDE, &full(&conf(1)));
     assert_eq!(server.get("/n").text(), "1");
     server.rewrite(&full(&conf(2)));
@@ -34,7 +34,7 @@ fn a_reload_says_whether_it_is_in_force() {
 }
 
 #[test]
-fn a_server_that_cannot_be_asked_is_an_error() {
+fn an_unreachable_server_is_an_error() {
     let server = TestServer::conf(BOLIDE, &full(&conf(1)));
     let gone = ask(&server, &["reload", "--pid", "4194305"]);
     assert!(gone.code == 1 && gone.stderr.contains("does not run"), "{gone}");
@@ -43,7 +43,7 @@ fn a_server_that_cannot_be_asked_is_an_error() {
 }
 
 #[test]
-fn a_dry_run_tells_each_difference_and_changes_nothing() {
+fn a_dry_run_prints_each_difference_and_changes_nothing() {
     let server = TestServer::conf(BOLIDE, &full(&conf(1)));
     let preview = || ask(&server, &["reload", "--dry-run"]).succeeded().text();
     assert_eq!(preview(), "a reload would change nothing\n");

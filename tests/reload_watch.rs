@@ -32,14 +32,14 @@ fn ask_until(server: &TestServer, text: &str) {
 }
 
 #[test]
-fn a_configuration_that_answers_with_errors_is_taken_back_and_told_of() {
+fn a_configuration_that_answers_with_errors_is_taken_back_and_reported() {
     let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
     ask_often(&server, 200);
     let port = server.home().port(5);
     let bad = format!("{} server {{ listen 127.0.0.1:{port}; }}", answers(502, "second"));
     server.rewrite(&conf("300s", &bad));
-    let told = ask(&server, &["reload"]).succeeded().text();
-    assert!(told.starts_with("configuration 2 is in force\nit is watched for "), "{told}");
+    let output = ask(&server, &["reload"]).succeeded().text();
+    assert!(output.starts_with("configuration 2 is in force\nit is watched for "), "{output}");
     let state = ask(&server, &["status"]).succeeded().text();
     assert!(state.contains("\nconfiguration 2 is watched for "), "{state}");
     ask_until(&server, "first");
@@ -76,27 +76,27 @@ fn a_configuration_that_answers_as_before_stays_and_a_command_may_wait_for_that(
     let server = TestServer::conf(BOLIDE, &conf("1s", &answers(200, "first")));
     ask_often(&server, 200);
     server.rewrite(&conf("1s", &answers(404, "second")));
-    let told = std::thread::scope(|scope| {
-        let told = scope.spawn(|| ask(&server, &["reload", "--wait"]));
-        while !told.is_finished() {
+    let output = std::thread::scope(|scope| {
+        let output = scope.spawn(|| ask(&server, &["reload", "--wait"]));
+        while !output.is_finished() {
             let _answered = server.get("/n");
         }
-        told.join().unwrap().succeeded().text()
+        output.join().unwrap().succeeded().text()
     });
-    assert!(told.starts_with("configuration 2 stays in force: 0 of "), "{told}");
+    assert!(output.starts_with("configuration 2 stays in force: 0 of "), "{output}");
     assert_eq!(server.get("/n").text(), "second");
     // Without the directive on both sides nothing is watched.
     server.rewrite(&conf("0", &answers(500, "third")));
-    let told = ask(&server, &["reload", "--wait"]).succeeded().text();
-    assert_eq!(told, "configuration 3 is in force\n");
+    let output = ask(&server, &["reload", "--wait"]).succeeded().text();
+    assert_eq!(output, "configuration 3 is in force\n");
     ask_until(&server, "third");
     server.rewrite(&conf("300s", &answers(500, "fourth")));
-    let told = ask(&server, &["reload"]).succeeded().text();
-    assert_eq!(told, "configuration 4 is in force\n");
+    let output = ask(&server, &["reload"]).succeeded().text();
+    assert_eq!(output, "configuration 4 is in force\n");
 }
 
 #[test]
-fn a_terminal_shows_how_long_a_command_has_waited_and_a_script_is_told_nothing() {
+fn a_terminal_shows_the_waiting_time_of_a_command_and_a_script_does_not() {
     let server = TestServer::conf(BOLIDE, &conf("6s", &answers(200, "first")));
     let _asked = ask(&server, &["status"]);
     let command =
@@ -104,8 +104,8 @@ fn a_terminal_shows_how_long_a_command_has_waited_and_a_script_is_told_nothing()
     let shown = run("script", ["-qec", &command, "/dev/null"]).succeeded().text();
     assert!(shown.contains("\rwaiting for the server: "), "{shown:?}");
     assert!(shown.contains(" \rconfiguration 2 stays in force: "), "{shown:?}");
-    let told = ask(&server, &["reload", "--wait"]);
-    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+    let output = ask(&server, &["reload", "--wait"]);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
 }
 
 #[test]
@@ -113,21 +113,21 @@ fn a_command_that_waits_fails_if_the_configuration_is_taken_back() {
     let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
     ask_often(&server, 200);
     server.rewrite(&conf("300s", &answers(500, "second")));
-    let told = std::thread::scope(|scope| {
-        let told = scope.spawn(|| ask(&server, &["reload", "--wait"]));
-        while !told.is_finished() {
+    let output = std::thread::scope(|scope| {
+        let output = scope.spawn(|| ask(&server, &["reload", "--wait"]));
+        while !output.is_finished() {
             let _answered = server.get("/n");
         }
-        told.join().unwrap()
+        output.join().unwrap()
     });
-    assert_eq!(told.code, 1, "{told}");
+    assert_eq!(output.code, 1, "{output}");
     let end = "configuration 1 is in force again, as configuration 3\n";
-    assert!(told.stderr.ends_with(end), "{told}");
+    assert!(output.stderr.ends_with(end), "{output}");
     assert_eq!(server.get("/n").text(), "first");
 }
 
 #[test]
-fn another_reload_ends_the_watch_and_goes_back_to_what_was_good() {
+fn another_reload_ends_the_watch_and_a_rollback_restores_the_last_good_configuration() {
     let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
     ask_often(&server, 200);
     for (status, text) in [(200, "second"), (503, "third")] {
@@ -155,7 +155,7 @@ fn a_refused_reload_leaves_the_watch_as_it_was() {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_said() {
+fn a_failed_rollback_is_reported() {
     let with_port = format!("{} server {{ listen 127.0.0.1:@P5@; }}", answers(200, "first"));
     let server = TestServer::conf(BOLIDE, &conf("300s", &with_port));
     ask_often(&server, 200);
@@ -181,7 +181,7 @@ fn what_cannot_be_taken_back_is_said() {
 }
 
 #[test]
-fn broken_handshakes_count_and_certificates_come_back_as_they_were() {
+fn failed_handshakes_count_and_a_rollback_restores_certificates() {
     let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
     let cert = server.home().dir().join("cert.pem");
     let kept = server.home().dir().join("kept.pem");

@@ -66,7 +66,7 @@ fn wordpress_habits_work_unchanged() {
 }
 
 #[test]
-fn what_rewrite_does_is_logged_on_request() {
+fn rewrite_log_logs_rewrites() {
     let server = site(
         "error_log @DIR@/logs/notice.log notice; rewrite_log on; \
          location /a { rewrite ^/a/(.*)$ /b/$1; rewrite ^/x /y; } \

@@ -33,11 +33,11 @@ fn fields_that_connection_lists_reach_no_origin() {
     assert!(!asked.all("connection").concat().to_ascii_lowercase().contains("x-"));
     // Fields of the configuration are ours.
     assert_eq!(origin.asked("/own")[0].all("x-one"), ["own"]);
-    let told = &app.asked("/script")[0];
+    let got = &app.asked("/script")[0];
     for name in ["HTTP_X_ONE", "HTTP_X_TWO", "HTTP_X_THREE", "HTTP_PROXY_CONNECTION"] {
-        assert_eq!(told.param(name), None, "{name}");
+        assert_eq!(got.param(name), None, "{name}");
     }
-    assert_eq!(told.param("HTTP_X_KEPT"), Some("3"));
+    assert_eq!(got.param("HTTP_X_KEPT"), Some("3"));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn fields_that_an_origin_lists_reach_no_client() {
 }
 
 #[test]
-fn a_request_whose_fields_are_hidden_is_no_business_of_the_cache() {
+fn a_request_with_hidden_fields_does_not_use_the_cache() {
     let origin = TestUpstream::start();
     origin.plan(
         "/page",
@@ -91,7 +91,7 @@ fn a_request_whose_fields_are_hidden_is_no_business_of_the_cache() {
 }
 
 #[test]
-fn a_405_says_what_is_allowed() {
+fn a_405_has_allow() {
     let origin = TestUpstream::start();
     origin.say("/app/own", answer_of("405 No", "Allow: PURR", "no"));
     origin.say("/app/bare", answer_of("405 No", "", "no"));
@@ -175,7 +175,7 @@ fn heads_before_the_answer_go_on_to_clients_that_know_them() {
 }
 
 #[test]
-fn who_expects_to_be_told_to_go_on_is_by_each_protocol() {
+fn expect_100_continue_is_answered_by_each_protocol() {
     let origin = TestUpstream::scripted(|peer| {
         while peer.request().is_ok() {
             if peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody").is_err() {

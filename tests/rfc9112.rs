@@ -25,7 +25,7 @@ fn a_version_has_one_digit_on_each_side() {
 }
 
 #[test]
-fn what_begins_with_no_status_line_is_no_answer() {
+fn a_response_without_a_status_line_is_an_error() {
     let good = TestUpstream::start();
     good.say("/next", answer("", "from the next"));
     let bad = TestUpstream::scripted(|peer| {
@@ -57,7 +57,7 @@ fn what_begins_with_no_status_line_is_no_answer() {
 }
 
 #[test]
-fn a_line_of_a_chunk_is_what_the_grammar_says() {
+fn a_chunk_line_follows_the_grammar() {
     let server = site("");
     let rows = [
         ("5", 405),

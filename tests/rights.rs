@@ -61,7 +61,7 @@ fn threads_of(pid: u32) -> Vec<Thread> {
 }
 
 #[test]
-fn every_thread_but_the_control_thread_gives_up_roots_rights() {
+fn every_thread_but_the_control_thread_drops_roots_rights() {
     if !is_root() {
         return;
     }
@@ -200,10 +200,10 @@ fn a_reload_gives_away_only_directories_that_are_there_and_follows_roots_own_lin
     fs::remove_dir(&body).unwrap();
     plant(&body, &prize);
     server.signal("HUP");
-    let told = || server.error_log();
-    wait_until("the reload", || told().contains(REFUSED) || told().contains("reconfigured"));
-    assert_eq!(fs::metadata(&prize).unwrap().uid(), 0, "{}", told());
-    assert!(told().contains(REFUSED), "{}", told());
+    let errors = || server.error_log();
+    wait_until("the reload", || errors().contains(REFUSED) || errors().contains("reconfigured"));
+    assert_eq!(fs::metadata(&prize).unwrap().uid(), 0, "{}", errors());
+    assert!(errors().contains(REFUSED), "{}", errors());
 }
 
 #[test]

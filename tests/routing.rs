@@ -305,7 +305,7 @@ fn add_header_and_expires_follow_the_rules_of_inheritance() {
 }
 
 #[test]
-fn variables_say_what_nginx_says() {
+fn variables_have_the_values_of_nginx() {
     let server = site(
         "location /v { return 200 \"$request_method|$scheme|$host|$http_host|$server_name|\
          $server_port|$remote_addr|$server_addr|$server_protocol|$uri|$document_uri|$request_uri|\
@@ -357,7 +357,7 @@ fn a_unix_socket_and_ipv6_are_listened_on() {
 }
 
 #[test]
-fn what_a_request_adds_to_a_root_or_an_alias_stays_below_it() {
+fn requests_cannot_leave_a_root_or_an_alias() {
     let home = Home::new(BOLIDE);
     home.write("x/images/a.txt", "picture");
     home.write("x/priv/s.txt", "secret");

@@ -21,7 +21,7 @@ impl Drop for Guard {
 }
 
 #[test]
-fn a_demonstration_finds_free_ports_and_says_which() {
+fn a_demonstration_finds_free_ports_and_prints_them() {
     // Another process listens on them.
     let _held = [8080, 8443].map(|port| TcpListener::bind(("0.0.0.0", port)));
     let home = Home::new(BOLIDE);
@@ -31,9 +31,9 @@ fn a_demonstration_finds_free_ports_and_says_which() {
     let (sender, lines) = mpsc::channel();
     let out = child.0.stdout.take().unwrap();
     let errors = child.0.stderr.take().unwrap();
-    let told = sender.clone();
+    let forward = sender.clone();
     std::thread::spawn(move || {
-        BufReader::new(out).lines().map_while(Result::ok).all(|line| told.send(line).is_ok())
+        BufReader::new(out).lines().map_while(Result::ok).all(|line| forward.send(line).is_ok())
     });
     std::thread::spawn(move || {
         BufReader::new(errors).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
@@ -112,7 +112,7 @@ impl Site {
 }
 
 #[test]
-fn a_directory_is_served_to_this_machine_alone_unless_others_are_let_in() {
+fn a_directory_is_served_to_this_machine_only_unless_configured() {
     let local = ["0100007F", "00000000000000000000000001000000"];
     let site = Site::start(&[]);
     for name in ["tcp", "tcp6", "udp", "udp6"] {
@@ -187,7 +187,7 @@ fn a_directory_is_served_without_rights_links_of_others_hidden_files_and_sources
 }
 
 #[test]
-fn who_starts_it_is_told_of_a_directory_that_the_workers_may_not_read() {
+fn a_directory_that_workers_cannot_read_is_reported_at_the_start() {
     if !bolide_testkit::server::is_root() {
         return;
     }

@@ -1,4 +1,5 @@
-//! What a service manager (systemd) is told and gives: start, reload, end, signs of life, sockets.
+//! Service managers (systemd): notifications of start, reload and end, keep-alive messages,
+//! sockets.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -30,7 +31,7 @@ impl Manager {
     }
 
     /// The next message.
-    fn told(&self) -> String {
+    fn next_message(&self) -> String {
         let mut buffer = [0; 4096];
         let len = self.socket.recv(&mut buffer).expect("a message within a minute");
         String::from_utf8_lossy(&buffer[..len]).into_owned()
@@ -44,12 +45,12 @@ impl Manager {
         silent
     }
 
-    /// The next message that is no sign of life.
+    /// The next message that is no keep-alive message.
     fn news(&self) -> String {
         loop {
-            let told = self.told();
-            if told != "WATCHDOG=1" {
-                return told;
+            let next_message = self.next_message();
+            if next_message != "WATCHDOG=1" {
+                return next_message;
             }
         }
     }
@@ -70,31 +71,31 @@ fn started(home: Home, manager: &Manager, more: &[&str]) -> TestServer {
 }
 
 #[test]
-fn the_manager_is_told_of_start_reload_and_end() {
+fn the_manager_is_notified_of_start_reload_and_end() {
     let home = Home::new(BOLIDE);
     let manager = Manager::at(&home.dir().join("notify"));
     let server = started(home, &manager, &[]);
-    assert_eq!(manager.told(), "READY=1\nSTATUS=Serving");
+    assert_eq!(manager.next_message(), "READY=1\nSTATUS=Serving");
     server.rewrite(&conf("worker_rlimit_core 0;"));
     server.signal("HUP");
-    let reloading = manager.told();
+    let reloading = manager.next_message();
     let time = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect(&reloading);
     let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
     let uptime: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
     let time = time.parse::<f64>().unwrap() / 1e6;
     assert!(time > 0.0 && time <= uptime + 1.0, "{time} of {uptime}");
-    assert_eq!(manager.told(), "READY=1\nSTATUS=Serving");
+    assert_eq!(manager.next_message(), "READY=1\nSTATUS=Serving");
 
     server.rewrite("what is this;");
     server.signal("HUP");
-    assert!(manager.told().starts_with("RELOADING=1\n"));
-    let told = manager.told();
+    assert!(manager.next_message().starts_with("RELOADING=1\n"));
+    let next_message = manager.next_message();
     let refused =
         "READY=1\nSTATUS=Serving; the last reload was refused: unknown directive \"what\"";
-    assert!(told.starts_with(refused), "{told}");
+    assert!(next_message.starts_with(refused), "{next_message}");
 
     assert_eq!(server.stop("QUIT").code, 0);
-    assert!(manager.told().starts_with("STOPPING=1"));
+    assert!(manager.next_message().starts_with("STOPPING=1"));
     assert!(manager.is_silent());
 }
 
@@ -106,17 +107,17 @@ fn an_abstract_name_is_an_address_too() {
     let socket = UnixDatagram::bind_addr(&address).unwrap();
     let manager = Manager::new(socket, format!("@{name}"));
     let _server = started(home, &manager, &[]);
-    assert!(manager.told().starts_with("READY=1"));
+    assert!(manager.next_message().starts_with("READY=1"));
 }
 
 #[test]
-fn a_worker_that_stands_ends_the_signs_of_life() {
+fn a_hanging_worker_ends_the_keep_alive_messages() {
     let home = Home::new(BOLIDE);
     let manager = Manager::at(&home.dir().join("notify"));
     let server = started(home, &manager, &["WATCHDOG_USEC=300000"]);
-    assert!(manager.told().starts_with("READY=1"));
+    assert!(manager.next_message().starts_with("READY=1"));
     for _ in 0..3 {
-        assert_eq!(manager.told(), "WATCHDOG=1");
+        assert_eq!(manager.next_message(), "WATCHDOG=1");
     }
     let held = hold(&server);
     wait_until("the alert", || server.error_log().contains("stands still"));
@@ -124,18 +125,18 @@ fn a_worker_that_stands_ends_the_signs_of_life() {
     bolide_testkit::pause(1000);
     assert!(manager.is_silent(), "no sign of life as long as a worker stands");
     drop(held);
-    assert_eq!(manager.told(), "WATCHDOG=1");
+    assert_eq!(manager.next_message(), "WATCHDOG=1");
 }
 
 #[test]
-fn signs_of_life_that_another_process_is_asked_for_are_not_sent() {
+fn keep_alive_messages_for_another_process_are_not_sent() {
     let home = Home::new(BOLIDE);
     let manager = Manager::at(&home.dir().join("notify"));
     let server = started(home, &manager, &["WATCHDOG_USEC=3000", "WATCHDOG_PID=1"]);
-    assert!(manager.told().starts_with("READY=1"));
+    assert!(manager.next_message().starts_with("READY=1"));
     bolide_testkit::pause(300);
     assert_eq!(server.stop("TERM").code, 0);
-    assert!(manager.told().starts_with("STOPPING=1"));
+    assert!(manager.next_message().starts_with("STOPPING=1"));
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn an_upgrade_makes_the_successor_the_main_process() {
     assert_eq!(manager.news(), format!("MAINPID={successor}"), "and not that the service stops");
     assert_eq!(server.wait_exit().code, 0);
     while !manager.is_silent() {}
-    assert_eq!(manager.told(), "WATCHDOG=1", "the successor is watched as well");
+    assert_eq!(manager.next_message(), "WATCHDOG=1", "the successor is watched as well");
     assert_eq!(server.get("/").text(), successor);
     let _sent = bolide_testkit::run("kill", ["-s", "QUIT", &successor]).succeeded();
     assert!(manager.news().starts_with("STOPPING=1"));

@@ -87,7 +87,7 @@ fn slices_make_one_response_by_each_protocol() {
 }
 
 #[test]
-fn only_slices_that_are_asked_for_are_fetched() {
+fn only_requested_slices_are_fetched() {
     let origin = TestUpstream::scripted(|peer| give(peer, |_, head| head));
     let server = sliced(&origin, "");
     let part = |range: &str| {
@@ -106,7 +106,7 @@ fn only_slices_that_are_asked_for_are_fetched() {
 }
 
 #[test]
-fn a_range_that_does_not_count_gives_the_whole() {
+fn an_ignored_range_gives_the_whole_body() {
     let origin = TestUpstream::scripted(|peer| give(peer, |_, head| head));
     let server = sliced(&origin, "max_ranges 0;");
     for path in ["/passed", "/kept/one"] {
@@ -120,7 +120,7 @@ fn a_range_that_does_not_count_gives_the_whole() {
 }
 
 #[test]
-fn slices_that_do_not_fit_break_the_response_and_are_not_kept() {
+fn slices_that_do_not_match_break_the_response_and_are_not_stored() {
     let faults: [(&str, &str); 6] = [
         ("404 Not Found|X: y", "unexpected status code 404 in slice response"),
         ("ETag: \"two\"\nContent-Range: bytes 16384-32767/300000", "etag mismatch in slice"),
@@ -149,15 +149,15 @@ fn slices_that_do_not_fit_break_the_response_and_are_not_kept() {
         }
         for path in ["/passed", "/kept/one"] {
             let within = format!("subrequest: \"{path}\"");
-            let is_told =
+            let is_reported =
                 |log: &str| log.lines().any(|said| said.contains(line) && said.contains(&within));
-            wait_until(line, || is_told(&server.error_log()));
+            wait_until(line, || is_reported(&server.error_log()));
         }
     }
 }
 
 #[test]
-fn slices_are_kept_apart_by_the_way_to_them() {
+fn slices_of_different_arrivals_are_stored_separately() {
     let origin = TestUpstream::scripted(|peer| give(peer, |_, head| head));
     let server = sliced(&origin, "error_page 418 = /kept/one; if ($arg_member) { return 418; }");
     let get = |path: &str| {

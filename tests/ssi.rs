@@ -146,7 +146,7 @@ fn answers_around_bodies_go_to_the_right_ones() {
 }
 
 #[test]
-fn parts_pass_no_checks_and_what_is_not_there_is_said() {
+fn includes_pass_no_access_checks_and_missing_ones_are_logged() {
     let server = pages(
         "ssi on; location /secret/ { deny all; auth_basic x; auth_basic_user_file none; }
          location /inside { internal; return 200 inside; } location /no { return 403; }
@@ -193,7 +193,7 @@ fn parts_pass_no_checks_and_what_is_not_there_is_said() {
 }
 
 #[test]
-fn a_page_of_an_application_asks_it_for_its_parts() {
+fn includes_of_an_upstream_page_are_fetched_from_the_upstream() {
     let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
@@ -237,7 +237,7 @@ fn a_page_of_an_application_asks_it_for_its_parts() {
 }
 
 #[test]
-fn parts_are_asked_for_at_once_and_leave_in_order() {
+fn includes_are_fetched_concurrently_and_sent_in_order() {
     let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
@@ -295,7 +295,7 @@ fn a_page_may_have_fragments_and_parts() {
 }
 
 #[test]
-fn what_is_kept_is_the_page_as_the_application_gave_it() {
+fn the_cache_stores_the_page_before_ssi() {
     let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
@@ -347,7 +347,7 @@ fn a_client_that_leaves_or_waits_costs_nothing() {
 }
 
 #[test]
-fn what_stands_for_an_answer_without_a_byte_is_read_as_that_answer_would_be() {
+fn a_stub_is_parsed_like_the_response_that_it_replaces() {
     let app = TestApp::start();
     for path in ["/app/empty", "/plain/empty"] {
         app.plan(path, vec![AppSaid::head(HTML).body(b"")]);

@@ -99,7 +99,7 @@ fn conf(leaf: &str, directives: &str) -> String {
 }
 
 /// The stapled status of the certificate: `good`, or nothing.
-fn told(server: &TestServer) -> Option<String> {
+fn stapled(server: &TestServer) -> Option<String> {
     let script = format!("openssl s_client -connect {} -status </dev/null 2>&1", server.https());
     let seen = run("sh", ["-c", &script]).text();
     if seen.contains("OCSP response: no response sent") {
@@ -119,23 +119,23 @@ fn an_answer_of_the_authority_reaches_every_client() {
     let home = home();
     let _responder = Responder::start(home.dir(), home.port(2), "signer");
     let server = TestServer::start(home, &conf("a", "ssl_stapling on;"));
-    wait_until("the answer", || told(&server).as_deref() == Some("good"));
+    wait_until("the answer", || stapled(&server).as_deref() == Some("good"));
     // A new configuration has it from the first handshake on, without another request.
     drop(_responder);
     server.signal("HUP");
     wait_until("the reload", || logged(&server, "reconfigured"));
-    assert_eq!(told(&server).as_deref(), Some("good"));
+    assert_eq!(stapled(&server).as_deref(), Some("good"));
 }
 
 #[test]
-fn the_responder_and_the_issuer_may_come_from_the_configuration() {
+fn the_responder_and_the_issuer_are_configurable() {
     let home = home();
     let _responder = Responder::start(home.dir(), home.port(2), "signer");
     let directives = "ssl_stapling on; ssl_stapling_verify on; ssl_trusted_certificate ca.pem;
         ssl_stapling_responder http://127.0.0.1:@P2@/;";
     let own = conf("plain", directives).replace("plain.pem", "plain.crt");
     let server = TestServer::start(home, &own);
-    wait_until("the answer", || told(&server).as_deref() == Some("good"));
+    wait_until("the answer", || stapled(&server).as_deref() == Some("good"));
 }
 
 #[test]
@@ -155,19 +155,19 @@ fn an_invalid_ocsp_response_is_not_stapled() {
              certificate: \"@DIR@/{leaf}.pem\""
         );
         wait_until("the complaint", || logged(&server, why) && logged(&server, &context));
-        assert_eq!(told(&server), None, "{leaf} {signer}");
+        assert_eq!(stapled(&server), None, "{leaf} {signer}");
     }
 }
 
 #[test]
-fn a_responder_that_fails_hurts_no_handshake_and_is_asked_again() {
+fn a_failing_responder_breaks_no_handshake_and_is_tried_again() {
     let home = home();
     let port = home.port(2);
     let server = TestServer::start(home, &conf("a", "ssl_stapling on;"));
     wait_until("the refusal", || {
         logged(&server, "connect() failed (111: Connection refused) while requesting certificate")
     });
-    assert_eq!(told(&server), None);
+    assert_eq!(stapled(&server), None);
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     // It retries by itself.
     let (mut client, _) = listener.accept().unwrap();
@@ -179,7 +179,7 @@ fn a_responder_that_fails_hurts_no_handshake_and_is_asked_again() {
     });
     let _responder = Responder::start(server.home().dir(), port, "signer");
     server.signal("HUP");
-    wait_until("the answer", || told(&server).as_deref() == Some("good"));
+    wait_until("the answer", || stapled(&server).as_deref() == Some("good"));
 }
 
 #[test]

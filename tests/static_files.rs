@@ -402,7 +402,7 @@ fn media_types_and_charset_follow_the_configuration() {
 }
 
 #[test]
-fn a_precompressed_file_goes_to_clients_that_take_it() {
+fn a_precompressed_file_is_sent_to_clients_that_accept_it() {
     let server = site("gzip_static on; brotli_static on; zstd_static on;");
     for (accept, coding, body) in [
         ("gzip", Some("gzip"), &b"\x1f\x8b-the-gzip-file"[..]),
@@ -428,7 +428,7 @@ fn a_precompressed_file_goes_to_clients_that_take_it() {
 }
 
 #[test]
-fn a_listing_names_what_is_there() {
+fn a_listing_has_all_entries() {
     let server = site("autoindex on;");
     let answer = server.get("/list/");
     assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("text/html")));
@@ -505,7 +505,7 @@ fn large_directories_are_listed_whole_beside_other_requests() {
 }
 
 #[test]
-fn what_is_neither_file_nor_directory_is_not_found() {
+fn special_files_are_not_found() {
     let server = site("");
     // Opening a pipe would block until it has a writer.
     let _quiet = bolide_testkit::run("mkfifo", [server.www("pipe")]).succeeded();
@@ -604,7 +604,7 @@ fn a_file_rewritten_in_place_under_load_is_never_mixed() {
 }
 
 #[test]
-fn a_kept_file_is_served_as_it_was_when_it_is_rewritten_in_place() {
+fn a_file_in_memory_is_served_unchanged_while_it_is_rewritten_in_place() {
     // The cache says that what was read at first may be old; it comes from memory where the
     // descriptor leads to other bytes by now.
     let server = site("open_file_cache max=100; open_file_cache_valid 3600s;");
@@ -638,7 +638,7 @@ fn a_changed_file_is_served_changed_after_its_time() {
 }
 
 #[test]
-fn several_ranges_of_a_file_that_is_not_kept_in_memory_come_whole() {
+fn several_ranges_of_a_file_outside_of_memory_are_complete() {
     let server = site("");
     let text: Vec<u8> = (0..1_000_000_u32).map(|at| (at / 3 % 251) as u8).collect();
     fs::write(server.www("large.bin"), &text).unwrap();

@@ -32,7 +32,7 @@ fn sum(server: &TestServer, name: &str) -> u64 {
 }
 
 #[test]
-fn what_connects_is_counted_while_it_stays() {
+fn connections_are_counted_while_they_are_open() {
     let server = TestServer::workers(crate::BOLIDE, 2, "server { listen @HTTP@; root @DIR@/www; }");
     // Listeners open before the server accepts commands; workers respond only after that.
     let _ = server.get("/");
@@ -79,7 +79,7 @@ fn requests_are_counted_with_their_origins_the_cache_and_the_pools() {
 }
 
 #[test]
-fn who_asks_while_no_descriptor_is_left_is_told_that() {
+fn a_command_without_a_free_descriptor_gets_an_error() {
     let limits = "worker_rlimit_nofile 100;";
     let http = "http { server { listen @HTTP@; client_header_timeout 10m; root @DIR@/www; } }";
     let server = TestServer::conf(crate::BOLIDE, &format!("{limits} {} {http}", prelude(1)));
@@ -102,7 +102,7 @@ fn who_asks_while_no_descriptor_is_left_is_told_that() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn errors_are_printed() {
     let server = crate::site("");
     let wrong = ask(&server, &["status", "--all"]);
     assert!(wrong.code == 1 && wrong.stderr.contains("invalid option: \"--all\""), "{wrong}");

@@ -62,21 +62,21 @@ fn a_whole_response_to_get_is_a_file_with_its_time() {
 }
 
 #[test]
-fn what_is_no_whole_200_to_get_is_not_stored() {
+fn only_complete_200_responses_to_get_are_stored() {
     let origin = TestUpstream::start();
     let server = mirror(&origin, "", "", "");
     let short = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\nabc".to_vec();
     let torn =
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc"
             .to_vec();
-    let told = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".to_vec();
+    let head_of_200 = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".to_vec();
     origin.say("/short", short);
     origin.say("/torn", torn);
     origin
         .say("/partial", answer_of("206 Partial Content", "Content-Range: bytes 0-2/9\r\n", "abc"));
     origin.say("/missing", answer_of("404 Not Found", "", "abc"));
     origin.say("/posted", answer("", "abc"));
-    origin.say("/head", told);
+    origin.say("/head", head_of_200);
     origin.say("/live", answer("X-Accel-Buffering: no\r\n", "abc"));
     origin.say("/away", answer("X-Accel-Redirect: /off/here\r\n", "abc"));
     for path in ["/off/here", "/direct/x", "/own/x?at=/../../up"] {
@@ -115,7 +115,7 @@ fn what_is_no_whole_200_to_get_is_not_stored() {
 }
 
 #[test]
-fn a_mirror_asks_once_for_each_file() {
+fn a_mirror_fetches_each_file_once() {
     let origin = TestUpstream::start();
     let server = mirror(&origin, "", "", "");
     let mut client = server.connect();
@@ -207,7 +207,7 @@ fn a_temporary_file_on_another_file_system_is_copied() {
 }
 
 #[test]
-fn an_application_has_its_files_and_the_innermost_block_says_where() {
+fn fastcgi_store_writes_files_where_the_innermost_block_configures() {
     let app = TestApp::start();
     let to = app.address();
     let server = http(&format!(

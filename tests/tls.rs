@@ -89,7 +89,7 @@ fn a_client_without_a_name_gets_the_first_server() {
 }
 
 #[test]
-fn a_server_with_two_keys_uses_what_the_client_can_check() {
+fn a_server_with_two_keys_uses_one_that_the_client_supports() {
     let server = certificates(NAMES);
     for (algorithms, wanted) in [
         ("rsa_pss_rsae_sha256:rsa_pkcs1_sha256", "Peer signature type: RSA"),
@@ -126,7 +126,7 @@ fn the_versions_are_those_of_ssl_protocols() {
 }
 
 #[test]
-fn alpn_chooses_what_the_server_speaks() {
+fn alpn_chooses_a_configured_protocol() {
     let server = site("");
     for (offered, chosen) in [
         ("h2,http/1.1", Some("h2")),
@@ -241,7 +241,7 @@ fn noise_on_the_tls_port_disturbs_no_client() {
 }
 
 #[test]
-fn a_misdirected_request_is_told_so() {
+fn a_misdirected_request_gets_421() {
     let server = certificates(NAMES);
     let port = server.https().port();
     // One connection by the name one.test, a request for another: RFC 9110 §15.5.20.

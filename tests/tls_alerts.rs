@@ -23,7 +23,7 @@ const TOLD: [&str; 13] = [
     "strange TLSv1_3: UNEXPECTED_MESSAGE",
 ];
 
-fn told(port: u16) -> Vec<String> {
+fn alerts(port: u16) -> Vec<String> {
     let done = python(ASK, [port.to_string()]).succeeded();
     done.text().lines().map(str::to_owned).collect()
 }
@@ -31,7 +31,7 @@ fn told(port: u16) -> Vec<String> {
 #[test]
 fn a_client_that_breaks_tls_gets_the_alert_that_the_rfc_names() {
     let server = site("");
-    assert_eq!(told(server.https().port()), TOLD);
+    assert_eq!(alerts(server.https().port()), TOLD);
 }
 
 #[test]
@@ -41,5 +41,5 @@ fn it_does_where_servers_offer_different_things_by_name_too() {
          server {{ listen 127.0.0.1:@HTTPS@ ssl; server_name b; ssl_protocols TLSv1.3;
                   ssl_certificate @CERT@; ssl_certificate_key @KEY@; }}"
     ));
-    assert_eq!(told(server.https().port()), TOLD);
+    assert_eq!(alerts(server.https().port()), TOLD);
 }

@@ -90,7 +90,7 @@ fn hardened_configurations_start_and_answer_in_every_version_of_http() {
 }
 
 #[test]
-fn the_order_of_ciphers_is_the_clients_where_ours_is_not_preferred() {
+fn the_clients_order_of_ciphers_counts_unless_the_servers_is_preferred() {
     let list = "ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384;";
     let offer = "-tls1_2 -cipher ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256";
     for (directives, wanted) in [
@@ -103,7 +103,7 @@ fn the_order_of_ciphers_is_the_clients_where_ours_is_not_preferred() {
 }
 
 #[test]
-fn versions_and_ciphers_are_those_of_the_server_that_is_asked_for() {
+fn versions_and_ciphers_are_those_of_the_requested_server() {
     let server = start(
         "ssl_certificate @CERT@; ssl_certificate_key @KEY@;",
         "server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; server_name a.test; }
@@ -125,7 +125,7 @@ fn versions_and_ciphers_are_those_of_the_server_that_is_asked_for() {
 }
 
 #[test]
-fn what_was_offered_and_signed_can_be_read() {
+fn handshake_variables_have_the_offered_and_used_algorithms() {
     let server = start(
         "",
         "server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; server_name localhost;
@@ -146,7 +146,7 @@ fn what_was_offered_and_signed_can_be_read() {
 }
 
 #[test]
-fn words_that_openssl_does_not_know_are_refused_and_others_warned_of() {
+fn cipher_names_unknown_to_openssl_are_refused_and_unsupported_ones_warned_about() {
     let home = Home::new(BOLIDE);
     home.write("junk", "junk\n");
     let no_match = "failed (SSL: error:0A0000B9:SSL routines::no cipher match)\n";

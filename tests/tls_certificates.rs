@@ -99,7 +99,7 @@ const NO_CHAIN: &str = "PEM_read_bio_X509_AUX() failed (SSL: error:0480006C:PEM 
     start line:Expecting: TRUSTED CERTIFICATE)\n";
 
 #[test]
-fn what_cannot_be_used_is_refused_in_openssls_words() {
+fn unusable_files_are_refused_with_openssls_messages() {
     let home = home();
     let own = "ssl_certificate cert.pem; ssl_certificate_key";
     let key = |name: &str, why: &str| format!("cannot load certificate key \"{name}\": {why}");

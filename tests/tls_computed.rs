@@ -58,7 +58,7 @@ fn each_name_finds_its_files_in_every_version_of_http() {
 }
 
 #[test]
-fn a_missing_file_fails_its_handshake_in_nginxs_words() {
+fn a_missing_file_fails_its_handshake_with_nginxs_message() {
     let server = TestServer::start(home(), &conf(BY_NAME));
     let script = format!(
         "openssl s_client -connect {} -servername nope.test </dev/null 2>&1 || true",
@@ -85,7 +85,7 @@ fn a_missing_file_fails_its_handshake_in_nginxs_words() {
 }
 
 #[test]
-fn text_and_fixed_names_stand_beside_computed_ones() {
+fn text_and_fixed_names_work_beside_computed_ones() {
     let home = home();
     let chain = home.read("one.pem");
     let key = home.read("one.key");
@@ -109,7 +109,7 @@ fn text_and_fixed_names_stand_beside_computed_ones() {
 }
 
 #[test]
-fn what_is_kept_is_read_again_when_its_time_is_over() {
+fn cached_certificates_are_read_again_after_their_validity() {
     let serial = |server: &TestServer| {
         let script = format!(
             "openssl s_client -connect {} -servername one.test </dev/null 2>/dev/null | \

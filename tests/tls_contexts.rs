@@ -20,7 +20,7 @@ const HAPPENED: [&str; 5] =
     ["resumed by certificate", "let in", "let in by certificate", "refused", "rejected"];
 
 #[test]
-fn no_client_reaches_a_server_whose_rules_its_handshake_did_not_satisfy() {
+fn no_client_reaches_a_server_whose_rules_its_handshake_did_not_meet() {
     let only = std::env::var("BOLIDE_TLS_SEED").ok().map(|seed| seed.parse::<u32>().unwrap());
     let (from, to) = only.map_or((0, SEEDS), |seed| (seed, seed + 1));
     let (from, to) = (from.to_string(), to.to_string());
@@ -35,11 +35,11 @@ fn no_client_reaches_a_server_whose_rules_its_handshake_did_not_satisfy() {
     let server = TestServer::start(home, &format!("{prelude}http {{ {certificate}\n{sites} }}"));
     let port = server.https().port().to_string();
     let args = ["visit", &port, clients.to_str().unwrap(), &from, &to];
-    let told = python(ORACLE, args).succeeded().text();
+    let output = python(ORACLE, args).succeeded().text();
     let (faults, counts): (Vec<&str>, Vec<&str>) =
-        told.lines().partition(|line| line.starts_with("seed "));
+        output.lines().partition(|line| line.starts_with("seed "));
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    assert_eq!(counts.len(), 2, "{told}");
+    assert_eq!(counts.len(), 2, "{output}");
     for kind in HAPPENED {
         let happened = counts.iter().all(|line| line.contains(&format!("{kind}: ")));
         assert!(happened || only.is_some(), "{kind}: never: {counts:?}");

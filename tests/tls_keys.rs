@@ -26,7 +26,7 @@ fn fill(dir: &Path, name: &str, len: usize, seed: u8) {
     std::fs::write(dir.join(name), bytes).unwrap();
 }
 
-/// The server's view of a session: `.` for a new one, `r` for a resumed one. `more` tells
+/// The server's view of a session: `.` for a new one, `r` for a resumed one. `more` shows
 /// `s_client` where to save or load it.
 pub(crate) fn ask(server: &TestServer, version: &str, more: &str) -> String {
     // With the response the client reads the ticket, which in 1.3 comes after the handshake.
@@ -84,7 +84,7 @@ fn keys_of_our_own_end_with_the_process() {
 }
 
 #[test]
-fn sessions_without_tickets_are_kept_where_the_cache_says() {
+fn sessions_without_tickets_are_stored_in_the_configured_cache() {
     let shared = Home::new(BOLIDE);
     for (directives, no_ticket, reused) in [
         ("ssl_session_tickets off;", "", "."),

@@ -94,7 +94,7 @@ fn complaint(server: &TestServer, path: &str, text: &str) {
 }
 
 #[test]
-fn an_origin_is_told_a_name_where_that_is_wanted() {
+fn proxy_ssl_server_name_sends_sni() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("good");
@@ -130,7 +130,7 @@ fn an_origin_is_told_a_name_where_that_is_wanted() {
 }
 
 #[test]
-fn an_origin_must_prove_who_it_is_where_that_is_wanted() {
+fn proxy_ssl_verify_checks_the_upstreams_certificate() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("good");
@@ -169,7 +169,7 @@ fn an_origin_must_prove_who_it_is_where_that_is_wanted() {
 }
 
 #[test]
-fn an_origin_that_asks_is_shown_a_certificate() {
+fn proxy_ssl_certificate_is_sent_to_an_upstream_that_requests_one() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("asks");
@@ -275,7 +275,7 @@ fn sessions_are_used_again_unless_that_is_off() {
 }
 
 #[test]
-fn connections_are_kept_and_shared_only_among_equals() {
+fn connections_are_shared_only_by_equal_settings() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("good");
@@ -321,7 +321,7 @@ fn bodies_pass_whole_both_ways_and_by_each_protocol() {
 }
 
 #[test]
-fn a_tunnel_goes_through_and_ends() {
+fn a_tunnel_over_tls_works_and_ends() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("good");
@@ -352,7 +352,7 @@ fn a_tunnel_goes_through_and_ends() {
 }
 
 #[test]
-fn an_origin_that_fails_is_502_and_another_one_is_asked() {
+fn an_upstream_with_a_failed_handshake_gives_502_or_the_next_server() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let kinds = ["plain", "leaves", "resets", "gone", "speaks", "silent", "good"];
@@ -395,7 +395,7 @@ fn an_origin_that_fails_is_502_and_another_one_is_asked() {
 }
 
 #[test]
-fn an_answer_without_a_goodbye_ends_as_its_length_says() {
+fn a_response_without_close_notify_ends_by_its_length() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = ["rude", "half", "short"].map(|kind| (kind, origins.open(kind)));
@@ -414,7 +414,7 @@ fn an_answer_without_a_goodbye_ends_as_its_length_says() {
 }
 
 #[test]
-fn an_answer_that_ends_without_a_goodbye_is_not_kept() {
+fn a_response_that_ends_without_close_notify_is_not_stored() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let (half, unsaid) = (origins.open("half"), origins.open("unsaid"));
@@ -443,7 +443,7 @@ fn an_answer_that_ends_without_a_goodbye_is_not_kept() {
 }
 
 #[test]
-fn an_answer_counts_whatever_comes_behind_it_but_its_connection_does_not() {
+fn a_complete_response_counts_whatever_follows_but_its_connection_is_not_reused() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("alarmed");
@@ -459,7 +459,7 @@ fn an_answer_counts_whatever_comes_behind_it_but_its_connection_does_not() {
 }
 
 #[test]
-fn an_answer_that_comes_with_the_handshake_is_heard() {
+fn a_response_that_arrives_with_the_handshake_counts() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("eager");
@@ -469,7 +469,7 @@ fn an_answer_that_comes_with_the_handshake_is_heard() {
 }
 
 #[test]
-fn variables_tell_of_the_attempt_and_the_usual_port_is_443() {
+fn variables_have_the_attempt_and_the_default_port_is_443() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("good");
@@ -482,15 +482,15 @@ fn variables_tell_of_the_attempt_and_the_usual_port_is_443() {
          location /usual { proxy_pass https://127.0.0.1; }
          location /unusual { proxy_pass https://127.0.0.1:80; }",
     );
-    let told = |path: &str| {
-        let told = server.get(path).header("x-told").unwrap().to_owned();
-        told.split_whitespace().collect::<Vec<_>>().join(" ")
+    let shown = |path: &str| {
+        let shown = server.get(path).header("x-told").unwrap().to_owned();
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let sent = "GET /app HTTP/1.1\r\nHost: app\r\n\r\n".len();
-    assert_eq!(told("/app"), format!("app 443 {at} 200 {sent}"));
-    let usual = told("/usual");
+    assert_eq!(shown("/app"), format!("app 443 {at} 200 {sent}"));
+    let usual = shown("/usual");
     assert!(usual.starts_with("127.0.0.1 443 127.0.0.1:443 50"), "{usual}");
-    let unusual = told("/unusual");
+    let unusual = shown("/unusual");
     assert!(unusual.starts_with("127.0.0.1:80 80 127.0.0.1:80 50"), "{unusual}");
 }
 
@@ -512,7 +512,7 @@ fn old_certificates_are_accepted_without_verification() {
 }
 
 #[test]
-fn a_reload_changes_what_is_asked_of_origins() {
+fn a_reload_changes_tls_settings_of_upstreams() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("good");
@@ -536,7 +536,7 @@ fn a_reload_changes_what_is_asked_of_origins() {
 }
 
 #[test]
-fn wrong_arguments_are_refused_in_nginxs_words() {
+fn wrong_tls_arguments_are_refused_with_nginxs_messages() {
     let home = home();
     let dir = home.dir().display().to_string();
     let bio = |name: &str| {

@@ -96,7 +96,7 @@ fn a_file_that_shrinks_while_it_is_sent_is_cut_and_named_in_the_log() {
 }
 
 #[test]
-fn a_part_that_shrinks_breaks_its_page_off_unless_that_goes_on() {
+fn a_shrinking_part_aborts_its_page_unless_the_page_continues() {
     let app = TestApp::start();
     let server = http(&format!(
         "server {{ {LISTEN} limit_rate 2m;

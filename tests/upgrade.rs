@@ -182,7 +182,7 @@ fn a_successor_that_ends_first_leaves_new_connections_to_the_old_process() {
 }
 
 #[test]
-fn an_upgrade_changes_the_number_of_workers_and_a_reload_says_so() {
+fn an_upgrade_changes_the_number_of_workers_and_a_reload_reports_that_it_does_not() {
     let mut server = TestServer::workers(BOLIDE, 3, &block());
     let text = server.home().read("nginx.conf");
     let other =

@@ -86,7 +86,7 @@ fn a_damaged_video_is_an_error_and_its_file_is_not() {
 }
 
 #[test]
-fn a_part_that_begins_with_a_key_frame_hides_what_was_not_asked_for() {
+fn a_part_that_begins_with_a_key_frame_hides_frames_before_its_start() {
     let server = site(
         "mp4_start_key_frame on; location / { mp4; }
          location /exact/ { alias @DIR@/www/; mp4; mp4_start_key_frame off; }",
@@ -99,7 +99,7 @@ fn a_part_that_begins_with_a_key_frame_hides_what_was_not_asked_for() {
 }
 
 #[test]
-fn many_clients_may_ask_for_parts_of_one_video() {
+fn many_clients_may_request_parts_of_one_video() {
     let server = site("location / { mp4; }");
     videos(&server);
     let wanted = server.get("/large.mp4?start=50&end=60").body;

@@ -1,5 +1,5 @@
-//! What tells visitors apart, and chance: `userid`, `modern_browser`, `random_index`. Beside nginx
-//! they are in `tests/nginx/sites/visitors.py`.
+//! Identification of visitors, and chance: `userid`, `modern_browser`, `random_index`.
+//! `tests/nginx/sites/visitors.py` compares them with nginx.
 
 use std::collections::HashSet;
 
@@ -37,18 +37,18 @@ fn a_client_without_an_identifier_gets_one_of_its_own() {
             };
             assert!(letters.len() == 22 && letters.starts_with(start), "{path}: {letters}");
             assert!(seen.insert(letters.to_owned()), "{letters} was given out twice");
-            let told = reply.header("u").unwrap();
-            assert!(told.starts_with("|uid=") && told.len() == 37, "{told}");
+            let value = reply.header("u").unwrap();
+            assert!(value.starts_with("|uid=") && value.len() == 37, "{value}");
             let again = server.curl(proto).field(&format!("Cookie: uid={letters}=="));
             let again = again.get(&server.url(proto, path));
             assert_eq!(again.header("set-cookie"), None, "{proto:?} {path}");
-            assert_eq!(again.header("u"), Some(&*format!("{}|", &told[1..])));
+            assert_eq!(again.header("u"), Some(&*format!("{}|", &value[1..])));
         }
     }
 }
 
 #[test]
-fn a_kept_page_has_no_identifier_of_the_client_that_it_was_fetched_for() {
+fn a_cached_page_has_no_identifier_of_its_first_client() {
     let app = TestApp::start();
     let pass = format!(
         "fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
@@ -136,7 +136,7 @@ fn a_directory_is_answered_with_any_of_its_visible_files() {
 }
 
 #[test]
-fn a_video_begins_where_it_is_told_to() {
+fn flv_starts_at_the_requested_offset() {
     let server = site("location / { flv; }");
     let big = std::fs::read(server.www("big.bin")).unwrap();
     let video = |start: usize| [b"FLV\x01\x05\0\0\0\x09\0\0\0\0", &big[start..]].concat();

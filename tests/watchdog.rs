@@ -39,17 +39,17 @@ pub(crate) fn hold(server: &TestServer) -> Companion {
     holder
 }
 
-fn has_told(server: &TestServer, text: &str) -> bool {
+fn has_logged(server: &TestServer, text: &str) -> bool {
     server.error_log().lines().any(|line| line.contains("[alert]") && line.contains(text))
 }
 
 const STANDS: &str = "stands still for 5s while ";
 
 #[test]
-fn a_worker_that_stands_is_told_and_goes_on_when_it_can() {
+fn a_hanging_worker_is_logged_and_continues_when_it_can() {
     let server = server("");
     let held = hold(&server);
-    wait_until("the alert", || has_told(&server, STANDS));
+    wait_until("the alert", || has_logged(&server, STANDS));
     drop(held);
     wait_until("an answer", || {
         let mut client = server.connect();
@@ -69,7 +69,7 @@ fn the_process_stops_although_a_worker_stands() {
 }
 
 #[test]
-fn a_worker_that_stands_ends_the_process_where_that_is_wanted() {
+fn a_hanging_worker_ends_the_process_if_configured() {
     for (directive, code) in [("worker_watchdog restart;", 70), ("worker_watchdog abort;", -1)] {
         let mut server = server(directive);
         let _held = hold(&server);

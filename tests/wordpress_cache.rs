@@ -101,15 +101,15 @@ fn wordpress_with_a_caching_plugin_is_fast_fresh_and_discreet() {
     let server = TestServer::workers(BOLIDE, 2, &configuration(&site, caching));
     fill(&site, &server);
     look_at_it(&server);
-    let told = visit(&server, "plugin");
+    let report = visit(&server, "plugin");
     // The server's own log of the same visits.
     let log = server.home().read("logs/cached.log");
     let count = |word: &str| log.lines().filter(|line| line.starts_with(word)).count();
     let (hits, misses) = (count("HIT "), count("MISS "));
-    assert!(hits > 5 * misses, "{hits} hits and {misses} misses\n{told}");
+    assert!(hits > 5 * misses, "{hits} hits and {misses} misses\n{report}");
     let stats = server.home().run(&["cache", "stats", "--pid", &server.pid().to_string()]);
     let stats = stats.succeeded().text();
-    let story = format!("{told}\nof the whole day, {hits} hits, {misses} misses\n\n{stats}");
+    let story = format!("{report}\nof the whole day, {hits} hits, {misses} misses\n\n{stats}");
     println!("{story}");
     fs::write(pictures("plugin").join("ratio.txt"), story).unwrap();
     let ratio = stats.split("hit ratio ").nth(1).and_then(|rest| rest.split('%').next());

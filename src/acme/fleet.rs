@@ -119,7 +119,7 @@ struct Fleet {
 #[derive(Debug, Default)]
 pub(crate) struct AcmeFleet {
     fleet: Mutex<Fleet>,
-    /// Wakes the exchange thread, because other servers have to be told something.
+    /// Wakes the exchange thread, because there is something to publish to other servers.
     pub(crate) bell: Notify,
 }
 
@@ -218,8 +218,8 @@ impl AcmeFleet {
         Some(fleet.accounts.get(name)?.good()?.0.to_vec())
     }
 
-    /// Notes that these credentials are in use here, in place of `before`.
-    pub(crate) fn note_account(&self, name: &AccountName, now: &[u8], before: Option<&[u8]>) {
+    /// Records that these credentials are in use here, in place of `before`.
+    pub(crate) fn record_account(&self, name: &AccountName, now: &[u8], before: Option<&[u8]>) {
         let mut fleet = self.fleet();
         let known = fleet.accounts.entry(name.clone()).or_default();
         known.own = Some(FleetAccount::of(now));
@@ -230,7 +230,7 @@ impl AcmeFleet {
         self.bell.notify_one();
     }
 
-    /// Notes that the issuer does not know these credentials.
+    /// Records that the issuer does not know these credentials.
     pub(crate) fn forget_account(&self, name: &AccountName, credentials: &[u8]) {
         let mut fleet = self.fleet();
         let known = fleet.accounts.entry(name.clone()).or_default();
@@ -242,7 +242,7 @@ impl AcmeFleet {
     }
 
     /// Sets the shared credentials of an account; none if there are none.
-    pub(crate) fn hear_account(&self, name: &AccountName, common: Option<FleetAccount>) {
+    pub(crate) fn set_common_account(&self, name: &AccountName, common: Option<FleetAccount>) {
         let mut fleet = self.fleet();
         let known = fleet.accounts.entry(name.clone()).or_default();
         let before = std::mem::replace(&mut known.common, common);
@@ -276,8 +276,8 @@ impl AcmeFleet {
         claims.filter_map(|(order, _)| fleet.wanted.get(order)?.clone()).collect()
     }
 
-    /// Notes that this certificate is in use here.
-    pub(crate) fn note(&self, order: &OrderId, chain: &[u8], key: &[u8]) {
+    /// Records that this certificate is in use here.
+    pub(crate) fn record_certificate(&self, order: &OrderId, chain: &[u8], key: &[u8]) {
         let Some(made) = FleetCertificate::of(chain, key) else { return };
         let mut fleet = self.fleet();
         if fleet.wanted.contains_key(order) {
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(fleet.claim(&a), OrderClaim::Mine, "nothing is shared");
         fleet.turn(FleetState::Joining);
         assert_eq!(fleet.claim(&a), OrderClaim::Asked);
-        assert!(fleet.asked().is_empty(), "nobody is there to be asked");
+        assert!(fleet.asked().is_empty(), "no other server is connected yet");
         fleet.turn(FleetState::Joined);
         assert_eq!(fleet.claim(&order("not shared")), OrderClaim::Mine);
         assert_eq!(fleet.claim(&a), OrderClaim::Asked);
@@ -400,25 +400,26 @@ mod tests {
         let name = AccountName("ca".to_owned());
         fleet.want([(a.clone(), Some(name.clone()))].into_iter());
         assert_eq!(fleet.missing_account(&a).as_ref(), Some(&name));
-        fleet.hear_account(&name, Some(FleetAccount::of(b"one")));
+        fleet.set_common_account(&name, Some(FleetAccount::of(b"one")));
         assert_eq!(fleet.account(&name).as_deref(), Some(&b"one"[..]));
         assert_eq!(fleet.missing_account(&a), None);
         // Its key is another one now; what Valkey has is the old one for a moment.
-        fleet.note_account(&name, b"two", Some(b"one"));
+        fleet.record_account(&name, b"two", Some(b"one"));
         assert_eq!((fleet.account(&name), fleet.missing_account(&a)), (None, None));
-        fleet.hear_account(&name, Some(FleetAccount::of(b"two")));
+        fleet.set_common_account(&name, Some(FleetAccount::of(b"two")));
         assert_eq!(fleet.account(&name).as_deref(), Some(&b"two"[..]));
         fleet.forget_account(&name, b"two");
         assert_eq!(fleet.missing_account(&a).as_ref(), Some(&name));
         assert!(!format!("{fleet:?}").contains("116"), "no credentials in a log");
-        // Who uses that of all goes on with the next one, and is not blamed for another one.
+        // A server that uses the shared account goes on with the next shared one, and does not
+        // report the old one as its own.
         let own = || fleet.accounts()[&name].own.clone();
-        fleet.hear_account(&name, Some(FleetAccount::of(b"three")));
-        fleet.note_account(&name, b"three", None);
-        fleet.hear_account(&name, Some(FleetAccount::of(b"four")));
+        fleet.set_common_account(&name, Some(FleetAccount::of(b"three")));
+        fleet.record_account(&name, b"three", None);
+        fleet.set_common_account(&name, Some(FleetAccount::of(b"four")));
         assert_eq!(own(), Some(FleetAccount::of(b"four")));
         fleet.forget_account(&name, b"three");
-        fleet.hear_account(&name, None);
+        fleet.set_common_account(&name, None);
         assert_eq!(own(), Some(FleetAccount::of(b"four")));
     }
 
@@ -438,20 +439,20 @@ mod tests {
     }
 
     #[test]
-    fn certificates_of_orders_that_are_shared_are_told() {
+    fn only_certificates_of_shared_orders_are_published() {
         let (fleet, a, b) = (AcmeFleet::default(), order("a"), order("b"));
         fleet.want([(a.clone(), None)].into_iter());
         let cert = certs::make(&temp_dir(), "a", CertKey::Ecdsa, &["a.test"]);
         let (chain, key) = (read(&cert.cert).unwrap(), read(&cert.key).unwrap());
-        fleet.note(&a, &chain, &key);
-        fleet.note(&b, &chain, &key);
+        fleet.record_certificate(&a, &chain, &key);
+        fleet.record_certificate(&b, &chain, &key);
         let orders = fleet.orders();
         assert_eq!(orders.len(), 1);
         assert_eq!(orders[0].1.as_ref().map(|one| one.validity), life(&chain));
         assert!(!format!("{orders:?}").contains("PRIVATE"));
         // What an authority of this server signs stays here.
         let cert = certs::make(&temp_dir(), "b", CertKey::Ecdsa, &["Bolide local authority 1"]);
-        fleet.note(&a, &read(&cert.cert).unwrap(), &read(&cert.key).unwrap());
+        fleet.record_certificate(&a, &read(&cert.cert).unwrap(), &read(&cert.key).unwrap());
         assert_eq!(fleet.orders()[0].1.as_ref().map(|one| &one.chain), Some(&chain));
         fleet.want([(b, None)].into_iter());
         assert_eq!(fleet.orders()[0].1, None);

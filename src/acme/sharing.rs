@@ -35,17 +35,17 @@ impl AcmeDesk {
         for demand in plan.demands.iter().filter(|one| shared.contains_key(&one.id)) {
             for order in bolide_acme::demanded(plan, demand) {
                 if !self.fleet.has_certificate(&order.id) {
-                    self.note_kept(plan, &order);
+                    self.record_kept(plan, &order);
                 }
             }
         }
     }
 
     /// Reports the stored certificate of an order from an earlier process.
-    fn note_kept(&self, plan: &AcmePlan, order: &AcmeOrder) {
+    fn record_kept(&self, plan: &AcmePlan, order: &AcmeOrder) {
         let Some(kept) = kept(plan, order) else { return };
         if LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).is_ok() {
-            self.fleet.note(&order.id, &kept.chain, &kept.key);
+            self.fleet.record_certificate(&order.id, &kept.chain, &kept.key);
         }
     }
 }

@@ -3,11 +3,11 @@
 use bolide_cache::{BanKind, NamespaceId, TagPurge, ban_error};
 use bolide_engine::explain::{ExplainSpace, Json};
 
+use super::format::count;
 use super::line_protocol::Words;
-use super::tell::count;
 use super::{AdminDesk, CommandResult};
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     let store = desk.store()?;
     let text = words.all("url").collect::<Vec<_>>().join(&b' ');
     if let Some(why) = ban_error(BanKind::Expression, &text) {

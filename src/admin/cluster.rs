@@ -9,8 +9,8 @@ use bolide_cluster::EntryMark;
 use bolide_engine::explain::Json;
 use bolide_engine::metrics::SharedObjectFigures;
 
+use super::format::{count, seconds};
 use super::line_protocol::Words;
-use super::tell::{count, seconds};
 use super::{AdminDesk, CommandResult};
 use crate::cluster::{ClusterDesk, ClusterPeer, ClusterStatus, ExchangeStatus};
 
@@ -29,7 +29,7 @@ const STEP: Duration = Duration::from_millis(5);
 /// The version of the fields of `bolide cluster status --json`.
 const SCHEMA: u64 = 1;
 
-pub(super) fn tell_status(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn status(desk: &AdminDesk, words: &Words) -> CommandResult {
     let cluster = desk.cluster()?;
     let (status, exchange) = (cluster.status(), cluster.exchange());
     let (namespace, node, address) = match (&status, &exchange) {
@@ -51,16 +51,16 @@ pub(super) fn tell_status(desk: &AdminDesk, words: &Words) -> CommandResult {
     }
     let mut out = format!("cluster    {namespace}, node {node}, {address}\n");
     match &status {
-        Some(status) => tell_purging(&mut out, status),
+        Some(status) => write_purging(&mut out, status),
         None => out.push_str("state      no purges are shared: nothing is cached\n"),
     }
     if let Some(exchange) = &exchange {
-        tell_exchange(&mut out, exchange);
+        write_exchange(&mut out, exchange);
     }
     Ok(out.into_bytes())
 }
 
-fn tell_purging(out: &mut String, status: &ClusterStatus) {
+fn write_purging(out: &mut String, status: &ClusterStatus) {
     let state = match (&status.connected, status.is_caught_up) {
         (None, _) => "alone".to_owned(),
         (Some(place), true) => format!("connected to {place}"),
@@ -92,7 +92,7 @@ fn tell_purging(out: &mut String, status: &ClusterStatus) {
     }
 }
 
-fn tell_exchange(out: &mut String, status: &ExchangeStatus) {
+fn write_exchange(out: &mut String, status: &ExchangeStatus) {
     if let Some(of) = status.secrets {
         let keys = if of.has_ticket_keys { "those of all nodes" } else { "this node's own" };
         let _ = write!(
@@ -115,7 +115,7 @@ fn tell_exchange(out: &mut String, status: &ExchangeStatus) {
             "limits     {}, {} sent, {} heard, {} not used",
             count(of.zones, "zone"),
             count(of.sent, "report"),
-            of.heard,
+            of.received,
             of.unused
         );
     }
@@ -168,7 +168,7 @@ fn exchange_json(status: &ExchangeStatus) -> Json {
         Json::Object(vec![
             ("zones", Json::number(of.zones)),
             ("sent", Json::number(of.sent)),
-            ("heard", Json::number(of.heard)),
+            ("heard", Json::number(of.received)),
             ("unused", Json::number(of.unused)),
         ])
     });
@@ -191,7 +191,7 @@ fn objects(of: SharedObjectFigures) -> Json {
     ])
 }
 
-pub(super) fn tell_peers(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn peers(desk: &AdminDesk, words: &Words) -> CommandResult {
     let cluster = desk.cluster()?;
     let peers = cluster.peers(None)?;
     let own = peers.iter().find(|peer| peer.is_self).map(|peer| peer.position);
@@ -229,7 +229,7 @@ pub(super) fn tell_peers(desk: &AdminDesk, words: &Words) -> CommandResult {
 /// A node that was silent for longer counts as away.
 const SILENT_MS: u64 = 5000;
 
-pub(super) fn tell_purges(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn purges(desk: &AdminDesk, words: &Words) -> CommandResult {
     let limit = match words.text("limit") {
         Some(text) => text.parse().map_err(|_| format!("\"{text}\" is not a number"))?,
         None => ENTRIES,
@@ -266,8 +266,8 @@ pub(super) fn wait(cluster: &ClusterDesk, store: &Store, nodes: usize) -> Result
     let is_late = || bolide_io::process::now().mono >= until;
     let carried_out = "carried out here";
     let entry: EntryMark = loop {
-        let told = cluster.progress();
-        let (confirmed, position) = told.map_err(|why| format!("{carried_out}, but {why}"))?;
+        let progress = cluster.progress();
+        let (confirmed, position) = progress.map_err(|why| format!("{carried_out}, but {why}"))?;
         if confirmed >= number {
             break position;
         }

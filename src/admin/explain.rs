@@ -6,19 +6,19 @@ use bolide_engine::explain::{
     Chosen, Explanation, Json, PhaseOutcome, Recent, TrialLook, TrialSeen, explain, recent,
 };
 
+use super::format::{entry_line, seconds, show};
 use super::line_protocol::Words;
-use super::tell::{entry_line, seconds, show};
 use super::{AdminDesk, CommandResult};
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     if let Some(id) = words.text("request") {
         return decisions_of_request(desk, words, &id);
     }
-    let told = explanation(desk, words)?;
+    let explained = explanation(desk, words)?;
     Ok(if words.has("json") {
-        machine::story(&desk.site, &told).line()
+        machine::explanation_json(&desk.site, &explained).line()
     } else {
-        text(desk, &told).into_bytes()
+        text(desk, &explained).into_bytes()
     })
 }
 
@@ -76,9 +76,11 @@ fn at(place: Option<&SourcePlace>) -> String {
     place.map_or_else(String::new, |place| format!("  ({}:{})", place.file, place.line))
 }
 
-fn outcome(told: &Explanation) -> String {
-    match &told.outcome {
-        PhaseOutcome::Answers(status) if matches!(told.decision, "HIT" | "STALE" | "UPDATING") => {
+fn outcome(explained: &Explanation) -> String {
+    match &explained.outcome {
+        PhaseOutcome::Answers(status)
+            if matches!(explained.decision, "HIT" | "STALE" | "UPDATING") =>
+        {
             format!("the store answers {status}")
         }
         PhaseOutcome::Answers(status) => {
@@ -92,22 +94,22 @@ fn outcome(told: &Explanation) -> String {
     }
 }
 
-fn text(desk: &AdminDesk, told: &Explanation) -> String {
+fn text(desk: &AdminDesk, explained: &Explanation) -> String {
     let mut out = String::new();
     let mut line = |head: &str, text: &str| out.push_str(&format!("{head:<10} {text}\n"));
-    line("request", &format!("{} at {}", show(told.request.as_bytes()), told.listen));
-    let Chosen { name, why, place } = &told.server;
+    line("request", &format!("{} at {}", show(explained.request.as_bytes()), explained.listen));
+    let Chosen { name, why, place } = &explained.server;
     line("server", &format!("{name}: {why}{}", at(Some(place))));
-    for step in &told.steps {
+    for step in &explained.steps {
         line("step", &format!("{}{}", show(step.text.as_bytes()), at(step.place.as_ref())));
     }
-    if let Some(Chosen { name, why, place }) = &told.location {
+    if let Some(Chosen { name, why, place }) = &explained.location {
         line("location", &format!("{}: {why}{}", show(name.as_bytes()), at(Some(place))));
     }
-    let switch = &told.switch;
+    let switch = &explained.switch;
     let space = switch.space.as_ref().map_or_else(String::new, |space| format!(", {space}"));
     line("cache", &format!("{}{space}{}", switch.text, at(switch.place.as_ref())));
-    if let Some(key) = &told.key {
+    if let Some(key) = &explained.key {
         line("key", &show(&key.url));
         for part in &key.vary {
             line("  vary", show(part).trim_end());
@@ -115,16 +117,16 @@ fn text(desk: &AdminDesk, told: &Explanation) -> String {
         line("  session", &key.session.as_ref().map_or_else(|| "none".into(), |one| show(one)));
         line("  hash", &hash(key.hash));
     }
-    for one in &told.candidates {
+    for one in &explained.candidates {
         let mark = if one.is_own { "kept" } else { kind_word(one) };
         line(mark, &entry_line(one));
     }
-    for one in &told.recent {
+    for one in &explained.recent {
         line("lately", &format!("{}, request {}", recent_line(one), one.id));
     }
-    line("decision", &format!("{}: {}", told.decision, told.reason));
-    line("then", &outcome(told));
-    for advice in &told.advice {
+    line("decision", &format!("{}: {}", explained.decision, explained.reason));
+    line("then", &outcome(explained));
+    for advice in &explained.advice {
         line("for a hit", advice);
     }
     if desk.site.store().is_some_and(|store| store.stats().objects == 0) {

@@ -6,8 +6,8 @@ use bolide_cache::{NamespaceId, Object, ObjectKind};
 use bolide_engine::explain::machine::entry;
 use bolide_engine::explain::{Candidate, ExplainSpace, Json, Url};
 
+use super::format::{entry_line, show};
 use super::line_protocol::Words;
-use super::tell::{entry_line, show};
 use super::{AdminDesk, CommandResult};
 
 /// The default number of entries.
@@ -77,7 +77,7 @@ pub(super) fn begins(url: &[u8], typed: &[u8]) -> bool {
         && path_of(url).starts_with(&wanted.target)
 }
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     let store = desk.store()?;
     let limit = match words.text("limit") {
         Some(text) => text.parse().map_err(|_| format!("\"{text}\" is not a number"))?,

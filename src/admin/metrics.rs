@@ -1,4 +1,4 @@
-//! `bolide metrics`: the figures of the running server, as a location with `metrics` tells them.
+//! `bolide metrics`: the figures of the running server, as a location with `metrics` shows them.
 
 use bolide_engine::RequestTallies;
 use bolide_engine::metrics::{MetricsFormat, metrics_text};
@@ -9,7 +9,7 @@ use super::{AdminDesk, CommandResult};
 /// Its name on the socket.
 pub(crate) const COMMAND: &str = "metrics";
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     let scene = desk.scene.as_ref().ok_or("no server runs here")?;
     let crew = scene.crews.first().ok_or("no server runs here")?;
     let format = match words.has("openmetrics") {

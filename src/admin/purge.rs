@@ -7,12 +7,12 @@ use bolide_cache::{CacheKey, KeyBuilder, ObjectKind, SessionKey, Store, TagPurge
 use bolide_engine::explain::{ExplainSpace, Json};
 use bolide_io::epoll::Epoll;
 
+use super::format::count;
 use super::line_protocol::Words;
 use super::list::begins;
-use super::tell::count;
 use super::{AdminDesk, CommandResult};
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     let store = desk.store()?;
     let how = if words.has("stale") { TagPurge::Stale } else { TagPurge::Dead };
     let mut hit = 0;
@@ -38,11 +38,11 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
             if prefix.is_empty() {
                 return Err("an empty prefix matches everything: use --all".to_owned());
             }
-            // Other nodes have other pages, and a prefix of a path is no prefix of a key. They are
-            // told first, so that the purge applies to what this node gets from them during the
-            // walk.
-            store.nodes().tell(space.id, b"", DiskPurgeTarget::All, how);
-            store.nodes().tell(space.id, b"", DiskPurgeTarget::Private, how);
+            // Other nodes have other pages, and a prefix of a path is no prefix of a key. Their
+            // purge is sent first, so that it applies to objects that this node gets from them
+            // during the walk.
+            store.nodes().send_purge(space.id, b"", DiskPurgeTarget::All, how);
+            store.nodes().send_purge(space.id, b"", DiskPurgeTarget::Private, how);
             hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
         }
     }
@@ -82,15 +82,15 @@ fn purge_url(
     let mut asked = Words::new("explain");
     asked.push("url", url);
     asked.push_some("listen", words.value("listen"));
-    let told = super::explain::explanation(desk, &asked)?;
-    let Some(key) = told.key else {
-        return Err(format!("{} has no key in the store: {}", told.request, told.reason));
+    let explained = super::explain::explanation(desk, &asked)?;
+    let Some(key) = explained.key else {
+        return Err(format!("{} has no key in the store: {}", explained.request, explained.reason));
     };
-    let Some(space) = spaces.iter().find(|space| Some(space.id) == told.space) else {
-        return Err(format!("{} is stored in another space", told.request));
+    let Some(space) = spaces.iter().find(|space| Some(space.id) == explained.space) else {
+        return Err(format!("{} is stored in another space", explained.request));
     };
     // The sessions on other nodes are not known here.
-    desk.store()?.nodes().tell(space.id, b"", DiskPurgeTarget::Private, how);
+    desk.store()?.nodes().send_purge(space.id, b"", DiskPurgeTarget::Private, how);
     purge_where(desk.store()?, space, how, Some(&key.url), |other| other == key.url)
 }
 

@@ -11,7 +11,7 @@ pub(crate) const COMMAND: &str = "acme-rollover";
 /// The time for the issuer, and for orders that are in progress before.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     let scene = desk.scene.as_ref().ok_or("no server runs here")?;
     let name = words.value("url").map(String::from_utf8_lossy).unwrap_or_default();
     let inbox = scene.accounts.as_ref().ok_or("the server orders no certificates")?;

@@ -6,7 +6,7 @@ use bolide_engine::metrics::ServiceCounts;
 pub(crate) const COMMAND: &str = "service";
 
 /// Requests and handshakes, each with the number of failures.
-pub(crate) fn tell(counts: &ServiceCounts) -> Vec<u8> {
+pub(crate) fn text(counts: &ServiceCounts) -> Vec<u8> {
     let (requests, handshakes) = (counts.requests, counts.handshakes);
     format!(
         "requests {} {}\nhandshakes {} {}\n",

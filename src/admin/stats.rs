@@ -2,11 +2,11 @@
 
 use bolide_engine::explain::machine;
 
+use super::format::size;
 use super::line_protocol::Words;
-use super::tell::size;
 use super::{AdminDesk, CommandResult};
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     let store = desk.store()?;
     let stats = store.stats();
     let all = store.namespaces().stats();

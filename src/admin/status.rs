@@ -12,8 +12,8 @@ use bolide_engine::console::{StatusWorkers, status};
 use bolide_engine::explain::Json;
 use bolide_worker::{Holdings, IntakeState, Mail, Post, Slots};
 
+use super::format::size;
 use super::line_protocol::Words;
-use super::tell::size;
 use super::{AdminDesk, CommandResult};
 use crate::php::PoolReport;
 
@@ -64,7 +64,7 @@ struct Process {
     resident: Option<u64>,
 }
 
-pub(super) fn tell(desk: &AdminDesk, words: &Words) -> CommandResult {
+pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     let scene = desk.scene.as_ref().ok_or("no server runs here")?;
     let workers = ask(scene);
     if words.has("json") {
@@ -79,9 +79,9 @@ fn ask(scene: &Scene) -> Vec<Answered> {
     let mut asked = Vec::new();
     for crew in &scene.crews {
         for (post, &thread) in crew.posts.iter().zip(&crew.threads) {
-            let (teller, answer) = sync_channel(1);
+            let (reply, answer) = sync_channel(1);
             // A mailbox accepts every order, however full it is.
-            let _ = post.send(Mail::ReportHoldings(teller));
+            let _ = post.send(Mail::ReportHoldings(reply));
             asked.push(Asked { thread, answer });
         }
     }

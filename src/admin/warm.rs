@@ -14,8 +14,8 @@ use bolide_conf::model::{Config, ListenAddress, ListenTransport};
 use bolide_engine::explain::{Json, Url};
 use bolide_http::Scheme;
 
+use super::format::show;
 use super::line_protocol::Words;
-use super::tell::show;
 use crate::invocation::Invocation;
 use crate::messages::{err, out};
 use crate::reading;

@@ -86,8 +86,8 @@ impl Successor {
 
     /// Its counts of requests; none if it does not answer.
     pub(super) fn served(&self) -> Option<Served> {
-        let told = client::ask_process(self.pid(), &Words::new(service::COMMAND)).ok()?;
-        parse(&String::from_utf8_lossy(&told))
+        let answer = client::ask_process(self.pid(), &Words::new(service::COMMAND)).ok()?;
+        parse(&String::from_utf8_lossy(&answer))
     }
 
     /// Sends it a signal, if it still runs.
@@ -98,9 +98,9 @@ impl Successor {
     }
 }
 
-fn parse(told: &str) -> Option<Served> {
+fn parse(answer: &str) -> Option<Served> {
     let mut served = Served::default();
-    for line in told.lines() {
+    for line in answer.lines() {
         let mut words = line.split(' ');
         let of = match words.next()? {
             "requests" => &mut served.requests,

@@ -6,19 +6,19 @@ use bolide_base::Now;
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeClock {
     #[cfg(test)]
-    invented: Option<std::sync::Arc<super::sim::InventedClock>>,
+    simulated: Option<std::sync::Arc<super::sim::SimulatedClock>>,
 }
 
 impl NodeClock {
     #[cfg(test)]
-    pub(super) const fn invented(clock: std::sync::Arc<super::sim::InventedClock>) -> Self {
-        Self { invented: Some(clock) }
+    pub(super) const fn simulated(clock: std::sync::Arc<super::sim::SimulatedClock>) -> Self {
+        Self { simulated: Some(clock) }
     }
 
     /// The time.
     pub(super) fn now(&self) -> Now {
         #[cfg(test)]
-        if let Some(clock) = &self.invented {
+        if let Some(clock) = &self.simulated {
             return clock.now();
         }
         bolide_io::process::now()

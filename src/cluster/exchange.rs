@@ -7,13 +7,13 @@
 //! for that.
 
 mod certificates;
-#[cfg(test)]
-mod invented;
 mod keys;
 mod limits;
+mod log;
 mod setup;
+#[cfg(test)]
+mod simulated;
 mod status;
-mod teller;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,14 +33,14 @@ use crate::acme::{FleetState, IssuedCertificates};
 use crate::control_log::ControlLog;
 use crate::tls_setup::TicketRings;
 use certificates::{CertificateShare, ShareMemory};
-#[cfg(test)]
-pub(super) use invented::InventedExchange;
 use keys::TicketKeys;
 use limits::{LimitLife, LimitShare, ReportDesk};
+use log::{ExchangeLog, Topic};
 use setup::ExchangeSetup;
 pub(crate) use setup::common_secret;
+#[cfg(test)]
+pub(super) use simulated::SimulatedExchange;
 pub(crate) use status::{ExchangeBoard, ExchangeStatus};
-use teller::{Teller, Topic};
 
 /// The pause before the next attempt to connect: at first, doubled each time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
@@ -62,7 +62,7 @@ pub(crate) struct ExchangeParts {
 #[derive(Debug)]
 pub(crate) struct ExchangeThread {
     parts: ExchangeParts,
-    teller: Arc<Teller>,
+    log: Arc<ExchangeLog>,
     limit_life: Arc<LimitLife>,
     board: ExchangeBoard,
     state: Mutex<State>,
@@ -88,26 +88,26 @@ struct Running {
 /// Tells a thread to end.
 #[derive(Debug, Default)]
 struct EndMark {
-    is_told: AtomicBool,
+    is_requested: AtomicBool,
     bell: Notify,
 }
 
 impl EndMark {
-    fn tell(&self) {
-        self.is_told.store(true, Ordering::Release);
+    fn request(&self) {
+        self.is_requested.store(true, Ordering::Release);
         self.bell.notify_one();
     }
 
-    fn is_told(&self) -> bool {
-        self.is_told.load(Ordering::Acquire)
+    fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::Acquire)
     }
 }
 
 impl ExchangeThread {
     pub(crate) fn new(parts: ExchangeParts) -> Self {
         let limit_life = Arc::new(LimitLife::new());
-        let (teller, board) = (Arc::default(), ExchangeBoard::default());
-        Self { parts, teller, limit_life, board, state: Mutex::default() }
+        let (log, board) = (Arc::default(), ExchangeBoard::default());
+        Self { parts, log, limit_life, board, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -128,7 +128,7 @@ impl ExchangeThread {
 
     /// Logs to another file from now on: the old one may have been moved away.
     pub(crate) fn log_to(&self, log: ControlLog) {
-        self.teller.log_to(log);
+        self.log.set_target(log);
     }
 
     /// Puts the draft in force.
@@ -147,7 +147,7 @@ impl ExchangeThread {
             return;
         }
         if let Some(running) = state.running.take() {
-            running.end.tell();
+            running.end.request();
             state.leaving.push(running.thread);
         }
         state.leaving.retain(|thread| !thread.is_finished());
@@ -162,7 +162,7 @@ impl ExchangeThread {
         let exchange = Exchange {
             setup: setup.clone(),
             parts: self.parts.clone(),
-            teller: self.teller.clone(),
+            log: self.log.clone(),
             limit_life: self.limit_life.clone(),
             board: board.clone(),
             clock: NodeClock::default(),
@@ -174,7 +174,7 @@ impl ExchangeThread {
             before.into_iter().for_each(|thread| drop(thread.join()));
             // The previous thread has written its last status.
             board.begin(Some(status));
-            if exchange.end.is_told() {
+            if exchange.end.is_requested() {
                 // A thread that waited may have written it before.
                 board.begin(None);
                 return exchange.parts.issued.fleet().turn(FleetState::Off);
@@ -185,7 +185,7 @@ impl ExchangeThread {
             Ok(thread) => state.running = Some(Running { setup, end, thread }),
             Err(error) => {
                 let text = format!("cluster: cannot start a thread: {error}");
-                self.teller.say(LogLevel::Alert, &text);
+                self.log.write(LogLevel::Alert, &text);
             }
         }
     }
@@ -198,7 +198,7 @@ impl ExchangeThread {
     /// The process ends.
     pub(crate) fn end(&self) {
         if let Some(running) = self.state().running.take() {
-            running.end.tell();
+            running.end.request();
         }
     }
 }
@@ -207,7 +207,7 @@ impl ExchangeThread {
 struct Exchange {
     setup: Arc<ExchangeSetup>,
     parts: ExchangeParts,
-    teller: Arc<Teller>,
+    log: Arc<ExchangeLog>,
     limit_life: Arc<LimitLife>,
     board: ExchangeBoard,
     clock: NodeClock,
@@ -226,7 +226,7 @@ impl Exchange {
         });
         match made {
             Ok((runtime, connector)) => runtime.block_on(self.live(&connector)),
-            Err(why) => self.teller.say(LogLevel::Emerg, &format!("cluster: {why}")),
+            Err(why) => self.log.write(LogLevel::Emerg, &format!("cluster: {why}")),
         }
         // Outdated keys are not used.
         self.parts.rings.all().iter().for_each(|(_, ring)| ring.replace(Vec::new()));
@@ -237,30 +237,30 @@ impl Exchange {
         let mut failures = 0;
         // Survives connections, so that known keys are not requested again.
         let keys = self.setup.vault.as_ref().map(|vault| {
-            let (rings, teller) = (self.parts.rings.clone(), self.teller.clone());
+            let (rings, log) = (self.parts.rings.clone(), self.log.clone());
             let clock = self.clock.clone();
-            Arc::new(TicketKeys::new(vault.clone(), rings, teller, self.board.clone(), clock))
+            Arc::new(TicketKeys::new(vault.clone(), rings, log, self.board.clone(), clock))
         });
         let memory = Arc::new(ShareMemory::new());
-        while !self.end.is_told() {
+        while !self.end.is_requested() {
             let start = tokio::time::Instant::now();
             match connector.open().await {
                 Ok(lines) => {
                     let place = lines.1.place().to_string();
-                    self.board.note(|status| {
+                    self.board.update(|status| {
                         (status.connected, status.last_fault) = (Some(place), None);
                     });
                     self.work(lines, keys.as_ref(), &memory).await;
-                    self.board.note(|status| status.connected = None);
+                    self.board.update(|status| status.connected = None);
                 }
                 Err(fault) => {
-                    self.board.note_fault(&fault.text);
+                    self.board.record_fault(&fault.text);
                     self.parts.issued.fleet().turn(FleetState::Alone);
                     let text = format!(
                         "cluster: nothing but what is known here is used of what servers share: \
                          {fault}"
                     );
-                    self.teller.tell(Topic::Unreachable, LogLevel::Error, &text);
+                    self.log.write_limited(Topic::Unreachable, LogLevel::Error, &text);
                 }
             }
             if start.elapsed() >= LASTING {
@@ -268,7 +268,7 @@ impl Exchange {
             }
             let pause = RETRY.0.saturating_mul(1 << failures.min(8)).min(RETRY.1);
             failures += 1;
-            let _told = tokio::time::timeout(pause, self.end.bell.notified()).await;
+            let _elapsed = tokio::time::timeout(pause, self.end.bell.notified()).await;
         }
     }
 
@@ -282,7 +282,7 @@ impl Exchange {
         let mut tasks = JoinSet::new();
         let end = self.end.clone();
         tasks.spawn(async move {
-            while !end.is_told() {
+            while !end.is_requested() {
                 end.bell.notified().await;
             }
         });
@@ -298,7 +298,7 @@ impl Exchange {
                 node: self.setup.node.clone(),
                 memory: memory.clone(),
                 board: self.board.clone(),
-                teller: self.teller.clone(),
+                log: self.log.clone(),
             };
             tasks.spawn(share.share());
         }
@@ -309,9 +309,9 @@ impl Exchange {
                 node: self.setup.node.as_bytes().into(),
                 life: self.limit_life.clone(),
             };
-            let (zones, teller) = (self.parts.zones.clone(), self.teller.clone());
+            let (zones, log) = (self.parts.zones.clone(), self.log.clone());
             let board = self.board.clone();
-            let share = LimitShare { line: other.clone(), zones, desk, teller, board };
+            let share = LimitShare { line: other.clone(), zones, desk, log, board };
             tasks.spawn(share.share());
         }
         tasks.spawn(async move {

@@ -40,13 +40,13 @@ impl LifeMark {
         }
         match replace(&path, last != LastLife::None) {
             Ok(own) if has_cluster => Self { last, own: Some(own) },
-            // The next process could not tell that this one existed, or a cluster that a reload
+            // The next process could not know that this one existed, or a cluster that a reload
             // adds does not know of earlier purges.
             Ok(_) | Err(_) => Self::default(),
         }
     }
 
-    /// Takes the record of the last process; once, because it says nothing about this one.
+    /// Takes the record of the last process; once, because it is not about this one.
     pub(super) fn take_last(&mut self) -> LastLife {
         std::mem::take(&mut self.last)
     }
@@ -90,7 +90,7 @@ mod tests {
     use super::{LastLife, LifeMark, NAME};
 
     #[test]
-    fn the_word_of_a_process_is_heard_by_the_next_one_only() {
+    fn the_record_of_a_process_is_read_by_the_next_one_only() {
         let dir = bolide_testkit::site::temp_dir();
         let begin = || LifeMark::begin(&dir, true);
         let mut one = begin();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_process_says_nothing_for_its_successor() {
+    fn an_old_process_records_nothing_for_its_successor() {
         let dir = bolide_testkit::site::temp_dir();
         let mut old = LifeMark::begin(&dir, true);
         let _new = LifeMark::begin(&dir, true);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_or_read_is_no_evidence() {
+    fn a_record_that_cannot_be_written_or_read_proves_nothing() {
         let dir = bolide_testkit::site::temp_dir();
         assert_eq!(LifeMark::begin(&dir.join("missing"), true).take_last(), LastLife::Unknown);
         for text in

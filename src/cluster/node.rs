@@ -30,7 +30,7 @@ use joining::Strike;
 /// LIMIT: bytes of purges in an entry; one that is larger is alone in its entry.
 const RECORD_MAX: usize = 64 << 10;
 /// The interval of equal log messages.
-const TELL: Duration = Duration::from_mins(1);
+const REPEAT_INTERVAL: Duration = Duration::from_mins(1);
 /// The pause before the next attempt to connect: at first, doubled each time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// Beats after which a connection resets the pause.
@@ -116,7 +116,7 @@ pub(super) struct ClusterNode {
     /// The number of a purge that others have to receive before this node acknowledges its
     /// position: if it ends before, its successor finds out again what is to be sent.
     owes: Option<u64>,
-    told: Vec<(Topic, Instant)>,
+    logged: Vec<(Topic, Instant)>,
     /// The record of the previous process on this machine.
     last: LastLife,
     /// Before this entry, purges of earlier processes of this node may be missing.
@@ -136,7 +136,7 @@ pub(super) fn run(
     account: Option<WorkerAccount>,
 ) {
     let fail = |shared: &Shared, why: &str| {
-        say(shared, LogLevel::Emerg, why);
+        log(shared, LogLevel::Emerg, why);
         lock(&shared.status).last_fault = Some(why.to_owned());
         shared.changed.notify_all();
     };
@@ -149,11 +149,11 @@ pub(super) fn run(
         Err(why) => return fail(&shared, &format!("cluster: {why}")),
     };
     let (clock, life) = (NodeClock::default(), bolide_tls::random_seed());
-    let told = shared.clone();
+    let own = shared.clone();
     let parts = NodeParts { shared, setup, store, connector, clock, life, mail, orders };
     match runtime.and_then(|runtime| Ok((runtime, ClusterNode::new(parts)?))) {
         Ok((runtime, node)) => runtime.block_on(node.live()),
-        Err(error) => fail(&told, &format!("cluster: {error}")),
+        Err(error) => fail(&own, &format!("cluster: {error}")),
     }
 }
 
@@ -167,7 +167,7 @@ const fn place_from(id: EntryId) -> StreamPlace {
     place(EntryMark { id, sum: 0 })
 }
 
-fn say(shared: &Shared, level: LogLevel, text: &str) {
+fn log(shared: &Shared, level: LogLevel, text: &str) {
     let log = lock(&shared.state).log.clone();
     log.into_iter().for_each(|log| log.write(level, text));
 }
@@ -202,7 +202,7 @@ impl ClusterNode {
             acknowledge_again: false,
             overflows,
             owes: None,
-            told: Vec::new(),
+            logged: Vec::new(),
             last,
             fence: EntryId::ZERO,
             has_past: false,
@@ -216,7 +216,7 @@ impl ClusterNode {
     pub(super) async fn live(mut self) {
         let mut failures = 0;
         loop {
-            self.note_time();
+            self.set_time();
             let opened = self.open().await;
             lock(&self.shared.status).attempts += 1;
             while let Some(mail) = self.kept.pop_front() {
@@ -234,7 +234,7 @@ impl ClusterNode {
             match self.life {
                 Life::Going => {}
                 Life::Ending => {
-                    self.say_farewell().await;
+                    self.publish_end().await;
                     return self.leave();
                 }
                 Life::Replaced => return self.hand_over(),
@@ -277,7 +277,7 @@ impl ClusterNode {
                     "the last purges".to_owned()
                 }
             );
-            say(&self.shared, LogLevel::Warn, &text);
+            log(&self.shared, LogLevel::Warn, &text);
         }
     }
 
@@ -302,15 +302,15 @@ impl ClusterNode {
         let end = tokio::time::Instant::now() + pause;
         while let Ok(Some(mail)) = tokio::time::timeout_at(end, self.orders.recv()).await {
             self.handle(Some(mail));
-            self.note_time();
+            self.set_time();
             if self.life != Life::Going {
                 return;
             }
         }
     }
 
-    fn note_time(&self) {
-        self.store.outbox().note_time(self.clock.now().unix_millis);
+    fn set_time(&self) {
+        self.store.outbox().set_time(self.clock.now().unix_millis);
     }
 
     fn handle(&mut self, mail: Option<ClusterMail>) {
@@ -321,8 +321,8 @@ impl ClusterNode {
             Some(ClusterMail::Progress(reply)) => {
                 let _gone = reply.try_send(self.progress());
             }
-            Some(ClusterMail::Peers(entry, reply)) => self.tell_peers(entry, reply),
-            Some(ClusterMail::Purges(count, reply)) => self.tell_purges(count, reply),
+            Some(ClusterMail::Peers(entry, reply)) => self.answer_peers(entry, reply),
+            Some(ClusterMail::Purges(count, reply)) => self.answer_purges(count, reply),
             Some(ClusterMail::Session(number, report)) => {
                 let current = self.session.as_ref().map(Session::number);
                 if current == Some(number) {
@@ -357,7 +357,7 @@ impl ClusterNode {
                 self.machine.send_again();
                 self.is_full = true;
                 let text = format!("cluster: purges wait to be sent: {fault}");
-                self.tell(Topic::Full, LogLevel::Error, &text);
+                self.log_limited(Topic::Full, LogLevel::Error, &text);
                 lock(&self.shared.status).last_fault = Some(fault.text);
             }
             Report::Added(Err(fault)) | Report::Broken(fault) => self.break_off(&fault),
@@ -369,7 +369,7 @@ impl ClusterNode {
             }
             Report::Objects(fault) => {
                 let text = format!("cluster: objects are not shared: {fault}");
-                self.tell(Topic::Objects, LogLevel::Error, &text);
+                self.log_limited(Topic::Objects, LogLevel::Error, &text);
                 lock(&self.shared.status).last_fault = Some(fault.text);
             }
             Report::Beat(server_ms) => self.beat(server_ms),
@@ -414,7 +414,7 @@ impl ClusterNode {
         self.server_ms = server_ms;
         self.is_full = false;
         self.beats += 1;
-        self.note_time();
+        self.set_time();
         self.acknowledge();
         self.send();
         let keep = self.setup.conf.purge_keep_time;
@@ -438,15 +438,15 @@ impl ClusterNode {
             });
         }
         let overflows = self.store.outbox().counts().overflows;
-        self.tell_overflows(overflows);
+        self.log_overflows(overflows);
     }
 
-    fn tell_overflows(&mut self, overflows: u64) {
+    fn log_overflows(&mut self, overflows: u64) {
         if overflows > self.overflows {
             self.overflows = overflows;
             let text = "cluster: more purges waited than \"purge_queue\" allows: everything is \
                         purged on all nodes";
-            self.tell(Topic::Overflow, LogLevel::Warn, text);
+            self.log_limited(Topic::Overflow, LogLevel::Warn, text);
         }
     }
 
@@ -455,8 +455,8 @@ impl ClusterNode {
         self.has_oversize |= fault.kind == ValkeyFaultKind::TooLarge;
         self.session = None;
         let text = format!("cluster: this node goes on alone: {fault}");
-        self.tell(Topic::Unreachable, LogLevel::Error, &text);
-        self.tell_overflows(self.store.outbox().counts().overflows);
+        self.log_limited(Topic::Unreachable, LogLevel::Error, &text);
+        self.log_overflows(self.store.outbox().counts().overflows);
         let mut status = lock(&self.shared.status);
         status.connected = None;
         status.is_caught_up = false;
@@ -466,15 +466,15 @@ impl ClusterNode {
     }
 
     /// Logs, unless the same was logged recently.
-    fn tell(&mut self, topic: Topic, level: LogLevel, text: &str) {
+    fn log_limited(&mut self, topic: Topic, level: LogLevel, text: &str) {
         let now = self.clock.now().mono;
-        let known = self.told.iter_mut().find(|(other, _)| *other == topic);
+        let known = self.logged.iter_mut().find(|(other, _)| *other == topic);
         match known {
             Some((_, again)) if now < *again => return,
-            Some((_, again)) => *again = now.after(TELL),
-            None => self.told.push((topic, now.after(TELL))),
+            Some((_, again)) => *again = now.after(REPEAT_INTERVAL),
+            None => self.logged.push((topic, now.after(REPEAT_INTERVAL))),
         }
-        say(&self.shared, level, text);
+        log(&self.shared, level, text);
     }
 
     fn publish(&self) {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bolide_base::limits::{
-    SHARED_DESK_MS, SHARED_FAULTS_MAX, SHARED_FULL_MS, SHARED_HEED_MS, SHARED_HEED_STEP_MS,
-    SHARED_HELD_MAX, SHARED_KEEP_MAX_MS, SHARED_LOOK_MS, SHARED_ORDERS_MAX, SHARED_REST_MS,
+    SHARED_DESK_MS, SHARED_FAULTS_MAX, SHARED_FULL_MS, SHARED_HELD_MAX, SHARED_KEEP_MAX_MS,
+    SHARED_LOOK_MS, SHARED_ORDERS_MAX, SHARED_PURGE_STEP_MS, SHARED_PURGE_WAIT_MS, SHARED_REST_MS,
     SHARED_VARY_KEEP_MS,
 };
 use bolide_cache::disk::format::HEAD_MAX;
@@ -112,7 +112,7 @@ impl Carrier {
                     porter.carry().await;
                     self.store.sharing().set_answering(false);
                 }
-                Err(fault) => tell(&self.mail, self.number, fault),
+                Err(fault) => report_fault(&self.mail, self.number, fault),
             }
             sleep(Duration::from_millis(SHARED_REST_MS)).await;
         }
@@ -138,8 +138,8 @@ impl Carrier {
 }
 
 /// Reports a fault to the node. If its channel is full, one more fault does not matter.
-fn tell(mail: &mpsc::Sender<ClusterMail>, number: u64, fault: ValkeyFault) {
-    let _untold = mail.try_send(ClusterMail::Session(number, Report::Objects(fault)));
+fn report_fault(mail: &mpsc::Sender<ClusterMail>, number: u64, fault: ValkeyFault) {
+    let _full = mail.try_send(ClusterMail::Session(number, Report::Objects(fault)));
 }
 
 impl Porter {
@@ -157,7 +157,7 @@ impl Porter {
             // Meanwhile lookups and offers are returned.
             while let Err(fault) = self.look().await {
                 if fault.kind != ValkeyFaultKind::Late {
-                    return tell(&self.mail, self.number, fault);
+                    return report_fault(&self.mail, self.number, fault);
                 }
             }
         }
@@ -224,7 +224,7 @@ impl Porter {
             self.faults.store(0, Ordering::Relaxed);
             let looked = match found {
                 ObjectFound::Bytes(bytes) => {
-                    let is_patient = waited().as_millis() < SHARED_HEED_MS.into();
+                    let is_patient = waited().as_millis() < SHARED_PURGE_WAIT_MS.into();
                     self.take(question, bytes, is_patient, (&mut mark, &mut rounds))
                 }
                 ObjectFound::Held => Looked::Later(question),
@@ -278,15 +278,15 @@ impl Porter {
         drop(question);
         // The lease may be granted to this node when Valkey gets to it, and then no node would
         // fetch.
-        let _unheard = self.line.release(key, token.as_bytes()).await;
+        let _lost = self.line.release(key, token.as_bytes()).await;
     }
 
     /// Offers an object, once other nodes have received the purges before its fill.
     async fn offer(&self, offer: SharedOffer) {
         let Some(_one) = Counted::among(&self.offers, SHARED_ORDERS_MAX) else { return };
         let start = Instant::now();
-        while offer.is_ahead() && start.elapsed().as_millis() < SHARED_HEED_MS.into() {
-            sleep(Duration::from_millis(SHARED_HEED_STEP_MS)).await;
+        while offer.is_ahead() && start.elapsed().as_millis() < SHARED_PURGE_WAIT_MS.into() {
+            sleep(Duration::from_millis(SHARED_PURGE_STEP_MS)).await;
         }
         let is_full =
             self.full_until.lock().is_ok_and(|until| until.is_some_and(|at| at > Instant::now()));
@@ -331,6 +331,6 @@ impl Porter {
                 self.sharing().set_answering(false);
             }
         }
-        tell(&self.mail, self.number, fault);
+        report_fault(&self.mail, self.number, fault);
     }
 }

@@ -1,24 +1,24 @@
-//! Nodes of a cluster by an invented Valkey, in invented time: their threads' whole work, with
-//! faults by seed, and what must hold whatever happens.
+//! Nodes of a cluster with a simulated Valkey, in simulated time: all work of their threads, seeded
+//! faults, and the invariants that hold in every history.
 //!
 //! ```text
 //!   visitors ──▶ stores ──▶ nodes ══ connections that are late, cut, still ══▶ server ── keeper
-//!                  └───────────── what they serve ──▶ witness ◀── what nodes say of themselves
+//!                  └───────────── what they serve ──▶ checks ◀── what nodes report
 //! ```
-//! Checked: no node serves a page that was purged and that it said to have dropped; no visitor
-//! gets another's private page, and none of those is in Valkey; each purge is carried out once; no
-//! question waits for longer than it may; and once faults end, all nodes are connected, hear of
-//! all, and fetch a page once between them. `sim/common.rs` has what is shared beside that.
+//! Checked: no node serves a page after it reported the purge of it; no visitor gets another
+//! visitor's private page, and no private page is in Valkey; each purge is carried out once; no
+//! lookup exceeds its timeout; and once faults end, all nodes are connected, receive all purges,
+//! and only one of them fetches each page. `sim/common.rs` simulates the other shared state.
 //! `BOLIDE_CLUSTER_SEED=7` runs one history, `BOLIDE_CLUSTER_SEEDS=20000` as many.
 
 mod alike;
+mod checks;
 mod common;
+mod faults;
 mod keeper;
 mod member;
 mod server;
 mod visits;
-mod weather;
-mod witness;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,10 +30,10 @@ use bolide_base::prng::Prng;
 use bolide_base::{Instant as Mono, Now};
 use tokio::time::{Instant, sleep};
 
+use checks::Tally;
 use common::CommonSeen;
 use member::Member;
 use server::Server;
-use witness::Tally;
 
 /// Nodes at most; a history has two to four.
 const NODES: usize = 4;
@@ -41,26 +41,26 @@ const NODES: usize = 4;
 const PAGES: usize = 4;
 const VISITORS: usize = 2;
 const SUBJECTS: usize = PAGES + VISITORS;
-/// What time it is when a history begins.
+/// The time at which a history begins.
 const EPOCH_MS: u64 = 1_700_000_000_000;
 /// Histories of a test run.
 const SEEDS: u64 = 60;
 
 /// Time that passes as the runtime has it, with a clock on the wall that may be wrong.
 #[derive(Debug)]
-pub(super) struct InventedClock {
+pub(super) struct SimulatedClock {
     /// When the history began, and the process.
     epoch: Instant,
     start: Instant,
     skew_ms: AtomicI64,
 }
 
-impl InventedClock {
+impl SimulatedClock {
     fn new(epoch: Instant, skew_ms: i64) -> Arc<Self> {
         Arc::new(Self { epoch, start: Instant::now(), skew_ms: AtomicI64::new(skew_ms) })
     }
 
-    /// It is set.
+    /// Sets the skew.
     fn set(&self, skew_ms: i64) {
         self.skew_ms.store(skew_ms, Ordering::Relaxed);
     }
@@ -93,14 +93,14 @@ struct World {
     plan: Plan,
     /// Faults have ended.
     is_over: Cell<bool>,
-    /// Since when all nodes know what they have to.
+    /// Since when all nodes are up to date.
     calm_since: Cell<Option<Instant>>,
     start: Instant,
     is_shown: bool,
     dir: bolide_testkit::site::TempDir,
 }
 
-/// What does not change in a history.
+/// The parameters of a history.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     nodes: usize,
@@ -129,13 +129,14 @@ impl Plan {
         }
     }
 
-    /// Whether the stream has room for what nodes add at once. Without it they lose what they have
-    /// again and again, but serve nothing that was purged; a configuration has more.
+    /// Whether the stream has room for the entries that nodes add at once. Without it they drop
+    /// their objects again and again, but serve nothing that was purged; real configurations have
+    /// room.
     const fn has_room(&self) -> bool {
         self.keep_count as usize > 2 * self.nodes
     }
 
-    /// How long a visitor waits for other nodes at most, give or take what timers do.
+    /// The longest wait of a visitor for other nodes, with a margin for timers.
     const fn patience(&self) -> Duration {
         Duration::from_millis(self.objects_ms + self.lease_ms + 5)
     }
@@ -146,7 +147,7 @@ impl World {
         below(&mut self.chance.borrow_mut(), bound)
     }
 
-    /// Says what happens, if one history is looked at.
+    /// Prints an event, if only one history runs.
     fn say(&self, what: impl FnOnce() -> String) {
         if self.is_shown {
             println!("{:>9.3} {}", self.start.elapsed().as_secs_f64(), what());
@@ -204,7 +205,7 @@ async fn history(seed: u64) -> Tally {
         visitors.push(tokio::task::spawn_local(world.clone().use_tickets(at)));
         visitors.push(tokio::task::spawn_local(world.clone().order_often(at)));
     }
-    world.clone().storm().await;
+    world.clone().inject_faults().await;
     if plan.has_room() {
         world.calm().await;
     }

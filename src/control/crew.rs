@@ -200,7 +200,7 @@ impl Crew {
 
 impl Member {
     fn start(startup: Startup<Epoll>, orders: &Orders<'_>) -> std::io::Result<Self> {
-        let (teller, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let main = &orders.generation.site.config().main;
         let number = startup.number;
         let pulse = startup.posts[usize::from(number)].pulse();
@@ -211,7 +211,7 @@ impl Member {
             let id = bolide_io::process::thread_id();
             let is_ready = settle(&cores, priority, account);
             // The starter waits for it.
-            let _ = teller.send(id);
+            let _ = sender.send(id);
             let mut startup = startup;
             startup.ids.1 = id;
             if is_ready {
@@ -219,7 +219,7 @@ impl Member {
             }
         };
         let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?;
-        let id = told.recv().unwrap_or_default();
+        let id = receiver.recv().unwrap_or_default();
         Ok(Self { number: usize::from(number), thread, id, watch })
     }
 }

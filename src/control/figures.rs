@@ -43,7 +43,7 @@ impl ControlThread<'_> {
     /// Updates the values, once per interval.
     pub(super) fn refresh_due_figures(&mut self, now: Now) {
         let is_due = now.mono.since(self.figures_refreshed) >= FIGURES_EVERY;
-        if is_due && self.generation.site.tells_metrics() {
+        if is_due && self.generation.site.serves_metrics() {
             self.refresh_figures(now);
         }
     }

@@ -171,8 +171,8 @@ impl ControlThread<'_> {
             Some(pid) => pid.written_to(&reading.config.main.pid)?,
             None => None,
         };
-        let tell = |level, text: &str| log.write(level, text);
-        let per_worker = self.open.apply(&reading.config, workers, keys, tell);
+        let write_log = |level, text: &str| log.write(level, text);
+        let per_worker = self.open.apply(&reading.config, workers, keys, write_log);
         match (&mut self.pid, moved) {
             (Some(pid), Some(moved)) if per_worker.is_ok() => pid.give_way(moved),
             (Some(pid), Some(moved)) => pid.keep_from(moved),

@@ -161,13 +161,13 @@ mod tests {
         };
         let before = counts(of(0, 10_050), of(0, 50), of(1, 500));
         assert_eq!(judge(&before, &before), None);
-        let told = |after| judge(&before, &after).map(|worse| worse.to_string());
+        let verdict = |after| judge(&before, &after).map(|worse| worse.to_string());
         assert_eq!(
-            told(counts(of(50, 10_050), of(50, 50), of(1, 500))).unwrap(),
+            verdict(counts(of(50, 10_050), of(50, 50), of(1, 500))).unwrap(),
             "50 of 50 requests to server \"bad\" ended with 5xx, 0 of 50 before"
         );
         assert_eq!(
-            told(counts(of(0, 10_050), of(0, 50), of(40, 40))).unwrap(),
+            verdict(counts(of(0, 10_050), of(0, 50), of(40, 40))).unwrap(),
             "40 of 40 handshakes failed, 1 of 500 before"
         );
         // A server that was not there before.

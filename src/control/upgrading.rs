@@ -22,8 +22,8 @@ impl ControlThread<'_> {
         self.log.write(LogLevel::Notice, "changing binary");
         let Some(pid) = &mut self.pid else { return };
         let (keys, workers) = (&self.shared.quic_keys, usize::from(self.crew.size()));
-        let tell = (&self.manager, &self.log);
-        self.successor = upgrade::start_successor(&self.open, keys, workers, pid, tell);
+        let reports = (&self.manager, &self.log);
+        self.successor = upgrade::start_successor(&self.open, keys, workers, pid, reports);
         if self.successor.is_some() {
             self.shared.tls.issued.rest();
             self.leave_upkeep(true);
@@ -63,10 +63,10 @@ impl ControlThread<'_> {
     /// Starts workers for the configuration in force.
     pub(super) fn return_to_service(&mut self) {
         let log = ControlLog::new(&self.config, self.log.open());
-        let tell = |level, text: &str| log.write(level, text);
+        let write_log = |level, text: &str| log.write(level, text);
         let (workers, keys) = (self.crew.size(), &self.shared.quic_keys);
         // The error is in the log.
-        let Ok(sockets) = self.open.apply(&self.config, workers, keys, tell) else { return };
+        let Ok(sockets) = self.open.apply(&self.config, workers, keys, write_log) else { return };
         self.generation.sockets.refill(sockets);
         match self.relieve() {
             Ok(()) => self.settle_threads(),

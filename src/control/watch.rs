@@ -23,14 +23,14 @@ pub(super) struct WorkerWatch {
     seen: Beat,
     looked: Instant,
     stood: Duration,
-    is_told: bool,
+    is_logged: bool,
 }
 
 impl WorkerWatch {
     /// Starts the watch.
     pub(super) fn new(pulse: Arc<Pulse>, now: Instant) -> Self {
         let seen = pulse.beat();
-        Self { pulse, seen, looked: now, stood: Duration::ZERO, is_told: false }
+        Self { pulse, seen, looked: now, stood: Duration::ZERO, is_logged: false }
     }
 
     /// Checks. Returns the worker's current activity when one turn has lasted too long; once.
@@ -39,18 +39,18 @@ impl WorkerWatch {
         self.looked = now;
         let before = std::mem::replace(&mut self.seen, self.pulse.beat());
         if self.seen.turn != before.turn || self.seen.doing == Doing::Waiting {
-            (self.stood, self.is_told) = (Duration::ZERO, false);
+            (self.stood, self.is_logged) = (Duration::ZERO, false);
             return None;
         }
         self.stood += gap;
-        let is_news = self.stood >= STAND_MAX && !self.is_told;
-        self.is_told |= is_news;
+        let is_news = self.stood >= STAND_MAX && !self.is_logged;
+        self.is_logged |= is_news;
         is_news.then_some(self.seen.doing)
     }
 
     /// Whether the turn of the last check had lasted too long.
     pub(super) const fn is_standing(&self) -> bool {
-        self.is_told
+        self.is_logged
     }
 
     /// The worker's current activity.
@@ -84,8 +84,8 @@ mod tests {
         // No check in between: the process was stopped.
         assert_eq!(look(3_600_000), None);
         post.pulse().note(1, Doing::QuicDeadline);
-        let told: Vec<_> = (0..100).filter_map(|_| look(500)).collect();
-        assert_eq!(told, [Doing::QuicDeadline]);
+        let logged: Vec<_> = (0..100).filter_map(|_| look(500)).collect();
+        assert_eq!(logged, [Doing::QuicDeadline]);
         post.pulse().note(2, Doing::Logs);
         assert_eq!((0..11).filter_map(|_| look(500)).collect::<Vec<_>>(), [Doing::Logs]);
     }

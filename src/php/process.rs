@@ -109,14 +109,14 @@ impl Process {
         let ended = read == 0;
         while let Some(end) = line_end(&self.partial, ended) {
             let line: Vec<u8> = self.partial.drain(..end).collect();
-            self.hear(&line, pool, log);
+            self.handle_line(&line, pool, log);
         }
         if ended {
             self.output = None;
         }
     }
 
-    fn hear(&mut self, line: &[u8], pool: &str, log: &ControlLog) {
+    fn handle_line(&mut self, line: &[u8], pool: &str, log: &ControlLog) {
         let text = printable(line);
         let goes_on = self.in_report && fpm::goes_on(&text);
         self.in_report = goes_on || text.starts_with(fpm::REPORT);

@@ -85,8 +85,8 @@ mod tests {
             (16, 64_000, 128, 4, 93),
             (512, 4_000_000, 128, 1, 1000),
         ] {
-            let told = (cores, memory, per_child, pools);
-            assert_eq!(children(cores, memory, per_child, pools), expected, "{told:?}");
+            let case = (cores, memory, per_child, pools);
+            assert_eq!(children(cores, memory, per_child, pools), expected, "{case:?}");
         }
     }
 

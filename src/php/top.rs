@@ -43,7 +43,7 @@ struct Look {
     queue_max: u64,
     processes: u64,
     memory: u64,
-    /// Hundredths of a second, as Linux tells times in /proc.
+    /// Hundredths of a second, as Linux gives times in /proc.
     cpu: u64,
 }
 
@@ -107,7 +107,7 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// Bytes of memory; what processes share counts in parts. Where the kernel does not tell, all that
+/// Bytes of memory; what processes share counts in parts. Where the kernel does not say, all that
 /// is resident.
 fn memory(pid: u32) -> u64 {
     let kib = |file: &str, name: &str| -> Option<u64> {

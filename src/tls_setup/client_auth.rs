@@ -15,9 +15,9 @@ use super::certificates::openssl_words;
 /// A file is unreadable or contains nothing of its kind; unused files are checked, too.
 pub(super) fn client_auth(conf: &TlsConf) -> Result<Option<Arc<ClientAuth>>, String> {
     let asks = conf.verify_client != VerifyClient::Off;
-    let told = conf.client_certificate.as_deref().filter(|_| asks);
+    let client = conf.client_certificate.as_deref().filter(|_| asks);
     let trusted = conf.trusted_certificate.as_deref();
-    let auth = authorities(told, trusted, conf.crl.as_deref(), conf.verify_depth)?;
+    let auth = authorities(client, trusted, conf.crl.as_deref(), conf.verify_depth)?;
     Ok(asks.then(|| Arc::new(auth)))
 }
 
@@ -27,12 +27,12 @@ pub(super) fn client_auth(conf: &TlsConf) -> Result<Option<Arc<ClientAuth>>, Str
 ///
 /// A file is unreadable or contains nothing of its kind.
 pub(crate) fn authorities(
-    told: Option<&Path>,
+    client: Option<&Path>,
     trusted: Option<&Path>,
     crl: Option<&Path>,
     depth: u32,
 ) -> Result<ClientAuth, String> {
-    let client_text = told.map(|path| read("certificate", path)).transpose()?;
+    let client_text = client.map(|path| read("certificate", path)).transpose()?;
     let trusted_text = trusted.map(|path| read("certificate", path)).transpose()?;
     let crl_text = crl.map(|path| read("CRL", path)).transpose()?;
     let files = ClientAuthFiles {
@@ -49,7 +49,7 @@ pub(crate) fn authorities(
             ClientAuthError::NoMemory => return "no memory for certificates".to_owned(),
         };
         let (path, what, call, kind) = match file {
-            ClientAuthFile::Client => (told, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
+            ClientAuthFile::Client => (client, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
             ClientAuthFile::Trusted => (trusted, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
             ClientAuthFile::Crl => (crl, "CRL", "X509_CRL", "X509 CRL"),
         };

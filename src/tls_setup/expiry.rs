@@ -24,7 +24,7 @@ struct CertificateEnd {
 pub(crate) struct CertificateEnds {
     all: Vec<CertificateEnd>,
     /// When warnings were last written, in seconds since 1970.
-    told: u64,
+    logged: u64,
 }
 
 impl CertificateEnds {
@@ -50,8 +50,8 @@ impl CertificateEnds {
 
     /// The current warnings.
     pub(crate) fn warnings(&mut self, now: Now) -> Vec<String> {
-        self.told = now.unix_seconds();
-        let seconds = i64::try_from(self.told).unwrap_or(i64::MAX);
+        self.logged = now.unix_seconds();
+        let seconds = i64::try_from(self.logged).unwrap_or(i64::MAX);
         let near = self.all.iter().filter(|one| one.seconds.saturating_sub(seconds) <= SOON);
         near.map(|one| {
             let CertificateEnd { name, place, date, .. } = one;
@@ -63,7 +63,7 @@ impl CertificateEnds {
 
     /// The warnings, if a day has passed since the last ones.
     pub(crate) fn daily(&mut self, now: Now) -> Vec<String> {
-        if now.unix_seconds().saturating_sub(self.told) < DAY {
+        if now.unix_seconds().saturating_sub(self.logged) < DAY {
             return Vec::new();
         }
         self.warnings(now)
@@ -83,7 +83,7 @@ mod tests {
         let place = SourcePlace { file: "conf".into(), line: 3 };
         let (name, date) = ("a.crt".to_owned(), "May 18 03:33:20 2033 GMT".to_owned());
         let end = CertificateEnd { name, place, seconds: END.cast_signed(), date };
-        CertificateEnds { all: vec![end], told: 0 }
+        CertificateEnds { all: vec![end], logged: 0 }
     }
 
     fn at(seconds: u64) -> Now {

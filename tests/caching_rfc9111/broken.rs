@@ -9,7 +9,7 @@ use super::{Lab, run};
 const KEEP: &str = "Cache-Control: max-age=60";
 
 #[test]
-fn an_answer_that_is_cut_is_not_kept() {
+fn a_truncated_response_is_not_stored() {
     let lab = Lab::auto();
     let long = vec![b'x'; 100_000];
     let rows = [
@@ -48,7 +48,7 @@ fn bytes_after_the_declared_length_are_dropped() {
 }
 
 #[test]
-fn who_followed_a_cut_answer_learns_of_it() {
+fn a_follower_of_a_truncated_response_sees_the_error() {
     let lab = Lab::auto();
     let path = lab.path();
     let cut = AppSaid::head(&format!("{KEEP}\nContent-Length: 100000")).body(&[b'x'; 50_000]).cut();
@@ -84,7 +84,7 @@ fn who_followed_a_cut_answer_learns_of_it() {
 }
 
 #[test]
-fn fields_that_make_no_sense_keep_nothing_and_break_nothing() {
+fn malformed_fields_store_nothing_and_break_nothing() {
     let lab = Lab::auto();
     let huge = "x".repeat(30_000);
     let many = "max-age=60, ".repeat(2_000);
@@ -124,7 +124,7 @@ fn fields_that_make_no_sense_keep_nothing_and_break_nothing() {
 }
 
 #[test]
-fn two_hundred_kilobytes_of_tags_are_all_heard() {
+fn two_hundred_kilobytes_of_tags_all_count() {
     let lab = Lab::new(&format!(
         "{} fastcgi_buffer_size 512k; fastcgi_buffers 8 512k; fastcgi_busy_buffers_size 1m;",
         super::AUTO
@@ -148,7 +148,7 @@ fn two_hundred_kilobytes_of_tags_are_all_heard() {
 }
 
 #[test]
-fn an_object_that_is_too_large_is_not_kept() {
+fn a_response_that_is_too_large_is_not_stored() {
     let lab = Lab::new(&format!("{} page_cache_max_object 10k;", super::AUTO));
     for (size, length, kept) in
         [(9_000, true, true), (9_000, false, true), (20_000, true, false), (20_000, false, false)]
@@ -164,7 +164,7 @@ fn an_object_that_is_too_large_is_not_kept() {
 }
 
 #[test]
-fn an_origin_that_is_gone_and_comes_back() {
+fn an_unreachable_application_gives_502() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     lab.app.vanish();
@@ -174,7 +174,7 @@ fn an_origin_that_is_gone_and_comes_back() {
 }
 
 #[test]
-fn unkeyed_fields_poison_nothing_that_says_what_it_depends_on() {
+fn unkeyed_fields_do_not_poison_responses_with_a_correct_vary() {
     let lab = Lab::auto();
     let path = lab.page(&format!("{KEEP}\nVary: X-Forwarded-Host"));
     assert_eq!(run(&lab.get_with(&path, "X-Forwarded-Host: evil\r\n")), 1);

@@ -8,7 +8,7 @@ use crate::report;
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
 #[test]
-fn a_kept_answer_weighs_conditions() {
+fn a_cached_response_evaluates_conditions() {
     let lab = Lab::auto();
     let both = lab.page(&format!(
         "Cache-Control: max-age=60\nETag: \"a\"\nLast-Modified: {MODIFIED}\nVary: X-A"
@@ -69,7 +69,7 @@ fn a_kept_answer_weighs_conditions() {
 }
 
 #[test]
-fn a_304_has_what_tells_and_nothing_of_the_body() {
+fn a_304_has_validators_and_no_representation_metadata() {
     let lab = Lab::auto();
     let path = lab.page(&format!(
         "Cache-Control: max-age=60\nETag: \"a\"\nLast-Modified: {MODIFIED}\nVary: X-A\n\
@@ -102,7 +102,7 @@ fn conditions_are_about_answers_that_went_well() {
 }
 
 #[test]
-fn who_asks_first_has_his_conditions_weighed_here() {
+fn conditions_of_the_first_request_are_evaluated_by_the_cache() {
     let lab = Lab::auto();
     // Cacheable or not, the upstream request is unconditional.
     for control in ["max-age=60", "no-store"] {
@@ -136,7 +136,7 @@ fn who_asks_first_has_his_conditions_weighed_here() {
     bolide_testkit::wait_until("the whole answer to be kept", || {
         let whole = lab.get(&path);
         assert_eq!(whole.body.len(), 300_000);
-        whole.header("cache-status").is_some_and(|told| told.contains("; hit"))
+        whole.header("cache-status").is_some_and(|value| value.contains("; hit"))
     });
     assert_eq!(lab.app.count(&path), 1);
 }

@@ -4,7 +4,7 @@
 use super::{Lab, keeps_all, run};
 
 #[test]
-fn directives_are_heard_in_any_spelling() {
+fn directives_count_in_any_case_and_spacing() {
     let rows = [
         ("MAX-AGE=60", true),
         ("Max-Age=60", true),
@@ -34,7 +34,7 @@ fn directives_are_heard_in_any_spelling() {
 }
 
 #[test]
-fn of_contradictions_the_one_that_keeps_less_holds() {
+fn of_contradictory_directives_the_more_restrictive_one_wins() {
     let rows = [
         ("public, no-store, max-age=60", false),
         ("public, private, max-age=60", false),
@@ -70,7 +70,7 @@ fn pragma_of_an_answer_means_nothing() {
 }
 
 #[test]
-fn answers_to_who_proved_who_he_is_need_permission() {
+fn responses_to_authorized_requests_need_permission_to_be_stored() {
     let lab = Lab::auto();
     let rows = [
         ("Cache-Control: max-age=60", false),
@@ -102,7 +102,7 @@ fn answers_to_who_proved_who_he_is_need_permission() {
     lab.app.release();
     assert!(clients.iter_mut().all(|client| client.answer().status == 200));
     bolide_testkit::wait_until("one to be kept", || {
-        lab.get(&path).header("cache-status").is_some_and(|told| told.contains("; hit"))
+        lab.get(&path).header("cache-status").is_some_and(|value| value.contains("; hit"))
     });
     // It does not revalidate: the application may answer an authenticated request differently.
     let path = lab.page("Cache-Control: max-age=1, stale-while-revalidate=60");

@@ -3,7 +3,7 @@
 use super::{Lab, run};
 
 #[test]
-fn fields_are_kept_as_they_came() {
+fn fields_are_stored_unchanged() {
     let lab = Lab::auto();
     let path = lab.page(
         "Cache-Control: max-age=60\nX-One: 1\nX-Two: a\nX-Two: b\nX-Odd: \"\\;,= \u{e9}\n\
@@ -15,7 +15,7 @@ fn fields_are_kept_as_they_came() {
     let first = lab.get(&path);
     let kept = lab.get(&path);
     assert_eq!((run(&kept), lab.app.count(&path)), (1, 1));
-    let told = |answer: &bolide_testkit::Response| {
+    let shown = |answer: &bolide_testkit::Response| {
         let own = ["date", "age", "cache-status", "connection", "content-length", "accept-ranges"];
         let mut fields: Vec<_> = answer.headers.clone();
         fields.retain(|(name, _)| {
@@ -26,12 +26,12 @@ fn fields_are_kept_as_they_came() {
         });
         fields
     };
-    assert_eq!(told(&kept), told(&first));
+    assert_eq!(shown(&kept), shown(&first));
     assert_eq!(kept.headers.iter().filter(|(name, _)| name == "X-Two").count(), 2);
 }
 
 #[test]
-fn fields_of_one_connection_are_not_kept() {
+fn connection_specific_fields_are_not_stored() {
     let lab = Lab::auto();
     let path = lab.page(
         "Cache-Control: max-age=60\nConnection: X-Hop, close\nX-Hop: 1\nX-Other: 1\n\
@@ -58,7 +58,7 @@ fn fields_of_one_connection_are_not_kept() {
 }
 
 #[test]
-fn a_field_that_only_one_may_see_keeps_the_answer_out() {
+fn a_response_with_a_field_for_one_client_is_not_stored() {
     let lab = Lab::auto();
     for head in [
         "Cache-Control: max-age=60, private=\"X-A\"\nX-A: 1",
@@ -85,7 +85,7 @@ fn a_cookie_of_one_client_reaches_no_other() {
 }
 
 #[test]
-fn what_is_said_to_caches_like_us_goes_no_further() {
+fn fields_for_surrogate_caches_are_not_forwarded() {
     let lab = Lab::auto();
     let path = lab.page(
         "Bolide-Cache-Control: max-age=60\nCDN-Cache-Control: max-age=5\nSurrogate-Control: \

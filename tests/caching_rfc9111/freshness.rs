@@ -117,7 +117,7 @@ fn the_age_of_an_answer_counts() {
 }
 
 #[test]
-fn a_kept_answer_says_how_old_it_is() {
+fn a_cached_response_has_an_age() {
     let lab = Lab::auto();
     let path = lab.page("Cache-Control: max-age=600\nAge: 100");
     assert_eq!(lab.get(&path).header("age"), Some("100"));
@@ -141,7 +141,7 @@ fn a_kept_answer_says_how_old_it_is() {
 }
 
 #[test]
-fn an_answer_that_became_stale_is_asked_for_again() {
+fn a_stale_response_is_fetched_again() {
     let lab = Lab::auto();
     let rows = [
         "Cache-Control: max-age=1".to_owned(),
@@ -160,7 +160,7 @@ fn an_answer_that_became_stale_is_asked_for_again() {
 }
 
 #[test]
-fn a_guess_is_made_only_where_the_configuration_says_so() {
+fn heuristic_freshness_needs_configuration() {
     let (old, new) = (http_date(-36_000), http_date(0));
     let rows = [
         (format!("Last-Modified: {old}"), true),
@@ -184,14 +184,14 @@ fn a_guess_is_made_only_where_the_configuration_says_so() {
     for (lab, expected) in [(&guessing, 3600), (&held, 300)] {
         let path = lab.page(&format!("Last-Modified: {old}"));
         lab.get(&path);
-        let told = lab.get(&path).header("cache-status").unwrap().to_owned();
-        let ttl: u32 = told.rsplit("ttl=").next().unwrap().parse().unwrap();
-        assert!((expected - 20..=expected).contains(&ttl), "{told}");
+        let cache_status = lab.get(&path).header("cache-status").unwrap().to_owned();
+        let ttl: u32 = cache_status.rsplit("ttl=").next().unwrap().parse().unwrap();
+        assert!((expected - 20..=expected).contains(&ttl), "{cache_status}");
     }
 }
 
 #[test]
-fn what_says_nothing_is_kept_where_pages_are_kept_by_default() {
+fn a_response_without_freshness_is_stored_where_the_default_is_to_cache() {
     let lab = Lab::new("page_cache on; page_cache_default_ttl 1m; page_cache_stale off;");
     let rows = [
         ("", true),

@@ -71,7 +71,7 @@ fn all_names_are_in_one_index() {
 }
 
 #[test]
-fn purge_by_name_says_how_many_it_hit() {
+fn purge_by_group_reports_its_count() {
     let lab = Lab::auto();
     let all = ["Surrogate-Key", "xkey", "Cache-Tag", "Cache-Tags", "X-Cache-Tags", "xkey-purge"];
     for field in all {

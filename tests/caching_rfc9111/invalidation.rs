@@ -31,7 +31,7 @@ fn an_unsafe_request_that_went_well_drops_its_page() {
 }
 
 #[test]
-fn who_speaks_lscache_says_what_goes() {
+fn lscache_applications_invalidate_by_themselves() {
     let lab = Lab::auto();
     for (said, stays) in [
         ("X-LiteSpeed-Cache-Control: no-cache", true),

@@ -7,7 +7,7 @@ use super::{Lab, run};
 const KEEP: &str = "Cache-Control: max-age=60\nETag: \"a\"\nX-Test: 1";
 
 #[test]
-fn head_is_answered_by_what_get_left() {
+fn head_is_answered_from_a_stored_get() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     let got = lab.get(&path);
@@ -75,7 +75,7 @@ fn every_protocol_is_answered_out_of_one_store() {
         assert_eq!((part.status, &*part.text()), (206, "run"), "{proto:?}");
         let head = ask().args(["--head"]).get(&url);
         assert_eq!((head.status, head.header("content-length")), (200, Some("5")), "{proto:?}");
-        assert!(head.header("cache-status").is_some_and(|told| told.contains("; hit")));
+        assert!(head.header("cache-status").is_some_and(|value| value.contains("; hit")));
         assert_eq!(lab.app.count(path), 1, "{proto:?}");
     }
 }

@@ -8,7 +8,7 @@ use crate::report;
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
 #[test]
-fn a_kept_answer_is_given_in_parts() {
+fn a_cached_response_answers_ranges() {
     let lab = Lab::auto();
     let path = lab.path();
     let head = format!("Cache-Control: max-age=60\nETag: \"a\"\nLast-Modified: {MODIFIED}");
@@ -58,7 +58,7 @@ fn a_kept_answer_is_given_in_parts() {
 }
 
 #[test]
-fn a_part_is_asked_for_as_a_whole_where_it_may_be_kept() {
+fn a_range_of_a_cacheable_page_is_fetched_whole() {
     let lab = Lab::auto();
     let path = lab.path();
     let head = "Cache-Control: max-age=60\nContent-Length: 10";
@@ -71,7 +71,7 @@ fn a_part_is_asked_for_as_a_whole_where_it_may_be_kept() {
 }
 
 #[test]
-fn a_part_that_lies_far_is_the_applications_business() {
+fn a_distant_range_is_forwarded_to_the_application() {
     let lab = Lab::new(&format!("{} page_cache_max_object 1k;", super::AUTO));
     let part = AppSaid::head("Status: 206\nCache-Control: max-age=60\nContent-Range: bytes 5-7/9");
     for range in ["bytes=1024-", "bytes=999999999999-", "bytes=-5", "lines=1-2"] {
@@ -97,7 +97,7 @@ fn a_part_that_lies_far_is_the_applications_business() {
 }
 
 #[test]
-fn a_part_of_an_origin_is_never_kept() {
+fn a_206_of_an_upstream_is_never_stored() {
     let lab = Lab::auto();
     let path = lab.path();
     let part = AppSaid::head(

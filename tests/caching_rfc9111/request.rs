@@ -4,7 +4,7 @@ use super::{AUTO, Lab, run};
 
 const KEEP: &str = "Cache-Control: max-age=100\nAge: 50";
 
-fn heard() -> Lab {
+fn respecting() -> Lab {
     Lab::new(&format!("{AUTO} page_cache_respect_request on;"))
 }
 
@@ -19,8 +19,8 @@ fn found(lab: &Lab, fields: &str) -> (u16, usize) {
 }
 
 #[test]
-fn a_client_that_is_heard_gets_what_it_asks_for() {
-    let lab = heard();
+fn cache_control_of_a_request_counts_where_it_is_respected() {
+    let lab = respecting();
     let rows = [
         ("Cache-Control: no-cache", (200, 2)),
         ("Cache-Control: No-Cache", (200, 2)),
@@ -46,7 +46,7 @@ fn a_client_that_is_heard_gets_what_it_asks_for() {
 }
 
 #[test]
-fn by_default_a_client_is_not_heard() {
+fn by_default_cache_control_of_a_request_is_ignored() {
     let lab = Lab::auto();
     for fields in [
         "Cache-Control: no-cache",
@@ -63,8 +63,8 @@ fn by_default_a_client_is_not_heard() {
 }
 
 #[test]
-fn what_a_client_has_asked_anew_is_for_everybody() {
-    let lab = heard();
+fn a_response_to_a_no_cache_request_is_stored_for_all_clients() {
+    let lab = respecting();
     let path = lab.page(KEEP);
     assert_eq!(run(&lab.get(&path)), 1);
     assert_eq!(run(&lab.get_with(&path, "Cache-Control: no-cache\r\n")), 2);
@@ -78,8 +78,8 @@ fn what_a_client_has_asked_anew_is_for_everybody() {
 }
 
 #[test]
-fn who_wants_only_what_is_cached_is_told_that_nothing_is() {
-    let lab = heard();
+fn only_if_cached_gets_504_on_a_miss() {
+    let lab = respecting();
     let path = lab.page(KEEP);
     assert_eq!(lab.get_with(&path, "Cache-Control: only-if-cached\r\n").status, 504);
     assert_eq!(lab.app.count(&path), 0);
@@ -88,8 +88,8 @@ fn who_wants_only_what_is_cached_is_told_that_nothing_is() {
 }
 
 #[test]
-fn a_client_may_take_what_is_stale() {
-    let lab = heard();
+fn max_stale_accepts_stale_responses() {
+    let lab = respecting();
     let kept = |control: &str| lab.page(&format!("Cache-Control: max-age=1{control}\nETag: \"a\""));
     let (plain, strict) = (kept(""), kept(", must-revalidate"));
     let rows = [

@@ -89,7 +89,7 @@ fn a_304_that_is_about_something_else_confirms_nothing() {
 }
 
 #[test]
-fn requests_wait_together_for_the_answer_behind_a_304_that_does_not_fit() {
+fn after_an_unfit_304_waiting_requests_share_the_full_response() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"";
     let other = "Status: 304\nCache-Control: max-age=60\nETag: \"b\"";
@@ -114,7 +114,7 @@ fn requests_wait_together_for_the_answer_behind_a_304_that_does_not_fit() {
 }
 
 #[test]
-fn behind_a_304_that_does_not_fit_each_asks_in_full_if_that_fails() {
+fn after_an_unfit_304_each_request_fetches_itself_if_the_full_request_fails() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"";
     let other = "Status: 304\nCache-Control: max-age=60\nETag: \"b\"";
@@ -140,7 +140,7 @@ fn behind_a_304_that_does_not_fit_each_asks_in_full_if_that_fails() {
 }
 
 #[test]
-fn a_304_that_varies_by_more_than_what_is_kept_confirms_nothing() {
+fn a_304_with_more_vary_fields_than_the_object_does_not_validate_it() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"";
     let more = "Status: 304\nCache-Control: max-age=60\nETag: \"a\"\nVary: X-Lang";
@@ -158,7 +158,7 @@ fn a_304_that_varies_by_more_than_what_is_kept_confirms_nothing() {
 }
 
 #[test]
-fn what_the_client_has_is_its_own_business() {
+fn validators_of_the_client_do_not_replace_those_of_the_cache() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"";
     let confirmed = "Status: 304\nCache-Control: max-age=60";
@@ -180,7 +180,7 @@ fn what_the_client_has_is_its_own_business() {
 }
 
 #[test]
-fn a_confirmation_may_forbid_to_keep() {
+fn a_304_may_forbid_to_store() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"";
     let (path, second) = twice(
@@ -193,7 +193,7 @@ fn a_confirmation_may_forbid_to_keep() {
 }
 
 #[test]
-fn without_a_validator_the_whole_answer_is_asked_for() {
+fn without_a_validator_a_stale_page_is_fetched_unconditionally() {
     let lab = Lab::auto();
     let (path, second) = twice(&lab, &["Cache-Control: max-age=1"], "");
     assert_eq!(run(&second), 2);
@@ -205,7 +205,7 @@ fn without_a_validator_the_whole_answer_is_asked_for() {
 }
 
 #[test]
-fn a_failed_question_is_told_where_nothing_allows_what_is_stale() {
+fn a_failed_revalidation_is_an_error_unless_stale_is_allowed() {
     let lab = Lab::auto();
     for status in [500, 503, 404] {
         let failed = format!("Status: {status}");
@@ -217,7 +217,7 @@ fn a_failed_question_is_told_where_nothing_allows_what_is_stale() {
 }
 
 #[test]
-fn what_is_confirmed_keeps_its_names_unless_it_gets_others() {
+fn a_revalidated_object_keeps_its_tags_unless_the_304_has_new_ones() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"\nSurrogate-Key: one\nxkey: two";
     let rows = [

@@ -78,7 +78,7 @@ fn an_origin_that_is_gone_is_hidden_too() {
 }
 
 #[test]
-fn who_must_ask_does() {
+fn must_revalidate_is_obeyed() {
     // The configuration would serve stale responses for an hour.
     let lab = Lab::new("page_cache auto; page_cache_stale 1h;");
     let next = "Cache-Control: max-age=60";
@@ -98,7 +98,7 @@ fn who_must_ask_does() {
 }
 
 #[test]
-fn a_window_that_is_over_is_over() {
+fn an_expired_stale_window_does_not_count() {
     let lab = Lab::auto();
     let paths = staled(
         &lab,
@@ -141,7 +141,7 @@ fn a_page_is_renewed_by_a_confirmation_in_the_background() {
 }
 
 #[test]
-fn an_origin_that_says_nothing_or_nonsense_is_hidden() {
+fn stale_if_error_covers_silent_and_malformed_upstreams() {
     let lab = Lab::new(&format!("{} fastcgi_read_timeout 1s;", super::AUTO));
     let good = "Cache-Control: max-age=1, stale-if-error=60\nETag: \"a\"";
     let paths = staled(&lab, &[&[good, "no field at all"], &[good, ""], &[good, "Status: 500"]]);
@@ -149,8 +149,8 @@ fn an_origin_that_says_nothing_or_nonsense_is_hidden() {
     for path in &paths {
         let answer = lab.get(path);
         assert_eq!((answer.status, run(&answer), lab.app.count(path)), (200, 1, 2));
-        let told = answer.header("cache-status").unwrap();
-        assert!(told.ends_with("; detail=stale-if-error"), "{told}");
+        let cache_state = answer.header("cache-status").unwrap();
+        assert!(cache_state.ends_with("; detail=stale-if-error"), "{cache_state}");
     }
     lab.app.release();
 }

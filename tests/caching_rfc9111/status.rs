@@ -3,7 +3,7 @@
 use super::{AUTO, Lab, keeps_all, run};
 
 #[test]
-fn any_final_status_is_kept_if_the_answer_says_for_how_long() {
+fn any_final_status_with_explicit_freshness_is_stored() {
     let lab = Lab::auto();
     for status in [
         200, 201, 203, 204, 299, 300, 301, 302, 303, 307, 308, 399, 400, 403, 404, 405, 410, 414,
@@ -34,7 +34,7 @@ fn an_unknown_status_is_not_stored_where_that_matters() {
 }
 
 #[test]
-fn no_status_is_kept_without_a_lifetime() {
+fn no_status_is_stored_without_freshness() {
     let lab = Lab::auto();
     for status in [200, 301, 302, 404, 410, 500] {
         assert!(!lab.keeps(&format!("Status: {status}\nLocation: /x")), "{status}");
@@ -42,7 +42,7 @@ fn no_status_is_kept_without_a_lifetime() {
 }
 
 #[test]
-fn errors_are_kept_by_rule() {
+fn errors_are_stored_by_cache_valid() {
     let lab = Lab::new(&format!("{AUTO} page_cache_valid 404 410 1m; page_cache_valid 500 2s;"));
     let rows = [
         ("Status: 404", true),

@@ -39,7 +39,7 @@ fn the_nearest_field_holds_and_the_others_do_not() {
 }
 
 #[test]
-fn surrogates_are_told_in_their_own_field() {
+fn surrogate_control_has_precedence_over_cache_control() {
     let rows = [
         ("Surrogate-Control: max-age=60", true),
         ("Surrogate-Control: max-age=60\nCache-Control: no-store", true),
@@ -54,7 +54,7 @@ fn surrogates_are_told_in_their_own_field() {
 }
 
 #[test]
-fn an_application_that_speaks_to_lscache_is_heard_first() {
+fn x_litespeed_cache_control_has_precedence() {
     let rows = [
         ("X-LiteSpeed-Cache-Control: public, max-age=60\nCache-Control: no-store", true),
         ("X-LiteSpeed-Cache-Control: no-cache\nCDN-Cache-Control: max-age=60", false),

@@ -47,7 +47,7 @@ fn each_value_has_its_own_answer() {
 }
 
 #[test]
-fn what_depends_on_everything_is_never_kept() {
+fn vary_star_is_never_stored() {
     let lab = Lab::auto();
     let many: String = (0..40).map(|n| format!("X-{n}, ")).collect();
     for vary in ["*", "X-A, *", "*, X-A", "X-A\nVary: *", "a b", "\"x\"", &many] {
@@ -57,7 +57,7 @@ fn what_depends_on_everything_is_never_kept() {
 }
 
 #[test]
-fn what_answers_depend_on_may_change() {
+fn vary_may_change_between_responses() {
     let lab = Lab::auto();
     let path = lab.pages(&[
         "Cache-Control: max-age=60\nVary: X-A",
@@ -74,7 +74,7 @@ fn what_answers_depend_on_may_change() {
 }
 
 #[test]
-fn a_coded_answer_is_for_those_who_understand_it() {
+fn an_encoded_response_is_for_clients_that_accept_its_coding() {
     let lab = Lab::auto();
     let path = lab.page("Cache-Control: max-age=60\nVary: Accept-Encoding\nContent-Encoding: gzip");
     let coded = lab.get_with(&path, "Accept-Encoding: gzip\r\n");
@@ -84,7 +84,7 @@ fn a_coded_answer_is_for_those_who_understand_it() {
 }
 
 #[test]
-fn those_who_take_the_same_codings_share_a_coded_answer() {
+fn clients_that_accept_the_same_codings_share_an_encoded_response() {
     let lab = Lab::auto();
     for (coding, expected) in [
         ("gzip", [1, 1, 1, 2, 3, 3, 4]),

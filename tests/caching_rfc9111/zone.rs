@@ -110,7 +110,7 @@ fn statuses_have_their_times() {
 }
 
 #[test]
-fn conditions_are_weighed_of_what_may_be_kept() {
+fn conditions_are_evaluated_for_storable_responses() {
     const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     let lab = zone("fastcgi_cache_valid 1m;");
     let head = format!("ETag: \"a\"\nLast-Modified: {MODIFIED}\nContent-Length: 10");
@@ -143,7 +143,7 @@ fn conditions_are_weighed_of_what_may_be_kept() {
 }
 
 #[test]
-fn what_the_request_says_of_caches_is_not_heard() {
+fn cache_control_of_requests_is_ignored_in_zones() {
     let lab = zone("fastcgi_cache_valid 1m;");
     for fields in [
         "Cache-Control: no-cache",
@@ -176,7 +176,7 @@ fn each_value_of_a_field_has_its_answer() {
 }
 
 #[test]
-fn strictly_zones_keep_what_nginx_leaves_out() {
+fn strict_zones_store_what_nginx_does_not() {
     let lab = zone("fastcgi_cache_valid 1m; cache_rfc9111 on;");
     // RFC 9111 §3.5
     for (head, kept) in [
@@ -223,8 +223,8 @@ fn a_confirmation_renews_the_fields_at_once() {
     for status in ["REVALIDATED", "HIT"] {
         let reply = lab.get(&path);
         assert_eq!((reply.status, run(&reply)), (200, 1));
-        let told = ["x-status", "x-new", "x-old", "etag"].map(|name| reply.header(name));
-        assert_eq!(told, [Some(status), Some("yes"), Some("stays"), Some("\"a\"")]);
+        let shown = ["x-status", "x-new", "x-old", "etag"].map(|name| reply.header(name));
+        assert_eq!(shown, [Some(status), Some("yes"), Some("stays"), Some("\"a\"")]);
     }
     // A 304 with `no-store` is valid for this client alone.
     let path = lab.pages(&[
@@ -250,7 +250,7 @@ fn confirmed_as_another(lab: &Lab, other: &str) -> String {
 }
 
 #[test]
-fn a_refresh_in_the_background_whose_confirmation_is_of_something_else_asks_for_the_whole() {
+fn a_background_refresh_with_an_unfit_304_fetches_the_full_response() {
     let lab = zone(
         "fastcgi_cache_revalidate on; fastcgi_cache_background_update on;
          fastcgi_cache_use_stale updating;",
@@ -264,7 +264,7 @@ fn a_refresh_in_the_background_whose_confirmation_is_of_something_else_asks_for_
 }
 
 #[test]
-fn a_stale_page_stands_in_where_the_second_question_fails() {
+fn a_stale_page_is_served_if_the_full_request_fails() {
     let lab = zone("fastcgi_cache_revalidate on; fastcgi_cache_use_stale http_500;");
     let path = lab.pages(&[
         "Cache-Control: max-age=1\nETag: \"a\"",

@@ -55,7 +55,7 @@ impl Fleet {
         })
     }
 
-    /// The nodes that have told their first key.
+    /// The nodes that have published their first key.
     fn firsts(&self) -> String {
         self.valkey.cli(&["hkeys", "bolide:{bolide}:secret:keys"]).text()
     }
@@ -161,7 +161,7 @@ fn an_account_is_made_once() {
     let issuer = issuer(&pebble, "");
     let texts =
         [("one", "a.test"), ("two", "b.test")].map(|(n, name)| fleet.conf(n, &issuer, name));
-    // Both have heard of each other before the first order, which comes to both at once.
+    // Both know each other before the first order, which begins on both at once.
     let [one, two] = [(first, &texts[0]), (second, &texts[1])]
         .map(|(home, text)| TestServer::start(home, &without_orders(text)));
     [&one, &two].into_iter().for_each(wait_joined);
@@ -361,15 +361,15 @@ fn another_key_takes_the_place_of_an_old_one() {
     // A node that has the old key first keeps what is there as it is.
     let third =
         TestServer::start(Home::new(BOLIDE), &fleet.conf_by("ab", "three", &issuer, "a.test"));
-    wait_until("its first key to be told", || fleet.firsts().contains("three"));
+    wait_until("its first key to be published", || fleet.firsts().contains("three"));
     reload(&one, &conf("ba"));
     wait_until("another first key to be seen", || {
-        let told = ask(&third, &["cluster", "status", "--json"]).text();
-        told.contains("\"other_first_keys\":1")
+        let output = ask(&third, &["cluster", "status", "--json"]).text();
+        output.contains("\"other_first_keys\":1")
     });
     bolide_testkit::pause(11_000);
     assert_eq!(fleet.sealed_by(), old, "no turn and turn about");
-    // It is gone, and nothing is heard of it any more.
+    // It is gone, and its entry with it.
     drop(third);
     let _over = fleet.valkey.cli(&["hdel", "bolide:{bolide}:secret:keys", "three"]).succeeded();
     wait_until("both to be sealed anew", || {
@@ -382,7 +382,7 @@ fn another_key_takes_the_place_of_an_old_one() {
     assert_eq!(serial(&two, "a.test"), serial(&one, "a.test"));
     assert!(!two.error_log().contains("issued by"), "{}", two.error_log());
     drop(two);
-    // All at once, without the old one: it is replaced by who has the certificate.
+    // All at once, without the old one: a node that has the certificate replaces the record.
     reload(&one, &conf("c"));
     wait_until("the record to be replaced", || {
         one.error_log().contains("which no key of this server opens, is replaced")
@@ -392,7 +392,7 @@ fn another_key_takes_the_place_of_an_old_one() {
 
 /// A node that may order and cannot begin leaves the order to the others.
 #[test]
-fn a_node_that_cannot_begin_an_order_keeps_nobody_from_it() {
+fn a_node_that_cannot_begin_an_order_does_not_block_others() {
     let (fleet, first, second) = (Fleet::new(), Home::new(BOLIDE), Home::new(BOLIDE));
     let pebble = Pebble::start(PebbleOptions::validating(second.port(0), second.port(1)));
     let issuer = issuer(&pebble, "");
@@ -408,7 +408,7 @@ fn a_node_that_cannot_begin_an_order_keeps_nobody_from_it() {
     assert!(!one.error_log().contains("issued by"), "{}", one.error_log());
 }
 
-/// A lease is given back when the server that took it hears no answer to what it asks next.
+/// A server releases the lease that it took when its next command gets no reply.
 #[test]
 fn a_lease_ends_with_a_claim_that_failed() {
     let (fleet, first) = (Fleet::new(), Home::new(BOLIDE));
@@ -423,7 +423,7 @@ fn a_lease_ends_with_a_claim_that_failed() {
     let text = fleet.conf("one", issuer, "a.test");
     let one = TestServer::start(first, &without_orders(&text));
     wait_joined(&one);
-    // The order comes to a node that has heard that others are there.
+    // The order begins on a node that knows of the others.
     reload(&one, &text);
     wait_until("a claim to fail", || one.error_log().contains("certificates are not shared"));
     wait_until("the lease to be gone", || fleet.secrets("order:").is_empty());

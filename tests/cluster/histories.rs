@@ -1,7 +1,7 @@
 //! Random histories: nodes fetch, share and purge while Valkey and nodes are killed, stopped and
 //! started, cut off from one another, and have their clocks set.
 //!
-//! What was purged is served by no node that has heard of it, and no visitor gets a private page of
+//! No node serves what it has received a purge for, and no visitor gets a private page of
 //! another one. `BOLIDE_CLUSTER_SEED=N` runs the history of one seed.
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ struct Member {
     link: TcpLink,
     is_paused: bool,
     /// Answers up to this one were purged as far as it knows for sure, by page.
-    heard: [usize; PAGES],
+    received: [usize; PAGES],
 }
 
 /// A cluster whose nodes have one application, which counts the fetches of each page.
@@ -50,7 +50,7 @@ struct History {
     purged: [usize; PAGES],
     /// Which answers each visitor got of the page that each has for itself.
     own: [BTreeSet<usize>; VISITORS],
-    told: Vec<String>,
+    events: Vec<String>,
 }
 
 impl Member {
@@ -66,7 +66,7 @@ impl Member {
         let conf = conf(app, Keeps::OnDisk, &cluster).replace("page_cache auto;", keyed);
         let home = Home::new(BOLIDE).launched_by(&clock.words().each_ref().map(String::as_str));
         let server = TestServer::start(home, &conf);
-        Self { server, clock, link, is_paused: false, heard: [0; PAGES] }
+        Self { server, clock, link, is_paused: false, received: [0; PAGES] }
     }
 
     fn pause(&mut self, is_paused: bool) {
@@ -91,8 +91,8 @@ impl History {
         let nodes =
             (0..count).map(|number| Member::start(&valkey, &app, number, objects)).collect();
         let (chance, state) = (seed << 8 | 1, State::Up);
-        let (purged, own, told) = ([0; PAGES], Default::default(), Vec::new());
-        Self { chance, valkey, valkey_clock, state, app, nodes, seed, purged, own, told }
+        let (purged, own, events) = ([0; PAGES], Default::default(), Vec::new());
+        Self { chance, valkey, valkey_clock, state, app, nodes, seed, purged, own, events }
     }
 
     fn chance(&mut self, below: usize) -> usize {
@@ -116,9 +116,9 @@ impl History {
 
     fn fetch(&self, node: usize, page: usize) -> usize {
         let run = self.run(node, &format!("/{page}"), "");
-        let (seed, told, log) = (self.seed, &self.told, self.nodes[node].server.error_log());
-        let heard = self.nodes[node].heard[page];
-        assert!(run > heard, "seed {seed}: node {node} has {page} of {run}: {told:#?}\n{log}");
+        let (seed, events, log) = (self.seed, &self.events, self.nodes[node].server.error_log());
+        let received = self.nodes[node].received[page];
+        assert!(run > received, "seed {seed}: node {node} has {page} of {run}: {events:#?}\n{log}");
         run
     }
 
@@ -127,16 +127,16 @@ impl History {
         let cookie = format!("Cookie: PHPSESSID=0123456789abcdef012{visitor}\r\n");
         let run = self.run(node, "/own", &cookie);
         self.own[visitor].insert(run);
-        let (seed, told) = (self.seed, &self.told);
+        let (seed, events) = (self.seed, &self.events);
         let is_shared = self.own.iter().filter(|runs| runs.contains(&run)).count() > 1;
-        assert!(!is_shared, "seed {seed}: node {node} has {run} for both: {told:#?}");
+        assert!(!is_shared, "seed {seed}: node {node} has {run} for both: {events:#?}");
     }
 
     fn purge(&mut self, node: usize, page: usize) {
         self.purged[page] = self.app.count(&format!("/{page}"));
         let text = format!("PURGE / HTTP/1.1\r\nHost: localhost\r\nCache-Tag: page-{page}\r\n");
         assert_eq!(self.nodes[node].server.connect().ask(&text).status, 200);
-        self.nodes[node].heard[page] = self.purged[page];
+        self.nodes[node].received[page] = self.purged[page];
     }
 
     /// Whether the purges of a node are in the stream.
@@ -166,7 +166,7 @@ impl History {
     fn step(&mut self) {
         let (node, page) = (self.chance(self.nodes.len()), self.chance(PAGES));
         let (what, clock) = (self.chance(30), CLOCKS[self.chance(CLOCKS.len())]);
-        self.told.push(format!("{what} node {node} page {page} clock {clock}"));
+        self.events.push(format!("{what} node {node} page {page} clock {clock}"));
         if what < 19 && self.nodes[node].is_paused {
             // It would not answer.
             self.nodes[node].pause(false);
@@ -190,9 +190,9 @@ impl History {
         }
     }
 
-    /// All have heard of all; nothing that was purged is left.
+    /// All nodes have received all purges; nothing that was purged is left.
     fn check(&mut self) {
-        self.told.push("the end".to_owned());
+        self.events.push("the end".to_owned());
         self.set(State::Up);
         for node in &mut self.nodes {
             node.pause(false);
@@ -205,7 +205,7 @@ impl History {
                 ask(&node.server, &tag).code == 0
             });
         }
-        self.nodes.iter_mut().for_each(|node| node.heard = self.purged);
+        self.nodes.iter_mut().for_each(|node| node.received = self.purged);
         for node in 0..self.nodes.len() {
             for page in 0..PAGES {
                 let _run = self.fetch(node, page);
@@ -219,12 +219,12 @@ impl History {
 const OBJECTS: &str = "objects public; objects_timeout 50ms; objects_lease_time 300ms;";
 
 #[test]
-fn what_was_purged_is_served_by_no_node_that_has_heard_of_it() {
+fn no_node_serves_what_it_has_received_a_purge_for() {
     run("");
 }
 
 #[test]
-fn what_was_purged_is_served_by_no_node_that_takes_objects_of_others() {
+fn no_node_serves_purged_objects_of_other_nodes() {
     run(OBJECTS);
 }
 
@@ -252,10 +252,10 @@ fn the_clock_of_a_node_is_its_own() {
         let date = node.server.get("/").header("date").unwrap_or_default().to_owned();
         date.split(' ').nth(3).and_then(|year| year.parse::<i64>().ok()).expect("a year")
     };
-    let (before, told) = (year(), valkey.cli(&["time"]).text());
+    let (before, events) = (year(), valkey.cli(&["time"]).text());
     node.clock.set(800 * 86_400);
     valkey_clock.set(-800 * 86_400);
     wait_until("the node to see it", || year() >= before + 2);
     let seconds = |text: &str| text.lines().next().unwrap().parse::<i64>().unwrap();
-    assert!(seconds(&valkey.cli(&["time"]).text()) < seconds(&told) - 700 * 86_400);
+    assert!(seconds(&valkey.cli(&["time"]).text()) < seconds(&events) - 700 * 86_400);
 }

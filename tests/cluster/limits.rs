@@ -1,6 +1,6 @@
 //! Limits that nodes share by a real Valkey: together they let pass about what one of them would.
 //!
-//! Nothing here rests on how long a report takes: a node has heard all that another one counted
+//! Nothing here rests on how long a report takes: a node has received all that another one counted
 //! before a key of its own, once it refuses that key.
 
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::BOLIDE;
 const AT_ONCE: usize = 20;
 
 /// A node that counts by the argument `a`, and requests in work by `c`; by `p` to find out what it
-/// has heard.
+/// has received.
 fn node(valkey: &Valkey, name: &str, more: &str, app: &TestApp) -> TestServer {
     TestServer::start(Home::new(BOLIDE), &conf(valkey, name, more, app))
 }
@@ -69,10 +69,10 @@ impl Pair {
         (0..count).filter(|_| client.get(path, "").status == 200).count()
     }
 
-    /// Waits until a node has heard all that the other one has counted so far.
+    /// Waits until a node has received all counts of the other one so far.
     fn wait_heard(&mut self, from: usize, to: usize) {
-        // A key that the other node has not heard of passes here as well, so the next one is used.
-        let what = format!("node {to} to hear what node {from} has counted");
+        // A key that is unknown to the other node passes here as well, so the next one is used.
+        let what = format!("node {to} to receive the counts of node {from}");
         wait_until(&what, || {
             self.marks += 1;
             let path = format!("/p/hello.txt?p=mark-{}", self.marks);
@@ -111,7 +111,7 @@ fn meanwhile(start: Instant) -> usize {
 }
 
 #[test]
-fn two_nodes_let_pass_what_one_would() {
+fn two_nodes_pass_as_many_requests_as_one() {
     let mut pair = Pair::start("");
     let start = Instant::now();
     assert_eq!(pair.passed(0, "/a/hello.txt?a=1", 30), AT_ONCE);
@@ -133,10 +133,10 @@ fn two_nodes_let_pass_what_one_would() {
     assert!((AT_ONCE..=AT_ONCE + meanwhile(start)).contains(&all), "{all} of 60");
 }
 
-/// The budget of error: nodes that hear nothing of each other let pass as much as each does alone,
-/// and not more; and what they let pass is paid off once they hear of it.
+/// The error budget: nodes without reports of each other pass as many requests as each does alone,
+/// and not more; and they compensate the excess once they receive the reports.
 #[test]
-fn what_passes_before_nodes_hear_of_each_other_is_paid_off() {
+fn requests_that_pass_before_reports_arrive_are_compensated_later() {
     let mut pair = Pair::start("");
     let start = Instant::now();
     let at_once: Vec<usize> = std::thread::scope(|scope| {
@@ -164,14 +164,14 @@ fn nodes_without_valkey_limit_as_each_does_alone() {
     for node in [0, 1] {
         assert_eq!(pair.passed(node, "/a/hello.txt?a=2", 30), AT_ONCE, "alone, and no more");
     }
-    assert!(pair.passed(1, "/a/hello.txt?a=1", 30) < AT_ONCE, "what it heard it still knows");
+    assert!(pair.passed(1, "/a/hello.txt?a=1", 30) < AT_ONCE, "it still has the received counts");
     pair.valkey.start_again();
-    // What was counted meanwhile is not told later.
-    let told = "limits are not shared";
+    // Counts of the meantime are not reported later.
+    let message = "limits are not shared";
     let lone = "nothing but what is known here is used";
     wait_until("a node to notice", || {
         let log = pair.nodes[0].error_log();
-        log.contains(told) || log.contains(lone)
+        log.contains(message) || log.contains(lone)
     });
     pair.wait_heard(0, 1);
     assert_eq!(pair.passed(0, "/a/hello.txt?a=4", 30), AT_ONCE);
@@ -180,7 +180,7 @@ fn nodes_without_valkey_limit_as_each_does_alone() {
 }
 
 #[test]
-fn requests_in_work_count_on_all_nodes() {
+fn requests_in_progress_count_on_all_nodes() {
     let mut pair = Pair::start("");
     pair.app.say("/c/slow", "");
     pair.app.hold("/c/slow");
@@ -221,7 +221,7 @@ fn a_zone_of_another_size_after_a_reload_is_charged_as_well() {
 }
 
 #[test]
-fn a_reload_that_is_refused_leaves_what_others_counted() {
+fn a_refused_reload_keeps_the_counts_of_other_nodes() {
     let mut pair = Pair::start("");
     let start = Instant::now();
     assert_eq!(pair.passed(0, "/a/hello.txt?a=1", 15), 15);
@@ -264,7 +264,7 @@ fn a_node_is_one_on_all_of_its_connections() {
     pair.wait_heard(1, 0);
     assert_eq!(pair.script(lives).trim(), "2");
     let _killed = pair.valkey.cli(&["client", "kill", "type", "normal"]).text();
-    // What is heard from now on comes by other connections.
+    // Reports from now on come by other connections.
     pair.wait_heard(0, 1);
     pair.wait_heard(1, 0);
     assert_eq!(pair.script(lives).trim(), "2");
@@ -272,7 +272,7 @@ fn a_node_is_one_on_all_of_its_connections() {
 
 /// Whatever is in the stream, nodes let pass what each does alone, and go on.
 #[test]
-fn reports_that_are_none_are_not_heard() {
+fn malformed_reports_are_not_counted() {
     let mut pair = Pair::start("");
     for report in
         ["x", "", "bolideL1", "bolideL1\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}\u{8}", "bolideL9"]
@@ -307,8 +307,8 @@ fn reports_that_are_none_are_not_heard() {
     pair.wait_heard(0, 1);
 }
 
-/// Any client may add an entry of 40 MB. It is not heard, and nothing behind it is missed: not by
-/// who is connected, nor by who comes then and finds it the newest one.
+/// Any client may add an entry of 40 MB. Nodes ignore it, and miss nothing after it: neither a
+/// connected node, nor one that connects then and finds it as the newest entry.
 #[test]
 fn a_report_that_is_too_large_is_passed() {
     let mut pair = Pair::start("");
@@ -343,7 +343,7 @@ fn reports_are_sealed_where_there_is_a_key() {
     assert!(pair.passed(1, "/a/hello.txt?a=visitor", 30) < AT_ONCE);
     let listed = pair.valkey.cli(&["xrange", "bolide:{bolide}:limits", "-", "+"]).text();
     assert!(listed.contains("bolideK1") && !listed.contains("visitor"), "{listed}");
-    // A node without the key neither says nor hears anything.
+    // A node without the key neither sends nor uses any report.
     let other = node(&pair.valkey, "three", "", &pair.app);
     pair.wait_shared(&other);
     assert_eq!(other.get("/a/hello.txt?a=visitor").status, 200);
@@ -355,7 +355,7 @@ fn reports_are_sealed_where_there_is_a_key() {
 #[test]
 fn a_zone_is_shared_only_with_a_cluster() {
     let home = Home::new(BOLIDE);
-    let told = |http: &str| {
+    let message = |http: &str| {
         let conf = format!("events {{}} http {{\n{http}\n server {{ listen 127.0.0.1:1; }} }}");
         let path = home.write("l.conf", &conf);
         home.run(&["-t", "-c", path.to_str().unwrap()]).stderr
@@ -365,14 +365,14 @@ fn a_zone_is_shared_only_with_a_cluster() {
         "limit_req_zone $arg_a zone=a:1m rate=1r/m shared;",
         "limit_conn_zone $arg_a zone=a:1m shared;",
     ] {
-        let text = told(zone);
+        let text = message(zone);
         assert!(
             text.contains(&format!("zone \"a\" {alone}")) && text.contains("l.conf:2"),
             "{text}"
         );
-        let text = told(&format!("{zone} cluster unix:/none {{ }}"));
+        let text = message(&format!("{zone} cluster unix:/none {{ }}"));
         assert!(!text.contains("emerg"), "{text}");
     }
-    let text = told("limit_conn_zone $arg_a zone=a:1m common; cluster unix:/none { }");
+    let text = message("limit_conn_zone $arg_a zone=a:1m common; cluster unix:/none { }");
     assert!(text.contains("invalid number of arguments in \"limit_conn_zone\""), "{text}");
 }

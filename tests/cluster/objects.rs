@@ -114,7 +114,7 @@ fn nodes_that_miss_a_page_at_once_fetch_it_once() {
 }
 
 #[test]
-fn a_node_that_comes_later_takes_what_is_there() {
+fn a_new_node_takes_objects_from_valkey() {
     let mut fleet = Fleet::start(1, SHARE);
     let _key = fleet.fill(0, "/a", PAGE);
     // It reads the purges that are kept, and judges by them.
@@ -178,7 +178,7 @@ fn no_way_to_purge_is_undone_by_an_object_of_another_node() {
 }
 
 #[test]
-fn a_fill_that_began_before_a_purge_is_taken_by_nobody() {
+fn no_node_takes_a_fill_that_began_before_a_purge() {
     let fleet = Fleet::start(2, SHARE);
     for (path, args) in [("/a", &["--tag", "menu"]), ("/b", &["--tag", "other"])] {
         fleet.app.say(path, PAGE);
@@ -265,7 +265,7 @@ fn a_page_is_shared_from_its_third_miss_on() {
 }
 
 #[test]
-fn a_page_that_is_not_cached_holds_nobody_up() {
+fn a_page_that_is_not_storable_delays_no_request() {
     let fleet = Fleet::start(3, "objects public; objects_timeout 20s; objects_lease_time 1h;");
     fleet.app.say("/a", "X-LiteSpeed-Cache-Control: no-cache");
     fleet.app.hold("/a");
@@ -298,7 +298,7 @@ fn a_node_that_dies_with_the_lease_holds_others_up_for_its_time_only() {
 
 /// What is left of a lease is as long as Valkey's clock was set back, and longer than leases are.
 #[test]
-fn a_lease_from_before_the_clock_of_valkey_was_set_back_holds_nobody_up() {
+fn a_lease_from_before_valkeys_clock_was_set_back_delays_no_request() {
     let fleet = Fleet::start(2, "objects public; objects_timeout 20s; objects_lease_time 1h;");
     fleet.app.say("/a", PAGE);
     fleet.app.hold("/a");
@@ -343,7 +343,7 @@ fn a_valkey_that_hangs_costs_a_few_misses_their_wait_and_then_nothing() {
 }
 
 #[test]
-fn a_valkey_that_hangs_while_others_are_waited_for_holds_nobody_up() {
+fn a_valkey_that_hangs_during_a_wait_for_another_node_delays_no_request() {
     let more = "objects public; objects_timeout 100ms; objects_lease_time 1h; reply_timeout 1m;";
     let fleet = Fleet::start(2, more);
     fleet.app.say("/a", PAGE);
@@ -365,7 +365,7 @@ fn a_valkey_that_hangs_while_others_are_waited_for_holds_nobody_up() {
 const ANEW: &str = "Cache-Control: no-cache\r\n";
 
 #[test]
-fn who_wants_a_page_anew_or_says_who_it_is_waits_for_nobody() {
+fn no_cache_and_authorized_requests_do_not_wait_for_other_nodes() {
     let fleet = Fleet::start(2, "objects public; objects_timeout 20s; objects_lease_time 1h;");
     let _key = fleet.fill(0, "/a", PAGE);
     for (number, fields) in
@@ -382,7 +382,7 @@ fn who_wants_a_page_anew_or_says_who_it_is_waits_for_nobody() {
 }
 
 #[test]
-fn records_that_are_not_ours_are_misses() {
+fn foreign_records_are_misses() {
     let fleet = Fleet::start(2, SHARE);
     let other = fleet.fill(0, "/other", PAGE);
     let changes: [(&str, Change<'_>); 8] = [
@@ -443,7 +443,7 @@ fn a_page_whose_record_has_another_byte_anywhere_is_fetched_from_the_origin() {
 }
 
 #[test]
-fn a_valkey_that_refuses_scripts_or_is_full_is_told_of_once_a_minute() {
+fn a_valkey_that_refuses_scripts_or_is_full_is_logged_once_a_minute() {
     let valkey = Valkey::default();
     let rules = ["acl", "setuser", "bolide", "on", ">secret", "~bolide:*", "+exists", "+xinfo"];
     let more = ["+xread", "+xrange", "+xrevrange", "+xadd", "+xtrim", "+hget", "+hset"];

@@ -104,8 +104,8 @@ fn tokens_follow_the_key_of_the_configuration_in_force() {
     }
 }
 
-/// RFC 9000, section 21.11: who has seen the id of a connection could have any node end it that
-/// knows the reset.
+/// RFC 9000, section 21.11: an attacker who has seen a connection id could make any node end it
+/// that knows the reset.
 #[test]
 fn no_node_resets_a_connection_of_another_one_with_the_same_secrets_key() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
@@ -117,7 +117,7 @@ fn no_node_resets_a_connection_of_another_one_with_the_same_secrets_key() {
 }
 
 #[test]
-fn a_reset_of_one_node_is_what_another_one_with_its_quic_host_key_told_its_client() {
+fn a_stateless_reset_of_a_node_with_the_same_quic_host_key_is_valid() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let (key, other) = (write_key(home.dir(), "key", 'a'), write_key(home.dir(), "other", 'b'));
     let (shared, own) = (cluster(&valkey, "shop", &key), format!("quic_host_key {key};"));

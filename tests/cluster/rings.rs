@@ -101,7 +101,7 @@ fn start_by(clock: &WallClock, text: &str) -> TestServer {
 }
 
 #[test]
-fn nodes_that_rotate_at_once_have_one_ring_and_open_what_either_sealed() {
+fn nodes_that_rotate_concurrently_share_keys_and_decrypt_each_others_tickets() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let dir = home.dir();
     let key = format!("secrets_key {};", write_key(dir, "key", 'a'));

@@ -23,7 +23,7 @@ pub(super) fn write_key(dir: &Path, name: &str, digit: char) -> String {
     path.display().to_string()
 }
 
-/// A node with the certificate of `cert`, so that a client cannot tell it from the others.
+/// A node with the certificate of `cert`, so that a client cannot distinguish it from the others.
 fn start(cert: &Path, valkey: &Valkey, keys: &str) -> TestServer {
     let (prelude, dir, port) = (prelude(2), cert.display(), valkey.port());
     let conf = format!(
@@ -97,14 +97,14 @@ fn a_session_of_one_node_is_resumed_by_another() {
 }
 
 #[test]
-fn nodes_without_valkey_go_on_with_what_they_know() {
+fn nodes_without_valkey_continue_with_their_keys() {
     let (home, mut valkey) = (Home::new(BOLIDE), Valkey::default());
     let dir = home.dir();
     let key = format!("secrets_key {};", write_key(dir, "key", 'a'));
     let (one, mut two) = (joined(dir, &valkey, &key), joined(dir, &valkey, &key));
     valkey.kill();
-    let told = "nothing but what is known here is used of what servers share";
-    wait_until("a node to notice", || one.error_log().contains(told));
+    let outcome = "nothing but what is known here is used of what servers share";
+    wait_until("a node to notice", || one.error_log().contains(outcome));
     let (save, load) = session(dir, "kept");
     for version in VERSIONS {
         assert_eq!(ask(&one, version, &save), ".");
@@ -140,7 +140,7 @@ fn a_valkey_that_hangs_delays_no_handshake() {
 /// Whatever is in the place of a key that is of another place, another kind, cut or changed is not
 /// used, and the node goes on with its own.
 #[test]
-fn what_is_not_the_key_of_its_place_is_not_used() {
+fn a_record_of_another_place_or_kind_is_not_used() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let dir = home.dir();
     let key = format!("secrets_key {};", write_key(dir, "key", 'a'));
@@ -180,11 +180,11 @@ fn what_is_not_the_key_of_its_place_is_not_used() {
     let names = [name(now), name(now + 1)];
     let good: Vec<_> = names.iter().map(|name| valkey.cli(&["dump", name]).text()).collect();
     assert!(good.iter().all(|dump| dump.len() > 32));
-    for (what, script, told) in &spoil {
+    for (what, script, outcome) in &spoil {
         let _kept = valkey.cli(&["eval", &keep(&names), "0"]).succeeded();
         let _done = valkey.cli(&["eval", script, "0"]).succeeded();
         let two = start(dir, &valkey, &key);
-        wait_until(&format!("{what}: a line in the log"), || two.error_log().contains(told));
+        wait_until(&format!("{what}: a line in the log"), || two.error_log().contains(outcome));
         let (own_save, own_load) = session(dir, "own");
         assert_eq!(ask(&two, "tls1_3", &load), ".", "{what}");
         assert_eq!(ask(&two, "tls1_3", &own_save), ".", "{what}");
@@ -223,7 +223,7 @@ pub(super) fn unix_seconds() -> u64 {
 /// What a configuration shares that was followed by another one before it could begin is not said
 /// to be shared.
 #[test]
-fn a_thread_that_is_told_to_end_while_it_waits_does_not_begin() {
+fn a_thread_that_should_end_while_it_waits_does_not_begin() {
     let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
     let keys = ['a', 'b'].map(|digit| write_key(home.dir(), &digit.to_string(), digit));
     let conf = |key: &str, word: &str| {
@@ -263,7 +263,7 @@ fn a_key_file_that_others_may_read_is_refused_with_its_line() {
     let _short = write_key(dir, "good", 'a');
     std::fs::write(dir.join("short"), "abc\n").unwrap();
     std::fs::set_permissions(dir.join("short"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    let told = |name: &str| {
+    let outcome = |name: &str| {
         let conf = format!(
             "events {{}} http {{ cluster valkey://127.0.0.1:1 {{\nnode one;\n\
              secrets_key {}; }} server {{ listen 127.0.0.1:@HTTP@; }} }}",
@@ -275,14 +275,14 @@ fn a_key_file_that_others_may_read_is_refused_with_its_line() {
     };
     for (mode, shown) in [(0o644, "0644"), (0o640, "0640"), (0o604, "0604"), (0o620, "0620")] {
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
-        let (code, text) = told("open");
+        let (code, text) = outcome("open");
         let wanted = format!("open\" is open to others than its owner (mode {shown})");
         assert!(code != 0 && text.contains(&wanted) && text.contains("k.conf:3"), "{text}");
     }
     if is_root() {
         let foreign = write_key(dir, "foreign", 'a');
         std::os::unix::fs::chown(foreign, Some(65_534), None).unwrap();
-        let (code, text) = told("foreign");
+        let (code, text) = outcome("foreign");
         let wanted = "foreign\" belongs to user 65534: its owner has to be who starts the server";
         assert!(code != 0 && text.contains(wanted) && text.contains("k.conf:3"), "{text}");
     }
@@ -294,8 +294,8 @@ fn a_key_file_that_others_may_read_is_refused_with_its_line() {
         ("short", "short\" has no key: its first line is to have 64 hexadecimal digits in "),
         ("none", "none\" failed (2: No such file or directory) in "),
     ] {
-        let (code, text) = told(name);
+        let (code, text) = outcome(name);
         assert!(code != 0 && text.contains(wanted) && text.contains("k.conf:3"), "{text}");
     }
-    assert_eq!(told("good").0, 0, "{}", told("good").1);
+    assert_eq!(outcome("good").0, 0, "{}", outcome("good").1);
 }

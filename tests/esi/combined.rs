@@ -42,7 +42,7 @@ fn shop() -> (TestApp, TestServer) {
 }
 
 #[test]
-fn one_request_brings_what_is_missing_and_each_part_is_kept_for_its_audience() {
+fn a_combined_request_fetches_missing_fragments_and_each_is_stored_for_its_audience() {
     let (app, server) = shop();
     let menu = inline("/menu?a=1&amp;b=2", "public,max-age=60", "menu");
     let cart = |whose: &str| inline("/cart", "private,no-vary,max-age=60", whose);
@@ -59,7 +59,7 @@ fn one_request_brings_what_is_missing_and_each_part_is_kept_for_its_audience() {
     assert_eq!(forms[0], "esi_include%5B%5D=%2Fmenu%3Fa%3D1%26b%3D2&esi_include%5B%5D=%2Fcart");
     assert_eq!(forms[1], "esi_include%5B%5D=%2Fcart", "the menu is public");
     assert_eq!((app.count("/menu?a=1&b=2"), app.count("/cart")), (0, 0));
-    // Other pages of the site have them as well; who asks for an address gets its own answer.
+    // Other pages of the site have them as well; their own addresses have their own responses.
     say(&app, "/other", PAGE, &format!("{MAIN}{SUBS}"));
     let _first = ask(&server, "/other", ONE);
     assert_eq!(ask(&server, "/other", ONE).text(), "[menu|cart one]");
@@ -74,7 +74,7 @@ fn one_request_brings_what_is_missing_and_each_part_is_kept_for_its_audience() {
 }
 
 #[test]
-fn an_answer_for_several_fragments_places_nothing_that_was_not_asked_for() {
+fn a_combined_response_stores_only_requested_fragments() {
     let (app, server) = shop();
     say(&app, "/else", PAGE, "<esi:include src='/admin' combine='sub' cache-control='public'/>");
     say(&app, "/admin", NO_CACHE, "admin alone");
@@ -130,7 +130,7 @@ fn a_private_fragment_that_is_brought_as_public_stays_private() {
 }
 
 #[test]
-fn fragments_are_asked_for_alone_where_asking_for_several_fails() {
+fn fragments_are_fetched_separately_if_the_combined_request_fails() {
     for said in [
         AppSaid::head("Status: 500"),
         AppSaid::head(NO_CACHE).body(b"<esi:inline name='/cart' cache-control='private'>cut"),

@@ -4,7 +4,7 @@ use super::*;
 
 // Row 7: a vary cookie in the response selects the variant.
 #[test]
-fn a_page_that_sets_its_vary_cookie_is_kept_for_those_who_have_it() {
+fn a_page_that_sets_its_vary_cookie_is_stored_for_clients_with_that_cookie() {
     let rig = Rig::new("page_cache auto;");
     rig.app.plan(
         "/",
@@ -41,7 +41,7 @@ fn an_answer_names_cookies_and_values_that_it_depends_on() {
 
 // Row 8: `Cache-Vary` of rewrite rules, with and without the cookie.
 #[test]
-fn a_cookie_that_the_configuration_names_tells_pages_apart() {
+fn a_configured_cookie_varies_pages() {
     for vary in ["cookie=currency", "cookie=a,currency", "cookie=$names"] {
         let rig = Rig::with(
             "map $host $names { default 'x,currency'; }",
@@ -157,7 +157,7 @@ fn arguments_that_do_not_matter_make_no_other_page() {
 
 // §3: a field in `Vary`, and fields that are never in a key.
 #[test]
-fn fields_that_vary_names_tell_pages_apart_and_codings_never_do() {
+fn fields_in_vary_separate_pages_except_codings() {
     let rig = Rig::new("page_cache auto;");
     rig.app.say("/", &format!("{PUBLIC}\nVary: Accept-Encoding, X-Device, Cookie"));
     assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (miss(1), hit(1)));
@@ -168,7 +168,7 @@ fn fields_that_vary_names_tell_pages_apart_and_codings_never_do() {
 
 // Bad input: a `Vary` that no key can represent.
 #[test]
-fn a_page_that_depends_on_too_much_is_not_kept() {
+fn a_page_with_too_many_vary_values_is_not_stored() {
     let rig = Rig::new("page_cache auto;");
     let names: Vec<String> = (0..2000).map(|at| format!("X-H{at}")).collect();
     let cookies: Vec<String> = (0..2000).map(|at| format!("cookie=c{at}")).collect();
@@ -247,7 +247,7 @@ fn a_page_that_a_client_s_fields_shaped_reaches_no_other_client() {
 
 // Cache poisoning: cookies that PHP reads as the ones in the key.
 #[test]
-fn a_vary_cookie_is_told_apart_by_every_name_that_php_takes_for_it() {
+fn a_vary_cookie_counts_under_every_name_that_php_accepts() {
     let php = TestPhp::start(1);
     let address = php.address();
     let server = http(&format!(

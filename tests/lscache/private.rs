@@ -74,7 +74,7 @@ fn a_session_is_known_by_all_of_its_cookies() {
 
 // Row 6: a POST flushes its session's pages, unless it is exempt.
 #[test]
-fn a_post_drops_what_its_session_has_unless_it_is_told_not_to() {
+fn a_post_drops_the_private_pages_of_its_session_unless_disabled() {
     for (directives, is_flushed) in [
         ("", true),
         ("page_cache_autoflush off;", false),
@@ -98,7 +98,7 @@ fn a_post_drops_what_its_session_has_unless_it_is_told_not_to() {
 
 // Row 6, concurrently: a response made during the POST may be older than its effect.
 #[test]
-fn what_is_fetched_while_a_post_is_carried_out_is_dropped_with_it() {
+fn pages_fetched_during_a_post_are_dropped_with_it() {
     let rig = Rig::new("page_cache auto;");
     rig.app.say("/cart", PRIVATE);
     rig.app.hold("/add");
@@ -193,7 +193,7 @@ fn a_page_whose_answer_renews_the_session_belongs_to_the_new_one() {
 
 // Requests coalesced with a fetch that turns out to be private.
 #[test]
-fn who_waits_for_a_page_that_turns_out_to_be_private_gets_one_of_his_own() {
+fn a_coalesced_request_for_a_private_page_fetches_its_own() {
     let rig = Rig::new("page_cache auto;");
     let heads = [PRIVATE, "X-LiteSpeed-Cache-Control: no-cache", "Cache-Control: private", ""];
     for (round, head) in heads.into_iter().enumerate() {
@@ -223,7 +223,7 @@ fn who_waits_for_a_page_that_turns_out_to_be_private_gets_one_of_his_own() {
 
 // The same for a page whose variant only its response selects.
 #[test]
-fn who_waits_for_a_page_that_turns_out_to_vary_gets_the_right_copy() {
+fn a_coalesced_request_for_a_varying_page_gets_the_right_variant() {
     let php = TestPhp::start(4);
     let address = php.address();
     let server = http(&format!(

@@ -87,7 +87,7 @@ fn an_order_is_understood_in_all_its_forms() {
 
 // Row 4: a soft purge: one request revalidates, the others get the old page.
 #[test]
-fn what_is_purged_stale_serves_until_one_has_fetched_it_anew() {
+fn stale_purged_pages_are_served_until_one_request_has_refreshed_them() {
     for order in ["public,stale,T", "stale,T", "T~s", "T~stale", "tag=T~s", "stale,*", "stale,/"] {
         let rig = Rig::new("page_cache auto;");
         rig.app.say("/", &format!("{PUBLIC}\nX-LiteSpeed-Tag: T"));
@@ -200,7 +200,7 @@ fn a_site_purges_nothing_of_another_site() {
 
 // §7: PURGE and REFRESH.
 #[test]
-fn purge_and_refresh_are_done_for_who_may() {
+fn purge_and_refresh_methods_need_permission() {
     let rig = Rig::new("page_cache auto;");
     let session = "Cookie: lsc_private=aaaaaaaaaaaaaaaa\r\n";
     rig.app.say("/?a=1", PUBLIC);
@@ -217,7 +217,7 @@ fn purge_and_refresh_are_done_for_who_may() {
     assert_eq!(rig.seen("/own", session), own(1), "not this caller's");
     assert_eq!(rig.method("PURGE", "/own", session).status, 200);
     assert_eq!(rig.seen("/own", session), miss(2));
-    assert_eq!(rig.app.count("/?a=1"), 3, "the application hears of none of it");
+    assert_eq!(rig.app.count("/?a=1"), 3, "the application gets none of it");
 }
 
 // §7: permissions, and the purge of a directory that is searched for files first.
@@ -266,7 +266,7 @@ fn purging_needs_an_address_or_a_password() {
 
 // §7: purges at their own address.
 #[test]
-fn orders_are_carried_out_at_the_address_for_them_by_who_may() {
+fn page_cache_purge_uri_purges_for_allowed_clients() {
     for (allow, status, expected) in [("127.0.0.1", 200, "miss"), ("off", 405, "hit")] {
         let rig = Rig::new(&format!(
             "page_cache auto; page_cache_purge_uri /.purge; page_cache_purge_allow {allow};"
@@ -289,7 +289,7 @@ fn orders_are_carried_out_at_the_address_for_them_by_who_may() {
 
 // A purge during a fetch: the response is older than the purge.
 #[test]
-fn a_page_that_is_fetched_while_it_is_purged_is_delivered_and_not_kept() {
+fn a_page_that_is_purged_during_its_fetch_is_delivered_and_not_stored() {
     let rig = Rig::new("page_cache auto;");
     for order in ["T", "*", "/", "T*"] {
         rig.app.say("/", &format!("{PUBLIC}\nX-LiteSpeed-Tag: T"));
@@ -309,7 +309,7 @@ fn a_page_that_is_fetched_while_it_is_purged_is_delivered_and_not_kept() {
 
 // Bad input: 200 KB of tags.
 #[test]
-fn a_page_with_200_kilobytes_of_tags_is_kept_and_each_of_them_purges_it() {
+fn a_page_with_200_kilobytes_of_tags_is_stored_and_each_tag_purges_it() {
     let rig = Rig::new("page_cache auto;");
     // As LiteMage sends them: in fields of at most 7500 bytes.
     let tags: Vec<String> = (0..20_000).map(|at| format!("P_{at:08}")).collect();

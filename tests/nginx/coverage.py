@@ -58,24 +58,24 @@ ALONE = {
 TESTED = {
     "fastcgi_store": (
         "store.rs",
-        "an_application_has_its_files_and_the_innermost_block_says_where",
+        "fastcgi_store_writes_files_where_the_innermost_block_configures",
     ),
     "fastcgi_store_access": (
         "store.rs",
-        "an_application_has_its_files_and_the_innermost_block_says_where",
+        "fastcgi_store_writes_files_where_the_innermost_block_configures",
     ),
     "proxy_store_access": ("store.rs", "a_whole_response_to_get_is_a_file_with_its_time"),
     # With root's rights every file can be read, and answers do not show permissions.
     "dav_access": ("dav.rs", "a_file_is_there_at_once_and_whole"),
     "apache_proxy": (
         "htaccess_reach.rs",
-        "a_rule_asks_only_servers_that_the_configuration_allows",
+        "a_rule_proxies_only_to_servers_that_the_configuration_allows",
     ),
     "http3_alt_svc": ("h3.rs", "the_port_of_h3_may_be_one_that_clients_know"),
-    "apache_directory": ("htaccess.rs", "blocks_add_what_holds_for_directories"),
-    "apache_htaccess": ("htaccess.rs", "the_innermost_block_says_whether_files_are_read"),
-    "fastcgi_cache_purge": ("cache.rs", "the_innermost_block_says_who_may_purge"),
-    "proxy_cache_purge": ("proxy/caching.rs", "the_innermost_block_says_who_may_purge"),
+    "apache_directory": ("htaccess.rs", "blocks_add_directives_for_directories"),
+    "apache_htaccess": ("htaccess.rs", "the_innermost_block_decides_whether_files_are_read"),
+    "fastcgi_cache_purge": ("cache.rs", "the_innermost_block_decides_which_clients_may_purge"),
+    "proxy_cache_purge": ("proxy/caching.rs", "the_innermost_block_decides_which_clients_may_purge"),
 }
 
 

@@ -1,4 +1,5 @@
-//! W3C Trace Context: what is taken from clients, what upstream servers get, and who is traced.
+//! W3C Trace Context: what the server accepts from clients and sends upstream, and which requests
+//! it traces.
 
 use bolide_testkit::{Proto, TestApp, TestUpstream};
 
@@ -70,7 +71,7 @@ fn upstream_servers_get_the_context_over_each_protocol() {
 }
 
 #[test]
-fn what_is_no_context_is_not_taken_up() {
+fn malformed_contexts_are_ignored() {
     let (collector, origin) = (Collector::start(), TestUpstream::start());
     let server = traced(
         &collector.exporter(),
@@ -129,7 +130,7 @@ fn what_is_no_context_is_not_taken_up() {
 }
 
 #[test]
-fn a_variable_says_who_is_traced() {
+fn a_variable_decides_which_requests_are_traced() {
     let (collector, origin) = (Collector::start(), TestUpstream::start());
     let server = crate::http(&format!(
         "{} split_clients $otel_trace_id $share {{ 30% on; * off; }}
@@ -148,8 +149,8 @@ fn a_variable_says_who_is_traced() {
         let path = format!("/parent{at}");
         ask(&path, &format!("traceparent: {}\r\n", good(flags)));
         let asked = origin.asked(&path).remove(0);
-        let [trace, span, told] = cut(asked.field("traceparent").unwrap());
-        assert_eq!((trace, told), (TRACE, flags));
+        let [trace, span, shown] = cut(asked.field("traceparent").unwrap());
+        assert_eq!((trace, shown), (TRACE, flags));
         assert_ne!(span, PARENT);
     }
     assert_eq!(collector.span().get("http.target"), "/parent1");
@@ -175,7 +176,7 @@ fn a_variable_says_who_is_traced() {
 }
 
 #[test]
-fn configuration_has_the_last_word_about_fields_of_a_context() {
+fn the_configuration_overrides_fields_of_a_context() {
     let (collector, origin, app) = (Collector::start(), TestUpstream::start(), TestApp::start());
     let server = traced(
         &collector.exporter(),

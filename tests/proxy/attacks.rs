@@ -65,7 +65,7 @@ fn an_ambiguous_request_reaches_no_upstream() {
 }
 
 #[test]
-fn what_looks_like_a_request_within_a_body_stays_a_body() {
+fn a_request_inside_a_body_is_not_a_request() {
     let origin = TestUpstream::start();
     let len = INNER.len();
     for location in [
@@ -117,7 +117,7 @@ fn a_body_that_is_not_passed_on_is_not_announced() {
 }
 
 #[test]
-fn the_target_is_a_path_whatever_was_asked() {
+fn the_target_is_a_path_for_every_request_form() {
     let origin = TestUpstream::start();
     let server = serve(&origin, "", "");
     for (line, target) in [
@@ -216,7 +216,7 @@ fn line_ends_in_variables_split_no_answer() {
 }
 
 #[test]
-fn bytes_behind_an_upstream_response_reach_no_client() {
+fn bytes_after_an_upstream_response_reach_no_client() {
     const EVIL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
     let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {
@@ -275,7 +275,7 @@ fn bytes_behind_an_upstream_response_reach_no_client() {
 }
 
 #[test]
-fn the_method_that_was_asked_says_whether_there_is_a_body() {
+fn the_request_method_decides_whether_there_is_a_body() {
     // The body comes only when the next request may be in progress.
     let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {
@@ -373,7 +373,7 @@ fn heads_that_are_read_in_two_ways_are_refused() {
 }
 
 #[test]
-fn floods_of_heads_and_of_what_is_no_content_end() {
+fn floods_of_interim_heads_and_empty_frames_end() {
     let origin = TestUpstream::scripted(|peer| {
         let Ok(request) = peer.request() else { return };
         match request.target() {
@@ -510,7 +510,7 @@ fn neither_side_fills_our_memory_for_the_other() {
 }
 
 #[test]
-fn a_group_that_is_asked_by_two_protocols_mixes_no_connections() {
+fn a_group_with_two_protocols_does_not_mix_connections() {
     // The end of FastCGI's empty STDIN, and a response to it.
     const STDIN_END: [u8; 8] = [1, 5, 0, 1, 0, 0, 0, 0];
     let origin = TestUpstream::scripted(|peer| {
@@ -585,7 +585,7 @@ fn complaint(directives: &str) -> String {
 }
 
 #[test]
-fn wrong_words_are_told_with_their_line() {
+fn wrong_arguments_are_reported_with_their_line() {
     for (directives, text) in [
         ("proxy_pass ftp://a;", "invalid URL prefix"),
         (
@@ -600,7 +600,10 @@ fn wrong_words_are_told_with_their_line() {
         ),
         ("proxy_set_header a;", "invalid number of arguments in \"proxy_set_header\" directive"),
     ] {
-        let told = complaint(directives);
-        assert!(told.contains(text) && told.contains("bad.conf:1"), "{directives}: {told}");
+        let message = complaint(directives);
+        assert!(
+            message.contains(text) && message.contains("bad.conf:1"),
+            "{directives}: {message}"
+        );
     }
 }

@@ -74,7 +74,7 @@ fn origins_are_called_by_the_address_that_is_wanted() {
 }
 
 #[test]
-fn an_address_that_is_not_ours_is_an_error_of_ours() {
+fn a_foreign_bind_address_is_a_server_error() {
     let (address, calls) = mirror();
     let server = serve(&address);
     let rows = [
@@ -97,7 +97,7 @@ fn an_address_that_is_not_ours_is_an_error_of_ours() {
 }
 
 #[test]
-fn a_port_of_ours_may_be_wanted_and_fastcgi_has_it_too() {
+fn proxy_bind_may_have_a_port_and_fastcgi_bind_too() {
     let (address, _) = mirror();
     let app = TestApp::start();
     let server = http(&format!(

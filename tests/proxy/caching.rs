@@ -31,13 +31,13 @@ fn pages(origin: &TestUpstream, location: &str) -> TestServer {
 }
 
 /// The cache status and the body.
-fn told(reply: &Response) -> (String, String) {
+fn status_and_body(reply: &Response) -> (String, String) {
     let said = reply.header("x-status").or_else(|| reply.header("x-litespeed-cache"));
     (said.unwrap_or_default().to_owned(), reply.text())
 }
 
 fn seen(server: &TestServer, path: &str) -> (String, String) {
-    told(&server.get(path))
+    status_and_body(&server.get(path))
 }
 
 fn with(server: &TestServer, method: &str, path: &str, fields: &str) -> Response {
@@ -50,7 +50,7 @@ fn pair(status: &str, body: &str) -> (String, String) {
 }
 
 #[test]
-fn an_answer_is_kept_and_purged() {
+fn a_response_is_stored_and_purged() {
     let origin = TestUpstream::start();
     let server = keep(&origin, "proxy_cache_purge PURGE from 127.0.0.1;");
     assert_eq!(seen(&server, "/a"), pair("MISS", "run 1"));
@@ -62,7 +62,7 @@ fn an_answer_is_kept_and_purged() {
 }
 
 #[test]
-fn the_innermost_block_says_who_may_purge() {
+fn the_innermost_block_decides_which_clients_may_purge() {
     let origin = TestUpstream::start();
     let pass = format!("proxy_pass http://{}; {KEEP}", origin.address());
     let server = http(&format!(
@@ -89,7 +89,7 @@ fn the_innermost_block_says_who_may_purge() {
 }
 
 #[test]
-fn what_is_kept_is_asked_whole_and_for_everybody() {
+fn cacheable_requests_are_forwarded_without_ranges_and_conditions() {
     let origin = TestUpstream::start();
     origin.say("/", answer("ETag: \"x\"\nAccept-Ranges: bytes", "0123456789"));
     let part = "Range: bytes=2-3\r\nIf-None-Match: \"x\"\r\nIf-Range: \"y\"\r\n\
@@ -123,7 +123,7 @@ fn an_answer_to_head_never_becomes_that_to_get() {
 }
 
 #[test]
-fn what_is_for_one_client_is_not_kept() {
+fn private_responses_are_not_stored() {
     let origin = TestUpstream::start();
     let server = keep(&origin, "");
     for fields in [
@@ -149,18 +149,19 @@ fn what_is_for_one_client_is_not_kept() {
 }
 
 #[test]
-fn copies_differ_by_what_the_origin_names() {
+fn vary_of_the_upstream_separates_responses() {
     let origin = TestUpstream::start();
     origin.plan("/", vec![answer("Vary: X-Lang", "en"), answer("Vary: X-Lang", "de")]);
     let server = keep(&origin, "");
-    let ask = |lang: &str| told(&with(&server, "GET", "/", &format!("X-Lang: {lang}\r\n")));
+    let ask =
+        |lang: &str| status_and_body(&with(&server, "GET", "/", &format!("X-Lang: {lang}\r\n")));
     assert_eq!(ask("en"), pair("MISS", "en"));
     assert_eq!(ask("de"), pair("MISS", "de"));
     assert_eq!(ask("de"), pair("HIT", "de"));
 }
 
 #[test]
-fn an_answer_that_was_cut_off_is_not_kept() {
+fn a_truncated_response_is_not_stored() {
     let origin = TestUpstream::scripted(|peer| {
         let Ok(request) = peer.request() else { return };
         let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
@@ -184,7 +185,7 @@ fn an_answer_that_was_cut_off_is_not_kept() {
 }
 
 #[test]
-fn an_old_answer_stands_in_and_is_renewed_behind_the_clients_back() {
+fn a_stale_response_is_served_and_updated_in_the_background() {
     let origin = TestUpstream::start();
     let old = |body| answer("Cache-Control: max-age=1", body);
     origin.plan("/", vec![old("old"), answer("Cache-Control: max-age=60", "new")]);
@@ -218,7 +219,7 @@ fn an_old_answer_stands_in_and_is_renewed_behind_the_clients_back() {
 }
 
 #[test]
-fn one_asks_for_all_who_wait() {
+fn cache_lock_coalesces_requests() {
     let origin = TestUpstream::start();
     origin.hold("/");
     let server = keep(&origin, "proxy_cache_lock on; proxy_cache_lock_timeout 20s;");
@@ -258,7 +259,7 @@ fn an_old_answer_is_confirmed() {
 }
 
 #[test]
-fn the_key_tells_hosts_of_origins_apart() {
+fn the_key_has_the_host_of_the_upstream() {
     let (one, other) = (TestUpstream::start(), TestUpstream::start());
     one.say("/", answer("", "one"));
     other.say("/", answer("", "other"));
@@ -276,7 +277,7 @@ fn the_key_tells_hosts_of_origins_apart() {
 }
 
 #[test]
-fn an_http_origin_speaks_to_the_page_cache() {
+fn an_http_upstream_controls_the_page_cache() {
     let origin = TestUpstream::start();
     let public = "X-LiteSpeed-Cache-Control: public,max-age=60\nX-LiteSpeed-Tag: a,b";
     origin.plan("/", vec![answer(public, "one"), answer(public, "two"), answer(public, "three")]);
@@ -284,20 +285,20 @@ fn an_http_origin_speaks_to_the_page_cache() {
     let server = pages(&origin, "");
     assert_eq!(seen(&server, "/"), pair("miss", "one"));
     let hit = server.get("/");
-    assert_eq!(told(&hit), pair("hit", "one"));
+    assert_eq!(status_and_body(&hit), pair("hit", "one"));
     assert_eq!(hit.header("x-litespeed-tag"), None);
     assert!(hit.header("age").is_some());
     assert_eq!(server.get("/purge").status, 200);
     assert_eq!(seen(&server, "/"), pair("miss", "two"));
     // The server decides on purges, and a client cannot pretend to be the application.
     let forged = "X-LiteSpeed-Purge: *\r\nX-LSCACHE: 1\r\n";
-    assert_eq!(told(&with(&server, "GET", "/", forged)), pair("hit", "two"));
+    assert_eq!(status_and_body(&with(&server, "GET", "/", forged)), pair("hit", "two"));
     assert_eq!(with(&server, "GET", "/plain", forged).status, 200);
     assert_ne!(origin.asked("/plain")[0].field("x-lscache"), Some("1"));
 }
 
 #[test]
-fn the_page_cache_keeps_nothing_that_is_for_one_client() {
+fn the_page_cache_stores_no_private_responses() {
     let origin = TestUpstream::start();
     let server = pages(&origin, "");
     let public = "Cache-Control: public, max-age=60";
@@ -328,7 +329,7 @@ fn the_page_cache_keeps_nothing_that_is_for_one_client() {
 }
 
 #[test]
-fn a_page_of_parts_comes_from_an_http_origin() {
+fn esi_pages_may_come_from_an_http_upstream() {
     let origin = TestUpstream::start();
     let esi = "Content-Type: text/html\nX-LiteSpeed-Cache-Control: public,max-age=60,esi=on";
     origin.say("/page", answer(esi, "[<esi:include src=\"/part?x=%0d%0aEvil:1\"/>]"));
@@ -342,7 +343,7 @@ fn a_page_of_parts_comes_from_an_http_origin() {
 }
 
 #[test]
-fn what_stands_in_for_a_failure_is_not_kept_for_its_address() {
+fn an_error_page_is_not_stored_under_the_failed_address() {
     let origin = TestUpstream::start();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; proxy_intercept_errors on; cache_status on;
@@ -366,7 +367,7 @@ fn what_stands_in_for_a_failure_is_not_kept_for_its_address() {
 }
 
 #[test]
-fn no_name_of_ours_is_put_where_the_origins_may_pass() {
+fn proxy_pass_header_does_not_add_server_and_date() {
     let origin = TestUpstream::scripted(|peer| {
         while peer.request().is_ok() {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nCache-Control: max-age=9\r\n";

@@ -81,7 +81,7 @@ fn a_tunnel_carries_both_ways_and_ends_with_either_side() {
 }
 
 #[test]
-fn bytes_right_behind_the_request_reach_the_other_protocol() {
+fn bytes_right_after_the_request_reach_the_upgraded_protocol() {
     let origin = echo();
     let server = serve(&origin, PASS, "");
     let mut client = server.connect();
@@ -102,7 +102,7 @@ fn bytes_right_behind_the_request_reach_the_other_protocol() {
 }
 
 #[test]
-fn much_goes_through_a_tunnel_both_ways_at_once() {
+fn a_tunnel_carries_much_data_in_both_directions() {
     const LEN: usize = 2 << 20;
     let origin = switching(|peer| {
         peer.send(vec![b'd'; LEN]).unwrap();

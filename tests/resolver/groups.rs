@@ -9,7 +9,7 @@ use super::{
 use bolide_testkit::names::A;
 
 #[test]
-fn groups_come_before_the_resolver() {
+fn groups_have_precedence_over_the_resolver() {
     let names = TestNames::start();
     let server = http(&format!(
         "upstream Block {{ server 127.0.0.2:@P2@; }}
@@ -62,7 +62,7 @@ fn the_name_stays_the_name() {
 }
 
 #[test]
-fn failures_are_told_and_not_kept() {
+fn failures_are_reported_and_not_cached() {
     let names = TestNames::start();
     let server = serve(
         &names,
@@ -113,7 +113,7 @@ fn fastcgi_finds_its_server_by_name() {
 }
 
 #[test]
-fn the_body_comes_before_the_question() {
+fn the_body_is_read_before_the_lookup() {
     let names = TestNames::start();
     let server = serve(&names, "");
     names.say("a.test", NameReply::ips(&[A1]), NameReply::ips(&[]));

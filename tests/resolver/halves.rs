@@ -44,7 +44,7 @@ fn addresses_of_both_answers_are_tried_in_turn() {
 }
 
 #[test]
-fn without_addresses_the_answer_that_comes_last_decides() {
+fn without_addresses_the_last_response_decides() {
     let names = TestNames::start();
     let server = serve(&names, "");
     names.say("x.test", NameReply::ips(&[A1]), NameReply::ips(&[B1]));

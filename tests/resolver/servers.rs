@@ -89,7 +89,7 @@ fn a_question_without_an_answer_changes_nothing() {
 }
 
 #[test]
-fn one_worker_asks_for_all() {
+fn one_worker_resolves_for_all() {
     let names = TestNames::start();
     names.say("app.test", NameReply::ips(&[A1]), NameReply::ips(&[]));
     let block = format!(
@@ -108,7 +108,7 @@ fn one_worker_asks_for_all() {
 }
 
 #[test]
-fn a_server_that_stays_keeps_what_is_known_of_it() {
+fn a_server_that_stays_keeps_its_state() {
     let names = TestNames::start();
     // Nothing listens at the second one.
     answers(&names, &[A1, "127.0.0.9"]);
@@ -123,7 +123,7 @@ fn a_server_that_stays_keeps_what_is_known_of_it() {
 }
 
 #[test]
-fn connections_to_a_server_that_stays_are_kept() {
+fn connections_to_a_server_that_stays_are_reused() {
     let names = TestNames::start();
     answers(&names, &[A1, A2]);
     let server = serve(&names, "server app.test:@P2@ resolve; keepalive 8;", "");
@@ -157,7 +157,7 @@ fn parameters_of_the_line_hold_for_each_address() {
 }
 
 #[test]
-fn a_reload_keeps_the_addresses_until_the_name_is_answered() {
+fn a_reload_keeps_the_addresses_until_the_name_is_resolved() {
     let names = TestNames::start();
     answers(&names, &[A2]);
     let server =

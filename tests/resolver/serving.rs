@@ -13,7 +13,7 @@ fn serve(names: &TestNames, words: &str) -> bolide_testkit::TestServer {
 }
 
 #[test]
-fn all_who_want_a_name_wait_for_one_question() {
+fn concurrent_lookups_of_a_name_share_one_query() {
     let names = TestNames::start();
     let server = serve(&names, "");
     names.say("a.test", NameReply::ips(&[A1]), NameReply::ips(&[]));
@@ -35,7 +35,7 @@ fn all_who_want_a_name_wait_for_one_question() {
 }
 
 #[test]
-fn who_waits_too_long_gets_a_bad_gateway() {
+fn a_lookup_that_times_out_gives_502() {
     let names = TestNames::start();
     let server = serve(&names, "");
     names.say("a.test", NameReply::silence(), NameReply::silence());
@@ -44,7 +44,7 @@ fn who_waits_too_long_gets_a_bad_gateway() {
 }
 
 #[test]
-fn what_was_cut_comes_over_tcp() {
+fn truncated_responses_are_requested_over_tcp() {
     let names = TestNames::start();
     let server = serve(&names, "ipv6=off");
     let cut = NameReply { flags: 0x0200, ..NameReply::default() };
@@ -62,7 +62,7 @@ fn what_was_cut_comes_over_tcp() {
 }
 
 #[test]
-fn only_wanted_families_are_asked_for() {
+fn only_enabled_address_families_are_queried() {
     let names = TestNames::start();
     names.say("a.test", NameReply::ips(&[A1]), NameReply::ips(&["::1"]));
     for (words, asked) in [("ipv4=off", [0, 1]), ("ipv6=off", [1, 1]), ("status_zone=z", [2, 2])] {
@@ -73,7 +73,7 @@ fn only_wanted_families_are_asked_for() {
 }
 
 #[test]
-fn wrong_answers_are_thrown_away_and_the_question_is_asked_again() {
+fn wrong_answers_are_discarded_and_the_query_is_repeated() {
     let names = TestNames::start();
     let server = serve(&names, "ipv6=off");
     let good = NameReply::ips(&[A1]);
@@ -114,7 +114,7 @@ fn a_server_that_is_not_there_is_passed_over() {
 }
 
 #[test]
-fn answers_are_kept_for_their_time() {
+fn answers_are_cached_for_their_ttl() {
     let names = TestNames::start();
     names.plan("ttl.test", A, &[NameReply::of(&[address(A1, 1)]), NameReply::ips(&[A2])]);
     names.plan("valid.test", A, &[NameReply::ips(&[A1]), NameReply::ips(&[A2])]);

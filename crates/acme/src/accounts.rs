@@ -108,9 +108,9 @@ impl AccountFile {
     }
 
     /// The issuer accepted a request with these credentials, which may replace `before`.
-    pub(crate) fn note(&self, issuer: &AcmeIssuer, now: &[u8], before: Option<&[u8]>) {
+    pub(crate) fn record(&self, issuer: &AcmeIssuer, now: &[u8], before: Option<&[u8]>) {
         if let Some(name) = issuer.account_name() {
-            self.host.note_account(&name, now, before);
+            self.host.record_account(&name, now, before);
         }
     }
 
@@ -181,10 +181,10 @@ impl AccountFile {
         self.store.write(name, &text)?;
         transport.step("account kept").await;
         if file_key(issuer)?.is_some() && !contacts.is_empty() {
-            let told = with_nonce!(account.update_contacts(&contacts));
-            told.map_err(|error| Fault::Request("contacts", error))?;
+            let updated = with_nonce!(account.update_contacts(&contacts));
+            updated.map_err(|error| Fault::Request("contacts", error))?;
         }
-        self.note(issuer, &text, None);
+        self.record(issuer, &text, None);
         Ok(OpenAccount { account, credentials: text })
     }
 

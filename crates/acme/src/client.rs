@@ -168,7 +168,7 @@ impl AcmeAttempt {
         }
         let key = certificate::new_key(self.order.key)?;
         let (mut order, url) = self.begin(&account).await?;
-        self.note_account();
+        self.record_account();
         let pending = PendingOrder { issuer: self.issuer.name.clone(), url, key: key.clone() };
         if pending.issuer.contains(char::is_control) || pending.url.contains(char::is_control) {
             return Err(Fault::Own("the order's address is unusable".to_owned()));
@@ -200,14 +200,14 @@ impl AcmeAttempt {
         let url = pending.url.clone();
         let mut order = with_nonce!(account.order(url.clone())).map_err(at("order"))?;
         self.was_ordered.store(true, Ordering::Relaxed);
-        self.note_account();
+        self.record_account();
         self.complete(account, &mut order, pending.key.clone()).await
     }
 
     /// The issuer accepted a request of the account.
-    fn note_account(&self) {
+    fn record_account(&self) {
         if let Some(used) = self.used.get() {
-            self.account.note(&self.issuer, used, None);
+            self.account.record(&self.issuer, used, None);
         }
     }
 
@@ -338,7 +338,7 @@ impl AcmeAttempt {
         Ok(issued)
     }
 
-    /// Presents all challenges, and tells the issuer that they are ready.
+    /// presents all challenges, and informs the issuer that they are ready.
     async fn validate<'a>(
         &'a self,
         order: &mut Order,
@@ -461,22 +461,22 @@ impl AcmeAttempt {
 
     /// The reason of a refusal: the problems of the order and of its authorizations.
     async fn refusal(&self, order: &mut Order) -> String {
-        let mut said = Vec::new();
+        let mut problems = Vec::new();
         if let Some(problem) = &order.state().error {
-            said.push(problem.to_string());
+            problems.push(problem.to_string());
         }
         let mut authorizations = order.authorizations();
         while let Some(Ok(mut one)) = authorizations.next().await {
             // If an authorization cannot be read, the refusal is reported without it.
             let _unknown = with_nonce!(renew(&mut one));
             let name = one.identifier().to_string();
-            let problems = one.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
-            said.extend(problems.map(|problem| format!("{name}: {problem}")));
-            if said.len() > 3 {
+            let of_one = one.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
+            problems.extend(of_one.map(|problem| format!("{name}: {problem}")));
+            if problems.len() > 3 {
                 break;
             }
         }
-        format!("the issuer refused the order: {}", said.join("; "))
+        format!("the issuer refused the order: {}", problems.join("; "))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::host::AcmeLogLevel;
 use crate::local;
 use crate::pending::PendingOrder;
 use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
-use crate::questions::ToldByIssuers;
+use crate::questions::AllRenewalAnswers;
 use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
 use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
 use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
@@ -73,7 +73,7 @@ pub(crate) struct Engine {
     locks: BTreeMap<PathBuf, (StoreLock, usize)>,
     /// Running questions about renewals, by the issuer's name, with their numbers.
     asking: BTreeMap<String, (u64, AbortHandle)>,
-    answers: ToldByIssuers,
+    answers: AllRenewalAnswers,
     asked: AskedClaims,
     demands: Demands,
     rolled: EndedRollovers,
@@ -93,7 +93,7 @@ impl Engine {
             done: AttemptResults::default(),
             locks: BTreeMap::new(),
             asking: BTreeMap::new(),
-            answers: ToldByIssuers::default(),
+            answers: AllRenewalAnswers::default(),
             asked: AskedClaims::default(),
             demands: Demands::default(),
             rolled: EndedRollovers::default(),
@@ -113,10 +113,10 @@ impl Engine {
                 }
             }
             self.collect();
-            self.hear_permissions();
+            self.handle_permissions();
             self.take_wishes();
             self.watch();
-            self.hear();
+            self.handle_answers();
             self.roll_over();
             self.start();
             self.ask();
@@ -280,7 +280,7 @@ impl Engine {
                 Err(failure) => {
                     let why = failure.why.clone();
                     self.schedule.ended(&id, AttemptEnd::Failed(failure), now);
-                    self.tell(&id, &running.issuer.name, &why, now);
+                    self.log_failure(&id, &running.issuer.name, &why, now);
                 }
             }
             self.keep(&id, Some(&running.issuer));
@@ -289,7 +289,7 @@ impl Engine {
     }
 
     /// Logs a failed attempt; the level depends on the remaining life of the certificate in use.
-    fn tell(&self, id: &OrderId, issuer: &str, why: &str, now: AcmeNow) {
+    fn log_failure(&self, id: &OrderId, issuer: &str, why: &str, now: AcmeNow) {
         let validity = self.schedule.orders.get(id).and_then(|slot| slot.validity);
         let (level, state) = match validity {
             None => (AcmeLogLevel::Error, "there is no certificate".to_owned()),

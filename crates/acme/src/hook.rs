@@ -79,16 +79,16 @@ pub(crate) fn run_now(
             Err(error) => return Err(format!("\"{name}\": {error}")),
         }
     };
-    let said: Vec<String> = outputs
+    let output: Vec<String> = outputs
         .into_iter()
         .flatten()
         .filter_map(|output| output.recv_timeout(LOOK * 10).ok())
-        .filter(|said| !said.is_empty())
+        .filter(|output| !output.is_empty())
         .collect();
-    let said = said.join(" ");
+    let output = output.join(" ");
     match status.success() {
-        true => Ok(said),
-        false => Err(format!("\"{name}\" ended with {status}: {said}")),
+        true => Ok(output),
+        false => Err(format!("\"{name}\" ended with {status}: {output}")),
     }
 }
 
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn arguments_environment_and_output_arrive() {
         let path = script("echo \"$# $1 $2 $3\"; echo \"$ACME_RECORD $ACME_VALUE\" >&2");
-        let said = run_now(&path, "present", "_acme-challenge.a.example", "$(id) v");
+        let output = run_now(&path, "present", "_acme-challenge.a.example", "$(id) v");
         let same = "_acme-challenge.a.example $(id) v";
-        assert_eq!(said, Ok(format!("3 present {same} {same}")));
+        assert_eq!(output, Ok(format!("3 present {same} {same}")));
     }
 
     #[test]

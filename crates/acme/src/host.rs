@@ -83,14 +83,14 @@ pub trait AcmeHost: Send + Sync {
     fn unclaim(&self, _order: &OrderId) {}
 
     /// The shared account of that name, as one of the servers reported it to
-    /// [`Self::note_account`].
+    /// [`Self::record_account`].
     fn account(&self, _name: &AccountName) -> Option<Vec<u8>> {
         None
     }
 
     /// The account of that name is in use here: its credentials, with the private key. If other
     /// servers have the account `before`, this one replaces it.
-    fn note_account(&self, _name: &AccountName, _now: &[u8], _before: Option<&[u8]>) {}
+    fn record_account(&self, _name: &AccountName, _now: &[u8], _before: Option<&[u8]>) {}
 
     /// The issuer does not know the account with these credentials.
     fn forget_account(&self, _name: &AccountName, _credentials: &[u8]) {}

@@ -236,8 +236,8 @@ mod tests {
         assert_eq!(root(&store), first);
         for damage in [&b"x"[..], &first] {
             store.write(AUTHORITY, damage).unwrap();
-            let told = issued(&store, NOW).new_root;
-            assert_eq!(told.as_deref(), Some("the old one is damaged"));
+            let new_root = issued(&store, NOW).new_root;
+            assert_eq!(new_root.as_deref(), Some("the old one is damaged"));
         }
     }
 

@@ -49,9 +49,9 @@ impl<'a> Presented<'a> {
                     (format!("_acme-challenge.{name}"), authorization.dns_value());
                 // Recorded first, because the program may fail half-way.
                 self.records.push((record.clone(), value.clone()));
-                let said = hook::run(program, "present", &record, &value).await?;
-                if !said.is_empty() {
-                    self.host.log(AcmeLogLevel::Info, &format!("acme: {record}: {said}"));
+                let output = hook::run(program, "present", &record, &value).await?;
+                if !output.is_empty() {
+                    self.host.log(AcmeLogLevel::Info, &format!("acme: {record}: {output}"));
                 }
             }
         }

@@ -19,10 +19,10 @@ const EXPLANATION_MAX: usize = 500;
 const AGAIN: u64 = 6 * 3600;
 
 /// Answers of issuers, with the numbers of the tasks.
-pub(crate) type ToldByIssuers = Arc<Mutex<Vec<ToldRenewals>>>;
+pub(crate) type AllRenewalAnswers = Arc<Mutex<Vec<RenewalAnswers>>>;
 
 /// The result of one task.
-pub(crate) struct ToldRenewals {
+pub(crate) struct RenewalAnswers {
     pub(crate) issuer: String,
     pub(crate) number: u64,
     pub(crate) answers: Vec<(OrderId, WindowAnswer, Option<String>)>,
@@ -45,7 +45,7 @@ pub(crate) struct RenewalQuestions {
     pub(crate) number: u64,
     pub(crate) open: VecDeque<RenewalQuestion>,
     pub(crate) answers: Vec<(OrderId, WindowAnswer, Option<String>)>,
-    pub(crate) to: ToldByIssuers,
+    pub(crate) to: AllRenewalAnswers,
 }
 
 impl RenewalQuestions {
@@ -71,7 +71,7 @@ impl Drop for RenewalQuestions {
         let silent = self.open.drain(..).map(|question| (question.id, WindowAnswer::Silent, None));
         answers.extend(silent);
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        to.push(ToldRenewals { issuer: self.issuer.name.clone(), number: self.number, answers });
+        to.push(RenewalAnswers { issuer: self.issuer.name.clone(), number: self.number, answers });
         drop(to);
         self.shared.bell.notify_one();
     }

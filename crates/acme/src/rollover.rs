@@ -107,7 +107,7 @@ impl AccountFile {
         let name = format!("{}.json", account_stem(issuer));
         let before = self.store.read(&name, CREDENTIALS_MAX)?;
         self.store.write(&name, &text)?;
-        self.note(issuer, &text, before.as_deref());
+        self.record(issuer, &text, before.as_deref());
         transport.step("new key in force").await;
         self.store.remove(&next_file(issuer))?;
         transport.step("next key gone").await;

@@ -74,7 +74,7 @@ impl FailureLog {
         self.0.iter().map(|failed| failed.unix)
     }
 
-    fn note(&mut self, now: AcmeNow) {
+    fn add(&mut self, now: AcmeNow) {
         self.tidy(now);
         self.0.push(FailedAt { unix: now.unix, mono: Some(now.mono) });
     }
@@ -331,7 +331,7 @@ impl OrderSlot {
         let position = self.position();
         let record = &mut self.record;
         if failure.was_ordered {
-            record.failures.note(now);
+            record.failures.add(now);
         }
         record.consecutive = record.consecutive.saturating_add(1);
         record.tries += 1;
@@ -360,7 +360,7 @@ impl AccountRecord {
 
     fn failed(&mut self, failure: &AttemptFailure, now: AcmeNow) {
         if failure.was_ordered {
-            self.failures.note(now);
+            self.failures.add(now);
         }
         let mut pause = failure.retry_after.unwrap_or(0).min(RETRY_AFTER_MAX);
         if failure.is_silent {

@@ -150,11 +150,11 @@ pub(crate) fn read_kept(
     let name = format!("{}.pem", file_stem(&order.id.0));
     let content = store.read(&name, BUNDLE_MAX).map_err(KeptFault::Unreadable)?;
     let Some(content) = content else { return Ok(None) };
-    let said = |why: &str| KeptFault::Unfit(format!("\"{name}\": {why}"));
+    let unfit = |why: &str| KeptFault::Unfit(format!("\"{name}\": {why}"));
     let (chain, key) =
-        certificate::unbundle(&content).ok_or_else(|| said("no chain with one key"))?;
+        certificate::unbundle(&content).ok_or_else(|| unfit("no chain with one key"))?;
     let facts = certificate::check(&chain, &key, order.key, &order.names);
-    let facts = facts.map_err(|why| said(&why))?;
+    let facts = facts.map_err(|why| unfit(&why))?;
     Ok(Some((KeptCertificate { chain, key: key.into_bytes() }, facts)))
 }
 
@@ -490,8 +490,8 @@ impl Drop for AcmeService {
         locked(&self.shared.wanted).ends = true;
         self.shared.bell.notify_one();
         if let Some(thread) = self.thread.take() {
-            // Its panic was told where it happened.
-            let _told = thread.join();
+            // Its panic was logged where it happened.
+            let _panic = thread.join();
         }
     }
 }

@@ -42,7 +42,7 @@ pub enum AcmeStore {
     Memory(Mutex<BTreeMap<String, Vec<u8>>>),
 }
 
-/// Tells whether a file was replaced: inode, time in nanoseconds and length.
+/// Shows whether a file was replaced: inode, time in nanoseconds and length.
 pub type FileStamp = (u64, i128, u64);
 
 impl AcmeStore {
@@ -66,12 +66,12 @@ impl AcmeStore {
         let is_missing =
             matches!(&made, Err(error) if error.kind() != io::ErrorKind::AlreadyExists);
         if is_missing && !path.is_dir() {
-            made.map_err(|error| said("cannot make", path, &error))?;
+            made.map_err(|error| describe("cannot make", path, &error))?;
         }
         check(path)?;
         if let Some((uid, gid)) = owner {
             chown(path, Some(uid), Some(gid))
-                .map_err(|error| said("cannot chown", path, &error))?;
+                .map_err(|error| describe("cannot chown", path, &error))?;
         }
         Ok(())
     }
@@ -91,10 +91,10 @@ impl AcmeStore {
         let file = match bolide_io::file::open_not_linked(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(said("cannot open", &path, &error)),
+            Err(error) => return Err(describe("cannot open", &path, &error)),
         };
         check(dir)?;
-        let about = file.metadata().map_err(|error| said("cannot read", &path, &error))?;
+        let about = file.metadata().map_err(|error| describe("cannot read", &path, &error))?;
         if about.len() > most as u64 {
             return Err(format!("\"{}\" is no file of at most {most} bytes", path.display()));
         }
@@ -104,7 +104,7 @@ impl AcmeStore {
         }
         let mut content = Vec::new();
         let read = file.take(most as u64).read_to_end(&mut content);
-        read.map_err(|error| said("cannot read", &path, &error))?;
+        read.map_err(|error| describe("cannot read", &path, &error))?;
         Ok(Some(content))
     }
 
@@ -123,7 +123,7 @@ impl AcmeStore {
         };
         self.prepare(None)?;
         let path = dir.join(name);
-        let failed = |error: &io::Error| said("cannot write", &path, error);
+        let failed = |error: &io::Error| describe("cannot write", &path, error);
         let (next, mut file) = new_file(dir, || next_name(name)).map_err(|error| failed(&error))?;
         let mut write = || {
             file.write_all(content)?;
@@ -178,7 +178,7 @@ impl AcmeStore {
         match self {
             Self::Directory(dir) => {
                 let path = dir.join(name);
-                remove(&path).map_err(|error| said("cannot remove", &path, &error))
+                remove(&path).map_err(|error| describe("cannot remove", &path, &error))
             }
             Self::Memory(files) => {
                 held(files).remove(name);
@@ -209,13 +209,13 @@ impl AcmeStore {
             Self::Directory(dir) => {
                 let path = dir.join(name);
                 let renamed = fs::rename(&path, dir.join(format!("{name}.damaged")));
-                renamed.map_err(|error| said("cannot rename", &path, &error))
+                renamed.map_err(|error| describe("cannot rename", &path, &error))
             }
             Self::Memory(_) => self.remove(name),
         }
     }
 
-    /// What tells one content of a file from the next; none if there is no file.
+    /// What changes with the content of a file; none if there is no file.
     #[must_use]
     pub fn stamp(&self, name: &str) -> Option<FileStamp> {
         let dir = match self {
@@ -260,11 +260,11 @@ impl AcmeStore {
             return Err(format!("\"{}\" is no file", path.display()));
         }
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        let file = file.map_err(|error| said("cannot open", &path, &error))?;
+        let file = file.map_err(|error| describe("cannot open", &path, &error))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(StoreLock(Some(file)))),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(said("cannot lock", &path, &error)),
+            Err(TryLockError::Error(error)) => Err(describe("cannot lock", &path, &error)),
         }
     }
 }
@@ -309,7 +309,7 @@ fn new_file(dir: &Path, name: impl Fn() -> String) -> io::Result<(PathBuf, File)
 
 /// Refuses a directory to which others can write.
 fn check(path: &Path) -> Result<(), String> {
-    let found = fs::metadata(path).map_err(|error| said("cannot read", path, &error))?;
+    let found = fs::metadata(path).map_err(|error| describe("cannot read", path, &error))?;
     if !found.is_dir() {
         return Err(format!("\"{}\" is no directory", path.display()));
     }
@@ -324,7 +324,7 @@ fn about(path: &Path) -> Result<Option<fs::Metadata>, String> {
     match fs::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(said("cannot read", path, &error)),
+        Err(error) => Err(describe("cannot read", path, &error)),
     }
 }
 
@@ -335,7 +335,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn said(what: &str, path: &Path, error: &io::Error) -> String {
+fn describe(what: &str, path: &Path, error: &io::Error) -> String {
     format!("{what} \"{}\": {error}", path.display())
 }
 

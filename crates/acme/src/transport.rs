@@ -42,7 +42,7 @@ pub trait AcmeConnect: Send + Sync {
 /// Decides in tests at which step the process crashes.
 pub type CrashHook = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// What the last response said beside what the library reads.
+/// The parts of the last response that the library does not return.
 #[derive(Clone, Debug, Default)]
 pub struct TransportNotes {
     /// Seconds until the issuer wants the next request.
@@ -90,7 +90,7 @@ impl AcmeTransport {
         Self(Arc::new(Inner { connect, kept, notes, crash_hook, clock }))
     }
 
-    /// What the last response said.
+    /// The noted parts of the last response.
     #[must_use]
     pub fn notes(&self) -> TransportNotes {
         self.0.notes().clone()
@@ -117,7 +117,7 @@ impl HttpClient for AcmeTransport {
             };
             inner.step("response").await;
             let (parts, body) = answer.map_err(|why| Error::Other(why.into()))?;
-            inner.note(&parts, &body);
+            inner.record(&parts, &body);
             Ok(BytesResponse { parts, body: Box::new(body) })
         })
     }
@@ -166,7 +166,7 @@ impl Inner {
                         request = message;
                         continue;
                     }
-                    _ => return Err(told(error.error())),
+                    _ => return Err(describe(error.error())),
                 },
             };
             let (parts, body) = response.into_parts();
@@ -181,13 +181,13 @@ impl Inner {
         let connected = timeout(CONNECT_MAX, self.connect.connect(host, port)).await;
         let stream = connected.map_err(|_| format!("no connection to {host} in time"))??;
         let (sender, connection) =
-            handshake(TokioIo::new(stream)).await.map_err(|error| told(&error))?;
+            handshake(TokioIo::new(stream)).await.map_err(|error| describe(&error))?;
         // It ends with its sender, and its failures are those of the requests.
         drop(tokio::spawn(connection));
         Ok(Kept { host: host.to_owned(), port, sender })
     }
 
-    fn note(&self, parts: &Parts, body: &Bytes) {
+    fn record(&self, parts: &Parts, body: &Bytes) {
         let mut notes = self.notes();
         notes.status = Some(parts.status.as_u16());
         notes.retry_after = retry_after(&parts.headers, (self.clock)());
@@ -199,7 +199,7 @@ impl Inner {
     }
 }
 
-fn told(error: &hyper::Error) -> String {
+fn describe(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

@@ -96,11 +96,11 @@ pub const SHARED_VARY_KEEP_MS: u64 = 24 * 3600 * 1000;
 /// Milliseconds between two looks for what another node fetches: at first, doubled each time, at
 /// most.
 pub const SHARED_LOOK_MS: (u64, u64) = (25, 200);
-/// Milliseconds that an object waits until others have heard of the purges before its fill, or that
-/// a question waits until this node has.
-pub const SHARED_HEED_MS: u64 = 100;
-/// Milliseconds between two looks whether they have.
-pub const SHARED_HEED_STEP_MS: u64 = 5;
+/// Milliseconds that an offer waits until other nodes have received the purges before its fill, or
+/// that a lookup waits until this node has.
+pub const SHARED_PURGE_WAIT_MS: u64 = 100;
+/// Milliseconds between two checks whether they have.
+pub const SHARED_PURGE_STEP_MS: u64 = 5;
 /// Milliseconds that connections without a request yet survive the order to drain.
 pub const DRAIN_GRACE_MS: u64 = 2000;
 /// Bytes of the head of a response of Magento, whose tags may be 1 MiB.

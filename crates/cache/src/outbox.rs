@@ -82,8 +82,8 @@ impl PurgeOutbox {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Says what time it is.
-    pub fn note_time(&self, unix_ms: u64) {
+    /// Sets the time.
+    pub fn set_time(&self, unix_ms: u64) {
         self.unix_ms.store(unix_ms, Ordering::Relaxed);
     }
 
@@ -163,7 +163,7 @@ impl OutboxState {
         debug_assert!(self.waiting.len() as u64 <= self.last, "what waits has numbers");
     }
 
-    /// More waits than may. The number tells receivers that purges are missing.
+    /// More purges wait than may. Receivers see by the number that purges are missing.
     fn collapse(&mut self, unix_ms: u64) {
         self.overflows += 1;
         self.replace_all(unix_ms);

@@ -228,7 +228,7 @@ impl Store {
         self.tags.purge_by(|sequence| {
             let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
             self.disk.note_purge(tree, &order, echo);
-            self.nodes().note_again(&order);
+            self.nodes().record_repeat(&order);
             0
         });
         for (namespace, _) in self.namespaces.of_tree(tree) {

@@ -188,12 +188,12 @@ impl Sharing {
         }
     }
 
-    /// Records a purge of this node or another one; `tell` sends it to the other nodes, and returns
+    /// Records a purge of this node or another one; `send` sends it to the other nodes, and returns
     /// its number there. The caller holds the lock that numbers purges.
-    pub(crate) fn note_purge(&self, order: &DiskPurge<'_>, tell: impl FnOnce() -> Option<u64>) {
+    pub(crate) fn record_purge(&self, order: &DiskPurge<'_>, send: impl FnOnce() -> Option<u64>) {
         let mut log = lock(&self.log);
-        let told = tell();
-        log.note_purge(order, told);
+        let number = send();
+        log.record_purge(order, number);
     }
 
     /// The thread starts: entries of the stream from `fence` on are recorded, once the purge of
@@ -203,13 +203,13 @@ impl Sharing {
     }
 
     /// The purges of an entry have been carried out.
-    pub(crate) fn note_entry(
+    pub(crate) fn record_entry(
         &self,
         place: StreamPlace,
         numbers: (Option<u64>, u64),
         confirmed: u64,
     ) {
-        lock(&self.log).note_entry(place, numbers, confirmed);
+        lock(&self.log).record_entry(place, numbers, confirmed);
     }
 
     /// Everything was purged, with purge numbers up to `now`: nothing before `place` is known.

@@ -31,7 +31,7 @@ impl Store {
 impl Nodes<'_> {
     /// Has the other nodes carry out a purge. Objects in this store remain, but objects that other
     /// nodes share are checked against it.
-    pub fn tell(
+    pub fn send_purge(
         self,
         namespace: NamespaceId,
         session: &[u8],
@@ -67,13 +67,13 @@ impl Nodes<'_> {
         match echo {
             Echo::First if sharing.is_open() => {
                 // It is recorded before its entry can be received from the stream.
-                sharing.note_purge(&order, || Some(outbox.push(&order)));
+                sharing.record_purge(&order, || Some(outbox.push(&order)));
             }
             Echo::First => {
                 let _number = outbox.push(&order);
             }
-            Echo::Again => self.note_again(&order),
-            Echo::OfNode if sharing.is_open() => sharing.note_purge(&order, || None),
+            Echo::Again => self.record_repeat(&order),
+            Echo::OfNode if sharing.is_open() => sharing.record_purge(&order, || None),
             Echo::OfNode => {}
         }
     }
@@ -81,15 +81,15 @@ impl Nodes<'_> {
     /// Records a purge of another process with the same disk, for checks of shared objects. That
     /// process sends it; its place in the stream is not known here, so it counts until the next
     /// purge of this node has been received.
-    pub(crate) fn note_again(self, order: &DiskPurge<'_>) {
+    pub(crate) fn record_repeat(self, order: &DiskPurge<'_>) {
         if self.0.sharing.is_open() {
-            self.0.sharing.note_purge(order, || Some(self.0.outbox.counts().last + 1));
+            self.0.sharing.record_purge(order, || Some(self.0.outbox.counts().last + 1));
         }
     }
 
     /// The purges of an entry of the stream have been carried out. One of another node came after
     /// the purge number `before`; purges of this node up to `confirmed` have been received.
-    pub fn note_entry(self, place: StreamPlace, before: Option<u64>, confirmed: u64) {
+    pub fn record_entry(self, place: StreamPlace, before: Option<u64>, confirmed: u64) {
         let Store { sharing, tags, .. } = self.0;
         if !sharing.is_open() {
             return;
@@ -100,16 +100,16 @@ impl Nodes<'_> {
         }
         let now = tags.generation();
         debug_assert!(before.is_none_or(|before| before < now), "numbers only grow");
-        sharing.note_entry(place, (before, now), confirmed);
+        sharing.record_entry(place, (before, now), confirmed);
     }
 
     /// Records a purge for checks of shared objects, whatever its effect here: this process or the
     /// namespace may be newer.
-    pub fn note_past_purge(self, order: &DiskPurge<'_>) {
+    pub fn record_past_purge(self, order: &DiskPurge<'_>) {
         let Store { sharing, tags, .. } = self.0;
         if sharing.is_open() {
             tags.purge_by(|sequence| {
-                sharing.note_purge(&DiskPurge { sequence, ..*order }, || None);
+                sharing.record_purge(&DiskPurge { sequence, ..*order }, || None);
                 0
             });
         }
@@ -122,14 +122,14 @@ impl Nodes<'_> {
             DiskPurgeTarget::Everything => {
                 self.0.drop_everything();
                 // The namespace may be created later, and others share its objects.
-                self.note_past_purge(order);
+                self.record_past_purge(order);
                 true
             }
             _ => {
                 let is_here = repeat_in_namespace(self.0, order, Echo::OfNode);
                 if !is_here {
                     // The namespace may be created later, and others share its objects.
-                    self.note_past_purge(order);
+                    self.record_past_purge(order);
                 }
                 is_here
             }
@@ -164,7 +164,7 @@ mod tests {
         assert!(!store.nodes().repeat(&order(b"page:b")), "this node has no such part");
         store.drop_everything();
         assert_eq!(waiting(), 5);
-        store.nodes().tell(site, b"", DiskPurgeTarget::Private, TagPurge::Dead);
+        store.nodes().send_purge(site, b"", DiskPurgeTarget::Private, TagPurge::Dead);
         assert_eq!(waiting(), 6);
     }
 }

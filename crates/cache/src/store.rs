@@ -158,7 +158,7 @@ impl Store {
         &self.disk
     }
 
-    /// What other nodes have to hear of.
+    /// The purges to send to other nodes.
     #[must_use]
     pub const fn outbox(&self) -> &PurgeOutbox {
         &self.outbox

@@ -1,4 +1,4 @@
-//! Nodes that share objects by an invented store and an invented stream: what was purged is served
+//! Nodes that share objects by a simulated store and a simulated stream: what was purged is served
 //! by no node that was told, whatever is late, lost or killed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -343,7 +343,7 @@ impl World {
             }
             8 => {
                 // Others drop more than this node.
-                node.store.nodes().tell(site, b"", DiskPurgeTarget::All, dead);
+                node.store.nodes().send_purge(site, b"", DiskPurgeTarget::All, dead);
                 node.own.insert(node.store.outbox().counts().last, all(time));
                 node.store.strike_url(&key(site, page).public(), dead);
                 one
@@ -417,7 +417,7 @@ impl World {
             node.tell(&entry.hits);
         }
         let before = (!is_own).then_some(before);
-        node.store.nodes().note_entry(place(entry.id), before, node.confirmed);
+        node.store.nodes().record_entry(place(entry.id), before, node.confirmed);
         if is_gap {
             self.drop_all(at, entry.id);
         }
@@ -509,10 +509,10 @@ impl World {
             let known = if last > 0 { heard.insert(entry.life, last) } else { None };
             journal::read(&entry.bytes, |purge| {
                 if let JournalEntry::Purge(order, _) = purge {
-                    node.store.nodes().note_past_purge(&order);
+                    node.store.nodes().record_past_purge(&order);
                 }
             });
-            node.store.nodes().note_entry(place(entry.id), Some(before), 0);
+            node.store.nodes().record_entry(place(entry.id), Some(before), 0);
             if known.is_some_and(|known| first > known + 1) {
                 node.store.sharing().reset(place(entry.id), node.store.generation());
             }
@@ -688,7 +688,7 @@ fn a_purge_of_a_namespace_that_comes_later_counts() {
         let order = DiskPurge { namespace, session, target, how, sequence: 1 };
         let is_here = store.nodes().repeat(&order);
         assert_eq!(is_here, target == DiskPurgeTarget::Everything);
-        store.nodes().note_entry(place(2), Some(before), 0);
+        store.nodes().record_entry(place(2), Some(before), 0);
         let site = store.namespace(b"page:shop");
         let (question, _answer) = ask(&store, site);
         assert_eq!(question.take(&good, CLUSTER, 0).is_err(), hits, "{target:?}");
@@ -716,7 +716,7 @@ fn an_object_whose_fill_is_ahead_is_waited_for() {
     let (question, _answer) = ask(&store, site);
     let (question, unfit) = question.take(&good, CLUSTER, 0).unwrap_err();
     assert_eq!(unfit, SharedUnfit::Ahead);
-    store.nodes().note_entry(place(1), Some(store.generation()), 0);
+    store.nodes().record_entry(place(1), Some(store.generation()), 0);
     question.take(&good, CLUSTER, 0).unwrap();
 }
 

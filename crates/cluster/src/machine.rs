@@ -107,7 +107,7 @@ pub struct ClusterMachine {
     /// Entries of this process so far.
     entries: u64,
     position: Option<EntryMark>,
-    heard: HashMap<u64, PeerPosition>,
+    received: HashMap<u64, PeerPosition>,
     /// At most one: entries of a process are in the order of its purges.
     flight: Option<Flight>,
     /// The number up to which purges of this process are confirmed.
@@ -124,7 +124,7 @@ impl ClusterMachine {
             life,
             entries: 0,
             position: None,
-            heard: HashMap::new(),
+            received: HashMap::new(),
             flight: None,
             confirmed: 0,
         }
@@ -187,7 +187,7 @@ impl ClusterMachine {
     /// Skips entries up to `newest`: the cache was dropped.
     pub fn skip_to(&mut self, newest: EntryMark) {
         self.position = Some(newest);
-        self.heard.clear();
+        self.received.clear();
         // The own entry may have been skipped; sending it twice does no harm.
         self.send_again();
     }
@@ -204,7 +204,7 @@ impl ClusterMachine {
         }
         self.position = Some(EntryMark::of(id, bytes));
         let received = self.receive_new(id, bytes, apply);
-        self.note_passed(id);
+        self.check_passed(id);
         received
     }
 
@@ -250,24 +250,25 @@ impl ClusterMachine {
             self.flight.take_if(|flight| flight.last <= last.sequence);
             return EntryOutcome::Good;
         }
-        let known = self.heard.get(&life).map(|heard| heard.last);
+        let known = self.received.get(&life).map(|received| received.last);
         let is_gap = known.is_some_and(|known| first.sequence > known.saturating_add(1));
         let new = purges.iter().filter(|one| known.is_none_or(|known| one.sequence > known));
         new.for_each(apply);
         let last = last.sequence.max(known.unwrap_or_default());
-        self.heard.insert(life, PeerPosition { last, at: id });
+        self.received.insert(life, PeerPosition { last, at: id });
         self.forget_some();
         if is_gap { EntryOutcome::Lost(Loss::Gap) } else { EntryOutcome::Good }
     }
 
     /// Removes the process that has been silent for the longest time.
     fn forget_some(&mut self) {
-        if self.heard.len() > LIVES_MAX
-            && let Some(life) = self.heard.iter().min_by_key(|(_, heard)| heard.at).map(|(k, _)| *k)
+        if self.received.len() > LIVES_MAX
+            && let Some(life) =
+                self.received.iter().min_by_key(|(_, received)| received.at).map(|(k, _)| *k)
         {
-            self.heard.remove(&life);
+            self.received.remove(&life);
         }
-        debug_assert!(self.heard.len() <= LIVES_MAX, "what is remembered is bounded");
+        debug_assert!(self.received.len() <= LIVES_MAX, "the received positions are bounded");
     }
 
     /// The next entry to send: the one that was lost, or a batch of `take`.
@@ -303,7 +304,7 @@ impl ClusterMachine {
     /// An entry was read. If this process's own entry is not behind it, it is now known that the
     /// own entry was passed without having been read. An id that was already passed when it was
     /// assigned proves nothing: after a loss the stream may assign ids again.
-    fn note_passed(&mut self, id: EntryId) {
+    fn check_passed(&mut self, id: EntryId) {
         if let Some(Flight { sent: Sent::Added(added), .. }) = self.flight
             && added <= id
         {

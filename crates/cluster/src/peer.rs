@@ -123,9 +123,9 @@ mod tests {
             Some(peer(78, true).line()),
             Some("of another version".to_owned()),
         ];
-        let told = |last: LastLife| lines.each_ref().map(|line| last.fence(line.as_deref()));
-        assert_eq!(told(LastLife::None), [Some(EntryId::ZERO), None, None, None, None]);
-        assert_eq!(told(LastLife::Ended(77)), [None, Some(ended.fence), None, None, None]);
-        assert_eq!(told(LastLife::Unknown), [None; 5]);
+        let fences = |last: LastLife| lines.each_ref().map(|line| last.fence(line.as_deref()));
+        assert_eq!(fences(LastLife::None), [Some(EntryId::ZERO), None, None, None, None]);
+        assert_eq!(fences(LastLife::Ended(77)), [None, Some(ended.fence), None, None, None]);
+        assert_eq!(fences(LastLife::Unknown), [None; 5]);
     }
 }

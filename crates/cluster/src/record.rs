@@ -67,10 +67,10 @@ impl<'a> PurgeRecord<'a> {
 
     fn read_parts(bytes: &'a [u8]) -> Option<Self> {
         let fixed = bytes.first_chunk::<FIXED>()?;
-        let told = u64::from_le_bytes(*fixed[8..].first_chunk()?);
+        let expected = u64::from_le_bytes(*fixed[8..].first_chunk()?);
         let mut copy = bytes.to_vec();
         copy[8..16].fill(0);
-        if told != sum(&copy) {
+        if expected != sum(&copy) {
             return None;
         }
         let life = u64::from_le_bytes(*fixed[16..].first_chunk()?);

@@ -26,7 +26,7 @@ struct RingKey {
     number: u64,
     secret: VaultSecret,
     /// When Valkey reported it; `None` if it has not yet.
-    heard_ms: Option<u64>,
+    received_ms: Option<u64>,
 }
 
 impl fmt::Debug for RingKey {
@@ -85,26 +85,26 @@ impl KeyRing {
             return Ok(known.secret.clone());
         }
         let secret = fresh()?;
-        self.known.push(RingKey { number, secret: secret.clone(), heard_ms: None });
+        self.known.push(RingKey { number, secret: secret.clone(), received_ms: None });
         Ok(secret)
     }
 
     /// Valkey has this key for a span, by the clock of this process.
-    pub fn hear(&mut self, number: u64, secret: VaultSecret, now_ms: u64) {
+    pub fn receive(&mut self, number: u64, secret: VaultSecret, now_ms: u64) {
         let of_span = |key: &RingKey| key.number == number;
         // A key that was offered but not accepted was never used.
-        self.known.retain(|key| !of_span(key) || key.heard_ms.is_some() || key.secret == secret);
+        self.known.retain(|key| !of_span(key) || key.received_ms.is_some() || key.secret == secret);
         let known = self.known.iter().position(|key| of_span(key) && key.secret == secret);
         match known {
             Some(at) if self.known.iter().rposition(of_span) == Some(at) => {
-                self.known[at].heard_ms.get_or_insert(now_ms);
+                self.known[at].received_ms.get_or_insert(now_ms);
             }
             // Valkey has it again in place of another one: servers that begin know only this one.
             Some(at) => {
                 let known = self.known.remove(at);
-                self.known.push(RingKey { heard_ms: Some(now_ms), ..known });
+                self.known.push(RingKey { received_ms: Some(now_ms), ..known });
             }
-            None => self.known.push(RingKey { number, secret, heard_ms: Some(now_ms) }),
+            None => self.known.push(RingKey { number, secret, received_ms: Some(now_ms) }),
         }
         if self.known.iter().filter(|key| of_span(key)).count() > PER_SPAN
             && let Some(oldest) = self.known.iter().position(of_span)
@@ -120,11 +120,11 @@ impl KeyRing {
         self.known.retain(|key| key.number + 1 >= number && key.number <= number + 1);
         let mut keys: Vec<TimedKey> = Vec::new();
         for key in &self.known {
-            let Some(heard) = key.heard_ms else { continue };
+            let Some(received) = key.received_ms else { continue };
             let from = key.number.saturating_mul(self.span);
             let (end, until) =
                 (from.saturating_add(self.span), from.saturating_add(self.span.saturating_mul(2)));
-            let is_ripe = now_ms.saturating_sub(heard) >= RING_GRACE_MS;
+            let is_ripe = now_ms.saturating_sub(received) >= RING_GRACE_MS;
             if is_ripe {
                 keys.iter_mut()
                     .filter(|other| other.until == until)
@@ -163,8 +163,8 @@ mod tests {
         let mut ring = KeyRing::new(100);
         assert_eq!(ring.wanted(250), [(1, false), (2, true), (3, true)]);
         assert_eq!(ring.wanted(50), [(0, true), (1, true)]);
-        ring.hear(2, secret(2), 0);
-        ring.hear(3, secret(3), 0);
+        ring.receive(2, secret(2), 0);
+        ring.receive(3, secret(3), 0);
         assert_eq!(maker(&mut ring, 250, RING_GRACE_MS - 1), None, "others may not know it");
         assert_eq!(maker(&mut ring, 250, RING_GRACE_MS), Some(2));
         assert_eq!(maker(&mut ring, 300, RING_GRACE_MS), Some(3));
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(ring.offer(2, || Ok(secret(1))).unwrap(), secret(1));
         assert_eq!(ring.offer(2, || Err("once".to_owned())).unwrap(), secret(1));
         assert!(ring.keys(250, 10_000).is_empty());
-        ring.hear(2, secret(9), 0);
+        ring.receive(2, secret(9), 0);
         assert_eq!(maker(&mut ring, 250, RING_GRACE_MS), Some(9));
         assert_eq!(ring.keys(250, 0).len(), 1);
     }
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn a_key_that_valkey_lost_opens_and_another_one_makes() {
         let mut ring = KeyRing::new(100);
-        ring.hear(2, secret(1), 0);
+        ring.receive(2, secret(1), 0);
         assert_eq!(maker(&mut ring, 250, 9000), Some(1));
         assert_eq!(ring.offer(2, || Err("known".to_owned())).unwrap(), secret(1));
-        ring.hear(2, secret(7), 9000);
+        ring.receive(2, secret(7), 9000);
         assert_eq!(maker(&mut ring, 250, 9000), Some(1), "the new one is not ripe");
         assert_eq!(maker(&mut ring, 250, 9000 + RING_GRACE_MS), Some(7));
         assert_eq!(ring.keys(250, 20_000).len(), 2);
@@ -204,12 +204,12 @@ mod tests {
     #[test]
     fn a_key_that_valkey_has_again_makes_again() {
         let mut ring = KeyRing::new(100);
-        ring.hear(2, secret(1), 0);
-        ring.hear(2, secret(7), 5000);
+        ring.receive(2, secret(1), 0);
+        ring.receive(2, secret(7), 5000);
         assert_eq!(maker(&mut ring, 250, 9000), Some(7));
-        ring.hear(2, secret(1), 9000);
+        ring.receive(2, secret(1), 9000);
         assert_eq!(maker(&mut ring, 250, 9000), Some(7), "others may not know it yet");
-        ring.hear(2, secret(1), 10_000);
+        ring.receive(2, secret(1), 10_000);
         assert_eq!(maker(&mut ring, 250, 9000 + RING_GRACE_MS), Some(1));
         assert_eq!(ring.keys(250, 20_000).len(), 2, "both open");
         assert_eq!(ring.offer(2, || Err("known".to_owned())).unwrap(), secret(1));
@@ -220,11 +220,11 @@ mod tests {
         /// encrypts.
         #[test]
         fn keys_are_of_now(
-            heard in prop::collection::vec((0_u64..9, 0_u8..20, 0_u64..9000), 0..60)
+            received in prop::collection::vec((0_u64..9, 0_u8..20, 0_u64..9000), 0..60)
         ) {
             let mut ring = KeyRing::new(100);
-            for (number, seed, at) in heard {
-                ring.hear(number, secret(seed), at);
+            for (number, seed, at) in received {
+                ring.receive(number, secret(seed), at);
                 let _one = maker(&mut ring, 450, at);
                 let keys = ring.keys(450, at);
                 prop_assert!(keys.len() <= 12);

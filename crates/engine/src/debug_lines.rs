@@ -38,12 +38,12 @@ pub(crate) fn found_location(request: &Request, site: &Site, ctx: &mut StepCtx<'
 pub(crate) fn ended(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
     debug_assert!(are_taken(scope.location(), scope.site, ctx), "a log takes these lines");
     let (request, site) = (scope.request, scope.site);
-    let told = |var: Var| {
+    let value = |var: Var| {
         let mut text = Vec::new();
         scope.write(&var, &mut text);
         text
     };
-    let (origin, status) = (told(Var::UpstreamAddr), told(Var::Status));
+    let (origin, status) = (value(Var::UpstreamAddr), value(Var::Status));
     if !origin.is_empty() {
         log_lines::debug(request, site, ctx, |out| quoted(out, "http upstream: ", &origin));
     }

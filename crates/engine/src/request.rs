@@ -77,9 +77,9 @@ pub(crate) struct Request {
     /// fail.
     pub(crate) is_undecided: Cell<bool>,
     /// Whether it was logged that an edit of its response fields failed.
-    pub(crate) tells_edit: Cell<bool>,
+    pub(crate) has_logged_edit: Cell<bool>,
     /// Whether it was logged that a filter of a body failed.
-    pub(crate) tells_search: Cell<bool>,
+    pub(crate) has_logged_search: Cell<bool>,
     /// Bytes of memory for expressions of `.htaccess` files that were compiled with JIT for it.
     pub(crate) jit_taken: Cell<usize>,
     /// Messages of variables, not logged yet.
@@ -218,8 +218,8 @@ impl Request {
         self.first_values.get_mut().clear();
         self.depth.set(0);
         self.is_undecided.set(false);
-        self.tells_edit.set(false);
-        self.tells_search.set(false);
+        self.has_logged_edit.set(false);
+        self.has_logged_search.set(false);
         self.jit_taken.set(0);
         self.limit_rate.set(None);
         self.tracing = TraceDecision::default();

@@ -125,7 +125,7 @@ impl RequestRole {
     }
 }
 
-/// What the client was told, for the log.
+/// The response as the client got it, for the log.
 #[derive(Debug)]
 pub(crate) struct PostActionState {
     pub(crate) fields: FieldMap,

@@ -275,8 +275,9 @@ impl<'a> VariableScope<'a> {
             Var::BodyBytesSent => number(out, answer.body_sent),
             Var::BytesSent => number(out, answer.body_sent + answer.head_sent),
             Var::RequestCompletion => {
-                let is_told = answer.is_complete && !answer.fails_condition && !self.is_in_parts();
-                once(self.request, var, out, |out| text(out, if is_told { b"OK" } else { b"" }))
+                let is_complete =
+                    answer.is_complete && !answer.fails_condition && !self.is_in_parts();
+                once(self.request, var, out, |out| text(out, if is_complete { b"OK" } else { b"" }))
             }
             Var::SentField(name) => once(self.request, var, out, |out| self.write_sent(name, out)),
             Var::SentTrailer(name) => {

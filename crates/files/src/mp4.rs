@@ -62,7 +62,7 @@ impl Mp4Fault {
     }
 
     /// nginx's message about the file of this name.
-    pub fn tell(&self, file: &[u8], out: &mut Vec<u8>) {
+    pub fn write(&self, file: &[u8], out: &mut Vec<u8>) {
         match self.order {
             FaultOrder::FileFirst => {
                 out.push(b'"');

@@ -14,7 +14,7 @@ pub fn cut(file: &[u8], cut: Mp4Cut) -> Option<Mp4Parts> {
         match machine.step() {
             Err(fault) => {
                 let mut text = Vec::new();
-                fault.tell(b"/v.mp4", &mut text);
+                fault.write(b"/v.mp4", &mut text);
                 assert!(text.len() < 200, "a message is short");
                 return None;
             }

@@ -110,7 +110,7 @@ impl EnvTable {
     }
 
     /// All of them except those for the page cache.
-    pub fn told(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn exported(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.iter().filter(|(name, _)| CacheVariable::parse(name).is_none())
     }
 
@@ -146,7 +146,7 @@ impl EnvTable {
     #[must_use]
     pub fn redirected(&self) -> Self {
         let mut made = Self { cache: self.cache.clone(), ..Self::default() };
-        for (name, value) in self.told() {
+        for (name, value) in self.exported() {
             made.add([b"REDIRECT_", name].concat().into(), value.to_vec());
         }
         made

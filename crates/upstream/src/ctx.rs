@@ -107,7 +107,7 @@ pub enum FetchEffect {
     /// Wake with `Deadline` then. A wake that comes early is harmless.
     Deadline(Instant),
     /// Deliver news to the exchange.
-    Tell(OriginNews),
+    Notify(OriginNews),
     /// Gives up the connection, which may not be established yet. Data that it received already is
     /// discarded.
     Release(FetchFate),

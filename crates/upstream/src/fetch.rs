@@ -291,13 +291,13 @@ impl Fetch {
         });
         let attempt = self.trial.as_ref().map(|trial| trial.attempt(&group, now));
         if let Some(attempt) = attempt {
-            self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
+            self.notify(OriginNews::Attempt(Box::new(attempt)), ctx);
         }
     }
 
     fn find_no_server(&mut self, ctx: &mut FetchCtx<'_>) {
         self.log(LogLevel::Error, messages::NO_LIVE, messages::CONNECTING, ctx);
-        self.tell_group_attempt(502, ctx);
+        self.report_group_attempt(502, ctx);
         self.refuse(ConnectRefused { status: 502, retry_after: None, cause: Cause::Error }, ctx);
     }
 
@@ -328,7 +328,7 @@ impl Fetch {
     fn give_up(&mut self, text: &str, ctx: &mut FetchCtx<'_>) {
         self.log(LogLevel::Error, text.as_bytes(), messages::CONNECTING, ctx);
         if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
-            self.tell_attempt(trial, 0, &group, ctx);
+            self.report_attempt(trial, 0, &group, ctx);
         }
         self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
@@ -344,7 +344,7 @@ impl Fetch {
         drop(trial);
         ctx.pools.release(&group);
         let attempt = Attempt { peer: nobody, status: 0, is_over: true, ..began };
-        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
+        self.notify(OriginNews::Attempt(Box::new(attempt)), ctx);
         self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
 
@@ -388,7 +388,7 @@ impl Fetch {
                 ctx.effects.push(FetchEffect::Release(fate));
             }
             let status = trial.status;
-            self.tell_attempt(trial, status, &group, ctx);
+            self.report_attempt(trial, status, &group, ctx);
         }
         self.audience = Audience::Gone;
         self.finish(ctx);
@@ -408,7 +408,7 @@ impl Fetch {
         if again {
             self.choose(ctx);
         } else if lingers {
-            self.tell(OriginNews::Failed(refused), ctx);
+            self.notify(OriginNews::Failed(refused), ctx);
             self.linger(ctx);
         } else {
             self.refuse(refused, ctx);
@@ -454,16 +454,16 @@ impl Fetch {
         }
         let status = if answered { trial.status } else { fault.status() };
         if lingers {
-            self.tell_end_of_attempt(&trial, status, &group, ctx);
+            self.report_end_of_attempt(&trial, status, &group, ctx);
             return Some(trial);
         }
-        self.tell_attempt(trial, status, &group, ctx);
+        self.report_attempt(trial, status, &group, ctx);
         None
     }
 
     /// Gives up: no more news follow.
     fn refuse(&mut self, refused: ConnectRefused, ctx: &mut FetchCtx<'_>) {
-        self.tell(OriginNews::Failed(refused), ctx);
+        self.notify(OriginNews::Failed(refused), ctx);
         self.finish(ctx);
     }
 

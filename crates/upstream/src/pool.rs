@@ -26,7 +26,7 @@ pub struct LinkPools {
     due: Vec<u32>,
     /// Fetches that another fetch passed its turn to.
     called: Vec<u64>,
-    tell: Vec<Notice>,
+    notices: Vec<Notice>,
 }
 
 /// Another worker has a request that waits for a place, and one may be free.
@@ -44,7 +44,7 @@ pub struct Turns {
     /// Fetches of this worker to wake with `Turn`.
     pub wake: Vec<u64>,
     /// Notices for other workers.
-    pub tell: Vec<Notice>,
+    pub notices: Vec<Notice>,
 }
 
 /// A connection between two requests.
@@ -102,7 +102,7 @@ impl LinkPools {
             groups: Vec::new(),
             due: Vec::new(),
             called: Vec::new(),
-            tell: Vec::new(),
+            notices: Vec::new(),
         }
     }
 
@@ -123,7 +123,7 @@ impl LinkPools {
             }
         }
         turns.wake.append(&mut self.called);
-        turns.tell.append(&mut self.tell);
+        turns.notices.append(&mut self.notices);
     }
 
     /// A notice of another worker: a place of the group with this number may be free.
@@ -290,7 +290,7 @@ impl LinkPools {
     fn offer(&mut self, number: u32, waiting: &PeerWait) {
         match waiting.next_worker() {
             Some(worker) if worker == self.worker => self.give_turn(number),
-            Some(worker) => self.tell.push(Notice { worker, group: number }),
+            Some(worker) => self.notices.push(Notice { worker, group: number }),
             None => {}
         }
     }

@@ -48,7 +48,7 @@ struct Life {
     /// Where the connection that was asked for leads.
     dialled: String,
     deadlines: BTreeSet<Instant>,
-    head_told: bool,
+    has_head: bool,
     terminal: bool,
     abandoned: bool,
 }
@@ -163,7 +163,7 @@ impl World {
             held: Held::Nothing,
             dialled: String::new(),
             deadlines: BTreeSet::new(),
-            head_told: false,
+            has_head: false,
             terminal: false,
             abandoned: false,
         };
@@ -187,21 +187,21 @@ impl World {
             effects: &mut effects,
         };
         life.fetch.step(wake, &mut ctx);
-        let told = format!("seed {}, {name} woken by {woken_by}: {effects:?}", self.seed);
+        let context = format!("seed {}, {name} woken by {woken_by}: {effects:?}", self.seed);
         let mut is_finished = false;
         for effect in effects {
-            assert!(!is_finished, "nothing follows the end; {told}");
+            assert!(!is_finished, "nothing follows the end; {context}");
             let idle = &mut self.idle[life.worker];
             match effect {
                 FetchEffect::Finish => is_finished = true,
-                effect => life.note(effect, idle, &self.links, now_abandoned, &told),
+                effect => life.check(effect, idle, &self.links, now_abandoned, &context),
             }
         }
         life.abandoned |= now_abandoned;
-        assert_eq!(is_finished, life.fetch.is_over(), "{told}");
+        assert_eq!(is_finished, life.fetch.is_over(), "{context}");
         if is_finished {
-            assert_eq!(life.held, Held::Nothing, "the connection was let go; {told}");
-            assert!(life.terminal || life.abandoned, "an exchange waits for an end; {told}");
+            assert_eq!(life.held, Held::Nothing, "the connection was let go; {context}");
+            assert!(life.terminal || life.abandoned, "an exchange waits for an end; {context}");
             self.lives.remove(&name);
             self.finished += 1;
         }
@@ -295,10 +295,10 @@ impl World {
             loop {
                 let mut turns = Turns::default();
                 self.pools[worker].take_turns(&mut turns);
-                if turns.wake.is_empty() && turns.tell.is_empty() {
+                if turns.wake.is_empty() && turns.notices.is_empty() {
                     break;
                 }
-                self.mail.append(&mut turns.tell);
+                self.mail.append(&mut turns.notices);
                 for name in turns.wake {
                     self.step(name, FetchWake::Turn);
                 }
@@ -418,65 +418,68 @@ impl World {
 }
 
 impl Life {
-    fn note(
+    fn check(
         &mut self,
         effect: FetchEffect,
         idle: &mut BTreeSet<u64>,
         links: &BTreeMap<u64, String>,
         now_abandoned: bool,
-        told: &str,
+        context: &str,
     ) {
         match effect {
-            FetchEffect::Resolve(_) => panic!("no name is asked for; {told}"),
+            FetchEffect::Resolve(_) => panic!("no name is asked for; {context}"),
             FetchEffect::Connect(address) => {
-                assert_eq!(self.held, Held::Nothing, "{told}");
+                assert_eq!(self.held, Held::Nothing, "{context}");
                 self.dialled = address.to_string();
                 self.held = Held::Fresh;
             }
             FetchEffect::Reuse(link) => {
-                assert_eq!(self.held, Held::Nothing, "{told}");
-                assert!(idle.remove(&link), "only what is kept is used again; {told}");
+                assert_eq!(self.held, Held::Nothing, "{context}");
+                assert!(idle.remove(&link), "only what is kept is used again; {context}");
                 self.dialled = links[&link].clone();
                 self.held = Held::Idle(link);
             }
-            FetchEffect::Send => assert!(matches!(self.held, Held::Stands(_)), "{told}"),
+            FetchEffect::Send => assert!(matches!(self.held, Held::Stands(_)), "{context}"),
             FetchEffect::Deadline(at) => {
                 self.deadlines.insert(at);
             }
             FetchEffect::Release(fate) => {
-                assert_ne!(self.held, Held::Nothing, "{told}");
+                assert_ne!(self.held, Held::Nothing, "{context}");
                 if let (FetchFate::Keep, Held::Stands(link)) = (fate, self.held) {
-                    assert!(idle.insert(link), "{told}");
+                    assert!(idle.insert(link), "{context}");
                 } else {
-                    assert_ne!(fate, FetchFate::Keep, "{told}");
+                    assert_ne!(fate, FetchFate::Keep, "{context}");
                 }
                 self.held = Held::Nothing;
             }
-            FetchEffect::Evict(link) => assert!(idle.remove(&link), "{told}"),
-            FetchEffect::Tell(news) => {
+            FetchEffect::Evict(link) => assert!(idle.remove(&link), "{context}"),
+            FetchEffect::Notify(news) => {
                 if let (OriginNews::Attempt(attempt), true) = (&news, self.held != Held::Nothing) {
-                    assert_eq!(*attempt.peer, *self.dialled, "who is asked is who is told; {told}");
+                    assert_eq!(
+                        *attempt.peer, *self.dialled,
+                        "the attempt is of the server that was dialled; {context}"
+                    );
                 }
-                self.hear(&news, now_abandoned, told);
+                self.check_news(&news, now_abandoned, context);
             }
-            FetchEffect::Linger => assert!(matches!(self.held, Held::Stands(_)), "{told}"),
+            FetchEffect::Linger => assert!(matches!(self.held, Held::Stands(_)), "{context}"),
             FetchEffect::Finish => {}
         }
     }
 
-    fn hear(&mut self, news: &OriginNews, now_abandoned: bool, told: &str) {
-        assert!(!self.terminal, "nothing is told behind the end; {told}");
-        assert!(!self.abandoned, "nobody listens; {told}");
-        assert!(!now_abandoned || matches!(news, OriginNews::Attempt(_)), "{told}");
+    fn check_news(&mut self, news: &OriginNews, now_abandoned: bool, context: &str) {
+        assert!(!self.terminal, "no news follow the end; {context}");
+        assert!(!self.abandoned, "no news without an audience; {context}");
+        assert!(!now_abandoned || matches!(news, OriginNews::Attempt(_)), "{context}");
         match news {
             OriginNews::Head(_) => {
-                assert!(!self.head_told, "one head; {told}");
-                self.head_told = true;
+                assert!(!self.has_head, "one head; {context}");
+                self.has_head = true;
             }
-            OriginNews::Early(_) => assert!(!self.head_told, "{told}"),
-            OriginNews::Body(_) | OriginNews::Trailers(_) => assert!(self.head_told, "{told}"),
+            OriginNews::Early(_) => assert!(!self.has_head, "{context}"),
+            OriginNews::Body(_) | OriginNews::Trailers(_) => assert!(self.has_head, "{context}"),
             OriginNews::End => {
-                assert!(self.head_told, "{told}");
+                assert!(self.has_head, "{context}");
                 self.terminal = true;
             }
             OriginNews::Failed(_) => self.terminal = true,

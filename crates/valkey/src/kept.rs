@@ -96,7 +96,7 @@ pub enum KeptValue {
     Bytes(Vec<u8>),
 }
 
-/// What tells a sealed value from others: its beginning, in which there is chance, and its length.
+/// What identifies a sealed value: its beginning, which has random bytes, and its length.
 #[must_use]
 pub fn stamp_of(bytes: &[u8]) -> Vec<u8> {
     let start = &bytes[..bytes.len().min(STAMP)];

@@ -131,7 +131,7 @@ impl Line {
         !self.driver.has_no_scripts.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn note_no_scripts(&self) {
+    pub(crate) fn disable_scripts(&self) {
         self.driver.has_no_scripts.store(true, Ordering::Relaxed);
     }
 

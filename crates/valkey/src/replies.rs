@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn states_times_and_places_are_read_strictly() {
-        let told = Value::Array(vec![
+        let reply = Value::Array(vec![
             bulk("length"),
             Value::Int(2),
             bulk("last-generated-id"),
@@ -222,7 +222,7 @@ mod tests {
             bulk("last-entry"),
             Value::Nil,
         ]);
-        let read = state(&told).expect("a state");
+        let read = state(&reply).expect("a state");
         let first = Some(EntryId { ms: 3, number: 0 });
         assert_eq!((read.first, read.newest, read.length), (first, None, 2));
         assert_eq!(state(&Value::Array(vec![])), None);

@@ -85,7 +85,7 @@ impl Line {
         match self.ask(&script, self.timeout).await {
             Ok(_) => Ok(true),
             Err(fault) if fault.kind == ValkeyFaultKind::Refused => {
-                self.note_no_scripts();
+                self.disable_scripts();
                 Ok(false)
             }
             Err(fault) => Err(fault),
@@ -136,7 +136,7 @@ impl Line {
         }
         let answered = self.ask(plain, self.timeout).await;
         if answered.is_ok() {
-            self.note_no_scripts();
+            self.disable_scripts();
         }
         answered
     }

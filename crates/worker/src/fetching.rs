@@ -245,7 +245,7 @@ impl Origins {
                     self.arm_fetch(key, at, env);
                 }
             }
-            FetchEffect::Tell(news) => self.deliver_news(key, news, env, exchanges),
+            FetchEffect::Notify(news) => self.deliver_news(key, news, env, exchanges),
             FetchEffect::Release(fate) => self.release_link(key, fate, env),
             FetchEffect::Linger => {
                 self.let_linger(key, env, exchanges);
@@ -287,7 +287,7 @@ impl Origins {
         if let Some(exchange) = listener {
             debug_assert!(
                 exchanges.live.get(exchange).is_none_or(|waiting| waiting.fetch == Some(key)),
-                "a fetch tells the exchange that asked for it"
+                "news go to the exchange that began the fetch"
             );
             env.news.wake(exchange, Wake::Origin(news));
         }
@@ -405,10 +405,10 @@ impl Origins {
         let mut bound = Bound::new();
         while bound.goes_on() {
             self.links.pools.take_turns(&mut turns);
-            if turns.wake.is_empty() && turns.tell.is_empty() {
+            if turns.wake.is_empty() && turns.notices.is_empty() {
                 break;
             }
-            for notice in turns.tell.drain(..) {
+            for notice in turns.notices.drain(..) {
                 if let Some(post) = env.news.posts.get(notice.worker) {
                     // A worker with a full mailbox looks at its queue anyway.
                     let _ = post.send(Mail::Turn { group: notice.group });

@@ -93,12 +93,12 @@ impl Jobs {
     ) -> std::io::Result<Self> {
         let jobs = Self::without_thread();
         let queue = jobs.0.clone();
-        let (teller, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let body = move || {
             let settled = give_up_rights();
             let is_ready = settled.is_ok();
             // The caller waits for it.
-            let _ = teller.send(settled);
+            let _ = sender.send(settled);
             if !is_ready {
                 return;
             }
@@ -109,7 +109,7 @@ impl Jobs {
             }
         };
         std::thread::Builder::new().name("jobs".to_owned()).spawn(body)?;
-        told.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))?;
+        receiver.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))?;
         Ok(jobs)
     }
 

@@ -17,7 +17,7 @@ use bytes::Bytes;
 /// Bytes that one write to a file takes.
 const WRITE_MAX: usize = 1000;
 
-/// One thing that an invented origin does.
+/// One thing that a simulated origin does.
 #[derive(Clone, Debug)]
 pub enum Say {
     /// A head: the status (0 is none) and the fields.
@@ -65,7 +65,7 @@ fn fields(lines: &[&str]) -> Vec<(String, String)> {
     lines.iter().filter_map(split).collect()
 }
 
-/// A request that an invented origin got.
+/// A request that a simulated origin got.
 #[derive(Debug)]
 pub struct FuzzGot {
     /// Names and values in order.
@@ -106,7 +106,7 @@ pub(super) enum FuzzNext {
     Nothing,
 }
 
-/// An invented origin: each request gets the next of its answers, the last one again and again.
+/// A simulated origin: each request gets the next of its answers, the last one again and again.
 #[derive(Debug, Default)]
 pub struct FuzzUpstream {
     /// What it says to each request.

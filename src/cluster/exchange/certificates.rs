@@ -20,8 +20,8 @@ use bolide_conf::model::LogLevel;
 use bolide_valkey::{KeptValue, Line, VALUE_MAX, ValkeyFault, stamp_of};
 use tokio::time::timeout;
 
+use super::log::{ExchangeLog, Topic};
 use super::status::ExchangeBoard;
-use super::teller::{Teller, Topic};
 use crate::acme::{FleetCertificate, FleetState, IssuedCertificates};
 pub(super) use memory::ShareMemory;
 use record::{account_order, certificate, certificate_name, is_of_account, lease_name, plain};
@@ -45,7 +45,7 @@ pub(super) struct CertificateShare {
     pub(super) issued: IssuedCertificates,
     pub(super) memory: Arc<ShareMemory>,
     pub(super) board: ExchangeBoard,
-    pub(super) teller: Arc<Teller>,
+    pub(super) log: Arc<ExchangeLog>,
 }
 
 /// A known record.
@@ -61,9 +61,9 @@ struct Seen {
 struct Known {
     issued: IssuedCertificates,
     /// Published challenges of this server.
-    told: BTreeMap<Vec<u8>, Challenge>,
+    published: BTreeMap<Vec<u8>, Challenge>,
     /// Challenges of other servers that are answered here.
-    heard: BTreeMap<Vec<u8>, Challenge>,
+    received: BTreeMap<Vec<u8>, Challenge>,
     /// Known records of certificates.
     seen: BTreeMap<OrderId, Seen>,
     /// The first keys of the present servers.
@@ -80,8 +80,8 @@ impl Known {
     fn new(issued: IssuedCertificates) -> Self {
         Self {
             issued,
-            told: BTreeMap::new(),
-            heard: BTreeMap::new(),
+            published: BTreeMap::new(),
+            received: BTreeMap::new(),
             seen: BTreeMap::new(),
             firsts: Vec::new(),
             now_ms: 0,
@@ -91,13 +91,13 @@ impl Known {
         }
     }
 
-    /// Notes Valkey's clock. After a change of the clock, for example to that of a replica,
-    /// everything is published again, because other servers may take it for expired.
-    fn note_time(&mut self, now_ms: u64, now: tokio::time::Instant) {
+    /// Sets the time by Valkey's clock. After a change of the clock, for example to that of a
+    /// replica, everything is published again, because other servers may take it for expired.
+    fn set_time(&mut self, now_ms: u64, now: tokio::time::Instant) {
         if let Some(before) = self.looked.replace(now) {
             let passed = now.saturating_duration_since(before).as_millis() as u64;
             if now_ms.abs_diff(self.now_ms.saturating_add(passed)) > JUMP_MS {
-                self.told.clear();
+                self.published.clear();
             }
         }
         self.now_ms = now_ms;
@@ -125,7 +125,7 @@ impl Known {
 impl Drop for Known {
     fn drop(&mut self) {
         // Their end would not be noticed any more.
-        self.heard.values().for_each(|challenge| self.issued.withdraw_for_others(challenge));
+        self.received.values().for_each(|challenge| self.issued.withdraw_for_others(challenge));
     }
 }
 
@@ -137,40 +137,40 @@ impl CertificateShare {
             match self.turn(&mut known).await {
                 Ok(()) => {
                     self.issued.fleet().turn(FleetState::Joined);
-                    self.tell_status(&known);
+                    self.publish_status(&known);
                 }
                 Err(fault) => {
                     self.issued.fleet().turn(FleetState::Alone);
                     let text = format!("cluster: certificates are not shared: {fault}");
-                    self.board.note_fault(&text);
-                    self.teller.tell(Topic::Certificates, LogLevel::Error, &text);
+                    self.board.record_fault(&text);
+                    self.log.write_limited(Topic::Certificates, LogLevel::Error, &text);
                 }
             }
             let _rung = timeout(LOOK, self.issued.fleet().bell.notified()).await;
         }
     }
 
-    fn tell_status(&self, known: &Known) {
+    fn publish_status(&self, known: &Known) {
         let fleet = self.issued.fleet();
         let (orders, certificates) = fleet.counts();
         let accounts = fleet.accounts();
         let common = accounts.values().filter(|known| known.common.is_some()).count();
         let leases = self.memory.leases().len();
         let others = known.firsts.iter().filter(|key| !self.vault.is_first(key)).count();
-        self.board.note_secrets(|secrets| {
+        self.board.update_secrets(|secrets| {
             (secrets.orders, secrets.certificates) = (orders as u64, certificates as u64);
             (secrets.accounts, secrets.leases) = (common as u64, leases as u64);
-            secrets.challenges = known.heard.len() as u64;
+            secrets.challenges = known.received.len() as u64;
             secrets.other_keys = others as u64;
         });
     }
 
     async fn turn(&self, known: &mut Known) -> Result<(), ValkeyFault> {
         let now_ms = self.line.time().await?;
-        known.note_time(now_ms, tokio::time::Instant::now());
+        known.set_time(now_ms, tokio::time::Instant::now());
         known.cannot_keep = false;
-        self.tell_challenges(known).await?;
-        self.hear_challenges(known).await?;
+        self.publish_challenges(known).await?;
+        self.receive_challenges(known).await?;
         let is_due = known.looks.is_multiple_of(ALL);
         if known.looks.is_multiple_of(WHOLE) {
             known.read_all_again();
@@ -319,7 +319,7 @@ impl CertificateShare {
                     "cluster: the record \"{name}\" in Valkey, which no key of this server opens, \
                      is replaced by the certificate in use here"
                 );
-                self.teller.tell(Topic::Replaced, LogLevel::Warn, &text);
+                self.log.write_limited(Topic::Replaced, LogLevel::Warn, &text);
             }
             return Ok(false);
         }
@@ -344,8 +344,8 @@ impl CertificateShare {
             Ok(taken) => {
                 if taken {
                     let text = format!("cluster: \"{}\": another server's is taken over", order.0);
-                    self.teller.say(LogLevel::Notice, &text);
-                    self.board.note_secrets(|secrets| secrets.taken_over += 1);
+                    self.log.write(LogLevel::Notice, &text);
+                    self.board.update_secrets(|secrets| secrets.taken_over += 1);
                 }
                 taken
             }
@@ -354,7 +354,7 @@ impl CertificateShare {
                 known.cannot_keep = matches!(fault, KeepFault::Unkept(_));
                 let (order, why) = (&order.0, fault.text());
                 let text = format!("cluster: \"{order}\" of another server is not used: {why}");
-                self.teller.tell(Topic::Record, LogLevel::Error, &text);
+                self.log.write_limited(Topic::Record, LogLevel::Error, &text);
                 false
             }
         }
@@ -389,7 +389,7 @@ impl CertificateShare {
                     order.0,
                     sealed.len()
                 );
-                self.teller.say(LogLevel::Error, &text);
+                self.log.write(LogLevel::Error, &text);
             }
             let seen = known.seen.entry(order.clone());
             let seen = seen.or_insert(Seen { stamp: Vec::new(), life: None, own: None });
@@ -414,7 +414,7 @@ impl CertificateShare {
             "cluster: the record \"{name}\" in Valkey is not used: it is foreign, damaged, or of \
              another version, namespace or key"
         );
-        self.teller.tell(Topic::Record, LogLevel::Error, &text);
+        self.log.write_limited(Topic::Record, LogLevel::Error, &text);
     }
 }
 
@@ -439,9 +439,9 @@ mod tests {
     use super::{FleetCertificate, IssuedCertificates, Known, OrderId, Seen, Validity};
 
     #[test]
-    fn challenges_are_told_again_when_the_clock_is_another_one() {
+    fn challenges_are_published_again_after_a_jump_of_the_clock() {
         let start = tokio::time::Instant::now();
-        for (server_ms, own_ms, is_told) in [
+        for (server_ms, own_ms, is_published) in [
             (1500, 500, true),
             (61_000 + 300_000, 300_000, true),
             (0, 59_000, true),
@@ -451,10 +451,14 @@ mod tests {
         ] {
             let mut known = Known::new(IssuedCertificates::default());
             let challenge = Challenge::TlsAlpn01 { name: "a.test".to_owned(), digest: [7; 32] };
-            known.note_time(1000, start);
-            known.told.insert(b"id".to_vec(), challenge);
-            known.note_time(server_ms, start + Duration::from_millis(own_ms));
-            assert_eq!(known.told.contains_key(&b"id"[..]), is_told, "{server_ms} {own_ms}");
+            known.set_time(1000, start);
+            known.published.insert(b"id".to_vec(), challenge);
+            known.set_time(server_ms, start + Duration::from_millis(own_ms));
+            assert_eq!(
+                known.published.contains_key(&b"id"[..]),
+                is_published,
+                "{server_ms} {own_ms}"
+            );
             assert_eq!(known.now_ms, server_ms);
         }
     }

@@ -10,8 +10,8 @@ use bolide_tls::{CommonTicketKey, CommonTickets};
 use bolide_valkey::{Line, ValkeyFault};
 use tokio::time::sleep;
 
+use super::log::{ExchangeLog, Topic};
 use super::status::ExchangeBoard;
-use super::teller::{Teller, Topic};
 use crate::cluster::clock::NodeClock;
 use crate::tls_setup::TicketRings;
 
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct TicketKeys {
     vault: Arc<Vault>,
     rings: TicketRings,
-    teller: Arc<Teller>,
+    log: Arc<ExchangeLog>,
     board: ExchangeBoard,
     clock: NodeClock,
     known: Mutex<HashMap<u32, KeyRing>>,
@@ -32,11 +32,11 @@ impl TicketKeys {
     pub(super) fn new(
         vault: Arc<Vault>,
         rings: TicketRings,
-        teller: Arc<Teller>,
+        log: Arc<ExchangeLog>,
         board: ExchangeBoard,
         clock: NodeClock,
     ) -> Self {
-        Self { vault, rings, teller, board, clock, known: Mutex::default() }
+        Self { vault, rings, log, board, clock, known: Mutex::default() }
     }
 
     /// Shares on one connection, while it lasts.
@@ -45,8 +45,8 @@ impl TicketKeys {
             for (period, ring) in self.rings.all() {
                 if let Err(fault) = self.turn(line, period, &ring).await {
                     let text = format!("cluster: ticket keys are not shared: {fault}");
-                    self.board.note_fault(&text);
-                    self.teller.tell(Topic::Fault, LogLevel::Error, &text);
+                    self.board.record_fault(&text);
+                    self.log.write_limited(Topic::Fault, LogLevel::Error, &text);
                 }
             }
             sleep(LOOK).await;
@@ -69,7 +69,7 @@ impl TicketKeys {
         for (number, is_made) in self.with_ring(period, |known| known.wanted(seconds())) {
             let name = format!("tickets:{period}:{number}");
             match line.secret(&name).await? {
-                Some(record) => self.hear(period, number, &name, &record),
+                Some(record) => self.receive(period, number, &name, &record),
                 None if is_made => {
                     let offered = self.with_ring(period, |known| {
                         let secret = known.offer(number, fresh_secret)?;
@@ -90,16 +90,16 @@ impl TicketKeys {
             known.keys(now.unix_millis / 1000, now.mono.as_nanos() / 1_000_000)
         });
         let is_common = keys.iter().any(|key| key.makes.is_some());
-        self.board.note_secrets(|secrets| secrets.has_ticket_keys = is_common);
+        self.board.update_secrets(|secrets| secrets.has_ticket_keys = is_common);
         if is_common {
             let text = "cluster: the keys of TLS tickets are those of all servers";
-            self.teller.once(text);
+            self.log.write_once(text);
         }
         ring.replace(keys.iter().filter_map(common).collect());
         Ok(())
     }
 
-    fn hear(&self, period: u32, number: u64, name: &str, record: &[u8]) {
+    fn receive(&self, period: u32, number: u64, name: &str, record: &[u8]) {
         let opened = self.vault.open(VaultPurpose::Tickets, name, record);
         let opened = opened.map_err(|fault| fault.text());
         let secret = opened.and_then(|plain| match <[u8; 32]>::try_from(&plain[..]) {
@@ -109,11 +109,11 @@ impl TicketKeys {
         match secret {
             Ok(secret) => {
                 let now_ms = self.clock.now().mono.as_nanos() / 1_000_000;
-                self.with_ring(period, |known| known.hear(number, secret, now_ms));
+                self.with_ring(period, |known| known.receive(number, secret, now_ms));
             }
             Err(why) => {
                 let text = format!("cluster: the record \"{name}\" in Valkey is not used: {why}");
-                self.teller.tell(Topic::Record, LogLevel::Error, &text);
+                self.log.write_limited(Topic::Record, LogLevel::Error, &text);
             }
         }
     }

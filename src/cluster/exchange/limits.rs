@@ -4,7 +4,7 @@
 //! because they would be charged at the wrong time. INVARIANT: zones are referenced only during a
 //! tick, so that those of a replaced configuration are freed with it.
 
-mod hearing;
+mod receiving;
 mod reporting;
 #[cfg(test)]
 mod tests;
@@ -18,9 +18,9 @@ use bolide_engine::{LimitZone, Zones};
 use bolide_valkey::{Line, ValkeyFault};
 use tokio::time::{Instant, sleep};
 
+use super::log::{ExchangeLog, Topic};
 use super::status::ExchangeBoard;
-use super::teller::{Teller, Topic};
-use hearing::{LastReports, LimitHearing};
+use receiving::{LastReports, LimitReceiving};
 use reporting::{LimitReporting, Part, ReportedZones};
 
 /// How often reports are sent and received.
@@ -31,7 +31,7 @@ const REST: Duration = Duration::from_secs(1);
 const KEEP_MS: u64 = 30_000;
 const TIDY: Duration = Duration::from_secs(10);
 /// LIMIT: reports per read, and reads in a tick.
-const HEARD_MAX: usize = 64;
+const READ_MAX: usize = 64;
 const ROUNDS: usize = 16;
 /// The associated data of encrypted reports.
 const NAME: &str = "limits";
@@ -57,12 +57,16 @@ pub(super) struct LimitLife {
     id: u64,
     /// The number and time of its last report.
     last: Mutex<(u64, u64)>,
-    heard: Mutex<LastReports>,
+    last_reports: Mutex<LastReports>,
 }
 
 impl LimitLife {
     pub(super) fn new() -> Self {
-        Self { id: bolide_tls::random_seed(), last: Mutex::default(), heard: Mutex::default() }
+        Self {
+            id: bolide_tls::random_seed(),
+            last: Mutex::default(),
+            last_reports: Mutex::default(),
+        }
     }
 
     /// The number and time of the next report. A clock that is set back does not make it older than
@@ -91,7 +95,7 @@ pub(super) struct LimitShare {
     pub(super) line: Line,
     pub(super) zones: Zones,
     pub(super) desk: ReportDesk,
-    pub(super) teller: Arc<Teller>,
+    pub(super) log: Arc<ExchangeLog>,
     pub(super) board: ExchangeBoard,
 }
 
@@ -109,8 +113,8 @@ impl LimitShare {
         while self.line.is_open() {
             if let Err(fault) = self.share_until_amiss().await {
                 let text = format!("cluster: limits are not shared: {fault}");
-                self.board.note_fault(&text);
-                self.teller.tell(Topic::Limits, LogLevel::Error, &text);
+                self.board.record_fault(&text);
+                self.log.write_limited(Topic::Limits, LogLevel::Error, &text);
             }
             sleep(REST).await;
         }
@@ -119,43 +123,43 @@ impl LimitShare {
     async fn share_until_amiss(&self) -> Result<(), ValkeyFault> {
         let mut position = self.line.newest_report().await?;
         let mut sharing = ReportedZones::default();
-        let (mut reporting, mut hearing) = (LimitReporting::default(), LimitHearing::default());
+        let (mut reporting, mut receiving) = (LimitReporting::default(), LimitReceiving::default());
         let mut tidied = Instant::now();
         loop {
             let (parts, shares) = {
                 let zones = self.zones.shared();
-                sharing.turn(&zones).into_iter().for_each(|zone| hearing.note_changed(zone));
+                sharing.turn(&zones).into_iter().for_each(|zone| receiving.mark_changed(zone));
                 let now_ms = bolide_io::process::now().mono.as_nanos() / 1_000_000;
-                self.board.note_limits(|limits| limits.zones = zones.len() as u64);
+                self.board.update_limits(|limits| limits.zones = zones.len() as u64);
                 (reporting.tick(&zones, now_ms), !zones.is_empty())
             };
             for part in &parts {
                 // Without random numbers to encrypt it there is none.
                 if let Some(report) = self.desk.write(part, bolide_io::process::now().unix_millis) {
                     self.line.report(&report).await?;
-                    self.board.note_limits(|limits| limits.sent += 1);
+                    self.board.update_limits(|limits| limits.sent += 1);
                 }
             }
-            self.hear(&mut position, &mut hearing).await?;
+            self.receive(&mut position, &mut receiving).await?;
             if tidied.elapsed() >= TIDY {
                 tidied = Instant::now();
                 let before_ms = self.line.time().await?.saturating_sub(KEEP_MS);
                 self.line.trim_reports(before_ms).await?;
             }
             if shares {
-                self.teller.once("cluster: limits are counted with all servers");
+                self.log.write_once("cluster: limits are counted with all servers");
             }
             sleep(TICK).await;
         }
     }
 
-    async fn hear(
+    async fn receive(
         &self,
         position: &mut EntryId,
-        hearing: &mut LimitHearing,
+        receiving: &mut LimitReceiving,
     ) -> Result<(), ValkeyFault> {
         for _ in 0..ROUNDS {
-            let entries = self.line.reports(*position, HEARD_MAX).await?;
+            let entries = self.line.reports(*position, READ_MAX).await?;
             let zones = self.zones.shared();
             for entry in &entries {
                 // In whatever order they arrive, none is charged twice.
@@ -165,26 +169,26 @@ impl LimitShare {
                 *position = entry.id;
                 // A report that is too large to be read has no bytes.
                 let bytes = entry.bytes.as_deref();
-                let heard = bytes.map(|bytes| self.desk.hear(bytes, &zones, hearing));
-                self.note(heard.unwrap_or(ReportOutcome::Foreign));
+                let outcome = bytes.map(|bytes| self.desk.apply(bytes, &zones, receiving));
+                self.count(outcome.unwrap_or(ReportOutcome::Foreign));
             }
             drop(zones);
-            if entries.len() < HEARD_MAX {
+            if entries.len() < READ_MAX {
                 break;
             }
             tokio::task::yield_now().await;
         }
-        hearing.settle(&self.zones.shared(), bolide_io::process::now());
+        receiving.settle(&self.zones.shared(), bolide_io::process::now());
         Ok(())
     }
 
-    fn note(&self, heard: ReportOutcome) {
-        self.board.note_limits(|limits| match heard {
+    fn count(&self, outcome: ReportOutcome) {
+        self.board.update_limits(|limits| match outcome {
             ReportOutcome::Own => {}
-            ReportOutcome::Used => limits.heard += 1,
+            ReportOutcome::Used => limits.received += 1,
             ReportOutcome::Foreign | ReportOutcome::Stale => limits.unused += 1,
         });
-        let (topic, text) = match heard {
+        let (topic, text) = match outcome {
             ReportOutcome::Used | ReportOutcome::Own => return,
             ReportOutcome::Foreign => (
                 Topic::LimitRecord,
@@ -197,7 +201,7 @@ impl LimitShare {
                  time is more than 60 seconds away from the clock of this server",
             ),
         };
-        self.teller.tell(topic, LogLevel::Error, text);
+        self.log.write_limited(topic, LogLevel::Error, text);
     }
 }
 
@@ -223,11 +227,11 @@ impl ReportDesk {
     }
 
     /// Charges one report.
-    fn hear(
+    fn apply(
         &self,
         bytes: &[u8],
         zones: &[Arc<LimitZone>],
-        hearing: &mut LimitHearing,
+        receiving: &mut LimitReceiving,
     ) -> ReportOutcome {
         let opened = self.vault.as_ref().map(|vault| vault.open(VaultPurpose::Limits, NAME, bytes));
         let plain = match &opened {
@@ -240,8 +244,9 @@ impl ReportDesk {
         if report.life == self.life.id && *report.node == *self.node {
             return ReportOutcome::Own;
         }
-        let mut last_reports = self.life.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        match hearing.hear(&report, zones, &mut last_reports, bolide_io::process::now()) {
+        let mut last_reports =
+            self.life.last_reports.lock().unwrap_or_else(PoisonError::into_inner);
+        match receiving.apply(&report, zones, &mut last_reports, bolide_io::process::now()) {
             true => ReportOutcome::Used,
             false => ReportOutcome::Stale,
         }

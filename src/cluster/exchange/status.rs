@@ -47,7 +47,7 @@ pub(crate) struct LimitsStatus {
     /// Reports sent.
     pub(crate) sent: u64,
     /// Reports of others that were charged.
-    pub(crate) heard: u64,
+    pub(crate) received: u64,
     /// Reports of others that were not: foreign, corrupt, or too old.
     pub(crate) unused: u64,
 }
@@ -67,30 +67,30 @@ impl ExchangeBoard {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
-    pub(super) fn note(&self, what: impl FnOnce(&mut ExchangeStatus)) {
+    pub(super) fn update(&self, what: impl FnOnce(&mut ExchangeStatus)) {
         let mut status = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(status) = &mut *status {
             what(status);
         }
     }
 
-    pub(super) fn note_secrets(&self, what: impl FnOnce(&mut SecretsStatus)) {
-        self.note(|status| {
+    pub(super) fn update_secrets(&self, what: impl FnOnce(&mut SecretsStatus)) {
+        self.update(|status| {
             if let Some(secrets) = &mut status.secrets {
                 what(secrets);
             }
         });
     }
 
-    pub(super) fn note_limits(&self, what: impl FnOnce(&mut LimitsStatus)) {
-        self.note(|status| {
+    pub(super) fn update_limits(&self, what: impl FnOnce(&mut LimitsStatus)) {
+        self.update(|status| {
             if let Some(limits) = &mut status.limits {
                 what(limits);
             }
         });
     }
 
-    pub(super) fn note_fault(&self, text: &str) {
-        self.note(|status| status.last_fault = Some(text.to_owned()));
+    pub(super) fn record_fault(&self, text: &str) {
+        self.update(|status| status.last_fault = Some(text.to_owned()));
     }
 }

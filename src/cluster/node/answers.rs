@@ -28,7 +28,7 @@ impl ClusterNode {
         })
     }
 
-    pub(super) fn tell_peers(
+    pub(super) fn answer_peers(
         &mut self,
         entry: Option<EntryMark>,
         reply: SyncSender<CommandResult<Vec<ClusterPeer>>>,
@@ -45,14 +45,14 @@ impl ClusterNode {
             let found: Vec<_> = nodes.into_iter().filter_map(read).collect();
             let marks = found.iter().map(|(_, peer)| peer.position);
             let behind = marks_behind(&line, entry, marks).await?;
-            let told = |(name, peer): (String, Peer)| ClusterPeer {
+            let peer = |(name, peer): (String, Peer)| ClusterPeer {
                 is_self: name == own,
                 name,
                 position: peer.position.id,
                 silent_ms: now.saturating_sub(peer.seen_ms),
                 has_entry: behind.contains(&peer.position),
             };
-            let mut peers: Vec<_> = found.into_iter().map(told).collect();
+            let mut peers: Vec<_> = found.into_iter().map(peer).collect();
             peers.sort_by(|a, b| a.name.cmp(&b.name));
             Ok::<_, ValkeyFault>(peers)
         };
@@ -64,7 +64,7 @@ impl ClusterNode {
         }
     }
 
-    pub(super) fn tell_purges(
+    pub(super) fn answer_purges(
         &mut self,
         count: usize,
         reply: SyncSender<CommandResult<Vec<ClusterPurge>>>,
@@ -76,14 +76,14 @@ impl ClusterNode {
         if let Some(session) = &mut self.session {
             session.run(async move {
                 let read = line.read_newest(count).await.map_err(|fault| fault.text);
-                let told = read.map(|entries| {
+                let purges = read.map(|entries| {
                     let of = |entry: &StreamEntry| match entry.too_large {
                         Some(size) => ClusterPurge::too_large(entry.id, size),
                         None => ClusterPurge::of(entry.id, entry.bytes.as_deref()),
                     };
                     entries.iter().map(of).filter(|one| !one.purges.is_empty()).collect()
                 });
-                let _gone = reply.try_send(told);
+                let _gone = reply.try_send(purges);
                 None
             });
         }

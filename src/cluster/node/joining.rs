@@ -18,7 +18,7 @@ use crate::cluster::session::{Session, facts, gone, mark};
 pub(super) struct Strike(Option<Option<EntryId>>);
 
 impl Strike {
-    /// Notes such a reply. Returns whether there was one at this position before.
+    /// Records such a reply. Returns whether there was one at this position before.
     fn again(&mut self, at: Option<EntryId>) -> bool {
         self.0.replace(at) == Some(at)
     }
@@ -83,7 +83,7 @@ impl ClusterNode {
         self.session = Some(session);
         (self.is_full, self.is_acknowledging, self.acknowledge_again) = (false, false, false);
         let text = format!("cluster: connected to {place}");
-        self.tell(Topic::Connected, LogLevel::Notice, &text);
+        self.log_limited(Topic::Connected, LogLevel::Notice, &text);
         let mut status = lock(&self.shared.status);
         status.connected = Some(place);
         status.last_fault = None;
@@ -129,7 +129,7 @@ impl ClusterNode {
         let first = line.state().await?.and_then(|state| state.first);
         let Some(first) = first else { return Ok(false) };
         self.begin_sharing();
-        let mut heard = HashMap::new();
+        let mut sequences = HashMap::new();
         let mut last = None;
         loop {
             let from = last.map_or(first, |last: EntryMark| last.id);
@@ -141,7 +141,7 @@ impl ClusterNode {
             let new = new.iter().take_while(|entry| entry.id <= until.id);
             let before = last;
             for entry in new {
-                self.note_past(entry, &mut heard);
+                self.record_past(entry, &mut sequences);
                 last = Some(mark(entry));
             }
             if !is_whole {
@@ -154,7 +154,7 @@ impl ClusterNode {
         }
     }
 
-    fn note_past(&self, entry: &StreamEntry, heard: &mut HashMap<u64, u64>) {
+    fn record_past(&self, entry: &StreamEntry, sequences: &mut HashMap<u64, u64>) {
         let before = self.store.generation();
         let record = entry.bytes.as_deref().and_then(|bytes| PurgeRecord::read(bytes).ok());
         let is_elsewhere =
@@ -164,11 +164,11 @@ impl ClusterNode {
         if let Some((life, purges)) = purges
             && let [first, ..] = &*purges
         {
-            let known = heard.insert(life, purges.last().unwrap_or(first).sequence);
+            let known = sequences.insert(life, purges.last().unwrap_or(first).sequence);
             is_whole = known.is_none_or(|known| first.sequence <= known + 1);
-            purges.iter().for_each(|order| self.store.nodes().note_past_purge(order));
+            purges.iter().for_each(|order| self.store.nodes().record_past_purge(order));
         }
-        self.store.nodes().note_entry(place(mark(entry)), Some(before), 0);
+        self.store.nodes().record_entry(place(mark(entry)), Some(before), 0);
         if !is_whole {
             self.store.sharing().reset(place(mark(entry)), self.store.generation());
         }
@@ -181,13 +181,13 @@ impl ClusterNode {
     }
 
     /// Records that all purges of this process are in the stream: in Valkey, and on this machine.
-    pub(super) async fn say_farewell(&mut self) {
+    pub(super) async fn publish_end(&mut self) {
         let place = self.machine.mark().filter(|_| self.is_all_sent());
         if let (Some(session), Some(position)) = (&self.session, place) {
             let (life, seen_ms, fence) = (self.machine.life(), self.server_ms, self.fence);
             let peer = Peer { life, position, seen_ms, fence, has_ended: true };
-            let heard = session.line().set_node(&self.setup.node, &peer.line()).await;
-            if heard.is_ok() && self.is_all_sent() {
+            let stored = session.line().set_node(&self.setup.node, &peer.line()).await;
+            if stored.is_ok() && self.is_all_sent() {
                 lock(&self.shared.mark).end(life);
             }
         }
@@ -296,8 +296,8 @@ impl ClusterNode {
         }
         let text = format!("cluster: all cached pages are dropped: {}", loss.text());
         match loss {
-            Loss::NoPosition => self.tell(Topic::Joining, LogLevel::Notice, &text),
-            _ => self.tell(Topic::Loss, LogLevel::Warn, &text),
+            Loss::NoPosition => self.log_limited(Topic::Joining, LogLevel::Notice, &text),
+            _ => self.log_limited(Topic::Loss, LogLevel::Warn, &text),
         }
         let mut status = lock(&self.shared.status);
         status.losses += 1;

@@ -37,7 +37,7 @@ impl ClusterNode {
             if received != EntryOutcome::Known {
                 let confirmed = self.machine.confirmed();
                 let before = (confirmed == had).then_some(before);
-                store.nodes().note_entry(place(mark(entry)), before, confirmed);
+                store.nodes().record_entry(place(mark(entry)), before, confirmed);
             }
         }
         if let Some((id, size)) = too_large {
@@ -45,21 +45,21 @@ impl ClusterNode {
                 "cluster: the entry {id} of the stream is too large to be read, and was skipped: \
                  it has {size} bytes"
             );
-            self.tell(Topic::TooLarge, LogLevel::Error, &text);
+            self.log_limited(Topic::TooLarge, LogLevel::Error, &text);
         }
         if let Some(loss) = lost {
             self.lose(loss);
         }
         if is_elsewhere {
             let text = "cluster: an entry of another cluster is in the stream, and was skipped";
-            self.tell(Topic::Elsewhere, LogLevel::Warn, text);
+            self.log_limited(Topic::Elsewhere, LogLevel::Warn, text);
         }
         if let Some(space) = lacks {
             let text = format!(
                 "cluster: a purge is of a part of the cache that this node has not: {space}; \
                  server_name, root and zones are to be the same on all nodes"
             );
-            self.tell(Topic::NoSpace, LogLevel::Notice, &text);
+            self.log_limited(Topic::NoSpace, LogLevel::Notice, &text);
         }
         self.write_purges();
         lock(&self.shared.status).received += done;

@@ -1,4 +1,4 @@
-//! The scripts of leases, by a real Valkey and by the invented one.
+//! The scripts of leases, by a real Valkey and by the simulated one.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ struct Pair {
     clock: WallClock,
     server: Arc<Server>,
     real: Line,
-    invented: Line,
+    simulated: Line,
     offset: i64,
 }
 
@@ -35,8 +35,8 @@ impl Pair {
         let server = Server::new(1);
         let own = server.clone();
         let dial = Box::new(move |_: &ValkeyPlace| own.dial(0));
-        let (invented, _) = Connector::dialing(settings(), dial).open().await.unwrap();
-        Self { valkey, clock, server, real, invented, offset: 0 }
+        let (simulated, _) = Connector::dialing(settings(), dial).open().await.unwrap();
+        Self { valkey, clock, server, real, simulated, offset: 0 }
     }
 
     fn pass(&mut self, seconds: i64) {
@@ -45,8 +45,8 @@ impl Pair {
         self.server.state().jump_ms = self.offset * 1000;
         // It looks at the clock a few times in a second.
         wait_until("Valkey to see the time", || {
-            let told = self.valkey.cli(&["info", "server"]).text();
-            let line = told.lines().find_map(|line| line.strip_prefix("server_time_usec:"));
+            let info = self.valkey.cli(&["info", "server"]).text();
+            let line = info.lines().find_map(|line| line.strip_prefix("server_time_usec:"));
             let seen: i64 = line.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
             let now = (bolide_io::process::now().unix_millis / 1000) as i64 + self.offset;
             (seen / 1_000_000).abs_diff(now) <= 5
@@ -56,7 +56,7 @@ impl Pair {
     async fn take(&self, leases: &[(&str, &str)]) -> Vec<bool> {
         let leases = owned(leases);
         let taken = self.real.take_leases(&leases, LEASE_MS).await.unwrap();
-        let same = self.invented.take_leases(&leases, LEASE_MS).await.unwrap();
+        let same = self.simulated.take_leases(&leases, LEASE_MS).await.unwrap();
         assert_eq!(taken, same, "{leases:?}");
         taken
     }
@@ -64,20 +64,20 @@ impl Pair {
     async fn renew(&self, leases: &[(&str, &str)]) {
         let leases = owned(leases);
         self.real.renew_leases(&leases, LEASE_MS).await.unwrap();
-        self.invented.renew_leases(&leases, LEASE_MS).await.unwrap();
+        self.simulated.renew_leases(&leases, LEASE_MS).await.unwrap();
     }
 
     async fn end(&self, leases: &[(&str, &str)]) {
         let leases = owned(leases);
         self.real.end_leases(&leases).await.unwrap();
-        self.invented.end_leases(&leases).await.unwrap();
+        self.simulated.end_leases(&leases).await.unwrap();
     }
 
     /// The tokens that leases have.
     async fn tokens(&self) -> Vec<KeptValue> {
         let asked = NAMES.map(|name| (name, &b""[..]));
         let found = self.real.look_at_secrets(&asked).await.unwrap();
-        let same = self.invented.look_at_secrets(&asked).await.unwrap();
+        let same = self.simulated.look_at_secrets(&asked).await.unwrap();
         assert_eq!(found, same);
         found
     }
@@ -120,9 +120,9 @@ fn a_lease_is_of_one_token_until_its_time_is_over_or_the_clock_was_set_back() {
     });
 }
 
-/// Whatever is asked in whatever order, the invented one answers as the real one does.
+/// Whatever is asked in whatever order, the simulated one answers as the real one does.
 #[test]
-fn leases_of_the_invented_valkey_are_those_of_a_real_one() {
+fn leases_of_the_simulated_valkey_are_those_of_a_real_one() {
     let passes = [11, 47, 101, 4001, -11, -47, -101, -4001];
     with_pair(async |mut pair| {
         let mut chance = Prng::new(7);

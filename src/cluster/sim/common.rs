@@ -18,10 +18,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::member::{Member, name, settings};
-use super::{InventedClock, World};
+use super::{SimulatedClock, World};
 use crate::acme::IssuedCertificates;
 use crate::cluster::clock::NodeClock;
-use crate::cluster::exchange::{ExchangeParts, InventedExchange};
+use crate::cluster::exchange::{ExchangeParts, SimulatedExchange};
 use crate::tls_setup::TicketRings;
 
 /// Seconds that a key of tickets encrypts for.
@@ -60,15 +60,15 @@ struct Ticket {
     bytes: Vec<u8>,
 }
 
-/// A node that has the order, as all are to know.
+/// A node that has the lease of the order.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     life: u64,
-    /// When it last had the lease for certain, before it was told.
+    /// When it last had the lease for certain, before the reply.
     since: Instant,
 }
 
-/// What the checks remember.
+/// The state of the checks.
 #[derive(Debug, Default)]
 pub(super) struct CommonSeen {
     tickets: VecDeque<Ticket>,
@@ -97,7 +97,7 @@ impl World {
     }
 
     /// The second thread of a process begins.
-    pub(super) fn begin_common(&self, at: usize, clock: &std::sync::Arc<InventedClock>) -> Common {
+    pub(super) fn begin_common(&self, at: usize, clock: &std::sync::Arc<SimulatedClock>) -> Common {
         let root = VaultSecret::new([if self.is_strange(at) { 9 } else { 1 }; 32]);
         let vault = Vault::new(b"sim", vec![root]).expect("a key");
         let (rings, issued) = (TicketRings::default(), IssuedCertificates::default());
@@ -105,8 +105,8 @@ impl World {
         issued.fleet().want(std::iter::once((order_id(), Some(account_name()))));
         let zones = bolide_engine::Zones::default();
         let parts = ExchangeParts { rings, issued: issued.clone(), zones };
-        let clock = NodeClock::invented(clock.clone());
-        let exchange = InventedExchange::new(settings(), (name(at), vault), parts, clock);
+        let clock = NodeClock::simulated(clock.clone());
+        let exchange = SimulatedExchange::new(settings(), (name(at), vault), parts, clock);
         let server = self.server.clone();
         let dial = Box::new(move |_: &ValkeyPlace| server.dial(at));
         let task = tokio::task::spawn_local(exchange.live(Connector::dialing(settings(), dial)));
@@ -223,7 +223,7 @@ impl World {
             seen.accounts += 1;
             format!("account {} of {at}", seen.accounts).into_bytes()
         });
-        fleet.note_account(&account_name(), &account, None);
+        fleet.record_account(&account_name(), &account, None);
         if is_common {
             self.common.borrow_mut().holds.remove(&at);
         }

@@ -1,4 +1,4 @@
-//! An invented Valkey: what it keeps, and what each command does to it. It answers as Valkey does;
+//! A simulated Valkey: what it keeps, and what each command does to it. It answers as Valkey does;
 //! scripts are known by their words, and one that is not known ends the test.
 
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ impl Keeper {
             b"XTRIM" => self.trim(words),
             b"XRANGE" => self.range(&words[1..], false),
             b"XREVRANGE" => self.range(&words[1..], true),
-            b"XINFO" => self.tell_stream(&words[2]),
+            b"XINFO" => self.stream_info(&words[2]),
             b"EVAL" if self.refuses_scripts => Ok(NO_SCRIPTS),
             b"EVAL" => {
                 let (keys, rest) = words[3..].split_at(number(&words[2]) as usize);
@@ -262,18 +262,18 @@ impl Keeper {
         Ok(stream.is_some_and(|it| it.entries.last().is_some_and(|last| last.id > position)))
     }
 
-    fn tell_stream(&mut self, key: &[u8]) -> Result<Reply, Reply> {
+    fn stream_info(&mut self, key: &[u8]) -> Result<Reply, Reply> {
         let Some(stream) = self.stream_at(key)? else {
             return Err(Reply::Error("ERR no such key"));
         };
         let of_entry = |entry: Option<&Entry>| entry.map_or(Reply::None, row);
-        let told = [
+        let replies = [
             ("length", Reply::Number(stream.entries.len() as i64)),
             ("last-generated-id", text(stream.last)),
             ("first-entry", of_entry(stream.entries.first())),
             ("last-entry", of_entry(stream.entries.last())),
         ];
-        Ok(Reply::Items(told.into_iter().flat_map(|(name, it)| [text(name), it]).collect()))
+        Ok(Reply::Items(replies.into_iter().flat_map(|(name, it)| [text(name), it]).collect()))
     }
 
     fn run_script(
@@ -293,7 +293,7 @@ impl Keeper {
         } else if is("if redis.call('EXISTS', KEYS[1]) == 0") {
             match self.stream_at(&keys[0])? {
                 None => Ok(Reply::None),
-                Some(_) => self.tell_stream(&keys[0]),
+                Some(_) => self.stream_info(&keys[0]),
             }
         } else if is("local n = redis.pcall('STRLEN', KEYS[2])") {
             self.ask(keys, rest, now_ms)
@@ -353,12 +353,12 @@ impl Keeper {
         }
     }
 
-    /// Values that are others than those that are known.
+    /// Values that differ from the known ones.
     fn look(&mut self, keys: Words<'_>, rest: Words<'_>, now_ms: u64) -> Vec<Reply> {
         let most = number(rest.last().expect("a limit")) as usize;
-        let mut told = Vec::new();
+        let mut replies = Vec::new();
         for (key, known) in keys.iter().zip(rest) {
-            told.push(match self.text(key, now_ms) {
+            replies.push(match self.text(key, now_ms) {
                 Ok(None) => Reply::None,
                 Ok(Some(bytes)) if bytes.len() <= most => match stamp_of(&bytes) == *known {
                     true => Reply::Number(0),
@@ -367,7 +367,7 @@ impl Keeper {
                 _ => Reply::Number(1),
             });
         }
-        told
+        replies
     }
 
     /// Takes leases, unless they have other tokens and no more time than leases get.
@@ -378,7 +378,7 @@ impl Keeper {
         now_ms: u64,
     ) -> Result<Reply, Reply> {
         let ms = number(rest.last().expect("a time"));
-        let mut told = Vec::new();
+        let mut replies = Vec::new();
         for (key, token) in keys.iter().zip(rest) {
             let now = self.text(key, now_ms)?;
             let until_ms = self.items.get(key).map_or(0, |item| item.until_ms);
@@ -387,9 +387,9 @@ impl Keeper {
             if may {
                 self.set(key, token, (now_ms, ms));
             }
-            told.push(Reply::Number(may.into()));
+            replies.push(Reply::Number(may.into()));
         }
-        Ok(Reply::Items(told))
+        Ok(Reply::Items(replies))
     }
 
     /// Finds an object, or takes its lease.

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::common::Common;
-use super::{InventedClock, Plan, SUBJECTS, World};
+use super::{Plan, SUBJECTS, SimulatedClock, World};
 use crate::cluster::clock::NodeClock;
 use crate::cluster::mark::LifeMark;
 use crate::cluster::node::{ClusterNode, NodeParts};
@@ -26,14 +26,15 @@ const REPLY: Duration = Duration::from_millis(400);
 pub(super) struct Member {
     shared: Arc<Shared>,
     pub(super) store: Arc<Store>,
-    pub(super) clock: Arc<InventedClock>,
+    pub(super) clock: Arc<SimulatedClock>,
     /// The thread.
     pub(super) life: u64,
     pub(super) mail: mpsc::Sender<ClusterMail>,
     last: Option<mpsc::OwnedPermit<ClusterMail>>,
     task: JoinHandle<()>,
-    /// What was made before this tick was purged, as far as the node was told, by subject.
-    pub(super) told: [u64; SUBJECTS],
+    /// By subject: responses from before this tick were purged, by a purge that the node has
+    /// reported.
+    pub(super) purged: [u64; SUBJECTS],
     /// The thread beside it, which a reload leaves alone.
     pub(super) common: Rc<Common>,
     pub(super) common_life: u64,
@@ -52,9 +53,9 @@ impl Member {
         self.store.namespace(b"page:shop")
     }
 
-    pub(super) fn tell(&mut self, subjects: &[usize], tick: u64) {
+    pub(super) fn record_purged(&mut self, subjects: &[usize], tick: u64) {
         for subject in subjects {
-            self.told[*subject] = self.told[*subject].max(tick);
+            self.purged[*subject] = self.purged[*subject].max(tick);
         }
     }
 }
@@ -115,10 +116,10 @@ impl World {
         let conf = setup(&self.plan, at).conf;
         open(&store, &conf);
         let skew_ms = self.below(4001) as i64 - 2000;
-        let told = before.map_or([0; SUBJECTS], |before| before.told);
-        let clock = InventedClock::new(self.start, skew_ms);
+        let purged = before.map_or([0; SUBJECTS], |before| before.purged);
+        let clock = SimulatedClock::new(self.start, skew_ms);
         let common = Rc::new(self.begin_common(at, &clock));
-        self.start(at, (shared, store), (clock, common, None), told)
+        self.start(at, (shared, store), (clock, common, None), purged)
     }
 
     /// A thread begins.
@@ -126,8 +127,8 @@ impl World {
         self: &Rc<Self>,
         at: usize,
         (shared, store): (Arc<Shared>, Arc<Store>),
-        (clock, common, common_life): (Arc<InventedClock>, Rc<Common>, Option<u64>),
-        told: [u64; SUBJECTS],
+        (clock, common, common_life): (Arc<SimulatedClock>, Rc<Common>, Option<u64>),
+        purged: [u64; SUBJECTS],
     ) -> Member {
         self.lives.set(self.lives.get() + 1);
         let (life, setup) = (self.lives.get(), Arc::new(setup(&self.plan, at)));
@@ -141,7 +142,7 @@ impl World {
             connector: Connector::dialing(setup.settings.clone(), dial),
             setup,
             store: store.clone(),
-            clock: NodeClock::invented(clock.clone()),
+            clock: NodeClock::simulated(clock.clone()),
             life,
             mail: mail.clone(),
             orders,
@@ -149,7 +150,7 @@ impl World {
         let node = node.expect("a descriptor");
         let task = tokio::task::spawn_local(node.live());
         let common_life = common_life.unwrap_or(life);
-        Member { shared, store, clock, life, mail, last, task, told, common, common_life }
+        Member { shared, store, clock, life, mail, last, task, purged, common, common_life }
     }
 
     /// The process ends or is killed, and another one begins after a while.
@@ -205,7 +206,7 @@ impl World {
         let member = &mut members[at];
         let parts = (member.shared.clone(), member.store.clone());
         let common = (member.clock.clone(), member.common.clone(), Some(member.common_life));
-        let next = self.start(at, parts, common, member.told);
+        let next = self.start(at, parts, common, member.purged);
         *member = next;
     }
 

@@ -1,4 +1,4 @@
-//! The invented Valkey as nodes reach it: connections that are late, cut, or stand still, at every
+//! The simulated Valkey as nodes reach it: connections that are late, cut, or stand still, at every
 //! point of an exchange; a clock that jumps; restarts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -161,8 +161,8 @@ impl Server {
         (state.cut_until, state.still_until) = ([now; NODES], [now; NODES]);
     }
 
-    /// Leases are lost, or by another clock.
-    pub(super) fn note_disturbed(&self) {
+    /// Leases are lost, or the clock is another one.
+    pub(super) fn record_disturbance(&self) {
         self.state().disturbed = Instant::now();
     }
 
@@ -171,7 +171,7 @@ impl Server {
     }
 
     /// The first lease that is ever taken is that of the order; an account has one of its own.
-    fn note_lease(&self, node: usize, words: &[Vec<u8>]) {
+    fn record_lease(&self, node: usize, words: &[Vec<u8>]) {
         let keys = leases_in(words);
         let Some(first) = keys.first() else { return };
         let state = &mut *self.state();
@@ -247,7 +247,7 @@ impl Server {
                     true => self.wait(&words).await,
                     false => self.carry_out(&words),
                 };
-                self.note_lease(node, &words);
+                self.record_lease(node, &words);
                 if cut == Some(true) {
                     return;
                 }

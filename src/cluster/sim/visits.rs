@@ -1,4 +1,4 @@
-//! Visitors: they ask nodes for pages, and purge some. What they are served is checked.
+//! Visitors: they request pages from nodes, and purge some. The served pages are checked.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::witness::Purge;
+use super::checks::Purge;
 use super::{PAGES, SUBJECTS, VISITORS, World};
 
 /// The sessions of visitors.
@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    /// Asks other nodes, as a worker does: for as long as it has patience.
+    /// Looks up an object at other nodes, as a worker does, with its timeout.
     async fn ask_others(&self, seen: &Seen, permit: FillPermit) -> Option<SharedAnswer> {
         let (reply, answer) = oneshot::channel();
         let mut ask = permit.ask_nodes(move |said| drop(reply.send(said)));
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// Has the application make a page.
+    /// Fetches a page from the application.
     async fn fetch(&self, seen: &Seen, subject: usize, mut permit: FillPermit) {
         let made = self.tick();
         self.say(|| format!("node {} fetches {subject} of {made}", seen.at));
@@ -155,7 +155,7 @@ impl World {
         tags.push(format!("tag-{subject}").as_bytes());
         let now_ms = match self.see(seen.at).filter(|now| now.life == seen.life) {
             Some(now) => now.now_ms,
-            // The process is gone, and what it was about to do with it.
+            // The process is gone, and so is its fill.
             None => return,
         };
         let times = Times { expires_ms: now_ms + FRESH_MS, ..Times::default() };
@@ -165,7 +165,7 @@ impl World {
         let _ = permit.commit();
     }
 
-    /// What a node serves from its cache.
+    /// Checks a page that a node serves from its cache.
     fn check(&self, seen: &Seen, subject: usize, object: &Object) {
         let body = object.body().expect("a body").to_vec();
         let text = String::from_utf8(body).expect("a text");
@@ -174,15 +174,15 @@ impl World {
         let made: u64 = of.and_then(|made| made.parse().ok()).unwrap_or_else(|| {
             panic!("seed {seed}: node {at} serves \"{text}\" as subject {subject}")
         });
-        let told = self.members.borrow()[at].told[subject];
+        let purged = self.members.borrow()[at].purged[subject];
         assert!(
-            made >= told,
-            "seed {seed}: node {at} serves subject {subject} of {made}, which was purged at {told}"
+            made >= purged,
+            "seed {seed}: node {at} serves subject {subject} of {made}, purged at {purged}"
         );
         self.tally.borrow_mut().hits += 1;
     }
 
-    /// Purges something at a node. Returns the number of that purge in the history.
+    /// Purges something at a node.
     pub(super) fn purge(&self, at: usize) -> Option<Purge> {
         let seen = self.see(at)?;
         let page = self.below(PAGES as u64) as usize;
@@ -231,7 +231,7 @@ impl World {
         self.say(|| {
             format!("node {at} ({}) purges {subjects:?} at {tick}, its {number}", seen.life)
         });
-        self.members.borrow_mut()[at].tell(&subjects, tick);
+        self.members.borrow_mut()[at].record_purged(&subjects, tick);
         self.tally.borrow_mut().purges += 1;
         Some(Purge { at, life: seen.life, number, tick, subjects })
     }

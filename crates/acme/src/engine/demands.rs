@@ -104,12 +104,12 @@ impl Engine {
     }
 
     /// Handles the answers of the program.
-    pub(super) fn hear_permissions(&mut self) {
+    pub(super) fn handle_permissions(&mut self) {
         let mut answers = self.demands.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = std::mem::take(&mut *answers);
+        let ended = std::mem::take(&mut *answers);
         drop(answers);
         let now = self.now();
-        for (id, name, answer, why) in said {
+        for (id, name, answer, why) in ended {
             let Some(known) = self.demands.all.get_mut(&id) else { continue };
             let has_changed = known.book.answered(&name, answer, now);
             let (order, url) = (order_of(&known.demand, &name), known.demand.ask.clone());

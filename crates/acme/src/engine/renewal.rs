@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use super::Engine;
 use crate::host::AcmeLogLevel;
 use crate::plan::{AcmeAuthority, OrderId};
-use crate::questions::{RenewalQuestion, RenewalQuestions, ToldRenewals};
+use crate::questions::{RenewalAnswers, RenewalQuestion, RenewalQuestions};
 use crate::schedule::WindowAnswer;
 
 impl Engine {
@@ -62,23 +62,29 @@ impl Engine {
     }
 
     /// Handles the answers of issuers.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn handle_answers(&mut self) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = std::mem::take(&mut *answers);
         drop(answers);
-        for ToldRenewals { issuer, number, answers } in ended {
+        for RenewalAnswers { issuer, number, answers } in ended {
             if self.asking.get(&issuer).is_none_or(|(current, _)| *current != number) {
                 continue;
             }
             self.asking.remove(&issuer);
             self.schedule.asked.remove(&issuer);
             for (id, answer, page) in answers {
-                self.note(&id, &issuer, answer, page);
+                self.handle_answer(&id, &issuer, answer, page);
             }
         }
     }
 
-    fn note(&mut self, id: &OrderId, issuer: &str, answer: WindowAnswer, page: Option<String>) {
+    fn handle_answer(
+        &mut self,
+        id: &OrderId,
+        issuer: &str,
+        answer: WindowAnswer,
+        page: Option<String>,
+    ) {
         let now = self.now();
         let issuer = self.plan.issuers.iter().find(|known| known.name == issuer).cloned();
         // Another process may have written meanwhile: only the process with the lock writes, and

@@ -1,4 +1,4 @@
-//! The service with Pebble and with invented issuers that lie and die.
+//! The service with Pebble and with simulated issuers that lie and die.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,

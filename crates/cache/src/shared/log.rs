@@ -47,7 +47,7 @@ struct Row {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     /// Its number for other nodes.
-    told: u64,
+    number: u64,
     sequence: u64,
 }
 
@@ -79,15 +79,15 @@ impl PurgeLog {
 
     /// Records a purge that this node carries out. If it is sent to other nodes, it has a number;
     /// its place in the stream is not known yet.
-    pub(super) fn note_purge(&mut self, order: &DiskPurge<'_>, told: Option<u64>) {
+    pub(super) fn record_purge(&mut self, order: &DiskPurge<'_>, number: Option<u64>) {
         self.purges.add(order);
-        if let Some(told) = told {
+        if let Some(number) = number {
             let sequence = order.sequence;
             debug_assert!(
-                self.pending.back().is_none_or(|last| last.told <= told),
-                "purges are told in order"
+                self.pending.back().is_none_or(|last| last.number <= number),
+                "purges are sent in the order of their numbers"
             );
-            self.pending.push_back(Pending { told, sequence });
+            self.pending.push_back(Pending { number, sequence });
         }
         if self.purges.len() > PURGES_MAX || self.pending.len() > PURGES_MAX {
             self.shorten();
@@ -98,7 +98,7 @@ impl PurgeLog {
     /// received. An entry of another node came after the number `before`, and no number is greater
     /// than `now`. The two differ even if the entry has no purges, so that a fill from before it
     /// does not appear to be later.
-    pub(super) fn note_entry(
+    pub(super) fn record_entry(
         &mut self,
         place: StreamPlace,
         (before, now): (Option<u64>, u64),
@@ -108,7 +108,7 @@ impl PurgeLog {
         self.confirmed = self.confirmed.max(confirmed);
         let first = before.map_or(u64::MAX, |before| before + 1);
         let mut row = Row { place, first, after: before.map_or(0, |_| now) };
-        while let Some(own) = self.pending.front().filter(|own| own.told <= confirmed) {
+        while let Some(own) = self.pending.front().filter(|own| own.number <= confirmed) {
             row.first = row.first.min(own.sequence);
             row.after = row.after.max(own.sequence);
             self.pending.pop_front();
@@ -147,7 +147,7 @@ impl PurgeLog {
         self.rows.drain(..half);
         if self.pending.len() > PURGES_MAX {
             // None of them has a place, so no place is valid until all have been received.
-            self.barrier = self.pending.back().map_or(self.barrier, |last| last.told);
+            self.barrier = self.pending.back().map_or(self.barrier, |last| last.number);
             self.pending.clear();
             self.rows.clear();
         }

@@ -1,4 +1,4 @@
-//! One machine against invented entries, and several against a stream that loses and repeats.
+//! One machine against simulated entries, and several against a stream that loses and repeats.
 
 use bolide_cache::disk::journal::{self, Echo, JournalEntry};
 use bolide_cache::disk::{DiskPurge, DiskPurgeTarget};
@@ -235,7 +235,7 @@ struct Node {
     /// Numbers and tags of purges; the tag `all` means everything.
     waiting: Vec<(u64, &'static str)>,
     last: u64,
-    /// The purge that others have to hear of before it says how far it is.
+    /// The purge that other nodes have to receive before it acknowledges its position.
     owes: u64,
     deeds: Vec<(u64, Deed)>,
 }

@@ -1,12 +1,12 @@
-//! What several servers share by Valkey, or Redis from 6.2 on: purges reach all of them, and pages
-//! are fetched once where they are to be shared.
+//! State that several servers share by Valkey, or Redis from 6.2 on: purges reach all servers, and
+//! shared pages are fetched once.
 //!
-//! Every purge that one server carries out, by a field of a response, a request, a command or the
-//! console, is an entry of a stream in Valkey, and the others carry it out in the order of the
-//! stream, each once. No request waits for Valkey, but for a miss with `objects`. While it cannot
-//! be reached, each server goes on alone; afterwards it carries out what it missed. If purges may
-//! have been lost, because a server was away for longer than they are kept or because the stream
-//! is damaged, the server drops what it has cached, and logs why. See
+//! Every purge that one server carries out, by a response field, a request, a command or the
+//! console, is an entry of a stream in Valkey, and the other servers carry it out in the order of
+//! the stream, each once. Requests do not wait for Valkey, except misses with `objects`. While a
+//! server cannot reach Valkey, it continues alone; afterwards it carries out the missed purges. If
+//! purges may have been lost, because the server was disconnected for longer than the stream keeps
+//! them or because the stream is damaged, the server drops its whole cache, and logs why. See
 //! [scaling.md](../scaling.md).
 
 use std::time::Duration;
@@ -38,12 +38,12 @@ const HOSTS_MAX: usize = 16;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     leaf("cluster", Contexts::HTTP, Args::ONE, Inheritance::Own, cluster)
         .doc(
-            "Shares purges with all servers that have the same Valkey and `namespace`. The \
-             address is `valkey://HOST:PORT` or `redis://…`, over TLS `valkeys://…` or \
-             `rediss://…`, or `unix:FILE`. Several hosts, with commas between, are tried in turn. \
-             Nodes of a Valkey cluster send on to the one that has the keys, so one of them is \
-             enough. With sentinels it is `valkey-sentinel://HOST:PORT,…/NAME`, where the name is \
-             the one that they have for the server.",
+            "Shares purges with all servers that have the same Valkey and `namespace`. The address \
+             is `valkey://HOST:PORT` or `redis://…`, over TLS `valkeys://…` or `rediss://…`, or \
+             `unix:FILE`. Several hosts, separated by commas, are tried in turn. Nodes of a Valkey \
+             cluster redirect to the node with the keys, so one of them is enough. With sentinels \
+             the address is `valkey-sentinel://HOST:PORT,…/NAME`, where `NAME` is the sentinels' \
+             name of the server.",
             "cluster valkey://10.0.0.5:6379 { namespace shop; }",
         )
         .takes("URL | unix:FILE"),
@@ -52,8 +52,8 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "The name of the cluster: servers with the same one share. All keys in Valkey begin with \
-         `bolide:{NAME}:`.",
+        "The name of the cluster: servers with the same name share their state. All keys in Valkey \
+         begin with `bolide:{NAME}:`.",
         "namespace shop;",
     )
     .takes("NAME")
@@ -63,8 +63,8 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "The name of this server. It must be another one on each server, and stay the same when \
-         one is started again: where a server stands in the stream is kept under it.",
+        "The name of this server. Each server must have a different name, and keep it across \
+         restarts: Valkey stores the server's position in the stream under this name.",
         "node web-1;",
     )
     .takes("NAME")
@@ -108,23 +108,24 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .takes("FILE")
     .without("those of the system"),
     millis("reply_timeout", C, |r| &mut this(r).reply_timeout).doc(
-        "How long Valkey may take to connect, and for each reply. No request waits for it; a start \
-         with pages on disk waits as long at most, to hear of purges before the first request.",
+        "The timeout of a connection to Valkey, and of each reply. No request waits for it; a \
+         start with pages on disk waits up to this time for missed purges before the first \
+         request.",
         "reply_timeout 2s;",
     ),
     seconds("purge_keep_time", C, |r| &mut this(r).purge_keep_time).doc(
-        "How long purges are kept in the stream. A server that was away for longer drops what it \
-         has cached.",
+        "How long the stream keeps purges. A server that was disconnected for longer drops its \
+         whole cache.",
         "purge_keep_time 1h;",
     ),
     number("purge_keep_count", C, |r| &mut this(r).purge_keep_count).doc(
-        "The most entries of the stream, at least 1000; purges at the same time are one entry. A \
-         server that is behind by more drops what it has cached.",
+        "The maximum number of entries in the stream, at least 1000; concurrent purges share an \
+         entry. A server that is behind by more entries drops its whole cache.",
         "purge_keep_count 100000;",
     ),
     number("purge_queue", C, |r| &mut this(r).purge_queue).doc(
-        "The most purges of this server that wait while Valkey cannot be reached. One more makes \
-         all of them one purge of everything on all servers.",
+        "How many purges of this server may wait while it cannot reach Valkey. If there are more, \
+         the server replaces them with one purge of everything on all servers.",
         "purge_queue 10000;",
     ),
     value("objects", C, Args::ONE, |r, node| {
@@ -143,35 +144,35 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "Whether servers share the public objects that they cache: a page that is missed is looked \
-         for in Valkey before the application is asked, and what one server fetches is there for \
-         the others. While one server fetches a page, the others wait for it, for up to \
+        "Whether servers share the public objects that they cache: on a miss, a server looks the \
+         page up in Valkey before it asks the application, and offers fetched pages to the other \
+         servers. While one server fetches a page, the others wait for it, for up to \
          `objects_lease_time`. Private objects are never shared.",
         "objects public;",
     )
     .takes("off | public")
     .default("off"),
     millis("objects_timeout", C, |r| &mut this(r).objects_timeout).doc(
-        "How long a miss waits for each answer of Valkey, an hour at most. After three faults in a \
-         row, such as answers that were late, it is not asked until it answers in time again. \
-         Requires `objects public`.",
+        "How long a miss waits for each reply of Valkey, an hour at most. After three consecutive \
+         faults, such as late replies, servers do not look pages up until Valkey replies in time \
+         again. Requires `objects public`.",
         "objects_timeout 2ms;",
     ),
     millis("objects_lease_time", C, |r| &mut this(r).objects_lease_time).doc(
-        "How long one server may take to fetch a page for all of them, an hour at most. Others \
-         wait for as long at most, then they ask the application themselves. Requires `objects \
+        "How long one server may take to fetch a page for all servers, an hour at most. The others \
+         wait up to this time, then they ask the application themselves. Requires `objects \
          public`.",
         "objects_lease_time 5s;",
     ),
     offset("objects_max_size", C, |r| &mut this(r).objects_max_size).doc(
-        "The largest body that is shared, 16 MiB at most; larger ones stay on the server that has \
-         fetched them. Requires `objects public`.",
+        "The maximum size of shared bodies, 16 MiB at most; larger ones stay on the server that \
+         has fetched them. Requires `objects public`.",
         "objects_max_size 1m;",
     ),
     number("objects_min_uses", C, |r| &mut this(r).objects_min_uses).doc(
-        "How often a page has to be missed, on all servers together, before it is shared. Each \
-         server that misses it before fetches it for itself, at once. A page that is not missed \
-         for an hour is counted anew. Of a page with `Vary`, each variant counts. Requires \
+        "How many misses a page needs, on all servers together, before servers share it. Before \
+         that, each server fetches the page for itself, at once. After an hour without a miss the \
+         count starts again. Each variant of a page with `Vary` has its own count. Requires \
          `objects public`.",
         "objects_min_uses 2;",
     ),
@@ -182,14 +183,14 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "A file with the key of what is secret and shared: 64 hexadecimal digits, such as \
-         `openssl rand -hex 32` prints, that belongs to who starts the server or to root, and \
-         that only its owner may read. With it, servers resume each other's TLS sessions, as one \
-         of them makes the keys of tickets for all; they are sealed with the key before they are \
-         in Valkey. QUIC tokens (Retry, NEW_TOKEN) follow from it, where there is no \
-         `quic_host_key`; stateless resets do not. Certificates of `acme_issuer`, those on demand \
-         included, are ordered by one server and used by all, with one account, and each answers \
-         the issuer's challenges. Of several keys the first one seals, and all open.",
+        "A file with the key for shared secrets: 64 hexadecimal digits, as `openssl rand -hex 32` \
+         prints them. The file must belong to root or to the user that starts the server, and only \
+         its owner may read it. With it, servers resume each other's TLS sessions: one server \
+         creates the ticket keys for all, and Valkey stores them encrypted with this key. Keys for \
+         QUIC tokens (Retry, NEW_TOKEN) are derived from it if there is no `quic_host_key`; those \
+         for stateless resets are not. One server orders the certificates of `acme_issuer`, \
+         including those on demand, and all servers use them, with one account, and answer the \
+         issuer's challenges. If there are several keys, the first one encrypts, and all decrypt.",
         "secrets_key cluster.key;",
     )
     .takes("FILE")

@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_part_is_for_no_wider_audience_than_its_include_says() {
-        for (inline, include, told) in [
+        for (inline, include, expected) in [
             ("public,max-age=60", "", "public,max-age=60,esi=on"),
             ("public,max-age=60,no-vary,esi=off", "public", "public,max-age=60,no-vary,esi=off"),
             ("public,max-age=60", "private,no-vary", "private,max-age=60,esi=on"),
@@ -252,7 +252,7 @@ mod tests {
             ("no-cache", "public", "no-cache,esi=on"),
             ("", "public", "no-cache,esi=on"),
         ] {
-            assert_eq!(control(inline, include, false), told, "{inline} {include}");
+            assert_eq!(control(inline, include, false), expected, "{inline} {include}");
         }
         assert_eq!(control("public,max-age=60", "", true), "no-cache,esi=on");
         assert_eq!(control("private,max-age=60", "", true), "private,max-age=60,esi=on");

@@ -383,7 +383,7 @@ mod tests {
         }
     }
 
-    /// Pulls until something comes, and tells how often it had to come back for that in another
+    /// Pulls until something comes, and returns how often it had to come back for that in another
     /// turn.
     fn turns(mut body: AnswerBody) -> u64 {
         let mut turns = 0;

@@ -44,7 +44,7 @@ fn forward(answer: &Answer, cache: &CacheTransaction) -> (Forward, Option<&'stat
 }
 
 /// For a cached response.
-pub(crate) fn tell_kept(
+pub(crate) fn push_for_cached(
     answer: &mut Answer,
     cache: &CacheTransaction,
     object: &Object,
@@ -72,7 +72,7 @@ pub(crate) fn tell_kept(
 }
 
 /// For a response of an upstream, or of another exchange's fetch.
-pub(crate) fn tell_asked(answer: &mut Answer, cache: &CacheTransaction, caching: &Caching) {
+pub(crate) fn push_for_fetched(answer: &mut Answer, cache: &CacheTransaction, caching: &Caching) {
     if caching.conf.page.cache_status.is_none() {
         return;
     }
@@ -98,7 +98,7 @@ pub(crate) fn tell_asked(answer: &mut Answer, cache: &CacheTransaction, caching:
 }
 
 /// For a generated error.
-pub(crate) fn tell_failed(
+pub(crate) fn push_for_error(
     request: &Request,
     answer: &mut Answer,
     cache: &CacheTransaction,

@@ -15,8 +15,8 @@ use crate::answer::{AnswerBody, BytesFrom, FromFile, Growth};
 use crate::caching::CacheTransaction;
 use crate::caching::Caching;
 use crate::caching::UpstreamCacheStatus;
-use crate::caching::cache_status::tell_asked;
-use crate::caching::cache_status::tell_kept;
+use crate::caching::cache_status::push_for_cached;
+use crate::caching::cache_status::push_for_fetched;
 use crate::caching::coded_form::CodedForm;
 use crate::caching::hit_memo;
 use crate::caching::hit_memo::remember_warm;
@@ -378,7 +378,7 @@ pub(crate) fn say_kept(
     let times = object.times();
     let cached = answer.cached;
     let fields = &mut answer.head.fields;
-    if caching.tells_age() {
+    if caching.sends_age() {
         fields.push_writing(Name::Age, |out| {
             bolide_http::digits::push_decimal(out, times.age_seconds(now_ms));
         });
@@ -401,7 +401,7 @@ pub(crate) fn say_kept(
             StatusHeader::LiteSpeed => fields.push_text(b"X-LiteSpeed-Cache", b"hit"),
         }
     }
-    tell_kept(answer, cache, object, caching, now_ms);
+    push_for_cached(answer, cache, object, caching, now_ms);
 }
 
 /// Adds the fields about the cache to an upstream response.
@@ -419,7 +419,7 @@ pub(crate) fn say_asked(
     let page = &caching.conf.page;
     let is_front = caching.is_page() && request.is_for_front(page, ctx);
     let speaks_lscache = caching.is_page() && !caching.is_magento();
-    let is_told = speaks_lscache && page.crawler && !stored && request.is_crawler();
+    let is_crawler_miss = speaks_lscache && page.crawler && !stored && request.is_crawler();
     let fields = &mut answer.head.fields;
     if caching.is_magento() {
         magento::say_asked(fields, cache);
@@ -428,7 +428,7 @@ pub(crate) fn say_asked(
         if !is_front {
             hide(fields);
         }
-        if is_told {
+        if is_crawler_miss {
             // The crawlers of plugins skip what is not cached.
             fields.remove_text(b"X-LiteSpeed-Cache-Control");
             fields.push_text(b"X-LiteSpeed-Cache-Control", b"no-cache");
@@ -445,5 +445,5 @@ pub(crate) fn say_asked(
             StatusHeader::Off | StatusHeader::LiteSpeed => {}
         }
     }
-    tell_asked(answer, cache, caching);
+    push_for_fetched(answer, cache, caching);
 }

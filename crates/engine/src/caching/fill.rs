@@ -110,7 +110,7 @@ pub struct Fill {
     pub(crate) may_be_empty: bool,
     /// Bytes of the body so far, and its declared length.
     pub(crate) size: u64,
-    pub(crate) told: Option<u64>,
+    pub(crate) total: Option<u64>,
     /// For an ESI page, stored or not.
     pub(crate) cutting: Option<Box<InlineCutting>>,
     /// Why the response is not stored, if a rule refused it.
@@ -198,11 +198,11 @@ impl Fill {
     fn end(&mut self, now: Now) -> Wakes {
         let (rest, mut wakes) = self.finish_cut(now);
         debug_assert!(
-            self.told.is_none_or(|told| self.size <= told),
+            self.total.is_none_or(|total| self.size <= total),
             "no more is kept than was declared"
         );
         let Some(mut permit) = self.permit.take() else { return wakes };
-        if self.told.is_some_and(|told| told > self.size) {
+        if self.total.is_some_and(|total| total > self.size) {
             wakes.join(permit.abandon(self.rest(now.unix_millis)));
             return wakes;
         }
@@ -223,8 +223,8 @@ impl Fill {
             return Wakes::default();
         }
         let mut bytes = bytes.clone();
-        if let Some(told) = self.told {
-            let left = told.saturating_sub(self.size);
+        if let Some(total) = self.total {
+            let left = total.saturating_sub(self.size);
             bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         }
         self.size += bytes.len() as u64;
@@ -250,7 +250,7 @@ impl Fill {
     }
 
     fn take_head(&mut self, head: &OriginHead, caching: &Caching, now: Now) -> Wakes {
-        debug_assert!(self.size == 0 && self.told.is_none(), "a head comes once, before its body");
+        debug_assert!(self.size == 0 && self.total.is_none(), "a head comes once, before its body");
         let (now_ms, status) = (now.unix_millis, head.status_or_implied());
         let question = &self.question;
         let mut cookies = Cookies::of(&question.fields);
@@ -259,11 +259,11 @@ impl Fill {
         }
         let mut session = Vec::new();
         push_session(&mut session, &cookies, &caching.conf.page.session);
-        let told = head.length();
+        let total = head.length();
         let answer = AnswerFacts {
             status,
             fields: &head.fields,
-            body_len: told,
+            body_len: total,
             asked: self.asked_ms,
             arrived: now_ms,
         };
@@ -335,11 +335,11 @@ impl Fill {
         let (key, mut wakes) = self.settle_key(permit, &decision, &settled, caching);
         let Some(mut permit) = key else { return wakes };
         self.may_be_empty = !self.is_page || status != 200;
-        let length = told.filter(|_| self.cutting.is_none());
+        let length = total.filter(|_| self.cutting.is_none());
         let (kept, mut tags) = kept_head(status, &head.fields, &decision, caching, now_ms, length);
         self.tag_address(&mut tags, caching);
         wakes.join(permit.begin(kept, &tags));
-        self.told = told;
+        self.total = total;
         self.permit = Some(permit);
         self.keeping = StoreIntent::Yes;
         wakes

@@ -93,7 +93,7 @@ impl Caching {
     }
 
     /// Whether responses keep their original `Date` and have an `Age`.
-    pub(crate) const fn tells_age(&self) -> bool {
+    pub(crate) const fn sends_age(&self) -> bool {
         self.is_page() && !self.is_magento() || self.policy.is_strict
     }
 

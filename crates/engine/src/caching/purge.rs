@@ -80,7 +80,7 @@ impl CacheTransaction {
         let is_litemage = self.environment.litemage.unwrap_or(page.litemage);
         if is_litemage && asks_for_figures(request) {
             return Some(match purge_access(request, page, ctx) {
-                PurgeAccess::Allowed => tell_figures(answer, request, space, site, ctx),
+                PurgeAccess::Allowed => send_figures(answer, request, space, site, ctx),
                 PurgeAccess::Denied | PurgeAccess::UnknownClient => NextStep::Fail(403),
             });
         }
@@ -205,8 +205,8 @@ fn ban(
     ctx: &StepCtx<'_>,
 ) -> NextStep {
     if let Some(why) = ban_error(kind, text) {
-        let told = format!("Nothing is purged: not a ban: {why}\n");
-        return say(answer, request, 400, told.into_bytes(), site, ctx);
+        let text = format!("Nothing is purged: not a ban: {why}\n");
+        return say(answer, request, 400, text.into_bytes(), site, ctx);
     }
     debug_assert!(!text.is_empty(), "a ban that is none was refused");
     let hit = store.purge_matching(space, kind, text, how);
@@ -380,7 +380,7 @@ fn say_processed(
 }
 
 /// The figures for LiteMage's administration page.
-fn tell_figures(
+fn send_figures(
     answer: &mut Answer,
     request: &Request,
     space: NamespaceId,

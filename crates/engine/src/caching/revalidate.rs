@@ -80,10 +80,10 @@ impl CacheTransaction {
         // It must not be stored any longer, or is stale again: use it for this client only.
         let mut confirmation = head.fields.clone();
         rules::for_store(&mut confirmation, caching.policy.mode);
-        let mut told = OriginHead { status: old.status(), ..OriginHead::default() };
-        old.fields(&mut told.fields);
-        rules::freshen(&mut told.fields, &confirmation);
-        Some(self.serve_revalidated(request, answer, &old, &told, site, ctx))
+        let mut head_of_old = OriginHead { status: old.status(), ..OriginHead::default() };
+        old.fields(&mut head_of_old.fields);
+        rules::freshen(&mut head_of_old.fields, &confirmation);
+        Some(self.serve_revalidated(request, answer, &old, &head_of_old, site, ctx))
     }
 
     /// The stale object, if it may be used in place of this failure.
@@ -112,12 +112,12 @@ impl CacheTransaction {
         request: &Request,
         answer: &mut Answer,
         object: &Arc<Object>,
-        told: &OriginHead,
+        head_of_old: &OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         answer.cached = UpstreamCacheStatus::Revalidated;
-        let mut head = told.clone();
+        let mut head = head_of_old.clone();
         let location = site.location(request.location);
         magento::show(request, &mut head.fields, MagentoLook::Shared, location);
         let next = if object.is_esi() && assembles(location) {

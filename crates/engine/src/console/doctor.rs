@@ -251,7 +251,7 @@ mod tests {
             DoctorRecord { is_hit: true, ..hit }
         }));
         let found = diagnose(&all);
-        let told: Vec<_> = found
+        let rows: Vec<_> = found
             .iter()
             .map(|one| {
                 let pattern = String::from_utf8_lossy(&one.pattern).into_owned();
@@ -259,7 +259,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            rows,
             [
                 ("/slow".to_owned(), "asked", 2, 10_000, "page_cache"),
                 ("/p?utm_x=*".to_owned(), "asked", 9, 90, "page_cache_drop_query"),

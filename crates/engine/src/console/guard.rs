@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_page_itself_sends_is_carried_out() {
+    fn only_actions_of_the_page_itself_are_carried_out() {
         let good = [
             ("Content-Type", "application/json; charset=utf-8"),
             ("Sec-Fetch-Site", "same-origin"),

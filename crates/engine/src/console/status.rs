@@ -240,18 +240,18 @@ fn handshakes(tallies: &RequestTallies) -> Json {
 fn certificates(site: &SiteRef, figures: &ProcessFigures, now: Now) -> Json {
     let ends: BTreeMap<&str, i64> =
         figures.certificates.iter().map(|(file, end)| (&**file, *end)).collect();
-    let mut told = BTreeMap::new();
+    let mut by_end = BTreeMap::new();
     for server in site.http().into_iter().flat_map(|http| &http.servers) {
         for pair in server.tls.certificates.iter() {
             let bolide_conf::model::Pem::File(file) = &pair.chain else { continue };
             let file = file.to_string_lossy().into_owned();
             if let Some(end) = ends.get(&*file) {
-                told.insert((*end, server_label(&server.primary_name), file), *end);
+                by_end.insert((*end, server_label(&server.primary_name), file), *end);
             }
         }
     }
     let seconds = i64::try_from(now.unix_seconds()).unwrap_or(i64::MAX);
-    Json::list(told.keys().take(PARTS_MAX), |(end, server, file)| {
+    Json::list(by_end.keys().take(PARTS_MAX), |(end, server, file)| {
         Json::Object(vec![
             ("server", Json::text(server)),
             ("file", Json::text(file)),

@@ -41,7 +41,7 @@ impl AdminRequest<'_> {
             return NextStep::Fail(405);
         }
         if self.request.is_dry() {
-            return self.tell(200, &Json::Null, site, ctx);
+            return self.send_json(200, &Json::Null, site, ctx);
         }
         let args = arguments(self.request.args());
         let value = |name: &str| args.iter().find(|arg| arg.0 == name.as_bytes());
@@ -62,9 +62,9 @@ impl AdminRequest<'_> {
             return self.try_out(&asked, site, ctx);
         }
         let Some(store) = site.store() else {
-            return self.tell(404, &error("the server has no cache"), site, ctx);
+            return self.send_json(404, &error("the server has no cache"), site, ctx);
         };
-        let told = match value("request") {
+        let json = match value("request") {
             Some((_, id)) => {
                 let id = String::from_utf8_lossy(id).to_ascii_lowercase();
                 let found = recent(store, |one| one.id.starts_with(&id));
@@ -72,7 +72,7 @@ impl AdminRequest<'_> {
             }
             None => machine::stats(store, &site.spaces()),
         };
-        self.tell(200, &told, site, ctx)
+        self.send_json(200, &json, site, ctx)
     }
 
     /// Continues the trial of this request, or begins it.
@@ -87,13 +87,13 @@ impl AdminRequest<'_> {
                 let question = match asked.question(site) {
                     Ok(question) => question,
                     Err(why) => {
-                        return self.tell(400, &error(&why), site, ctx);
+                        return self.send_json(400, &error(&why), site, ctx);
                     }
                 };
                 let mut trial =
                     Box::new(ExplainTrial::new(own, question, ctx.now, ctx.clock.clone()));
                 trial.asked_by = self.request.id;
-                trial.tells_tags = site.store().is_none_or(|store| store.stats().tags <= TAGS_MAX);
+                trial.with_tags = site.store().is_none_or(|store| store.stats().tags <= TAGS_MAX);
                 trial
             }
         };
@@ -111,14 +111,14 @@ impl AdminRequest<'_> {
                 NextStep::Probe(RequestStep::Content)
             }
             TrialProgress::Done(outcome) => {
-                let told = machine::story(site, &trial.report(outcome));
-                self.tell(200, &told, site, ctx)
+                let json = machine::explanation_json(site, &trial.report(outcome));
+                self.send_json(200, &json, site, ctx)
             }
         }
     }
 
-    fn tell(&mut self, status: u16, told: &Json, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
-        let text = told.line();
+    fn send_json(&mut self, status: u16, json: &Json, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
+        let text = json.line();
         let draft = HeadDraft { content_type: b"application/json", ..HeadDraft::default() };
         self.answer.fill(self.request, status, &draft, site, ctx);
         self.answer.head.fields.push(bolide_http::Name::CacheControl, b"no-store");

@@ -44,7 +44,7 @@ impl ConsoleRequest<'_> {
             return NextStep::Fail(403);
         }
         if self.request.is_dry() {
-            return self.tell(200, PAGE.media, Bytes::new(), site, ctx);
+            return self.send(200, PAGE.media, Bytes::new(), site, ctx);
         }
         let rights = self.visitor(site, ctx).rights();
         if let ConsoleRights::None(why) = rights {
@@ -65,15 +65,15 @@ impl ConsoleRequest<'_> {
                 let acts = if rights == ConsoleRights::Act { "yes" } else { "no" };
                 let page = PAGE.text.replacen(ACTS_MARK, acts, 1);
                 let page = page.replacen(TOKEN_MARK, site.figures().token(), 1);
-                self.tell(200, PAGE.media, Bytes::from(page), site, ctx)
+                self.send(200, PAGE.media, Bytes::from(page), site, ctx)
             }
             b"status.json" => {
                 let Some(own) = &self.request.site else { return NextStep::Fail(500) };
-                let told = status(own, ctx.counters, ctx.now, StatusWorkers::Counted);
-                self.tell(200, JSON, Bytes::from(told.line()), site, ctx)
+                let json = status(own, ctx.counters, ctx.now, StatusWorkers::Counted);
+                self.send(200, JSON, Bytes::from(json.line()), site, ctx)
             }
             name => match asset(name) {
-                Some(asset) => self.tell(
+                Some(asset) => self.send(
                     200,
                     asset.media,
                     Bytes::from_static(asset.text.as_bytes()),
@@ -103,14 +103,14 @@ impl ConsoleRequest<'_> {
         };
         if let Some(why) = refusal {
             self.log_refusal(why, site, ctx);
-            return self.tell_json(403, "error", why, site, ctx);
+            return self.send_json(403, "error", why, site, ctx);
         }
         match action {
             Ok(action) => {
                 ctx.effects.push(StepEffect::Command(Box::new(action)));
                 NextStep::Command
             }
-            Err(why) => self.tell_json(400, "error", why, site, ctx),
+            Err(why) => self.send_json(400, "error", why, site, ctx),
         }
     }
 
@@ -122,8 +122,8 @@ impl ConsoleRequest<'_> {
         ctx: &StepCtx<'_>,
     ) -> NextStep {
         match outcome {
-            Ok(said) => self.tell_json(200, "said", said, site, ctx),
-            Err(why) => self.tell_json(409, "error", why, site, ctx),
+            Ok(done) => self.send_json(200, "said", done, site, ctx),
+            Err(why) => self.send_json(409, "error", why, site, ctx),
         }
     }
 
@@ -172,7 +172,7 @@ impl ConsoleRequest<'_> {
         }
     }
 
-    fn tell_json(
+    fn send_json(
         &mut self,
         status: u16,
         name: &'static str,
@@ -180,11 +180,11 @@ impl ConsoleRequest<'_> {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> NextStep {
-        let told = Json::Object(vec![(name, Json::text(text))]);
-        self.tell(status, JSON, Bytes::from(told.line()), site, ctx)
+        let json = Json::Object(vec![(name, Json::text(text))]);
+        self.send(status, JSON, Bytes::from(json.line()), site, ctx)
     }
 
-    fn tell(
+    fn send(
         &mut self,
         status: u16,
         media: &str,

@@ -7,7 +7,7 @@ use bolide_http::{HttpVersion, Method};
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::InternalRedirect;
-use crate::caching::cache_status::tell_failed;
+use crate::caching::cache_status::push_for_error;
 use crate::content::allow::note_refused_method;
 use crate::content::listing::compress_text;
 use crate::ctx::StepCtx;
@@ -173,7 +173,7 @@ impl Answer {
             page = compress_text(request, self, html, shown, page, &mut draft, location);
             self.fill_typed(request, html, shown, &draft, site, ctx);
         }
-        tell_failed(request, self, cache, location);
+        push_for_error(request, self, cache, location);
         self.push_unsatisfied();
         // As in nginx, an error status stays forced in `post_action`.
         self.forced_status = shown;

@@ -60,7 +60,7 @@ fn found_family(request: &mut Request, answer: &Answer) {
         content_type: answer.head.fields.get(Name::ContentType).unwrap_or_default().to_vec(),
         count: Cell::new(0),
         size: Cell::new(0),
-        told: request.limited.details(),
+        limits: request.limited.details(),
         listen: request.listen,
     };
     let lineage = Lineage {
@@ -87,7 +87,7 @@ impl Request {
             lineage.family.count.get() <= FRAGMENTS_MAX,
             "a page has so many fragments at most"
         );
-        self.limited.tell(lineage.family.told);
+        self.limited.adopt(lineage.family.limits);
         self.listen = lineage.family.listen;
         self.real = lineage.real;
         if let Some(form) = lineage.form() {

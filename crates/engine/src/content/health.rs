@@ -13,7 +13,7 @@ use crate::request::Request;
 use crate::site::Site;
 
 /// Answers a probe.
-pub(super) fn tell(
+pub(super) fn serve(
     answer: &mut Answer,
     request: &Request,
     probe: HealthProbe,

@@ -180,7 +180,7 @@ impl FileSearch {
         }
     }
 
-    /// Tells a missing directory from a missing index, once.
+    /// Distinguishes a missing directory from a missing index, once.
     pub(crate) fn index_directory(
         &mut self,
         request: &Request,

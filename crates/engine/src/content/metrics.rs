@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::site::Site;
 
 /// Sends the metrics.
-pub(super) fn tell(
+pub(super) fn serve(
     answer: &mut Answer,
     request: &Request,
     site: &Site,

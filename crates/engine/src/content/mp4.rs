@@ -53,7 +53,7 @@ impl FileSearch {
             }
             Err(fault) => {
                 log_lines::error(request, site, ctx, LogLevel::Error, |out| {
-                    fault.tell(&self.path, out);
+                    fault.write(&self.path, out);
                 });
                 NextStep::Fail(500)
             }

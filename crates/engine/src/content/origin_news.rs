@@ -82,7 +82,7 @@ impl Answer {
             }
             OriginNews::Body(_) | OriginNews::Trailers(_) => NextStep::Fetch,
             news @ (OriginNews::Attempt(_) | OriginNews::Log(_)) => {
-                note_news(request, self, news, site, ctx);
+                record_news(request, self, news, site, ctx);
                 NextStep::Fetch
             }
         }
@@ -93,7 +93,7 @@ impl Answer {
         if self.wants_origin() && self.is_fetching() {
             ctx.effects.push(StepEffect::FetchMayRead(true));
         }
-        tell_ready(self, ctx);
+        report_ready(self, ctx);
     }
 }
 
@@ -107,7 +107,7 @@ fn take_refusal(answer: &mut Answer, refused: ConnectRefused) -> NextStep {
 }
 
 /// Reports that the body may have bytes, unless its last one was sent.
-fn tell_ready(answer: &Answer, ctx: &mut StepCtx<'_>) {
+fn report_ready(answer: &Answer, ctx: &mut StepCtx<'_>) {
     if answer.is_responded && !answer.is_complete {
         ctx.effects.push(StepEffect::BodyReady);
     }
@@ -134,10 +134,10 @@ fn fill_body(
     if inflow.spool().is_full() && answer.is_fetching() {
         ctx.effects.push(StepEffect::FetchMayRead(false));
     }
-    tell_ready(answer, ctx);
+    report_ready(answer, ctx);
 }
 
-fn note_news(
+fn record_news(
     request: &Request,
     answer: &mut Answer,
     news: OriginNews,
@@ -204,7 +204,7 @@ pub(crate) fn take_more(
         }
         OriginNews::Early(_) | OriginNews::Head(_) => {}
         news @ (OriginNews::Attempt(_) | OriginNews::Log(_)) => {
-            note_news(request, answer, news, site, ctx);
+            record_news(request, answer, news, site, ctx);
         }
     }
 }
@@ -213,7 +213,7 @@ pub(crate) fn take_more(
 pub(crate) fn cut_answer(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
     answer.drop_fetch(ctx);
     answer.body.fail();
-    tell_ready(answer, ctx);
+    report_ready(answer, ctx);
 }
 
 /// Lets the running fetch end by itself.

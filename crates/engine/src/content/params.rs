@@ -79,16 +79,16 @@ pub(crate) fn write(
         if is_litespeed {
             out.push(b"SERVER_SOFTWARE", b"LiteSpeed");
         }
-        tell_of_cache(page, environment, out);
+        push_cache_params(page, environment, out);
     }
     if scope.location().htaccess.is_some() {
         let fields = &scope.request.head().fields;
-        let is_told = |name: &[u8]| {
+        let is_set = |name: &[u8]| {
             let field = name.strip_prefix(b"HTTP_");
             pass.plan.params.iter().any(|param| *param.name == *name)
                 || field.is_some_and(|name| fields.iter().any(|field| is_same(name, field.text)))
         };
-        crate::htaccess::effects::push_params(scope, is_told, out);
+        crate::htaccess::effects::push_params(scope, is_set, out);
     }
     if let Some(lineage) = scope.request.role.fragment() {
         out.push(b"ESI_REFERER", lineage.page());
@@ -102,8 +102,8 @@ fn page<'a>(scope: &VariableScope<'a>) -> Option<&'a PageCache> {
     caching.is_page().then(|| &caching.conf.page)
 }
 
-/// Writes the parameters that tell applications which cache they may control.
-fn tell_of_cache(page: &PageCache, environment: &Environment, out: &mut Params) {
+/// Writes the parameters by which applications know which cache they may control.
+fn push_cache_params(page: &PageCache, environment: &Environment, out: &mut Params) {
     if environment.is_off || page.mode == PageMode::Magento {
         return;
     }

@@ -92,7 +92,7 @@ impl Request {
         self.id = inclusion.id;
         self.real = inclusion.real;
         self.listen = inclusion.listen;
-        self.limited.tell(inclusion.told);
+        self.limited.adopt(inclusion.limits);
     }
 
     fn log_fault(&self, fault: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
@@ -233,7 +233,7 @@ pub(crate) fn next_part(
         id: request.id,
         real: request.real,
         listen: request.listen,
-        told: request.limited.details(),
+        limits: request.limited.details(),
     }))
 }
 

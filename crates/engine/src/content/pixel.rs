@@ -45,8 +45,8 @@ impl Exchange {
             Builtin::Console => ConsoleRequest { request, answer }.answer(site, ctx),
             Builtin::EmptyGif => answer.pixel(request, site, ctx),
             Builtin::Flv => self.videos(RequestStep::Flv, site, ctx),
-            Builtin::Health(probe) => super::health::tell(answer, request, probe, site, ctx),
-            Builtin::Metrics => super::metrics::tell(answer, request, site, ctx),
+            Builtin::Health(probe) => super::health::serve(answer, request, probe, site, ctx),
+            Builtin::Metrics => super::metrics::serve(answer, request, site, ctx),
             Builtin::Mp4 => self.videos(RequestStep::Mp4, site, ctx),
             Builtin::StubStatus => answer.stub_status(request, site, ctx),
         }

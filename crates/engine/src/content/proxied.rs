@@ -185,26 +185,26 @@ fn push_fields(
     }
 }
 
-/// Writes the framing fields. `told` is the configuration's `Content-Length`: it can omit the
+/// Writes the framing fields. `declared` is the configuration's `Content-Length`: it can omit the
 /// length of an absent body and nothing else, because a wrong length would turn the rest of the
 /// body into another request.
 fn write_framing(
     scope: &VariableScope<'_>,
     plan: &ProxyPlan,
     len: Option<u64>,
-    told: Option<&[u8]>,
+    declared: Option<&[u8]>,
     out: &mut UpstreamHead,
 ) {
     let Some(len) = len else { return out.push(b"Transfer-Encoding", b"chunked") };
     // An empty body that the client declares, even a chunked one, is declared upstream as well.
     let head = scope.request.head();
     let is_asked = head.body != RequestBody::None || head.fields.get(Name::ContentLength).is_some();
-    let is_said = match told {
+    let is_sent = match declared {
         _ if len > 0 => true,
-        Some(told) => told == b"0",
+        Some(declared) => declared == b"0",
         None => is_asked || plan.settings.body.is_some(),
     };
-    if is_said {
+    if is_sent {
         out.push_writing(
             |out| out.extend_from_slice(b"Content-Length"),
             |out| bolide_http::digits::push_decimal(out, len),

@@ -1,7 +1,7 @@
 //! The truth table of deliveries: sources, statuses, methods, preconditions, ranges and codings.
 //!
 //! Each row of preconditions and ranges carries what RFC 9110 makes of it; each source carries
-//! which of them it hears. The table multiplies them, some 600,000 rows.
+//! which of them it evaluates. The table multiplies them, some 600,000 rows.
 
 use bolide_http::conditional::{Conditions, ModifiedSince, Validator};
 use bolide_http::date::http_date;
@@ -36,7 +36,7 @@ enum Asked {
     Impossible,
 }
 
-/// What a source hears: preconditions, and how many ranges.
+/// What a source evaluates: preconditions, and how many ranges.
 const SOURCES: [(RepresentationSource, bool, u32); 11] = [
     (RepresentationSource::File, true, u32::MAX),
     (RepresentationSource::CodedFile, true, 0),
@@ -145,7 +145,7 @@ fn run(
 /// The status that the table says.
 fn expected(
     representation: &Representation<'_>,
-    hears: (bool, u32),
+    evaluated: (bool, u32),
     met: Met,
     asked: Asked,
 ) -> u16 {
@@ -153,11 +153,11 @@ fn expected(
         return representation.status;
     }
     match met {
-        Met::NotModified if hears.0 => return 304,
-        Met::Failed if hears.0 => return 412,
+        Met::NotModified if evaluated.0 => return 304,
+        Met::Failed if evaluated.0 => return 412,
         _ => {}
     }
-    let max = hears.1.min(representation.rules.max_ranges);
+    let max = evaluated.1.min(representation.rules.max_ranges);
     let is_divisible =
         representation.transfer == Transfer::Identity && representation.length.is_some() && max > 0;
     match asked {
@@ -226,8 +226,8 @@ fn the_truth_table() {
                     for (range, asked) in RANGES {
                         let asked = if applies { asked } else { Asked::Nothing };
                         let conditions = Conditions { if_range, range, ..conditions };
-                        let hears = (evaluates, ranges_max);
-                        let expected = expected(&representation, hears, met, asked);
+                        let evaluated = (evaluates, ranges_max);
+                        let expected = expected(&representation, evaluated, met, asked);
                         for method in [Method::Get, Method::Head] {
                             let found = run(&representation, method, &conditions);
                             let status = match found {

@@ -28,8 +28,8 @@ impl VariableScope<'_> {
                 return asker;
             }
             let fields = self.request.head().fields.all(Name::XForwardedFor);
-            let told = forwarded::client(asker, fields, &geo.proxies, geo.recursive);
-            told.unwrap_or(asker)
+            let forwarded_for = forwarded::client(asker, fields, &geo.proxies, geo.recursive);
+            forwarded_for.unwrap_or(asker)
         });
         let number = match asker {
             Some(ClientAddress::Inet(addr)) => match addr.ip().to_canonical() {

@@ -130,8 +130,8 @@ fn believed_address(scope: &VariableScope<'_>, proxies: &GeoIpProxies) -> Option
     let mut asker = scope.client();
     if !proxies.trusted.is_empty() {
         let fields = scope.request.head().fields.all(Name::XForwardedFor);
-        let told = forwarded::client(asker, fields, &proxies.trusted, proxies.recursive);
-        asker = told.unwrap_or(asker);
+        let forwarded_for = forwarded::client(asker, fields, &proxies.trusted, proxies.recursive);
+        asker = forwarded_for.unwrap_or(asker);
     }
     match asker {
         ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),

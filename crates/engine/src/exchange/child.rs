@@ -116,9 +116,9 @@ impl SubrequestChild<'_> {
             true => self.request.captures.borrow().clone(),
             false => self.request.captures.take(),
         };
-        let (told, held) = (self.request.limited.details(), self.request.limited.held.clone());
+        let (limits, held) = (self.request.limited.details(), self.request.limited.held.clone());
         let has_asked = self.answer.origin.is_some();
-        Some(Box::new(AuthVerdict { status, has_asked, challenges, values, known, told, held }))
+        Some(Box::new(AuthVerdict { status, has_asked, challenges, values, known, limits, held }))
     }
 
     /// The proof that a cached fragment is public, for a shortcut to it.

@@ -5,7 +5,7 @@
 
 use bolide_upstream::OriginNews;
 
-use super::searched::tell_fault;
+use super::searched::log_fault;
 use super::{Exchange, ExchangeState};
 use crate::content::origin_news::take_more;
 use crate::counters::ConnProtocol;
@@ -108,7 +108,7 @@ impl Exchange {
         if self.answer.may_be_searched
             && let Some(fault) = self.answer.body.fault()
         {
-            tell_fault(&self.request, fault, site, ctx);
+            log_fault(&self.request, fault, site, ctx);
         }
         let mut scratch = std::mem::take(&mut self.answer.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);

@@ -59,7 +59,7 @@ pub(super) fn mirror(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) 
             id: request.id,
             real: request.real,
             listen: request.listen,
-            told: request.limited.details(),
+            limits: request.limited.details(),
         };
         ctx.effects.push(StepEffect::Mirror(Box::new(mirrored)));
     }
@@ -108,7 +108,7 @@ impl Request {
         self.id = mirrored.id;
         self.real = mirrored.real;
         self.listen = mirrored.listen;
-        self.limited.tell(mirrored.told);
+        self.limited.adopt(mirrored.limits);
         if let Some(body) = &mirrored.body {
             self.upload.share(body.clone());
         }

@@ -164,14 +164,14 @@ impl SubrequestParent<'_> {
             id: self.request.id,
             real: self.request.real,
             listen: self.request.listen,
-            told: self.request.limited.details(),
+            limits: self.request.limited.details(),
         })))
     }
 
     /// Takes the verdict of the authorization subrequest; step with `Wake::Fragment` then, or when
     /// there will be none.
     pub fn take_verdict(&mut self, mut verdict: Box<AuthVerdict>) {
-        self.request.limited.tell(verdict.told);
+        self.request.limited.adopt(verdict.limits);
         self.request.limited.hold(std::mem::take(&mut verdict.held));
         debug_assert!(self.access.verdict.is_none(), "a question is answered once");
         self.access.verdict = Some(verdict);

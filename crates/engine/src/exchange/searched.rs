@@ -38,7 +38,7 @@ pub(super) fn begin_body(
         }
         BodyStart::Ready | BodyStart::Waits => None,
         BodyStart::Failed(fault) => {
-            tell_fault(request, fault, site, ctx);
+            log_fault(request, fault, site, ctx);
             withdraw(answer, ctx);
             cache.let_go();
             Some(Err(NextStep::Fail(500)))
@@ -47,7 +47,7 @@ pub(super) fn begin_body(
             let is_of_origin = answer.is_from_origin() || answer.body.is_growing();
             let refused = answer.origin.as_ref().and_then(|asked| asked.refused);
             let status = if is_of_origin { refused.unwrap_or(502) } else { 500 };
-            tell_fault(request, "a body broke off before its first line", site, ctx);
+            log_fault(request, "a body broke off before its first line", site, ctx);
             withdraw(answer, ctx);
             cache.let_go();
             Some(Err(NextStep::Fail(status)))
@@ -99,8 +99,8 @@ pub(super) fn withdraw(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
 /// Logs why a changed body cannot be sent, once: the filters may fail on the page that
 /// `ErrorDocument` names as well.
 #[cold]
-pub(super) fn tell_fault(request: &Request, fault: &str, site: &Site, ctx: &mut StepCtx<'_>) {
-    if request.tells_search.replace(true) {
+pub(super) fn log_fault(request: &Request, fault: &str, site: &Site, ctx: &mut StepCtx<'_>) {
+    if request.has_logged_search.replace(true) {
         return;
     }
     log_lines::error(request, site, ctx, LogLevel::Error, |out| {

@@ -152,14 +152,14 @@ fn chosen_json(one: &Chosen) -> Json {
 
 /// The complete explanation of a request.
 #[must_use]
-pub fn story(site: &Site, told: &Explanation) -> Json {
-    let steps = Json::list(&told.steps, |step| {
+pub fn explanation_json(site: &Site, explained: &Explanation) -> Json {
+    let steps = Json::list(&explained.steps, |step| {
         Json::Object(vec![
             ("text", Json::text(&step.text)),
             ("place", place_json(step.place.as_ref())),
         ])
     });
-    let key = told.key.as_ref().map_or(Json::Null, |key| {
+    let key = explained.key.as_ref().map_or(Json::Null, |key| {
         Json::Object(vec![
             ("url", Json::text(&key.url)),
             ("vary", Json::list(&key.vary, Json::text)),
@@ -167,7 +167,7 @@ pub fn story(site: &Site, told: &Explanation) -> Json {
             ("hash", Json::text(hash(key.hash))),
         ])
     });
-    let (word, status) = match &told.outcome {
+    let (word, status) = match &explained.outcome {
         PhaseOutcome::Answers(status) => ("answers", Some(*status)),
         PhaseOutcome::Asks(_) => ("asks", None),
         PhaseOutcome::Joins => ("joins", None),
@@ -175,34 +175,34 @@ pub fn story(site: &Site, told: &Explanation) -> Json {
         PhaseOutcome::Assembles => ("assembles", None),
         PhaseOutcome::Waits => ("waits", None),
     };
-    let origin = match &told.outcome {
+    let origin = match &explained.outcome {
         PhaseOutcome::Asks(origin) => Json::text(origin),
         _ => Json::Null,
     };
     Json::Object(vec![
-        ("request", Json::text(&told.request)),
-        ("listen", Json::text(&told.listen)),
-        ("server", chosen_json(&told.server)),
+        ("request", Json::text(&explained.request)),
+        ("listen", Json::text(&explained.listen)),
+        ("server", chosen_json(&explained.server)),
         ("steps", steps),
-        ("location", told.location.as_ref().map_or(Json::Null, chosen_json)),
+        ("location", explained.location.as_ref().map_or(Json::Null, chosen_json)),
         (
             "cache",
             Json::Object(vec![
-                ("switch", Json::text(&told.switch.text)),
-                ("place", place_json(told.switch.place.as_ref())),
-                ("space", told.switch.space.as_ref().map_or(Json::Null, Json::text)),
+                ("switch", Json::text(&explained.switch.text)),
+                ("place", place_json(explained.switch.place.as_ref())),
+                ("space", explained.switch.space.as_ref().map_or(Json::Null, Json::text)),
             ]),
         ),
         ("key", key),
-        ("candidates", Json::list(&told.candidates, entry)),
-        ("recent", Json::list(&told.recent, |one| decision(site, one))),
-        ("decision", Json::text(told.decision)),
-        ("upstream_cache_status", Json::text(told.cached)),
-        ("why", Json::text(told.why)),
-        ("reason", Json::text(&told.reason)),
+        ("candidates", Json::list(&explained.candidates, entry)),
+        ("recent", Json::list(&explained.recent, |one| decision(site, one))),
+        ("decision", Json::text(explained.decision)),
+        ("upstream_cache_status", Json::text(explained.cached)),
+        ("why", Json::text(explained.why)),
+        ("reason", Json::text(&explained.reason)),
         ("outcome", Json::text(word)),
         ("status", status.map_or(Json::Null, Json::number)),
         ("origin", origin),
-        ("for_a_hit", Json::list(&told.advice, Json::text)),
+        ("for_a_hit", Json::list(&explained.advice, Json::text)),
     ])
 }

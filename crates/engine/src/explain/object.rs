@@ -113,7 +113,7 @@ pub(super) fn candidates(
     store: &Store,
     keys: &KeyBuilder,
     session: &[u8],
-    tells_tags: bool,
+    with_tags: bool,
     now_ms: u64,
 ) -> Vec<Candidate> {
     let public = keys.public();
@@ -125,7 +125,7 @@ pub(super) fn candidates(
     let is_own =
         |object: &Object| object.vary() == public.vary() && object.kind() == ObjectKind::Content;
     all.truncate(CANDIDATES_MAX);
-    let tags = match tells_tags {
+    let tags = match with_tags {
         true => store.tags().texts_of_all(&all),
         false => vec![Vec::new(); all.len()],
     };

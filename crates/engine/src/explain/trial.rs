@@ -110,7 +110,7 @@ pub(crate) struct ExplainTrial {
     /// The `$request_id` of the request that wants to know.
     pub(crate) asked_by: [u64; 2],
     /// LIMIT: whether tags are listed even if the store has many.
-    pub(crate) tells_tags: bool,
+    pub(crate) with_tags: bool,
 }
 
 impl ExplainTrial {
@@ -141,7 +141,7 @@ impl ExplainTrial {
             next: Some(Wake::Start),
             wakes: 0,
             asked_by: [0; 2],
-            tells_tags: true,
+            with_tags: true,
             site,
             question,
         }
@@ -281,7 +281,7 @@ impl ExplainTrial {
         let store = self.site.store().filter(|_| key.is_some());
         let candidates = store.map_or_else(Vec::new, |store| {
             let (keys, session) = exchange.cache.names();
-            object::candidates(store, keys, session, self.tells_tags, now_ms)
+            object::candidates(store, keys, session, self.with_tags, now_ms)
         });
         let hash = key.as_ref().map_or(0, |key| key.hash);
         let mut recent = self

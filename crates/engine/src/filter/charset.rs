@@ -278,7 +278,7 @@ pub(crate) fn complain(
     site: &Site,
     ctx: &mut StepCtx<'_>,
 ) {
-    debug_assert!(answer.charset.is_none(), "what was found is told once");
+    debug_assert!(answer.charset.is_none(), "the charset is set once");
     let is_passed = answer.is_from_origin();
     let write = |out: &mut Vec<u8>| {
         match outcome {

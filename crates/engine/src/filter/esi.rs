@@ -61,7 +61,7 @@ impl CacheTransaction {
             return false;
         }
         let now_ms = ctx.now.unix_millis;
-        let told = AnswerFacts {
+        let facts = AnswerFacts {
             status: head.status,
             fields: &head.fields,
             body_len: None,
@@ -69,7 +69,7 @@ impl CacheTransaction {
             arrived: now_ms,
         };
         head.fields.get(Name::ContentEncoding).is_none()
-            && rules::is_esi(&caching.policy, &self.facts(request, site, ctx), &told)
+            && rules::is_esi(&caching.policy, &self.facts(request, site, ctx), &facts)
     }
 
     /// Sends a cached page with its fragments.

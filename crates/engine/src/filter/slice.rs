@@ -203,7 +203,7 @@ pub(crate) fn next_slice(
         id: request.id,
         real: request.real,
         listen: request.listen,
-        told: request.limited.details(),
+        limits: request.limited.details(),
     }))
 }
 
@@ -220,7 +220,7 @@ impl Request {
         self.id = slice.id;
         self.real = slice.real;
         self.listen = slice.listen;
-        self.limited.tell(slice.told);
+        self.limited.adopt(slice.limits);
     }
 }
 

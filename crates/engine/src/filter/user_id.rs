@@ -83,11 +83,11 @@ impl<'s> UserOfRequest<'s> {
             .all(Name::Cookie)
             .find_map(|line| Some((line, cookie_in(line, &self.conf.name)?)))?;
         let refuse = |why: &str| {
-            let mut told = format!("client sent {why} userid cookie \"").into_bytes();
-            bolide_http::escape::push_log(&mut told, line);
-            told.push(b'"');
-            let told = String::from_utf8_lossy(&told).into_owned();
-            self.scope.request.notes.borrow_mut().push(RequestNote::Text(told));
+            let mut note = format!("client sent {why} userid cookie \"").into_bytes();
+            bolide_http::escape::push_log(&mut note, line);
+            note.push(b'"');
+            let note = String::from_utf8_lossy(&note).into_owned();
+            self.scope.request.notes.borrow_mut().push(RequestNote::Text(note));
             None
         };
         let Some(letters) = text.get(..LETTERS) else { return refuse("too short") };
@@ -117,10 +117,10 @@ impl<'s> UserOfRequest<'s> {
         let set = match got {
             Some((id, _)) if !matches!(&reset[..], b"" | b"0") => {
                 if reset == b"log" {
-                    let mut told = b"userid cookie \"".to_vec();
-                    push_named(self.conf, Some(id), &mut told);
-                    told.extend_from_slice(b"\" was reset");
-                    self.scope.request.notes.borrow_mut().push(RequestNote::Notice(told));
+                    let mut line = b"userid cookie \"".to_vec();
+                    push_named(self.conf, Some(id), &mut line);
+                    line.extend_from_slice(b"\" was reset");
+                    self.scope.request.notes.borrow_mut().push(RequestNote::Notice(line));
                 }
                 Some(self.new_id())
             }

@@ -107,12 +107,12 @@ impl HtaccessRequest<'_> {
             // A look begins with a copy, and so does its continuation.
             self.effort.spend(env.bytes().saturating_mul(2));
             let mut cookies = Vec::new();
-            let told = (&mut varies, &mut cookies);
-            let found = self.look(ruling, target, &wanted, told, site, ctx)?;
+            let collected = (&mut varies, &mut cookies);
+            let found = self.look(ruling, target, &wanted, collected, site, ctx)?;
             ruling.add_cookies(cookies.into_iter(), self.effort);
             let ahead = ruling.ahead.as_mut();
             if !ahead.is_none_or(|ahead| ahead.keep(wanted, found)) {
-                self.tell(b".htaccess: looks ahead come to too many texts", site, ctx);
+                self.log_error(b".htaccess: looks ahead come to too many texts", site, ctx);
                 return Err(NextStep::Fail(500));
             }
             ruling.env.clone_from(&env);
@@ -132,7 +132,7 @@ impl HtaccessRequest<'_> {
         self.looks += 1;
         let known = asking.ahead.as_ref().map_or(0, |ahead| ahead.known());
         if self.looks > LOOKS_MAX || known >= LOOKS_MAX as usize {
-            self.tell(b".htaccess: rules look ahead too often in one pass", site, ctx);
+            self.log_error(b".htaccess: rules look ahead too often in one pass", site, ctx);
             return Err(NextStep::Fail(500));
         }
         let of = asking.ahead.as_ref().and_then(|ahead| ahead.of());
@@ -149,7 +149,7 @@ impl HtaccessRequest<'_> {
             Err(NoLook::Unclear) => {
                 let why = b".htaccess: rules look ahead to where the configuration has checks or \
                             instructions of its own";
-                self.tell(why, site, ctx);
+                self.log_error(why, site, ctx);
                 return Err(NextStep::Fail(500));
             }
         };
@@ -403,7 +403,7 @@ impl HtaccessRequest<'_> {
             }
         };
         if names.len() > NAMES_MAX {
-            self.tell(b"too many names of an index to ask about each", site, ctx);
+            self.log_error(b"too many names of an index to ask about each", site, ctx);
             return Err(NextStep::Fail(500));
         }
         for name in names.iter().filter(|name| !name.starts_with(b"/") && !name.is_empty()) {
@@ -422,7 +422,7 @@ impl HtaccessRequest<'_> {
 }
 
 impl HtaccessRequest<'_> {
-    fn tell(&self, why: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
+    fn log_error(&self, why: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
         log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
             out.extend_from_slice(why);
         });

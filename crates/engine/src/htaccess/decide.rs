@@ -54,7 +54,7 @@ pub(super) struct HtaccessRequest<'a> {
     /// The limit that all evaluations of this step share.
     pub(super) effort: &'a Effort,
     /// Variables for applications that may differ between requests for one URL.
-    pub(super) told: EnvTable,
+    pub(super) exported: EnvTable,
     /// Whether the response must not be cached, because of this round.
     pub(super) is_unkeyed: bool,
     /// The number of looks ahead.
@@ -97,8 +97,8 @@ pub(crate) fn obey(
     let (next, way) = asking.obey_anew(site, ctx);
     asking.request.jit_taken.set(effort.jit_taken());
     if let Some((start, way)) = start.zip(way) {
-        let HtaccessRequest { request, reliance, told, is_unkeyed, .. } = asking;
-        let outcome = RoundOutcome { way, told, is_unkeyed };
+        let HtaccessRequest { request, reliance, exported, is_unkeyed, .. } = asking;
+        let outcome = RoundOutcome { way, exported, is_unkeyed };
         ctx.rulings.keep(start, reliance, outcome, request, site, (ctx.files, ctx.now));
     }
     next
@@ -114,9 +114,9 @@ impl<'a> HtaccessRequest<'a> {
         access: &'a mut AccessChecks,
         effort: &'a Effort,
     ) -> Self {
-        let (reliance, told) = (Reliance::default(), EnvTable::default());
+        let (reliance, exported) = (Reliance::default(), EnvTable::default());
         let (is_unkeyed, looks) = (false, 0);
-        Self { request, answer, search, access, reliance, effort, told, is_unkeyed, looks }
+        Self { request, answer, search, access, reliance, effort, exported, is_unkeyed, looks }
     }
 }
 

@@ -49,7 +49,7 @@ impl HtaccessRequest<'_> {
         let applied = places.applied();
         self.judge_body(ruling, applied.body_max(), site, ctx)?;
         let location = site.location(self.request.location);
-        let told = ruling.told_variables();
+        let exported = ruling.exported_variables();
         let user = ruling.user.clone();
         let edits = applied.edits_request();
         let mut fields = FieldMap::default();
@@ -72,14 +72,14 @@ impl HtaccessRequest<'_> {
             ruling.replaced = replaced(own, &fields);
             *own = fields;
         }
-        for (name, value) in told.iter() {
+        for (name, value) in exported.iter() {
             self.request.arrival.note_variable(name, value);
         }
-        self.told = told;
+        self.exported = exported;
         if applied.exports_tls() {
             // A stored ruling holds for any connection, but applications get variables of this one.
             self.reliance.depends();
-            tls::each_told(ctx.conn, ctx.now, |name, value| {
+            tls::each_exported(ctx.conn, ctx.now, |name, value| {
                 self.request.arrival.note_variable(name, value);
             });
         }
@@ -127,11 +127,11 @@ impl HtaccessRequest<'_> {
         ctx: &mut StepCtx<'_>,
     ) -> Decided<()> {
         debug_assert_eq!(ruling.body_max, 0, "a round judges a body once");
-        let told = match self.request.head().body {
+        let declared = match self.request.head().body {
             RequestBody::Length(len) => len,
             RequestBody::None | RequestBody::Unknown => 0,
         };
-        let len = told.max(self.request.body_received);
+        let len = declared.max(self.request.body_received);
         if max != 0 && len > max && !self.request.in_error_page {
             return Err(refuse_body(self.request, len, site, ctx));
         }

@@ -175,15 +175,15 @@ pub(crate) fn first_error(request: &mut Request) -> Option<u16> {
     Some(first.status)
 }
 
-/// Passes environment variables and PHP settings to an application. Names that `is_told` accepts
+/// Passes environment variables and PHP settings to an application. Names that `is_set` accepts
 /// are not replaced.
 pub(crate) fn push_params(
     scope: &VariableScope<'_>,
-    is_told: impl Fn(&[u8]) -> bool,
+    is_set: impl Fn(&[u8]) -> bool,
     out: &mut Params,
 ) {
     let Some((ruling, places)) = ruling(scope.request, scope.location()) else { return };
-    for (name, value) in ruling.env.told() {
+    for (name, value) in ruling.env.exported() {
         let shape = |byte: &u8| match byte {
             b'_' => b'_',
             byte if byte.is_ascii_alphanumeric() => *byte,
@@ -191,14 +191,14 @@ pub(crate) fn push_params(
         };
         let name: Vec<u8> = name.iter().map(shape).collect();
         let is_ours = name.starts_with(b"PHP_VALUE") || name.starts_with(b"PHP_ADMIN_VALUE");
-        if !name.is_empty() && !is_ours && !is_told(&name) {
+        if !name.is_empty() && !is_ours && !is_set(&name) {
             out.push(&name, value);
         }
     }
     let applied = places.applied();
     if applied.exports_tls() {
-        tls::each_told(scope.conn, scope.now, |name, value| {
-            if !is_told(name) {
+        tls::each_exported(scope.conn, scope.now, |name, value| {
+            if !is_set(name) {
                 out.push(name, value);
             }
         });
@@ -212,7 +212,7 @@ pub(crate) fn push_params(
             php.push(b'\n');
         }
     }
-    if !php.is_empty() && !is_told(b"PHP_VALUE") {
+    if !php.is_empty() && !is_set(b"PHP_VALUE") {
         out.push(b"PHP_VALUE", &php);
     }
 }
@@ -386,7 +386,7 @@ fn edit(
         scope.request.jit_taken.set(effort.jit_taken());
         if let Err(stop) = edited {
             // The error page that follows is edited, too.
-            if !scope.request.tells_edit.replace(true) {
+            if !scope.request.has_logged_edit.replace(true) {
                 let mut line = Vec::new();
                 push_reason(&stop, &mut line);
                 scope.request.notes.borrow_mut().push(RequestNote::Error(line));

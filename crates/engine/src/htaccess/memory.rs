@@ -48,7 +48,7 @@ pub(super) enum KeptWay {
 pub(super) struct RoundOutcome {
     pub(super) way: KeptWay,
     /// Variables for applications that cache keys need.
-    pub(super) told: EnvTable,
+    pub(super) exported: EnvTable,
     /// Whether the response must not be cached, because of this round.
     pub(super) is_unkeyed: bool,
 }
@@ -60,7 +60,7 @@ impl RoundOutcome {
             KeptWay::Content => 0,
             KeptWay::Inside(target) => target.bytes(),
         };
-        way + self.told.bytes()
+        way + self.exported.bytes()
     }
 }
 
@@ -99,7 +99,7 @@ impl KeptRuling {
         if self.outcome.is_unkeyed {
             request.arrival.leave_unkeyed();
         }
-        for (name, value) in self.outcome.told.iter() {
+        for (name, value) in self.outcome.exported.iter() {
             request.arrival.note_variable(name, value);
         }
         self.outcome.way.clone()

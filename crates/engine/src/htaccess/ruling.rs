@@ -228,7 +228,7 @@ impl HtaccessRuling {
 
     /// The environment variables that can differ between requests for one URL, so that a cache key
     /// needs them. Empty ones do not count, and `REDIRECT_URL` and its kin follow from the URL.
-    pub(super) fn told_variables(&self) -> EnvTable {
+    pub(super) fn exported_variables(&self) -> EnvTable {
         let of_the_way = |name: &[u8]| {
             let mut name = name;
             let mut is_redirected = false;
@@ -237,9 +237,10 @@ impl HtaccessRuling {
             }
             is_redirected && matches!(name, b"STATUS" | b"URL" | b"QUERY_STRING")
         };
-        let told = self.env.told().filter(|(name, value)| !value.is_empty() && !of_the_way(name));
+        let exported =
+            self.env.exported().filter(|(name, value)| !value.is_empty() && !of_the_way(name));
         let mut table = EnvTable::default();
-        told.for_each(|(name, value)| table.set(name, value));
+        exported.for_each(|(name, value)| table.set(name, value));
         table
     }
 

@@ -37,7 +37,7 @@ pub(super) fn push(which: TlsVariable, conn: &ConnInfo, now: Now, out: &mut Vec<
 }
 
 /// Calls `show` with each variable for applications.
-pub(super) fn each_told(conn: &ConnInfo, now: Now, mut show: impl FnMut(&'static [u8], &[u8])) {
+pub(super) fn each_exported(conn: &ConnInfo, now: Now, mut show: impl FnMut(&'static [u8], &[u8])) {
     let mut value = Vec::new();
     for (name, which) in TlsVariable::exported().filter(|_| conn.tls.is_some()) {
         value.clear();

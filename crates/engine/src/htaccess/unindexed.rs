@@ -103,8 +103,8 @@ impl HtaccessRequest<'_> {
         let directory = std::mem::replace(&mut self.request.uri, uri);
         let judged = self.judge_looked_for(&mut ruling, site, ctx);
         self.request.uri = directory;
-        let is_told = !ruling.varies.is_empty() || !ruling.cookies.is_empty();
-        if let Some(held) = self.request.htaccess.as_mut().filter(|_| is_told) {
+        let has_keys = !ruling.varies.is_empty() || !ruling.cookies.is_empty();
+        if let Some(held) = self.request.htaccess.as_mut().filter(|_| has_keys) {
             let held = Rc::make_mut(held);
             ruling.varies.retain(|name| !held.varies.contains(name));
             held.varies.append(&mut ruling.varies);

@@ -72,7 +72,7 @@ impl Gatherer<'_> {
         self.one(&all::RELOAD_WATCHED, reloads.watched_until);
         let ends: BTreeMap<&str, i64> =
             figures.certificates.iter().map(|(file, end)| (&**file, *end)).collect();
-        let mut told = BTreeMap::new();
+        let mut by_end = BTreeMap::new();
         let http = self.site.http().into_iter();
         for (http, server) in http.flat_map(|http| http.servers.iter().map(move |one| (http, one)))
         {
@@ -83,12 +83,12 @@ impl Gatherer<'_> {
                     Pem::Data(_) | Pem::Store(_) | Pem::Computed { .. } => continue,
                 };
                 if let Some(end) = ends.get(&*file) {
-                    told.insert((server_label(&server.primary_name), file), *end);
+                    by_end.insert((server_label(&server.primary_name), file), *end);
                 }
             }
         }
         let mut family = self.out.begin(&all::CERTIFICATES);
-        for ((server, file), end) in told.iter().take(PARTS_MAX) {
+        for ((server, file), end) in by_end.iter().take(PARTS_MAX) {
             family.add([server.as_bytes(), file.as_bytes()], *end as f64);
         }
     }

@@ -51,7 +51,7 @@ impl Request {
         self.id = question.id;
         self.real = question.real;
         self.listen = question.listen;
-        self.limited.tell(question.told);
+        self.limited.adopt(question.limits);
     }
 }
 

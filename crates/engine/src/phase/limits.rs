@@ -254,7 +254,7 @@ fn reject(
     site: &Site,
     ctx: &mut StepCtx<'_>,
 ) -> Option<NextStep> {
-    debug_assert_eq!(request.limited.requests, LimitDetail::Nothing, "a request is told once");
+    debug_assert_eq!(request.limited.requests, LimitDetail::Nothing, "a request is counted once");
     let name = site.limit_zone_name(limit.zone);
     match excess {
         Some(excess) => log_lines::error(request, site, ctx, terms.level, |out| {

@@ -21,7 +21,7 @@ impl VariableScope<'_> {
         let known = self.request.link.borrow().value.clone();
         let value = known.unwrap_or_else(|| {
             let weighs = std::mem::replace(&mut self.request.link.borrow_mut().is_weighed, true);
-            let value = if weighs { note_cycle(self) } else { verify_secure_link(self) };
+            let value = if weighs { log_cycle(self) } else { verify_secure_link(self) };
             self.request.link.borrow_mut().value.get_or_insert(value).clone()
         });
         out.extend_from_slice(value.as_deref().unwrap_or_default());
@@ -31,13 +31,13 @@ impl VariableScope<'_> {
     /// `$secure_link_expires`: the result of `$secure_link`, if it was read before.
     pub(crate) fn write_link_expires(&self, out: &mut Vec<u8>) -> VariableValue {
         let mut link = self.request.link.borrow_mut();
-        link.is_told = true;
+        link.is_read = true;
         out.extend_from_slice(link.expires.as_deref().unwrap_or_default());
         VariableValue::when(link.expires.is_some())
     }
 }
 
-fn note_cycle(scope: &VariableScope<'_>) -> Option<Box<[u8]>> {
+fn log_cycle(scope: &VariableScope<'_>) -> Option<Box<[u8]>> {
     let text = "cycle while evaluating variable \"secure_link\"";
     scope.request.notes.borrow_mut().push(RequestNote::Text(text.to_owned()));
     None
@@ -65,7 +65,7 @@ fn verify_link_hash(
         let digits = &text[comma + 1..];
         expires = bolide_conf::value::number(digits).filter(|expires| *expires > 0)?;
         let mut link = scope.request.link.borrow_mut();
-        link.expires = (!link.is_told).then(|| digits.into());
+        link.expires = (!link.is_read).then(|| digits.into());
         drop(link);
         len = comma;
     }

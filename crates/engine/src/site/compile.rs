@@ -176,9 +176,9 @@ fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> RouteLe
 
 fn locations(http: &Http, events: &model::Events) -> Vec<CompiledLocation> {
     let mut cache = MediaTypeCache::default();
-    let mut told = CompiledTimes::new();
+    let mut parts = CompiledTimes::new();
     let mut all: Vec<CompiledLocation> =
-        http.locations.iter().map(|conf| location(conf, http, &mut cache, &mut told)).collect();
+        http.locations.iter().map(|conf| location(conf, http, &mut cache, &mut parts)).collect();
     if !events.debug_connection.is_empty() {
         all.iter_mut().for_each(|location| location.notes_end = true);
     }
@@ -208,7 +208,7 @@ fn origin(
     pass: &model::Pass,
     settings: &LocationSettings,
     http: &Http,
-    told: &mut CompiledTimes,
+    parts: &mut CompiledTimes,
 ) -> UpstreamPass {
     let group = match &pass.to {
         model::PassTo::Group(id) => http.upstreams.get(id.index()),
@@ -222,7 +222,7 @@ fn origin(
         (Arc::new(ParamPlan::new(&settings.params, is_php)), Arc::new(hidden(settings, is_http)))
     };
     let key = (Arc::as_ptr(settings), is_php, is_http);
-    let (plan, hidden) = told.entry(key).or_insert_with(make).clone();
+    let (plan, hidden) = parts.entry(key).or_insert_with(make).clone();
     UpstreamPass {
         conf: pass.clone(),
         is_pool,
@@ -323,7 +323,7 @@ fn location(
     conf: &model::LocationConf,
     http: &Http,
     cache: &mut MediaTypeCache,
-    told: &mut CompiledTimes,
+    parts: &mut CompiledTimes,
 ) -> CompiledLocation {
     let settings = &conf.settings;
     let recodes_passed = !http.charsets.maps.is_empty() || settings.charset.recodes;
@@ -362,7 +362,7 @@ fn location(
         selects_by_client,
         may_refuse,
         pass: match &conf.handler {
-            model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http, told))),
+            model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http, parts))),
             _ => None,
         },
         varies_origin: matches!(&conf.handler, model::Handler::Pass(pass)

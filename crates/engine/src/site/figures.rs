@@ -84,13 +84,13 @@ impl Site {
     #[must_use]
     pub(crate) fn counts_requests(&self) -> bool {
         let is_watched = !self.config.main.reload_watch.is_zero();
-        self.tells_metrics() || is_watched || self.figures.counts_requests()
+        self.serves_metrics() || is_watched || self.figures.counts_requests()
     }
 
     /// Whether a location has `metrics` or `bolide_console`.
     #[must_use]
-    pub fn tells_metrics(&self) -> bool {
-        self.http().is_some_and(tells_metrics)
+    pub fn serves_metrics(&self) -> bool {
+        self.http().is_some_and(serves_metrics)
     }
 
     /// The metrics that all configurations of the process share.
@@ -100,9 +100,9 @@ impl Site {
 }
 
 /// Whether a location has `metrics` or `bolide_console`.
-fn tells_metrics(http: &Http) -> bool {
-    let tells = |of: &Handler| matches!(of, Handler::Metrics | Handler::Console);
-    http.locations.iter().any(|location| tells(&location.handler))
+fn serves_metrics(http: &Http) -> bool {
+    let serves = |of: &Handler| matches!(of, Handler::Metrics | Handler::Console);
+    http.locations.iter().any(|location| serves(&location.handler))
 }
 
 /// The arguments of `location`.

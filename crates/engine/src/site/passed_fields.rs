@@ -35,7 +35,7 @@ impl CompiledLocation {
 
     /// Whether `Date` of the upstream is passed although proxies usually hide it.
     pub(crate) fn keeps_dates(&self) -> bool {
-        self.caching.as_ref().is_some_and(Caching::tells_age)
+        self.caching.as_ref().is_some_and(Caching::sends_age)
     }
 
     /// Whether the upstream's field `text`, which has no known name, is hidden from clients.

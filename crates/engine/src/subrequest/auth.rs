@@ -24,7 +24,7 @@ pub struct AuthSubrequest {
     /// The index of the main request's listen in its site.
     pub(crate) listen: usize,
     /// The results of limits for the main request; as in nginx, none counts twice.
-    pub(crate) told: [LimitDetail; 2],
+    pub(crate) limits: [LimitDetail; 2],
 }
 
 /// The result of an authorization subrequest.
@@ -39,7 +39,7 @@ pub struct AuthVerdict {
     pub(crate) values: Vec<(SetTarget, Vec<u8>)>,
     pub(crate) known: Captures,
     /// The results of limits for both requests.
-    pub(crate) told: [LimitDetail; 2],
+    pub(crate) limits: [LimitDetail; 2],
     /// Where the subrequest is counted: until the main request ends, as in nginx.
     pub(crate) held: LimitHold,
 }

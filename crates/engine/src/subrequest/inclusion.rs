@@ -54,5 +54,5 @@ pub struct Inclusion {
     /// The index of the request's listen in its site.
     pub(crate) listen: usize,
     /// The results of limits for the page; as in nginx, none counts twice.
-    pub(crate) told: [LimitDetail; 2],
+    pub(crate) limits: [LimitDetail; 2],
 }

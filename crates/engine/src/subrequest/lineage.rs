@@ -22,7 +22,7 @@ pub(crate) struct FragmentFamily {
     /// Bytes of fragments.
     pub(crate) size: Cell<u64>,
     /// The results of limits for the page: its fragments are not counted again.
-    pub(crate) told: [LimitDetail; 2],
+    pub(crate) limits: [LimitDetail; 2],
     /// The index of the page's listen in its site.
     pub(crate) listen: usize,
 }

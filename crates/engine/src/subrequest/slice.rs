@@ -124,5 +124,5 @@ pub struct SliceRequest {
     /// The index of the request's listen in its site.
     pub(crate) listen: usize,
     /// The results of limits for the parent; as in nginx, none counts twice.
-    pub(crate) told: [LimitDetail; 2],
+    pub(crate) limits: [LimitDetail; 2],
 }

@@ -7,7 +7,7 @@ pub(crate) struct RealRoot {
     /// The `errno` of the resolution, if it failed.
     pub(super) failed: i32,
     /// Whether the error was logged.
-    pub(super) told: std::cell::Cell<bool>,
+    pub(super) is_logged: std::cell::Cell<bool>,
 }
 
 impl RealRoot {

@@ -140,9 +140,9 @@ fn is_dateless(scope: &VariableScope<'_>, fields: &FieldMap) -> bool {
 
 /// A content type without the charset that was appended here.
 fn without_charset<'a>(scope: &VariableScope<'_>, value: &'a [u8]) -> &'a [u8] {
-    let told = asked_fields(scope.answer).and_then(|fields| fields.get(Name::ContentType));
+    let of_upstream = asked_fields(scope.answer).and_then(|fields| fields.get(Name::ContentType));
     match charset_of(value) {
-        Some((bare_len, name)) if told != Some(value) && gives_charset(scope, name) => {
+        Some((bare_len, name)) if of_upstream != Some(value) && gives_charset(scope, name) => {
             &value[..bare_len]
         }
         _ => value,

@@ -48,7 +48,7 @@ impl FileSearch {
             }
             Some(Err(errno)) => {
                 real.path.extend_from_slice(&asked);
-                (real.failed, real.told) = (*errno, std::cell::Cell::new(false));
+                (real.failed, real.is_logged) = (*errno, std::cell::Cell::new(false));
                 false
             }
             None => {
@@ -68,7 +68,7 @@ impl VariableScope<'_> {
         if real.failed == 0 {
             return text(out, &real.path);
         }
-        if !real.told.replace(true) {
+        if !real.is_logged.replace(true) {
             let mut line = b"realpath() \"".to_vec();
             line.extend_from_slice(&real.path);
             line.extend_from_slice(b"\" failed ");

@@ -43,13 +43,13 @@ fn made(file: &[u8], cut: Mp4Cut) -> Result<Vec<u8>, String> {
             let body = &file[parts.body.start as usize..parts.body.end as usize];
             Ok([&parts.head, body].concat())
         }
-        Err(fault) => Err(told(&fault)),
+        Err(fault) => Err(text(&fault)),
     }
 }
 
-fn told(fault: &Mp4Fault) -> String {
+fn text(fault: &Mp4Fault) -> String {
     let mut text = Vec::new();
-    fault.tell(b"F", &mut text);
+    fault.write(b"F", &mut text);
     String::from_utf8(text).unwrap()
 }
 

@@ -29,16 +29,16 @@ pub(super) struct Lingering {
     /// When the place is given back in any case.
     until: Option<Instant>,
     /// When the first bytes came that were discarded.
-    heard: Option<Instant>,
+    first_read: Option<Instant>,
     discarded: u64,
 }
 
 impl Lingering {
     pub(super) fn due(&self) -> Option<Instant> {
-        let heard = self.heard.map(|heard| heard.after(SPEAKING_MAX));
-        match (heard, self.until) {
-            (Some(heard), Some(until)) => Some(heard.min(until)),
-            (heard, until) => heard.or(until),
+        let first_read = self.first_read.map(|first_read| first_read.after(SPEAKING_MAX));
+        match (first_read, self.until) {
+            (Some(first_read), Some(until)) => Some(first_read.min(until)),
+            (first_read, until) => first_read.or(until),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Fetch {
         let longest = self.group.as_ref().and_then(|group| group.request_timeout);
         let until = longest.map(|longest| ctx.now.mono.after(longest.saturating_mul(TIMEOUTS_MAX)));
         (self.audience, self.reading) = (Audience::Gone, Reading::On);
-        self.state = FetchState::Lingering(Lingering { until, heard: None, discarded: 0 });
+        self.state = FetchState::Lingering(Lingering { until, first_read: None, discarded: 0 });
         ctx.effects.push(FetchEffect::Linger);
     }
 
@@ -71,8 +71,9 @@ impl Fetch {
         match wake {
             FetchWake::Received(bytes) => {
                 let discarded = lingering.discarded + bytes;
-                let heard = lingering.heard.or(Some(ctx.now.mono));
-                self.state = FetchState::Lingering(Lingering { heard, discarded, ..lingering });
+                let first_read = lingering.first_read.or(Some(ctx.now.mono));
+                self.state =
+                    FetchState::Lingering(Lingering { first_read, discarded, ..lingering });
                 if discarded > DISCARDED_MAX {
                     self.give_back(FetchFate::Abort, ctx);
                 }

@@ -80,7 +80,7 @@ impl Fetch {
     pub(super) fn turn_away(&mut self, ctx: &mut FetchCtx<'_>) {
         let queue = self.group.as_ref().and_then(|group| group.queue);
         let seconds = queue.map_or(1, |queue| queue.timeout.as_millis().div_ceil(1000) as u64);
-        self.tell_group_attempt(503, ctx);
+        self.report_group_attempt(503, ctx);
         let retry_after = Some(seconds.clamp(1, RETRY_AFTER_MAX) as u32);
         self.refuse(ConnectRefused { status: 503, retry_after, cause: Cause::Busy }, ctx);
     }

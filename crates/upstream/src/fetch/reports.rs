@@ -19,9 +19,9 @@ impl Fetch {
         }
     }
 
-    pub(super) fn tell(&self, news: OriginNews, ctx: &mut FetchCtx<'_>) {
+    pub(super) fn notify(&self, news: OriginNews, ctx: &mut FetchCtx<'_>) {
         if self.audience == Audience::Listening {
-            ctx.effects.push(FetchEffect::Tell(news));
+            ctx.effects.push(FetchEffect::Notify(news));
         }
     }
 
@@ -48,11 +48,11 @@ impl Fetch {
         ctx: &mut FetchCtx<'_>,
     ) {
         let line = OriginLogLine { level, text: text.to_vec(), doing, peer };
-        self.tell(OriginNews::Log(Box::new(line)), ctx);
+        self.notify(OriginNews::Log(Box::new(line)), ctx);
     }
 
     /// Ends the attempt: frees its place and reports its result.
-    pub(super) fn tell_attempt(
+    pub(super) fn report_attempt(
         &self,
         trial: UpstreamTrial,
         status: u16,
@@ -63,11 +63,11 @@ impl Fetch {
         let attempt = Attempt { status, is_over: true, ..trial.attempt(group, now) };
         drop(trial);
         ctx.pools.release(group);
-        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
+        self.notify(OriginNews::Attempt(Box::new(attempt)), ctx);
     }
 
     /// Reports the result of the attempt, whose place stays taken.
-    pub(super) fn tell_end_of_attempt(
+    pub(super) fn report_end_of_attempt(
         &self,
         trial: &UpstreamTrial,
         status: u16,
@@ -76,11 +76,11 @@ impl Fetch {
     ) {
         let attempt = trial.attempt(group, ctx.now.mono);
         let attempt = Attempt { status, is_over: true, ..attempt };
-        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
+        self.notify(OriginNews::Attempt(Box::new(attempt)), ctx);
     }
 
     /// No server of the group was tried.
-    pub(super) fn tell_group_attempt(&self, status: u16, ctx: &mut FetchCtx<'_>) {
+    pub(super) fn report_group_attempt(&self, status: u16, ctx: &mut FetchCtx<'_>) {
         let Some(group) = &self.group else { return };
         let attempt = Attempt {
             peer: Arc::clone(group.name()),
@@ -93,6 +93,6 @@ impl Fetch {
             bytes_sent: 0,
             is_over: true,
         };
-        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
+        self.notify(OriginNews::Attempt(Box::new(attempt)), ctx);
     }
 }

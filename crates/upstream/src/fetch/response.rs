@@ -90,7 +90,7 @@ impl Fetch {
         let hops = Hops::of(&head.fields);
         hops.remove_named(&mut head.fields);
         if matches!(head.status, 100 | 102..200) {
-            self.tell(OriginNews::Early(head), ctx);
+            self.notify(OriginNews::Early(head), ctx);
             return;
         }
         let status = match head.status {
@@ -113,16 +113,16 @@ impl Fetch {
         let attempt = self.group.as_ref().map(|group| trial.attempt(group, ctx.now.mono));
         self.state = FetchState::Answering;
         if let Some(attempt) = attempt {
-            self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
+            self.notify(OriginNews::Attempt(Box::new(attempt)), ctx);
         }
-        self.tell(OriginNews::Head(head), ctx);
+        self.notify(OriginNews::Head(head), ctx);
     }
 
     pub(super) fn handle_body(&mut self, bytes: Bytes, ctx: &mut FetchCtx<'_>) {
         let Some(trial) = &mut self.trial else { return };
         if self.state == FetchState::Answering && !bytes.is_empty() {
             trial.body += bytes.len() as u64;
-            self.tell(OriginNews::Body(bytes), ctx);
+            self.notify(OriginNews::Body(bytes), ctx);
         }
     }
 
@@ -131,7 +131,7 @@ impl Fetch {
             if let Some(trial) = &self.trial {
                 trial.hops.remove_named(&mut fields);
             }
-            self.tell(OriginNews::Trailers(fields), ctx);
+            self.notify(OriginNews::Trailers(fields), ctx);
         }
     }
 
@@ -173,8 +173,8 @@ impl Fetch {
             None => ctx.effects.push(FetchEffect::Release(FetchFate::Close)),
         }
         let status = trial.status;
-        self.tell_attempt(trial, status, &group, ctx);
-        self.tell(OriginNews::End, ctx);
+        self.report_attempt(trial, status, &group, ctx);
+        self.notify(OriginNews::End, ctx);
         self.finish(ctx);
     }
 

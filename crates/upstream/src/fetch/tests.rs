@@ -76,7 +76,7 @@ impl Bench {
         for effect in effects {
             match effect {
                 FetchEffect::Deadline(at) => self.deadlines[fetch] = Some(at),
-                FetchEffect::Tell(OriginNews::Attempt(attempt))
+                FetchEffect::Notify(OriginNews::Attempt(attempt))
                     if attempt.status == 0 && !attempt.is_over =>
                 {
                     self.begun += 1;
@@ -110,7 +110,7 @@ impl Bench {
     fn turns(&mut self) -> Vec<u64> {
         let mut turns = Turns::default();
         self.pools.take_turns(&mut turns);
-        assert!(turns.tell.is_empty(), "there is one worker");
+        assert!(turns.notices.is_empty(), "there is one worker");
         turns.wake
     }
 
@@ -132,7 +132,7 @@ fn line(effect: &FetchEffect) -> String {
         FetchEffect::Linger => "linger".to_owned(),
         FetchEffect::Evict(link) => format!("evict {link}"),
         FetchEffect::Finish => "finish".to_owned(),
-        FetchEffect::Tell(news) => match news {
+        FetchEffect::Notify(news) => match news {
             OriginNews::Early(head) => format!("early {}", head.status),
             OriginNews::Head(head) => format!("head {}", head.status),
             OriginNews::Body(bytes) => format!("body {}", bytes.len()),
@@ -224,7 +224,7 @@ fn an_attempt_tells_times_and_sizes() {
         };
         bench.fetches[0].step(wake, &mut ctx);
         for effect in effects {
-            if let FetchEffect::Tell(OriginNews::Attempt(attempt)) = effect {
+            if let FetchEffect::Notify(OriginNews::Attempt(attempt)) = effect {
                 stood.push((attempt.status, attempt.is_over));
                 told = Some(attempt);
             }

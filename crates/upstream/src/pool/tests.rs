@@ -95,7 +95,7 @@ impl Worker<'_> {
         }
         let mut turns = Turns::default();
         self.pools.take_turns(&mut turns);
-        for notice in turns.tell {
+        for notice in turns.notices {
             self.shared.mail[notice.worker].lock().unwrap().push(notice.group);
         }
         for name in turns.wake {
@@ -164,15 +164,15 @@ fn a_late_turn_passes_to_a_worker_with_waiting_requests() {
     let mut turns = Turns::default();
     here.take_turns(&mut turns);
     let notice = Notice { worker: 1, group: group.number };
-    assert_eq!((turns.wake, turns.tell), (vec![], vec![notice]));
+    assert_eq!((turns.wake, turns.notices), (vec![], vec![notice]));
     there.handle_notice(notice.group);
     let mut turns = Turns::default();
     there.take_turns(&mut turns);
-    assert_eq!((turns.wake, turns.tell), (vec![8], vec![]));
+    assert_eq!((turns.wake, turns.notices), (vec![8], vec![]));
     there.leave(group, 8);
     there.release(group);
     there.handle_notice(notice.group);
     let mut turns = Turns::default();
     there.take_turns(&mut turns);
-    assert_eq!((turns.wake, turns.tell, group.waiting()), (vec![], vec![], 0));
+    assert_eq!((turns.wake, turns.notices, group.waiting()), (vec![], vec![], 0));
 }

@@ -70,7 +70,7 @@ impl CertificateShare {
                 let before = record.as_deref().unwrap_or_default();
                 let with = (before, &*sealed);
                 if self.line.replace_secret(&label, with, KEEP_MS).await? {
-                    fleet.hear_account(name, Some(own.clone()));
+                    fleet.set_common_account(name, Some(own.clone()));
                     // Other servers may begin orders that waited for it.
                     return self.end_leases(vec![as_order]).await;
                 }
@@ -86,7 +86,7 @@ impl CertificateShare {
             // Its key is being retired. Its content stays.
             self.line.replace_secret(&label, (record, &*sealed), KEEP_MS).await?;
         }
-        fleet.hear_account(name, common);
+        fleet.set_common_account(name, common);
         Ok(())
     }
 

@@ -43,35 +43,36 @@ const fn challenge_state(until: u64, now: u64) -> ChallengeState {
 }
 
 impl CertificateShare {
-    pub(super) async fn tell_challenges(&self, known: &mut Known) -> Result<(), ValkeyFault> {
+    pub(super) async fn publish_challenges(&self, known: &mut Known) -> Result<(), ValkeyFault> {
         let own = self.issued.fleet().challenges().into_iter();
         let life = self.memory.life;
         let now: BTreeMap<_, _> = own.map(|one| (challenge_field(life, &one), one)).collect();
-        let over: Vec<_> = known.told.keys().filter(|id| !now.contains_key(*id)).cloned().collect();
+        let over: Vec<_> =
+            known.published.keys().filter(|id| !now.contains_key(*id)).cloned().collect();
         for id in over {
             self.line.drop_secret_field(TABLE, &id).await?;
-            known.told.remove(&id);
+            known.published.remove(&id);
         }
         for (id, challenge) in now {
-            if known.told.contains_key(&id) {
+            if known.published.contains_key(&id) {
                 continue;
             }
             let until = known.now_ms / 1000 + CHALLENGE_LIFE;
             let (purpose, name) = (VaultPurpose::Challenges, challenge_name(&id));
             if let Some(sealed) = self.vault.seal(purpose, &name, &written(&challenge, until)) {
                 self.line.set_secret_field(TABLE, &id, &sealed).await?;
-                known.told.insert(id, challenge);
+                known.published.insert(id, challenge);
             }
         }
         Ok(())
     }
 
-    pub(super) async fn hear_challenges(&self, known: &mut Known) -> Result<(), ValkeyFault> {
+    pub(super) async fn receive_challenges(&self, known: &mut Known) -> Result<(), ValkeyFault> {
         let seconds = known.now_ms / 1000;
         let mut found = BTreeMap::new();
         let own = format!("{:016x}", self.memory.life);
         for (id, record) in self.line.secret_table(TABLE).await? {
-            if known.told.contains_key(&id) || found.len() >= CHALLENGES_MAX {
+            if known.published.contains_key(&id) || found.len() >= CHALLENGES_MAX {
                 continue;
             }
             if id.starts_with(own.as_bytes()) {
@@ -91,12 +92,12 @@ impl CertificateShare {
                 ChallengeState::Odd => {}
             }
         }
-        let gone = known.heard.iter().filter(|(id, _)| !found.contains_key(*id));
+        let gone = known.received.iter().filter(|(id, _)| !found.contains_key(*id));
         gone.for_each(|(_, challenge)| self.issued.withdraw_for_others(challenge));
-        let new = found.iter().filter(|(id, _)| !known.heard.contains_key(*id));
+        let new = found.iter().filter(|(id, _)| !known.received.contains_key(*id));
         let new: Vec<&Challenge> = new.map(|(_, challenge)| challenge).collect();
         new.into_iter().for_each(|challenge| self.issued.present_for_others(challenge));
-        known.heard = found;
+        known.received = found;
         Ok(())
     }
 

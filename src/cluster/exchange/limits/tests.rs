@@ -1,4 +1,4 @@
-//! Zones of several servers and configurations, and what one server tells another.
+//! Zones of several servers and configurations, and the reports of one server to another.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bolide_cluster::{LimitReport, ReportKind, ReportZone};
 use bolide_conf::model::{LimitKind, LimitZone as ZoneConf};
 use bolide_engine::{LimitZone, Zones};
 
-use super::hearing::{AGE_MAX_MS, LastReports, LimitHearing};
+use super::receiving::{AGE_MAX_MS, LastReports, LimitReceiving};
 use super::reporting::{LimitReporting, REPORT_BYTES, ReportedZones};
 
 const KIND: LimitKind = LimitKind::Requests { rate: 17 };
@@ -60,7 +60,7 @@ fn zones_of_two_configurations_are_charged_and_the_older_goes_with_its_own() {
     let new = zones.adopt(&conf("z", "$a", 128 << 10, KIND)).unwrap();
     assert_eq!(sharing.turn(&zones.shared()).len(), 1);
     let counted = report((1, 1, 5), ReportKind::Counted, &[(b"a", 10)]);
-    assert!(LimitHearing::default().hear(
+    assert!(LimitReceiving::default().apply(
         &counted,
         &zones.shared(),
         &mut LastReports::default(),
@@ -80,17 +80,17 @@ fn requests_in_work_of_two_configurations_are_reported_as_one_sum_and_known_to_b
     let (mut sharing, mut reporting) = (ReportedZones::default(), LimitReporting::default());
     let old = zones.adopt(&conf("z", "$a", 64 << 10, LimitKind::Connections)).unwrap();
     let _first = enter(&old, b"a", 9).unwrap();
-    let (mut hearing, mut last_reports) = (LimitHearing::default(), LastReports::default());
-    sharing.turn(&zones.shared()).into_iter().for_each(|zone| hearing.note_changed(zone));
+    let (mut receiving, mut last_reports) = (LimitReceiving::default(), LastReports::default());
+    sharing.turn(&zones.shared()).into_iter().for_each(|zone| receiving.mark_changed(zone));
     let held = report((1, 1, 5), ReportKind::Held, &[(b"a", 2)]);
-    assert!(hearing.hear(&held, &zones.shared(), &mut last_reports, at(5)));
-    hearing.settle(&zones.shared(), at(5));
-    // The other server has the same in work as before, and says so.
+    assert!(receiving.apply(&held, &zones.shared(), &mut last_reports, at(5)));
+    receiving.settle(&zones.shared(), at(5));
+    // The other server reports the same requests in progress as before.
     let new = zones.adopt(&conf("z", "$a", 128 << 10, LimitKind::Connections)).unwrap();
-    sharing.turn(&zones.shared()).into_iter().for_each(|zone| hearing.note_changed(zone));
+    sharing.turn(&zones.shared()).into_iter().for_each(|zone| receiving.mark_changed(zone));
     let held = report((1, 2, 1005), ReportKind::Held, &[(b"a", 2)]);
-    assert!(hearing.hear(&held, &zones.shared(), &mut last_reports, at(1005)));
-    hearing.settle(&zones.shared(), at(1005));
+    assert!(receiving.apply(&held, &zones.shared(), &mut last_reports, at(1005)));
+    receiving.settle(&zones.shared(), at(1005));
     assert!(enter(&old, b"a", 3).is_none() && enter(&new, b"a", 2).is_none());
     let _second = enter(&new, b"a", 3).unwrap();
     let _third = enter(&new, b"b", 3).unwrap();
@@ -99,38 +99,38 @@ fn requests_in_work_of_two_configurations_are_reported_as_one_sum_and_known_to_b
     assert_eq!(reported, [&(Arc::from(&b"a"[..]), 2), &(Arc::from(&b"b"[..]), 1)]);
     assert_eq!(reporting.tick(&zones.shared(), 900), [], "nothing is new");
     assert_eq!(reporting.tick(&zones.shared(), 1005).len(), 1, "they are still there");
-    hearing.settle(&zones.shared(), at(6005));
+    receiving.settle(&zones.shared(), at(6005));
     assert!(enter(&new, b"a", 2).is_some(), "a silent server has nothing in work");
 }
 
 #[test]
-fn a_report_is_heard_once_and_while_it_is_new() {
+fn a_report_is_charged_once_and_only_while_it_is_new() {
     let zones = Zones::default();
     let zone = zones.adopt(&conf("z", "$a", 64 << 10, KIND)).unwrap();
     let mut last_reports = LastReports::default();
-    let mut hear = |stamp, now| {
+    let mut apply = |stamp, now| {
         let counted = report(stamp, ReportKind::Counted, &[(b"a", 1)]);
         // On a connection of its own.
-        LimitHearing::default().hear(&counted, &zones.shared(), &mut last_reports, at(now))
+        LimitReceiving::default().apply(&counted, &zones.shared(), &mut last_reports, at(now))
     };
     let day = 86_400_000;
-    assert!(hear((1, 5, day), day));
-    assert!(!hear((1, 5, day), day) && !hear((1, 4, day), day) && !hear((1, 0, day + 9), day));
-    assert!(hear((1, 9, day), day), "numbers may have gaps");
-    assert!(hear((2, 1, day), day), "another process has its own");
+    assert!(apply((1, 5, day), day));
+    assert!(!apply((1, 5, day), day) && !apply((1, 4, day), day) && !apply((1, 0, day + 9), day));
+    assert!(apply((1, 9, day), day), "numbers may have gaps");
+    assert!(apply((2, 1, day), day), "another process has its own");
     for age in [AGE_MAX_MS + 1, day] {
-        assert!(!hear((1, 10, day - age), day) && !hear((3, 1, day - age), day), "too old");
-        assert!(!hear((1, 10, day + age), day) && !hear((3, 1, day + age), day), "too new");
+        assert!(!apply((1, 10, day - age), day) && !apply((3, 1, day - age), day), "too old");
+        assert!(!apply((1, 10, day + age), day) && !apply((3, 1, day + age), day), "too new");
     }
-    assert!(hear((1, 10, day - AGE_MAX_MS), day) && hear((1, 11, day + AGE_MAX_MS), day));
-    assert_eq!(passed(&zone, day), 5, "five were heard");
-    // However many processes there are, those that were heard are not forgotten too early.
-    let admitted = (10..3000).filter(|life| hear((*life, 1, day), day)).count();
+    assert!(apply((1, 10, day - AGE_MAX_MS), day) && apply((1, 11, day + AGE_MAX_MS), day));
+    assert_eq!(passed(&zone, day), 5, "five were charged");
+    // However many processes there are, the last report of each is not dropped too early.
+    let admitted = (10..3000).filter(|life| apply((*life, 1, day), day)).count();
     assert!((1000..1024).contains(&admitted), "{admitted}");
-    assert!(!hear((1, 11, day), day + 1));
+    assert!(!apply((1, 11, day), day + 1));
     let later = day + 2 * AGE_MAX_MS + 2;
-    assert!(hear((5000, 1, later), later), "those that are gone make room");
-    assert!(!hear((1, 11, day + AGE_MAX_MS), later), "what they said is too old now");
+    assert!(apply((5000, 1, later), later), "those that are gone make room");
+    assert!(!apply((1, 11, day + AGE_MAX_MS), later), "their reports are too old now");
 }
 
 #[test]

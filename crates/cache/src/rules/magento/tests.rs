@@ -32,7 +32,7 @@ fn bypass(target: &str, rows: &[(&str, &str)]) -> Option<Bypass> {
 }
 
 #[test]
-fn what_is_one_visitors_own_passes() {
+fn private_pages_bypass_the_cache() {
     for target in [
         "/customer/account",
         "/de/checkout/cart?x=1",

@@ -45,7 +45,7 @@ pub(super) fn kept_head(
     decision: &StoreDecision,
     caching: &Caching,
     now_ms: u64,
-    told: Option<u64>,
+    total: Option<u64>,
 ) -> (ObjectHead, Tags) {
     let mut fields = answer.clone();
     rules::for_store(&mut fields, caching.policy.mode);
@@ -89,7 +89,7 @@ pub(super) fn kept_head(
         etag: answer.get(Name::Etag).unwrap_or_default().to_vec(),
         last_modified: answer.get(Name::LastModified).and_then(date::parse),
         times: decision.times(now_ms),
-        length: told,
+        length: total,
     };
     (head, tags)
 }

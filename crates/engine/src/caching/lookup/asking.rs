@@ -128,7 +128,7 @@ impl CacheTransaction {
             is_page: caching.is_page(),
             may_be_empty: true,
             size: 0,
-            told: None,
+            total: None,
             cutting: None,
             refusal: None,
             ttl: None,

@@ -46,13 +46,13 @@ impl Rig {
 
     /// Keeps a ruling of `bytes` for a path and a query, from one moment to another.
     fn keep(&mut self, uri: &str, query: &str, bytes: usize, (from, until): (u64, u64)) {
-        let told = EnvTable::default();
+        let exported = EnvTable::default();
         let ruling = KeptRuling {
             lapses: self.files.lapses(),
             relied: Box::default(),
             until: at(until).mono,
             ruling: None,
-            outcome: RoundOutcome { way: KeptWay::Content, told, is_unkeyed: false },
+            outcome: RoundOutcome { way: KeptWay::Content, exported, is_unkeyed: false },
             bytes,
             serial: self.memory.kept,
         };

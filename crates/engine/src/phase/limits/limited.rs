@@ -61,8 +61,8 @@ impl Limited {
     }
 
     /// Takes over the results of a parent or subrequest.
-    pub(crate) const fn tell(&mut self, told: [LimitDetail; 2]) {
-        [self.requests, self.connections] = told;
+    pub(crate) const fn adopt(&mut self, limits: [LimitDetail; 2]) {
+        [self.requests, self.connections] = limits;
     }
 
     /// Keeps these counts as well.

@@ -8,7 +8,7 @@ pub(crate) struct CompiledSecureLink {
     /// `$secure_link_expires`
     pub(super) expires: Option<Box<[u8]>>,
     /// Whether `expires` was read, and is fixed.
-    pub(super) is_told: bool,
+    pub(super) is_read: bool,
     /// Whether `$secure_link` was read.
     pub(super) is_weighed: bool,
 }
@@ -17,6 +17,6 @@ impl CompiledSecureLink {
     /// Clears the state of the last request.
     pub(crate) fn clear(&mut self) {
         (self.value, self.expires) = (None, None);
-        (self.is_told, self.is_weighed) = (false, false);
+        (self.is_read, self.is_weighed) = (false, false);
     }
 }

@@ -24,7 +24,7 @@ fn both_halves_are_asked_at_once_with_different_ids() {
 }
 
 #[test]
-fn only_wanted_families_are_asked_for() {
+fn only_enabled_address_families_are_queried() {
     for (families, kind) in [(Families::V4, A), (Families::V6, AAAA)] {
         let mut play = Play::with(1, None, families);
         play.ask(1, "a");

@@ -9,7 +9,7 @@ fn play() -> Play {
 }
 
 #[test]
-fn all_who_want_a_name_wait_for_one_question() {
+fn concurrent_lookups_of_a_name_share_one_query() {
     let mut play = play();
     for waiter in 1..=3 {
         play.ask(waiter, ["a.test", "A.Test", "a.test."][waiter as usize - 1]);

@@ -46,7 +46,7 @@ fn status_lines_are_taken_as_nginx_takes_them() {
 }
 
 #[test]
-fn what_begins_with_no_status_line_is_no_answer() {
+fn a_response_without_a_status_line_is_an_error() {
     for line in [
         "",
         "\r",

@@ -109,7 +109,7 @@ fn valkey_is_reached_by_a_socket_of_the_machine() {
 }
 
 #[test]
-fn the_next_address_is_tried_where_nobody_answers() {
+fn the_next_address_is_tried_if_one_does_not_answer() {
     purges_by(&Valkey::default(), "cluster redis://127.0.0.1:@P5@,127.0.0.1:@P0@ { node NODE; }");
 }
 
@@ -174,7 +174,7 @@ fn tls_is_spoken_and_its_authority_verified() {
 }
 
 #[test]
-fn sentinels_say_where_the_server_is() {
+fn sentinels_provide_the_address_of_the_server() {
     let valkey = Valkey::default();
     let sentinel = Valkey::start(&[]);
     let port = valkey.port().to_string();

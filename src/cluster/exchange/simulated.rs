@@ -1,4 +1,4 @@
-//! The work of the thread as a test has it: by an invented Valkey, in invented time.
+//! The work of the thread as a test has it: by a simulated Valkey, in simulated time.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::acme::FleetState;
 use crate::cluster::clock::NodeClock;
 
 /// The thread of one node, without the thread.
-pub(in crate::cluster) struct InventedExchange(Exchange);
+pub(in crate::cluster) struct SimulatedExchange(Exchange);
 
-impl InventedExchange {
+impl SimulatedExchange {
     /// One that shares secrets.
     pub(in crate::cluster) fn new(
         settings: ValkeySettings,
@@ -26,7 +26,7 @@ impl InventedExchange {
         Self(Exchange {
             setup,
             parts,
-            teller: Arc::default(),
+            log: Arc::default(),
             limit_life: Arc::new(LimitLife::new()),
             board: ExchangeBoard::default(),
             clock,

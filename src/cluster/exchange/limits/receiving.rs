@@ -30,7 +30,7 @@ pub(super) struct LastReports(HashMap<(Box<[u8]>, u64), LastReport>);
 #[derive(Debug)]
 struct LastReport {
     number: u64,
-    heard_ms: u64,
+    received_ms: u64,
 }
 
 impl LastReports {
@@ -45,17 +45,17 @@ impl LastReports {
         if let Some(last) = self.0.get_mut(&from) {
             let is_new = report.number > last.number;
             if is_new {
-                *last = LastReport { number: report.number, heard_ms: now_ms };
+                *last = LastReport { number: report.number, received_ms: now_ms };
             }
             return is_new;
         }
         if self.0.len() >= LIVES_MAX {
             // Their reports are too old by now, even if their clocks were ahead.
-            self.0.retain(|_, last| now_ms.saturating_sub(last.heard_ms) <= 2 * AGE_MAX_MS);
+            self.0.retain(|_, last| now_ms.saturating_sub(last.received_ms) <= 2 * AGE_MAX_MS);
         }
         let is_room = self.0.len() < LIVES_MAX;
         if is_room {
-            self.0.insert(from, LastReport { number: report.number, heard_ms: now_ms });
+            self.0.insert(from, LastReport { number: report.number, received_ms: now_ms });
         }
         is_room
     }
@@ -65,7 +65,7 @@ impl LastReports {
 #[derive(Debug)]
 struct Held {
     keys: HashMap<Box<[u8]>, u32>,
-    heard_ms: u64,
+    received_ms: u64,
 }
 
 impl Held {
@@ -76,15 +76,15 @@ impl Held {
 
 /// The state of other servers, for one connection.
 #[derive(Debug, Default)]
-pub(super) struct LimitHearing {
+pub(super) struct LimitReceiving {
     held: HashMap<(Box<[u8]>, u64, ZoneName), Held>,
     /// Zones whose sums have changed.
     changed: Vec<ZoneName>,
 }
 
-impl LimitHearing {
+impl LimitReceiving {
     /// Charges a report of another process. Returns whether it was new.
-    pub(super) fn hear(
+    pub(super) fn apply(
         &mut self,
         report: &LimitReport<'_>,
         zones: &[Arc<LimitZone>],
@@ -127,7 +127,7 @@ impl LimitHearing {
         let from = (report.node.into(), report.life, zone.clone());
         let before = self.held.remove(&from).map(|held| held.keys).unwrap_or_default();
         let keys = reported.keys.iter().map(|(key, count)| ((*key).into(), *count)).collect();
-        let mut held = Held { keys, heard_ms: now_ms };
+        let mut held = Held { keys, received_ms: now_ms };
         let known = self.held.values().map(|held| held.keys.len()).sum::<usize>();
         let bytes = self.held.values().map(Held::bytes).sum::<usize>();
         let is_room = known + held.keys.len() <= PEER_KEYS_MAX
@@ -137,7 +137,7 @@ impl LimitHearing {
             held.keys.clear();
         }
         if before != held.keys {
-            self.note_changed(zone);
+            self.mark_changed(zone);
         }
         if !held.keys.is_empty() {
             self.held.insert(from, held);
@@ -145,7 +145,7 @@ impl LimitHearing {
     }
 
     /// The sums of a zone are not up to date.
-    pub(super) fn note_changed(&mut self, zone: ZoneName) {
+    pub(super) fn mark_changed(&mut self, zone: ZoneName) {
         if !self.changed.contains(&zone) {
             self.changed.push(zone);
         }
@@ -153,10 +153,10 @@ impl LimitHearing {
 
     /// Drops silent servers, and updates the sums of zones.
     pub(super) fn settle(&mut self, zones: &[Arc<LimitZone>], now: Now) {
-        let is_silent = |held: &Held| mono_ms(now).saturating_sub(held.heard_ms) >= SILENCE_MS;
+        let is_silent = |held: &Held| mono_ms(now).saturating_sub(held.received_ms) >= SILENCE_MS;
         let silent = self.held.iter().filter(|(_, held)| is_silent(held));
         let silent: Vec<_> = silent.map(|((_, _, zone), _)| zone.clone()).collect();
-        silent.into_iter().for_each(|zone| self.note_changed(zone));
+        silent.into_iter().for_each(|zone| self.mark_changed(zone));
         self.held.retain(|_, held| !is_silent(held));
         for name in self.changed.drain(..) {
             let mut sums: HashMap<Box<[u8]>, u32> = HashMap::new();

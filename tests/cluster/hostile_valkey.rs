@@ -11,7 +11,7 @@ use crate::explain::ask;
 const STREAM: &str = "bolide:{bolide}:purges";
 
 #[test]
-fn entries_that_cannot_be_read_drop_what_is_cached() {
+fn unreadable_entries_drop_the_cache() {
     let valkey = Valkey::default();
     let two = Node::joined(&valkey, "two", "");
     for (page, words, reason) in [
@@ -30,11 +30,11 @@ fn entries_that_cannot_be_read_drop_what_is_cached() {
     let page = two.fill("/b", PAGE);
     let one = Node::joined(&valkey, "one", "");
     one.purged(&["--tag", "menu", "--wait", "2"]);
-    assert_ne!(two.page("/b"), page, "what comes behind is heard");
+    assert_ne!(two.page("/b"), page, "later entries are received");
 }
 
 #[test]
-fn a_stream_that_is_none_leaves_the_node_alone() {
+fn a_node_continues_alone_if_the_stream_has_another_type() {
     let valkey = Valkey::default();
     let two = Node::joined(&valkey, "two", "");
     let before = two.fill("/a", PAGE);
@@ -50,7 +50,7 @@ fn a_stream_that_is_none_leaves_the_node_alone() {
 }
 
 #[test]
-fn a_stream_that_lost_entries_costs_all_nodes_what_they_cache() {
+fn all_nodes_drop_their_caches_if_the_stream_lost_entries() {
     let valkey = Valkey::default();
     let (one, two) = (Node::joined(&valkey, "one", ""), Node::joined(&valkey, "two", ""));
     one.purged(&["--tag", "menu", "--wait", "2"]);
@@ -209,7 +209,7 @@ fn more_purges_than_may_wait_become_one_of_everything() {
     }
     valkey.start_again();
     two.wait_purged("/b", &before);
-    wait_until("it to be told", || one.log().contains("more purges waited than \"purge_queue\""));
+    wait_until("the log line", || one.log().contains("more purges waited than \"purge_queue\""));
     assert!(one.status().contains("\"overflows\":1"), "{}", one.status());
 }
 
@@ -230,7 +230,7 @@ fn old_entries_are_trimmed_and_the_stream_keeps_a_young_one() {
 }
 
 #[test]
-fn a_slow_valkey_is_given_up_after_the_timeout() {
+fn a_slow_valkey_is_abandoned_after_the_timeout() {
     let valkey = Valkey::default();
     let one = Node::joined(&valkey, "one", "reply_timeout 100ms;");
     valkey.signal("STOP");

@@ -1,5 +1,5 @@
-//! Who compares what nodes say with what they serve: a purge counts for a node from when it has
-//! said that it has it, by the words that `bolide cache purge --wait` goes by.
+//! Compares the reports of nodes with what they serve: a purge counts for a node once it has
+//! reported the entry, as for `bolide cache purge --wait`.
 
 use std::rc::Rc;
 use std::sync::mpsc::{SyncSender, TryRecvError, sync_channel};
@@ -11,9 +11,9 @@ use super::member::name;
 use super::{PAGES, World};
 use crate::cluster::{ClusterMail, CommandResult};
 
-/// How often nodes are asked: at first, less and less often, at last.
+/// The pause between two queries of nodes: at first, doubled each time, and at most.
 const STEPS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
-/// How long what is promised without faults may take.
+/// How long a purge may take without faults.
 const PROMPT: Duration = Duration::from_secs(1);
 /// How long a purge waits for nodes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub(super) struct Tally {
     /// Histories at whose end a page was fetched twice.
     pub(super) in_vain: u64,
     pub(super) purges: u64,
-    pub(super) told: u64,
+    pub(super) confirmed: u64,
     pub(super) losses: u64,
     pub(super) connections: u64,
     /// Tickets sealed by keys in common, tickets of others opened, orders begun in common.
@@ -54,7 +54,7 @@ impl Tally {
         self.fetches += other.fetches;
         self.in_vain += other.in_vain;
         self.purges += other.purges;
-        self.told += other.told;
+        self.confirmed += other.confirmed;
         self.losses += other.losses;
         self.connections += other.connections;
         self.sealed += other.sealed;
@@ -62,15 +62,15 @@ impl Tally {
         self.orders += other.orders;
     }
 
-    /// Histories without events show nothing. A node may not know why others take a page, and fetch
-    /// it, but hardly ever.
+    /// Histories without events prove nothing. In rare cases a node fetches a page that another one
+    /// has.
     pub(super) fn assert_rich(&self, count: u64) {
         let least = [
             (self.hits, 50),
             (self.taken, 10),
             (self.fetches, 50),
             (self.purges, 10),
-            (self.told, 10),
+            (self.confirmed, 10),
             (self.losses, 1),
             (self.sealed, 20),
             (self.opened, 20),
@@ -89,7 +89,7 @@ async fn rest(step: &mut Duration) {
 }
 
 impl World {
-    /// What a node answers to a command, if it does.
+    /// The reply of a node to a query, if it comes in time.
     async fn ask_node<T>(
         &self,
         purge: &Purge,
@@ -105,7 +105,7 @@ impl World {
         while start.elapsed() < PATIENCE {
             rest(&mut step).await;
             match answer.try_recv() {
-                Ok(told) => return told.ok(),
+                Ok(result) => return result.ok(),
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => return None,
             }
@@ -113,13 +113,13 @@ impl World {
         None
     }
 
-    /// Waits until nodes have a purge, as `bolide cache purge --wait` does. Those that have it are
-    /// held to it from then on. Returns whether all have it.
+    /// Waits until nodes have a purge, as `bolide cache purge --wait` does. From then on a node
+    /// that reported it must not serve what was purged.
     pub(super) async fn wait_for(self: Rc<Self>, purge: Purge) {
         let (start, mut step) = (Instant::now(), STEPS.0);
         let entry = loop {
-            let told = self.ask_node(&purge, ClusterMail::Progress).await;
-            match told {
+            let progress = self.ask_node(&purge, ClusterMail::Progress).await;
+            match progress {
                 Some((sent, entry)) if sent >= purge.number => break entry,
                 _ if start.elapsed() > PATIENCE => return,
                 _ => rest(&mut step).await,
@@ -135,8 +135,8 @@ impl World {
                 if peer.has_entry && !have.contains(&at) {
                     have.push(at);
                     self.say(|| format!("node {at} has the purge at {}", purge.tick));
-                    self.members.borrow_mut()[at].tell(&purge.subjects, purge.tick);
-                    self.tally.borrow_mut().told += 1;
+                    self.members.borrow_mut()[at].record_purged(&purge.subjects, purge.tick);
+                    self.tally.borrow_mut().confirmed += 1;
                 }
             }
             rest(&mut step).await;
@@ -150,10 +150,10 @@ impl World {
         );
     }
 
-    /// Faults have ended: all nodes are connected, and hear of all.
+    /// Faults have ended: waits until all nodes are connected, and have received all purges.
     pub(super) async fn calm(&self) {
         self.is_over.set(true);
-        // What stood still moves again, and what was given up for a while is tried again.
+        // Held connections continue, and pauses after errors end.
         sleep(Duration::from_secs(9)).await;
         self.await_that(60_000, "all nodes are connected again", || {
             let members = self.members.borrow();
@@ -173,7 +173,7 @@ impl World {
         self.calm_since.get().is_some_and(|since| start >= since)
     }
 
-    /// What is promised when nothing is amiss.
+    /// The guarantees without faults.
     pub(super) async fn check_calm(self: &Rc<Self>) {
         let seed = self.seed;
         let counts = || -> Vec<_> {
@@ -184,7 +184,7 @@ impl World {
                 .map(|it| (it.received, it.losses))
                 .collect()
         };
-        // What was on its way has arrived, and leases are over that were left behind.
+        // Everything in transit arrives, and abandoned leases expire.
         sleep(PROMPT + Duration::from_millis(self.plan.lease_ms)).await;
         let nodes = self.plan.nodes;
         for at in 0..nodes {

@@ -1,4 +1,4 @@
-//! Connections for what nodes share beside purges: one that is of no use any more is made anew.
+//! Connections for secrets and limits: a node replaces a connection that has become useless.
 
 use std::path::Path;
 
@@ -30,8 +30,8 @@ fn pair() -> (Valkey, Valkey) {
     assert!(one.cli(&["cluster", "addslotsrange", "0", "16383"]).text().contains("OK"));
     wait_until("the cluster to be whole", || {
         let knows = |node: &Valkey| {
-            let told = node.cli(&["cluster", "info"]).text();
-            told.contains("state:ok") && told.contains("known_nodes:2")
+            let cluster_info = node.cli(&["cluster", "info"]).text();
+            cluster_info.contains("state:ok") && cluster_info.contains("known_nodes:2")
         };
         knows(&one) && knows(&two)
     });
@@ -39,7 +39,7 @@ fn pair() -> (Valkey, Valkey) {
 }
 
 #[test]
-fn a_node_goes_on_at_the_server_that_the_keys_were_moved_to() {
+fn a_node_follows_moved_keys_to_their_new_server() {
     let ((one, two), home) = (pair(), Home::new(BOLIDE));
     let _node = node(home.dir(), &one);
     wait_until("a connection", || !lookers(&one).is_empty());
@@ -58,7 +58,7 @@ fn a_node_goes_on_at_the_server_that_the_keys_were_moved_to() {
 
 /// What a connection has not answered is not waited for on it: it would get all of it later.
 #[test]
-fn a_connection_that_is_silent_is_made_anew() {
+fn a_silent_connection_is_replaced() {
     let (valkey, home) = (Valkey::default(), Home::new(BOLIDE));
     let node = node(home.dir(), &valkey);
     wait_until("a connection", || !lookers(&valkey).is_empty());

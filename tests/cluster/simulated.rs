@@ -32,7 +32,7 @@ struct State {
 
 /// A server that answers at once, whatever it is to wait for.
 #[derive(Clone)]
-struct Invented {
+struct Simulated {
     state: Arc<Mutex<State>>,
     port: u16,
 }
@@ -135,7 +135,7 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
     }
 }
 
-impl Invented {
+impl Simulated {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -168,8 +168,8 @@ fn status(node: &TestServer) -> String {
 }
 
 #[test]
-fn a_valkey_that_does_not_wait_is_not_asked_all_the_time() {
-    let (valkey, app) = (Invented::start(), TestApp::start());
+fn a_valkey_that_does_not_block_gets_no_flood_of_commands() {
+    let (valkey, app) = (Simulated::start(), TestApp::start());
     let _node = valkey.node(&app, "");
     let before = valkey.sent("XREAD");
     bolide_testkit::pause(2000);
@@ -179,8 +179,8 @@ fn a_valkey_that_does_not_wait_is_not_asked_all_the_time() {
 }
 
 #[test]
-fn whatever_is_said_about_objects_pages_are_served() {
-    let (valkey, app) = (Invented::start(), TestApp::start());
+fn pages_are_served_whatever_valkey_replies_about_objects() {
+    let (valkey, app) = (Simulated::start(), TestApp::start());
     let node = valkey.node(&app, "objects public; objects_timeout 20s; objects_lease_time 1s;");
     let said: [&[u8]; 10] = [
         b"$-1\r\n",
@@ -215,9 +215,9 @@ fn whatever_is_said_about_objects_pages_are_served() {
 }
 
 #[test]
-fn nothing_on_the_connection_for_objects_costs_kept_pages_or_the_one_for_purges() {
+fn faults_of_the_connection_for_objects_drop_no_cached_pages_and_no_other_connection() {
     const MISSES: usize = 40;
-    let (valkey, app) = (Invented::start(), TestApp::start());
+    let (valkey, app) = (Simulated::start(), TestApp::start());
     let node = valkey.node(&app, "objects public; objects_timeout 5s;");
     let get = |path: &str| node.connect().get(path, "Connection: close\r\n").text();
     let is_asked = || status(&node).contains("\"answering\":true");

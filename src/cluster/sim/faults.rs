@@ -1,4 +1,4 @@
-//! What goes wrong, by chance.
+//! Random faults.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ const NODES: &[u8] = b"bolide:{sim}:nodes";
 const EVENTS: u64 = 24;
 
 impl World {
-    /// Has things go wrong, and ends with nothing amiss.
-    pub(super) async fn storm(self: Rc<Self>) {
+    /// Injects faults, and ends with none in effect.
+    pub(super) async fn inject_faults(self: Rc<Self>) {
         let trouble = [(0, 0), (0, 20), (8, 0), (8, 30), (40, 60)];
         let (cut, late) = trouble[self.below(trouble.len() as u64) as usize];
         self.server.state().trouble = Trouble { cut, late };
@@ -25,7 +25,7 @@ impl World {
         if self.below(3) == 0 {
             // Ids do not follow a clock that is behind them.
             self.server.state().jump_ms -= 3_600_000;
-            self.server.note_disturbed();
+            self.server.record_disturbance();
         }
         let mut changes = tokio::task::JoinSet::new();
         let mut busy = vec![false; self.plan.nodes];
@@ -88,7 +88,7 @@ impl World {
         let by = self.below(2 * size + 1) as i64 - size as i64;
         self.say(|| format!("the clock jumps by {by}"));
         self.server.state().jump_ms += by;
-        self.server.note_disturbed();
+        self.server.record_disturbance();
     }
 
     /// The clock of a node is set.
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// What is in Valkey goes bad.
+    /// Damages data in Valkey.
     async fn spoil(&self) {
         let millis = Duration::from_millis(self.below(1500));
         let what = self.below(9);
@@ -118,7 +118,7 @@ impl World {
             }
             2 => {
                 self.server.state().keeper.drop_all();
-                self.server.note_disturbed();
+                self.server.record_disturbance();
             }
             3 => {
                 // Of another kind, until an operator drops it.
@@ -152,7 +152,7 @@ impl World {
             }
             6 => {
                 let change = self.below(1 << 16) as usize;
-                self.server.note_disturbed();
+                self.server.record_disturbance();
                 for (_, bytes) in self.server.state().keeper.texts() {
                     let at = change % bytes.len().max(1);
                     if let Some(byte) = bytes.get_mut(at) {

@@ -4,7 +4,7 @@ use super::{AUTO, Lab, run};
 
 const KEEP: &str = "Cache-Control: max-age=60";
 
-fn told(answer: &bolide_testkit::Response) -> String {
+fn cache_status(answer: &bolide_testkit::Response) -> String {
     let all: Vec<&str> = answer
         .headers
         .iter()
@@ -16,30 +16,33 @@ fn told(answer: &bolide_testkit::Response) -> String {
 
 /// The same without the number of seconds.
 fn kind(answer: &bolide_testkit::Response) -> String {
-    let told = told(answer);
-    match told.split_once("ttl=") {
+    let cache_status = cache_status(answer);
+    match cache_status.split_once("ttl=") {
         Some((start, rest)) => {
             let end = rest.find(';').unwrap_or(rest.len());
             format!("{start}ttl{}{}", if rest.starts_with('-') { "-" } else { "" }, &rest[end..])
         }
-        None => told,
+        None => cache_status,
     }
 }
 
 #[test]
-fn each_way_has_its_words() {
+fn each_kind_of_lookup_has_its_parameters() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     assert_eq!(kind(&lab.get(&path)), "bolide; fwd=uri-miss; fwd-status=200; ttl; stored");
-    let hit = told(&lab.get(&path));
+    let hit = cache_status(&lab.get(&path));
     let ttl: u32 = hit.strip_prefix("bolide; hit; ttl=").unwrap().parse().unwrap();
     assert!((40..=60).contains(&ttl), "{hit}");
     let post = lab.send("POST", &path, "x");
-    assert_eq!(told(&post), "bolide; fwd=method; fwd-status=200");
+    assert_eq!(cache_status(&post), "bolide; fwd=method; fwd-status=200");
     let path = lab.page("Cache-Control: no-store");
-    assert_eq!(told(&lab.get(&path)), "bolide; fwd=uri-miss; fwd-status=200; detail=no-store");
+    assert_eq!(
+        cache_status(&lab.get(&path)),
+        "bolide; fwd=uri-miss; fwd-status=200; detail=no-store"
+    );
     let path = lab.page("Status: 404");
-    let found = told(&lab.get(&path));
+    let found = cache_status(&lab.get(&path));
     assert_eq!(found, "bolide; fwd=uri-miss; fwd-status=404; detail=no-lifetime");
     let path = lab.page("Cache-Control: max-age=60\nVary: X-A");
     lab.get_with(&path, "X-A: 1\r\n");
@@ -47,11 +50,11 @@ fn each_way_has_its_words() {
     assert_eq!(kind(&other), "bolide; fwd=vary-miss; fwd-status=200; ttl; stored");
     let path = lab.page(KEEP);
     let head = lab.ask("HEAD", &path, "");
-    assert_eq!(told(&head), "bolide; fwd=uri-miss; fwd-status=200; detail=method");
+    assert_eq!(cache_status(&head), "bolide; fwd=uri-miss; fwd-status=200; detail=method");
 }
 
 #[test]
-fn stale_ways_have_their_words() {
+fn stale_responses_have_their_parameters() {
     let lab = Lab::auto();
     let paths: Vec<String> = [
         ["Cache-Control: max-age=1, stale-while-revalidate=60", KEEP],
@@ -79,7 +82,7 @@ fn stale_ways_have_their_words() {
 }
 
 #[test]
-fn a_request_that_was_heard_or_kept_away_says_so() {
+fn requests_with_directives_and_bypasses_have_their_forward_reason() {
     let lab = Lab::new(&format!(
         "{AUTO} page_cache_respect_request on; page_cache_bypass $http_x_bypass;"
     ));
@@ -88,13 +91,13 @@ fn a_request_that_was_heard_or_kept_away_says_so() {
     let asked = lab.get_with(&path, "Cache-Control: no-cache\r\n");
     assert_eq!(kind(&asked), "bolide; fwd=request; fwd-status=200; ttl; stored");
     let past = lab.get_with(&path, "X-Bypass: 1\r\n");
-    assert_eq!(told(&past), "bolide; fwd=bypass; fwd-status=200");
+    assert_eq!(cache_status(&past), "bolide; fwd=bypass; fwd-status=200");
     let none = lab.get_with(&lab.page(KEEP), "Cache-Control: only-if-cached\r\n");
-    assert_eq!((none.status, &*told(&none)), (504, "bolide; detail=only-if-cached"));
+    assert_eq!((none.status, &*cache_status(&none)), (504, "bolide; detail=only-if-cached"));
 }
 
 #[test]
-fn who_waited_for_another_says_so() {
+fn a_coalesced_request_says_so() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     lab.app.hold(&path);
@@ -116,7 +119,7 @@ fn who_waited_for_another_says_so() {
 }
 
 #[test]
-fn earlier_caches_stand_in_front_and_ours_has_its_name() {
+fn earlier_caches_come_first_and_ours_has_the_configured_name() {
     let lab = Lab::new("page_cache auto; cache_status on \"my edge\";");
     let path = lab.page("Cache-Control: max-age=60\nCache-Status: origin; hit");
     let first = kind(&lab.get(&path));
@@ -125,13 +128,13 @@ fn earlier_caches_stand_in_front_and_ours_has_its_name() {
     let silent = Lab::new("page_cache auto;");
     let path = silent.page(KEEP);
     assert_eq!(
-        (told(&silent.get(&path)), told(&silent.get(&path))),
+        (cache_status(&silent.get(&path)), cache_status(&silent.get(&path))),
         (String::new(), String::new())
     );
 }
 
 #[test]
-fn zones_tell_as_well() {
+fn zones_send_cache_status_as_well() {
     let lab = Lab::with(
         "fastcgi_cache_path @DIR@/zone keys_zone=one:1m;",
         "cache_status on; fastcgi_cache one; fastcgi_cache_key $request_uri;
@@ -150,14 +153,17 @@ fn zones_tell_as_well() {
     let path = lab.page("Set-Cookie: a=b");
     let found = kind(&lab.get(&path));
     assert_eq!(found, "bolide; fwd=uri-miss; fwd-status=200; detail=set-cookie");
-    assert_eq!(told(&lab.send("POST", &path, "x")), "bolide; fwd=method; fwd-status=200");
+    assert_eq!(cache_status(&lab.send("POST", &path, "x")), "bolide; fwd=method; fwd-status=200");
 }
 
 #[test]
-fn a_failed_origin_is_told_of() {
+fn a_failed_upstream_has_detail_failed() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     lab.app.vanish();
     let answer = lab.get(&path);
-    assert_eq!((answer.status, &*told(&answer)), (502, "bolide; fwd=uri-miss; detail=failed"));
+    assert_eq!(
+        (answer.status, &*cache_status(&answer)),
+        (502, "bolide; fwd=uri-miss; detail=failed")
+    );
 }

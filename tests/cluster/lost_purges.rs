@@ -1,5 +1,5 @@
-//! Purges that never reached the stream, or that it has lost: the node that carried them out takes
-//! no page from before them.
+//! Purges that never reached the stream, or that the stream has lost: the node that carried them
+//! out takes no page from before them.
 
 use bolide_testkit::wait_until;
 
@@ -17,7 +17,7 @@ fn wait_joined(fleet: &Fleet, node: usize) {
 }
 
 #[test]
-fn a_process_that_never_reached_valkey_is_not_covered_by_the_farewell_before_it() {
+fn a_process_that_never_reached_valkey_is_not_covered_by_the_end_record_before_it() {
     let mut fleet = Fleet::start(2, SHARE);
     let _key = fleet.fill(0, "/a", PAGE);
     let _key = fleet.fill(0, "/b", "X-LiteSpeed-Cache-Control: public,max-age=3600");
@@ -59,7 +59,7 @@ fn a_purge_that_the_stream_has_lost_counts_where_it_was_carried_out() {
     let _purged = ask(&fleet.nodes[1], &all).succeeded();
     assert_eq!(fleet.page(1, "/a"), "run 2", "it was purged here: {}", fleet.status(1));
     fleet.nodes[0].signal("CONT");
-    wait_until("the other one to hear", || fleet.page(0, "/a") == "run 2");
+    wait_until("the other one to receive it", || fleet.page(0, "/a") == "run 2");
     // The process after it heeds that as well.
     fleet.app.say("/a", PAGE);
     fleet.nodes[1].restart("QUIT");
