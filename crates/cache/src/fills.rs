@@ -7,18 +7,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::growing::GrowingObject;
 use crate::key::{CacheKey, KEY_SIZE_MAX};
 use crate::object::{Object, ObjectKind};
 use crate::permit::FillPermit;
-use crate::store::{Lookup, Store, StoreLimits};
+use crate::store::{Lookup, Store};
 use crate::tags::{TagVerdict, lock};
-
-/// LIMIT: bytes of all fills in progress, at least, and what one that will not be stored holds for
-/// slow readers where memory is short.
-const FILLING_MIN: u64 = 1 << 20;
 
 /// What to do if another fill of the key is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,30 +137,9 @@ impl Store {
         lock(self.index.shard(growing.key.key().url_hash)).fills.end(growing);
     }
 
-    /// Whether the memory of the store has room for more bytes of fills. Slow clients may hold
-    /// bodies that have left the index.
-    pub(crate) fn has_room_for_fills(&self) -> bool {
-        let StoreLimits { bytes, .. } = self.limits;
-        self.filling.load(Ordering::Relaxed) <= bytes.max(FILLING_MIN)
-            && self.held.bytes() <= bytes + bytes / 2 + FILLING_MIN
-    }
-
     /// Ends a fill.
     pub(crate) fn end_fill(&self, growing: &Arc<GrowingObject>) {
         self.end_storing(growing);
-        self.free_filled(growing.unsettled());
-    }
-
-    /// Counts the bytes that a fill does not hold any more.
-    pub(crate) fn settle_fill(&self, growing: &GrowingObject) {
-        self.free_filled(growing.settle(None));
-        if !self.has_room_for_fills() {
-            self.free_filled(growing.settle(Some(FILLING_MIN)));
-        }
-    }
-
-    fn free_filled(&self, bytes: u64) {
-        let before = self.filling.fetch_sub(bytes, Ordering::Relaxed);
-        assert!(before >= bytes, "the bytes of fills are those of their bodies");
+        self.memory.free(growing.unsettled());
     }
 }

@@ -18,9 +18,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use bolide_base::Instant;
 use bytes::Bytes;
 
+use crate::held::{FILLING_MIN, FillMemory};
 use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::object::{Object, ObjectHead};
-use crate::readers::{Readers, Taken};
+use crate::readers::{Readers, TakenPiece};
 use crate::segments::Segments;
 use crate::tags::{TagTable, lock};
 
@@ -255,15 +256,16 @@ impl GrowingObject {
         self.readers.pass_on(self.count.load(Ordering::Relaxed) as usize);
     }
 
-    /// The bytes that were freed since the last call; more are freed first where memory is short.
-    pub(crate) fn settle(&self, bytes_max: Option<u64>) -> u64 {
-        if let Some(bytes_max) = bytes_max {
-            self.readers.drop_oldest(bytes_max);
+    /// Frees what no follower needs, and more where memory is short.
+    pub(crate) fn settle(&self, memory: &FillMemory) {
+        memory.free(self.readers.settle());
+        if !memory.has_room() {
+            self.readers.drop_oldest(FILLING_MIN);
+            memory.free(self.readers.settle());
         }
-        self.readers.settle()
     }
 
-    /// The bytes that [`Self::settle`] has not reported.
+    /// The bytes that [`Self::settle`] has not freed.
     pub(crate) fn unsettled(&self) -> u64 {
         self.size() - self.readers.settled()
     }
@@ -410,13 +412,13 @@ impl Follower {
         let come = self.growing.count.load(Ordering::Acquire) as usize;
         if self.begun && self.piece < come {
             let stored = self.growing.pieces.get(self.piece).and_then(OnceLock::get).cloned();
-            match stored.map_or_else(|| self.growing.readers.take(self.piece), Taken::Piece) {
-                Taken::Piece(bytes) => {
+            match stored.map_or_else(|| self.growing.readers.take(self.piece), TakenPiece::Piece) {
+                TakenPiece::Piece(bytes) => {
                     self.piece += 1;
                     return GrowthRead::Bytes(bytes);
                 }
-                Taken::Gone => return GrowthRead::Broken,
-                Taken::Pending => debug_assert!(false, "a piece that is counted has come"),
+                TakenPiece::Gone => return GrowthRead::Broken,
+                TakenPiece::Pending => debug_assert!(false, "a piece that is counted has come"),
             }
         }
         match state {

@@ -4,7 +4,6 @@
 //! waiters of a dropped permit are woken in the next turn.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bolide_base::Instant;
 use bytes::Bytes;
@@ -146,14 +145,14 @@ impl FillPermit {
         let expected = self.growing.head().and_then(|head| head.length).unwrap_or(0);
         !(self.overflown || self.passes_on)
             && expected.max(self.growing.size()) <= limit
-            && (self.growing.size() <= SMALL || self.store.has_room_for_fills())
+            && (self.growing.size() <= SMALL || self.store.memory.has_room())
             && !self.growing.is_killed(&self.store.tags)
     }
 
     /// Continues the fill without storing it: the response is too large, or a purge hit it. No
-    /// request is coalesced with it from now on; its followers read on, and bytes that all of them
-    /// have are freed. Where the memory of the store is short, the slowest ones are cut off. Returns
-    /// false if it has no reader.
+    /// request is coalesced with it from now on. Its followers read on, and bytes that all of
+    /// them have are freed; where the memory of the store is short, the slowest are cut off.
+    /// Returns false if it has no reader.
     #[must_use]
     pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
         debug_assert!(!self.spent, "an ended permit fills nothing");
@@ -166,7 +165,7 @@ impl FillPermit {
             self.store.end_storing(&self.growing);
             self.growing.pass_on();
         }
-        self.store.settle_fill(&self.growing);
+        self.growing.settle(&self.store.memory);
         self.growing.is_followed()
     }
 
@@ -216,8 +215,7 @@ impl FillPermit {
     /// Appends to the body. `bytes` must own its memory, not be a slice of a receive buffer.
     pub fn append(&mut self, bytes: Bytes) -> Wakes {
         debug_assert!(!self.spent, "an ended permit fills nothing");
-        self.store.filling.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        let wakes = self.growing.append(self.store.held.count(bytes));
+        let wakes = self.growing.append(self.store.memory.add(bytes));
         self.heed_size(self.growing.size());
         wakes
     }
@@ -285,7 +283,7 @@ impl FillPermit {
                 tags,
                 known: self.growing.generation,
                 body: vec![body],
-                held: Some(&self.store.held),
+                held: Some(&self.store.memory.held),
             }));
             self.store.put_fill(&object, &self.growing);
         } else {
@@ -309,7 +307,7 @@ impl FillPermit {
             tags,
             known: self.growing.generation,
             body,
-            held: Some(&self.store.held),
+            held: Some(&self.store.memory.held),
         }));
         self.store.put_fill(&object, &self.growing).then_some(object)
     }

@@ -12,7 +12,7 @@ use crate::tags::lock;
 
 /// A piece for one reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum TakenPiece {
     Piece(Bytes),
     /// It has not come.
     Pending,
@@ -112,15 +112,15 @@ impl Readers {
     }
 
     /// Piece `at`, for a reader that has taken all before it.
-    pub(crate) fn take(&self, at: usize) -> Taken {
+    pub(crate) fn take(&self, at: usize) -> TakenPiece {
         let mut state = lock(&self.0);
-        let Some(passing) = &state.passing else { return Taken::Pending };
-        let Some(index) = at.checked_sub(passing.first) else { return Taken::Gone };
-        let Some(piece) = passing.pieces.get(index) else { return Taken::Pending };
+        let Some(passing) = &state.passing else { return TakenPiece::Pending };
+        let Some(index) = at.checked_sub(passing.first) else { return TakenPiece::Gone };
+        let Some(piece) = passing.pieces.get(index) else { return TakenPiece::Pending };
         let bytes = piece.bytes.clone();
         state.release(index);
         state.drop_taken();
-        Taken::Piece(bytes)
+        TakenPiece::Piece(bytes)
     }
 
     /// Drops the oldest pieces until `bytes_max` are held: readers that lack them are too slow.
@@ -156,7 +156,7 @@ impl Readers {
 mod tests {
     use bytes::Bytes;
 
-    use super::{Readers, Taken};
+    use super::{Readers, TakenPiece};
 
     fn piece(text: &'static str) -> Bytes {
         Bytes::from_static(text.as_bytes())
@@ -170,17 +170,17 @@ mod tests {
         assert!(!readers.push(&piece("kept")), "a fill that may be stored keeps its pieces");
         readers.pass_on(1);
         assert!(readers.push(&piece("one")) && readers.push(&piece("three")));
-        assert_eq!(readers.take(1), Taken::Piece(piece("one")));
+        assert_eq!(readers.take(1), TakenPiece::Piece(piece("one")));
         assert_eq!(readers.settle(), 0);
-        assert_eq!(readers.take(1), Taken::Piece(piece("one")));
+        assert_eq!(readers.take(1), TakenPiece::Piece(piece("one")));
         assert_eq!((readers.settle(), readers.settle(), readers.settled()), (3, 0, 3));
-        assert_eq!(readers.take(2), Taken::Piece(piece("three")));
-        assert_eq!(readers.take(3), Taken::Pending);
+        assert_eq!(readers.take(2), TakenPiece::Piece(piece("three")));
+        assert_eq!(readers.take(3), TakenPiece::Pending);
         // The other one leaves in front of the last piece.
         readers.leave(2);
         assert_eq!((readers.settle(), readers.count()), (5, 1));
         assert!(readers.push(&piece("four")));
-        assert_eq!(readers.take(3), Taken::Piece(piece("four")));
+        assert_eq!(readers.take(3), TakenPiece::Piece(piece("four")));
         assert_eq!(readers.settle(), 4);
         readers.leave(4);
         assert!(readers.push(&piece("five")));
@@ -196,12 +196,12 @@ mod tests {
         for text in ["one", "two", "six"] {
             assert!(readers.push(&piece(text)));
         }
-        assert_eq!(readers.take(0), Taken::Piece(piece("one")));
+        assert_eq!(readers.take(0), TakenPiece::Piece(piece("one")));
         readers.drop_oldest(4);
         assert_eq!(readers.settle(), 6);
-        assert_eq!(readers.take(1), Taken::Gone);
-        assert_eq!(readers.take(2), Taken::Piece(piece("six")));
+        assert_eq!(readers.take(1), TakenPiece::Gone);
+        assert_eq!(readers.take(2), TakenPiece::Piece(piece("six")));
         readers.leave(0);
-        assert_eq!((readers.settle(), readers.take(3)), (3, Taken::Pending));
+        assert_eq!((readers.settle(), readers.take(3)), (3, TakenPiece::Pending));
     }
 }

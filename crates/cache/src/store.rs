@@ -12,7 +12,7 @@ use crate::disk::DiskTier;
 use crate::fills::failed;
 use crate::front::Front;
 use crate::growing::{Follower, GrowingObject, Orphans};
-use crate::held::HeldBytes;
+use crate::held::FillMemory;
 use crate::key::{CacheKey, KEY_SIZE_MAX, NamespaceId, url_hash};
 use crate::namespaces::Namespaces;
 use crate::object::{Object, ObjectKind, ObjectVariant, Times};
@@ -83,9 +83,7 @@ pub struct Store {
     pub(crate) tags: TagTable,
     pub(crate) limits: StoreLimits,
     bytes: AtomicU64,
-    pub(crate) filling: AtomicU64,
-    /// The bytes of all bodies, also of those that have left the index.
-    pub(crate) held: HeldBytes,
+    pub(crate) memory: FillMemory,
     pub(crate) namespaces: Namespaces,
     pub(crate) orphans: Orphans,
     sweep: Mutex<Sweep>,
@@ -112,8 +110,7 @@ impl Store {
             tags: TagTable::new(),
             limits,
             bytes: AtomicU64::new(0),
-            filling: AtomicU64::new(0),
-            held: HeldBytes::default(),
+            memory: FillMemory::new(limits.bytes),
             namespaces: Namespaces::new(),
             orphans: Orphans::default(),
             sweep: Mutex::default(),
@@ -438,7 +435,7 @@ impl Store {
         let mut stats = self.counters.read();
         stats.bytes = self.bytes();
         stats.bytes_max = self.limits.bytes;
-        stats.filling_bytes = self.filling.load(Ordering::Relaxed);
+        stats.filling_bytes = self.memory.filling();
         stats.tags = self.tags.len() as u64;
         // The upper half counts earlier processes with the same disk trees, see `begin_at`.
         let generation = self.tags.generation();

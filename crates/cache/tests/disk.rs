@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use bolide_base::FileRef;
 use bolide_base::prng::Prng;
-use bolide_cache::disk::journal::{self, Echo, JournalEntry};
+use bolide_cache::disk::journal::{self, Echo, JournalAppend, JournalEntry};
 use bolide_cache::disk::{
-    Appended, Begun, DiskPurge, DiskPurgeTarget, DiskTree, DiskTreeSettings, Recall, Replay, Unfit,
+    Begun, DiskPurge, DiskPurgeTarget, DiskTree, DiskTreeSettings, Recall, Replay, Unfit,
 };
 use bolide_cache::{
     CacheKey, FillPermit, Front, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey, Store,
@@ -85,9 +85,9 @@ impl Process {
     /// Does the work of the disk writer.
     fn write(&self, disk: &mut Disk) {
         self.store.disk().flush_purges(|tree, _| {
-            let append = |_: &mut FileRef, bytes: &[u8]| -> Result<Appended, ()> {
+            let append = |_: &mut FileRef, bytes: &[u8]| -> Result<JournalAppend, ()> {
                 disk.journal.extend_from_slice(bytes);
-                Ok(Appended::Named)
+                Ok(JournalAppend::Named)
             };
             tree.flush(append).unwrap();
         });
@@ -266,7 +266,7 @@ fn what_becomes_due_while_a_journal_is_made_anew_stays_due() {
     }
     let due = |tree: &DiskTree| {
         let mut found = Vec::new();
-        let append = |_: &mut FileRef, bytes: &[u8]| -> Result<Appended, ()> {
+        let append = |_: &mut FileRef, bytes: &[u8]| -> Result<JournalAppend, ()> {
             let read = journal::read(bytes, |entry| match entry {
                 JournalEntry::Start(sequence) => found.push((false, sequence)),
                 JournalEntry::Purge(order, _) => {
@@ -274,7 +274,7 @@ fn what_becomes_due_while_a_journal_is_made_anew_stays_due() {
                 }
             });
             assert_eq!(read.used, bytes.len());
-            Ok(Appended::Named)
+            Ok(JournalAppend::Named)
         };
         tree.flush(append).unwrap();
         found
@@ -444,9 +444,9 @@ proptest! {
                 Op::Restart => {
                     // A purge is acknowledged only after it is in the journal.
                     process.store.disk().flush_purges(|tree, _| {
-                        let append = |_: &mut FileRef, bytes: &[u8]| -> Result<Appended, ()> {
+                        let append = |_: &mut FileRef, bytes: &[u8]| -> Result<JournalAppend, ()> {
                             disk.journal.extend_from_slice(bytes);
-                            Ok(Appended::Named)
+                            Ok(JournalAppend::Named)
                         };
                         tree.flush(append).unwrap();
                     });

@@ -33,6 +33,8 @@ const EARLY_IN: u64 = 6;
 const IDLE_CLOSE_IN: u64 = 20;
 /// The longest rest of an application, in nanoseconds.
 const REST_MAX: u64 = 400 * MILLI;
+/// About how long it rests within a response: a head must come before `fastcgi_read_timeout`.
+const RESTED_MAX: u64 = 1500 * MILLI;
 
 /// Records a fetch, and whether it violates coalescing.
 fn count_fetch((place, page): (&str, &str), target: &str, conn: &Conn, kernel: &mut Kernel) {
@@ -85,6 +87,8 @@ struct Conn {
     written: usize,
     after: After,
     rests_until: u64,
+    /// How long it has rested so far.
+    rested: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,8 +223,9 @@ impl SimUpstream {
             let taken = kernel.client_write(conn.fd, &rest[..n]).unwrap_or(n);
             conn.note_written(taken);
             worked |= taken > 0;
-            if self.chance.one_in(if conn.is_page { 30 } else { 4 }) {
-                conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
+            if self.chance.one_in(if conn.is_page { 30 } else { 4 }) && conn.rested < RESTED_MAX {
+                let rest = self.chance.below(REST_MAX);
+                (conn.rests_until, conn.rested) = (kernel.nanos + rest, conn.rested + rest);
             }
         }
         if conn.is_flushed() {
@@ -441,6 +446,7 @@ impl Conn {
             written: 0,
             after: After::Read,
             rests_until: 0,
+            rested: 0,
         }
     }
 
@@ -454,6 +460,7 @@ impl Conn {
 
     fn begin_next(&mut self) {
         self.served += 1;
+        self.rested = 0;
         self.params.clear();
         self.body.clear();
         (self.has_params, self.has_body, self.after) = (false, false, After::Read);

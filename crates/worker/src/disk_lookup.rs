@@ -3,7 +3,8 @@
 use bolide_base::errno::{ENOENT, ESTALE};
 use bolide_base::{ChainStamp, FileRef};
 use bolide_cache::disk::format::{FIXED, HEAD_MAX, head_size};
-use bolide_cache::disk::{Appended, DiskTree, JOURNAL, TreeUse};
+use bolide_cache::disk::journal::JournalAppend;
+use bolide_cache::disk::{DiskTree, JOURNAL, TreeUse};
 use bolide_cache::{FillPermit, Lookup, ObjectKind, Store, TagVerdict};
 use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 
@@ -128,7 +129,7 @@ fn append(
     path: &[u8],
     file: &mut FileRef,
     bytes: &[u8],
-) -> Result<Appended, FileFailure> {
+) -> Result<JournalAppend, FileFailure> {
     for _ in 0..REPLACED_MAX {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -136,11 +137,11 @@ fn append(
             rest = &rest[n..];
         }
         if io.stat(file)?.links > 0 {
-            return Ok(Appended::Named);
+            return Ok(JournalAppend::Named);
         }
         match io.open_journal(path) {
             Ok(replacement) => *file = replacement,
-            Err(failure) if failure.errno == ENOENT => return Ok(Appended::Nameless),
+            Err(failure) if failure.errno == ENOENT => return Ok(JournalAppend::Nameless),
             Err(failure) => return Err(failure),
         }
     }

@@ -66,7 +66,7 @@ struct Charge {
     is_short: bool,
     /// What others delete there.
     removals: Removals,
-    /// Another process evicts, and handles deletions: see [`bolide_cache::disk::DiskTier::leave_upkeep`].
+    /// Another process evicts, and handles deletions.
     leaves_upkeep: bool,
     /// It was turned off when its root directory was missing.
     lacks_root: bool,

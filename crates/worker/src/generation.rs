@@ -13,8 +13,8 @@ use crate::settings::{ListenSettings, Profile};
 /// least one for each index.
 pub type GenerationSockets = Vec<(usize, Arc<Listener>)>;
 
-/// The sockets of every worker; each list is taken once before it is given again: a connection that outlives its
-/// configuration must not keep ports open that the next one has closed.
+/// The sockets of every worker. Each list is taken once, unless it is given again: a connection
+/// that outlives its configuration must not keep ports open that the next one has closed.
 #[derive(Debug)]
 pub struct Handout(Mutex<Vec<GenerationSockets>>);
 

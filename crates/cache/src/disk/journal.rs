@@ -44,6 +44,15 @@ pub fn seal(bytes: &[u8]) -> Option<u64> {
     (head[..8] == MAGIC && told == sum(&head[..16])).then_some(seal)
 }
 
+/// Where entries were appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalAppend {
+    /// To the file that has the journal's name.
+    Named,
+    /// To a file without a name, and no file has the journal's: no later process reads either.
+    Nameless,
+}
+
 /// A journal entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalEntry<'a> {

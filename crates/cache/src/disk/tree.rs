@@ -10,8 +10,6 @@ mod journaling;
 mod unlinked;
 mod write;
 
-pub use journaling::Appended;
-
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

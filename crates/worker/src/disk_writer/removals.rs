@@ -378,8 +378,8 @@ pub(super) fn is_missing(io: &mut impl Io, path: &[u8]) -> bool {
     found.is_err_and(|failure| matches!(failure.errno, ENOENT | ENOTDIR))
 }
 
-/// Others have deleted a file. It purges nothing where another process does that: a part of them are
-/// that process's evictions.
+/// Others have deleted a file. It purges nothing where another process handles deletions: some of
+/// them are that process's evictions.
 fn note_lost(charge: &mut Charge, hash: u128) {
     charge.tree.note_gone(hash);
     match charge.removals.is_emptied || charge.is_paused() {

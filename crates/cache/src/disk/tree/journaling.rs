@@ -5,18 +5,9 @@ use std::sync::atomic::Ordering;
 use bolide_base::FileRef;
 
 use super::DiskTree;
-use crate::disk::journal::{self, Echo, JournalEntry, OpenJournal, everything};
+use crate::disk::journal::{self, Echo, JournalAppend, JournalEntry, OpenJournal, everything};
 use crate::disk::purges::DiskPurge;
 use crate::tags::lock;
-
-/// Where entries were appended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
-    /// To the file that has the journal's name.
-    Named,
-    /// To a file without a name, and no file has the journal's: no later process reads either.
-    Nameless,
-}
 
 /// LIMIT: bytes of purges that the journal does not have.
 const DUE_MAX: usize = 1 << 20;
@@ -70,15 +61,15 @@ impl DiskTree {
     }
 
     /// Lets `append` write the due entries to the journal. On an error the file is given up: the
-    /// caller unlinks it, so that no later process uses it, and replaces it. Where the file has lost
-    /// its name, the entries stay due.
+    /// caller unlinks it, so that no later process uses it, and replaces it. Where the file has
+    /// lost its name, the entries stay due.
     ///
     /// # Errors
     ///
     /// The error of `append`.
     pub fn flush<E>(
         &self,
-        append: impl FnOnce(&mut FileRef, &[u8]) -> Result<Appended, E>,
+        append: impl FnOnce(&mut FileRef, &[u8]) -> Result<JournalAppend, E>,
     ) -> Result<(), E> {
         // The lock is held during the write: a caller that finds no due entries must not return
         // before they are written.
@@ -92,7 +83,7 @@ impl DiskTree {
         if appended.is_err() {
             journal.give_up();
         }
-        if !matches!(appended, Ok(Appended::Named)) {
+        if !matches!(appended, Ok(JournalAppend::Named)) {
             lock(&self.due).splice(0..0, due);
         }
         appended.map(drop)
