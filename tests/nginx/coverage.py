@@ -75,7 +75,10 @@ TESTED = {
     "apache_directory": ("htaccess.rs", "blocks_add_directives_for_directories"),
     "apache_htaccess": ("htaccess.rs", "the_innermost_block_decides_whether_files_are_read"),
     "fastcgi_cache_purge": ("cache.rs", "the_innermost_block_decides_which_clients_may_purge"),
-    "proxy_cache_purge": ("proxy/caching.rs", "the_innermost_block_decides_which_clients_may_purge"),
+    "proxy_cache_purge": (
+        "proxy/caching.rs",
+        "the_innermost_block_decides_which_clients_may_purge",
+    ),
 }
 
 
