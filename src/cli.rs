@@ -67,13 +67,23 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
     }
     let Globals { prefix, conf, error_log, globals, quiet } = globals;
     let names_conf = conf.is_some();
-    let here = std::env::current_dir().map_err(|error| error.to_string())?;
-    let prefix = prefix.map_or_else(|| PathBuf::from(PREFIX), |prefix| here.join(prefix));
+    let directory = std::env::current_dir().map_err(|error| error.to_string())?;
+    let prefix = prefix.map_or_else(|| PathBuf::from(PREFIX), |prefix| directory.join(prefix));
     // As in nginx: a relative -c starts from the prefix.
     let conf = conf.map_or_else(|| default_conf(&prefix), |conf| prefix.join(conf));
     let command = asked.command().or(command).unwrap_or(CliCommand::Run);
     let pid_file = adopted_sockets::pid_file();
-    Ok(Invocation { command, prefix, conf, names_conf, globals, error_log, quiet, pid_file })
+    Ok(Invocation {
+        directory,
+        command,
+        prefix,
+        conf,
+        names_conf,
+        globals,
+        error_log,
+        quiet,
+        pid_file,
+    })
 }
 
 /// Parses one of Bolide's own commands up to where nginx's options may follow.

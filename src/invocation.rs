@@ -120,6 +120,8 @@ pub(crate) struct Serve {
 /// The command with all options.
 #[derive(Debug)]
 pub(crate) struct Invocation {
+    /// The directory in which the program was started: relative arguments begin there.
+    pub(crate) directory: PathBuf,
     pub(crate) command: CliCommand,
     pub(crate) prefix: PathBuf,
     pub(crate) conf: PathBuf,

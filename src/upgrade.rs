@@ -5,6 +5,7 @@
 //! inherits the keys of connection ids, and gives its workers other numbers.
 
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::{Child, Command};
 
 use bolide_conf::model::{Config, LogLevel};
@@ -152,15 +153,17 @@ pub(crate) fn name_of(address: &SocketAddress) -> String {
     }
 }
 
-/// Starts the binary of the same name again, with our sockets (nginx's USR2).
+/// Starts the binary of the same name again, with our sockets (nginx's USR2), in the directory in
+/// which this one was started: relative arguments mean the same.
 pub(crate) fn start_successor(
     open: &OpenSocket,
     keys: &bolide_quic::SharedKeys,
     workers: usize,
     pid: &mut PidFile,
+    directory: &Path,
     (manager, log): (&ServiceManager, &ControlLog),
 ) -> Option<Child> {
-    let started = try_start(open, keys, workers, pid, manager);
+    let started = try_start(open, keys, workers, pid, directory, manager);
     for (_, listener) in open.all() {
         // No other child process may have them.
         let _ = listener.inherit(InheritedSocket::No);
@@ -187,6 +190,7 @@ fn try_start(
     keys: &bolide_quic::SharedKeys,
     workers: usize,
     pid: &mut PidFile,
+    directory: &Path,
     manager: &ServiceManager,
 ) -> std::io::Result<Child> {
     let mut entries = Vec::new();
@@ -209,6 +213,7 @@ fn try_start(
     let elder = format!("{}:{}:{workers}", std::process::id(), keys.first());
     let mut command = Command::new(program);
     command.args(args).env(SOCKETS, entries.join(";")).env(ELDER, elder).stdin(secret);
+    command.current_dir(directory);
     manager.introduce(&mut command);
     command.spawn().inspect_err(|_| {
         let _ = pid.step_back();

@@ -542,6 +542,23 @@ fn the_old_process_serves_again_when_the_new_one_ends() {
 }
 
 #[test]
+fn relative_arguments_mean_the_same_to_a_new_binary() {
+    let home = Home::new(BOLIDE);
+    fs::create_dir(home.dir().join("elsewhere")).unwrap();
+    let main = MAIN.replace("events", "working_directory @DIR@/elsewhere; events");
+    home.write("nginx.conf", &conf(&main, LISTEN));
+    let mut command = Command::new(BOLIDE);
+    command.args(["-p", ".", "-c", "nginx.conf"]).current_dir(home.dir()).stdin(Stdio::null());
+    assert!(command.status().unwrap().success());
+    let pid = pid_in(&home, "pid").unwrap();
+    let daemon = Daemon { home, pid };
+    let successor = daemon.yields_to_a_successor();
+    assert!(daemon.answers(), "by the new binary");
+    kill(successor, "QUIT");
+    wait_until("the old name", || pid_in(&daemon.home, "pid") == Some(daemon.pid));
+}
+
+#[test]
 fn hup_during_an_upgrade_brings_the_workers_back_without_reading_the_file() {
     let daemon = Daemon::start(MAIN, LISTEN);
     let successor = daemon.yields_to_a_successor();

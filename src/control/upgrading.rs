@@ -22,8 +22,9 @@ impl ControlThread<'_> {
         self.log.write(LogLevel::Notice, "changing binary");
         let Some(pid) = &mut self.pid else { return };
         let (keys, workers) = (&self.shared.quic_keys, usize::from(self.crew.size()));
-        let reports = (&self.manager, &self.log);
-        self.successor = upgrade::start_successor(&self.open, keys, workers, pid, reports);
+        let (directory, reports) = (&self.invocation.directory, (&self.manager, &self.log));
+        self.successor =
+            upgrade::start_successor(&self.open, keys, workers, pid, directory, reports);
         if self.successor.is_some() {
             self.shared.tls.issued.rest();
             self.leave_upkeep(true);
