@@ -62,14 +62,15 @@ fn requests_that_wait_for_a_fetch_that_fails_are_sent_at_once() {
         let _ = peer.send(answer("Cache-Control: max-age=60", "late"));
     });
     let server = http(&format!(
-        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
+        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }}
+         location = /status {{ stub_status; }} }}",
         upstream.address()
     ));
     let client = |addr| std::thread::spawn(move || H1TestClient::connect(addr).get("/", "").status);
     let mut clients = vec![client(server.http())];
     wait_until("the first request", || asked.load(Ordering::Relaxed) == 1);
     clients.extend((0..4).map(|_| client(server.http())));
-    bolide_testkit::pause(300);
+    wait_until("the others to wait", || server.get("/status").text().contains("Writing: 6"));
     fails.store(true, Ordering::Relaxed);
     wait_until("all requests", || asked.load(Ordering::Relaxed) == 5);
     responds.store(true, Ordering::Relaxed);
