@@ -39,6 +39,8 @@ struct Passing {
     /// The index of the first one.
     first: usize,
     pieces: VecDeque<HeldPiece>,
+    /// The bytes of all of them.
+    held: u64,
 }
 
 #[derive(Debug)]
@@ -56,7 +58,8 @@ impl ReadersState {
         debug_assert!(piece.left > 0, "a reader takes a piece once");
         piece.left = piece.left.saturating_sub(1);
         if piece.left == 0 {
-            self.freed += std::mem::take(&mut piece.bytes).len() as u64;
+            let size = std::mem::take(&mut piece.bytes).len() as u64;
+            (passing.held, self.freed) = (passing.held - size, self.freed + size);
         }
     }
 
@@ -65,6 +68,10 @@ impl ReadersState {
         while passing.pieces.pop_front_if(|piece| piece.left == 0).is_some() {
             passing.first += 1;
         }
+        debug_assert!(
+            passing.held == 0 || !passing.pieces.is_empty(),
+            "the bytes that are held are those of the pieces"
+        );
     }
 }
 
@@ -94,7 +101,7 @@ impl Readers {
     /// From piece `first` on the fill is not stored.
     pub(crate) fn pass_on(&self, first: usize) {
         let mut state = lock(&self.0);
-        state.passing.get_or_insert_with(|| Passing { first, pieces: VecDeque::new() });
+        state.passing.get_or_insert_with(|| Passing { first, pieces: VecDeque::new(), held: 0 });
     }
 
     /// Holds a piece for all readers; false if the fill may be stored.
@@ -103,6 +110,7 @@ impl Readers {
         let left = state.count;
         let Some(passing) = &mut state.passing else { return false };
         let held = if left == 0 { Bytes::new() } else { bytes.clone() };
+        passing.held += held.len() as u64;
         passing.pieces.push_back(HeldPiece { bytes: held, left });
         if left == 0 {
             state.freed += bytes.len() as u64;
@@ -128,14 +136,14 @@ impl Readers {
         let mut state = lock(&self.0);
         let state = &mut *state;
         let Some(passing) = &mut state.passing else { return };
-        let mut held: u64 = passing.pieces.iter().map(|piece| piece.bytes.len() as u64).sum();
-        while held > bytes_max
+        while passing.held > bytes_max
             && let Some(piece) = passing.pieces.pop_front()
         {
             passing.first += 1;
-            held -= piece.bytes.len() as u64;
-            state.freed += piece.bytes.len() as u64;
+            let size = piece.bytes.len() as u64;
+            (passing.held, state.freed) = (passing.held - size, state.freed + size);
         }
+        debug_assert!(passing.held <= bytes_max, "without pieces nothing is held");
     }
 
     /// The bytes that were freed since the last call.
