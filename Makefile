@@ -28,11 +28,11 @@ image: ## an image for containers (OCI layout), made without a daemon, in target
 	scripts/package.sh image
 
 test: ## install what is needed, then run every check and test
-	@scripts/setup.sh build test
+	@scripts/setup.sh build
 	scripts/test.sh
 
 check: ## formatting and lints only
-	@scripts/setup.sh build lab
+	@scripts/setup.sh build
 	scripts/test.sh check
 
 package-test: ## the packages of a release, by lintian and on a clean Debian 12, as root

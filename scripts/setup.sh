@@ -275,12 +275,12 @@ venv() {
         die "missing in $VENV: what $PY_DEPS names" "pip failed (offline?); run: $VENV/bin/pip install -r $PY_DEPS"
 }
 
-# The version is pinned, as its verdicts change with it.
+# The version is pinned, as its verdicts change with it. To optimise it takes minutes, and it runs for a second.
 cargo_deny() {
     local version=0.20.2
     "$BIN/cargo-deny" --version 2>/dev/null | grep -qx "cargo-deny $version" && return
     say "building cargo-deny $version"
-    (cd "$(dirname "$SELF")/.." && PATH=$PATH:$HOME/.cargo/bin cargo install -q --locked --force \
+    (cd "$(dirname "$SELF")/.." && PATH=$PATH:$HOME/.cargo/bin cargo install -q --debug --locked --force \
         --version "$version" --root "$TOOLS" cargo-deny) ||
         die "missing: cargo-deny $version" "crates.io did not deliver it (offline?); run: cargo install --locked --version $version --root $TOOLS cargo-deny"
 }

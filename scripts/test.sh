@@ -6,7 +6,7 @@
 #
 # What needs the compiler and what does not runs side by side, and so do the tests of the real
 # binary, which often wait, the simulator's, which compute, and all others.
-# Needs what `scripts/setup.sh build test` installs.
+# Needs what `scripts/setup.sh build` installs; the rest is installed beside the build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -69,12 +69,17 @@ joined() {
     return $ended
 }
 
-tests=yes failed=0
-[ "${1:-}" != check ] || tests=
+# What the build does not need is installed beside it; then come the gates that need no compiler.
+beside_build() {
+    run scripts/setup.sh "$tools" &&
+        # What may be built in: licences, versions, sources. Advisories need a git host, so they are no gate.
+        run cargo deny --locked check bans licenses sources && check_lab "$tests"
+}
+
+tests=yes tools=test failed=0
+[ "${1:-}" != check ] || { tests="" tools=lab; }
 run cargo fmt --all --check
-# What may be built in: licences, versions, sources. Advisories need a git host, so they are no gate.
-run cargo deny --locked check bans licenses sources
-beside lab check_lab "$tests"
+beside lab beside_build
 if [ -n "$tests" ]; then
     run cargo test --workspace --locked --no-run "${binary[@]}" || failed=1
 else

@@ -163,7 +163,7 @@ fn run(
         out(greeting.as_bytes());
     }
     // The process that started us continues.
-    waiting.into_iter().for_each(ChildWait::tell);
+    waiting.into_iter().for_each(ChildWait::release);
     // The first configuration would otherwise stay in memory as long as the server runs.
     drop((config, logs, log));
     control.obey(pid);

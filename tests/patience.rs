@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use bolide_testkit::TestServer;
-use bolide_testkit::origin::TestUpstream;
+use bolide_testkit::origin::{TestUpstream, answer};
 
 use crate::{http, site};
 
@@ -109,5 +109,37 @@ fn a_slow_request_is_not_ended_by_the_time_of_heads_and_idle_connections() {
             client.send("x");
         }
         assert_eq!(client.answer().status, 200);
+    }
+}
+
+#[test]
+fn the_time_for_trailers_does_not_end_the_response_behind_them() {
+    const LEN: usize = 32 << 20;
+    let origin = TestUpstream::start();
+    origin.say("/", answer("", &"x".repeat(LEN)));
+    let server = http(&format!(
+        "client_header_timeout 1s; keepalive_timeout 1s;
+         server {{ listen 127.0.0.1:@HTTP@; http2 on;
+             location / {{ proxy_pass http://{}; proxy_max_temp_file_size 0; }} }}",
+        origin.address()
+    ));
+    // POST / of http://a, with windows of 2 GiB; then an empty field `a` as trailers in two frames.
+    let windows = b"\0\0\x06\x04\0\0\0\0\0\0\x04\x7f\xff\xff\xff\
+                    \0\0\x04\x08\0\0\0\0\0\x7f\0\0\0";
+    let request = b"\0\0\x06\x01\x04\0\0\0\x01\x83\x86\x84\x41\x01a";
+    let trailers = b"\0\0\x01\x01\x01\0\0\0\x01\0";
+    let mut socket = TcpStream::connect(server.http()).unwrap();
+    socket.write_all(&[PREFACE, windows, request, trailers].concat()).unwrap();
+    std::thread::sleep(PAUSE);
+    socket.write_all(b"\0\0\x03\x09\x04\0\0\0\x01\x01a\0").unwrap();
+    // Longer than a head may take, while the response waits for room.
+    std::thread::sleep(20 * PAUSE);
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (mut room, mut got) = (vec![0; 1 << 20], 0);
+    while got < LEN {
+        match socket.read(&mut room).unwrap() {
+            0 => panic!("the connection ended after {got} bytes"),
+            len => got += len,
+        }
     }
 }

@@ -18,6 +18,8 @@ fn server(directive: &str) -> TestServer {
 
 /// Stops the worker where it accepts a client, until the returned value is dropped.
 pub(crate) fn hold(server: &TestServer) -> Companion {
+    // The sockets listen before there is a worker.
+    server.get("/");
     let pid = server.pid().to_string();
     let holder = Companion::start(STANDSTILL, [pid.as_str(), "worker-0"]);
     let is_over = AtomicBool::new(false);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_io::Io as _;
-use bolide_io::child::{self, ChildDescriptor, ChildEnd, SpawnOptions, Tell};
+use bolide_io::child::{self, ChildDescriptor, ChildEnd, ChildSignal, SpawnOptions};
 use bolide_io::epoll::Epoll;
 use bolide_io::signal::{self, Signal, Signals};
 
@@ -70,7 +70,7 @@ fn keep(program: &Path) -> std::io::Result<u8> {
             });
         }
         if killing {
-            left.iter().for_each(|pid| child::tell(*pid, Tell::Kill));
+            left.iter().for_each(|pid| child::signal(*pid, ChildSignal::Kill));
         }
         ready.clear();
         let _ = door.wait(deadline(killing), &mut ready);
@@ -78,7 +78,7 @@ fn keep(program: &Path) -> std::io::Result<u8> {
             Some(Signal::Stop | Signal::Quit) => killing = true,
             Some(Signal::Reopen) => {
                 is_gentle = true;
-                child::tell(master, Tell::User1);
+                child::signal(master, ChildSignal::User1);
             }
             _ => {}
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_conf::model::{LogLevel, PhpLimit, PhpProtocol, PhpResource};
-use bolide_io::child::{self, ChildDescriptor, ChildResource, SpawnOptions, Tell};
+use bolide_io::child::{self, ChildDescriptor, ChildResource, ChildSignal, SpawnOptions};
 
 use super::cgroup::{PoolGroup, PoolGroups};
 use super::fpm::{self, FpmLine};
@@ -53,7 +53,7 @@ pub(super) struct Process {
 /// A process told to end, and the next step if it has not by a certain time.
 #[derive(Clone, Copy, Debug)]
 struct Ending {
-    next: Tell,
+    next: ChildSignal,
     at: Instant,
 }
 
@@ -134,8 +134,9 @@ impl Process {
     /// Lets running requests finish and accepts no others.
     pub(super) fn finish(&mut self, now: Instant) {
         if self.ending.is_none() {
-            child::tell(self.pid, self.gently());
-            self.ending = Some(Ending { next: Tell::Terminate, at: now.after(self.patience) });
+            child::signal(self.pid, self.gently());
+            self.ending =
+                Some(Ending { next: ChildSignal::Terminate, at: now.after(self.patience) });
         }
     }
 
@@ -143,23 +144,23 @@ impl Process {
     /// requests.
     pub(super) fn orphan(&mut self, now: Instant) {
         self.is_headless = true;
-        let _ = child::tell_group(self.pid, self.gently());
-        self.ending = Some(Ending { next: Tell::Terminate, at: now.after(self.patience) });
+        let _ = child::signal_group(self.pid, self.gently());
+        self.ending = Some(Ending { next: ChildSignal::Terminate, at: now.after(self.patience) });
     }
 
     /// Kills it, running requests included.
     pub(super) fn stop(&mut self, now: Instant) {
         if self.is_headless {
-            let _ = child::tell_group(self.pid, Tell::Terminate);
+            let _ = child::signal_group(self.pid, ChildSignal::Terminate);
         } else {
-            child::tell(self.pid, Tell::Terminate);
+            child::signal(self.pid, ChildSignal::Terminate);
         }
-        self.ending = Some(Ending { next: Tell::Kill, at: now.after(HARDER_AFTER) });
+        self.ending = Some(Ending { next: ChildSignal::Kill, at: now.after(HARDER_AFTER) });
     }
 
     /// Kills it and its children, whatever they do.
     pub(super) fn kill(&self) {
-        let _ = child::tell_group(self.pid, Tell::Kill);
+        let _ = child::signal_group(self.pid, ChildSignal::Kill);
     }
 
     /// Escalates the signals to a process that does not end, and detects readiness.
@@ -168,8 +169,8 @@ impl Process {
             self.is_ready = true;
         }
         let Some(ending) = self.ending.filter(|ending| now >= ending.at) else { return };
-        let _ = child::tell_group(self.pid, ending.next);
-        self.ending = Some(Ending { next: Tell::Kill, at: now.after(HARDER_AFTER) });
+        let _ = child::signal_group(self.pid, ending.next);
+        self.ending = Some(Ending { next: ChildSignal::Kill, at: now.after(HARDER_AFTER) });
     }
 
     /// When to call [`Self::tick`] next.
@@ -189,10 +190,10 @@ impl Process {
         }
     }
 
-    const fn gently(&self) -> Tell {
+    const fn gently(&self) -> ChildSignal {
         match self.protocol {
-            PhpProtocol::FastCgi => Tell::Quit,
-            PhpProtocol::Lsapi => Tell::User1,
+            PhpProtocol::FastCgi => ChildSignal::Quit,
+            PhpProtocol::Lsapi => ChildSignal::User1,
         }
     }
 }

@@ -131,12 +131,12 @@ pub(crate) fn write(sections: &[&ApacheNode], out: &mut ConfText) {
             }
         }
         for node in &section.children {
-            let is_told = is_about_access(&node.lower)
+            let is_imported = is_about_access(&node.lower)
                 || matches!(&node.lower[..], "sethandler" | "options" | "allowoverride")
                 || node.lower.starts_with("proxy")
                 || node.lower.starts_with("header")
                 || node.lower.starts_with("requestheader");
-            if is_told {
+            if is_imported {
                 continue;
             }
             if names::guards(&node.lower) {

@@ -98,8 +98,8 @@ fn one(node: &ApacheNode, kind: SectionKind, out: &mut ConfText) -> Result<Secti
         out.note(&node.place, format!("{}: no names are negotiated", line_of(node)));
         return Ok(SectionLines::new());
     }
-    if let Some(told) = php::told_of(node) {
-        out.note(&node.place, format!("{}: {told}", line_of(node)));
+    if let Some(text) = php::note_of(node) {
+        out.note(&node.place, format!("{}: {text}", line_of(node)));
         return Ok(SectionLines::new());
     }
     if let Some(why) = names::idle(&node.lower).filter(|_| !searches_bodies(node)) {

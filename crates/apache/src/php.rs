@@ -58,11 +58,11 @@ pub(crate) fn runner(word: &str) -> Option<Runner> {
 }
 
 /// What is said of a directive that has its effect by a location.
-pub(crate) fn told_of(node: &ApacheNode) -> Option<&'static str> {
-    let told = "by the location for such files";
+pub(crate) fn note_of(node: &ApacheNode) -> Option<&'static str> {
+    let text = "by the location for such files";
     match &node.lower[..] {
-        "sethandler" => runner(&node.first()).map(|_| told),
-        "addhandler" | "addtype" => runner(&node.first()).map(|_| told),
+        "sethandler" => runner(&node.first()).map(|_| text),
+        "addhandler" | "addtype" => runner(&node.first()).map(|_| text),
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn write(
     let (vhosts, main): (Vec<ApacheNode>, Vec<ApacheNode>) =
         nodes.into_iter().partition(|node| node.lower == "<virtualhost");
     out.own(format!("# Made from {} by bolide import apache.", request.path.display()));
-    out.own("# Lines \"# FILE:LINE:\" tell what became of a line that has no counterpart.");
+    out.own("# Lines \"# FILE:LINE:\" say what became of a line that has no counterpart.");
     out.own("# CLOSED marks places that answer with an error, because what restricts them is not");
     out.own("# understood.");
     out.own("");
@@ -43,10 +43,10 @@ pub(crate) fn write(
     for (place, text) in notes {
         out.note(&place, text);
     }
-    let told: BTreeSet<ConfPlace> = out.places().cloned().collect();
+    let covered: BTreeSet<ConfPlace> = out.places().cloned().collect();
     for node in main.iter().chain(&vhosts) {
         node.each(&mut |node| {
-            if !told.contains(&node.place) && !out.covers(&node.place) {
+            if !covered.contains(&node.place) && !out.covers(&node.place) {
                 out.note(&node.place, format!("{} {}: without effect", node.name, node.rest));
             }
         });

@@ -177,9 +177,9 @@ impl DecisionTallies {
     }
 
     /// Passes the counts to `tell` and resets them.
-    pub(crate) fn drain(&mut self, mut tell: impl FnMut(u32, [u32; 4])) {
+    pub(crate) fn drain(&mut self, mut report: impl FnMut(u32, [u32; 4])) {
         while let Some(namespace) = self.dirty.pop() {
-            tell(namespace, std::mem::take(&mut self.counts[namespace as usize]));
+            report(namespace, std::mem::take(&mut self.counts[namespace as usize]));
         }
     }
 }
@@ -274,10 +274,10 @@ mod tests {
             tallies.count(NamespaceId(2), class);
         }
         tallies.count(NamespaceId(0), DecisionClass::Pass);
-        let mut told = Vec::new();
-        tallies.drain(|namespace, counts| told.push((namespace, counts)));
-        told.sort_unstable();
-        assert_eq!(told, [(0, [0, 0, 0, 1]), (2, [2, 0, 1, 0])]);
-        tallies.drain(|_, _| panic!("nothing is left to tell"));
+        let mut counted = Vec::new();
+        tallies.drain(|namespace, counts| counted.push((namespace, counts)));
+        counted.sort_unstable();
+        assert_eq!(counted, [(0, [0, 0, 0, 1]), (2, [2, 0, 1, 0])]);
+        tallies.drain(|_, _| panic!("nothing is left to report"));
     }
 }

@@ -224,6 +224,15 @@ impl RequestUpload {
         spool
     }
 
+    /// The connection is a tunnel now: what the client sends from here on is streamed to the
+    /// upstream.
+    pub(crate) fn begin_tunnel(&mut self) {
+        debug_assert!(self.early.is_empty() && self.owed == 0, "the body before it was sent");
+        self.plan = Plan::Streamed;
+        self.spool = None;
+        self.is_complete = false;
+    }
+
     /// Takes over the complete body of another request.
     pub(crate) fn share(&mut self, body: Spool) {
         debug_assert!(body.is_complete(), "what is shared has been collected");

@@ -241,6 +241,9 @@ pub enum StepEffect {
     FetchBody(Bytes),
     /// The request body for the fetch is complete.
     FetchBodyEnd,
+    /// The fetch's connection is a tunnel now: its request body is replaced by what the client
+    /// sends from here on, of which at most this many bytes are buffered.
+    FetchTunnel(usize),
     /// Whether the fetch may read more of the response; it may at first.
     FetchMayRead(bool),
     /// Abort the fetch.

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bolide_base::{Now, Spool};
+use bolide_base::Now;
 use bolide_http::{FieldMap, HttpVersion, Method, RequestBody, RequestHead};
 
 use crate::body::RequestUpload;
@@ -346,24 +346,24 @@ impl Request {
         Ok(())
     }
 
-    /// Whether a 101 response could turn its connection into a tunnel.
+    /// Whether a 101 response can turn its connection into a tunnel: not before its body has
+    /// arrived.
     pub(crate) fn may_tunnel(&self) -> bool {
         let head = self.head();
-        head.version == HttpVersion::Http11
-            && head.body == RequestBody::None
-            && !self.role.is_subrequest()
+        let is_complete = head.body == RequestBody::None || self.upload.is_complete();
+        head.version == HttpVersion::Http11 && is_complete && !self.role.is_subrequest()
+    }
+
+    /// Prepares to forward what the client sends in a tunnel.
+    pub(crate) fn begin_tunnel(&mut self) {
+        debug_assert!(self.may_tunnel(), "only such a request's connection becomes a tunnel");
+        self.has_upload = true;
+        self.upload.begin_tunnel();
     }
 
     /// What the fragments of its page, or of its own response, share.
     pub(crate) fn lineage(&self) -> Option<&Lineage> {
         self.role.fragment().or(self.own_lineage.as_deref())
-    }
-
-    /// Prepares to forward what the client sends after its request, in case it becomes a tunnel;
-    /// the spool holds at most `memory` bytes.
-    pub(crate) fn open_tunnel(&mut self, memory: usize) -> Spool {
-        self.has_upload = true;
-        self.upload.stream(memory)
     }
 
     /// Decodes the target and sets path and query from it.

@@ -18,7 +18,7 @@ use crate::hash::Seeded;
 /// How long not to retry a directory that cannot be watched.
 const REFUSED_FOR: Duration = Duration::from_mins(1);
 /// LIMIT: changes per second of one directory above which it is not watched.
-const TOLD_MAX: u32 = 1000;
+const REPORTS_MAX: u32 = 1000;
 
 /// The directories that a path leads through.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ struct WatchedDir {
     /// The trails that end in it.
     ends: Trails,
     /// The number of changes in the second that began then.
-    told: (Instant, u32),
+    reports: (Instant, u32),
 }
 
 /// The trails that a change affects.
@@ -151,11 +151,11 @@ impl Watches {
         let none = || Trails::with_hasher(self.hasher);
         let (none, behind) = (none(), none());
         let Some(dir) = self.dirs.get_mut(&watch) else { return Doubts { lost: none, behind } };
-        if now.since(dir.told.0) >= Duration::from_secs(1) {
-            dir.told = (now, 0);
+        if now.since(dir.reports.0) >= Duration::from_secs(1) {
+            dir.reports = (now, 0);
         }
-        dir.told.1 += 1;
-        if dir.told.1 > TOLD_MAX {
+        dir.reports.1 += 1;
+        if dir.reports.1 > REPORTS_MAX {
             let lost = self.gone(watch);
             for prefix in &lost {
                 self.refuse(prefix, [], now);
@@ -193,7 +193,7 @@ impl Watches {
         self.dirs.entry(watch).or_insert_with(|| WatchedDir {
             names: HashMap::with_hasher(hasher),
             ends: Trails::with_hasher(hasher),
-            told: (Instant::default(), 0),
+            reports: (Instant::default(), 0),
         })
     }
 
@@ -227,7 +227,7 @@ impl Watches {
 mod tests {
     use bolide_base::Instant;
 
-    use super::{TOLD_MAX, Trail, TrailStanding, Trails, Watches};
+    use super::{REPORTS_MAX, Trail, TrailStanding, Trails, Watches};
 
     fn trail(steps: &[(u32, &str)], last: u32) -> Trail {
         let steps = steps.iter().map(|(watch, name)| (*watch, name.as_bytes().into())).collect();
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_directory_without_rest_is_not_watched_for_a_while() {
         let mut watches = watches();
-        for _ in 0..TOLD_MAX {
+        for _ in 0..REPORTS_MAX {
             assert!(watches.changed(3, b"log", NOW).lost.is_empty());
         }
         assert_eq!(names(&watches.changed(3, b"log", NOW).lost), [b"/a/b/"]);

@@ -154,7 +154,7 @@ impl Parser<'_> {
         let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         let (name, arguments) = line.split_at(end);
         let arguments = arguments.trim_ascii_start();
-        let told = match Directive::parse(name) {
+        let parsed = match Directive::parse(name) {
             Directive::Known(DirectiveName::AuthMerging) if within.is_partial => {
                 Err("AuthMerging is not available within a section".to_owned())
             }
@@ -174,7 +174,7 @@ impl Parser<'_> {
             Directive::OfServer => Err(format!("{} not allowed here", shown(name))),
             Directive::Unknown => Err(unknown(name)),
         };
-        told.map_err(ParseFault::Here)
+        parsed.map_err(ParseFault::Here)
     }
 }
 

@@ -89,7 +89,7 @@ impl std::fmt::Display for ChildEnd {
 
 /// The signal for a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tell {
+pub enum ChildSignal {
     /// QUIT.
     Quit,
     /// USR1.
@@ -100,7 +100,7 @@ pub enum Tell {
     Kill,
 }
 
-impl Tell {
+impl ChildSignal {
     const fn number(self) -> i32 {
         match self {
             Self::Quit => libc::SIGQUIT,
@@ -154,12 +154,12 @@ pub fn adopt_orphans() -> std::io::Result<()> {
 }
 
 /// Signals one process; one that is gone is ignored.
-pub fn tell(pid: u32, what: Tell) {
+pub fn signal(pid: u32, what: ChildSignal) {
     let _ = sys::kill(pid, what.number());
 }
 
 /// Signals a process group; false when it is empty.
-pub fn tell_group(group: u32, what: Tell) -> bool {
+pub fn signal_group(group: u32, what: ChildSignal) -> bool {
     sys::kill_group(group, what.number())
 }
 

@@ -51,7 +51,7 @@ pub struct ChildWait(std::io::PipeWriter);
 
 impl ChildWait {
     /// Lets the original process exit with success.
-    pub fn tell(mut self) {
+    pub fn release(mut self) {
         // A process that has ended meanwhile needs no report.
         let _ = std::io::Write::write_all(&mut self.0, b"1");
     }

@@ -35,7 +35,7 @@ impl QuicClock {
 pub(crate) struct CivilTime(AtomicU64);
 
 impl CivilTime {
-    pub(crate) fn tell(&self, now: Now) {
+    pub(crate) fn set(&self, now: Now) {
         self.0.store(now.unix_millis, Ordering::Relaxed);
     }
 }

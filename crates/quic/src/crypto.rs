@@ -75,7 +75,7 @@ impl ServerConfig for Starter {
         parameters::lower_cid_limit(&mut encoded, self.active_cids);
         let conn = ServerConnection::new(Arc::clone(&self.config), Version::V1, encoded)
             .expect("`new` has tried this configuration");
-        Box::new(Tls { conn, next: None, suite: self.suite, has_told: false })
+        Box::new(Tls { conn, next: None, suite: self.suite, has_reported: false })
     }
 }
 
@@ -84,7 +84,7 @@ struct Tls {
     conn: ServerConnection,
     next: Option<Secrets>,
     suite: Suite,
-    has_told: bool,
+    has_reported: bool,
 }
 
 impl Session for Tls {
@@ -97,7 +97,7 @@ impl Session for Tls {
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        self.has_told.then(|| {
+        self.has_reported.then(|| {
             let conn = &self.conn;
             Box::new(Handshake {
                 alpn: conn.alpn_protocol().map(<[u8]>::to_vec),
@@ -140,8 +140,8 @@ impl Session for Tls {
         let knows = conn.alpn_protocol().is_some()
             || conn.server_name().is_some()
             || !conn.is_handshaking();
-        let news = knows && !self.has_told;
-        self.has_told |= knows;
+        let news = knows && !self.has_reported;
+        self.has_reported |= knows;
         Ok(news)
     }
 

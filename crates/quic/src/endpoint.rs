@@ -238,7 +238,7 @@ impl Endpoint {
             return None;
         }
         // The library checks the age of a token before it reports the datagram with it.
-        self.civil.tell(now);
+        self.civil.set(now);
         let at = self.clock.library(now.mono);
         let data = self.copied(datagram);
         let ecn = EcnCodepoint::from_bits(from.ecn);

@@ -239,7 +239,7 @@ impl Pcre {
         if let Some(limit) = self.take_attempt(text.len(), work) {
             match self.quick(work).search(text, limit, spans.as_deref_mut()) {
                 Outcome::TooLong | Outcome::NoStack => {}
-                outcome => return told(outcome),
+                outcome => return verdict_of(outcome),
             }
         }
         self.search_counted(text, spans, &mut work.steps)
@@ -323,7 +323,7 @@ impl Pcre {
             unseen: self.unseen.before_failing(text.len()),
             is_unseen_anywhere: self.unseen.again != TextAgain::No,
         };
-        told(code.search_counted(text, costs, steps, spans))
+        verdict_of(code.search_counted(text, costs, steps, spans))
     }
 
     /// A search with an expression that is too large to be compiled with callouts: an uncounted
@@ -345,10 +345,10 @@ impl Pcre {
                 let all = std::mem::take(steps) as usize;
                 (all / self.starts(len)).max(LIMIT_MIN)
             }
-            None => return told(Outcome::TooLong),
+            None => return verdict_of(Outcome::TooLong),
         };
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        told(self.plain.search(text, limit, spans))
+        verdict_of(self.plain.search(text, limit, spans))
     }
 }
 
@@ -360,7 +360,7 @@ const fn jit_share(plain: &Code) -> usize {
 }
 
 /// The outcome of a search, as a result.
-const fn told(outcome: Outcome) -> Result<bool, MatchError> {
+const fn verdict_of(outcome: Outcome) -> Result<bool, MatchError> {
     match outcome {
         Outcome::Found => Ok(true),
         Outcome::Nothing => Ok(false),

@@ -231,7 +231,7 @@ impl Resolver {
         while let Some((at, waiter)) = self.late.first().copied()
             && at <= now.mono
         {
-            self.tell(&[waiter], &Err(ResolveFailure::TimedOut), self.failure_until(now));
+            self.answer(&[waiter], &Err(ResolveFailure::TimedOut), self.failure_until(now));
             self.known.sweep(now);
         }
         // Each is rescheduled or dropped.
@@ -273,7 +273,7 @@ impl Resolver {
             match self.known.find(&name, now) {
                 Some((NameAnswer::Addresses(addresses), valid)) => {
                     let addresses = self.rotated(&addresses);
-                    return self.tell(&waiters, &Ok(addresses), end_of(valid));
+                    return self.answer(&waiters, &Ok(addresses), end_of(valid));
                 }
                 Some((NameAnswer::Alias(alias), _)) => {
                     self.count_alias(&mut waiters, now);
@@ -285,7 +285,7 @@ impl Resolver {
                 return;
             }
         }
-        self.tell(&waiters, &Err(ResolveFailure::NotFound), self.failure_until(now));
+        self.answer(&waiters, &Err(ResolveFailure::NotFound), self.failure_until(now));
     }
 
     /// Waiters follow a CNAME; those over the limit get an error.
@@ -301,14 +301,14 @@ impl Resolver {
                 false
             }
         });
-        self.tell(&lost, &Err(ResolveFailure::NotFound), self.failure_until(now));
+        self.answer(&lost, &Err(ResolveFailure::NotFound), self.failure_until(now));
     }
 
     fn wait_for(&mut self, waiters: Vec<u64>, name: &Arc<[u8]>, now: Now) {
         if self.questions.get(name).is_none_or(|question| question.live == 0)
             && let Err(failure) = self.begin(name, now)
         {
-            return self.tell(&waiters, &Err(failure), self.failure_until(now));
+            return self.answer(&waiters, &Err(failure), self.failure_until(now));
         }
         let Some(question) = self.questions.get_mut(name) else { return };
         if question.waiters.len() > 2 * question.live + LEFT_MAX {
@@ -430,7 +430,7 @@ impl Resolver {
     }
 
     /// Delivers results to waiters; cancelled ones are not in the list any more.
-    fn tell(
+    fn answer(
         &mut self,
         waiters: &[u64],
         result: &Result<Arc<[IpAddr]>, ResolveFailure>,

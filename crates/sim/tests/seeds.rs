@@ -4,7 +4,7 @@ use bolide_sim::kernel::syscall_faults::IO_CALLS;
 use bolide_sim::{Scenario, TraceMode, run};
 
 /// Seeds of each scenario per test run; `BOLIDE_SIM_SEEDS` overrides it.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 120;
 
 /// The number of seeds of a scenario.
 fn seeds(scenario: Scenario) -> u64 {

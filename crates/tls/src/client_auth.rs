@@ -118,13 +118,13 @@ impl ClientAuth {
         Ok(auth)
     }
 
-    fn take_authorities(&mut self, pem: &[u8], is_told: bool) -> Option<usize> {
+    fn take_authorities(&mut self, pem: &[u8], is_announced: bool) -> Option<usize> {
         let ders = sections::<CertificateDer<'static>>(pem)?;
         for der in &ders {
             let cert = X509Cert::parse(der)?;
             self.store.trust(&cert)?;
             self.trusted.insert(sha256(der));
-            if is_told {
+            if is_announced {
                 let subject = inside(cert_parts(der)?.subject);
                 self.hints.push(DistinguishedName::in_sequence(subject));
             }

@@ -144,8 +144,8 @@ impl OcspQuestion {
     pub fn judge(&self, answer: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
         let basic = unwrap(answer)?;
         let mut body = inside(basic);
-        let told = take(&mut body, SEQUENCE).ok_or(OcspFault::Malformed)?;
-        let single = self.find(told).ok_or(OcspFault::NotFound)?;
+        let responses = take(&mut body, SEQUENCE).ok_or(OcspFault::Malformed)?;
+        let single = self.find(responses).ok_or(OcspFault::NotFound)?;
         let (status, until) = (single.0, timely(single.1, now)?);
         if !self.has_signed(basic, body, now) {
             return Err(OcspFault::Unsigned);
@@ -161,12 +161,12 @@ impl OcspQuestion {
     }
 
     /// The status of our certificate, and the data after it.
-    fn find<'a>(&self, mut told: &'a [u8]) -> Option<(u8, &'a [u8])> {
+    fn find<'a>(&self, mut responses: &'a [u8]) -> Option<(u8, &'a [u8])> {
         // The version, the responder, and the time of production.
-        let _ = take(&mut told, context(0));
-        element(&mut told)?;
-        take(&mut told, TIME)?;
-        let mut all = take(&mut told, SEQUENCE)?;
+        let _ = take(&mut responses, context(0));
+        element(&mut responses)?;
+        take(&mut responses, TIME)?;
+        let mut all = take(&mut responses, SEQUENCE)?;
         while let Some(mut single) = take(&mut all, SEQUENCE) {
             let (id, _) = element(&mut single)?;
             if same_id(id, &self.id) {

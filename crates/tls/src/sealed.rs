@@ -45,8 +45,8 @@ pub(crate) fn open(
     if section.tag() == "ENCRYPTED PRIVATE KEY" {
         return Some(open_pkcs8(section.contents(), passwords));
     }
-    let told = section.headers().get("DEK-Info")?;
-    Some(open_headers(section, told, passwords))
+    let header = section.headers().get("DEK-Info")?;
+    Some(open_headers(section, header, passwords))
 }
 
 fn is_key(section: &Pem) -> bool {
@@ -225,10 +225,10 @@ fn read_pkcs8(mut der: &[u8]) -> Result<Option<Pkcs8<'_>>, UnsealError> {
 /// `DEK-Info: AES-256-CBC,0123…`: cipher and vector, of which the first 8 bytes are the salt.
 fn open_headers(
     section: &Pem,
-    told: &str,
+    header: &str,
     passwords: &[Vec<u8>],
 ) -> Result<PrivateKeyDer<'static>, UnsealError> {
-    let (name, vector) = told.split_once(',').unwrap_or((told, ""));
+    let (name, vector) = header.split_once(',').unwrap_or((header, ""));
     let unknown =
         || UnsealError::Unknown(format!("unsupported cipher \"{name}\" of an encrypted key"));
     let cipher = Cipher::named(name.trim()).ok_or_else(unknown)?;

@@ -197,10 +197,10 @@ impl TicketKey {
     }
 
     fn open(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        let (told, proof) = ticket.split_last_chunk::<PROOF>()?;
+        let (signed, proof) = ticket.split_last_chunk::<PROOF>()?;
         // Before anything is decrypted, and in constant time.
-        hmac::verify(&self.proof, told, proof).ok()?;
-        let (vector, sealed) = told.get(NAME..)?.split_first_chunk::<NAME>()?;
+        hmac::verify(&self.proof, signed, proof).ok()?;
+        let (vector, sealed) = signed.get(NAME..)?.split_first_chunk::<NAME>()?;
         let vector = DecryptionContext::Iv128(FixedLength::from(vector));
         let mut sealed = sealed.to_vec();
         let plain = self.open.decrypt(&mut sealed, vector).ok()?.len();

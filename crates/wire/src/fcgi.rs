@@ -170,7 +170,7 @@ impl UpstreamProtocol for FcgiProtocol {
         call: &mut UpstreamCall,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        self.tell_stderr(call, events);
+        self.report_stderr(call, events);
         let is_ending = matches!(
             self.reading,
             Reading::Content(RecordKind::EndRequest, ..)
@@ -209,7 +209,7 @@ impl FcgiProtocol {
         if let Reading::Content(kind, 0, padding) = self.reading {
             self.reading = Reading::Padding(kind, padding);
             if kind == RecordKind::Stderr {
-                self.tell_stderr(call, events);
+                self.report_stderr(call, events);
             }
         }
         if let Reading::Padding(kind, 0) = self.reading {
@@ -291,7 +291,7 @@ impl FcgiProtocol {
         Ok(())
     }
 
-    fn tell_stderr(&mut self, call: &mut UpstreamCall, events: &mut Vec<OriginEvent>) {
+    fn report_stderr(&mut self, call: &mut UpstreamCall, events: &mut Vec<OriginEvent>) {
         if !self.stderr.is_empty() {
             call.answer.flush(events);
             events.push(OriginEvent::Stderr(Bytes::from(std::mem::take(&mut self.stderr))));

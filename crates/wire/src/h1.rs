@@ -170,7 +170,7 @@ pub struct H1Conn {
     /// Body bytes of the response that were appended, including chunked framing.
     sent: u64,
     /// Bytes of the response head.
-    told: u32,
+    head_sent: u32,
     /// Body bytes drained after the response.
     drained: u64,
     /// Body bytes given to the owner that it has not consumed. At most the body window.
@@ -212,7 +212,7 @@ impl Default for H1Conn {
             requests: 0,
             user: crate::conn::UNBOUND,
             sent: 0,
-            told: 0,
+            head_sent: 0,
             drained: 0,
             ahead: 0,
             held: 0,

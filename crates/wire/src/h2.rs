@@ -440,7 +440,7 @@ impl H2Conn {
         let id = self.streams.id(slot);
         let stream = self.streams.at(slot);
         let (user, body_bytes, unread) = (stream.user, stream.sent, stream.outstanding);
-        let (head_bytes, is_malformed) = (stream.told, stream.is_malformed);
+        let (head_bytes, is_malformed) = (stream.head_bytes, stream.is_malformed);
         debug_assert!(matches!(stream.sending, H2Sending::Ended | H2Sending::Body));
         debug_assert!(
             matches!(stream.send_left, 0 | streams::UNKNOWN),

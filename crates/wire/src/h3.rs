@@ -385,7 +385,7 @@ impl H3Conn {
     ) {
         debug_assert!(scratch.is_empty(), "the scratch chain is lent empty");
         self.obey_orders(quic);
-        self.tell_late(events);
+        self.report_waiting(events);
         let (mut room, mut bound) = (room, Bound::new());
         while bound.goes_on()
             && let Some(slot) = self.sched.first()

@@ -170,7 +170,7 @@ impl UpstreamProtocol for LsapiProtocol {
             self.reading,
             Reading::Content(PacketHeader { kind: PacketKind::StderrStream, .. }, _)
         ) {
-            self.tell_stderr(call, events);
+            self.report_stderr(call, events);
         }
         if call.answer.phase() == CgiPhase::Body && call.answer.is_complete() {
             call.end(0, events);
@@ -236,7 +236,7 @@ impl LsapiProtocol {
                 while self.content.len() + piece.len() > STDERR_MAX {
                     let (now, later) = piece.split_at(STDERR_MAX - self.content.len());
                     self.content.extend_from_slice(now);
-                    self.tell_stderr(call, events);
+                    self.report_stderr(call, events);
                     piece = later;
                 }
                 self.content.extend_from_slice(piece);
@@ -257,7 +257,7 @@ impl LsapiProtocol {
                 let content = std::mem::take(&mut self.content);
                 call.answer.head(Box::new(parse_head(&content, header.order)?), events)?;
             }
-            (PacketKind::StderrStream, _) => self.tell_stderr(call, events),
+            (PacketKind::StderrStream, _) => self.report_stderr(call, events),
             (PacketKind::RespEnd, CgiPhase::Head) => {
                 return Err(invalid("upstream ended its answer before its header"));
             }
@@ -273,7 +273,7 @@ impl LsapiProtocol {
         Ok(())
     }
 
-    fn tell_stderr(&mut self, call: &mut UpstreamCall, events: &mut Vec<OriginEvent>) {
+    fn report_stderr(&mut self, call: &mut UpstreamCall, events: &mut Vec<OriginEvent>) {
         let content = std::mem::take(&mut self.content);
         // A response reports nothing after its end.
         let is_over = call.answer.phase() == CgiPhase::Over;

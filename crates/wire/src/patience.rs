@@ -35,8 +35,8 @@ pub(crate) struct WastePatience {
     spent: u32,
     /// The second up to which time was credited.
     paid_until: u64,
-    /// Wastes since the last `take_untold`.
-    untold: u32,
+    /// Wastes since the last `take_unreported`.
+    unreported: u32,
 }
 
 impl WastePatience {
@@ -64,7 +64,7 @@ impl WastePatience {
     pub(crate) fn waste(&mut self, waste: Waste) -> Result<(), Exhausted> {
         self.spent += match waste {
             Waste::Broken | Waste::AtOnce => {
-                self.untold += 1;
+                self.unreported += 1;
                 WASTE_COSTS
             }
             Waste::Later => 1,
@@ -74,8 +74,8 @@ impl WastePatience {
     }
 
     /// Returns the wastes since the last call, without the cancels that browsers make.
-    pub(crate) fn take_untold(&mut self) -> u32 {
-        std::mem::take(&mut self.untold)
+    pub(crate) fn take_unreported(&mut self) -> u32 {
+        std::mem::take(&mut self.unreported)
     }
 }
 
@@ -112,6 +112,6 @@ mod tests {
             assert_eq!(patience.waste(Waste::Broken), Ok(()));
             patience.complete();
         }
-        assert_eq!((patience.take_untold(), patience.take_untold()), (4996, 0));
+        assert_eq!((patience.take_unreported(), patience.take_unreported()), (4996, 0));
     }
 }

@@ -93,7 +93,7 @@ pub(crate) struct Listeners {
     /// When paused listeners are watched again at the latest.
     rests_until: Option<Instant>,
     /// When the last accept failure was logged.
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
     armed: Armed,
 }
 
@@ -128,10 +128,10 @@ impl Listeners {
         errno: i32,
         now: Instant,
     ) -> Option<(LogLevel, String)> {
-        if self.told.is_some_and(|told| now < told.after(REST)) {
+        if self.logged_at.is_some_and(|logged_at| now < logged_at.after(REST)) {
             return None;
         }
-        self.told = Some(now);
+        self.logged_at = Some(now);
         let level = if matches!(errno, EMFILE | ENFILE) { LogLevel::Crit } else { LogLevel::Alert };
         Some((level, format!("accept4() failed ({})", reason(errno))))
     }

@@ -20,7 +20,7 @@ use crate::exchange_table::ActiveExchange;
 use crate::file_work::FileWork;
 use crate::jobs::{FinishedJob, Job, Jobs, Output, Task, cut_video};
 use crate::scans::Scans;
-use crate::stored_answers::{LongPlacement, tell};
+use crate::stored_answers::{LongPlacement, log_notes};
 use crate::verified::{Fingerprint, Verified};
 
 /// Files up to this many bytes are compressed in the turn: the thread would answer later.
@@ -204,7 +204,7 @@ impl Background {
     pub(crate) fn place<I: Io>(&mut self, (work, order): LongPlacement, env: &mut WorkerEnv<I>) {
         match self.submit(Task::Change(work)) {
             Ok(ticket) => drop(self.changing.insert(ticket, Changing::Stored(order))),
-            Err(Task::Change(work)) => tell(&order, &work.give_up(&mut env.io).notes, env),
+            Err(Task::Change(work)) => log_notes(&order, &work.give_up(&mut env.io).notes, env),
             Err(_) => {}
         }
     }
@@ -229,7 +229,7 @@ impl Background {
             Output::Changed(outcome) => match self.changing.remove(&finished.ticket)? {
                 Changing::For(key) => Some((key, Wake::FilesChanged(Box::new(outcome)))),
                 Changing::Stored(order) => {
-                    tell(&order, &outcome.notes, env);
+                    log_notes(&order, &outcome.notes, env);
                     None
                 }
             },

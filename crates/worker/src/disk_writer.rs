@@ -53,7 +53,7 @@ struct Charge {
     /// Writing resumes at this time.
     off_until: Option<Instant>,
     /// Whether the failure was logged.
-    is_told: bool,
+    is_logged: bool,
     /// The journal that was read last, and how many bytes of it.
     journal: Option<FileRef>,
     read: u64,
@@ -245,7 +245,7 @@ impl<I: Io> DiskWriter<I> {
         charge.tree.set_off(true);
         charge.off_until = Some(self.now.mono.after(REST));
         charge.lacks_root = is_missing(&mut self.io, charge.tree.root());
-        if !std::mem::replace(&mut charge.is_told, true) {
+        if !std::mem::replace(&mut charge.is_logged, true) {
             let (call, why) = (failure.call, reason(failure.errno));
             let root = String::from_utf8_lossy(charge.tree.root());
             self.notes.push((

@@ -97,6 +97,11 @@ impl<I: Io> Requests<I> {
             }
             StepEffect::FetchBody(bytes) => self.feed_fetch(key, bytes),
             StepEffect::FetchBodyEnd => self.finish_fetch_body(key),
+            StepEffect::FetchTunnel(memory) => {
+                if let Some(fetch) = self.exchanges.live.get(key).and_then(|live| live.fetch) {
+                    self.origins.begin_tunnel(fetch, memory);
+                }
+            }
             // The room is checked before each read.
             StepEffect::FetchMayRead(false) => {}
             StepEffect::FetchMayRead(true) => {

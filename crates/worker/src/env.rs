@@ -125,7 +125,7 @@ impl<I: Io> WorkerEnv<I> {
     /// The next `$connection`.
     pub(crate) const fn next_serial(&mut self) -> u64 {
         self.serial += 1;
-        debug_assert!(self.serial >> 48 == self.number as u64, "numbers tell their worker");
+        debug_assert!(self.serial >> 48 == self.number as u64, "numbers name their worker");
         self.serial
     }
 

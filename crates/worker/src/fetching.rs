@@ -119,6 +119,13 @@ impl Origins {
         Ok(())
     }
 
+    /// The connection of a fetch is a tunnel now; at most `memory` bytes of the client are buffered.
+    pub(crate) fn begin_tunnel(&mut self, fetch: SlabKey<LiveFetch>, memory: usize) {
+        if let Some(live) = self.fetches.get_mut(fetch) {
+            live.fetch.begin_tunnel(memory);
+        }
+    }
+
     /// The request body of a fetch is complete.
     pub(crate) fn finish_body(&mut self, fetch: SlabKey<LiveFetch>) {
         let Some(live) = self.fetches.get_mut(fetch) else { return };

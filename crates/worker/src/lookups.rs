@@ -305,7 +305,7 @@ impl Lookups {
                     }
                 }
                 Some(ResolverEffect::Deliver(verdict)) => {
-                    debug_assert!(self.waiting.contains_key(&verdict.waiter), "told once");
+                    debug_assert!(self.waiting.contains_key(&verdict.waiter), "answered once");
                     if let Some(waiter) = self.waiting.remove(&verdict.waiter) {
                         self.news.push(LookupNews::Found(waiter, verdict));
                     }

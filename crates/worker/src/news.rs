@@ -56,14 +56,14 @@ impl News {
 
     /// Whether a wake is queued for this exchange.
     pub(crate) fn has_for(&self, key: SlabKey<ActiveExchange>) -> bool {
-        self.queue.iter().any(|(told, _)| *told == key)
+        self.queue.iter().any(|(woken, _)| *woken == key)
     }
 
     /// Drops the queued events of an exchange's fetch, except log lines: they must not be taken for
     /// events of its next fetch.
     pub(crate) fn forget_answer(&mut self, key: SlabKey<ActiveExchange>) {
-        self.queue.retain(|(told, wake)| {
-            *told != key
+        self.queue.retain(|(woken, wake)| {
+            *woken != key
                 || !matches!(wake, Wake::Origin(news) if !matches!(news, OriginNews::Log(_)))
         });
     }

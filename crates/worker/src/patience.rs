@@ -49,6 +49,10 @@ impl TcpConn {
                 now.after(self.settings().body_timeout)
             }
             TcpWait::Room => {
+                // Trailers in several frames were waited for like a head.
+                if self.framing.as_ref().is_some_and(|it| !it.is_idle() && !it.is_reading_head()) {
+                    self.patience.head = None;
+                }
                 let until = now.after(self.manners().send_timeout);
                 let ClientPatience { next, head, .. } = self.patience;
                 [next, head].into_iter().flatten().fold(until, Instant::min)

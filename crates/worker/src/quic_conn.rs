@@ -49,7 +49,7 @@ pub(crate) struct QuicConn {
     /// are not acknowledged; `close_at` is then the end of `send_timeout`.
     pub(crate) owing: Option<Transferred>,
     /// Whether the final GOAWAY was sent.
-    pub(crate) told_last: bool,
+    pub(crate) said_goaway: bool,
     /// Whether a keep-alive check for a waiting client is scheduled.
     pub(crate) pings: bool,
     /// Whether its client has migrated to another address than that of its access checks.

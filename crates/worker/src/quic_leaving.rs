@@ -48,7 +48,7 @@ impl QuicSide {
                 conn.close_at = Some(env.now.mono.after(grace));
             }
             Some(at) if at > env.now.mono => {}
-            Some(_) if !std::mem::replace(&mut conn.told_last, true) => {
+            Some(_) if !std::mem::replace(&mut conn.said_goaway, true) => {
                 // RFC 9114 §5.2: the final GOAWAY names the last processed request.
                 conn.h3.shutdown(&mut QuicStreamTable(transport));
                 let grace = 2 * transport.round_trip() + ACK_DELAY;

@@ -222,7 +222,7 @@ impl QuicSide {
             admitted: false,
             close_at: None,
             owing: None,
-            told_last: false,
+            said_goaway: false,
             h3: h3::H3Conn::new(),
             started: false,
             dirty: false,

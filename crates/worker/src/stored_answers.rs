@@ -29,7 +29,7 @@ pub(crate) struct StoredAnswer {
     /// Bytes written.
     at: u64,
     /// The declared length.
-    told: Option<u64>,
+    declared: Option<u64>,
     modified: Option<i64>,
 }
 
@@ -47,7 +47,7 @@ impl StoredAnswer {
     /// A response whose head has not arrived.
     pub(crate) fn new(order: Box<StoreOrder>) -> Self {
         let order = Arc::from(order);
-        Self { order, state: StoreState::Waiting, at: 0, told: None, modified: None }
+        Self { order, state: StoreState::Waiting, at: 0, declared: None, modified: None }
     }
 
     /// Whether the rest of the response is needed.
@@ -65,13 +65,13 @@ impl StoredAnswer {
         match news {
             OriginNews::Head(head) if self.order.wants(head) => {
                 debug_assert!(matches!(self.state, StoreState::Waiting), "a head comes once");
-                self.told = head.length();
+                self.declared = head.length();
                 self.modified = stored_time(head);
                 self.state = StoreState::Writing(None);
             }
             OriginNews::Head(_) | OriginNews::Failed(_) => self.forget(&mut env.io),
             OriginNews::Body(bytes) => {
-                let left = self.told.map_or(u64::MAX, |told| told - self.at);
+                let left = self.declared.map_or(u64::MAX, |declared| declared - self.at);
                 let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                 if let Err(failure) = self.write(&bytes[..len], last, &mut env.io) {
                     self.give_up(failure, env);
@@ -99,12 +99,15 @@ impl StoredAnswer {
         }
         let Some((_, file)) = made else { return Ok(()) };
         io.write_all_at(file, &mut self.at, bytes)?;
-        debug_assert!(self.told.is_none_or(|told| self.at <= told), "no more than was told");
+        debug_assert!(
+            self.declared.is_none_or(|declared| self.at <= declared),
+            "no more than was declared"
+        );
         Ok(())
     }
 
     fn end<I: Io>(&mut self, last: &mut u32, env: &mut WorkerEnv<I>) -> Option<LongPlacement> {
-        if self.told.is_some_and(|told| told != self.at) {
+        if self.declared.is_some_and(|declared| declared != self.at) {
             self.forget(&mut env.io);
             return None;
         }
@@ -117,7 +120,7 @@ impl StoredAnswer {
         let StoreState::Writing(Some((path, file))) = state else { return None };
         let mut work = Box::new(FileWork::new(self.order.place(path, file, self.modified)));
         match work.go_on(&mut env.io, STEPS_AT_ONCE) {
-            Some(outcome) => tell(&self.order, &outcome.notes, env),
+            Some(outcome) => log_notes(&self.order, &outcome.notes, env),
             None => return Some((work, self.order.clone())),
         }
         None
@@ -125,13 +128,13 @@ impl StoredAnswer {
 
     fn give_up<I: Io>(&mut self, failure: FileFailure, env: &mut WorkerEnv<I>) {
         let text = describe_at(&failure, &self.order.temp_path().path);
-        tell(&self.order, &[(LogLevel::Crit, text.into_bytes())], env);
+        log_notes(&self.order, &[(LogLevel::Crit, text.into_bytes())], env);
         self.forget(&mut env.io);
     }
 }
 
 /// Logs an error.
-pub(crate) fn tell<I: Io>(
+pub(crate) fn log_notes<I: Io>(
     order: &StoreOrder,
     notes: &[(LogLevel, Vec<u8>)],
     env: &mut WorkerEnv<I>,

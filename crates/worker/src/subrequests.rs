@@ -162,13 +162,13 @@ impl<I: Io> Requests<I> {
         }
         if self.exchanges.live.get(child)?.exchange.as_child().is_part() {
             let (live, mut ctx) = self.lend(child)?;
-            let told = live.exchange.as_child().head_for_page(&mut ctx)?;
+            let head = live.exchange.as_child().head_for_page(&mut ctx)?;
             self.exchanges
                 .live
                 .get_mut(page)?
                 .exchange
                 .as_parent()
-                .accept_part(child.to_bits(), &told);
+                .accept_part(child.to_bits(), &head);
             self.wake_page(page);
             return None;
         }

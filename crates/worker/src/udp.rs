@@ -77,7 +77,7 @@ impl<I: Io> Worker<I> {
         }
         let (quic, env) = self.requests.quic();
         if let Some(conn) = quic.conns.get_mut(key) {
-            conn.h3.tell_late(&mut env.scratch.events);
+            conn.h3.report_waiting(&mut env.scratch.events);
         }
         self.requests.handle_events(Owner::Quic(key));
         self.requests.start_early();

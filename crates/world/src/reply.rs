@@ -47,10 +47,10 @@ impl WorldReply {
     pub(crate) fn check(&self, method: Method) {
         match self.len {
             BodyLen::Exact(len) if method != Method::Head => {
-                assert_eq!(len, self.body.len() as u64, "the body has the length told");
+                assert_eq!(len, self.body.len() as u64, "the body has the declared length");
             }
             BodyLen::Unknown if method != Method::Head => {}
-            _ => assert!(self.body.is_empty(), "no body was told"),
+            _ => assert!(self.body.is_empty(), "no body was declared"),
         }
     }
 }

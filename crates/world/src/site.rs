@@ -40,10 +40,10 @@ pub fn compile(text: &str) -> Result<Site, String> {
         ..bolide_conf::source::LoadOptions::default()
     };
     let outcome = bolide_conf::parse(&Texts(text), Path::new(CONF_PATH), &options);
-    let told = |all: &[bolide_conf::Diagnostic]| {
+    let texts = |all: &[bolide_conf::Diagnostic]| {
         let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
         lines.join("\n")
     };
-    let Some(config) = outcome.config else { return Err(told(&outcome.diagnostics)) };
-    Site::compile(Arc::new(config)).map_err(|diagnostics| told(&diagnostics))
+    let Some(config) = outcome.config else { return Err(texts(&outcome.diagnostics)) };
+    Site::compile(Arc::new(config)).map_err(|diagnostics| texts(&diagnostics))
 }

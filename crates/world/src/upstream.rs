@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
-use bolide_base::{CopyPolicy, FileRef, SendChain, Spool, SpoolPiece};
+use bolide_base::{CopyPolicy, FileRef, Retain, SendChain, Spool, SpoolLimits, SpoolPiece};
 use bolide_conf::model::LogLevel;
 use bolide_http::OriginHead;
 use bolide_upstream::request::PassTarget;
@@ -182,6 +182,11 @@ impl FuzzUpstream {
             spool.push(bytes);
         }
         self.read_body()
+    }
+
+    /// The client's bytes of a tunnel replace the request body.
+    pub(super) fn begin_tunnel(&mut self, memory: usize) {
+        self.spool = Some(Spool::new(SpoolLimits { memory, file: 0 }, Retain::No));
     }
 
     pub(super) fn end_body(&mut self) {

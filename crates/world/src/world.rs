@@ -317,6 +317,7 @@ impl FuzzWorld {
             StepEffect::DeliverNews(_) => unreachable!("fragments are not exchanges here"),
             StepEffect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
             StepEffect::FetchBodyEnd => self.origin.end_body(),
+            StepEffect::FetchTunnel(memory) => self.origin.begin_tunnel(memory),
             StepEffect::FetchMayRead(more) => self.origin.allow(more),
             StepEffect::FetchDrop => self.origin.drop_request(),
             StepEffect::Interim(head) => {

@@ -2,8 +2,9 @@
 
 With too few and too many words, twice, as a block, and with values of every kind in place of each
 of its own. The rows are read from docs/reference; single directives that only Bolide has are known
-by nginx's not knowing them. Each text is tested by both programs (-t). Of the values one in SHARE
-is tried, and of the blocks that a directive may not be in one in PLACES, unless all are asked for.
+by nginx's not knowing them. Each text is tested by both programs (-t). Unless all are asked for,
+one in FORMS is tried of the wrong numbers of words, one in SHARE of the values, and one in PLACES
+of the blocks that a directive may not be in.
 """
 
 import re
@@ -17,8 +18,9 @@ from ..judge import Judge
 from ..program import Program
 from .odd_texts import ODD, Files
 
-SHARE = 32
-PLACES = 3
+FORMS = 2
+SHARE = 64
+PLACES = 6
 # Pages about what the nginx that is compared does not have.
 OWN = (
     "README",
@@ -151,6 +153,11 @@ def with_values(row: Row) -> Iterator[str]:
                 yield " ".join([name, *words[:index], value, *words[index + 1 :]]) + ";"
 
 
+def chosen(texts: Iterator[str], share: int) -> Iterator[str]:
+    """One in `share` of these, the same ones each time."""
+    return (text for text in texts if crc32(text.encode()) % share == 0)
+
+
 def cases(thorough: bool = False) -> dict[str, str]:
     """The texts by their keys, without repetitions."""
     seen: dict[str, str] = {}
@@ -163,8 +170,10 @@ def cases(thorough: bool = False) -> dict[str, str]:
         place = next(place for place in PREFERRED if place in row.places)
         if place == "php_pool":
             continue
-        values = [one for one in with_values(row) if thorough or crc32(one.encode()) % SHARE == 0]
-        for text in (*forms(row), *values):
+        for text in (
+            *chosen(forms(row), 1 if thorough else FORMS),
+            *chosen(with_values(row), 1 if thorough else SHARE),
+        ):
             seen.setdefault(f"{place}: {text}", BLOCKS[place] % text)
     return seen
 

@@ -141,8 +141,8 @@ fn condition(object: &[u8], operator: &[u8], value: &[u8]) -> Result<BanConditio
         b"~" => (true, false),
         b"!~" => (true, true),
         _ => {
-            let told = operator.escape_ascii();
-            return Err(format!("\"{told}\" is none of the operators ==, !=, ~ and !~"));
+            let shown = operator.escape_ascii();
+            return Err(format!("\"{shown}\" is none of the operators ==, !=, ~ and !~"));
         }
     };
     let object = match object {
@@ -151,8 +151,8 @@ fn condition(object: &[u8], operator: &[u8], value: &[u8]) -> Result<BanConditio
         b"obj.status" => BanObject::Status,
         _ => match object.strip_prefix(b"obj.http.") {
             Some(name) if is_for_cache_alone(name) => {
-                let told = name.escape_ascii();
-                return Err(format!("\"{told}\" is not stored: purge by tags instead"));
+                let shown = name.escape_ascii();
+                return Err(format!("\"{shown}\" is not stored: purge by tags instead"));
             }
             Some(name) if !name.is_empty() => BanObject::Field(name.into()),
             _ => return Err(format!("\"{}\" cannot be banned by", object.escape_ascii())),
@@ -282,8 +282,8 @@ mod tests {
             ("obj.http. == 1h", "cannot be banned by"),
             ("obj.http.xkey ~ a", "purge by tags"),
         ] {
-            let told = BanExpression::parse(text.as_bytes()).unwrap_err();
-            assert!(told.contains(why), "{text}: {told}");
+            let error = BanExpression::parse(text.as_bytes()).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
         }
         let many = ["req.url ~ a"; 17].join(" && ");
         assert!(BanExpression::parse(many.as_bytes()).unwrap_err().contains("16 conditions"));

@@ -264,7 +264,7 @@ impl<'a> Record<'a> {
         let mut words = Words(bytes);
         words.skip(8)?;
         let seal = words.u64()?;
-        let told = words.u64()?;
+        let stored = words.u64()?;
         words.skip(4)?;
         let kind = match words.bytes::<1>()? {
             [0] => ObjectKind::Content,
@@ -309,7 +309,7 @@ impl<'a> Record<'a> {
         };
         drop(next);
         let is_whole = texts.0.is_empty() && record.is_sound();
-        (is_whole && told == sum_of_head(bytes)).then_some(record)
+        (is_whole && stored == sum_of_head(bytes)).then_some(record)
     }
 
     fn is_sound(&self) -> bool {
@@ -358,7 +358,7 @@ impl<'a> Record<'a> {
     pub fn has_body(&self, body: &[u8]) -> bool {
         let (sums, _) = self.sums.as_chunks::<8>();
         body.len() as u64 == self.body_len
-            && body.chunks(CHUNK).zip(sums).all(|(part, told)| sum(part).to_le_bytes() == *told)
+            && body.chunks(CHUNK).zip(sums).all(|(part, stored)| sum(part).to_le_bytes() == *stored)
     }
 }
 

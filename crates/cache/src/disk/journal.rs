@@ -39,9 +39,9 @@ pub fn head(seal: u64) -> [u8; HEAD] {
 #[must_use]
 pub fn seal(bytes: &[u8]) -> Option<u64> {
     let head = bytes.first_chunk::<HEAD>()?;
-    let told = u64::from_le_bytes(*head.last_chunk::<8>()?);
+    let stored = u64::from_le_bytes(*head.last_chunk::<8>()?);
     let seal = u64::from_le_bytes(*head[8..16].first_chunk::<8>()?);
-    (head[..8] == MAGIC && told == sum(&head[..16])).then_some(seal)
+    (head[..8] == MAGIC && stored == sum(&head[..16])).then_some(seal)
 }
 
 /// Where entries were appended.
@@ -122,9 +122,9 @@ fn entry(bytes: &[u8]) -> Option<(JournalEntry<'_>, usize)> {
         return None;
     }
     let mut copy = bytes.get(..size)?.to_vec();
-    let told = u64::from_le_bytes(*copy[8..].first_chunk()?);
+    let stored = u64::from_le_bytes(*copy[8..].first_chunk()?);
     copy[8..16].fill(0);
-    if told != sum(&copy) {
+    if stored != sum(&copy) {
         return None;
     }
     let sequence = u64::from_le_bytes(*fixed[16..].first_chunk()?);

@@ -46,8 +46,8 @@ impl Outside {
     #[must_use]
     pub fn is_good(&self, number: u64, bytes: &[u8]) -> bool {
         let (sums, _) = self.sums.as_chunks::<8>();
-        let told = usize::try_from(number).ok().and_then(|number| sums.get(number));
+        let stored = usize::try_from(number).ok().and_then(|number| sums.get(number));
         bytes.len() as u64 == self.chunk_len(number)
-            && told.is_some_and(|told| sum(bytes).to_le_bytes() == *told)
+            && stored.is_some_and(|stored| sum(bytes).to_le_bytes() == *stored)
     }
 }

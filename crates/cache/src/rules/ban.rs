@@ -148,9 +148,9 @@ mod tests {
             ("X-Ban-Url", "(", "not a ban: \"(\""),
             ("Cache-Tags", "(", "not a ban: "),
         ] {
-            let PurgeRequest::Unclear(told) = asked(&[(name, value)]) else { panic!("{name}") };
-            let told = String::from_utf8(told).unwrap();
-            assert!(told.starts_with("Nothing is purged: ") && told.contains(why), "{told}");
+            let PurgeRequest::Unclear(error) = asked(&[(name, value)]) else { panic!("{name}") };
+            let error = String::from_utf8(error).unwrap();
+            assert!(error.starts_with("Nothing is purged: ") && error.contains(why), "{error}");
         }
     }
 

@@ -128,11 +128,11 @@ mod tests {
             ("X-Original-URI", "/admin"),
             ("X-Envoy-Original-Path", "/admin"),
         ]);
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         claims(&fields, |claim| {
             let mut text = Vec::new();
             claim.push(&mut text);
-            told.push(String::from_utf8(text).unwrap());
+            lines.push(String::from_utf8(text).unwrap());
         });
         let expected = [
             "x-forwarded-host=evil.test;",
@@ -142,7 +142,7 @@ mod tests {
             "x-original-uri=/admin;",
             "x-envoy-original-path=/admin;",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(lines, expected);
     }
 
     #[test]

@@ -56,13 +56,13 @@ pub fn varies_by_more(kept: &FieldMap, confirmation: &FieldMap) -> bool {
     // Without a coding it is for all who accept codings, too.
     let is_coded = kept.get(Name::ContentEncoding).is_some();
     let known = VaryField::of(kept);
-    let told = VaryField::of(confirmation);
+    let vary = VaryField::of(confirmation);
     // RFC 9110 §12.5.5: more than names of fields decides.
-    if told == VaryField::Anything {
+    if vary == VaryField::Anything {
         return true;
     }
     let is_new = |name: &[u8]| !known.names().iter().any(|known| **known == *name);
-    told.names().iter().any(|name| is_new(name) && (is_coded || **name != *b"accept-encoding"))
+    vary.names().iter().any(|name| is_new(name) && (is_coded || **name != *b"accept-encoding"))
 }
 
 /// Updates the fields of a stored response from the 304 that validated it (RFC 9111 §3.2). Fields

@@ -172,7 +172,7 @@ fn of_rule(bypass: Bypass, kind: CacheKind) -> Option<Remedy> {
             &["page_cache", "page_cache_control"],
         ),
         (Bypass::Environment, _) => remedy(
-            "is told no-cache by the configuration",
+            "has no-cache by the configuration",
             "Change the texts of \"page_cache_control\".",
             &["page_cache_control"],
         ),

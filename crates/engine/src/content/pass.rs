@@ -255,10 +255,6 @@ impl Answer {
         };
         let secure = upstream_tls::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
-        let body = match asks_upgrade(&message) && request.may_tunnel() {
-            true => request.open_tunnel(settings.client_body_buffer_size),
-            false => body,
-        };
         request.origin_target.clear();
         if let UpstreamMessage::Http(head) = &message {
             request.origin_target.extend_from_slice(head.target());
@@ -308,11 +304,6 @@ impl Request {
         };
         found.map_err(|no| find_no_target(self, &no, site, ctx))
     }
-}
-
-/// Whether the request to an HTTP upstream has `Upgrade`.
-fn asks_upgrade(message: &UpstreamMessage) -> bool {
-    message.pairs().any(|(name, value)| name.eq_ignore_ascii_case(b"upgrade") && !value.is_empty())
 }
 
 /// The key of `hash` and `ip_hash` in an upstream group.

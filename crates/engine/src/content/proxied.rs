@@ -135,13 +135,13 @@ fn push_fields(
     let request = scope.request;
     let settings = &scope.location().settings.origin;
     let mut value = Vec::new();
-    let mut told_len = None;
+    let mut declared_len = None;
     for field in plan.settings.fields.iter() {
         value.clear();
         scope.expand(&field.value, &mut value);
         if is_any(&FRAMING, &field.name) {
             if field.name.eq_ignore_ascii_case(b"content-length") {
-                told_len = Some(value.clone());
+                declared_len = Some(value.clone());
             }
             continue;
         }
@@ -153,7 +153,7 @@ fn push_fields(
     if !plan.decides(b"host") {
         out.push(b"Host", &url.host);
     }
-    write_framing(scope, plan, asking.body_len, told_len.as_deref(), out);
+    write_framing(scope, plan, asking.body_len, declared_len.as_deref(), out);
     if let Some(old) = asking.old {
         write_conditions(old, out);
     }

@@ -1,11 +1,12 @@
 //! Upgrade to another protocol (RFC 9110 §15.2.2): forwards bytes in both directions.
 
 use bolide_base::SpoolLimits;
+use bolide_conf::model::Protocol;
 use bolide_http::{BodyLen, OriginHead};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Inflow};
-use crate::ctx::StepCtx;
+use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::Delivery;
 use crate::exchange::NextStep;
 use crate::filter::compress::CodingChoice;
@@ -25,20 +26,24 @@ impl Answer {
     /// Sends the upstream's 101, after which the connection is a tunnel.
     pub(crate) fn send_tunnel(
         &mut self,
-        request: &Request,
+        request: &mut Request,
         head: &OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         debug_assert_eq!(head.status, 101, "only this begins another protocol (RFC 9110 §15.2.2)");
-        if !request.may_tunnel() || !request.upload.is_streamed() {
+        let location = site.location(request.location);
+        let is_http =
+            location.pass.as_ref().is_some_and(|pass| pass.conf.protocol == Protocol::Http);
+        if !is_http || !request.may_tunnel() {
             log_lines::error_at_origin(request, self, site, ctx, |out| {
                 out.extend_from_slice(b"upstream switched protocols for a client that cannot");
             });
             self.drop_fetch(ctx);
             return NextStep::Fail(502);
         }
-        let location = site.location(request.location);
+        request.begin_tunnel();
+        ctx.effects.push(StepEffect::FetchTunnel(location.settings.client_body_buffer_size));
         let whole = Delivery::whole(101);
         let choice = CodingChoice::default();
         self.fill_from_origin(request, PassedHead { head, choice, delivery: &whole }, site, ctx);

@@ -103,7 +103,7 @@ impl Answer {
     /// Sends the upstream response.
     fn send_origin(
         &mut self,
-        request: &Request,
+        request: &mut Request,
         cache: &CacheTransaction,
         status: u16,
         head: &OriginHead,

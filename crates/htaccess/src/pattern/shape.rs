@@ -119,9 +119,9 @@ mod tests {
             let letters = if is_exact { Letters::Exact } else { Letters::Any };
             if Pattern::new(source.as_bytes(), letters).is_some()
                 && let Some(shape) = Shape::new(source.as_bytes(), letters)
-                && let Some(told) = shape.find(text.as_bytes())
+                && let Some(seen) = shape.find(text.as_bytes())
             {
-                prop_assert_eq!(told, found(&source, letters, text.as_bytes()), "{}", source);
+                prop_assert_eq!(seen, found(&source, letters, text.as_bytes()), "{}", source);
             }
         }
     }

@@ -159,11 +159,11 @@ mod tests {
         assert_eq!(changes.last(), Some(&DirChange::Gone { watch }));
         let mut none = Vec::new();
         inotify.read(&mut none);
-        assert!(none.is_empty(), "each change is told once: {none:?}");
+        assert!(none.is_empty(), "each change is reported once: {none:?}");
     }
 
     #[test]
-    fn of_losses_nothing_else_is_told() {
+    fn a_loss_is_all_that_is_reported() {
         let dir = TempDir::new();
         let inotify = Inotify::new().unwrap();
         let watch = inotify.add(dir.to_str().unwrap().as_bytes(), DirDepth::Losses).unwrap();

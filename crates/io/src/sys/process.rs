@@ -285,18 +285,18 @@ pub(crate) fn dup_to(from: i32, to: i32) -> Result<()> {
 
 /// The rest of the original process of a background server: it waits until the child reports by one
 /// byte that it is ready, and exits with a status that says whether it did.
-fn see_off(mut told: std::io::PipeReader) -> ! {
+fn see_off(mut ready: std::io::PipeReader) -> ! {
     let mut byte = [0; 1];
-    let is_ready = std::io::Read::read_exact(&mut told, &mut byte).is_ok();
+    let is_ready = std::io::Read::read_exact(&mut ready, &mut byte).is_ok();
     std::process::exit(i32::from(!is_ready));
 }
 
 pub(crate) fn daemonize() -> Result<std::io::PipeWriter> {
-    let (told, teller) = std::io::pipe()?;
+    let (ready, sender) = std::io::pipe()?;
     // SAFETY: called before any thread is started, so the child's memory is whole.
     if check(unsafe { libc::fork() })? > 0 {
-        drop(teller);
-        see_off(told);
+        drop(sender);
+        see_off(ready);
     }
     // SAFETY: no pointers are involved.
     check(unsafe { libc::setsid() })?;
@@ -304,5 +304,5 @@ pub(crate) fn daemonize() -> Result<std::io::PipeWriter> {
     let null = check(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) })?;
     dup_to(null, 0)?;
     dup_to(null, 1)?;
-    Ok(teller)
+    Ok(sender)
 }

@@ -192,11 +192,11 @@ fn write_control(out: &DatagramOut<'_>, buffer: &mut Control) -> usize {
 
 pub(crate) fn send_datagrams(fd: i32, out: &[DatagramOut<'_>]) -> DatagramsSent {
     if out.len() <= SEND_FEW {
-        return send_batch::<SEND_FEW>(fd, out).told;
+        return send_batch::<SEND_FEW>(fd, out).datagrams;
     }
     let mut all = DatagramsSent::default();
     for batch in out.chunks(SEND_BATCH) {
-        let sent = send_batch::<SEND_BATCH>(fd, batch).told;
+        let sent = send_batch::<SEND_BATCH>(fd, batch).datagrams;
         all.taken += sent.taken;
         all.refused_to_cut |= sent.refused_to_cut;
         if sent.taken < batch.len() {
@@ -235,7 +235,7 @@ impl Untaken {
 /// The result of one batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct BatchSent {
-    told: DatagramsSent,
+    datagrams: DatagramsSent,
     /// Entries that the kernel accepted; the others are dropped.
     left: usize,
 }
@@ -278,25 +278,25 @@ fn send_batch<const N: usize>(fd: i32, out: &[DatagramOut<'_>]) -> BatchSent {
         }
     }
     let mut sent = BatchSent::default();
-    while sent.told.taken < out.len() {
-        let rest = &mut messages[sent.told.taken..out.len()];
+    while sent.datagrams.taken < out.len() {
+        let rest = &mut messages[sent.datagrams.taken..out.len()];
         // SAFETY: the headers point to names, vectors and controls that outlive the call.
         let n = unsafe { libc::sendmmsg(fd, rest.as_mut_ptr(), rest.len() as u32, 0) };
         if let Ok(n) = usize::try_from(n) {
-            sent.told.taken += n;
+            sent.datagrams.taken += n;
             sent.left += n;
             continue;
         }
-        let first = &out[sent.told.taken];
+        let first = &out[sent.datagrams.taken];
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or_default();
         match Untaken::by(errno, first.segment < first.bytes.len()) {
             Untaken::Blocked => break,
             Untaken::Again => {}
             Untaken::Uncut => {
-                sent.told.refused_to_cut |= send_singly(fd, first);
-                sent.told.taken += 1;
+                sent.datagrams.refused_to_cut |= send_singly(fd, first);
+                sent.datagrams.taken += 1;
             }
-            Untaken::Lost => sent.told.taken += 1,
+            Untaken::Lost => sent.datagrams.taken += 1,
         }
     }
     sent

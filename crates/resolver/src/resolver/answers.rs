@@ -133,13 +133,13 @@ impl Resolver {
         let ttl = self.settings.valid.unwrap_or(u64::from(question.ttl));
         let answer = NameAnswer::Addresses(Arc::clone(&addresses));
         let valid = self.known.keep(name, answer, ttl, now);
-        self.tell(&question.waiters, &Ok(addresses), end_of(valid));
+        self.answer(&question.waiters, &Ok(addresses), end_of(valid));
         self.known.sweep(now);
     }
 
     fn fail(&mut self, name: &Arc<[u8]>, failure: ResolveFailure, now: Now) {
         let Some(question) = self.drop_question(name) else { return };
-        self.tell(&question.waiters, &Err(failure), self.failure_until(now));
+        self.answer(&question.waiters, &Err(failure), self.failure_until(now));
         self.known.sweep(now);
     }
 

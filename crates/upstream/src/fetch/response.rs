@@ -3,6 +3,7 @@
 //! Easiest to break: a response with a status of `proxy_next_upstream` is not passed on if another
 //! server can be tried.
 
+use bolide_base::{Retain, Spool, SpoolLimits};
 use bolide_conf::model::LogLevel;
 use bolide_http::{FieldMap, Hops, OriginHead};
 use bolide_wire::{OriginError, OriginEvent};
@@ -17,6 +18,13 @@ use crate::request::OriginNews;
 use crate::retry::UpstreamFault;
 
 impl Fetch {
+    /// The connection is a tunnel now: what the client sends from here on replaces the request
+    /// body, and at most `memory` bytes of it are buffered.
+    pub fn begin_tunnel(&mut self, memory: usize) {
+        debug_assert_eq!(self.state, FetchState::Answering, "the head with the 101 came");
+        self.request.body = Spool::new(SpoolLimits { memory, file: 0 }, Retain::No);
+    }
+
     pub(super) fn handle_talk(&mut self, wake: FetchWake, ctx: &mut FetchCtx<'_>) {
         let now = ctx.now.mono;
         let Some(trial) = &mut self.trial else { return };

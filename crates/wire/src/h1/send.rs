@@ -69,11 +69,11 @@ impl H1Conn {
         if head.close || self.going || after == After::Close || !self.may_stay() {
             self.close_after_answer();
         }
-        self.told = 0;
+        self.head_sent = 0;
         if self.asked.version != HttpVersion::Http09 {
             let before = self.output.len();
             replies.write(&mut self.output, head, delimiter, self.after);
-            self.told = (self.output.len() - before) as u32;
+            self.head_sent = (self.output.len() - before) as u32;
         }
         if head.status == 101 && framing == BodyFraming::UntilClose {
             framing = self.begin_tunnel();
@@ -291,7 +291,7 @@ impl H1Conn {
 
     /// The last byte of the response was appended.
     fn complete(&mut self, events: &mut Vec<WireEvent>) {
-        let head_bytes = u64::from(self.told);
+        let head_bytes = u64::from(self.head_sent);
         events.push(WireEvent::Sent { user: self.user, body_bytes: self.sent, head_bytes });
         if self.output.capacity() > OUTPUT_KEPT_MAX {
             self.output = Vec::new();

@@ -147,7 +147,7 @@ impl Abuse {
 
     /// Returns the wasted requests since the last call.
     pub(super) fn take_wasted(&mut self) -> u32 {
-        self.patience.take_untold()
+        self.patience.take_unreported()
     }
 }
 

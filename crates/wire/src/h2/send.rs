@@ -61,9 +61,9 @@ impl H2Conn {
             };
             self.streams.schedule(slot);
         }
-        let told = self.output.head(id, head, if ends { flag::END_STREAM } else { 0 });
-        self.streams.at(slot).told += told;
-        Ok(told)
+        let len = self.output.head(id, head, if ends { flag::END_STREAM } else { 0 });
+        self.streams.at(slot).head_bytes += len;
+        Ok(len)
     }
 
     /// Queues `100 (Continue)`, unless the client has sent the whole body or has its response.
@@ -194,7 +194,7 @@ impl H2Conn {
         );
         stream.send_window -= filled as i32;
         stream.sent += filled as u64;
-        stream.told += HEADER_LEN as u64;
+        stream.head_bytes += HEADER_LEN as u64;
         if stream.send_left != UNKNOWN {
             stream.send_left -= filled as u64;
         }
@@ -221,9 +221,9 @@ impl H2Conn {
         if fields.is_empty() {
             return false;
         }
-        let told = self.output.trailers(self.streams.id(slot), &fields);
+        let len = self.output.trailers(self.streams.id(slot), &fields);
         let stream = self.streams.at(slot);
-        (stream.sending, stream.told) = (H2Sending::Ended, stream.told + told);
+        (stream.sending, stream.head_bytes) = (H2Sending::Ended, stream.head_bytes + len);
         self.ended.push(self.streams.name(slot));
         true
     }

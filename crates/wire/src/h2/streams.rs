@@ -93,7 +93,7 @@ pub(super) struct H2Stream {
     /// Body bytes sent.
     pub(super) sent: u64,
     /// Bytes of heads and frame headers sent.
-    pub(super) told: u64,
+    pub(super) head_bytes: u64,
     pub(super) held: Option<Box<HeldHead>>,
 }
 
@@ -119,7 +119,7 @@ impl H2Stream {
             recv_left: UNKNOWN,
             send_left: UNKNOWN,
             sent: 0,
-            told: 0,
+            head_bytes: 0,
             held: None,
         }
     }

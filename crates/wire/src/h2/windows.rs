@@ -76,8 +76,8 @@ impl H2Stream {
     /// Raises the window of a wanted body to its full size.
     pub(super) fn open_window(&mut self, id: u32, coming: u32, out: &mut H2Output) {
         // By `content-length` the rest may fit into the window that the peer has already.
-        let told = i64::from(self.recv_window);
-        let fits = i64::try_from(self.recv_left).is_ok_and(|left| left <= told);
+        let advertised = i64::from(self.recv_window);
+        let fits = i64::try_from(self.recv_left).is_ok_and(|left| left <= advertised);
         if fits || self.receiving == Receiving::Ended {
             return;
         }

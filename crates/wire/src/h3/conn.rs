@@ -254,7 +254,7 @@ impl H3Conn {
     }
 
     /// Reports what came before `bind`; `transmit` does so, too.
-    pub fn tell_late(&mut self, events: &mut Vec<WireEvent>) {
+    pub fn report_waiting(&mut self, events: &mut Vec<WireEvent>) {
         events.extend(self.late.drain(..).map(|user| WireEvent::Reset { user }));
         for slot in self.resumed.drain(..) {
             let Some(stream) = self.streams.at(slot) else { continue };

@@ -37,7 +37,7 @@ pub struct QpackDecoder {
     /// LIMIT: encoded bytes of a string.
     string_max: usize,
     /// Insertions that we have acknowledged to the peer.
-    told: u64,
+    acknowledged: u64,
     /// The beginning of an incomplete instruction.
     partial: Vec<u8>,
     scratch: Vec<u8>,
@@ -145,9 +145,9 @@ impl QpackDecoder {
         if required > 0 {
             // RFC 9204 §4.4.1: Section Acknowledgment.
             push_integer(&mut self.out, 0x80, 7, stream);
-            self.told = self.told.max(required);
+            self.acknowledged = self.acknowledged.max(required);
             debug_assert!(
-                self.told <= self.table.inserted(),
+                self.acknowledged <= self.table.inserted(),
                 "only insertions that came are acknowledged"
             );
         }
@@ -164,16 +164,16 @@ impl QpackDecoder {
     /// Whether the decoder stream has output.
     #[must_use]
     pub fn has_output(&self) -> bool {
-        !self.out.is_empty() || self.table.inserted() > self.told
+        !self.out.is_empty() || self.table.inserted() > self.acknowledged
     }
 
     /// Moves the output of the decoder stream to `to`.
     pub fn poll_output(&mut self, to: &mut Vec<u8>) {
-        let news = self.table.inserted() - self.told;
+        let news = self.table.inserted() - self.acknowledged;
         if news > 0 {
             // RFC 9204 §4.4.3: an increment for the insertions that no section acknowledged.
             push_integer(&mut self.out, 0, 6, news);
-            self.told += news;
+            self.acknowledged += news;
         }
         to.append(&mut self.out);
     }

@@ -473,7 +473,7 @@ fn charge(
         tree,
         check: None,
         off_until: None,
-        is_told: false,
+        is_logged: false,
         journal,
         read,
         lock,

@@ -67,8 +67,8 @@ pub(super) struct Removals {
     pause: Option<Instant>,
     next_purge: Option<Instant>,
     /// Files that are not yet in the log, and when it was last written.
-    untold: usize,
-    told: Option<Instant>,
+    unlogged: usize,
+    logged_at: Option<Instant>,
 }
 
 impl Removals {
@@ -116,12 +116,12 @@ impl Charge {
     /// The line about deleted files, once a second at most.
     fn lost_line(&mut self, now: Instant) -> Option<String> {
         let removals = &mut self.removals;
-        let is_due = removals.told.is_none_or(|told| now >= told.after(ROUND));
-        if removals.untold == 0 || !is_due {
+        let is_due = removals.logged_at.is_none_or(|logged_at| now >= logged_at.after(ROUND));
+        if removals.unlogged == 0 || !is_due {
             return None;
         }
-        removals.told = Some(now);
-        let (count, root) = (take(&mut removals.untold), self.tree.root());
+        removals.logged_at = Some(now);
+        let (count, root) = (take(&mut removals.unlogged), self.tree.root());
         let root = String::from_utf8_lossy(root);
         let files = if count == 1 { "1 file" } else { &format!("{count} files") };
         Some(format!("{files} of cache \"{root}\" deleted from outside, purged"))
@@ -267,7 +267,7 @@ impl<I: Io> DiskWriter<I> {
         }
     }
 
-    /// Others have deleted the journal, or more than can be told: purges everything.
+    /// Others have deleted the journal, or more than can be read: purges everything.
     pub(super) fn note_emptied(&mut self, charge: &mut Charge) {
         if charge.is_paused() {
             return;
@@ -276,7 +276,7 @@ impl<I: Io> DiskWriter<I> {
         purge_emptied(&self.store, &charge.tree);
         let removals = &mut charge.removals;
         removals.pause = Some(self.now.mono.after(PAUSE));
-        removals.untold += take(&mut removals.lost).len();
+        removals.unlogged += take(&mut removals.lost).len();
         removals.is_emptied = true;
         removals.search();
         let root = String::from_utf8_lossy(charge.tree.root());
@@ -299,7 +299,7 @@ impl<I: Io> DiskWriter<I> {
             removals.next_purge = Some(self.now.mono.after(BETWEEN));
             let mut lost = take(&mut removals.lost);
             let kin = purge_removed(&self.store, &charge.tree, &mut lost);
-            charge.removals.untold += lost.len();
+            charge.removals.unlogged += lost.len();
             kin.into_iter().for_each(|hash| self.unlink_own(&charge.tree, hash));
         }
         let line = charge.lost_line(self.now.mono);
@@ -384,7 +384,7 @@ fn note_lost(charge: &mut Charge, hash: u128) {
     charge.tree.note_gone(hash);
     match charge.removals.is_emptied || charge.is_paused() {
         _ if charge.leaves_upkeep => {}
-        true => charge.removals.untold += 1,
+        true => charge.removals.unlogged += 1,
         false => charge.removals.lost.push(hash),
     }
 }

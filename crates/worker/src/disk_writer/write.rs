@@ -41,7 +41,7 @@ impl<I: Io> DiskWriter<I> {
             let Some(spill) = tree.next_spill() else { return false };
             match self.write(charge, &spill) {
                 Ok(size) => {
-                    charge.is_told = false;
+                    charge.is_logged = false;
                     bytes += size;
                 }
                 // The next object has another path.

@@ -17,7 +17,7 @@ use bolide_io::{Callee, FileFailure, Io, OpenRequest, SymlinkRule};
 use crate::generation::Generation;
 
 /// LIMIT: logged failures that are remembered, so that they are not logged again.
-const TOLD_MAX: usize = 512;
+const TROUBLES_MAX: usize = 512;
 /// The interval of log lines about a file that cannot be written.
 const WRITE_TOLD: Duration = Duration::from_secs(60);
 /// The interval of log lines about a syslog server that cannot be reached.
@@ -99,7 +99,7 @@ pub(crate) struct LogFiles {
     own: HashMap<Vec<u8>, Own>,
     sockets: HashMap<SyslogServer, FileRef>,
     stderr: Option<FileRef>,
-    told: HashMap<Vec<u8>, Instant>,
+    logged: HashMap<Vec<u8>, Instant>,
 }
 
 impl LogFiles {
@@ -110,7 +110,7 @@ impl LogFiles {
             own: HashMap::new(),
             sockets: HashMap::new(),
             stderr: bolide_io::file::standard_error().ok(),
-            told: HashMap::new(),
+            logged: HashMap::new(),
         }
     }
 
@@ -344,14 +344,14 @@ impl LogFiles {
     }
 
     fn may_tell(&mut self, what: &[u8], every: Duration, now: Instant) -> bool {
-        if self.told.get(what).is_some_and(|told| told.after(every) > now) {
+        if self.logged.get(what).is_some_and(|logged| logged.after(every) > now) {
             return false;
         }
-        if self.told.len() >= TOLD_MAX {
-            self.told.clear();
+        if self.logged.len() >= TROUBLES_MAX {
+            self.logged.clear();
         }
-        self.told.insert(what.to_vec(), now);
-        debug_assert!(self.told.len() <= TOLD_MAX, "troubles are forgotten in time");
+        self.logged.insert(what.to_vec(), now);
+        debug_assert!(self.logged.len() <= TROUBLES_MAX, "troubles are forgotten in time");
         true
     }
 }
