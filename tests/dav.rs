@@ -74,6 +74,10 @@ fn every_protocol_puts_and_deletes() {
             assert_eq!(curl.get(&server.url(proto, "/up")).status, status, "{proto:?}");
             assert_eq!(fs::read_to_string(server.www("up")).unwrap(), body, "{proto:?}");
         }
+        // A declared length of zero makes an empty file.
+        let empty = server.curl(proto).args(["-X", "PUT", "-d", ""]);
+        assert_eq!(empty.get(&server.url(proto, "/up")).status, 204, "{proto:?}");
+        assert_eq!(fs::read_to_string(server.www("up")).unwrap(), "", "{proto:?}");
         let gone = server.curl(proto).args(["-X", "DELETE"]).get(&server.url(proto, "/up"));
         assert_eq!(gone.status, 204, "{proto:?}");
         assert_eq!(server.fetch(proto, "/up").status, 404, "{proto:?}");

@@ -62,6 +62,7 @@ mod http2_directives;
 mod identity;
 mod import_apache;
 mod json_logs;
+mod key_collisions;
 mod large_listings;
 mod lifetimes;
 mod limiting;

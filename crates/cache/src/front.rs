@@ -191,9 +191,14 @@ impl Front {
         self.ask(key, now_ms)
     }
 
-    /// The fresh object under `key`, a response or `Vary` names; a miss gives no permit. A session
-    /// without private objects takes no lock.
+    /// The fresh response under `key`; a miss gives no permit.
     pub fn find_fresh(&mut self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
+        self.find_known(key, now_ms).filter(|object| object.kind() == ObjectKind::Content)
+    }
+
+    /// What is known under `key` now: a fresh response, or the names of a `Vary`; a miss gives no
+    /// permit. A session without private objects takes no lock.
+    pub fn find_known(&mut self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
         let first = key.hash[1] as usize & (self.slots.len() - 1);
         for at in [first, first ^ 1] {
             let slot = &mut self.slots[at];
@@ -215,7 +220,7 @@ impl Front {
                 _ => None,
             };
         }
-        let object = self.store.find_fresh(key, now_ms)?;
+        let object = self.store.find_known(key, now_ms)?;
         self.hits += u64::from(object.kind() == ObjectKind::Content);
         if object.charge() <= FRONT_OBJECT_MAX {
             self.keep(key, &object);

@@ -85,7 +85,9 @@ pub use growing::{Follow, Follower, GrowingObject, GrowthRead, Waited, Waiter, W
 pub use key::{CacheKey, KEY_SIZE_MAX, KeyBuilder, NamespaceId, SessionKey};
 pub use namespaces::Namespaces;
 pub use object::is_marked as is_esi;
-pub use object::{ESI_MARK, Object, ObjectHead, ObjectKind, ObjectVariant, Outside, Times};
+pub use object::{
+    ESI_MARK, Object, ObjectHead, ObjectKind, ObjectVariant, Outside, PAGE_ID, Times,
+};
 pub use outbox::{OutboxBatch, OutboxCounts, PurgeOutbox};
 pub use peek::Tagged;
 pub use permit::{AbandonReason, Committed, FillPermit, Moved};

@@ -24,9 +24,10 @@ use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::tags::{TagTable, TagVerdict};
 use marks::ObjectMarks;
 pub use outside::Outside;
+use packed::control_fields;
 use packed::gather;
-pub use packed::is_marked;
-pub(crate) use packed::{pack_head, split_field};
+pub use packed::{PAGE_ID, is_marked};
+pub(crate) use packed::{pack_head, sent_fields, split_field};
 use times::PackedMillis;
 pub use times::Times;
 
@@ -50,6 +51,8 @@ pub struct ObjectHead {
     pub status: u16,
     /// The fields to send, in their order.
     pub fields: FieldMap,
+    /// What the application said to the cache alone, for a 304 to update; no client gets it.
+    pub controls: FieldMap,
     /// `ETag` with quotes and `W/`; empty if none.
     pub etag: Vec<u8>,
     /// `Last-Modified`, seconds since 1970.
@@ -304,21 +307,24 @@ impl Object {
 
     /// Appends the fields to `to`, in their order.
     pub fn fields(&self, to: &mut FieldMap) {
-        let mut rest = self.head().get(8..).unwrap_or_default();
-        while let Some((name, value, next)) = split_field(rest) {
+        for (name, value) in self.iter_fields() {
             to.push_text(name, value);
-            rest = next;
         }
     }
 
     /// The stored fields, name and value.
     pub fn iter_fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = self.head().get(8..).unwrap_or_default();
-        std::iter::from_fn(move || {
-            let (name, value, next) = split_field(rest)?;
-            rest = next;
-            Some((name, value))
-        })
+        sent_fields(self.head())
+    }
+
+    /// What the application said to the cache alone, name and value.
+    pub fn controls(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        control_fields(self.head())
+    }
+
+    /// One of them.
+    pub fn control(&self, wanted: &[u8]) -> Option<&[u8]> {
+        self.controls().find(|field| field.0 == wanted).map(|field| field.1)
     }
 
     /// The names of a [`ObjectKind::Vary`] entry: request fields whose values belong to the key, in

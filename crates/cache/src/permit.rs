@@ -3,6 +3,7 @@
 //! INVARIANT: the end of a permit wakes its waiters, and only after the index has the result. The
 //! waiters of a dropped permit are woken in the next turn.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bolide_base::Instant;
@@ -172,7 +173,7 @@ impl FillPermit {
     /// The response has begun; followers may read it. Only the first call counts.
     pub fn begin(&mut self, head: ObjectHead, tags: &Tags) -> Wakes {
         if self.growing.head().is_none() {
-            self.take_tags(tags);
+            self.take_tags(tags, &[]);
         }
         self.heed_size(head.length.unwrap_or(0));
         self.growing.begin(head)
@@ -185,7 +186,8 @@ impl FillPermit {
         }
     }
 
-    fn take_tags(&mut self, tags: &Tags) {
+    /// Takes the tags of a response, and references to those that its body had before.
+    fn take_tags(&mut self, tags: &Tags, before: &[u32]) {
         if self.growing.tags.get().is_some() {
             return;
         }
@@ -197,10 +199,23 @@ impl FillPermit {
         if ids.is_none() || tags.is_overflown() {
             self.overflown = true;
         }
-        if self.store.namespaces.has_disk_tree(namespace) || self.store.sharing.is_open() {
+        let mut ids = ids.unwrap_or_default();
+        let named = ids.len();
+        let known: HashSet<u32> = ids.iter().copied().collect();
+        for id in before {
+            match known.contains(id) {
+                true => table.release(*id),
+                false => ids.push(*id),
+            }
+        }
+        // A file, or another node, must have all of them, by their names.
+        let has_names = ids.len() == named;
+        if has_names
+            && (self.store.namespaces.has_disk_tree(namespace) || self.store.sharing.is_open())
+        {
             let _ = self.growing.packed_tags.set(pack_tags(tags).into());
         }
-        if self.growing.tags.set(ids.unwrap_or_default()).is_err() {
+        if self.growing.tags.set(ids).is_err() {
             return;
         }
         // After the tags have slots, because later purges write there.
@@ -269,7 +284,7 @@ impl FillPermit {
         body: Bytes,
         tags: &Tags,
     ) -> Wakes {
-        self.take_tags(tags);
+        self.take_tags(tags, &[]);
         if verdict == TagVerdict::Stale {
             self.growing.soften();
         }
@@ -319,7 +334,8 @@ impl FillPermit {
     }
 
     /// The upstream has validated [`Self::stale`] (304): stores its body and status with the new
-    /// head (RFC 9111 §4.3.4), and with the new tags or else its own. The fill must not have begun.
+    /// head (RFC 9111 §4.3.4), under the new tags and its own: what a tag is about is in the body,
+    /// which stays. Not if a purge has hit the old object meanwhile. The fill must not have begun.
     #[must_use = "others wait for this fill"]
     pub fn freshen(mut self, mut head: ObjectHead, tags: &Tags) -> Committed {
         let Some(old) = self.growing.stale.clone() else {
@@ -328,18 +344,10 @@ impl FillPermit {
         assert!(self.growing.head().is_none(), "a validated object is stored without a new body");
         head.status = old.status();
         head.length = Some(old.body_len());
-        if tags.is_empty() {
-            let Some(ids) = self.store.inherit_tags(&self.growing.key.key(), &old) else {
-                return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
-            };
-            if ids.is_empty() {
-                let _ = self.growing.packed_tags.set(pack_tags(tags).into());
-            }
-            if self.growing.tags.set(ids).is_err() {
-                return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
-            }
-            let _ = self.growing.is_killed(&self.store.tags);
-        }
+        let Some(own) = self.store.inherit_tags(&self.growing.key.key(), &old) else {
+            return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
+        };
+        self.take_tags(tags, &own);
         let mut wakes = self.begin(head, tags);
         let mut offset = 0;
         while let Some(piece) = old.piece_at(offset) {

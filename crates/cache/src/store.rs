@@ -191,9 +191,10 @@ impl Store {
         found
     }
 
-    /// The fresh object under `key`, if there is one. It never returns a permit.
+    /// What is known under `key` now: a fresh response, or the names of a `Vary`. It never returns
+    /// a permit.
     #[must_use]
-    pub fn find_fresh(&self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
+    pub fn find_known(&self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
         if key.session.is_some_and(|session| !self.private.may_have(session)) {
             return None;
         }
@@ -201,7 +202,7 @@ impl Store {
         let object = shard.at(shard.find(key)?)?.clone();
         assert!(object.is_for(key.session), "a private object answers its own session only");
         if judge(&object, &self.tags, now_ms) != Freshness::Fresh
-            || object.kind() == ObjectKind::Pass
+            || !matches!(object.kind(), ObjectKind::Content | ObjectKind::Vary)
         {
             return None;
         }

@@ -9,7 +9,7 @@
 
 mod purging;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -76,6 +76,16 @@ impl Tags {
         }
         self.text.extend_from_slice(tag);
         self.ends.push((self.text.len() as u32, public));
+    }
+
+    /// Adds the tags of `more` that are not here yet.
+    pub fn extend(&mut self, more: &Self) {
+        let known: HashSet<(&[u8], bool)> = self.iter().collect();
+        let new: Vec<_> = more.iter().filter(|tag| !known.contains(tag)).collect();
+        for (tag, public) in new {
+            self.add(tag, public);
+        }
+        self.overflown |= more.overflown;
     }
 
     /// Whether a tag exceeded the limit. Such a response is not stored, because purges could miss

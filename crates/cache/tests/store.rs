@@ -33,7 +33,7 @@ fn head(expires_ms: u64) -> ObjectHead {
         times,
         etag: b"\"e\"".to_vec(),
         last_modified: Some(5),
-        length: None,
+        ..ObjectHead::default()
     }
 }
 

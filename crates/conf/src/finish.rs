@@ -88,10 +88,12 @@ impl ConfReader {
                 }
                 Protocol::Http => settings.origin = Arc::clone(&settings.proxied),
             }
-            let page = settings.cache.page.clone();
+            // What is not `fastcgi_*` applies to locations of both kinds.
+            let (page, rfc9111) = (settings.cache.page.clone(), settings.cache.rfc9111);
             settings.cache = Arc::clone(&settings.proxied_cache);
-            if settings.cache.page != page {
-                Arc::make_mut(&mut settings.cache).page = page;
+            if settings.cache.page != page || settings.cache.rfc9111 != rfc9111 {
+                let cache = Arc::make_mut(&mut settings.cache);
+                (cache.page, cache.rfc9111) = (page, rfc9111);
             }
         }
     }

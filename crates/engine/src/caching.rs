@@ -22,6 +22,7 @@ mod policy;
 pub(crate) mod purge;
 pub(crate) mod request_cache_control;
 pub(crate) mod revalidate;
+mod server_addresses;
 pub(crate) mod shortcut;
 mod transaction;
 pub(crate) mod zone;

@@ -50,6 +50,8 @@ pub enum Wake {
     JobDone(JobResult),
     /// The result of [`StepEffect::CheckPassword`]: whether the password is right.
     PasswordChecked(bool),
+    /// Too many passwords wait to be checked.
+    PasswordUnchecked,
     /// The time of the last [`StepEffect::Deadline`] has come.
     Deadline,
     /// An event of the fetch that [`StepEffect::Fetch`] started.

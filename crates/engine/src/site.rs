@@ -320,6 +320,13 @@ impl Site {
         self.kept.as_ref().map(|kept| &kept.store)
     }
 
+    /// Purges the pages that no purge reaches any more once `next` is in force instead.
+    pub fn purge_unattended(&self, next: &Self) {
+        if let Some(kept) = &self.kept {
+            kept.purge_unattended(next.kept.as_ref());
+        }
+    }
+
     /// Makes the store use the directories that this configuration names, and no others.
     pub fn open_trees(&self) {
         if let Some(kept) = &self.kept {

@@ -26,6 +26,8 @@ const BROTLI_BUFFER: usize = 4096;
 const GZIP_OS_UNIX: u8 = 3;
 /// Windows of streams, as powers of two: 512 KiB, so that a stream costs little memory.
 const STREAM_WINDOW: u32 = 19;
+/// The block of a stream of brotli's slowest levels, as a power of two: 64 KiB.
+const STREAM_BLOCK: i32 = 16;
 /// The largest window that a client must support: 8 MiB (RFC 9659 §3); brotli's is 16 MiB.
 const WINDOW_MAX: u32 = 22;
 const WINDOW_MIN: u32 = 16;
@@ -38,6 +40,18 @@ pub enum CodingEncoder {
     Brotli(Box<CompressorWriter<Vec<u8>>>),
     /// `zstd`
     Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
+}
+
+/// How much longer a byte takes than with the fast levels: a turn does as much work as others have
+/// patience for.
+#[must_use]
+pub const fn stream_cost(coding: Coding, level: i8) -> u64 {
+    match (coding, level) {
+        (Coding::Brotli, 10..) | (Coding::Zstd, 16..) => 64,
+        (Coding::Brotli, 5..) | (Coding::Zstd, 7..) => 8,
+        (Coding::Gzip, 7..) => 4,
+        (Coding::Gzip | Coding::Brotli | Coding::Zstd, _) => 1,
+    }
 }
 
 impl CodingEncoder {
@@ -68,6 +82,8 @@ impl CodingEncoder {
                     quality: level.clamp(0, 11).into(),
                     lgwin: window as i32,
                     size_hint: size.unwrap_or(0),
+                    // A stream is encoded in a worker's turn, a block at a time.
+                    lgblock: if size.is_none() && level >= 10 { STREAM_BLOCK } else { 0 },
                     ..BrotliEncoderParams::default()
                 };
                 let writer = CompressorWriter::with_params(Vec::new(), BROTLI_BUFFER, &params);

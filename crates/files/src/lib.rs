@@ -26,7 +26,7 @@ pub mod variant;
 pub mod watches;
 
 pub use decode::{CodingDecoder, CodingError};
-pub use encode::{CodingEncoder, EncodeError, compress};
+pub use encode::{CodingEncoder, EncodeError, compress, stream_cost};
 pub use failure::OpenFailure;
 pub use lapses::LapseMark;
 pub use mp4::{Mp4Cut, Mp4Fault, Mp4Job, Mp4Made, Mp4Outcome, Mp4Parts};

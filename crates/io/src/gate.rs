@@ -9,6 +9,9 @@ use bolide_base::limits::DESCRIPTORS_RESERVED;
 
 use crate::sys;
 
+/// So close to the reserved numbers each client is checked before it is accepted.
+const MARGIN: i32 = 16;
+
 /// Whether one worker may accept clients.
 #[derive(Debug)]
 pub(crate) struct AcceptGate {
@@ -16,7 +19,7 @@ pub(crate) struct AcceptGate {
     first: i32,
     /// Numbers from this one on are reserved.
     reserved_from: u64,
-    /// The last client's number was a reserved one.
+    /// The number of a client was reserved, or almost: each further one is checked first.
     is_near: bool,
 }
 
@@ -30,14 +33,17 @@ impl AcceptGate {
     pub(crate) fn is_shut(&mut self) -> bool {
         if self.is_near {
             self.reserved_from = reserved_from(self.first, sys::nofile().0);
-            self.is_near = sys::lowest_free(self.first).is_none_or(|free| self.is_reserved(free));
+            let free = sys::lowest_free(self.first);
+            // A client that leaves frees a low number, and the one after it takes a high one.
+            self.is_near = free.is_none_or(|free| self.is_reserved(free.saturating_add(MARGIN)));
+            return free.is_none_or(|free| self.is_reserved(free));
         }
-        self.is_near
+        false
     }
 
     /// A client was accepted.
     pub(crate) fn note(&mut self, fd: i32) {
-        self.is_near = self.is_reserved(fd);
+        self.is_near |= self.is_reserved(fd.saturating_add(MARGIN));
     }
 
     fn is_reserved(&self, fd: i32) -> bool {

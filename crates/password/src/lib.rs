@@ -20,6 +20,14 @@ pub struct PasswordCheck {
 
 /// The bcrypt cost (a power of two) that is computed within a turn.
 const BCRYPT_COST_AT_ONCE: u32 = 4;
+/// LIMIT: bytes of a password that `crypt` hashes, as in libxcrypt; a longer one never matches.
+const PASSWORD_MAX: usize = 512;
+/// LIMIT: the bcrypt cost of a hash; about a second.
+const BCRYPT_COST_MAX: u32 = 14;
+/// LIMIT: rounds of a hash of SHA-256 or SHA-512; about a second.
+const SHA_ROUNDS_MAX: u64 = 1_000_000;
+/// LIMIT: bytes of memory for a hash of yescrypt.
+const YESCRYPT_MEMORY_MAX: u64 = 64 << 20;
 
 impl PasswordCheck {
     /// A check whether `password` matches `hash`, in the format of a password file.
@@ -41,6 +49,25 @@ impl PasswordCheck {
             [b'$', ..] => true,
             _ => false,
         }
+    }
+
+    /// Whether the hash asks for more time or memory than hashes of password files do. A check
+    /// against such a hash fails: who may write a password file must not stop the server.
+    #[must_use]
+    pub fn is_excessive(&self) -> bool {
+        let Ok(text) = std::str::from_utf8(&self.hash) else { return false };
+        if let Some(rest) = text.strip_prefix("$y$") {
+            return yescrypt_memory(rest).is_none_or(|memory| memory > YESCRYPT_MEMORY_MAX);
+        }
+        if text.starts_with("$5$") || text.starts_with("$6$") {
+            let rounds = text[3..].strip_prefix("rounds=").and_then(|rest| rest.split('$').next());
+            return rounds.is_some_and(|digits| {
+                digits.parse().is_ok_and(|rounds: u64| rounds > SHA_ROUNDS_MAX)
+                    || digits.parse::<u64>().is_err()
+            });
+        }
+        let cost = text.strip_prefix("$2").and_then(|rest| rest.split('$').nth(1));
+        cost.is_some_and(|digits| digits.parse().is_ok_and(|cost: u32| cost > BCRYPT_COST_MAX))
     }
 
     /// A fingerprint of password and hash that reveals neither; it depends on `secret`, so that it
@@ -77,6 +104,9 @@ impl PasswordCheck {
     fn modular(&self) -> bool {
         let (password, hash) = (&self.password[..], &self.hash[..]);
         let Ok(text) = std::str::from_utf8(hash) else { return false };
+        if password.len() > PASSWORD_MAX || self.is_excessive() {
+            return false;
+        }
         if let Some(rest) = hash.strip_prefix(b"$apr1$") {
             return same(&md5::crypt(password, rest, b"$apr1$"), hash);
         }
@@ -93,6 +123,14 @@ impl PasswordCheck {
         }
         text.starts_with("$2") && bcrypt::verify(password, text).unwrap_or(false)
     }
+}
+
+/// The bytes of memory that yescrypt needs by the parameters behind `$y$`. None if they are not the
+/// three of password files: threads and further passes cost more than memory.
+fn yescrypt_memory(rest: &str) -> Option<u64> {
+    let parameters = rest.split('$').next().filter(|text| text.len() == 3)?;
+    let parsed: yescrypt::Params = parameters.parse().ok()?;
+    parsed.n().checked_mul(128)?.checked_mul(parsed.r().into())
 }
 
 /// `{SSHA}`: SHA-1 of password and salt, then the salt.
@@ -120,6 +158,35 @@ const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijkl
 #[cfg(test)]
 mod tests {
     use super::PasswordCheck;
+
+    #[test]
+    fn a_hash_that_costs_too_much_matches_nothing_at_once() {
+        let salt = "$LdJMENpBABJJ3hIHjB1Bi.$HboGM6qPrsK.StKYGt6KErmUYtioHreJd98oIugoNB6";
+        for (hash, is_excessive) in [
+            ("$2y$15$..............................".to_owned(), true),
+            ("$2y$31$..............................".to_owned(), true),
+            ("$2y$12$..............................".to_owned(), false),
+            ("$6$rounds=999999999$salt$x".to_owned(), true),
+            ("$6$rounds=99999999999999999999999$salt$x".to_owned(), true),
+            ("$5$rounds=500000$salt$x".to_owned(), false),
+            ("$6$salt$x".to_owned(), false),
+            (format!("$y$jfT{salt}"), true),
+            (format!("$y$jLT{salt}"), true),
+            (format!("$y$j9T{salt}"), false),
+            (format!("$y$jBT{salt}"), false),
+            (format!("$y$jCT{salt}"), true),
+            ("$y$".to_owned(), true),
+            (format!("$y$j9T0{salt}"), true),
+            ("$1$salt$x".to_owned(), false),
+            ("plain".to_owned(), false),
+        ] {
+            let check = PasswordCheck::new(b"pw", hash.as_bytes());
+            assert_eq!(check.is_excessive(), is_excessive, "{hash}");
+            assert!(!is_excessive || !check.run(), "{hash}");
+        }
+        let long = PasswordCheck::new(&[b'a'; 513], b"$6$salt$x");
+        assert!(!long.run());
+    }
 
     #[test]
     fn a_fingerprint_depends_on_hash_password_and_secret() {

@@ -375,7 +375,11 @@ impl<'a> PseudoAssembly<'a> {
 
     fn content_length(&mut self, value: &[u8]) {
         match parse_length(value) {
-            Some(length) if self.length.is_none() => self.length = Some(length),
+            Some(length) if self.length.is_none() => {
+                self.length = Some(length);
+                // As over HTTP/1: a declared length of zero is passed on.
+                self.head.fields.push(Name::ContentLength, value);
+            }
             Some(_) => self.note(Flaw::Malformed("client sent duplicate header line")),
             None => {
                 self.note(Flaw::Malformed("client sent invalid \"Content-Length\" header"));

@@ -26,6 +26,9 @@ use crate::verified::{Fingerprint, Verified};
 /// Files up to this many bytes are compressed in the turn: the thread would answer later.
 const COMPRESS_AT_ONCE: usize = 16 * 1024;
 
+/// LIMIT: checks of passwords of one worker that wait: other jobs need places in the queue, too.
+const CHECKS_MAX: usize = 64;
+
 /// Steps of a file change in the turn: a short one needs no thread.
 const STEPS_AT_ONCE: usize = 16;
 
@@ -137,10 +140,17 @@ impl Background {
             if self.verified.knows(&fingerprint) {
                 return Some(Wake::PasswordChecked(true));
             }
-            if let Ok(ticket) = self.submit(Task::Check(check.clone())) {
-                self.checking.insert(ticket, (key, fingerprint));
-                return None;
+            if self.checking.len() >= CHECKS_MAX {
+                return Some(Wake::PasswordUnchecked);
             }
+            return match self.submit(Task::Check(check.clone())) {
+                Ok(ticket) => {
+                    self.checking.insert(ticket, (key, fingerprint));
+                    debug_assert!(self.checking.len() <= CHECKS_MAX, "few checks wait");
+                    None
+                }
+                Err(_) => Some(Wake::PasswordUnchecked),
+            };
         }
         Some(Wake::PasswordChecked(check.run()))
     }

@@ -67,15 +67,9 @@ impl<I: Io> Requests<I> {
             }
             StepEffect::BodyConsumed(bytes) => self.with_stream(key, StreamAct::Consumed(bytes)),
             StepEffect::Spool(place) => self.spool(key, place),
-            StepEffect::Fill(fill) => {
-                if let Some(live) = self.exchanges.live.get_mut(key) {
-                    live.fill = Some(fill);
-                }
-            }
+            StepEffect::Fill(fill) => self.exchanges.update(key, |live| live.fill = Some(fill)),
             StepEffect::StoreFile(order) => {
-                if let Some(live) = self.exchanges.live.get_mut(key) {
-                    live.store = Some(order);
-                }
+                self.exchanges.update(key, |live| live.store = Some(order));
             }
             StepEffect::Refresh(request, fill) => {
                 self.origins.begin_refresh(key, request, fill, &mut self.env, &mut self.exchanges);
@@ -83,9 +77,7 @@ impl<I: Io> Requests<I> {
             StepEffect::Recall(permit) => return Some(self.env.recall(*permit)),
             StepEffect::AskNodes(permit) => {
                 let asked = self.env.ask_nodes(*permit, key);
-                if let Some(live) = self.exchanges.live.get_mut(key) {
-                    live.asked = Some(asked);
-                }
+                self.exchanges.update(key, |live| live.asked = Some(asked));
             }
             StepEffect::WakeExchanges(wakes) => self.env.news.post(wakes),
             StepEffect::CompressObject(object, coding, level) => {
@@ -98,9 +90,7 @@ impl<I: Io> Requests<I> {
             StepEffect::FetchBody(bytes) => self.feed_fetch(key, bytes),
             StepEffect::FetchBodyEnd => self.finish_fetch_body(key),
             StepEffect::FetchTunnel(memory) => {
-                if let Some(fetch) = self.exchanges.live.get(key).and_then(|live| live.fetch) {
-                    self.origins.begin_tunnel(fetch, memory);
-                }
+                self.origins.begin_tunnel(self.exchanges.fetch_of(key), memory);
             }
             // The room is checked before each read.
             StepEffect::FetchMayRead(false) => {}
@@ -238,8 +228,7 @@ impl<I: Io> Requests<I> {
 
     /// Passes a piece of the request body to the fetch.
     fn feed_fetch(&mut self, key: SlabKey<ActiveExchange>, bytes: Bytes) {
-        let fetch = self.exchanges.live.get(key).and_then(|live| live.fetch);
-        if let Err(bytes) = self.origins.feed_fetch(fetch, bytes) {
+        if let Err(bytes) = self.origins.feed_fetch(self.exchanges.fetch_of(key), bytes) {
             self.with_stream(key, StreamAct::Consumed(bytes.len()));
         }
     }

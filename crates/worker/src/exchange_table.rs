@@ -190,6 +190,22 @@ impl Exchanges {
         }
     }
 
+    /// Changes an exchange, if it is still there.
+    pub(crate) fn update(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        change: impl FnOnce(&mut ActiveExchange),
+    ) {
+        if let Some(live) = self.live.get_mut(key) {
+            change(live);
+        }
+    }
+
+    /// The fetch of an exchange.
+    pub(crate) fn fetch_of(&self, key: SlabKey<ActiveExchange>) -> Option<SlabKey<LiveFetch>> {
+        self.live.get(key)?.fetch
+    }
+
     /// Notes that bytes of a request body were credited to the client's window.
     pub(crate) fn count_body_consumed(
         &mut self,

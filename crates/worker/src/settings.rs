@@ -159,7 +159,7 @@ fn h2_settings(server: &ServerConf, settings: &LocationSettings, scheme: Scheme)
     h2::H2Settings {
         scheme,
         max_concurrent_streams: own.h2.max_concurrent_streams,
-        head_size_max: buffers * own.large_client_header_buffer_size,
+        head_size_max: buffers.saturating_mul(own.large_client_header_buffer_size),
         field_size_max: own.large_client_header_buffer_size,
         fields_max: own.max_headers,
         recv_window: own.h2.body_preread_size,
@@ -175,7 +175,7 @@ fn h3_settings(server: &ServerConf, settings: &LocationSettings) -> h3::H3Settin
     let buffers = own.large_client_header_buffers as usize;
     h3::H3Settings {
         max_concurrent_streams: own.h3.max_concurrent_streams,
-        head_size_max: buffers * own.large_client_header_buffer_size,
+        head_size_max: buffers.saturating_mul(own.large_client_header_buffer_size),
         field_size_max: own.large_client_header_buffer_size,
         fields_max: own.max_headers,
         table_capacity: bolide_base::limits::FIELD_TABLE_SIZE,

@@ -8,11 +8,11 @@
 //! served in part. INVARIANT: the head's checksum covers the whole head.
 
 use crate::key::{KEY_SIZE_MAX, fold};
-use crate::object::{ObjectKind, Times, split_field};
+use crate::object::{ObjectKind, Times, sent_fields, split_field};
 use crate::tags::Tags;
 
 /// The first bytes of every file in this format.
-pub(crate) const MAGIC: [u8; 8] = *b"bolideC1";
+pub(crate) const MAGIC: [u8; 8] = *b"bolideC2";
 /// Bytes of the fixed part of a head.
 pub const FIXED: usize = 112;
 /// Bytes of a body that one checksum covers.
@@ -331,12 +331,7 @@ impl<'a> Record<'a> {
 
     /// The stored fields, name and value.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        let mut rest = self.head.get(8..).unwrap_or_default();
-        std::iter::from_fn(move || {
-            let (name, value, next) = split_field(rest)?;
-            rest = next;
-            Some((name, value))
-        })
+        sent_fields(self.head)
     }
 
     /// The size of the head, which is the offset of the body.

@@ -104,6 +104,8 @@ pub enum KeyPiece<'a> {
     MagentoVary(&'a [u8], &'a [u8]),
     /// What a GraphQL client says by this field, if it does.
     GraphQl(&'a [u8], Option<&'a [u8]>),
+    /// The `No-Vary-Search` by which parameters were left out of the URL.
+    Search(&'a [u8]),
     /// The one copy of a page with `no-vary`.
     Unvaried,
     /// A request that bypasses the stored copies.
@@ -124,6 +126,7 @@ impl KeyPiece<'_> {
             Self::Inline(_) => b'i',
             Self::MagentoVary(..) => b'm',
             Self::GraphQl(..) => b'g',
+            Self::Search(_) => b's',
             Self::Unvaried => b'u',
             Self::Past(_) => b'p',
         }
@@ -146,7 +149,11 @@ impl KeyPiece<'_> {
                 }
                 out.push(b';');
             }
-            Self::Host(text) | Self::Arrival(text) | Self::Value(text) | Self::Inline(text) => {
+            Self::Host(text)
+            | Self::Arrival(text)
+            | Self::Value(text)
+            | Self::Inline(text)
+            | Self::Search(text) => {
                 out.extend_from_slice(text);
             }
             Self::MagentoVary(name, value) | Self::GraphQl(name, Some(value)) => {
@@ -196,8 +203,8 @@ pub fn of_address<'a>(facts: &Facts<'a>, mut take: impl FnMut(KeyPiece<'a>)) {
 
 /// The name prefix of cookies that always belong to the key.
 const VARY_PREFIX: &[u8] = b"_lscache_vary";
-/// LIMIT: such cookies of one request; more are ignored.
-const VARY_OWN_MAX: usize = 16;
+/// LIMIT: names of cookies that are sorted.
+const SORTED_MAX: usize = 16;
 
 /// Calls `take` with the pieces that are known before the response: the `_lscache_vary…` cookies of
 /// the request, by name; the cookies of the configuration and rewrite rules, present or not, in
@@ -213,25 +220,36 @@ pub fn vary_base<'a>(
     if environment.control.no_vary {
         return;
     }
-    // In order of names without a list: each time the smallest name after the last one.
-    let own = |last: &[u8]| {
-        let names = cookies.iter().map(|pair| pair.0);
-        names.filter(|name| *name > last && is_own(name)).min()
-    };
-    let mut last: &[u8] = b"";
-    for _ in 0..VARY_OWN_MAX {
-        let Some(name) = own(last) else { break };
-        for (_, value) in cookies.iter().filter(|pair| pair.0 == name) {
-            take(KeyPiece::Cookie(name, Some(value)));
-        }
-        last = name;
-    }
+    by_name(cookies, is_own, |name, value| take(KeyPiece::Cookie(name, Some(value))));
     let listed = policy.vary_cookies.iter().chain(&environment.vary_cookies);
     for name in listed.filter(|name| !name.starts_with(VARY_PREFIX)) {
         each_read_as(cookies, name, &mut take);
     }
     if let Some(value) = value.or(environment.vary_value.as_deref()) {
         take(KeyPiece::Value(value));
+    }
+}
+
+/// Calls `take` with the cookies that are `wanted`, in order of their names: the order in which a
+/// client sends them means nothing. Those behind the first [`SORTED_MAX`] names come as they were
+/// sent, so that a client cannot make this expensive.
+fn by_name<'a>(
+    cookies: &Cookies<'a>,
+    wanted: impl Fn(&[u8]) -> bool,
+    mut take: impl FnMut(&'a [u8], &'a [u8]),
+) {
+    let mut last: &[u8] = b"";
+    for _ in 0..SORTED_MAX {
+        // Without a list: each time the smallest name after the last one.
+        let names = cookies.iter().map(|pair| pair.0);
+        let Some(name) = names.filter(|name| *name > last && wanted(name)).min() else { return };
+        for (_, value) in cookies.iter().filter(|pair| pair.0 == name) {
+            take(name, value);
+        }
+        last = name;
+    }
+    for (name, value) in cookies.iter().filter(|pair| pair.0 > last && wanted(pair.0)) {
+        take(name, value);
     }
 }
 
@@ -329,13 +347,15 @@ pub fn session(
 ) -> bool {
     let start = out.len();
     let mut is_one = false;
-    for (name, value) in cookies.iter() {
-        let is_known = is_session(name);
-        if is_known || php_name(name).take(LOGINS.len()).eq(LOGINS.iter().copied()) {
-            is_one |= is_known && value.len() >= SESSION_MIN;
+    let is_login = |name: &[u8]| php_name(name).take(LOGINS.len()).eq(LOGINS.iter().copied());
+    by_name(
+        cookies,
+        |name| is_session(name) || is_login(name),
+        |name, value| {
+            is_one |= value.len() >= SESSION_MIN && is_session(name);
             KeyPiece::Cookie(name, Some(value)).push(out);
-        }
-    }
+        },
+    );
     if !is_one {
         out.truncate(start);
     }

@@ -69,7 +69,7 @@ pub struct PurgeOrder {
     pub target: PurgeTarget,
 }
 
-/// LIMIT: purges of one response; more are ignored.
+/// LIMIT: purges of one response; more purge everything.
 pub(crate) const ORDERS_MAX: usize = 16 * 1024;
 
 /// The purges of a response with `status` to a request with `method`, stored or not: from
@@ -86,26 +86,31 @@ pub fn purges(
     if policy.mode != Mode::Zone {
         let lines = answer.all_text(b"X-LiteSpeed-Purge");
         for line in lines.chain(answer.all_text(b"X-LiteSpeed-Purge2")) {
-            lscache::purges(line, |purge| {
-                if orders.len() < ORDERS_MAX {
-                    orders.push(owned(&purge));
-                }
-            });
+            lscache::purges(line, |purge| push(&mut orders, owned(&purge)));
         }
     }
     if !method.is_safe() && (200..400).contains(&status) {
         cache_groups::groups(answer, b"Cache-Group-Invalidation", |name| {
-            if orders.len() < ORDERS_MAX {
-                let target = PurgeTarget::Tag(name.into());
-                orders.push(PurgeOrder {
-                    scope: CacheScope::Public,
-                    effect: PurgeEffect::Dead,
-                    target,
-                });
-            }
+            let target = PurgeTarget::Tag(name.into());
+            push(
+                &mut orders,
+                PurgeOrder { scope: CacheScope::Public, effect: PurgeEffect::Dead, target },
+            );
         });
     }
     orders
+}
+
+/// Adds a purge. Where that would be too many, everything is purged instead of what they name.
+fn push(orders: &mut Vec<PurgeOrder>, order: PurgeOrder) {
+    if orders.len() < ORDERS_MAX {
+        return orders.push(order);
+    }
+    let all = |scope| PurgeOrder { scope, effect: PurgeEffect::Dead, target: PurgeTarget::All };
+    if orders.len() == ORDERS_MAX {
+        orders.extend([CacheScope::Public, CacheScope::Private].map(all));
+    }
+    debug_assert!(orders.len() == ORDERS_MAX + 2, "more than everything cannot be purged");
 }
 
 /// Whether a response has an LSCache field, so that its application controls the cache.

@@ -3,7 +3,7 @@
 use bolide_http::{FieldMap, Hops, Name};
 
 use crate::rules::claims;
-use crate::rules::controls::CONTROLS;
+use crate::rules::controls::{CONTROLS, is_for_cache_alone};
 use crate::rules::policy::Mode;
 
 /// Fields of a connection, not of a message (RFC 9110 §7.6.1, RFC 9111 §3.1).
@@ -43,6 +43,19 @@ pub fn for_store(answer: &mut FieldMap, mode: Mode) {
         answer.remove(name);
     }
     for_client(answer);
+}
+
+/// Copies the fields of `answer` that its application sends to the cache alone and that a 304 may
+/// update: without purges, which are carried out once.
+#[must_use]
+pub fn controls(answer: &FieldMap) -> FieldMap {
+    let mut kept = FieldMap::new();
+    for field in answer.iter() {
+        if is_for_cache_alone(field.text) && !claims::begins_as(field.text, b"X-LiteSpeed-Purge") {
+            kept.push_text(field.text, field.value);
+        }
+    }
+    kept
 }
 
 /// Adds the fields of `answer` that a cache in front gets with each hit; [`for_client`] removes

@@ -1,7 +1,7 @@
 //! A file that is compressed while it is sent.
 
 use bolide_base::{FileRef, SendChain};
-use bolide_files::CodingEncoder;
+use bolide_files::{CodingEncoder, VariantKey, stream_cost};
 
 use super::piece::{BodyPiece, FileOwner};
 use super::span::ByteSpan;
@@ -14,11 +14,13 @@ pub(crate) struct CompressedFile {
     span: ByteSpan,
     /// None when the stream is complete or broken.
     encoder: Option<CodingEncoder>,
+    /// The work for a byte.
+    cost: u64,
     is_broken: bool,
     /// Compressed bytes that are not sent yet.
     ready: Vec<u8>,
     given: usize,
-    /// The bytes that were compressed since the last `take_work`.
+    /// The work since the last `take_work`.
     pub(super) work: u64,
 }
 
@@ -26,12 +28,14 @@ pub(crate) struct CompressedFile {
 const STREAM_READ: u64 = 64 * 1024;
 
 impl CompressedFile {
-    /// A stream of the whole file.
-    pub(crate) const fn new(file: FileRef, size: u64, encoder: CodingEncoder) -> Self {
+    /// A stream of the whole file; none if the library fails.
+    pub(crate) fn new(file: FileRef, size: u64, form: VariantKey) -> Option<Self> {
         let span = ByteSpan { at: 0, end: size };
-        let encoder = Some(encoder);
+        let encoder = CodingEncoder::new(form.coding, form.level).ok()?;
+        let cost = stream_cost(form.coding, form.level);
         let ready = Vec::new();
-        Self { file, span, encoder, is_broken: false, ready, given: 0, work: 0 }
+        let encoder = Some(encoder);
+        Some(Self { file, span, encoder, cost, is_broken: false, ready, given: 0, work: 0 })
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
@@ -40,7 +44,7 @@ impl CompressedFile {
             "no more is fed than was asked for"
         );
         self.span.at = self.span.end.min(self.span.at + bytes.len() as u64);
-        self.work += bytes.len() as u64;
+        self.work += self.cost * bytes.len() as u64;
         let fed = self.encoder.as_mut().map(|encoder| encoder.feed(bytes, &mut self.ready));
         self.is_broken |= bytes.is_empty() || !matches!(fed, Some(Ok(())));
     }

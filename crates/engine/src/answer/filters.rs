@@ -39,6 +39,10 @@ pub(crate) struct CompressFilter {
     encoder: Option<CodingEncoder>,
     /// Whether the encoder may hold bytes back.
     holds: bool,
+    /// The cost of a byte, compared with what other filters do with it.
+    cost: u64,
+    /// Work since the last `take_work`, in addition to the input bytes.
+    work: u64,
 }
 
 /// A body filter, in nginx's order.
@@ -57,7 +61,8 @@ impl CompressFilter {
     /// A compressor; none if the library fails.
     pub(crate) fn new(coding: Coding, level: i8) -> Option<Self> {
         let encoder = CodingEncoder::new(coding, level).ok()?;
-        Some(Self { coding, encoder: Some(encoder), holds: false })
+        let cost = bolide_files::stream_cost(coding, level);
+        Some(Self { coding, encoder: Some(encoder), holds: false, cost, work: 0 })
     }
 }
 
@@ -81,6 +86,7 @@ impl ByteFilter {
             Self::Compress(filter) => {
                 let encoder = filter.encoder.as_mut().ok_or(BrokenCoding)?;
                 filter.holds = true;
+                filter.work += (filter.cost - 1) * piece.len() as u64;
                 encoder.feed(piece, out).map_err(|_| BrokenCoding)?;
             }
         }
@@ -100,6 +106,7 @@ impl ByteFilter {
     pub(super) fn take_work(&mut self) -> u64 {
         match self {
             Self::Lines(lines) => lines.take_work(),
+            Self::Compress(filter) => std::mem::take(&mut filter.work),
             _ => 0,
         }
     }

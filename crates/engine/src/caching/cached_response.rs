@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bolide_cache::rules::magento::MagentoLook;
-use bolide_cache::{Follower, Object, ObjectKind, Waiter};
+use bolide_cache::{Follower, Object, ObjectKind, PAGE_ID, Waiter};
 use bolide_http::conditional::Validator;
 use bolide_http::{BodyLen, FieldMap, Name, OriginHead};
 
@@ -75,6 +75,9 @@ impl CacheTransaction {
             answer.object = Some(object.clone());
         }
         let is_page = object.is_esi() && assembles(location);
+        if is_page {
+            self.set_page(object.control(PAGE_ID));
+        }
         let is_sliced = matches!(request.slicing.get(), Slicing::Begun(_));
         if cached == UpstreamCacheStatus::Hit && !is_sliced {
             let next = match is_page {
@@ -226,6 +229,7 @@ impl CacheTransaction {
         magento::show(request, &mut head.fields, MagentoLook::Shared, location);
         let mark = head.fields.get_text(bolide_cache::ESI_MARK.0);
         if mark == Some(bolide_cache::ESI_MARK.1) && assembles(location) {
+            self.set_page(kept.controls.get_text(PAGE_ID));
             let next = self.serve_growing_page(
                 request,
                 answer,

@@ -93,9 +93,15 @@ fn set_by_files(orders: &CacheOrders, environment: &mut Environment) {
         let is_known = value.is_empty() || environment.set(name, value);
         debug_assert!(is_known, "these are variables of LiteSpeed");
     }
-    let mut value = environment.vary_value.take().map_or_else(Vec::new, Vec::from);
-    value.extend_from_slice(&orders.vary_value());
-    environment.vary_value = (!value.is_empty()).then(|| value.into());
+    let files = orders.vary_value();
+    if !files.is_empty() {
+        let configured = environment.vary_value.take();
+        let value = match configured {
+            Some(configured) => joined(&[configured.into(), files]),
+            None => files,
+        };
+        environment.vary_value = Some(value.into());
+    }
     environment.lookup = orders.lookup();
     environment.litemage = orders.litemage();
 }
@@ -159,6 +165,26 @@ fn is_never(never: &bolide_conf::model::NeverCached, target: &[u8], fields: &Fie
         || Cookies::of(fields).iter().any(|pair| as_seen(pair.0, &|name| never.covers_cookie(name)))
 }
 
+/// One value for several: another one for each way to divide them. A single value stays as it is,
+/// for applications name it in their responses.
+fn joined(values: &[Vec<u8>]) -> Vec<u8> {
+    match values {
+        [] => Vec::new(),
+        [value] => value.clone(),
+        values if values.iter().all(Vec::is_empty) => Vec::new(),
+        values => {
+            // No value of a field, a cookie or a URL has this byte.
+            let mut out = vec![0];
+            for value in values {
+                bolide_http::digits::push_decimal(&mut out, value.len() as u64);
+                out.push(b':');
+                out.extend_from_slice(value);
+            }
+            out
+        }
+    }
+}
+
 fn set_by_configuration(
     request: &Request,
     answer: &Answer,
@@ -167,12 +193,17 @@ fn set_by_configuration(
     site: &Site,
     ctx: &StepCtx<'_>,
 ) {
-    let mut value = Vec::new();
-    for by in page.vary.iter() {
-        if let VaryBy::Value(text) = by {
-            VariableScope::new(request, answer, site, ctx).expand(text, &mut value);
-        }
-    }
+    let texts = page.vary.iter().filter_map(|by| match by {
+        VaryBy::Value(text) => Some(text),
+        VaryBy::Cookie(_) | VaryBy::Cookies(_) | VaryBy::Header(_) => None,
+    });
+    let values = texts.map(|text| {
+        let mut value = Vec::new();
+        VariableScope::new(request, answer, site, ctx).expand(text, &mut value);
+        value
+    });
+    let values: Vec<Vec<u8>> = values.collect();
+    let mut value = joined(&values);
     environment.vary_value = (!value.is_empty()).then(|| value[..].into());
     let cookies = page.vary.iter().filter_map(|by| match by {
         VaryBy::Cookies(text) => Some((&b"cache-vary"[..], text)),
@@ -186,6 +217,12 @@ fn set_by_configuration(
     }
 }
 
+/// Whether the client has proved who it is by a certificate: like `Authorization`, this may be what
+/// the response depends on.
+fn shows_certificate(ctx: &StepCtx<'_>) -> bool {
+    ctx.conn.tls.as_ref().is_some_and(|tls| tls.client.is_some())
+}
+
 /// Gathers the cache controls of a request before its lookup.
 pub(crate) fn read_controls(
     request: &Request,
@@ -197,6 +234,7 @@ pub(crate) fn read_controls(
 ) {
     let page = &caching.conf.page;
     let mut environment = request.environment();
+    environment.is_authorized = request.is_authorized || shows_certificate(ctx);
     if caching.is_page() {
         // If the cache is off, only the application's purges count.
         environment.is_off = page.mode == PageMode::Off;
@@ -204,7 +242,6 @@ pub(crate) fn read_controls(
             // Varnish ignores an include's attributes besides its URL.
             environment.control = LsCacheControl::default();
         }
-        environment.is_authorized = request.is_authorized;
         set_by_configuration(request, answer, page, &mut environment, site, ctx);
         if let Some(files) = &request.htaccess {
             set_by_files(files.cache_orders(), &mut environment);

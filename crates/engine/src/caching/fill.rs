@@ -22,18 +22,19 @@ use std::sync::Arc;
 use bolide_base::Now;
 use bolide_cache::rules::{self, AnswerFacts, Environment, Facts, StoreRefusal, StoreVerdict};
 use bolide_cache::{
-    AbandonReason, FillPermit, NamespaceId, Object, SessionKey, Store, TagPurge, Wakes,
+    AbandonReason, FillPermit, NamespaceId, Object, PAGE_ID, SessionKey, Store, TagPurge, Tags,
+    Wakes,
 };
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
 use bolide_http::message::Scheme;
-use bolide_http::{FieldMap, Method, Name, OriginHead};
+use bolide_http::{FieldMap, Method, Name, OriginHead, date};
 use bolide_upstream::OriginNews;
 
 use self::inlines::InlineCutting;
-use self::kept_head::{kept_head, stretch};
+use self::kept_head::{kept_head, push_tags, stretch};
 use crate::caching::StoreIntent;
-use crate::caching::identity::push_session;
+use crate::caching::identity::{page_id, push_session};
 use crate::caching::no_vary_search;
 use crate::caching::{Caching, StaleCause};
 use crate::filter::passed_fields::is_buffered;
@@ -90,7 +91,9 @@ pub struct Fill {
     pub(crate) question: Box<RequestSnapshot>,
     /// The stale object that may replace an error, or is being revalidated.
     pub(crate) stale: Option<Arc<Object>>,
-    /// The URL part of the key.
+    /// The id of this very response, for its inlines.
+    pub(crate) id: [u64; 2],
+    /// The URL part of the key, with all parameters.
     pub(crate) url: Vec<u8>,
     /// When the upstream request began.
     pub(crate) asked_ms: u64,
@@ -319,24 +322,23 @@ impl Fill {
         self.kept_as.settle(&head.fields, scope);
         stretch(&mut decision, answer.fields, caching);
         self.ttl = Some(decision.ttl);
-        if let (CacheScope::Public, Some(said)) = (scope, &decision.search)
-            && caching.conf.page.key.is_none()
-        {
-            let kept = no_vary_search::remember(
-                &self.store,
-                self.namespace,
-                &self.url,
-                said,
-                &head.fields,
-            );
-            self.url = kept.unwrap_or_else(|| std::mem::take(&mut self.url));
-        }
+        let narrow = decision.search.as_ref().filter(|_| {
+            scope == CacheScope::Public && caching.is_page() && caching.conf.page.key.is_none()
+        });
+        let narrow = narrow.and_then(|search| {
+            let (store, space) = (&self.store, self.namespace);
+            no_vary_search::remember(store, space, &self.url, search, &head.fields)
+        });
         let settled = Settled { cookies: &cookies, scope, session: &session, now_ms };
-        let (key, mut wakes) = self.settle_key(permit, &decision, &settled, caching);
+        let (key, mut wakes) = self.settle_key(permit, &decision, narrow, &settled, caching);
         let Some(mut permit) = key else { return wakes };
         self.may_be_empty = !self.is_page || status != 200;
         let length = total.filter(|_| self.cutting.is_none());
-        let (kept, mut tags) = kept_head(status, &head.fields, &decision, caching, now_ms, length);
+        let (mut kept, mut tags) =
+            kept_head(status, &head.fields, &decision, caching, now_ms, length);
+        if decision.esi {
+            kept.controls.push_text(PAGE_ID, &page_id(self.id));
+        }
         self.tag_address(&mut tags, caching);
         wakes.join(permit.begin(kept, &tags));
         self.total = total;
@@ -354,8 +356,9 @@ impl Fill {
         caching: &Caching,
         now_ms: u64,
     ) -> Wakes {
-        let mut fields = FieldMap::new();
-        old.fields(&mut fields);
+        let mut fields = fields_of(old);
+        let mut tags = Tags::default();
+        push_tags(&fields, caching, &mut tags);
         rules::freshen(&mut fields, &head.fields);
         let answer = AnswerFacts {
             status: old.status(),
@@ -377,13 +380,18 @@ impl Fill {
         if caching.is_page() && decision.cookies.is_empty() {
             decision.cookies = fields.all(Name::SetCookie).map(Into::into).collect();
         }
-        let (mut kept, mut tags) =
+        let (mut kept, new) =
             kept_head(old.status(), &fields, &decision, caching, now_ms, Some(old.body_len()));
+        tags.extend(&new);
         self.tag_address(&mut tags, caching);
         if kept.etag.is_empty() {
             kept.etag = old.etag().unwrap_or_default().to_vec();
         }
         kept.last_modified = kept.last_modified.or(old.last_modified());
+        // Its inlines were cut out of the stored body.
+        if let Some(id) = old.control(PAGE_ID) {
+            kept.controls.push_text(PAGE_ID, id);
+        }
         permit.freshen(kept, &tags).wakes
     }
 
@@ -406,6 +414,30 @@ struct Settled<'a> {
     scope: CacheScope,
     session: &'a [u8],
     now_ms: u64,
+}
+
+/// The fields of a stored response as its application sent them, as far as they are stored.
+fn fields_of(old: &Object) -> FieldMap {
+    let mut fields = FieldMap::new();
+    old.fields(&mut fields);
+    // What is stored for a cache in front, and the mark of ESI, is in the controls, too.
+    let said = || old.controls().filter(|field| field.0 != PAGE_ID);
+    for (name, _) in said() {
+        fields.remove_text(name);
+    }
+    for (name, value) in said() {
+        fields.push_text(name, value);
+    }
+    if let Some(etag) = old.etag().filter(|_| fields.get(Name::Etag).is_none()) {
+        fields.push(Name::Etag, etag);
+    }
+    let modified = old.last_modified().filter(|_| fields.get(Name::LastModified).is_none());
+    if let Some(modified) = modified {
+        fields.push_writing(Name::LastModified, |out| {
+            out.extend_from_slice(&date::http_date(modified as i64));
+        });
+    }
+    fields
 }
 
 /// Whether the only flaw of a response is the lack of a lifetime.

@@ -67,6 +67,16 @@ pub(crate) fn zone_key(keys: &mut KeyBuilder, (space, text): (NamespaceId, &[u8]
     }
 }
 
+/// The id of an ESI page in the keys of its inlines: of this very response, so that what came with
+/// one variant, or before a change, is used with no other.
+pub(crate) fn page_id(id: [u64; 2]) -> [u8; 16] {
+    let [high, low] = id.map(u64::to_be_bytes);
+    let mut out = [0; 16];
+    out[..8].copy_from_slice(&high);
+    out[8..].copy_from_slice(&low);
+    out
+}
+
 /// The facts for the key of an ESI inline: it belongs to the page, so arrival does not count.
 pub(crate) const fn for_inlines<'a>(facts: &Facts<'a>) -> Facts<'a> {
     Facts { arrival: b"", ..*facts }

@@ -21,16 +21,16 @@ use bolide_http::{FieldMap, Method, RequestBody};
 
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
+use crate::caching::Caching;
 use crate::caching::cdn_cache_control::read_controls;
 use crate::caching::disk_lookup::{ask_nodes, recall_private};
 use crate::caching::identity::write_arrival;
 use crate::caching::identity::{key_of, page_key, push_named, unvaried_key, zone_key};
-use crate::caching::lookup::asking::keep_permit;
+use crate::caching::lookup::asking::{keep_permit, server_in_keys, space};
 use crate::caching::lookup::brought::find_shared;
-use crate::caching::request_cache_control::set_apart;
+use crate::caching::request_cache_control::{accepts, set_apart};
 use crate::caching::transaction::{CacheState, StoreIntent, UpstreamCacheStatus};
 use crate::caching::zone::miss_zone;
-use crate::caching::{CacheSpace, Caching};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::NextStep;
 use crate::explain::Why;
@@ -163,7 +163,7 @@ impl CacheTransaction {
             scheme: ctx.conn.scheme,
             host: request.asked_host(),
             port: ctx.conn.local.port(),
-            server: site.server(request.server).name.as_bytes(),
+            server: server_in_keys(request, site),
             target: request.address(),
             authority: &request.head().authority,
             arrival: &self.arrival,
@@ -185,6 +185,7 @@ impl CacheTransaction {
             Some(space),
             "a key is made for the part of the store that is asked"
         );
+        self.is_narrow = false;
         let mut keys = std::mem::take(&mut self.keys);
         let mut text = std::mem::take(&mut self.text);
         text.clear();
@@ -223,7 +224,10 @@ impl CacheTransaction {
         let [public, private] = self.environment.lookup;
         open.public = public.unwrap_or(open.public);
         open.private = private.unwrap_or(open.private);
-        if let Some(object) = self.find_inline(request, gate, caching, site, ctx) {
+        let now_ms = ctx.now.unix_millis;
+        let is_accepted = |object: &Arc<Object>| accepts(request, object, caching, now_ms);
+        let inline = self.find_inline(request, gate, caching, site, ctx).filter(is_accepted);
+        if let Some(object) = inline {
             return Some(self.serve_kept(
                 request,
                 answer,
@@ -236,8 +240,9 @@ impl CacheTransaction {
         if gate.private
             && open.private
             && let Some(object) = self
-                .find_private(request, site, ctx)
+                .find_private(request, caching, site, ctx)
                 .or_else(|| find_shared(self, request, caching, site, ctx))
+                .filter(is_accepted)
         {
             return Some(self.serve_kept(
                 request,
@@ -261,7 +266,6 @@ impl CacheTransaction {
             take_over(request, self, caching, ctx);
             return None;
         }
-        let now_ms = ctx.now.unix_millis;
         for _ in 0..VARY_ROUNDS {
             let front = ctx.cache.as_deref_mut()?;
             let key = self.keys.public();
@@ -289,6 +293,7 @@ impl CacheTransaction {
     fn find_private(
         &mut self,
         request: &Request,
+        caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Object>> {
@@ -298,7 +303,7 @@ impl CacheTransaction {
         let mark = keys.mark();
         let found = follow_private(keys, session, fields, ctx);
         keys.rewind(mark);
-        found.flatten().or_else(|| self.find_unvaried(request, Whose::Private, site, ctx))
+        found.flatten().or_else(|| self.find_unvaried(request, Whose::Private, caching, site, ctx))
     }
 
     /// The object of a page with `no-vary`.
@@ -306,6 +311,7 @@ impl CacheTransaction {
         &mut self,
         request: &Request,
         whose: Whose,
+        caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Object>> {
@@ -324,7 +330,7 @@ impl CacheTransaction {
             front.find_fresh(&key_of(&keys, session), ctx.now.unix_millis)
         });
         self.unvaried = keys;
-        found
+        found.filter(|object| accepts(request, object, caching, ctx.now.unix_millis))
     }
 
     pub(super) fn take_found(
@@ -386,7 +392,8 @@ impl CacheTransaction {
                 ))
             }
             Lookup::Miss(permit) => {
-                if let Some(object) = self.find_unvaried(request, Whose::Public, site, ctx) {
+                let unvaried = self.find_unvaried(request, Whose::Public, caching, site, ctx);
+                if let Some(object) = unvaried {
                     ctx.effects
                         .push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
                     return Some(self.serve_kept(
@@ -451,7 +458,7 @@ pub(crate) fn follow_private(
 ) -> Option<Option<Arc<Object>>> {
     let front = ctx.cache.as_deref_mut()?;
     for _ in 0..VARY_ROUNDS {
-        match front.find_fresh(&keys.private(session), ctx.now.unix_millis) {
+        match front.find_known(&keys.private(session), ctx.now.unix_millis) {
             Some(names) if names.kind() == ObjectKind::Vary => {
                 push_named(keys, names.vary_names(), fields, &Cookies::of(fields));
             }
@@ -459,28 +466,6 @@ pub(crate) fn follow_private(
         }
     }
     None
-}
-
-/// The namespace of the store for this location.
-fn space(
-    request: &Request,
-    answer: &Answer,
-    caching: &Caching,
-    site: &Site,
-    ctx: &StepCtx<'_>,
-) -> Option<NamespaceId> {
-    let kept = site.kept()?;
-    match &caching.space {
-        CacheSpace::Zone(index) => kept.zones.get(*index).copied(),
-        CacheSpace::Page => kept.pages.get(request.server as usize).copied(),
-        CacheSpace::Named(text) => {
-            let mut name = Vec::new();
-            VariableScope::new(request, answer, site, ctx).expand(text, &mut name);
-            let zones = &site.http()?.cache_zones;
-            let index = zones.iter().position(|zone| zone.name.as_bytes() == name)?;
-            kept.zones.get(index).copied()
-        }
-    }
 }
 
 /// Whether one of the texts is neither empty nor `0`.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use bolide_cache::{KeyBuilder, NamespaceId, Object, Store};
+use bolide_cache::{KeyBuilder, NamespaceId, Store};
 use bolide_http::FieldMap;
 use bolide_http::no_vary_search::NoVarySearch;
 
@@ -32,15 +32,22 @@ fn narrowed(url: &[u8], search: &NoVarySearch) -> Vec<u8> {
     out
 }
 
-/// The remembered value.
-fn read(marker: &Object) -> Option<NoVarySearch> {
-    let text: Vec<&[u8]> = marker.vary_names().collect();
-    let mut fields = FieldMap::new();
-    fields.push_text(FIELD, &text.join(&b","[..]));
-    NoVarySearch::of(&fields)
+/// A value in the form in which it is remembered.
+fn canonical<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let parts = parts.flat_map(|part| part.split(|byte| *byte == b','));
+    let parts: Vec<&[u8]> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join(&b","[..])
 }
 
-/// Remembers the value of a response, and returns the URL of its key; none if it cannot be
+/// The URL part of a key without the irrelevant parameters, and the value that says so: a page is
+/// found there only as long as its path has this value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NarrowUrl {
+    pub(crate) url: Vec<u8>,
+    pub(crate) rule: Vec<u8>,
+}
+
+/// Remembers the value of a response to `url`, and returns the URL of its key; none if it cannot be
 /// remembered.
 pub(crate) fn remember(
     store: &Arc<Store>,
@@ -48,27 +55,31 @@ pub(crate) fn remember(
     url: &[u8],
     search: &NoVarySearch,
     answer: &FieldMap,
-) -> Option<Vec<u8>> {
-    let lines: Vec<&[u8]> = answer.all_text(FIELD).collect();
-    let text = lines.join(&b","[..]);
+) -> Option<NarrowUrl> {
+    let rule = canonical(answer.all_text(FIELD));
     let mut keys = KeyBuilder::default();
     keys.start(namespace);
     keys.push_url(&place(url));
-    let is_known = store.find_fresh(&keys.public(), 0).is_some_and(|known| {
-        let names: Vec<&[u8]> = known.vary_names().collect();
-        names.join(&b","[..]) == text
-    });
-    (is_known || store.remember_vary(&keys.public(), &[&text])).then(|| narrowed(url, search))
+    let known = store.find_known(&keys.public(), 0);
+    let is_known = known.is_some_and(|known| canonical(known.vary_names()) == rule);
+    (is_known || store.remember_vary(&keys.public(), &[&rule]))
+        .then(|| NarrowUrl { url: narrowed(url, search), rule })
 }
 
-/// The URL of the key of a response for `url`, if it is another one.
-pub(crate) fn kept_url(store: &Arc<Store>, namespace: NamespaceId, url: &[u8]) -> Option<Vec<u8>> {
+/// The URL of the key of a response for `url`, if a value is remembered for its path.
+pub(crate) fn kept_url(
+    store: &Arc<Store>,
+    namespace: NamespaceId,
+    url: &[u8],
+) -> Option<NarrowUrl> {
     let mut keys = KeyBuilder::default();
     keys.start(namespace);
     keys.push_url(&place(url));
-    let marker = store.find_fresh(&keys.public(), 0)?;
-    let other = narrowed(url, &read(&marker)?);
-    (other != url).then_some(other)
+    let rule = canonical(store.find_known(&keys.public(), 0)?.vary_names());
+    let mut fields = FieldMap::new();
+    fields.push_text(FIELD, &rule);
+    let search = NoVarySearch::of(&fields)?;
+    Some(NarrowUrl { url: narrowed(url, &search), rule })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Owns the translation of directives into the policy of `bolide_cache::rules`. It knows no store
 //! but the site's own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,11 +12,15 @@ use bolide_cache::rules::magento::{ERROR_SECONDS, STALE_SECONDS};
 use bolide_cache::rules::{
     self, CachePolicy, Heuristic, Ignore, Mode, QueryRules, StoreDecision, Valid, Valids,
 };
-use bolide_cache::{NamespaceId, Object, Store};
+use bolide_cache::{NamespaceId, Object, Store, TagPurge};
 use bolide_conf::Template;
-use bolide_conf::model::{self, CacheSettings, Http, LocationId, PageMode, VaryBy, ZoneUse};
+use bolide_conf::model::{
+    self, CacheSettings, Http, LocationId, PageCache, PageMode, VaryBy, ZoneUse,
+};
 use bolide_http::FieldMap;
 use bolide_upstream::Cause;
+
+use crate::caching::server_addresses::{UrlOrigin, address_texts, names_in_keys, origins};
 
 /// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
 const USES_MAX: usize = 65_536;
@@ -290,11 +294,21 @@ fn site_name(http: &Http, server: &model::ServerConf) -> String {
     format!("page:{:?} {:?}", server.names.first(), root.path)
 }
 
-/// Whether a location, or one nested in it, follows Magento's rules.
-fn has_magento(http: &Http, id: LocationId) -> bool {
+/// Whether a location, or one nested in it, has such settings of the page cache.
+fn has_pages(http: &Http, id: LocationId, are_meant: fn(&PageCache) -> bool) -> bool {
     let location = http.location(id);
-    location.settings.cache.page.mode == PageMode::Magento
-        || location.nested.iter().any(|inner| has_magento(http, *inner))
+    are_meant(&location.settings.cache.page)
+        || location.nested.iter().any(|inner| has_pages(http, *inner, are_meant))
+}
+
+/// Whether a location of the page cache follows Magento's rules.
+fn is_magento(page: &PageCache) -> bool {
+    page.mode == PageMode::Magento
+}
+
+/// Whether purges of applications and clients reach the page cache.
+fn takes_purges(page: &PageCache) -> bool {
+    page.mode != PageMode::Off || page.accepts_purges
 }
 
 /// The store of a site, and its namespaces.
@@ -305,6 +319,12 @@ pub(crate) struct CacheNamespaces {
     pub(crate) zones: Vec<NamespaceId>,
     /// The namespaces of servers.
     pub(crate) pages: Vec<NamespaceId>,
+    /// The namespaces whose pages purges reach.
+    attended: HashSet<NamespaceId>,
+    /// The names of servers in keys.
+    pub(crate) servers: Vec<Arc<str>>,
+    /// All ways to reach the pages of each namespace.
+    origins: HashMap<NamespaceId, Vec<UrlOrigin>>,
     /// The namespaces of servers with `magento_cache`; a purge of Magento reaches all of them.
     pub(crate) magento: Vec<NamespaceId>,
     /// The disk tree of the page cache.
@@ -322,23 +342,28 @@ impl CacheNamespaces {
             id
         });
         let zones: Vec<_> = zones.collect();
-        let mut pages = Vec::new();
-        for (at, server) in http.servers.iter().enumerate() {
-            let id = store.namespace(site_name(http, server).as_bytes());
-            // Two servers without a name may be different sites.
-            let is_other = server.primary_name.is_empty() && pages.contains(&id);
-            pages.push(match is_other {
-                true => {
-                    let own = store.namespace(format!("page:#{at}").as_bytes());
-                    // A node with another list of servers has another site at this position.
+        let unnamed = http.servers.iter().filter(|server| server.primary_name.is_empty()).count();
+        let texts = if unnamed > 1 { address_texts(http) } else { Vec::new() };
+        let pages = http.servers.iter().enumerate().map(|(at, server)| {
+            // Two servers without a name may be different sites: their addresses distinguish them.
+            match texts.get(at).filter(|_| server.primary_name.is_empty()) {
+                Some(text) => {
+                    let own = store.namespace(format!("page:{text}").as_bytes());
+                    // Another node may have another site there.
                     store.namespaces().keep_here(own);
                     own
                 }
-                false => id,
-            });
-        }
-        let servers = http.servers.iter().zip(&pages);
-        let magento = servers.filter(|(server, _)| has_magento(http, server.root));
+                None => store.namespace(site_name(http, server).as_bytes()),
+            }
+        });
+        let pages: Vec<_> = pages.collect();
+        let servers = names_in_keys(http, &pages);
+        let origins = origins(http, &pages, &servers);
+        let sites = http.servers.iter().zip(&pages);
+        let attended =
+            sites.clone().filter(|(server, _)| has_pages(http, server.root, takes_purges));
+        let attended = attended.map(|(_, id)| *id).collect();
+        let magento = sites.filter(|(server, _)| has_pages(http, server.root, is_magento));
         let mut magento: Vec<_> = magento.map(|(_, id)| *id).collect();
         magento.sort_unstable();
         magento.dedup();
@@ -366,6 +391,22 @@ impl CacheNamespaces {
             trees.push((settings, Arc::clone(&tree), pages.clone()));
             tree
         });
-        Self { store, zones, pages, magento, page_tree, trees }
+        Self { store, zones, pages, attended, servers, origins, magento, page_tree, trees }
+    }
+
+    /// Purges the pages that purges do not reach any more where `next` is in force: should a later
+    /// configuration have them again, it could not know what was missed.
+    pub(crate) fn purge_unattended(&self, next: Option<&Self>) {
+        let left = |id: &&NamespaceId| next.is_none_or(|next| !next.attended.contains(id));
+        for id in self.attended.iter().filter(left) {
+            let hit = self.store.purge_all(*id, TagPurge::Dead);
+            let private = self.store.purge_private(*id, None, TagPurge::Dead);
+            debug_assert!(hit.checked_add(private).is_some(), "objects are counted");
+        }
+    }
+
+    /// All ways to reach the pages of a namespace; none of a zone.
+    pub(crate) fn origins(&self, namespace: NamespaceId) -> &[UrlOrigin] {
+        self.origins.get(&namespace).map_or(&[], Vec::as_slice)
     }
 }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::Caching;
-use crate::caching::fill::purging::carry_out;
+use crate::caching::fill::purging::{PurgedPages, carry_out};
 use crate::caching::fronts::ip;
 use crate::caching::identity::key_of;
 use crate::caching::lookup::is_any;
@@ -142,12 +142,12 @@ impl CacheTransaction {
             (false, Some(orders)) => orders,
             (false, None) => orders_for(facts.target),
         };
-        let mut hit = 0;
-        for order in orders {
+        let place = PurgedPages::of(site.kept()?, space);
+        let hit = orders.iter().map(|order| {
             let how = if order.effect == Lapse::Stale { TagPurge::Stale } else { how };
-            hit += carry_out(&store, space, &order, how, &facts, caching, &self.session);
-        }
-        Some(say_processed(answer, request, hit, site, ctx))
+            carry_out(place, order, how, &facts, caching, &self.session)
+        });
+        Some(say_processed(answer, request, hit.sum(), site, ctx))
     }
 }
 

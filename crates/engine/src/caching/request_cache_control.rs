@@ -1,7 +1,7 @@
 //! `Cache-Control` of requests (RFC 9111 §5.2.1), where it is honoured.
 
 use bolide_cache::rules::{self, Instructions};
-use bolide_cache::{AbandonReason, FillPermit, Lookup};
+use bolide_cache::{AbandonReason, FillPermit, Lookup, Object};
 use bolide_http::Name;
 use bolide_http::cache_control::{CacheControl, RequestControl};
 
@@ -86,6 +86,16 @@ impl CacheTransaction {
             },
         }
     }
+}
+
+/// Whether the client takes this fresh object, where its directives count.
+pub(super) fn accepts(request: &Request, object: &Object, caching: &Caching, now_ms: u64) -> bool {
+    if !caching.policy.honour_request {
+        return true;
+    }
+    let control = RequestControl::of(&request.head().fields);
+    let instructions = rules::judge(&control, Some(&object.times()), true, now_ms);
+    matches!(instructions, Instructions::Serve)
 }
 
 /// Whether an object of another node may be used, or the response be shared with other nodes.

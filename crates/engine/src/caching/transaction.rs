@@ -128,6 +128,8 @@ pub(crate) struct CacheTransaction {
     /// The key for pages with `no-vary`.
     pub(super) unvaried: KeyBuilder,
     pub(super) text: Vec<u8>,
+    /// Whether the key is without the parameters that `No-Vary-Search` names.
+    pub(super) is_narrow: bool,
     /// How the request arrived at the location of the lookup.
     pub(super) arrival: Vec<u8>,
     pub(crate) session: Vec<u8>,
@@ -164,6 +166,8 @@ pub(crate) struct CacheTransaction {
     pub(crate) way: CacheStatusFacts,
     /// Why the upstream response is not stored.
     pub(crate) refusal: Option<StoreRefusal>,
+    /// The id of the ESI page that is sent; empty if it is none.
+    pub(crate) page: Vec<u8>,
     /// The hash of the last key that was looked up.
     pub(crate) hash: u128,
 }
@@ -203,6 +207,7 @@ impl CacheTransaction {
         self.why = Why::Asked;
         self.way = CacheStatusFacts::default();
         self.refusal = None;
+        self.page.clear();
         self.hash = 0;
     }
 
@@ -221,9 +226,10 @@ impl CacheTransaction {
         })
     }
 
-    /// The URL part of its key; empty if none was built.
-    pub(crate) fn url(&self) -> &[u8] {
-        if self.gate.is_some() { self.keys.public().url() } else { &[] }
+    /// Notes the id of the ESI page that is sent.
+    pub(super) fn set_page(&mut self, id: Option<&[u8]>) {
+        self.page.clear();
+        self.page.extend_from_slice(id.unwrap_or_default());
     }
 
     /// The key of the request, and its session.

@@ -152,7 +152,7 @@ impl Answer {
                 source,
                 combined_by,
                 shared,
-                includer: cache.url().to_vec(),
+                includer: cache.page.clone(),
                 real: lineage.real,
             }));
         }

@@ -67,6 +67,12 @@ impl Exchange {
         {
             return next;
         }
+        // As in nginx: the key of a zone, and its conditions, may depend on the body.
+        if location.caching.as_ref().is_some_and(|caching| !caching.is_page())
+            && let Some(next) = collect_body(&mut self.request, RequestStep::Origin, site, ctx)
+        {
+            return next;
+        }
         if location.caching.is_some()
             && let Some(next) =
                 self.cache.look_up_cached(&mut self.request, &mut self.answer, site, ctx)
@@ -79,37 +85,50 @@ impl Exchange {
         {
             return next;
         }
-        if passes_body(pass, location)
-            && let Some(next) = refuse_rest(&mut self.request, site, ctx)
-        {
-            return next;
-        }
-        let streams = streams_body(pass, location, self.request.head().body);
-        let memory = location.settings.client_body_buffer_size;
-        let is_at_hand =
-            streams && self.request.upload.is_at_hand(self.request.head().body, memory);
-        // As in nginx, a body for streaming is in memory or nowhere.
-        let holds = if streams { FileHolds::Rest } else { holds(location, site) };
-        let head = self.request.head();
-        let is_empty = head.body == RequestBody::None;
-        // A length of zero makes an empty file.
-        let has_body = (!is_empty
-            || matches!(holds, FileHolds::Always { .. })
-                && head.fields.get(Name::ContentLength).is_some())
-            && !self.request.upload.is_refused();
-        if has_body && let Some(next) = self.request.refuse_early(site, ctx) {
-            return next;
-        }
-        if !has_body || streams && !is_at_hand || self.request.upload.spool().is_some() {
-            return NextStep::Step(RequestStep::Ask);
-        }
-        if is_empty {
-            self.request.upload.finish();
-        }
-        let memory = if streams { usize::MAX } else { memory };
-        let progress = self.request.upload.collect(memory, holds, ctx.effects);
-        collected(&mut self.request, progress, RequestStep::Ask, location, ctx)
+        let next = collect_body(&mut self.request, RequestStep::Ask, site, ctx);
+        next.unwrap_or(NextStep::Step(RequestStep::Ask))
     }
+}
+
+/// Reads the request body for the upstream request; `step` follows. None if there is none to
+/// read, or if it is streamed.
+fn collect_body(
+    request: &mut Request,
+    step: RequestStep,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let location = site.location(request.location);
+    let pass = location.pass.as_ref()?;
+    if passes_body(pass, location)
+        && let Some(next) = refuse_rest(request, site, ctx)
+    {
+        return Some(next);
+    }
+    let streams = streams_body(pass, location, request.head().body);
+    let memory = location.settings.client_body_buffer_size;
+    let is_at_hand = streams && request.upload.is_at_hand(request.head().body, memory);
+    // As in nginx, a body for streaming is in memory or nowhere.
+    let holds = if streams { FileHolds::Rest } else { holds(location, site) };
+    let head = request.head();
+    let is_empty = head.body == RequestBody::None;
+    // A length of zero makes an empty file.
+    let has_body = (!is_empty
+        || matches!(holds, FileHolds::Always { .. })
+            && head.fields.get(Name::ContentLength).is_some())
+        && !request.upload.is_refused();
+    if has_body && let Some(next) = request.refuse_early(site, ctx) {
+        return Some(next);
+    }
+    if !has_body || streams && !is_at_hand || request.upload.spool().is_some() {
+        return None;
+    }
+    if is_empty {
+        request.upload.finish();
+    }
+    let memory = if streams { usize::MAX } else { memory };
+    let progress = request.upload.collect(memory, holds, ctx.effects);
+    Some(collected(request, progress, step, location, ctx))
 }
 
 impl FileSearch {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use bolide_files::{CodingEncoder, FileVariant, OpenFile, VariantKey};
+use bolide_files::{FileVariant, OpenFile, VariantKey};
 use bolide_http::BodyLen;
 use bolide_http::conditional::Validator;
 use bolide_http::negotiate::{Coding, Codings};
@@ -228,8 +228,7 @@ impl Answer {
             }
             _ => match &file.body {
                 bolide_files::FileBody::Disk(open) => {
-                    let encoder = CodingEncoder::new(key.coding, key.level).ok()?;
-                    let stream = CompressedFile::new(open.clone(), file.meta.size, encoder);
+                    let stream = CompressedFile::new(open.clone(), file.meta.size, key)?;
                     AnswerBody::Stream(Box::new(stream))
                 }
                 // An evicted form is not waited for a second time.

@@ -68,6 +68,7 @@ impl Exchange {
                 self.access.password = Some(is_right);
                 self.run(NextStep::Step(step), ctx)
             }
+            (ExchangeState::Checking(_), Wake::PasswordUnchecked) => self.go_on(unchecked, ctx),
             (ExchangeState::Changing, Wake::FilesChanged(outcome)) => {
                 self.go_on(|own, site, ctx| DavRequest::of(own).changed(&outcome, site, ctx), ctx)
             }
@@ -299,6 +300,14 @@ impl Exchange {
         self.state = ExchangeState::Idle;
         self.request.take_head()
     }
+}
+
+/// The password cannot be checked now.
+fn unchecked(own: &mut Exchange, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    own.request.log_error(site, ctx, |out| {
+        out.extend_from_slice(b"too many passwords are waiting to be checked");
+    });
+    NextStep::Fail(503)
 }
 
 /// Whether anything reads, or will read, the request body.

@@ -61,6 +61,10 @@ impl AccessChecks {
             }
             None => {
                 let check = PasswordCheck::new(&password, hash);
+                if check.is_excessive() {
+                    log_user(request, &user, b"hash costs too much", site, ctx);
+                    return Err(challenge(answer, setup));
+                }
                 ctx.effects.push(StepEffect::CheckPassword(Box::new(check)));
                 Err(NextStep::CheckPassword(RequestStep::Htaccess))
             }

@@ -109,8 +109,12 @@ impl AccessChecks {
                 AuthAnswer::Refused(401)
             }
             None => {
-                ctx.effects
-                    .push(StepEffect::CheckPassword(Box::new(PasswordCheck::new(password, hash))));
+                let check = PasswordCheck::new(password, hash);
+                if check.is_excessive() {
+                    self.log_user(request, search, user, b"\": hash costs too much", site, ctx);
+                    return AuthAnswer::Refused(401);
+                }
+                ctx.effects.push(StepEffect::CheckPassword(Box::new(check)));
                 AuthAnswer::Wait(NextStep::CheckPassword(RequestStep::Access))
             }
         }

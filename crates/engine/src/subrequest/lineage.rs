@@ -108,7 +108,7 @@ pub struct Lineage {
     pub(crate) combined_by: Option<Rc<[u8]>>,
     /// The tags by which it is found among the objects of its session.
     pub(crate) shared: Option<Bytes>,
-    /// The URL part of the key of the including page; empty if that has none.
+    /// The id of the including page; empty if that has none.
     pub(crate) includer: Vec<u8>,
     /// The client's address according to a trusted proxy.
     pub(crate) real: Option<ClientAddress>,
@@ -120,7 +120,7 @@ impl Lineage {
         &self.family.page
     }
 
-    /// The URL part of the key of the including page; empty if that has none.
+    /// The id of the including page; empty if that has none.
     pub(crate) fn includer(&self) -> &[u8] {
         &self.includer
     }

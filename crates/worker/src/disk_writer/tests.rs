@@ -135,7 +135,7 @@ impl Life {
         let mut keys = KeyBuilder::default();
         keys.start(self.site);
         keys.push_url(b"/a");
-        self.store.find_fresh(&keys.public(), 0).is_some()
+        self.store.find_known(&keys.public(), 0).is_some()
     }
 
     fn believes(&self, file: &Path) -> bool {

@@ -158,7 +158,11 @@ fn sessions_are_all_cookies_that_name_one_and_say_who_is_logged_in() {
         // A cookie that another host of the domain set, or a short one, is no session alone.
         (
             format!("lsc_private={long}; PHPSESSID=short"),
-            Some(format!("clsc_private={long};cPHPSESSID=short;")),
+            Some(format!("cPHPSESSID=short;clsc_private={long};")),
+        ),
+        (
+            format!("PHPSESSID=short; lsc_private={long}"),
+            Some(format!("cPHPSESSID=short;clsc_private={long};")),
         ),
         (
             format!("PHPSESSID={long}; wordpress_logged_in_5=y"),

@@ -16,6 +16,7 @@ use bytes::Bytes;
 
 use super::Fill;
 use crate::caching::Caching;
+use crate::caching::identity::page_id;
 use crate::caching::identity::{for_inlines, key_of, page_key, push_piece, unvaried_key};
 use crate::subrequest::is_same_site;
 
@@ -132,7 +133,7 @@ impl Fill {
             cookies.merge(&cutting.fields, now_ms / 1000);
             page_key(&mut keys, (self.namespace, &url), &facts, caching, &cookies, None);
         }
-        push_piece(&mut keys, KeyPiece::Inline(&self.url));
+        push_piece(&mut keys, KeyPiece::Inline(&page_id(self.id)));
         let ttl = inline.control.lifetime().unwrap_or(match scope {
             CacheScope::Public => caching.policy.ttl,
             CacheScope::Private => caching.policy.private_ttl,

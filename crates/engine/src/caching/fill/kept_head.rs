@@ -78,18 +78,33 @@ pub(super) fn kept_head(
         for cookie in &decision.cookies {
             fields.push(Name::SetCookie, cookie);
         }
-        rules::tags(answer, |word| match word.public {
-            true => tags.push_public(word.text),
-            false => tags.push(word.text),
-        });
+        push_tags(answer, caching, &mut tags);
     }
+    let has_validator =
+        [Name::Etag, Name::LastModified].iter().any(|name| answer.get(*name).is_some());
+    // Magento's tags are stored above, and its lifetimes are those of `Cache-Control`.
+    let controls = match caching.is_page() && !caching.is_magento() && has_validator {
+        true => rules::controls(answer),
+        false => FieldMap::new(),
+    };
     let head = ObjectHead {
         status,
         fields,
+        controls,
         etag: answer.get(Name::Etag).unwrap_or_default().to_vec(),
         last_modified: answer.get(Name::LastModified).and_then(date::parse),
         times: decision.times(now_ms),
         length: total,
     };
     (head, tags)
+}
+
+/// Adds the tags of a response, which zones do not have.
+pub(super) fn push_tags(answer: &FieldMap, caching: &Caching, tags: &mut Tags) {
+    if caching.is_page() {
+        rules::tags(answer, |word| match word.public {
+            true => tags.push_public(word.text),
+            false => tags.push(word.text),
+        });
+    }
 }

@@ -1,6 +1,6 @@
 //! The key that a response belongs under, once its head is there.
 
-use bolide_cache::rules::{Facts, StoreDecision};
+use bolide_cache::rules::{Facts, KeyPiece, StoreDecision};
 use bolide_cache::{FillPermit, KeyBuilder, SessionKey, Wakes};
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
@@ -8,8 +8,10 @@ use bolide_http::lscache::CacheScope;
 use super::{Fill, PASS_MS, Settled};
 use crate::caching::Caching;
 use crate::caching::identity::{
-    for_inlines, key_of, page_key, push_combined, push_named, shared_key, unvaried_key, zone_key,
+    for_inlines, key_of, page_key, push_combined, push_named, push_piece, shared_key, unvaried_key,
+    zone_key,
 };
+use crate::caching::no_vary_search::NarrowUrl;
 use crate::subrequest::KeptAs;
 
 impl Fill {
@@ -18,13 +20,15 @@ impl Fill {
         &self,
         permit: FillPermit,
         decision: &StoreDecision,
+        narrow: Option<NarrowUrl>,
         settled: &Settled<'_>,
         caching: &Caching,
     ) -> (Option<FillPermit>, Wakes) {
         let Settled { cookies, scope, session, now_ms } = *settled;
         let fields = &self.question.fields;
         let facts = self.question.facts();
-        let place = (self.namespace, &*self.url);
+        let narrow = narrow.filter(|_| matches!(self.kept_as, KeptAs::Itself) && !decision.no_vary);
+        let place = (self.namespace, narrow.as_ref().map_or(&*self.url, |narrow| &*narrow.url));
         let mut keys = KeyBuilder::default();
         let value = decision.vary_value.as_deref();
         match (caching.is_page(), decision.no_vary) {
@@ -34,6 +38,9 @@ impl Fill {
             (true, true) => unvaried_key(&mut keys, place, &facts),
             (true, false) => page_key(&mut keys, place, &facts, caching, cookies, value),
             (false, _) => zone_key(&mut keys, place, facts.arrival),
+        }
+        if let Some(narrow) = &narrow {
+            push_piece(&mut keys, KeyPiece::Search(&narrow.rule));
         }
         let session = match scope {
             CacheScope::Public => None,

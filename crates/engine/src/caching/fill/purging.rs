@@ -8,9 +8,10 @@ use bolide_http::cookies::Cookies;
 use bolide_http::lscache::{CacheScope, PurgeEffect as Lapse};
 
 use super::Fill;
-use crate::caching::Caching;
 use crate::caching::identity::{key_of, push_session};
 use crate::caching::no_vary_search;
+use crate::caching::server_addresses::UrlOrigin;
+use crate::caching::{CacheNamespaces, Caching};
 
 impl Fill {
     /// Carries out the purges of a response; `session` is the session after it.
@@ -25,15 +26,17 @@ impl Fill {
             return;
         }
         let old = self.old_session(caching);
+        let Some(kept) = self.site.kept() else { return };
+        let place = PurgedPages::of(kept, self.namespace);
         for order in orders {
             let how = match order.effect {
                 Lapse::Dead => TagPurge::Dead,
                 Lapse::Stale => TagPurge::Stale,
             };
-            carry_out(&self.store, self.namespace, order, how, facts, caching, session);
+            carry_out(place, order, how, facts, caching, session);
             if order.scope == CacheScope::Private && old != session {
                 // A log-out purges the session that it ends.
-                carry_out(&self.store, self.namespace, order, how, facts, caching, &old);
+                carry_out(place, order, how, facts, caching, &old);
             }
         }
     }
@@ -68,10 +71,24 @@ impl Fill {
     }
 }
 
+/// The pages that a purge may reach.
+#[derive(Clone, Copy)]
+pub(crate) struct PurgedPages<'a> {
+    pub(crate) store: &'a Arc<Store>,
+    pub(crate) namespace: NamespaceId,
+    /// All ways to reach them, whichever way the purge came: HTTP and HTTPS are one site.
+    pub(crate) origins: &'a [UrlOrigin],
+}
+
+impl<'a> PurgedPages<'a> {
+    pub(crate) fn of(kept: &'a CacheNamespaces, namespace: NamespaceId) -> Self {
+        Self { store: &kept.store, namespace, origins: kept.origins(namespace) }
+    }
+}
+
 /// Carries out a purge order; returns the number of purged objects.
 pub(crate) fn carry_out(
-    store: &Arc<Store>,
-    namespace: NamespaceId,
+    PurgedPages { store, namespace, origins }: PurgedPages<'_>,
     order: &PurgeOrder,
     how: TagPurge,
     facts: &Facts<'_>,
@@ -94,15 +111,14 @@ pub(crate) fn carry_out(
             store.purge_tag(namespace, reach, &[prefix, &b"*"[..]].concat(), how)
         }
         PurgeTarget::Url(target) => {
-            let mut url = Vec::new();
-            rules::url_of(&mut url, facts, target, &caching.policy);
             let mut keys = KeyBuilder::default();
             let mut hit = 0;
-            for spelled in spellings(url) {
+            for spelled in urls_of(target, origins, facts, caching) {
                 if caching.conf.page.key.is_some() {
                     hit += store.purge_tag(namespace, reach, &url_tag(&spelled), how);
                 }
                 let kept = no_vary_search::kept_url(store, namespace, &spelled);
+                let kept = kept.map(|kept| kept.url).filter(|url| *url != spelled);
                 for url in [Some(spelled), kept].into_iter().flatten() {
                     keys.start(namespace);
                     keys.push_url(&url);
@@ -112,6 +128,30 @@ pub(crate) fn carry_out(
             hit
         }
     }
+}
+
+/// The URLs in keys of what a purge calls `target`, in all spellings.
+fn urls_of(
+    target: &[u8],
+    origins: &[UrlOrigin],
+    facts: &Facts<'_>,
+    caching: &Caching,
+) -> Vec<Vec<u8>> {
+    let others = origins.iter().map(|origin| Facts {
+        scheme: origin.scheme,
+        port: origin.port,
+        server: origin.server.as_bytes(),
+        ..*facts
+    });
+    let mut all = Vec::new();
+    for facts in std::iter::once(*facts).chain(others) {
+        let mut url = Vec::new();
+        rules::url_of(&mut url, &facts, target, &caching.policy);
+        if !all.contains(&url) {
+            all.extend(spellings(url));
+        }
+    }
+    all
 }
 
 /// The tag of a URL, for pages whose key is another text. No application's tag begins so.

@@ -2,16 +2,16 @@
 
 use bolide_base::Now;
 use bolide_cache::rules::KeyPiece;
-use bolide_cache::{AbandonReason, FillPermit, Lookup, Wakes};
+use bolide_cache::{AbandonReason, FillPermit, Lookup, NamespaceId, Wakes};
 use bolide_http::{Method, RequestBody};
 use bolide_upstream::OriginNews;
 
 use crate::answer::Answer;
 use crate::caching::fill::{Fill, Judge, PASS_MS, RequestSnapshot};
-use crate::caching::identity::push_piece;
+use crate::caching::identity::{page_id, push_piece};
 use crate::caching::request_cache_control::wants_far_part;
 use crate::caching::transaction::{CacheState, StoreIntent, UpstreamCacheStatus};
-use crate::caching::{CacheTransaction, Caching};
+use crate::caching::{CacheSpace, CacheTransaction, Caching};
 use crate::ctx::{SiteRef, StepCtx, StepEffect};
 use crate::exchange::Exchange;
 use crate::request::Request;
@@ -72,6 +72,7 @@ impl CacheTransaction {
             CacheState::Waiting(_) | CacheState::Passed => (None, false),
         };
         self.is_whole = permit.is_some();
+        self.set_page(Some(&page_id(request.id)));
         debug_assert!(!is_past || permit.is_some(), "only a fill has a key of its own");
         // Without a permit, only purges of the application have an effect.
         if permit.is_none() && !caching.is_page() {
@@ -99,14 +100,15 @@ impl CacheTransaction {
             scheme: ctx.conn.scheme,
             host: request.asked_host().to_vec(),
             port: ctx.conn.local.port(),
-            server: site.server(request.server).name.as_bytes().to_vec(),
+            server: server_in_keys(request, site).to_vec(),
             target: request.address().to_vec(),
             authority: request.head().authority.clone(),
             arrival: self.arrival.clone(),
             environment: self.environment.clone(),
         };
         let kept_as = request.role.fragment().map_or(KeptAs::Itself, |lineage| lineage.kept_as());
-        let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
+        // As the client asked: the response decides which parameters count.
+        let url = permit.as_ref().map(|_| self.text.clone());
         let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
         let judge =
             is_judged.then(|| Judge::new(&VariableScope::new(request, answer, site, ctx), cached));
@@ -118,6 +120,7 @@ impl CacheTransaction {
             stale: permit.as_ref().and_then(FillPermit::stale).or(self.stale.as_ref()).cloned(),
             permit,
             question: Box::new(question),
+            id: request.id,
             url: url.unwrap_or_default(),
             asked_ms: ctx.now.unix_millis,
             revalidates,
@@ -218,4 +221,32 @@ pub(in crate::caching) fn take_over(
         debug_assert!(matches!(cache.state, CacheState::Passed), "a request has one permit");
         cache.state = CacheState::Filling { permit, past: true };
     }
+}
+
+/// The namespace of the store for this location.
+pub(super) fn space(
+    request: &Request,
+    answer: &Answer,
+    caching: &Caching,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Option<NamespaceId> {
+    let kept = site.kept()?;
+    match &caching.space {
+        CacheSpace::Zone(index) => kept.zones.get(*index).copied(),
+        CacheSpace::Page => kept.pages.get(request.server as usize).copied(),
+        CacheSpace::Named(text) => {
+            let mut name = Vec::new();
+            VariableScope::new(request, answer, site, ctx).expand(text, &mut name);
+            let zones = &site.http()?.cache_zones;
+            let index = zones.iter().position(|zone| zone.name.as_bytes() == name)?;
+            kept.zones.get(index).copied()
+        }
+    }
+}
+
+/// The name of the request's server in keys.
+pub(super) fn server_in_keys<'a>(request: &Request, site: &'a Site) -> &'a [u8] {
+    let name = site.kept().and_then(|kept| kept.servers.get(request.server as usize));
+    name.unwrap_or(&site.server(request.server).name).as_bytes()
 }

@@ -65,7 +65,7 @@ fn the_body_is_announced_by_length_and_flags() {
         &with(&POST, &[("content-length", "7"), ("expect", "100-Continue")]),
     ));
     assert_eq!((bench.head().body, bench.head().expects_continue), (RequestBody::Length(7), true));
-    assert_eq!(bench.fields(), ["Host: a", "Expect: 100-Continue"]);
+    assert_eq!(bench.fields(), ["Host: a", "Content-Length: 7", "Expect: 100-Continue"]);
     bench.send(&headers(3, 0, &block(&POST)));
     assert_eq!((bench.head().body, bench.head().expects_continue), (RequestBody::Unknown, false));
     bench.send(&headers(
