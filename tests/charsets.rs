@@ -103,3 +103,36 @@ fn a_charset_without_a_map_is_not_named() {
     let line = "no \"charset_map\" between the charsets \"koi8-r\" and \"utf-8\"";
     wait_until(line, || server.error_log().contains(line));
 }
+
+/// Published for sites with files of many types.
+#[test]
+fn a_charset_may_depend_on_the_head_of_its_response() {
+    let origin = bolide_testkit::origin::TestUpstream::start();
+    for (path, kind) in [("/a", "text/html"), ("/b", "image/png")] {
+        let fields = format!("Content-Type: {kind}\r\nX-Level: 7");
+        origin.say(path, bolide_testkit::origin::answer(&fields, "x"));
+    }
+    let server = http(&format!(
+        "map $sent_http_content_type $charset {{ ~^text/html utf-8; ~javascript koi8-r; }}
+         map $sent_http_content_type $kept {{ ~^text/html no-cache; default max-age; }}
+         map $status $of_status {{ 404 latin1; default utf-8; }}
+         server {{ {LISTEN} charset_types *; charset $charset; add_header X-Kept $kept;
+             location = /r.js {{ return 200 x; default_type application/javascript; }}
+             location = /status {{ charset $of_status; return 404 x; }}
+             location /a {{ proxy_pass http://{0}; }} location /b {{ proxy_pass http://{0}; }} }}",
+        origin.address()
+    ));
+    fs::write(server.www("i.html"), "x").unwrap();
+    for (path, wanted, kept) in [
+        ("/i.html", "text/html; charset=utf-8", "no-cache"),
+        ("/r.js", "application/javascript; charset=koi8-r", "max-age"),
+        ("/a", "text/html; charset=utf-8", "no-cache"),
+        ("/b", "image/png", "max-age"),
+    ] {
+        let reply = server.get(path);
+        assert_eq!(reply.header("content-type"), Some(wanted), "{path}");
+        assert_eq!(reply.header("x-kept"), Some(kept), "{path}");
+    }
+    let status = server.get("/status");
+    assert_eq!(status.header("content-type"), Some("text/plain; charset=latin1"));
+}

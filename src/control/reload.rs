@@ -209,7 +209,7 @@ impl ControlThread<'_> {
         let old = Arc::downgrade(&self.generation.site);
         self.commit(plan, &generation.groups, &old);
         let replaced = std::mem::replace(&mut self.generation, generation.clone());
-        replaced.site.purge_unattended(&generation.site);
+        generation.site.purge_unattended(&replaced.site);
         self.retired.keep(replaced);
         self.settle_terminal();
         self.settle_threads();

@@ -176,7 +176,7 @@ impl DecisionTallies {
         counts[class as usize] += 1;
     }
 
-    /// Passes the counts to `tell` and resets them.
+    /// Passes the counts to `report` and resets them.
     pub(crate) fn drain(&mut self, mut report: impl FnMut(u32, [u32; 4])) {
         while let Some(namespace) = self.dirty.pop() {
             report(namespace, std::mem::take(&mut self.counts[namespace as usize]));

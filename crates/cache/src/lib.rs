@@ -86,11 +86,12 @@ pub use key::{CacheKey, KEY_SIZE_MAX, KeyBuilder, NamespaceId, SessionKey};
 pub use namespaces::Namespaces;
 pub use object::is_marked as is_esi;
 pub use object::{
-    ESI_MARK, Object, ObjectHead, ObjectKind, ObjectVariant, Outside, PAGE_ID, Times,
+    EARLIER_TAGS, ESI_MARK, Object, ObjectHead, ObjectKind, ObjectVariant, Outside, PAGE_ID, Times,
 };
 pub use outbox::{OutboxBatch, OutboxCounts, PurgeOutbox};
 pub use peek::Tagged;
 pub use permit::{AbandonReason, Committed, FillPermit, Moved};
+pub use purging::purge_here;
 pub use removed::{purge_emptied, purge_removed};
 pub use shared::{
     SharedAnswer, SharedAsk, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit,

@@ -25,6 +25,8 @@ struct Account {
     name: OnceLock<Box<[u8]>>,
     /// Its name says nothing to other nodes.
     is_of_this_node: AtomicBool,
+    /// A response has said which query parameters are irrelevant.
+    has_search: AtomicBool,
     /// The disk tree of its objects, if they survive the process.
     tree: RwLock<Option<Arc<DiskTree>>>,
 }
@@ -112,6 +114,20 @@ impl Namespaces {
         if let Some(account) = self.make(namespace) {
             account.is_of_this_node.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// A response of this namespace has said which query parameters are irrelevant.
+    pub fn note_search(&self, namespace: NamespaceId) {
+        if let Some(account) = self.make(namespace) {
+            account.has_search.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether one has.
+    #[must_use]
+    pub fn has_search(&self, namespace: NamespaceId) -> bool {
+        let account = self.account(namespace);
+        account.is_some_and(|account| account.has_search.load(Ordering::Relaxed))
     }
 
     /// Whether nodes may share its objects.

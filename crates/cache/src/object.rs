@@ -26,7 +26,7 @@ use marks::ObjectMarks;
 pub use outside::Outside;
 use packed::control_fields;
 use packed::gather;
-pub use packed::{PAGE_ID, is_marked};
+pub use packed::{EARLIER_TAGS, PAGE_ID, is_marked};
 pub(crate) use packed::{pack_head, sent_fields, split_field};
 use times::PackedMillis;
 pub use times::Times;

@@ -16,7 +16,7 @@ use crate::key::CacheKey;
 use crate::object::{Object, ObjectHead, ObjectParts, pack_head};
 use crate::shared::{SharedLease, offer};
 use crate::store::Store;
-use crate::tags::{TagVerdict, Tags, lock};
+use crate::tags::{TAGS_MAX, TagPurge, TagVerdict, Tags, lock};
 
 /// LIMIT: bytes of a stored `ETag`.
 const ETAG_SIZE_MAX: usize = 1024;
@@ -208,6 +208,7 @@ impl FillPermit {
                 false => ids.push(*id),
             }
         }
+        self.overflown |= ids.len() > TAGS_MAX;
         // A file, or another node, must have all of them, by their names.
         let has_names = ids.len() == named;
         if has_names
@@ -348,6 +349,11 @@ impl FillPermit {
             return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
         };
         self.take_tags(tags, &own);
+        if self.overflown {
+            // The next request fetches it whole, with the tags that it has then.
+            self.store.strike_url(&self.growing.key.key(), TagPurge::Dead);
+            return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
+        }
         let mut wakes = self.begin(head, tags);
         let mut offset = 0;
         while let Some(piece) = old.piece_at(offset) {

@@ -302,3 +302,9 @@ fn purge_tags_where(
     };
     store.tags.purge_where(namespace, |tag| ban.hits_tag(tag), how, act)
 }
+/// Purges all objects of a namespace at this node alone.
+pub fn purge_here(store: &Store, namespace: NamespaceId) -> u64 {
+    let (scope, target) = (TagScope::Public, DiskPurgeTarget::Everything);
+    // Other nodes have heard the purges that this one has missed.
+    store.carry_out(namespace, scope, target, TagPurge::Dead, Echo::OfNode)
+}

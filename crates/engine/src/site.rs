@@ -320,10 +320,10 @@ impl Site {
         self.kept.as_ref().map(|kept| &kept.store)
     }
 
-    /// Purges the pages that no purge reaches any more once `next` is in force instead.
-    pub fn purge_unattended(&self, next: &Self) {
+    /// Purges the pages that no purge reached while `last` was in force.
+    pub fn purge_unattended(&self, last: &Self) {
         if let Some(kept) = &self.kept {
-            kept.purge_unattended(next.kept.as_ref());
+            kept.purge_unattended(last.kept.as_ref());
         }
     }
 

@@ -31,6 +31,8 @@ pub(super) fn gather(body: Vec<Bytes>, len: usize) -> Vec<Bytes> {
 
 /// The control field with the id of an ESI page, which its inlines have in their keys.
 pub const PAGE_ID: &[u8] = b"Page-Id";
+/// The control field with the tags that responses before a 304 had, as in files.
+pub const EARLIER_TAGS: &[u8] = b"Earlier-Tags";
 /// The first byte of the name of a packed control field; no field that is sent begins with it.
 const CONTROL: u8 = 0;
 

@@ -126,7 +126,7 @@ impl KeyPiece<'_> {
             Self::Inline(_) => b'i',
             Self::MagentoVary(..) => b'm',
             Self::GraphQl(..) => b'g',
-            Self::Search(_) => b's',
+            Self::Search(_) => b'q',
             Self::Unvaried => b'u',
             Self::Past(_) => b'p',
         }

@@ -50,6 +50,8 @@ pub fn tags(answer: &FieldMap, mut take: impl FnMut(TagWord<'_>)) {
 pub enum PurgeTarget {
     /// All objects of the scope.
     All,
+    /// All objects, public and private.
+    Everything,
     /// The objects with this tag.
     Tag(Box<[u8]>),
     /// The objects with a tag that has this prefix.
@@ -106,11 +108,11 @@ fn push(orders: &mut Vec<PurgeOrder>, order: PurgeOrder) {
     if orders.len() < ORDERS_MAX {
         return orders.push(order);
     }
-    let all = |scope| PurgeOrder { scope, effect: PurgeEffect::Dead, target: PurgeTarget::All };
     if orders.len() == ORDERS_MAX {
-        orders.extend([CacheScope::Public, CacheScope::Private].map(all));
+        let (scope, effect) = (CacheScope::Public, PurgeEffect::Dead);
+        orders.push(PurgeOrder { scope, effect, target: PurgeTarget::Everything });
     }
-    debug_assert!(orders.len() == ORDERS_MAX + 2, "more than everything cannot be purged");
+    debug_assert!(orders.len() == ORDERS_MAX + 1, "more than everything cannot be purged");
 }
 
 /// Whether a response has an LSCache field, so that its application controls the cache.

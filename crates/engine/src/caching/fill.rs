@@ -20,10 +20,11 @@ pub(in crate::caching) mod purging;
 use std::sync::Arc;
 
 use bolide_base::Now;
+use bolide_cache::disk::format::{pack_tags, unpack_tags};
 use bolide_cache::rules::{self, AnswerFacts, Environment, Facts, StoreRefusal, StoreVerdict};
 use bolide_cache::{
-    AbandonReason, FillPermit, NamespaceId, Object, PAGE_ID, SessionKey, Store, TagPurge, Tags,
-    Wakes,
+    AbandonReason, EARLIER_TAGS, FillPermit, NamespaceId, Object, PAGE_ID, SessionKey, Store,
+    TagPurge, Tags, Wakes,
 };
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
@@ -323,7 +324,11 @@ impl Fill {
         stretch(&mut decision, answer.fields, caching);
         self.ttl = Some(decision.ttl);
         let narrow = decision.search.as_ref().filter(|_| {
-            scope == CacheScope::Public && caching.is_page() && caching.conf.page.key.is_none()
+            scope == CacheScope::Public
+                && caching.is_page()
+                && caching.conf.page.key.is_none()
+                && !decision.no_vary
+                && matches!(self.kept_as, KeptAs::Itself)
         });
         let narrow = narrow.and_then(|search| {
             let (store, space) = (&self.store, self.namespace);
@@ -359,6 +364,9 @@ impl Fill {
         let mut fields = fields_of(old);
         let mut tags = Tags::default();
         push_tags(&fields, caching, &mut tags);
+        if let Some(earlier) = old.control(EARLIER_TAGS) {
+            tags.extend(&unpack_tags(earlier));
+        }
         rules::freshen(&mut fields, &head.fields);
         let answer = AnswerFacts {
             status: old.status(),
@@ -372,8 +380,6 @@ impl Fill {
         if decision.scope().is_none() {
             return permit.abandon(AbandonReason::Gone);
         }
-        // The stored body keeps its mark, whatever the 304 says.
-        decision.esi |= old.is_esi();
         stretch(&mut decision, answer.fields, caching);
         // The stored body is the same, whatever the 304 says or omits.
         decision.esi |= old.is_esi();
@@ -382,6 +388,10 @@ impl Fill {
         }
         let (mut kept, new) =
             kept_head(old.status(), &fields, &decision, caching, now_ms, Some(old.body_len()));
+        if caching.is_page() && !tags.is_empty() {
+            // The body is that of the old response, and its tags are about the body.
+            kept.controls.push_text(EARLIER_TAGS, &pack_tags(&tags));
+        }
         tags.extend(&new);
         self.tag_address(&mut tags, caching);
         if kept.etag.is_empty() {
@@ -420,8 +430,8 @@ struct Settled<'a> {
 fn fields_of(old: &Object) -> FieldMap {
     let mut fields = FieldMap::new();
     old.fields(&mut fields);
-    // What is stored for a cache in front, and the mark of ESI, is in the controls, too.
-    let said = || old.controls().filter(|field| field.0 != PAGE_ID);
+    // Fields that are stored twice come from the controls.
+    let said = || old.controls().filter(|field| ![PAGE_ID, EARLIER_TAGS].contains(&field.0));
     for (name, _) in said() {
         fields.remove_text(name);
     }

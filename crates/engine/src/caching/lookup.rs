@@ -185,7 +185,6 @@ impl CacheTransaction {
             Some(space),
             "a key is made for the part of the store that is asked"
         );
-        self.is_narrow = false;
         let mut keys = std::mem::take(&mut self.keys);
         let mut text = std::mem::take(&mut self.text);
         text.clear();
@@ -266,6 +265,7 @@ impl CacheTransaction {
             take_over(request, self, caching, ctx);
             return None;
         }
+        self.narrow(request, caching, site, ctx);
         for _ in 0..VARY_ROUNDS {
             let front = ctx.cache.as_deref_mut()?;
             let key = self.keys.public();
@@ -277,11 +277,7 @@ impl CacheTransaction {
                     let cookies = Cookies::of(fields);
                     push_named(&mut self.keys, names.vary_names(), fields, &cookies);
                 }
-                found => {
-                    if let Some(found) = self.narrow(request, found, caching, site, ctx) {
-                        return self.take_found(request, answer, found, caching, site, ctx);
-                    }
-                }
+                found => return self.take_found(request, answer, found, caching, site, ctx),
             }
         }
         None
@@ -320,7 +316,8 @@ impl CacheTransaction {
         }
         let mut keys = std::mem::take(&mut self.unvaried);
         let own = self.keys.public();
-        unvaried_key(&mut keys, (own.namespace(), own.url()), &self.facts(request, site, ctx));
+        let own = (own.namespace(), &*self.text);
+        unvaried_key(&mut keys, own, &self.facts(request, site, ctx));
         let session = match whose {
             Whose::Public => Some(None),
             Whose::Private => SessionKey::new(&self.session).map(Some),

@@ -39,6 +39,17 @@ fn canonical<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     parts.join(&b","[..])
 }
 
+fn read(rule: &[u8]) -> Option<NoVarySearch> {
+    let mut fields = FieldMap::new();
+    fields.push_text(FIELD, rule);
+    NoVarySearch::of(&fields)
+}
+
+/// Whether a value was remembered in this namespace.
+pub(crate) fn may_have(store: &Arc<Store>, namespace: NamespaceId) -> bool {
+    store.namespaces().has_search(namespace)
+}
+
 /// The URL part of a key without the irrelevant parameters, and the value that says so: a page is
 /// found there only as long as its path has this value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,13 +68,17 @@ pub(crate) fn remember(
     answer: &FieldMap,
 ) -> Option<NarrowUrl> {
     let rule = canonical(answer.all_text(FIELD));
+    // What is remembered must say the same.
+    let search = read(&rule).filter(|read| read == search)?;
+    debug_assert!(!rule.contains(&b'\n'), "no field has a line feed");
+    store.namespaces().note_search(namespace);
     let mut keys = KeyBuilder::default();
     keys.start(namespace);
     keys.push_url(&place(url));
     let known = store.find_known(&keys.public(), 0);
     let is_known = known.is_some_and(|known| canonical(known.vary_names()) == rule);
     (is_known || store.remember_vary(&keys.public(), &[&rule]))
-        .then(|| NarrowUrl { url: narrowed(url, search), rule })
+        .then(|| NarrowUrl { url: narrowed(url, &search), rule })
 }
 
 /// The URL of the key of a response for `url`, if a value is remembered for its path.
@@ -76,9 +91,7 @@ pub(crate) fn kept_url(
     keys.start(namespace);
     keys.push_url(&place(url));
     let rule = canonical(store.find_known(&keys.public(), 0)?.vary_names());
-    let mut fields = FieldMap::new();
-    fields.push_text(FIELD, &rule);
-    let search = NoVarySearch::of(&fields)?;
+    let search = read(&rule)?;
     Some(NarrowUrl { url: narrowed(url, &search), rule })
 }
 

@@ -12,7 +12,7 @@ use bolide_cache::rules::magento::{ERROR_SECONDS, STALE_SECONDS};
 use bolide_cache::rules::{
     self, CachePolicy, Heuristic, Ignore, Mode, QueryRules, StoreDecision, Valid, Valids,
 };
-use bolide_cache::{NamespaceId, Object, Store, TagPurge};
+use bolide_cache::{NamespaceId, Object, Store};
 use bolide_conf::Template;
 use bolide_conf::model::{
     self, CacheSettings, Http, LocationId, PageCache, PageMode, VaryBy, ZoneUse,
@@ -394,14 +394,12 @@ impl CacheNamespaces {
         Self { store, zones, pages, attended, servers, origins, magento, page_tree, trees }
     }
 
-    /// Purges the pages that purges do not reach any more where `next` is in force: should a later
-    /// configuration have them again, it could not know what was missed.
-    pub(crate) fn purge_unattended(&self, next: Option<&Self>) {
-        let left = |id: &&NamespaceId| next.is_none_or(|next| !next.attended.contains(id));
-        for id in self.attended.iter().filter(left) {
-            let hit = self.store.purge_all(*id, TagPurge::Dead);
-            let private = self.store.purge_private(*id, None, TagPurge::Dead);
-            debug_assert!(hit.checked_add(private).is_some(), "objects are counted");
+    /// Purges the pages that purges reach again, but did not where `last` was in force: what was
+    /// missed is not known.
+    pub(crate) fn purge_unattended(&self, last: Option<&Self>) {
+        let was_left = |id: &&NamespaceId| last.is_none_or(|last| !last.attended.contains(id));
+        for id in self.attended.iter().filter(was_left) {
+            bolide_cache::purge_here(&self.store, *id);
         }
     }
 

@@ -58,6 +58,7 @@ pub(super) fn address_texts(http: &Http) -> Vec<String> {
 /// The name of each server in keys: its first name, and its addresses as well where another server
 /// of the same namespace has that name and the same port at other addresses.
 pub(super) fn names_in_keys(http: &Http, namespaces: &[NamespaceId]) -> Vec<Arc<str>> {
+    debug_assert_eq!(namespaces.len(), http.servers.len(), "each server has a namespace");
     let places = addresses(http);
     let mut by_namespace: HashMap<NamespaceId, Vec<usize>> = HashMap::new();
     for (at, id) in namespaces.iter().enumerate() {

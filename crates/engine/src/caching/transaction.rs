@@ -128,8 +128,6 @@ pub(crate) struct CacheTransaction {
     /// The key for pages with `no-vary`.
     pub(super) unvaried: KeyBuilder,
     pub(super) text: Vec<u8>,
-    /// Whether the key is without the parameters that `No-Vary-Search` names.
-    pub(super) is_narrow: bool,
     /// How the request arrived at the location of the lookup.
     pub(super) arrival: Vec<u8>,
     pub(crate) session: Vec<u8>,
@@ -166,7 +164,7 @@ pub(crate) struct CacheTransaction {
     pub(crate) way: CacheStatusFacts,
     /// Why the upstream response is not stored.
     pub(crate) refusal: Option<StoreRefusal>,
-    /// The id of the ESI page that is sent; empty if it is none.
+    /// The id of the response that is sent, for the includes of an ESI page.
     pub(crate) page: Vec<u8>,
     /// The hash of the last key that was looked up.
     pub(crate) hash: u128,
@@ -226,10 +224,11 @@ impl CacheTransaction {
         })
     }
 
-    /// Notes the id of the ESI page that is sent.
+    /// Notes the id of the response that is sent.
     pub(super) fn set_page(&mut self, id: Option<&[u8]>) {
         self.page.clear();
         self.page.extend_from_slice(id.unwrap_or_default());
+        debug_assert!(matches!(self.page.len(), 0 | 16), "the id of a response has 128 bits");
     }
 
     /// The key of the request, and its session.

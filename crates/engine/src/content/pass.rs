@@ -69,6 +69,7 @@ impl Exchange {
         }
         // As in nginx: the key of a zone, and its conditions, may depend on the body.
         if location.caching.as_ref().is_some_and(|caching| !caching.is_page())
+            && !self.request.upload.is_streamed()
             && let Some(next) = collect_body(&mut self.request, RequestStep::Origin, site, ctx)
         {
             return next;

@@ -13,7 +13,7 @@ use crate::filter::esi::take_cookies;
 use crate::filter::headers::{self, FieldPlace, HeadDraft};
 use crate::media_types::MediaType;
 use crate::request::Request;
-use crate::site::Site;
+use crate::site::{CompiledLocation, Site};
 use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::VariableScope;
 
@@ -169,6 +169,8 @@ impl Answer {
             let content_type = if is_redirect { &*kind.media } else { &*kind.value };
             return self.fill(request, status, &HeadDraft { content_type, ..*draft }, site, ctx);
         }
+        let bare = HeadDraft { content_type: &kind.value, ..*draft };
+        show_draft(self, status, &bare, site.location(request.location), ctx);
         if kind.recoded {
             return fill_recoded(self, request, kind, status, draft, site, ctx);
         }
@@ -185,6 +187,24 @@ impl Answer {
         }
         self.fill(request, status, &HeadDraft { content_type: &value, ..*draft }, site, ctx);
     }
+}
+
+/// Sets status and first fields of a response whose charset is not known yet: it may depend on
+/// them (`$sent_http_content_type`, `$status`).
+#[cold]
+fn show_draft(
+    answer: &mut Answer,
+    status: u16,
+    draft: &HeadDraft<'_>,
+    location: &CompiledLocation,
+    ctx: &StepCtx<'_>,
+) {
+    debug_assert!(!answer.is_responded, "a head that has left does not change");
+    let mut fields = std::mem::take(&mut answer.head.fields);
+    fields.clear();
+    let place = FieldPlace { location, date: ctx.clock.http(), carried: &answer.carried };
+    headers::push_draft(&mut fields, status, draft, place);
+    (answer.head.fields, answer.head.status) = (fields, status);
 }
 
 /// As [`Answer::fill_typed`], for a body that may have to be recoded to the charset of its type.

@@ -90,6 +90,11 @@ pub(crate) fn charset_of(value: &[u8]) -> Option<(usize, &[u8])> {
     None
 }
 
+/// Whether a charset depends on variables.
+pub(crate) fn is_computed(charset: &CharsetOf) -> bool {
+    matches!(charset, CharsetOf::Name(name) if name.as_text().is_none())
+}
+
 /// Decides the type to send, and whether the body has to be recoded for it.
 pub(crate) fn rule_charset<'a>(
     answer: &Answer,

@@ -22,7 +22,7 @@ use crate::delivery::{
 use crate::exchange::NextStep;
 use crate::filter::accel::{accel_redirect, apply_limit_rate};
 use crate::filter::charset::{
-    RecodedLength, complain_of_passed, recodes_origin, rule_origin_charset,
+    RecodedLength, complain_of_passed, is_computed, recodes_origin, rule_origin_charset,
 };
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
@@ -238,6 +238,11 @@ impl Answer {
             && !value.is_empty()
             && !location.hides(Name::ContentType)
         {
+            if is_computed(&location.settings.charset.charset) {
+                // It may depend on what is sent.
+                self.head.fields.copy_from(&head.fields);
+                self.head.status = delivery.status;
+            }
             let ruling = rule_origin_charset(self, request, head, delivery.status, site, ctx);
             fields.push(Name::ContentType, &ruling.value);
             let outcome = ruling.outcome.filter(|_| !delivery.is_not_modified);

@@ -23,6 +23,10 @@ use crate::subrequest::is_same_site;
 /// LIMIT: inlines of one page that are stored.
 const INLINES_MAX: u32 = 64;
 
+/// The lifetime of an inline of a page that is not stored, in seconds: until its includes are
+/// there.
+const UNSTORED_TTL: u32 = 10;
+
 /// LIMIT: lifetime of a stored inline, in seconds.
 const TTL_MAX: u32 = 24 * 60 * 60;
 
@@ -139,7 +143,9 @@ impl Fill {
             CacheScope::Private => caching.policy.private_ttl,
         });
         let most = caching.conf.page.max_ttl.map_or(TTL_MAX, |max| max.as_secs() as u32);
-        let ttl = ttl.min(most).min(TTL_MAX);
+        // Nothing else finds it, once the page is replaced.
+        let of_page = self.ttl.unwrap_or(UNSTORED_TTL);
+        let ttl = ttl.min(most).min(of_page).min(TTL_MAX);
         debug_assert!(
             session.is_some() || scope == CacheScope::Public && cutting.is_public,
             "only a public page has public inlines"

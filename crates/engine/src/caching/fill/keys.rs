@@ -27,7 +27,6 @@ impl Fill {
         let Settled { cookies, scope, session, now_ms } = *settled;
         let fields = &self.question.fields;
         let facts = self.question.facts();
-        let narrow = narrow.filter(|_| matches!(self.kept_as, KeptAs::Itself) && !decision.no_vary);
         let place = (self.namespace, narrow.as_ref().map_or(&*self.url, |narrow| &*narrow.url));
         let mut keys = KeyBuilder::default();
         let value = decision.vary_value.as_deref();

@@ -105,6 +105,9 @@ pub(crate) fn carry_out(
     let reach = session.map_or(bolide_cache::TagScope::Public, bolide_cache::TagScope::Session);
     match &order.target {
         PurgeTarget::All => store.purge_tag(namespace, reach, b"*", how),
+        PurgeTarget::Everything => {
+            store.purge_all(namespace, how) + store.purge_private(namespace, None, how)
+        }
         PurgeTarget::Tag(tag) if **tag == *b"*" => store.purge_tag(namespace, reach, b"*", how),
         PurgeTarget::Tag(tag) => store.purge_tag(namespace, reach, tag, how),
         PurgeTarget::Prefix(prefix) => {

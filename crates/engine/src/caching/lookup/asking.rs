@@ -72,7 +72,7 @@ impl CacheTransaction {
             CacheState::Waiting(_) | CacheState::Passed => (None, false),
         };
         self.is_whole = permit.is_some();
-        self.set_page(Some(&page_id(request.id)));
+        self.set_page(Some(&page_id(fill_id(request, self.hash, ctx))));
         debug_assert!(!is_past || permit.is_some(), "only a fill has a key of its own");
         // Without a permit, only purges of the application have an effect.
         if permit.is_none() && !caching.is_page() {
@@ -120,7 +120,7 @@ impl CacheTransaction {
             stale: permit.as_ref().and_then(FillPermit::stale).or(self.stale.as_ref()).cloned(),
             permit,
             question: Box::new(question),
-            id: request.id,
+            id: fill_id(request, self.hash, ctx),
             url: url.unwrap_or_default(),
             asked_ms: ctx.now.unix_millis,
             revalidates,
@@ -249,4 +249,11 @@ pub(super) fn space(
 pub(super) fn server_in_keys<'a>(request: &Request, site: &'a Site) -> &'a [u8] {
     let name = site.kept().and_then(|kept| kept.servers.get(request.server as usize));
     name.unwrap_or(&site.server(request.server).name).as_bytes()
+}
+
+/// The id of a response that an exchange fetches for the key with this hash. Parts of a page have
+/// the id of its request.
+const fn fill_id(request: &Request, hash: u128, ctx: &StepCtx<'_>) -> [u64; 2] {
+    let [high, low] = request.id;
+    [high ^ ctx.me.rotate_left(32), low ^ hash as u64]
 }
