@@ -1,4 +1,4 @@
-//! The fields that applications send to the cache alone, which it does not keep.
+//! The fields that applications send to the cache alone, which no client gets.
 
 /// Fields that applications send to the cache alone.
 pub(super) const CONTROLS: &[&[u8]] = &[
@@ -17,7 +17,7 @@ pub(super) const CONTROLS: &[&[u8]] = &[
     b"X-Magento-Tags",
 ];
 
-/// Whether applications send this field to the cache alone, which does not keep it.
+/// Whether applications send this field to the cache alone.
 pub(crate) fn is_for_cache_alone(name: &[u8]) -> bool {
     CONTROLS.iter().any(|known| name.eq_ignore_ascii_case(known))
 }

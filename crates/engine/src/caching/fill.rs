@@ -36,7 +36,6 @@ use self::inlines::InlineCutting;
 use self::kept_head::{kept_head, push_tags, stretch};
 use crate::caching::StoreIntent;
 use crate::caching::identity::{page_id, push_session};
-use crate::caching::no_vary_search;
 use crate::caching::{Caching, StaleCause};
 use crate::filter::passed_fields::is_buffered;
 use crate::route::LocationIndex;
@@ -323,19 +322,10 @@ impl Fill {
         self.kept_as.settle(&head.fields, scope);
         stretch(&mut decision, answer.fields, caching);
         self.ttl = Some(decision.ttl);
-        let narrow = decision.search.as_ref().filter(|_| {
-            scope == CacheScope::Public
-                && caching.is_page()
-                && caching.conf.page.key.is_none()
-                && !decision.no_vary
-                && matches!(self.kept_as, KeptAs::Itself)
-        });
-        let narrow = narrow.and_then(|search| {
-            let (store, space) = (&self.store, self.namespace);
-            no_vary_search::remember(store, space, &self.url, search, &head.fields)
-        });
+        let narrow = self.narrow_url(&decision, scope, caching, &head.fields);
         let settled = Settled { cookies: &cookies, scope, session: &session, now_ms };
-        let (key, mut wakes) = self.settle_key(permit, &decision, narrow, &settled, caching);
+        let (key, mut wakes) =
+            self.settle_key(permit, &decision, narrow.as_ref(), &settled, caching);
         let Some(mut permit) = key else { return wakes };
         self.may_be_empty = !self.is_page || status != 200;
         let length = total.filter(|_| self.cutting.is_none());

@@ -2,6 +2,7 @@
 
 use bolide_cache::rules::{Facts, KeyPiece, StoreDecision};
 use bolide_cache::{FillPermit, KeyBuilder, SessionKey, Wakes};
+use bolide_http::FieldMap;
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
 
@@ -11,23 +12,40 @@ use crate::caching::identity::{
     for_inlines, key_of, page_key, push_combined, push_named, push_piece, shared_key, unvaried_key,
     zone_key,
 };
-use crate::caching::no_vary_search::NarrowUrl;
+use crate::caching::no_vary_search::{self, NarrowUrl};
 use crate::subrequest::KeptAs;
 
 impl Fill {
+    /// The URL of a public page whose response says which parameters are irrelevant.
+    pub(super) fn narrow_url(
+        &self,
+        decision: &StoreDecision,
+        scope: CacheScope,
+        caching: &Caching,
+        fields: &FieldMap,
+    ) -> Option<NarrowUrl> {
+        let search = decision.search.as_ref()?;
+        let is_page = caching.is_page() && caching.conf.page.key.is_none();
+        let is_itself = matches!(self.kept_as, KeptAs::Itself) && !decision.no_vary;
+        if scope != CacheScope::Public || !is_page || !is_itself {
+            return None;
+        }
+        no_vary_search::remember(&self.store, self.namespace, &self.url, search, fields)
+    }
+
     /// Moves the permit to the key of the response.
     pub(super) fn settle_key(
         &self,
         permit: FillPermit,
         decision: &StoreDecision,
-        narrow: Option<NarrowUrl>,
+        narrow: Option<&NarrowUrl>,
         settled: &Settled<'_>,
         caching: &Caching,
     ) -> (Option<FillPermit>, Wakes) {
         let Settled { cookies, scope, session, now_ms } = *settled;
         let fields = &self.question.fields;
         let facts = self.question.facts();
-        let place = (self.namespace, narrow.as_ref().map_or(&*self.url, |narrow| &*narrow.url));
+        let place = (self.namespace, narrow.map_or(&*self.url, |narrow| &*narrow.url));
         let mut keys = KeyBuilder::default();
         let value = decision.vary_value.as_deref();
         match (caching.is_page(), decision.no_vary) {
@@ -38,7 +56,7 @@ impl Fill {
             (true, false) => page_key(&mut keys, place, &facts, caching, cookies, value),
             (false, _) => zone_key(&mut keys, place, facts.arrival),
         }
-        if let Some(narrow) = &narrow {
+        if let Some(narrow) = narrow {
             push_piece(&mut keys, KeyPiece::Search(&narrow.rule));
         }
         let session = match scope {
