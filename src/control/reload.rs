@@ -209,16 +209,19 @@ impl ControlThread<'_> {
         let old = Arc::downgrade(&self.generation.site);
         self.commit(plan, &generation.groups, &old);
         let replaced = std::mem::replace(&mut self.generation, generation.clone());
-        generation.site.purge_unattended(&replaced.site);
+        let before = replaced.site.clone();
         self.retired.keep(replaced);
         self.settle_terminal();
         self.settle_threads();
         if self.crew.is_draining() {
             self.account = account;
             self.relieve()?;
+            generation.site.purge_unattended(&before);
         } else {
             let log = ControlLog::new(&self.config, &logs);
             self.disk_writer.settle(&generation, account.as_ref(), log)?;
+            // Their trees are open, so that their files are purged, too.
+            generation.site.purge_unattended(&before);
             self.settle_cluster();
             self.crew.post_all(|| Mail::Configure(generation.clone(), logs.clone()));
         }

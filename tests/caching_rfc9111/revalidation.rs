@@ -217,21 +217,22 @@ fn a_failed_revalidation_is_an_error_unless_stale_is_allowed() {
 }
 
 #[test]
-fn a_revalidated_object_keeps_its_tags_unless_the_304_has_new_ones() {
+fn a_revalidated_object_keeps_its_tags_beside_those_of_the_304() {
     let lab = Lab::auto();
     let first = "Cache-Control: max-age=1\nETag: \"a\"\nSurrogate-Key: one\nxkey: two";
     let rows = [
-        ("Status: 304\nCache-Control: max-age=60", "one", true),
-        ("Status: 304\nCache-Control: max-age=60", "two", true),
-        ("Status: 304\nCache-Control: max-age=60\nxkey: three", "three", true),
-        ("Status: 304\nCache-Control: max-age=60\nxkey: three", "one", false),
+        ("Status: 304\nCache-Control: max-age=60", "one"),
+        ("Status: 304\nCache-Control: max-age=60", "two"),
+        ("Status: 304\nCache-Control: max-age=60\nxkey: three", "three"),
+        ("Status: 304\nCache-Control: max-age=60\nxkey: three", "one"),
+        ("Status: 304\nCache-Control: max-age=60\nxkey: three", "two"),
     ];
-    for (confirmed, tag, expected) in rows {
+    for (confirmed, tag) in rows {
         let (path, second) = twice(&lab, &[first, confirmed, "Cache-Control: max-age=60"], "");
         assert_eq!((run(&second), run(&lab.get(&path))), (1, 1));
         let purge = lab.page(&format!("X-LiteSpeed-Purge: tag={tag}"));
         lab.send("POST", &purge, "x");
-        assert_eq!(run(&lab.get(&path)) == 3, expected, "{tag} {confirmed}");
+        assert_eq!(run(&lab.get(&path)), 3, "{tag} {confirmed}");
     }
 }
 
