@@ -75,6 +75,10 @@ def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
     kind = kind.rpartition(b"/")[2]
     if kind in (b"raw", b"keep"):
         text = bytes.fromhex(rest.decode()).replace(b"@ORIGIN@", own)
+        if kind == b"raw" and b"chunked" not in text:
+            # The end leaves with the last bytes: nginx must know of it before its next request.
+            # Half a chunk and its end, though, are two things that happen.
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
         peer.sendall(text)
         return kind == b"keep"
     if kind == b"slow":
