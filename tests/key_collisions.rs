@@ -116,6 +116,30 @@ fn several_values_of_page_cache_vary_are_not_joined_to_one() {
     }
 }
 
+/// The files' value `1` is another one than the configuration's.
+#[test]
+fn vary_values_of_htaccess_files_are_apart_from_the_configuration() {
+    let app = TestApp::start();
+    let rules = "RewriteEngine on\n\
+                 RewriteCond %{HTTP:X-File} 1\n\
+                 RewriteRule .* - [E=Cache-Control:vary=1]\n";
+    let server = serve(&app, "apache_htaccess on; page_cache_vary value=$http_x_one;");
+    std::fs::write(server.www(".htaccess"), rules).unwrap();
+    let texts = ["configured", "files", "both", "none"];
+    let answers = texts.map(|text| page("Cache-Control: max-age=60", text));
+    app.plan("/page", answers.into());
+    for _ in 0..2 {
+        for (fields, text) in [
+            ("X-One: 1\r\n", "configured"),
+            ("X-File: 1\r\n", "files"),
+            ("X-One: 1\r\nX-File: 1\r\n", "both"),
+            ("", "none"),
+        ] {
+            assert_eq!(get(&server, "/page", fields), text, "{fields}");
+        }
+    }
+}
+
 #[test]
 fn no_vary_search_counts_as_long_as_responses_have_it() {
     let app = TestApp::start();

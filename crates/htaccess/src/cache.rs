@@ -154,10 +154,12 @@ impl CacheOrders {
     #[must_use]
     pub fn vary_value(&self) -> Vec<u8> {
         let (earlier, value) = (&self.earlier, &self.value);
-        let len = earlier.len();
-        match len == 0 || value.windows(len).any(|part| part == *earlier) {
-            true => value.clone(),
-            false => [&earlier[..], value].concat(),
+        // `vary=%{ENV:LSCACHE_VARY_VALUE}+more` continues the earlier value; others follow it.
+        let rest = value.strip_prefix(&earlier[..]);
+        match (&earlier[..], &value[..]) {
+            (b"", value) | (value, b"") => value.to_vec(),
+            (_, value) if rest.is_some_and(|it| it.is_empty() || it[0] == b'+') => value.to_vec(),
+            (earlier, value) => [earlier, &[0], value].concat(),
         }
     }
 
@@ -376,7 +378,7 @@ mod tests {
         assert_eq!(orders.variable(b"LSCACHE_VARY_VALUE"), None, "rules begin anew");
         assert_eq!(orders.vary_value(), b"+a+b");
         for (next, wanted) in
-            [("vary=+a", "+a+b+a"), ("vary=+a+b", "+a+b"), ("vary=+a+b+c", "+a+b+c")]
+            [("vary=+a", "+a+b\0+a"), ("vary=+a+b", "+a+b"), ("vary=+a+b+c", "+a+b+c")]
         {
             let mut orders = orders.clone();
             orders.hear(CacheVariable::Control, next.as_bytes());

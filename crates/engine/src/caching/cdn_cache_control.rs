@@ -80,9 +80,9 @@ impl CacheTransaction {
     }
 }
 
-/// The cache orders of `.htaccess` files. Their vary value is added to that of the configuration: a
-/// file cannot join pages that the configuration separates.
-fn set_by_files(orders: &CacheOrders, environment: &mut Environment) {
+/// The cache orders of `.htaccess` files. Their vary value is added to that of the configuration,
+/// even to an empty one: a file cannot join pages that the configuration separates.
+fn set_by_files(orders: &CacheOrders, page: &PageCache, environment: &mut Environment) {
     environment.is_off |= orders.is_off();
     let words = [
         (&b"cache-control"[..], orders.control()),
@@ -95,11 +95,9 @@ fn set_by_files(orders: &CacheOrders, environment: &mut Environment) {
     }
     let files = orders.vary_value();
     if !files.is_empty() {
-        let configured = environment.vary_value.take();
-        let value = match configured {
-            Some(configured) => joined(&[configured.into(), files]),
-            None => files,
-        };
+        let configured = environment.vary_value.take().unwrap_or_default();
+        let is_alone = !page.vary.iter().any(|by| matches!(by, VaryBy::Value(_)));
+        let value = if is_alone { files } else { joined(&[configured.into(), files]) };
         environment.vary_value = Some(value.into());
     }
     environment.lookup = orders.lookup();
@@ -244,7 +242,7 @@ pub(crate) fn read_controls(
         }
         set_by_configuration(request, answer, page, &mut environment, site, ctx);
         if let Some(files) = &request.htaccess {
-            set_by_files(files.cache_orders(), &mut environment);
+            set_by_files(files.cache_orders(), page, &mut environment);
         }
         if is_trusted(page, ctx.conn)
             && let Some(value) = request.head().fields.get_text(b"X-LSCACHE-Vary-Value")
