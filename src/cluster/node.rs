@@ -21,7 +21,7 @@ use bolide_valkey::{Connector, ValkeyFault, ValkeyFaultKind};
 use tokio::sync::mpsc;
 
 use super::clock::NodeClock;
-use super::session::{Report, Session};
+use super::session::{ReadSize, Report, Session};
 use super::setup::ClusterSetup;
 use super::{ClusterMail, Shared, lock};
 use crate::account::{WorkerAccount, give_up_rights};
@@ -106,6 +106,7 @@ pub(super) struct ClusterNode {
     has_oversize: bool,
     /// The position at which a reply was too large.
     strike: Strike,
+    read_size: ReadSize,
     /// The last read of the stream did not find its position.
     is_astray: bool,
     /// Whether the acknowledgment of this node is being sent, and whether another one has to
@@ -197,6 +198,7 @@ impl ClusterNode {
             is_full: false,
             has_oversize: false,
             strike: Strike::default(),
+            read_size: ReadSize::default(),
             is_astray: false,
             is_acknowledging: false,
             acknowledge_again: false,
@@ -337,10 +339,12 @@ impl ClusterNode {
         match report {
             Report::News(entries) => {
                 self.is_astray = false;
+                self.read_size.grow();
                 self.receive(&entries);
             }
             Report::CaughtUp => {
                 self.is_astray = false;
+                self.read_size.grow();
                 self.strike.forget();
                 self.machine.handle_end();
                 self.send();
@@ -361,6 +365,10 @@ impl ClusterNode {
                 lock(&self.shared.status).last_fault = Some(fault.text);
             }
             Report::Added(Err(fault)) | Report::Broken(fault) => self.break_off(&fault),
+            Report::LateRead(fault) => {
+                self.reduce_reads();
+                self.break_off(&fault);
+            }
             Report::Acknowledged => {
                 self.is_acknowledging = false;
                 if std::mem::take(&mut self.acknowledge_again) {

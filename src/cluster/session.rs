@@ -14,8 +14,9 @@ use tokio::time::Instant;
 use super::ClusterMail;
 use super::objects::Carrier;
 
-/// LIMIT: entries per read.
+/// LIMIT: entries per read, and past entries per read.
 const READ_MAX: usize = 16;
+const PAST_MAX: usize = 256;
 /// The timeout of a blocking read, after which the position is checked.
 const WAIT: Duration = Duration::from_secs(1);
 /// The pause if a read returned nothing although Valkey did not block.
@@ -42,6 +43,42 @@ pub(super) enum Report {
     Objects(ValkeyFault),
     /// The connection has failed.
     Broken(ValkeyFault),
+    /// Entries were not read in time.
+    LateRead(ValkeyFault),
+}
+
+/// How many entries a read requests. Large ones may keep Valkey busy for longer than a reply may
+/// take: after such a read the next one requests a single entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadSize(usize);
+
+impl Default for ReadSize {
+    fn default() -> Self {
+        Self(READ_MAX)
+    }
+}
+
+impl ReadSize {
+    /// Reduces the size. Returns whether it was a single entry already.
+    pub(super) const fn reduce(&mut self) -> bool {
+        let was_least = self.0 == 1;
+        self.0 = 1;
+        was_least
+    }
+
+    pub(super) fn grow(&mut self) {
+        self.0 = (self.0 * 2).min(READ_MAX);
+    }
+
+    /// The size of a read behind a known entry, which is read as well.
+    const fn with_known(self) -> usize {
+        self.0 + 1
+    }
+
+    /// The size of a read of past entries, the known one included.
+    pub(super) const fn past(self) -> usize {
+        if self.0 < READ_MAX { self.with_known() } else { PAST_MAX }
+    }
 }
 
 /// A connection and its tasks.
@@ -102,10 +139,11 @@ impl Session {
     }
 
     /// Reads the entries after `position`; after a pause, if there were none just now.
-    pub(super) fn read_from(&mut self, position: EntryMark, is_again: bool) {
+    pub(super) fn read_from(&mut self, position: EntryMark, size: ReadSize, is_again: bool) {
         let reader = Reader {
             waiter: self.waiter.clone(),
             line: self.line.clone(),
+            size,
             number: self.number,
             mail: self.mail.clone(),
         };
@@ -113,8 +151,7 @@ impl Session {
             if is_again {
                 tokio::time::sleep(HASTE).await;
             }
-            let read = reader.read(position).await;
-            read.unwrap_or_else(|fault| Some(Report::Broken(fault)))
+            reader.read(position).await.unwrap_or_else(Some)
         });
     }
 
@@ -179,21 +216,27 @@ impl Session {
 struct Reader {
     waiter: Line,
     line: Line,
+    size: ReadSize,
     number: u64,
     mail: mpsc::Sender<ClusterMail>,
 }
 
 impl Reader {
-    /// Reads until the position is not valid any more.
-    async fn read(self, mut position: EntryMark) -> Result<Option<Report>, ValkeyFault> {
+    /// Reads until the position is not valid any more. The error is a report as well.
+    async fn read(mut self, mut position: EntryMark) -> Result<Option<Report>, Report> {
         let mut is_hasty = false;
         loop {
             // The entry at the position comes first, as the proof that nothing is missing.
-            let mut entries = self.line.read(position.id, READ_MAX + 1).await?;
+            let read = self.line.read(position.id, self.size.with_known()).await;
+            let mut entries = read.map_err(late_read)?;
+            self.size.grow();
             if entries.first().is_none_or(|entry| mark(entry) != position) {
-                let state = self.line.state().await?;
+                let state = self.line.state().await.map_err(late_read)?;
                 return Ok(Some(match state {
-                    Some(state) => Report::Astray(facts(&self.line, &state, false).await?),
+                    Some(state) => {
+                        let facts = facts(&self.line, &state, false).await;
+                        Report::Astray(facts.map_err(late_read)?)
+                    }
                     None => Report::Broken(gone()),
                 }));
             }
@@ -210,12 +253,19 @@ impl Reader {
                 Some(last) => (position, is_hasty) = (last, false),
                 None => {
                     let start = Instant::now();
-                    self.waiter.wait(position.id, WAIT).await?;
+                    self.waiter.wait(position.id, WAIT).await.map_err(Report::Broken)?;
                     // A Valkey that answers at once without entries would keep this thread busy.
                     is_hasty = start.elapsed() < HASTE;
                 }
             }
         }
+    }
+}
+
+fn late_read(fault: ValkeyFault) -> Report {
+    match fault.kind {
+        ValkeyFaultKind::Late => Report::LateRead(fault),
+        _ => Report::Broken(fault),
     }
 }
 

@@ -28,6 +28,8 @@ struct State {
     is_silent: bool,
     /// Connections with scripts end.
     cuts: bool,
+    /// A look at more bytes of entries keeps it busy for ever; 0: none does.
+    bytes_max: usize,
 }
 
 /// A server that answers at once, whatever it is to wait for.
@@ -49,6 +51,27 @@ impl State {
     fn entry(&self, number: usize) -> Vec<u8> {
         let id = bulk(format!("{number}-0").as_bytes());
         array(&[id, array(&[bulk(b"purges"), bulk(&self.entries[number - 1])])])
+    }
+
+    /// The numbers of the entries that a command returns: `NAME KEY START END COUNT count`.
+    fn looked_at(&self, words: &[Vec<u8>]) -> std::ops::RangeInclusive<usize> {
+        let text = |at: usize| String::from_utf8_lossy(words.get(at).map_or(b"", |it| &**it));
+        let (last, count) = (self.entries.len(), text(5).parse().unwrap_or(usize::MAX));
+        match text(0).eq_ignore_ascii_case("XREVRANGE") {
+            true => last.max(1)..=last,
+            false => {
+                let from: usize = text(2).split('-').next().unwrap().parse().unwrap();
+                from.max(1)..=last.min(from.max(1).saturating_add(count - 1))
+            }
+        }
+    }
+
+    /// Whether a script reads more than it does in any time.
+    fn is_too_much(&self, words: &[Vec<u8>]) -> bool {
+        let [_, _, _, key, name, start, end, count, ..] = words else { return false };
+        let plain = [name, key, start, end, count, count].map(Clone::clone);
+        let looked_at = self.looked_at(&plain).map(|number| self.entries[number - 1].len());
+        self.bytes_max > 0 && looked_at.sum::<usize>() > self.bytes_max
     }
 
     fn answer(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
@@ -74,23 +97,20 @@ impl State {
                 bulk(b"last-entry"),
                 self.entry(count),
             ]),
-            "XRANGE" => {
-                let from = String::from_utf8_lossy(&words[2]);
-                let from: usize = from.split('-').next().unwrap().parse().unwrap();
-                let all: Vec<_> = (from.max(1)..=count).map(|number| self.entry(number)).collect();
-                array(&all)
-            }
-            "XREVRANGE" => {
-                let newest: Vec<_> =
-                    self.entries.last().map(|_| self.entry(count)).into_iter().collect();
-                array(&newest)
+            "XRANGE" | "XREVRANGE" => {
+                let looked_at = self.looked_at(words);
+                array(&looked_at.map(|number| self.entry(number)).collect::<Vec<_>>())
             }
             "XREAD" => b"*-1\r\n".to_vec(),
             "HGET" => b"$-1\r\n".to_vec(),
             "LOOK" => match &words[4..] {
-                [name, start, ..] => self.answer(&[name.clone(), words[3].clone(), start.clone()]),
+                [name, start, ..] => {
+                    let (key, count) = (words[3].clone(), words[7].clone());
+                    self.answer(&[name.clone(), key, start.clone(), Vec::new(), Vec::new(), count])
+                }
                 _ => self.answer(&[b"XINFO".to_vec()]),
             },
+            "EVAL" if words.get(3).is_none() => b":1\r\n".to_vec(),
             "EVAL" if !self.script.is_empty() => self.script.remove(0),
             "EVAL" => b"-ERR no scripts here\r\n".to_vec(),
             _ => b":1\r\n".to_vec(),
@@ -112,7 +132,7 @@ fn number(peer: &mut impl BufRead) -> Option<usize> {
 fn serve(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
     let mut writer = stream.try_clone().ok()?;
     let mut peer = BufReader::new(stream);
-    let mut held = Vec::new();
+    let (mut held, mut is_busy) = (Vec::new(), false);
     loop {
         let mut words = Vec::new();
         for _ in 0..number(&mut peer)? {
@@ -126,8 +146,9 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> Option<()> {
         if is_script && state.cuts {
             return None;
         }
+        is_busy |= is_look(&words) && state.is_too_much(&words);
         held.extend(state.answer(&words));
-        let is_held = state.is_silent && (is_script || held.len() > LARGE);
+        let is_held = is_busy || state.is_silent && (is_script || held.len() > LARGE);
         drop(state);
         if !is_held {
             writer.write_all(&std::mem::take(&mut held)).ok()?;
@@ -253,4 +274,33 @@ fn faults_of_the_connection_for_objects_drop_no_cached_pages_and_no_other_connec
     let (log, status) = (node.error_log(), status(&node));
     assert!(!log.contains("goes on alone") && log.contains("objects are not shared"), "{log}");
     assert!(status.contains("\"caught_up\":true") && status.contains("\"losses\":1,"), "{status}");
+}
+
+/// A read that Valkey does not answer in time is not repeated for ever: the next one requests less,
+/// and a single entry that takes too long is skipped.
+#[test]
+fn a_node_passes_entries_that_keep_valkey_busy() {
+    let (valkey, app) = (Simulated::start(), TestApp::start());
+    let node = valkey.node(&app, "reply_timeout 500ms;");
+    let is_caught_up = || status(&node).contains("\"caught_up\":true");
+    let get = |path: &str| node.connect().get(path, "Connection: close\r\n").text();
+    let add = |entries: &[usize]| {
+        let mut state = valkey.state.lock().unwrap();
+        state.bytes_max = 1000;
+        state.entries.extend(entries.iter().map(|&bytes| vec![b'a'; bytes]));
+    };
+    let losses = || {
+        let status = status(&node);
+        let (_, losses) = status.split_once("\"losses\":").unwrap();
+        losses.split(',').next().unwrap().parse::<u64>().unwrap()
+    };
+    let before = losses();
+    add(&[400; 5]);
+    wait_until("a late reply", || node.error_log().contains("goes on alone"));
+    wait_until("the node to read each entry", || is_caught_up() && losses() > before);
+    let before = losses();
+    add(&[2000]);
+    wait_until("the node to skip the entry", || is_caught_up() && losses() > before);
+    app.say("/a", PAGE);
+    assert_eq!((get("/a"), get("/a"), app.count("/a")), ("run 1".into(), "run 1".into(), 1));
 }

@@ -75,11 +75,14 @@ def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
     kind = kind.rpartition(b"/")[2]
     if kind in (b"raw", b"keep"):
         text = bytes.fromhex(rest.decode()).replace(b"@ORIGIN@", own)
-        if kind == b"raw" and b"chunked" not in text:
+        ends = b"chunked" not in text or text.endswith(b"0\r\n\r\n")
+        if kind == b"raw" and ends:
             # The end leaves with the last bytes: nginx must know of it before its next request.
-            # Half a chunk and its end, though, are two things that happen.
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
         peer.sendall(text)
+        if kind == b"raw" and not ends:
+            # Half a chunk and its end are two things that happen, or nginx's log tells of either.
+            time.sleep(0.2)
         return kind == b"keep"
     if kind == b"slow":
         time.sleep(int(rest) / 1000)

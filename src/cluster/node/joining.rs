@@ -13,7 +13,7 @@ use crate::cluster::ClusterMail;
 use crate::cluster::objects::Carrier;
 use crate::cluster::session::{Session, facts, gone, mark};
 
-/// The position at which a reply was too large.
+/// The position at which a reply was too large, or too late.
 #[derive(Debug, Default)]
 pub(super) struct Strike(Option<Option<EntryId>>);
 
@@ -29,15 +29,27 @@ impl Strike {
     }
 }
 
-/// LIMIT: past entries per read.
-const PAST_MAX: usize = 256;
-
 impl ClusterNode {
     /// Connects, and finds out what this node has missed.
     pub(super) async fn open(&mut self) -> Result<(), ValkeyFault> {
         let lines = self.connect().await?;
         let line = lines.1.clone();
         self.server_ms = line.time().await?;
+        let joined = self.join(lines).await;
+        if joined.as_ref().is_err_and(|fault| fault.kind == ValkeyFaultKind::Late) {
+            self.reduce_reads();
+        }
+        joined
+    }
+
+    /// Entries were not read in time. If it was a single one, it counts as too large.
+    pub(super) const fn reduce_reads(&mut self) {
+        self.has_oversize |= self.read_size.reduce();
+    }
+
+    /// Finds out on a new connection what this node has missed, and begins to read.
+    async fn join(&mut self, lines: (Line, Line)) -> Result<(), ValkeyFault> {
+        let line = lines.1.clone();
         if self.has_oversize {
             // An entry that is too large is skipped by its reader, if it can be left out of a reply
             // and that has not failed before.
@@ -66,7 +78,7 @@ impl ClusterNode {
         self.sessions += 1;
         let place = line.place().to_string();
         let mut session = Session::new(self.sessions, lines, self.mail.clone());
-        session.read_from(self.machine.mark().unwrap_or_default(), false);
+        session.read_from(self.machine.mark().unwrap_or_default(), self.read_size, false);
         if self.store.sharing().is_open() {
             session.carry(Carrier {
                 connector: self.connector.clone(),
@@ -133,7 +145,7 @@ impl ClusterNode {
         let mut last = None;
         loop {
             let from = last.map_or(first, |last: EntryMark| last.id);
-            let entries = line.read(from, PAST_MAX).await?;
+            let entries = line.read(from, self.read_size.past()).await?;
             let known = usize::from(last.is_some());
             let is_whole =
                 last.is_none_or(|last| entries.first().is_some_and(|it| mark(it) == last));
@@ -262,7 +274,8 @@ impl ClusterNode {
         let (hello, keep) = (self.machine.hello(), self.setup.conf.purge_keep_count);
         let Some(session) = &mut self.session else { return };
         // An empty stream without room for an entry has no position to continue from.
-        session.read_from(position, std::mem::replace(&mut self.is_astray, true));
+        let is_again = std::mem::replace(&mut self.is_astray, true);
+        session.read_from(position, self.read_size, is_again);
         if !is_good {
             session.greet(hello, keep.into());
         }
