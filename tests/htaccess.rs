@@ -23,7 +23,7 @@ pub(crate) fn tree(directives: &str, files: &[(&str, &str)]) -> TestServer {
     server
 }
 
-fn put_all(server: &TestServer, files: &[(&str, &str)]) {
+pub(crate) fn put_all(server: &TestServer, files: &[(&str, &str)]) {
     for (path, text) in files {
         put(server.www(path), text);
     }
@@ -37,7 +37,7 @@ pub(crate) fn put(path: PathBuf, text: &str) {
     fs::rename(fresh, path).unwrap();
 }
 
-fn check(server: &TestServer, rows: &[(&str, u16)]) {
+pub(crate) fn check(server: &TestServer, rows: &[(&str, u16)]) {
     let mut failures = Vec::new();
     for (path, status) in rows {
         let answer = server.get(path);
@@ -644,7 +644,7 @@ fn the_real_apache_obeys_random_files_the_same() {
 }
 
 /// A site whose scripts run in `php`.
-fn scripts(php: &TestPhp, files: &[(&str, &str)]) -> TestServer {
+pub(crate) fn scripts(php: &TestPhp, files: &[(&str, &str)]) -> TestServer {
     let pass = php.address();
     let server = http(&format!(
         "server {{ {LISTEN} apache_htaccess on; index index.php;
@@ -654,7 +654,7 @@ fn scripts(php: &TestPhp, files: &[(&str, &str)]) -> TestServer {
     server
 }
 
-fn json(answer: &Response) -> String {
+pub(crate) fn json(answer: &Response) -> String {
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.text()
 }

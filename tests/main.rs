@@ -57,6 +57,7 @@ mod htaccess_ahead;
 mod htaccess_bodies;
 mod htaccess_kept;
 mod htaccess_lscache;
+mod htaccess_php;
 mod htaccess_reach;
 mod http2_directives;
 mod identity;

@@ -615,13 +615,13 @@ fn an_early_hint_is_sent_before_the_answer() {
 }
 
 /// A real lsphp on its own socket; it ends with the test.
-struct Lsphp {
+pub(crate) struct Lsphp {
     child: std::process::Child,
     dir: PathBuf,
 }
 
 impl Lsphp {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let dir = site::temp_dir();
         let child = Command::new(bolide_testkit::tool("lsphp"))
             .arg("-b")
@@ -638,7 +638,7 @@ impl Lsphp {
         lsphp
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.dir.join("ls.sock")
     }
 }

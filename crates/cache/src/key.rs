@@ -90,6 +90,12 @@ impl KeyBuilder {
         self.url_len = 0;
     }
 
+    /// The namespace of the key.
+    #[must_use]
+    pub const fn namespace(&self) -> NamespaceId {
+        NamespaceId(self.namespace)
+    }
+
     /// Appends to the URL part and clears the vary part.
     pub fn push_url(&mut self, text: &[u8]) {
         self.text.truncate(self.url_len as usize);

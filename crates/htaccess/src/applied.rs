@@ -493,8 +493,9 @@ impl<'a> Applied<'a> {
     #[must_use]
     pub fn refuses_php(&self) -> bool {
         let engine = self.php().filter(|setting| *setting.name == *b"engine").last();
-        engine.and_then(|setting| setting.value.as_deref()).is_some_and(|value| {
-            matches!(&value.to_ascii_lowercase()[..], b"0" | b"off" | b"false" | b"no" | b"")
+        engine.is_some_and(|setting| {
+            let value = setting.value.to_ascii_lowercase();
+            matches!(&value[..], b"0" | b"off" | b"false" | b"no" | b"")
         })
     }
 }

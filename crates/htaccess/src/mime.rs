@@ -30,6 +30,8 @@ pub struct FileNature<'a> {
     pub is_untyped: bool,
     /// Its handler, if a rule sets one.
     pub handler: Option<&'a [u8]>,
+    /// Whether a rule removes the handler of its extension, and none sets one.
+    pub is_unhandled: bool,
     /// The charset for its type.
     pub charset: Option<&'a [u8]>,
     /// Its content coding.
@@ -59,7 +61,9 @@ impl<'a> FileNature<'a> {
             let of_type = places.iter().find_map(|place| of(&place.types, extension));
             take(&mut own.media_type, of_type.flatten());
             own.is_untyped |= of_type == Some(None);
-            take(&mut own.handler, first(|place| &place.handlers, extension));
+            let of_handler = places.iter().find_map(|place| of(&place.handlers, extension));
+            take(&mut own.handler, of_handler.flatten());
+            own.is_unhandled |= of_handler == Some(None);
             take(&mut own.charset, first(|place| &place.charsets, extension));
             take(&mut own.encoding, first(|place| &place.encodings, extension));
         }
@@ -72,6 +76,7 @@ impl<'a> FileNature<'a> {
         if let Some(Some(handler)) = places.iter().find_map(|place| place.handler.as_ref()) {
             own.handler = Some(handler);
         }
+        own.is_unhandled &= own.handler.is_none();
         let charset = places.iter().find_map(|place| place.default_charset.as_ref());
         own.default_charset = charset.and_then(Option::as_deref);
         own

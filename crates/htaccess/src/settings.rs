@@ -124,8 +124,36 @@ pub enum EtagParts {
 pub struct PhpSetting {
     /// Its name.
     pub name: Box<[u8]>,
-    /// Its value; `1` or `0` for a flag. None for `none`, which removes it.
-    pub value: Option<Box<[u8]>>,
+    /// Its value; `1` or `0` for a flag. As in mod_php, it is empty for `none`.
+    pub value: Box<[u8]>,
+}
+
+impl PhpSetting {
+    /// Appends it as a line of `PHP_VALUE`, which php-fpm reads like a line of `php.ini`: nothing
+    /// in single quotes has a meaning there, but they may not be empty.
+    pub fn push_ini_line(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.name);
+        out.extend_from_slice(b"=\"\"");
+        for (index, piece) in self.value.split(|byte| *byte == b'\'').enumerate() {
+            if index > 0 {
+                out.extend_from_slice(b"\"'\"");
+            }
+            if !piece.is_empty() {
+                out.push(b'\'');
+                out.extend_from_slice(piece);
+                out.push(b'\'');
+            }
+        }
+        out.push(b'\n');
+    }
+
+    /// Whether it names code to be run with each script.
+    #[must_use]
+    pub fn names_code(&self) -> bool {
+        [&b"auto_prepend_file"[..], b"auto_append_file"]
+            .iter()
+            .any(|name| self.name.eq_ignore_ascii_case(name) && !self.value.is_empty())
+    }
 }
 
 /// A section with its directives.

@@ -2,6 +2,9 @@
 //!
 //! Owns the pairs; `wire` owns their framing for an upstream.
 
+/// The start of the name of a pair that is a setting of PHP for this request, over LSAPI.
+pub const PHP_SETTING: &[u8] = b"\x01\x01";
+
 /// Names with values, in one buffer. Names may repeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {

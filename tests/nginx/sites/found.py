@@ -87,6 +87,23 @@ server(
     ],
 )
 server(
+    "found: the challenge of an error page",
+    """
+    auth_basic a; auth_basic_user_file @DIR@/users;
+    location /s/ { error_page 401 /sorry/raw/@SORRY@; }
+    location /c/ { error_page 401 = /sorry/raw/@SORRY@; }
+    location /n/ { error_page 401 @named; }
+    location /f/ { error_page 401 /open/hello.txt; }
+    location /sorry/ { auth_basic off; proxy_pass http://@ORIGIN@; }
+    location @named { auth_basic off; proxy_pass http://@ORIGIN@; }
+    location /open/ { auth_basic off; alias @DIR@/www/; }
+""".replace(
+        "@SORRY@", b"HTTP/1.1 200 OK\r\nWWW-Authenticate: own\r\n\r\nsorry".hex()
+    ),
+    [f"{method} /{at}/x" for at in "scnf" for method in ("GET", "HEAD", "POST")],
+    open=True,
+)
+server(
     "found: what origins leave out",
     """
     location /s/ { proxy_pass_header Server; proxy_pass http://@ORIGIN@; }

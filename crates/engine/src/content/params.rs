@@ -83,12 +83,11 @@ pub(crate) fn write(
     }
     if scope.location().htaccess.is_some() {
         let fields = &scope.request.head().fields;
-        let is_set = |name: &[u8]| {
+        let has_field = |name: &[u8]| {
             let field = name.strip_prefix(b"HTTP_");
-            pass.plan.params.iter().any(|param| *param.name == *name)
-                || field.is_some_and(|name| fields.iter().any(|field| is_same(name, field.text)))
+            field.is_some_and(|name| fields.iter().any(|field| is_same(name, field.text)))
         };
-        crate::htaccess::effects::push_params(scope, is_set, out);
+        crate::htaccess::effects::push_params(scope, pass.conf.protocol, has_field, out);
     }
     if let Some(lineage) = scope.request.role.fragment() {
         out.push(b"ESI_REFERER", lineage.page());

@@ -68,7 +68,8 @@ impl Exchange {
             return next;
         }
         // As in nginx: the key of a zone, and its conditions, may depend on the body.
-        if location.caching.as_ref().is_some_and(|caching| !caching.is_page())
+        if self.request.head().body != RequestBody::None
+            && location.caching.as_ref().is_some_and(|caching| !caching.is_page())
             && !self.request.upload.is_streamed()
             && let Some(next) = collect_body(&mut self.request, RequestStep::Origin, site, ctx)
         {

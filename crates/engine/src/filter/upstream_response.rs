@@ -293,9 +293,10 @@ impl Answer {
     ) {
         let location = site.location(request.location);
         self.head.status = status;
-        // Fields of an upstream response before `X-Accel-Redirect`.
-        if !self.carried.is_empty() {
-            push_carried(&mut fields, &self.carried);
+        // Fields of an upstream response before `X-Accel-Redirect`, and the challenge of a password
+        // check whose error page this is.
+        if !self.carried.is_empty() || !self.challenge.is_empty() {
+            push_carried(&mut fields, &self.carried, &self.challenge);
         }
         if !self.location.is_empty() || self.is_to_nowhere {
             // Fields that were set before the upstream request come first.
@@ -315,9 +316,9 @@ impl Answer {
     }
 }
 
-/// Puts the `carried` fields before the response's own.
+/// Puts the `carried` fields and the challenge before the response's own fields.
 #[cold]
-fn push_carried(fields: &mut FieldMap, carried: &FieldMap) {
+fn push_carried(fields: &mut FieldMap, carried: &FieldMap, challenge: &[u8]) {
     let own = std::mem::take(fields);
     let has_type = own.get(Name::ContentType).is_some();
     let counts = |name: Name| match name {
@@ -325,7 +326,13 @@ fn push_carried(fields: &mut FieldMap, carried: &FieldMap) {
         Name::Server | Name::Date => false,
         _ => true,
     };
-    for field in carried.iter().filter(|field| counts(field.name)).chain(own.iter()) {
+    for field in carried.iter().filter(|field| counts(field.name)) {
+        fields.push_parsed(field.name, field.text, field.value);
+    }
+    if !challenge.is_empty() {
+        fields.push(Name::WwwAuthenticate, challenge);
+    }
+    for field in own.iter() {
         fields.push_parsed(field.name, field.text, field.value);
     }
 }

@@ -1,6 +1,6 @@
 //! The last part of the step: variables, request fields, the handler, symbolic links.
 
-use bolide_conf::model::LogLevel;
+use bolide_conf::model::{LogLevel, Protocol};
 use bolide_files::{Known, OpenFailure, ProbePolicy, SymlinkPolicy, Want};
 use bolide_htaccess::{CodingsForbidden, DirOptions, HeaderTimes};
 use bolide_http::{FieldMap, RequestBody};
@@ -102,8 +102,19 @@ impl HtaccessRequest<'_> {
         let media_type = ruling.media_type.as_deref().or(nature.media_type);
         let handler = ruling.handler.as_deref().or(nature.handler);
         let handler = handler.or_else(|| media_type.filter(|name| is_script_type(name)));
-        if is_script && applied.refuses_php() {
+        let is_taken = handler.is_none() && (nature.is_unhandled || nature.is_untyped);
+        if is_script && (applied.refuses_php() || is_taken) {
             return Err(denied(self.request, site, ctx));
+        }
+        if location.pass.as_ref().is_some_and(|pass| pass.conf.protocol == Protocol::FastCgi)
+            && let Some(setting) = applied.php().find(|setting| setting.names_code())
+        {
+            log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
+                out.extend_from_slice(b"\"php_value ");
+                out.extend_from_slice(&setting.name);
+                out.extend_from_slice(b"\": php-fpm would run the file for other directories, too");
+            });
+            return Err(NextStep::Fail(500));
         }
         if let Some(handler) = handler
             && !is_answered(handler, is_script, target.kind)

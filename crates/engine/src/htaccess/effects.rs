@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use bolide_conf::model::Protocol;
 use bolide_files::DirEntry;
 use bolide_htaccess::{
     Applied, CodingsForbidden, DirOptions, Effort, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom,
     FileNature, HeaderTimes, OutputFilter,
 };
 use bolide_http::negotiate::{Coding, Codings};
+use bolide_http::params::PHP_SETTING;
 use bolide_http::{FieldMap, Name, Params};
 
 use super::reason::push_reason;
@@ -175,11 +177,12 @@ pub(crate) fn first_error(request: &mut Request) -> Option<u16> {
     Some(first.status)
 }
 
-/// Passes environment variables and PHP settings to an application. Names that `is_set` accepts
-/// are not replaced.
+/// Passes environment variables and PHP settings to an application. Parameters of the configuration
+/// that are sent, and fields that `has_field` knows, are not replaced.
 pub(crate) fn push_params(
     scope: &VariableScope<'_>,
-    is_set: impl Fn(&[u8]) -> bool,
+    protocol: Protocol,
+    has_field: impl Fn(&[u8]) -> bool,
     out: &mut Params,
 ) {
     let Some((ruling, places)) = ruling(scope.request, scope.location()) else { return };
@@ -190,30 +193,42 @@ pub(crate) fn push_params(
             _ => b'_',
         };
         let name: Vec<u8> = name.iter().map(shape).collect();
-        let is_ours = name.starts_with(b"PHP_VALUE") || name.starts_with(b"PHP_ADMIN_VALUE");
-        if !name.is_empty() && !is_ours && !is_set(&name) {
-            out.push(&name, value);
+        match &name[..] {
+            // The body decides the length.
+            b"" | b"CONTENT_LENGTH" => {}
+            own if own.starts_with(b"PHP_VALUE") || own.starts_with(b"PHP_ADMIN_VALUE") => {}
+            // PHP takes away PATH_INFO where it has both.
+            b"REDIRECT_URL" if out.get(b"PATH_INFO").is_some_and(|info| !info.is_empty()) => {}
+            // The usual parameter always says 200.
+            b"REDIRECT_STATUS" if out.get(&name).is_some() => out.replace(&name, value),
+            name if out.get(name).is_some() || has_field(name) => {}
+            name => out.push(name, value),
         }
     }
     let applied = places.applied();
     if applied.exports_tls() {
         tls::each_exported(scope.conn, scope.now, |name, value| {
-            if !is_set(name) {
+            if out.get(name).is_none() {
                 out.push(name, value);
             }
         });
     }
-    let mut php = Vec::new();
-    for setting in applied.php() {
-        if let Some(value) = &setting.value {
-            php.extend_from_slice(&setting.name);
-            php.push(b'=');
-            php.extend_from_slice(value);
-            php.push(b'\n');
+    match protocol {
+        Protocol::Lsapi => {
+            for setting in applied.php() {
+                let mut name = PHP_SETTING.to_vec();
+                name.extend_from_slice(&setting.name);
+                out.push(&name, &setting.value);
+            }
         }
-    }
-    if !php.is_empty() && !is_set(b"PHP_VALUE") {
-        out.push(b"PHP_VALUE", &php);
+        _ if out.get(b"PHP_VALUE").is_some() => {}
+        _ => {
+            let mut php = Vec::new();
+            applied.php().for_each(|setting| setting.push_ini_line(&mut php));
+            if !php.is_empty() {
+                out.push(b"PHP_VALUE", &php);
+            }
+        }
     }
 }
 

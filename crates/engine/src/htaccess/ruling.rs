@@ -356,7 +356,9 @@ pub(super) fn next_round(
 
 /// The environment of an error document.
 pub(super) fn round_of_error(ruling: &HtaccessRuling, request: &Request, status: u16) -> EnvTable {
-    next_round(&ruling.env, request, request.args.as_deref(), status)
+    let mut next = next_round(&ruling.env, request, request.args.as_deref(), status);
+    next.set(b"REDIRECT_REQUEST_METHOD", method_name(request));
+    next
 }
 
 /// When the request began, in microseconds since 1970.

@@ -20,11 +20,11 @@ pub(super) fn setting(is_flag: bool, arguments: &[u8]) -> ParseResult<PhpSetting
         return Err(format!("{name}: '{}' can be set by the server only", shown(&setting)));
     }
     let lower = value.to_ascii_lowercase();
-    let value: Option<Box<[u8]>> = match (is_flag, &lower[..]) {
-        (true, b"on" | b"1" | b"true" | b"yes") => Some(b"1"[..].into()),
-        (true, _) => Some(b"0"[..].into()),
-        (_, b"none") => None,
-        _ => Some(value.into()),
+    let value: Box<[u8]> = match (is_flag, &lower[..]) {
+        (true, b"on" | b"1" | b"true" | b"yes") => b"1"[..].into(),
+        (true, _) => b"0"[..].into(),
+        (_, b"none") => Box::default(),
+        _ => value.into(),
     };
     Ok(PhpSetting { name: setting.into(), value })
 }

@@ -8,6 +8,7 @@
 //! ```
 
 use bolide_http::Params;
+use bolide_http::params::PHP_SETTING;
 
 use super::packet::{HEADER_LEN, PacketHeader, PacketKind, REQUEST_MAX};
 
@@ -71,8 +72,13 @@ pub(super) fn push(out: &mut Vec<u8>, params: &Params, body_len: u64) -> Option<
 
 fn push_packet(out: &mut Vec<u8>, start: usize, params: &Params, body_len: u64) -> Option<()> {
     out.resize(start + FIXED_LEN, 0);
-    // No settings. A missing variable points at one of these zeros.
-    let mut pointed = [FIXED_LEN; POINTED.len()];
+    let mut setting_count = 0_i32;
+    for (name, value) in params.iter().filter(|(name, _)| name.starts_with(PHP_SETTING)) {
+        push_variable(out, name, value)?;
+        setting_count += 1;
+    }
+    // A missing variable points at one of these zeros.
+    let mut pointed = [out.len() - start; POINTED.len()];
     out.extend_from_slice(&[0; 4]);
     let (mut known, mut unknown) = ([Place::default(); KNOWN.len()], Vec::new());
     // Offset 0 means that the field is missing.
@@ -85,7 +91,7 @@ fn push_packet(out: &mut Vec<u8>, start: usize, params: &Params, body_len: u64) 
             }
         } else if name.starts_with(b"HTTP_") {
             unknown.push(push_line(&mut lines, name, value));
-        } else if !name.is_empty() {
+        } else if !name.is_empty() && !name.starts_with(PHP_SETTING) {
             let value_at = push_variable(out, name, value)? - start;
             env_count += 1;
             if let Some(at) = POINTED.iter().position(|pointed| *pointed == name) {
@@ -119,7 +125,7 @@ fn push_packet(out: &mut Vec<u8>, start: usize, params: &Params, body_len: u64) 
     for at in pointed {
         push_int(&mut fixed, at as i32);
     }
-    for count in [unknown.len() as i32, env_count, 0] {
+    for count in [unknown.len() as i32, env_count, setting_count] {
         push_int(&mut fixed, count);
     }
     out[start..start + FIXED_LEN].copy_from_slice(&fixed);

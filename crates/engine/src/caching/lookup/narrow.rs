@@ -25,7 +25,7 @@ impl CacheTransaction {
         ctx: &mut StepCtx<'_>,
     ) {
         let Some(front) = ctx.cache.as_deref_mut() else { return };
-        let namespace = self.keys.public().namespace();
+        let namespace = self.keys.namespace();
         if !caching.is_page()
             || caching.conf.page.key.is_some()
             || !may_have(front.store(), namespace)
