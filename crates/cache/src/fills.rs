@@ -7,9 +7,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::growing::GrowingObject;
-use crate::key::{CacheKey, KEY_SIZE_MAX};
+use crate::key::{CacheKey, KEY_SIZE_MAX, KeyBuilder, NamespaceId};
 use crate::object::{Object, ObjectKind};
 use crate::permit::FillPermit;
 use crate::store::{Lookup, Store};
@@ -131,7 +132,43 @@ impl Store {
     }
 }
 
+/// When an upstream request was sent whose response has parts to be stored under keys of their own:
+/// purges since then count for them. It is a fill of a key that no lookup has.
+#[derive(Debug)]
+pub struct FillMoment(FillPermit);
+
+impl FillMoment {
+    /// A permit for a part, in place of any other fill of its key.
+    #[must_use]
+    pub fn permit(&self, key: &CacheKey<'_>) -> Option<FillPermit> {
+        let store = &self.0.store;
+        let _floor_waits = lock(&store.moves);
+        store.regrant(key, self.0.generation(), Rival::Ignored)
+    }
+}
+
 impl Store {
+    /// The current moment.
+    #[must_use]
+    pub fn moment(self: &Arc<Self>, namespace: NamespaceId) -> FillMoment {
+        self.moment_of(namespace, self.tags.generation())
+    }
+
+    /// The moment of a generation that a fill in progress holds.
+    pub(crate) fn moment_of(
+        self: &Arc<Self>,
+        namespace: NamespaceId,
+        generation: u64,
+    ) -> FillMoment {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mut keys = KeyBuilder::default();
+        keys.start(namespace);
+        keys.push_vary(&COUNT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        let key = keys.public();
+        let mut shard = lock(self.index.shard(key.url_hash));
+        FillMoment(self.grant(&mut shard, &key, generation, None))
+    }
+
     /// No request is coalesced with this fill from now on, and its response is not stored.
     pub(crate) fn end_storing(&self, growing: &Arc<GrowingObject>) {
         lock(self.index.shard(growing.key.key().url_hash)).fills.end(growing);

@@ -80,6 +80,7 @@ mod whole;
 
 pub use bans::{BanKind, BanTerm, ban_error, ban_text, url_parts};
 pub use decisions::{DECISIONS_MAX, DecisionClass, DecisionNote, DecisionRecord};
+pub use fills::FillMoment;
 pub use front::{Front, Memo};
 pub use growing::{Follow, Follower, GrowingObject, GrowthRead, Waited, Waiter, Wakes};
 pub use key::{CacheKey, KEY_SIZE_MAX, KeyBuilder, NamespaceId, SessionKey};

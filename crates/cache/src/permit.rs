@@ -10,7 +10,7 @@ use bolide_base::Instant;
 use bytes::Bytes;
 
 use crate::disk::format::{Record, pack_tags};
-use crate::fills::Rival;
+use crate::fills::{FillMoment, Rival};
 use crate::growing::{Follower, GrowingObject, Waited, Waiter, Wakes};
 use crate::key::CacheKey;
 use crate::object::{Object, ObjectHead, ObjectParts, pack_head};
@@ -408,6 +408,25 @@ impl FillPermit {
     #[must_use = "others wait for this fill"]
     pub fn move_over(self, key: &CacheKey<'_>) -> Moved {
         self.go_to(key, Rival::Ignored)
+    }
+
+    /// When its request began.
+    #[must_use]
+    pub fn moment(&self) -> FillMoment {
+        let _floor_waits = lock(&self.store.moves);
+        self.store.moment_of(self.key().namespace(), self.generation())
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.growing.generation
+    }
+
+    /// The same fill as of an earlier moment.
+    #[must_use = "others wait for this fill"]
+    pub fn since(self, moment: &FillMoment) -> Moved {
+        let permit = moment.permit(&self.key());
+        let wakes = self.abandon(AbandonReason::Gone);
+        Moved { permit, wakes }
     }
 
     fn go_to(mut self, key: &CacheKey<'_>, rival: Rival) -> Moved {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use crate::bans::{BanKind, BanPattern};
 use crate::disk::journal::Echo;
 use crate::disk::{DiskPurge, DiskPurgeTarget, DiskTree, Filed};
-use crate::key::{CacheKey, KeyBuilder, NamespaceId, SessionKey};
+use crate::key::{CacheKey, KeyBuilder, NamespaceId, SessionKey, url_hash};
 use crate::object::{Object, ObjectKind};
+use crate::shard::Shard;
 use crate::store::Store;
 use crate::tags::{TagPurge, TagRoot, TagScope, TagVerdict, lock};
 
@@ -189,18 +190,13 @@ impl Store {
         let mut struck = Vec::new();
         let hit = self.tags.purge_by(|sequence| {
             note(sequence);
-            let mut shard = lock(self.index.shard(key.url_hash));
-            for growing in shard.fills.iter() {
-                let own = growing.key.key();
-                let here = own.namespace == key.namespace
-                    && own.url() == key.url()
-                    && own.session == key.session;
-                match how {
-                    TagPurge::Dead if here => growing.doom(),
-                    TagPurge::Stale if here => growing.soften(),
-                    TagPurge::Dead | TagPurge::Stale => {}
-                }
+            // Until its head a fill has the public key, and may be of any session.
+            if key.session.is_some() {
+                let hash = url_hash(key.namespace, None, key.url());
+                mark_fills(&lock(self.index.shard(hash)), key, None, how);
             }
+            let mut shard = lock(self.index.shard(key.url_hash));
+            mark_fills(&shard, key, key.session, how);
             let mut hit = 0;
             for place in shard.copies(key) {
                 let object = shard.at(place).filter(|object| object.kind() == ObjectKind::Content);
@@ -307,4 +303,17 @@ pub fn purge_here(store: &Store, namespace: NamespaceId) -> u64 {
     let (scope, target) = (TagScope::Public, DiskPurgeTarget::Everything);
     // Other nodes have heard the purges that this one has missed.
     store.carry_out(namespace, scope, target, TagPurge::Dead, Echo::OfNode)
+}
+/// Marks the fills of the URL of `key` for this session as purged.
+fn mark_fills(shard: &Shard, key: &CacheKey<'_>, session: Option<SessionKey<'_>>, how: TagPurge) {
+    for growing in shard.fills.iter() {
+        let own = growing.key.key();
+        let here =
+            own.namespace == key.namespace && own.url() == key.url() && own.session == session;
+        match how {
+            TagPurge::Dead if here => growing.doom(),
+            TagPurge::Stale if here => growing.soften(),
+            TagPurge::Dead | TagPurge::Stale => {}
+        }
+    }
 }

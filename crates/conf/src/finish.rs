@@ -77,7 +77,18 @@ impl ConfReader {
     fn settle_families(&mut self) {
         let uncached = Arc::new(CacheSettings::default());
         for location in &mut self.http.locations {
-            let Handler::Pass(Pass { protocol, .. }) = location.handler else { continue };
+            let Handler::Pass(Pass { protocol, .. }) = location.handler else {
+                // A location that only purges belongs to the family of its directive.
+                let purge = &location.settings.proxied_cache.purge;
+                if location.settings.cache.purge == CachePurge::Off
+                    && matches!(purge, CachePurge::Key { .. })
+                {
+                    let purge = purge.clone();
+                    let settings = Arc::make_mut(&mut location.settings);
+                    Arc::make_mut(&mut settings.cache).purge = purge;
+                }
+                continue;
+            };
             let settings = Arc::make_mut(&mut location.settings);
             match protocol {
                 Protocol::FastCgi | Protocol::Lsapi => continue,

@@ -16,7 +16,7 @@ pub use inclusion::Inclusion;
 pub(crate) use inclusion::{Failing, SubrequestPlace};
 pub use lineage::Lineage;
 pub(crate) use lineage::{FragmentAncestry, FragmentFamily, is_same_site};
-pub(crate) use lineage::{FragmentSource, GivenFragment, KeptAs};
+pub(crate) use lineage::{FragmentSource, GivenFragment, IncludingPage, KeptAs};
 pub use mirrored::Mirrored;
 pub use slice::SliceRequest;
 pub(crate) use slice::{SliceRange, Slicing};

@@ -493,9 +493,7 @@ impl<'a> Applied<'a> {
     #[must_use]
     pub fn refuses_php(&self) -> bool {
         let engine = self.php().filter(|setting| *setting.name == *b"engine").last();
-        engine.is_some_and(|setting| {
-            let value = setting.value.to_ascii_lowercase();
-            matches!(&value[..], b"0" | b"off" | b"false" | b"no" | b"")
-        })
+        let value = engine.map(|setting| setting.value.to_ascii_lowercase());
+        matches!(value.as_deref(), Some(b"0" | b"off" | b"false" | b"no" | b""))
     }
 }

@@ -25,6 +25,8 @@ pub struct LsCacheControl {
     pub no_store: bool,
     /// `public`, or implied by an age.
     pub public: bool,
+    /// `public`
+    pub says_public: bool,
     /// `private`; it takes precedence over `public`.
     pub private: bool,
     /// `shared`: a private object that its tag finds.
@@ -86,7 +88,7 @@ impl LsCacheControl {
             Flag::NoCache => self.no_cache = true,
             Flag::NoStore => self.no_store = true,
             Flag::Public => {
-                self.public = true;
+                (self.public, self.says_public) = (true, true);
                 self.private = false;
             }
             Flag::Private => self.private = true,

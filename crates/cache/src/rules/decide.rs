@@ -135,6 +135,9 @@ impl Said {
             http: CacheControl::default(),
             esi: control.esi == Some(true),
         };
+        // What the body is does not depend on which field says how long it may be stored.
+        let surrogate = cache_control::surrogate(answer.fields.all_text(b"Surrogate-Control"));
+        said.esi |= surrogate.as_ref().is_some_and(|surrogate| surrogate.esi);
         let mut marks = answer.fields.all_text(b"X-LiteSpeed-Cache-Control").peekable();
         if marks.peek().is_some() {
             marks.for_each(|line| control.add(line));
@@ -149,13 +152,11 @@ impl Said {
                 return Self { source: AnswerSource::Targeted, http, ..said };
             }
         }
-        let surrogate = cache_control::surrogate(answer.fields.all_text(b"Surrogate-Control"));
-        if let Some(surrogate) = surrogate {
-            said.esi |= surrogate.esi;
-            // `Surrogate-Control` with ESI alone has no directive about storing.
-            if surrogate.control != CacheControl::default() {
-                return Self { source: AnswerSource::Surrogate, http: surrogate.control, ..said };
-            }
+        // `Surrogate-Control` with ESI alone has no directive about storing.
+        if let Some(surrogate) = surrogate
+            && surrogate.control != CacheControl::default()
+        {
+            return Self { source: AnswerSource::Surrogate, http: surrogate.control, ..said };
         }
         if answer.fields.get(Name::CacheControl).is_some() {
             said.source = AnswerSource::CacheControl;
@@ -192,7 +193,7 @@ fn keep(
         return Err(StoreRefusal::Status);
     }
     let scope = match said.source {
-        AnswerSource::LiteSpeed => marked(policy, environment, said, decision)?,
+        AnswerSource::LiteSpeed => marked(policy, facts, said, decision)?,
         _ => standard(policy, facts, answer, said, decision)?,
     };
     let is_coded = answer.fields.get(Name::ContentEncoding).is_some();
@@ -232,7 +233,7 @@ fn keep(
 /// Applies `X-LiteSpeed-Cache-Control`.
 fn marked(
     policy: &CachePolicy,
-    environment: &Environment,
+    facts: &Facts<'_>,
     said: &Said,
     decision: &mut StoreDecision,
 ) -> Result<CacheScope, StoreRefusal> {
@@ -244,8 +245,12 @@ fn marked(
         return Err(StoreRefusal::NoCache);
     }
     // `page_cache on` stores a response without a scope; `auto` does not.
-    let by_default = by_default(policy, environment);
+    let by_default = by_default(policy, facts.environment);
     let scope = control.scope().or(by_default).ok_or(StoreRefusal::NoLifetime)?;
+    let is_meant_for_all = control.says_public || control.s_maxage.is_some();
+    if scope == CacheScope::Public && !is_meant_for_all {
+        judge_authorization(facts, &said.http)?;
+    }
     decision.ttl = control.lifetime().unwrap_or(match scope {
         CacheScope::Public => policy.ttl,
         CacheScope::Private => policy.private_ttl,

@@ -15,9 +15,10 @@
 mod pulling;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use bolide_cache::Object;
+use bolide_cache::{FillMoment, Object};
 use bolide_esi::splice::Joint;
 use bolide_esi::{Combine, EsiInclude, OnError};
 use bolide_http::negotiate::Coding;
@@ -325,6 +326,13 @@ impl PageAssembly {
     fn source_of(&self, fragment: &Fragment) -> FragmentSource {
         let of = |all: &Combination| all.source_of(fragment, &self.fragments);
         self.combination.as_deref().map_or(FragmentSource::Anywhere, of)
+    }
+
+    /// The combined request is sent.
+    pub(crate) fn note_moment(&mut self, moment: Option<Rc<FillMoment>>) {
+        if let Some(combination) = &mut self.combination {
+            combination.note_moment(moment);
+        }
     }
 
     fn settle_combination(&mut self) {

@@ -13,6 +13,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use bolide_cache::FillMoment;
 use bolide_esi::{Combine, EsiInclude, EsiLimits, Inline};
 use bolide_http::lscache::{CacheScope, LsCacheControl};
 use bytes::Bytes;
@@ -51,6 +52,8 @@ pub(super) struct Combination {
     stage: CombineStage,
     head: CombinedHead,
     text: Vec<u8>,
+    /// When it was requested.
+    moment: Option<Rc<FillMoment>>,
     /// The parts of the response, by `src`.
     given: Vec<(Bytes, Rc<GivenFragment>)>,
 }
@@ -65,6 +68,7 @@ impl Combination {
             stage: CombineStage::Looking,
             head: CombinedHead::default(),
             text: Vec::new(),
+            moment: None,
             given: Vec::new(),
         };
         if !rest.any(|fragment| combination.has(fragment)) {
@@ -126,6 +130,11 @@ impl Combination {
         }
     }
 
+    /// The combined request is sent.
+    pub(super) fn note_moment(&mut self, moment: Option<Rc<FillMoment>>) {
+        self.moment = moment;
+    }
+
     /// The combined response begins.
     pub(super) fn begin(&mut self, head: CombinedHead) {
         debug_assert!(self.text.is_empty(), "a head comes before its body");
@@ -153,7 +162,8 @@ impl Combination {
             fragment.standing = FragmentStanding::New;
             let include = &fragment.include;
             if let Some(inline) = inlines.iter().find(|inline| inline.name == include.src) {
-                let given = given(inline, include, &self.head);
+                let mut given = given(inline, include, &self.head);
+                given.moment.clone_from(&self.moment);
                 self.given.push((include.src.clone(), Rc::new(given)));
             }
         }
@@ -191,6 +201,7 @@ fn given(inline: &Inline, include: &EsiInclude, head: &CombinedHead) -> GivenFra
         tags: inline.tags.clone().unwrap_or_default(),
         content_type: head.content_type.clone(),
         body: inline.body.clone(),
+        moment: None,
     }
 }
 

@@ -23,8 +23,8 @@ use bolide_base::Now;
 use bolide_cache::disk::format::{pack_tags, unpack_tags};
 use bolide_cache::rules::{self, AnswerFacts, Environment, Facts, StoreRefusal, StoreVerdict};
 use bolide_cache::{
-    AbandonReason, EARLIER_TAGS, FillPermit, NamespaceId, Object, PAGE_ID, SessionKey, Store,
-    TagPurge, Tags, Wakes,
+    AbandonReason, EARLIER_TAGS, FillMoment, FillPermit, NamespaceId, Object, PAGE_ID, SessionKey,
+    Store, TagPurge, Tags, Wakes,
 };
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
@@ -116,6 +116,8 @@ pub struct Fill {
     pub(crate) total: Option<u64>,
     /// For an ESI page, stored or not.
     pub(crate) cutting: Option<Box<InlineCutting>>,
+    /// When its request was sent, if it may have parts that are stored on their own.
+    pub(crate) moment: Option<FillMoment>,
     /// Why the response is not stored, if a rule refused it.
     pub(crate) refusal: Option<StoreRefusal>,
     /// Its freshness lifetime in seconds, if it is stored.
@@ -280,6 +282,7 @@ impl Fill {
         decision.esi &= head.fields.get(Name::ContentEncoding).is_none();
         if decision.esi && status != 304 {
             let is_public = decision.scope() == Some(CacheScope::Public);
+            self.moment = self.permit.as_ref().map(FillPermit::moment).or(self.moment.take());
             self.cutting = Some(Box::new(InlineCutting::new(&head.fields, &session, is_public)));
         }
         self.refusal = match decision.verdict {
@@ -368,7 +371,17 @@ impl Fill {
         let facts = self.question.facts();
         let mut decision = rules::decide(&caching.policy, &facts, &answer, false);
         if decision.scope().is_none() {
-            return permit.abandon(AbandonReason::Gone);
+            let forbids = matches!(
+                decision.verdict,
+                StoreVerdict::Refuse(
+                    StoreRefusal::NoStore | StoreRefusal::NoCache | StoreRefusal::Private
+                )
+            );
+            // The stored response must not be used any more, not even as a stale one.
+            return permit.abandon(match forbids && caching.is_page() {
+                true => self.passing(now_ms),
+                false => AbandonReason::Gone,
+            });
         }
         stretch(&mut decision, answer.fields, caching);
         // The stored body is the same, whatever the 304 says or omits.

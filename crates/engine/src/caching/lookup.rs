@@ -40,6 +40,7 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 pub(super) use asking::take_over;
+pub(crate) use brought::date_back;
 
 /// LIMIT: fills that one exchange waits for before it fetches itself.
 pub(super) const ROUNDS_MAX: u8 = 3;

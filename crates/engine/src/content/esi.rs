@@ -19,13 +19,14 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, ByteSpan, BytesFrom, PageAssembly, Pulled};
 use crate::caching::CacheTransaction;
+use crate::caching::lookup::date_back;
 use crate::ctx::{ConnInfo, StepCtx, StepEffect};
 use crate::exchange::NextStep;
 use crate::filter::headers::HeadDraft;
 use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::{FragmentAncestry, FragmentFamily, Lineage, is_same_site};
-use crate::subrequest::{FragmentSource, GivenFragment};
+use crate::subrequest::{FragmentSource, GivenFragment, IncludingPage};
 
 /// LIMIT: nesting of fragments.
 const DEPTH_MAX: u8 = 5;
@@ -70,7 +71,7 @@ fn found_family(request: &mut Request, answer: &Answer) {
         source: FragmentSource::Anywhere,
         combined_by: None,
         shared: None,
-        includer: Vec::new(),
+        includer: IncludingPage { id: Vec::new(), location: request.location, vary_value: None },
         real: request.real,
     };
     request.own_lineage = Some(Box::new(lineage));
@@ -138,7 +139,14 @@ impl Answer {
             };
             family.count.set(family.count.get() + 1);
             inherit(head, request.head(), &target);
+            let vary_value = cache.environment.vary_value.clone();
+            let includer =
+                IncludingPage { id: cache.page.clone(), location: request.location, vary_value };
             if let FragmentSource::Combined(form) = &source {
+                let kept = request.site.as_ref().and_then(|site| site.kept());
+                let moment =
+                    kept.zip(cache.asked().1).map(|(kept, space)| kept.store.moment(space));
+                assembly.note_moment(moment.map(Rc::new));
                 // The server, not the visitor, sends this form.
                 control.no_autoflush = true;
                 post(head, form.len());
@@ -152,7 +160,7 @@ impl Answer {
                 source,
                 combined_by,
                 shared,
-                includer: cache.page.clone(),
+                includer,
                 real: lineage.real,
             }));
         }
@@ -238,6 +246,9 @@ pub(crate) fn answer_without_origin(
             Some(NextStep::Respond)
         }
         FragmentSource::Given(given) => {
+            if let Some(moment) = &given.moment {
+                date_back(cache, moment, ctx);
+            }
             if let Some(fill) = cache.take_fill(request, answer, site, ctx) {
                 ctx.effects.push(StepEffect::Fill(fill));
             }

@@ -3,12 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use bolide_cache::FillMoment;
 use bolide_http::FieldMap;
 use bolide_http::lscache::{self, CacheScope, LsCacheControl};
 use bytes::Bytes;
 
 use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
+use crate::route::LocationIndex;
 
 /// The state that all fragments of one page share.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub(crate) struct GivenFragment {
     pub(crate) tags: Bytes,
     pub(crate) content_type: Vec<u8>,
     pub(crate) body: Bytes,
+    /// When the combined request was sent.
+    pub(crate) moment: Option<Rc<FillMoment>>,
 }
 
 /// The source of a fragment.
@@ -96,6 +100,17 @@ impl KeptAs {
     }
 }
 
+/// The page whose inlines a fragment may be.
+#[derive(Clone, Debug)]
+pub(crate) struct IncludingPage {
+    /// Its id; empty if it has none.
+    pub(crate) id: Vec<u8>,
+    /// Where its settings are.
+    pub(crate) location: LocationIndex,
+    /// Its value of `page_cache_vary`.
+    pub(crate) vary_value: Option<Box<[u8]>>,
+}
+
 /// The ancestry of a fragment.
 #[derive(Clone, Debug)]
 pub struct Lineage {
@@ -108,8 +123,7 @@ pub struct Lineage {
     pub(crate) combined_by: Option<Rc<[u8]>>,
     /// The tags by which it is found among the objects of its session.
     pub(crate) shared: Option<Bytes>,
-    /// The id of the including page; empty if that has none.
-    pub(crate) includer: Vec<u8>,
+    pub(crate) includer: IncludingPage,
     /// The client's address according to a trusted proxy.
     pub(crate) real: Option<ClientAddress>,
 }
@@ -118,11 +132,6 @@ impl Lineage {
     /// `ESI_REFERER`
     pub(crate) fn page(&self) -> &[u8] {
         &self.family.page
-    }
-
-    /// The id of the including page; empty if that has none.
-    pub(crate) fn includer(&self) -> &[u8] {
-        &self.includer
     }
 
     /// The key under which its response is stored.

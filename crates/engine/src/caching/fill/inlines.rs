@@ -7,7 +7,7 @@
 
 use bolide_base::Now;
 use bolide_cache::rules::KeyPiece;
-use bolide_cache::{CacheKey, KeyBuilder, Lookup, ObjectHead, SessionKey, Tags, Times, Wakes};
+use bolide_cache::{FillPermit, KeyBuilder, ObjectHead, SessionKey, Tags, Times, Wakes};
 use bolide_esi::{Cutter, EsiLimits, Inline};
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::{self, CacheScope};
@@ -15,6 +15,7 @@ use bolide_http::{FieldMap, Name};
 use bytes::Bytes;
 
 use super::Fill;
+use super::purging::url_tag;
 use crate::caching::Caching;
 use crate::caching::identity::page_id;
 use crate::caching::identity::{for_inlines, key_of, page_key, push_piece, unvaried_key};
@@ -151,60 +152,53 @@ impl Fill {
             "only a public page has public inlines"
         );
         let key = key_of(&keys, session);
-        self.put_inline(&key, inline, cutting, (now_ms, ttl, caching.policy.max_stale))
-    }
-
-    fn put_inline(
-        &self,
-        key: &CacheKey<'_>,
-        inline: &Inline,
-        cutting: &InlineCutting,
-        (now_ms, ttl, stale): (u64, u32, u32),
-    ) -> Wakes {
-        // A unique key, from which the fill moves to the key of the inline, so that an existing
-        // object is replaced.
-        let mut own = KeyBuilder::default();
-        own.start(self.namespace);
-        own.push_url(&self.question.target);
-        push_piece(&mut own, KeyPiece::Inline(&inline.name));
-        push_piece(&mut own, KeyPiece::Value(&cutting.session));
-        let Lookup::Miss(permit) = self.store.lookup(&own.public(), now_ms) else {
+        // It is as old as the page's request: purges since then count.
+        let Some(permit) = self.moment.as_ref().and_then(|moment| moment.permit(&key)) else {
             return Wakes::default();
         };
-        let moved = permit.move_to(key);
-        let mut wakes = moved.wakes;
-        let Some(mut permit) = moved.permit else { return wakes };
-        let mut fields = FieldMap::new();
-        if let Some(value) = cutting.fields.get(Name::ContentType) {
-            fields.push(Name::ContentType, value);
-        }
-        if inline.control.esi != Some(false) {
-            fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
-        }
-        let mut tags = Tags::default();
-        let words = inline.tags.iter().flat_map(|line| lscache::tags(line, CacheScope::Private));
-        for tag in words {
-            match tag.scope {
-                CacheScope::Public => tags.push_public(tag.text),
-                CacheScope::Private => tags.push(tag.text),
-            }
-        }
-        let head = ObjectHead {
-            status: 200,
-            fields,
-            times: Times {
-                created_ms: now_ms,
-                expires_ms: now_ms.saturating_add(u64::from(ttl) * 1000),
-                stale_seconds: inline.control.max_stale.unwrap_or(stale),
-                error_seconds: stale,
-            },
-            length: Some(inline.body.len() as u64),
-            ..ObjectHead::default()
-        };
-        wakes.join(permit.begin(head, &tags));
-        // A copy: the inline outlives the page.
-        wakes.join(permit.append(Bytes::copy_from_slice(&inline.body)));
-        wakes.join(permit.commit().wakes);
-        wakes
+        put_inline(permit, &url, inline, cutting, (now_ms, ttl, caching.policy.max_stale))
     }
+}
+
+/// Stores an inline.
+fn put_inline(
+    mut permit: FillPermit,
+    url: &[u8],
+    inline: &Inline,
+    cutting: &InlineCutting,
+    (now_ms, ttl, stale): (u64, u32, u32),
+) -> Wakes {
+    let mut fields = FieldMap::new();
+    if let Some(value) = cutting.fields.get(Name::ContentType) {
+        fields.push(Name::ContentType, value);
+    }
+    if inline.control.esi != Some(false) {
+        fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
+    }
+    let mut tags = Tags::default();
+    tags.push(&url_tag(url));
+    let words = inline.tags.iter().flat_map(|line| lscache::tags(line, CacheScope::Private));
+    for tag in words {
+        match tag.scope {
+            CacheScope::Public => tags.push_public(tag.text),
+            CacheScope::Private => tags.push(tag.text),
+        }
+    }
+    let head = ObjectHead {
+        status: 200,
+        fields,
+        times: Times {
+            created_ms: now_ms,
+            expires_ms: now_ms.saturating_add(u64::from(ttl) * 1000),
+            stale_seconds: inline.control.max_stale.unwrap_or(stale),
+            error_seconds: stale,
+        },
+        length: Some(inline.body.len() as u64),
+        ..ObjectHead::default()
+    };
+    let mut wakes = permit.begin(head, &tags);
+    // A copy: the inline outlives the page.
+    wakes.join(permit.append(Bytes::copy_from_slice(&inline.body)));
+    wakes.join(permit.commit().wakes);
+    wakes
 }

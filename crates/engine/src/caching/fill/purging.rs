@@ -12,6 +12,7 @@ use crate::caching::identity::{key_of, push_session};
 use crate::caching::no_vary_search;
 use crate::caching::server_addresses::UrlOrigin;
 use crate::caching::{CacheNamespaces, Caching};
+use crate::subrequest::KeptAs;
 
 impl Fill {
     /// Carries out the purges of a response; `session` is the session after it.
@@ -61,9 +62,11 @@ impl Fill {
         }
     }
 
-    /// Tags the page with its URL, if its key is another text.
+    /// Tags the page with its URL, if its key is another text, or a purge of the URL may have come
+    /// before the fill had its key.
     pub(super) fn tag_address(&self, tags: &mut Tags, caching: &Caching) {
-        if caching.is_page() && caching.conf.page.key.is_some() {
+        let is_part = !matches!(self.kept_as, KeptAs::Itself);
+        if caching.is_page() && (is_part || caching.conf.page.key.is_some()) {
             let mut url = Vec::new();
             rules::url(&mut url, &self.question.facts(), &caching.policy);
             tags.push(&url_tag(&url));
@@ -117,9 +120,7 @@ pub(crate) fn carry_out(
             let mut keys = KeyBuilder::default();
             let mut hit = 0;
             for spelled in urls_of(target, origins, facts, caching) {
-                if caching.conf.page.key.is_some() {
-                    hit += store.purge_tag(namespace, reach, &url_tag(&spelled), how);
-                }
+                hit += store.purge_tag(namespace, reach, &url_tag(&spelled), how);
                 let kept = no_vary_search::kept_url(store, namespace, &spelled);
                 let kept = kept.map(|kept| kept.url).filter(|url| *url != spelled);
                 for url in [Some(spelled), kept].into_iter().flatten() {
@@ -158,7 +159,7 @@ fn urls_of(
 }
 
 /// The tag of a URL, for pages whose key is another text. No application's tag begins so.
-fn url_tag(url: &[u8]) -> Vec<u8> {
+pub(super) fn url_tag(url: &[u8]) -> Vec<u8> {
     [b"\0", url, b"\0"].concat()
 }
 

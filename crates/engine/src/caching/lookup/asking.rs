@@ -109,14 +109,18 @@ impl CacheTransaction {
         let kept_as = request.role.fragment().map_or(KeptAs::Itself, |lineage| lineage.kept_as());
         // As the client asked: the response decides which parameters count.
         let url = permit.as_ref().map(|_| self.text.clone());
+        let store = site.kept()?.store.clone();
+        let space = self.space?;
+        let has_parts = permit.is_none() && caching.is_page() && caching.policy.esi;
+        let moment = has_parts.then(|| store.moment(space));
         let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
         let judge =
             is_judged.then(|| Judge::new(&VariableScope::new(request, answer, site, ctx), cached));
         Some(Box::new(Fill {
-            store: site.kept()?.store.clone(),
+            store,
             site: own.clone(),
             location: request.location,
-            namespace: self.space?,
+            namespace: space,
             stale: permit.as_ref().and_then(FillPermit::stale).or(self.stale.as_ref()).cloned(),
             permit,
             question: Box::new(question),
@@ -133,6 +137,7 @@ impl CacheTransaction {
             size: 0,
             total: None,
             cutting: None,
+            moment,
             refusal: None,
             ttl: None,
             pass_ms: PASS_MS,

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use bolide_cache::rules::{CacheGate, KeyPiece};
-use bolide_cache::{KeyBuilder, Object, SessionKey};
+use bolide_cache::rules::{self, CacheGate, Facts, KeyPiece};
+use bolide_cache::{FillMoment, KeyBuilder, Moved, NamespaceId, Object, SessionKey};
 use bolide_http::cookies::Cookies;
 
 use crate::caching::identity::{
     for_inlines, page_key, push_combined, push_piece, shared_key, unvaried_key,
 };
+use crate::caching::transaction::CacheState;
 use crate::caching::{CacheTransaction, Caching};
-use crate::ctx::StepCtx;
+use crate::ctx::{StepCtx, StepEffect};
 use crate::request::Request;
 use crate::site::Site;
 
@@ -26,42 +27,76 @@ impl CacheTransaction {
         ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Object>> {
         let lineage = request.role.fragment()?;
-        let of_page = Some(lineage.includer()).filter(|page| !page.is_empty());
-        let combined_by = lineage.combined_by.as_deref();
-        if of_page.or(combined_by).is_none() || !caching.is_page() {
+        if !caching.is_page() {
             return None;
         }
         let own = self.keys.public();
-        let place = (own.namespace(), own.url());
+        let namespace = own.namespace();
         let facts = for_inlines(&self.facts(request, site, ctx));
-        let session = SessionKey::new(&self.session).filter(|_| gate.private);
-        let mut keys = KeyBuilder::default();
-        let front = ctx.cache.as_deref_mut()?;
-        for varies in [true, false] {
-            match varies {
-                true => {
-                    let cookies = Cookies::of(facts.fields);
-                    page_key(&mut keys, place, &facts, caching, &cookies, None);
-                }
-                false => unvaried_key(&mut keys, place, &facts),
-            }
-            let mark = keys.mark();
-            let of_page = of_page.map(|page| (page, false));
-            for (by, is_combined) in of_page.into_iter().chain(combined_by.map(|by| (by, true))) {
-                match is_combined {
-                    true => push_combined(&mut keys, by),
-                    false => push_piece(&mut keys, KeyPiece::Inline(by)),
-                }
-                let private = session.map(|session| keys.private(session));
-                for key in private.into_iter().chain(gate.public.then(|| keys.public())) {
-                    if let Some(found) = front.find_fresh(&key, ctx.now.unix_millis) {
-                        return Some(found);
-                    }
-                }
-                keys.rewind(mark);
+        let of_page = Some(&lineage.includer).filter(|page| !page.id.is_empty());
+        // Its key is made by the page's settings, as when it was stored.
+        let settings = of_page.and_then(|page| site.location(page.location).caching.as_ref());
+        if let Some((page, caching)) = of_page.zip(settings).filter(|pair| pair.1.is_page()) {
+            let mut environment = self.environment.clone();
+            environment.vary_value.clone_from(&page.vary_value);
+            let facts = Facts { environment: &environment, ..facts };
+            let mut url = Vec::new();
+            rules::url_of(&mut url, &facts, facts.target, &caching.policy);
+            let push = |keys: &mut KeyBuilder| push_piece(keys, KeyPiece::Inline(&page.id));
+            let found = find_part(self, (namespace, &url), (&facts, caching), gate, push, ctx);
+            if found.is_some() {
+                return found;
             }
         }
-        None
+        let by = lineage.combined_by.as_deref()?;
+        let push = |keys: &mut KeyBuilder| push_combined(keys, by);
+        find_part(self, (namespace, own.url()), (&facts, caching), gate, push, ctx)
+    }
+}
+
+/// The part of a response at `place`, whose key ends with what `push` appends.
+fn find_part(
+    cache: &CacheTransaction,
+    place: (NamespaceId, &[u8]),
+    (facts, caching): (&Facts<'_>, &Caching),
+    gate: CacheGate,
+    push: impl Fn(&mut KeyBuilder),
+    ctx: &mut StepCtx<'_>,
+) -> Option<Arc<Object>> {
+    let session = SessionKey::new(&cache.session).filter(|_| gate.private);
+    let mut keys = KeyBuilder::default();
+    let front = ctx.cache.as_deref_mut()?;
+    for varies in [true, false] {
+        match varies {
+            true => {
+                let cookies = Cookies::of(facts.fields);
+                page_key(&mut keys, place, facts, caching, &cookies, None);
+            }
+            false => unvaried_key(&mut keys, place, facts),
+        }
+        push(&mut keys);
+        let private = session.map(|session| keys.private(session));
+        for key in private.into_iter().chain(gate.public.then(|| keys.public())) {
+            if let Some(found) = front.find_fresh(&key, ctx.now.unix_millis) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+/// The fill of a part of a combined response is as old as the combined request: purges since then
+/// count.
+pub(crate) fn date_back(cache: &mut CacheTransaction, moment: &FillMoment, ctx: &mut StepCtx<'_>) {
+    match std::mem::take(&mut cache.state) {
+        CacheState::Filling { permit, past } => {
+            let Moved { permit, wakes } = permit.since(moment);
+            ctx.effects.push(StepEffect::WakeExchanges(wakes));
+            if let Some(permit) = permit {
+                cache.state = CacheState::Filling { permit, past };
+            }
+        }
+        other => cache.state = other,
     }
 }
 
