@@ -123,6 +123,7 @@ mod tls_contexts;
 mod tls_keys;
 mod tls_origins;
 mod truncated;
+mod unfinished;
 mod upgrade;
 mod variables;
 mod videos;

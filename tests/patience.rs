@@ -143,3 +143,33 @@ fn the_time_for_trailers_does_not_end_the_response_behind_them() {
         }
     }
 }
+
+/// `client_body_timeout` is the time for request bodies, over HTTP/2 as over HTTP/1.
+#[test]
+fn a_download_over_http2_may_pause_as_long_as_send_timeout() {
+    let server = site("client_body_timeout 1s; send_timeout 60s;");
+    std::fs::write(server.www("large.txt"), "x".repeat(100_000)).unwrap();
+    let mut socket = TcpStream::connect(server.http()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\x03\xe8";
+    let block = b"\x82\x86\x04\x0a/large.txt\x01\x09localhost";
+    let head = [&[0, 0, block.len() as u8, 1, 5, 0, 0, 0, 1][..], block].concat();
+    socket
+        .write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..], &head].concat())
+        .unwrap();
+    let mut data = 0;
+    let mut read_data = |socket: &mut TcpStream, wanted: usize| {
+        while data < wanted {
+            let mut head = [0; 9];
+            socket.read_exact(&mut head).unwrap();
+            let len = usize::from(head[1]) << 8 | usize::from(head[2]);
+            socket.read_exact(&mut vec![0; len]).unwrap();
+            data += if head[3] == 0 { len } else { 0 };
+        }
+    };
+    read_data(&mut socket, 1000);
+    bolide_testkit::pause(2500);
+    // The window of the stream.
+    socket.write_all(b"\0\0\x04\x08\0\0\0\0\x01\0\0\x07\xd0").unwrap();
+    read_data(&mut socket, 3000);
+}

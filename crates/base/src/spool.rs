@@ -204,11 +204,27 @@ impl Spool {
         self.memory_len + self.excess_len
     }
 
+    /// The file cannot be written: from now on all bytes stay in memory, and the producer waits.
+    /// False if a second attempt would need the file.
+    pub const fn forgo_file(&mut self) -> bool {
+        let can_do_without = matches!(self.retain, Retain::No);
+        if can_do_without {
+            self.limits.file = 0;
+        }
+        can_do_without
+    }
+
+    /// Whether bytes that wait to be written may be read before, instead of being written.
+    #[must_use]
+    pub const fn prefers_reader(&self) -> bool {
+        matches!(self.retain, Retain::No)
+    }
+
     /// Whether the producer should wait until bytes have been read.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         if self.limits.file == 0 {
-            self.memory_len >= self.limits.memory
+            self.in_memory() >= self.limits.memory
         } else {
             self.excess_len > 0 || self.file_len >= self.limits.file
         }
@@ -236,13 +252,13 @@ impl Spool {
     /// Whether a write to the file is pending.
     #[must_use]
     pub const fn wants_writing(&self) -> bool {
-        self.excess_len > 0
+        self.excess_len > 0 && self.limits.file > 0
     }
 
     /// The next write to the file; afterwards call [`Self::written`] or [`Self::fail`].
     #[must_use]
     pub fn next_write(&self) -> Option<SpoolWrite> {
-        let front = self.excess.front()?;
+        let front = self.excess.front().filter(|_| self.wants_writing())?;
         let bytes = if front.len() < JOIN_MIN && self.excess.len() > 1 {
             // Without the minimum a client that sends single bytes would cost a system call for
             // each.
@@ -287,6 +303,12 @@ impl Spool {
         {
             let len = (self.file_len - self.file_at).min(max as u64);
             return SpoolPiece::File { file: file.clone(), offset: self.file_at, len };
+        }
+        if self.prefers_reader() && !self.excess.is_empty() {
+            // The reader is faster than the file.
+            self.memory = std::mem::take(&mut self.excess);
+            self.memory_len = std::mem::take(&mut self.excess_len);
+            return self.pull(max, out);
         }
         match self.ending {
             Ending::Complete if self.excess.is_empty() => SpoolPiece::End,
@@ -402,6 +424,39 @@ mod tests {
                 assert_eq!(drain(&mut spool, &disk).0, b"0123456789abcdefgh");
             }
         }
+    }
+
+    #[test]
+    fn what_waits_to_be_written_goes_to_a_faster_reader() {
+        let mut spool = Spool::new(LIMITS, Retain::No);
+        for piece in [&b"01234567"[..], b"89", b"abc"] {
+            spool.push(Bytes::from_static(piece));
+        }
+        assert!(spool.wants_writing() && spool.is_full());
+        assert_eq!(drain(&mut spool, b"").0, b"0123456789abc");
+        assert!(spool.next_write().is_none() && !spool.is_full());
+        spool.finish();
+        assert!(matches!(drain(&mut spool, b"").1, SpoolPiece::End));
+    }
+
+    #[test]
+    fn without_a_file_the_rest_stays_in_memory_and_in_order() {
+        let mut spool = Spool::new(LIMITS, Retain::No);
+        let mut disk = Vec::new();
+        spool.push(Bytes::from_static(b"01234567"));
+        spool.push(Bytes::from_static(b"89abc"));
+        write(&mut spool, &mut disk);
+        spool.push(Bytes::from_static(b"defghijk"));
+        assert!(spool.wants_writing() && spool.forgo_file());
+        assert!(!spool.wants_writing() && spool.next_write().is_none());
+        spool.push(Bytes::from_static(b"l"));
+        assert!(spool.is_full(), "the producer waits for the reader");
+        spool.finish();
+        let (all, end) = drain(&mut spool, &disk);
+        assert_eq!(&all[..], b"0123456789abcdefghijkl");
+        assert!(matches!(end, SpoolPiece::End) && !spool.is_full());
+        let mut retained = Spool::new(LIMITS, Retain::Yes);
+        assert!(!retained.forgo_file(), "a second attempt needs the file");
     }
 
     #[test]

@@ -186,6 +186,8 @@ pub struct H1Conn {
     ended: bool,
     /// The response was truncated.
     broken: bool,
+    /// The end of the connection would look like that of the truncated body.
+    hides_break: bool,
     /// The peer may still be sending bytes that will not be read.
     lingers: bool,
     /// The next response is the last.
@@ -223,6 +225,7 @@ impl Default for H1Conn {
             source: Source::Ready,
             ended: false,
             broken: false,
+            hides_break: false,
             lingers: false,
             going: false,
             trailed: false,
@@ -338,6 +341,13 @@ impl H1Conn {
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.broken
+    }
+
+    /// Whether only a reset shows that it was truncated: its body ends with the connection
+    /// (RFC 9112 §8). A reset discards what the client has not read.
+    #[must_use]
+    pub const fn hides_break(&self) -> bool {
+        self.hides_break
     }
 
     /// Whether the peer may still be sending when the connection closes. Then shut down writing,

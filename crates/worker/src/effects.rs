@@ -66,7 +66,11 @@ impl<I: Io> Requests<I> {
                 self.with_stream(key, StreamAct::Wanted(window));
             }
             StepEffect::BodyConsumed(bytes) => self.with_stream(key, StreamAct::Consumed(bytes)),
-            StepEffect::Spool(place) => self.spool(key, place),
+            StepEffect::Spool(place) => {
+                if let Some(live) = self.exchanges.live.get_mut(key) {
+                    self.spooling.request(key, place, live, &mut self.env);
+                }
+            }
             StepEffect::Fill(fill) => self.exchanges.update(key, |live| live.fill = Some(fill)),
             StepEffect::StoreFile(order) => {
                 self.exchanges.update(key, |live| live.store = Some(order));
@@ -254,7 +258,7 @@ impl<I: Io> Requests<I> {
         self.origins.abandon_fetch(fetch, &mut self.env, &mut self.exchanges);
     }
 
-    /// Writes the excess of an exchange's spools to files; wakes it when that is done.
+    /// Writes the excess of an exchange's spool to its file; wakes it when that is done.
     pub(crate) fn spool(&mut self, key: SlabKey<ActiveExchange>, place: SpoolPlace) {
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
         self.spooling.spool(key, place, live, &mut self.env);

@@ -351,6 +351,14 @@ impl ConnFraming {
         }
     }
 
+    /// Whether only a reset shows that a response was truncated.
+    pub(crate) fn hides_break(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.hides_break(),
+            Self::H2(_) => false,
+        }
+    }
+
     pub(crate) fn needs_lingering(&self) -> bool {
         match self {
             Self::H1(conn) => conn.needs_lingering(),

@@ -79,6 +79,10 @@ impl<I: Io> Requests<I> {
     // PERF: out of line, as most turns owe nothing.
     #[inline(never)]
     fn serve_origins(&mut self) {
+        // Before anything is read: what comes in this turn is for the connection first.
+        for (key, place) in self.spooling.take() {
+            self.spool(key, place);
+        }
         for key in std::mem::take(&mut self.exchanges.roomy) {
             self.origins.resume_fetch(key, &mut self.env, &mut self.exchanges);
         }
@@ -87,10 +91,6 @@ impl<I: Io> Requests<I> {
                 link.queued = false;
             }
             self.origins.read_link(key, &mut self.env, &mut self.exchanges);
-        }
-        self.settle_origins();
-        for (key, place) in self.spooling.take() {
-            self.spool(key, place);
         }
         self.settle_origins();
         for key in std::mem::take(&mut self.origins.links.dirty) {

@@ -45,6 +45,28 @@ impl Spooling {
         std::mem::take(&mut self.waiting)
     }
 
+    /// Has the excess of an exchange's bodies written: in the next turn, if the connection may take
+    /// it before.
+    pub(crate) fn request<I: Io>(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        place: SpoolPlace,
+        live: &mut ActiveExchange,
+        env: &mut WorkerEnv<I>,
+    ) {
+        match live.exchange.spool_mut().is_some_and(|spool| spool.prefers_reader()) {
+            true => self.defer(key, place),
+            false => self.spool(key, place, live, env),
+        }
+    }
+
+    fn defer(&mut self, key: SlabKey<ActiveExchange>, place: SpoolPlace) {
+        // The connection may have taken the excess, and more may have come.
+        if self.waiting.iter().all(|(waiting, _)| *waiting != key) {
+            self.waiting.push((key, place));
+        }
+    }
+
     /// Writes the excess of an exchange's bodies; wakes it when that is done, or has failed.
     pub(crate) fn spool<I: Io>(
         &mut self,
@@ -69,21 +91,15 @@ impl Spooling {
             SpoolPlace::Named(_) => write(env, spool, Path::new("")),
             SpoolPlace::Unnamed(dir) => write(env, spool, dir),
         };
-        if let Spooled::Failed(_) = spooled {
+        // As in nginx, a response goes on as fast as its client takes it.
+        if matches!(spooled, Spooled::Failed(_)) && !spool.forgo_file() {
             spool.fail();
         }
         if let Some(path) = made {
             live.exchange.upload_mut().note_file(path);
         }
         let trouble = match spooled {
-            Spooled::Part => {
-                debug_assert!(
-                    self.waiting.iter().all(|(waiting, _)| *waiting != key),
-                    "an exchange waits for one spool"
-                );
-                self.waiting.push((key, place));
-                return;
-            }
+            Spooled::Part => return self.defer(key, place),
             Spooled::All => None,
             Spooled::Failed(failure) => Some(describe(&failure, &place).into_boxed_str()),
         };

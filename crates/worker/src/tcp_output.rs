@@ -141,7 +141,7 @@ impl TcpSide {
             return None;
         };
         if framing.is_broken() && conn.unsent.is_empty() {
-            return Some(Reset::Yes);
+            return Some(if framing.hides_break() { Reset::Yes } else { Reset::No });
         }
         if conn.is_finished() {
             return self.finish(key, env);

@@ -210,8 +210,10 @@ impl TcpSide {
         conn.deadline = env.now.mono.after(conn.settings().body_timeout);
         // The response of this turn was not sent yet.
         let is_ours = is_ours || conn.dirty || conn.is_held();
+        // Each stream of HTTP/2 has its own time, for its request body and its response.
         let listens = |framing: &ConnFraming| {
-            (framing.wants_input() && !framing.is_tunnel()) || framing.is_draining()
+            framing.is_plain_h1() && (framing.wants_input() && !framing.is_tunnel())
+                || framing.is_draining()
         };
         let waits_for_client = conn.framing.as_ref().is_some_and(listens) && !conn.readable;
         if waits_for_client && !is_ours {

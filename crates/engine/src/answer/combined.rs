@@ -132,6 +132,7 @@ impl Combination {
 
     /// The combined request is sent.
     pub(super) fn note_moment(&mut self, moment: Option<Rc<FillMoment>>) {
+        debug_assert!(self.given.is_empty(), "parts come after their request");
         self.moment = moment;
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::body::{BodyDecoder, DecodeProgress};
 use super::head::{After, HeadStep};
-use super::response::{RequestFacts, Wants};
+use super::response::{BodyFraming, RequestFacts, Wants};
 use super::{Answer, DRAIN_SIZE_MAX, Expectation, H1Conn, H1Settings, Input, Reader, Source};
 use crate::conn::UNBOUND;
 use crate::{HeadPool, StreamId, WireEvent, WireRefusal};
@@ -319,6 +319,7 @@ impl H1Conn {
             (_, Reader::Discarded) => {}
             (answer, Reader::Exchange) => {
                 self.broken = matches!(answer, Answer::Sending(_));
+                self.hides_break = matches!(answer, Answer::Sending(BodyFraming::UntilClose));
                 self.answer = Answer::Idle;
                 self.output.clear();
                 events.push(WireEvent::Reset { user: self.user });

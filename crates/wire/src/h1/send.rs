@@ -315,6 +315,7 @@ impl H1Conn {
 
     fn break_off(&mut self, events: &mut Vec<WireEvent>) {
         self.broken = true;
+        self.hides_break = matches!(self.answer, Answer::Sending(BodyFraming::UntilClose));
         self.input = Input::Discarding;
         self.answer = Answer::Idle;
         events.push(WireEvent::Reset { user: self.user });

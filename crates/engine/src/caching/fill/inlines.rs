@@ -168,6 +168,7 @@ fn put_inline(
     cutting: &InlineCutting,
     (now_ms, ttl, stale): (u64, u32, u32),
 ) -> Wakes {
+    debug_assert!(ttl <= TTL_MAX, "an inline lives no longer than its page");
     let mut fields = FieldMap::new();
     if let Some(value) = cutting.fields.get(Name::ContentType) {
         fields.push(Name::ContentType, value);

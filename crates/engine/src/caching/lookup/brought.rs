@@ -63,6 +63,7 @@ fn find_part(
     push: impl Fn(&mut KeyBuilder),
     ctx: &mut StepCtx<'_>,
 ) -> Option<Arc<Object>> {
+    debug_assert!(caching.is_page(), "only pages have parts");
     let session = SessionKey::new(&cache.session).filter(|_| gate.private);
     let mut keys = KeyBuilder::default();
     let front = ctx.cache.as_deref_mut()?;
@@ -88,6 +89,7 @@ fn find_part(
 /// The fill of a part of a combined response is as old as the combined request: purges since then
 /// count.
 pub(crate) fn date_back(cache: &mut CacheTransaction, moment: &FillMoment, ctx: &mut StepCtx<'_>) {
+    debug_assert!(cache.looked.is_some(), "a part is looked up before it is given");
     match std::mem::take(&mut cache.state) {
         CacheState::Filling { permit, past } => {
             let Moved { permit, wakes } = permit.since(moment);
