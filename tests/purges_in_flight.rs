@@ -208,3 +208,24 @@ fn a_location_that_only_purges_purges_for_each_family() {
         assert_eq!(get(&server, path, ""), "new", "{path}");
     }
 }
+
+/// The application did what the client requested, whether the client waits for the response or not.
+#[test]
+fn purges_of_a_request_whose_client_leaves_are_carried_out() {
+    let app = TestApp::start();
+    let server = serve(&app, "");
+    app.plan("/page", vec![page(ESI, "old"), page(ESI, "new")]);
+    app.plan("/post", vec![page("X-LiteSpeed-Purge: /page", "")]);
+    assert_eq!(
+        (get(&server, "/page", ""), get(&server, "/page", "")),
+        ("old".into(), "old".into())
+    );
+    app.hold("/post");
+    let mut client = server.connect();
+    client.send("POST /post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\na=b");
+    wait_until("the request to arrive", || app.count("/post") > 0);
+    drop(client);
+    wait_until("the server to notice", || server.error_log().contains("prematurely closed"));
+    app.release();
+    wait_until("the page to be purged", || get(&server, "/page", "") == "new");
+}

@@ -88,9 +88,9 @@ impl Origins {
     }
 }
 
-/// Whether a fetch continues for the store alone.
+/// Whether a fetch continues without its client.
 fn is_left(live: &LiveFetch) -> bool {
-    live.exchange.is_none() && live.is_filling()
+    live.exchange.is_none() && live.is_needed()
 }
 
 /// Whether no request on any worker follows its fill either.

@@ -47,6 +47,13 @@ impl LiveFetch {
         self.feeds_store() || self.is_storing()
     }
 
+    /// Whether it goes on without a client: for the store or a file, or, where the request has
+    /// arrived as a whole, for the purges that its response may order.
+    pub(crate) fn is_needed(&self) -> bool {
+        let awaits = self.fill.as_ref().is_some_and(|fill| fill.awaits_purges());
+        self.is_filling() || awaits && self.fetch.request().body.is_complete()
+    }
+
     /// Whether a file needs it.
     pub(crate) fn is_storing(&self) -> bool {
         self.stored.as_ref().is_some_and(|stored| stored.is_storing())

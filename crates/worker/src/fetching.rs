@@ -164,7 +164,7 @@ impl Origins {
         if let Some(live) = self.fetches.get_mut(fetch) {
             live.exchange = None;
             // The store, and perhaps followers, need it.
-            if live.is_filling() {
+            if live.is_needed() {
                 self.unwaited.push(fetch);
                 // No client limits its speed any more.
                 if !live.feeds_store() {
@@ -276,11 +276,11 @@ impl Origins {
         let Some(live) = self.fetches.get_mut(key) else { return };
         let listener = live.exchange;
         if let Some(fill) = &mut live.fill {
-            let was_filling = fill.is_filling();
+            let was_filling = fill.is_filling() || fill.awaits_purges();
             let waiting = listener.and_then(|key| exchanges.live.get_mut(key));
             let wakes =
                 fill.handle_news(&news, waiting.map(|waiting| &mut *waiting.exchange), env.now);
-            let is_filling = fill.is_filling();
+            let is_filling = fill.is_filling() || fill.awaits_purges();
             if was_filling && !is_filling && listener.is_none() {
                 self.unheard.push(key);
             }

@@ -114,6 +114,8 @@ pub struct Fill {
     /// Bytes of the body so far, and its declared length.
     pub(crate) size: u64,
     pub(crate) total: Option<u64>,
+    /// Whether the head may order purges of an unsafe request's effects, which must not be lost.
+    pub(crate) awaits_purges: bool,
     /// For an ESI page, stored or not.
     pub(crate) cutting: Option<Box<InlineCutting>>,
     /// When its request was sent, if it may have parts that are stored on their own.
@@ -137,6 +139,13 @@ impl Fill {
     #[must_use]
     pub const fn is_filling(&self) -> bool {
         self.permit.is_some()
+    }
+
+    /// Whether the head is needed though nothing is stored: the application may purge what the
+    /// request has changed.
+    #[must_use]
+    pub const fn awaits_purges(&self) -> bool {
+        self.awaits_purges
     }
 
     /// Whether another request follows this fill.
@@ -167,6 +176,7 @@ impl Fill {
 
     /// Abandons the fill; no request follows it.
     pub fn let_go(&mut self) -> Wakes {
+        self.awaits_purges = false;
         self.give_up(AbandonReason::Gone)
     }
 
@@ -256,6 +266,7 @@ impl Fill {
 
     fn take_head(&mut self, head: &OriginHead, caching: &Caching, now: Now) -> Wakes {
         debug_assert!(self.size == 0 && self.total.is_none(), "a head comes once, before its body");
+        self.awaits_purges = false;
         let (now_ms, status) = (now.unix_millis, head.status_or_implied());
         let question = &self.question;
         let mut cookies = Cookies::of(&question.fields);

@@ -111,7 +111,9 @@ impl CacheTransaction {
         let url = permit.as_ref().map(|_| self.text.clone());
         let store = site.kept()?.store.clone();
         let space = self.space?;
-        let has_parts = permit.is_none() && caching.is_page() && caching.policy.esi;
+        let is_bare = permit.is_none() && caching.is_page();
+        let awaits_purges = is_bare && !request.method.is_safe();
+        let has_parts = is_bare && caching.policy.esi;
         let moment = has_parts.then(|| store.moment(space));
         let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
         let judge =
@@ -136,6 +138,7 @@ impl CacheTransaction {
             may_be_empty: true,
             size: 0,
             total: None,
+            awaits_purges,
             cutting: None,
             moment,
             refusal: None,
