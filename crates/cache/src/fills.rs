@@ -138,6 +138,23 @@ impl Store {
 pub struct FillMoment(FillPermit);
 
 impl FillMoment {
+    /// The current moment.
+    #[must_use]
+    pub fn now(store: &Arc<Store>, namespace: NamespaceId) -> Self {
+        Self::of(store, namespace, store.tags.generation())
+    }
+
+    /// The moment of a generation that a fill in progress holds.
+    pub(crate) fn of(store: &Arc<Store>, namespace: NamespaceId, generation: u64) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mut keys = KeyBuilder::default();
+        keys.start(namespace);
+        keys.push_vary(&COUNT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        let key = keys.public();
+        let mut shard = lock(store.index.shard(key.url_hash));
+        Self(store.grant(&mut shard, &key, generation, None))
+    }
+
     /// A permit for a part, in place of any other fill of its key.
     #[must_use]
     pub fn permit(&self, key: &CacheKey<'_>) -> Option<FillPermit> {
@@ -148,27 +165,6 @@ impl FillMoment {
 }
 
 impl Store {
-    /// The current moment.
-    #[must_use]
-    pub fn moment(self: &Arc<Self>, namespace: NamespaceId) -> FillMoment {
-        self.moment_of(namespace, self.tags.generation())
-    }
-
-    /// The moment of a generation that a fill in progress holds.
-    pub(crate) fn moment_of(
-        self: &Arc<Self>,
-        namespace: NamespaceId,
-        generation: u64,
-    ) -> FillMoment {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let mut keys = KeyBuilder::default();
-        keys.start(namespace);
-        keys.push_vary(&COUNT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
-        let key = keys.public();
-        let mut shard = lock(self.index.shard(key.url_hash));
-        FillMoment(self.grant(&mut shard, &key, generation, None))
-    }
-
     /// No request is coalesced with this fill from now on, and its response is not stored.
     pub(crate) fn end_storing(&self, growing: &Arc<GrowingObject>) {
         lock(self.index.shard(growing.key.key().url_hash)).fills.end(growing);

@@ -414,7 +414,7 @@ impl FillPermit {
     #[must_use]
     pub fn moment(&self) -> FillMoment {
         let _floor_waits = lock(&self.store.moves);
-        self.store.moment_of(self.key().namespace(), self.generation())
+        FillMoment::of(&self.store, self.key().namespace(), self.generation())
     }
 
     pub(crate) fn generation(&self) -> u64 {

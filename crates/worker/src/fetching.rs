@@ -165,6 +165,7 @@ impl Origins {
             live.exchange = None;
             // The store, and perhaps followers, need it.
             if live.is_needed() {
+                debug_assert!(live.fill.is_some() || live.is_storing(), "it is needed for one");
                 self.unwaited.push(fetch);
                 // No client limits its speed any more.
                 if !live.feeds_store() {

@@ -140,6 +140,7 @@ impl TcpSide {
             self.rearm(key, env);
             return None;
         };
+        debug_assert!(framing.is_broken() || !framing.hides_break(), "only a break is hidden");
         if framing.is_broken() && conn.unsent.is_empty() {
             return Some(if framing.hides_break() { Reset::Yes } else { Reset::No });
         }

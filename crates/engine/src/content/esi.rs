@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bolide_base::Spool;
-use bolide_cache::Object;
 use bolide_cache::rules::Environment;
+use bolide_cache::{FillMoment, Object};
 use bolide_http::lscache::LsCacheControl;
 use bolide_http::{BodyLen, HttpVersion, Method, Name, OriginHead, RequestBody, RequestHead};
 use bolide_upstream::OriginNews;
@@ -144,8 +144,9 @@ impl Answer {
                 IncludingPage { id: cache.page.clone(), location: request.location, vary_value };
             if let FragmentSource::Combined(form) = &source {
                 let kept = request.site.as_ref().and_then(|site| site.kept());
-                let moment =
-                    kept.zip(cache.asked().1).map(|(kept, space)| kept.store.moment(space));
+                let moment = kept
+                    .zip(cache.asked().1)
+                    .map(|(kept, space)| FillMoment::now(&kept.store, space));
                 assembly.note_moment(moment.map(Rc::new));
                 // The server, not the visitor, sends this form.
                 control.no_autoflush = true;

@@ -2,7 +2,7 @@
 
 use bolide_base::Now;
 use bolide_cache::rules::KeyPiece;
-use bolide_cache::{AbandonReason, FillPermit, Lookup, NamespaceId, Wakes};
+use bolide_cache::{AbandonReason, FillMoment, FillPermit, Lookup, NamespaceId, Wakes};
 use bolide_http::{Method, RequestBody};
 use bolide_upstream::OriginNews;
 
@@ -114,7 +114,7 @@ impl CacheTransaction {
         let is_bare = permit.is_none() && caching.is_page();
         let awaits_purges = is_bare && !request.method.is_safe();
         let has_parts = is_bare && caching.policy.esi;
-        let moment = has_parts.then(|| store.moment(space));
+        let moment = has_parts.then(|| FillMoment::now(&store, space));
         let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
         let judge =
             is_judged.then(|| Judge::new(&VariableScope::new(request, answer, site, ctx), cached));
