@@ -94,6 +94,7 @@ mod proxy;
 mod proxy_protocol;
 mod published;
 mod purges;
+mod purges_that_reach;
 mod quic_listens;
 mod real_ip;
 mod reload;
