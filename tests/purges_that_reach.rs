@@ -199,6 +199,45 @@ fn pages_do_not_outlive_a_time_in_which_their_urls_were_other_ones() {
     }
 }
 
+/// The next process knows what purges reached by the journal.
+#[test]
+fn pages_on_disk_do_not_outlive_a_process_in_which_purges_had_no_effect() {
+    let app = TestApp::start();
+    let conf_of = |listens: &str, page_cache: &str, root: &str| {
+        format!(
+            "{}http {{{TYPES} page_cache_path @DIR@/cache;
+             server {{ {listens} server_name localhost; root @DIR@/{root}; page_cache {page_cache};
+                 location / {{ {PARAMS} fastcgi_pass {}; }} }} }}",
+            prelude(1),
+            app.address()
+        )
+    };
+    let (one, both) = ("listen 127.0.0.1:@HTTP@;", "listen 127.0.0.1:@HTTP@; listen [::1]:@P2@;");
+    let usual = conf_of(one, "auto", "www");
+    let mut server = TestServer::start(Home::new(BOLIDE), &usual);
+    let rows = [
+        (usual.clone(), "/same", 1),
+        (conf_of(one, "off", "www"), "/off", 2),
+        (conf_of(one, "auto", "other"), "/root", 2),
+        (conf_of(both, "auto", "www"), "/listens", 2),
+    ];
+    for (conf, path, count) in rows {
+        app.say(path, PAGE);
+        let old = body(&server, path, "");
+        wait_until("the page is a file", || {
+            ask(&server, &["cache", "list", "--url", path]).text().contains("and on disk")
+        });
+        for conf in [&conf, &usual] {
+            server.rewrite(conf);
+            server.restart("KILL");
+            // It listens before it serves.
+            let _any = body(&server, "/other", "");
+        }
+        let is_old = body(&server, path, "") == old;
+        assert_eq!((app.count(path), is_old), (count, count == 1), "{path}");
+    }
+}
+
 const NARROW: &str = "Cache-Control: max-age=3600\nNo-Vary-Search: params, except=(\"id\")";
 
 /// Which parameters count is known only from a response.

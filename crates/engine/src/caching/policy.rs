@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bolide_cache::disk::{DiskTree, DiskTreeSettings, ZONE};
+use bolide_cache::disk::{DiskSite, DiskTree, DiskTreeSettings, ZONE};
 use bolide_cache::rules::magento::{ERROR_SECONDS, STALE_SECONDS};
 use bolide_cache::rules::{
     self, CachePolicy, Heuristic, Ignore, Mode, StoreDecision, Valid, Valids,
@@ -404,6 +404,18 @@ impl CacheNamespaces {
         for id in self.attended.iter().filter(was_left) {
             bolide_cache::purge_here(&self.store, *id);
         }
+        if let Some(tree) = &self.page_tree {
+            tree.note_sites(&self.disk_sites());
+        }
+    }
+
+    /// The sites whose purges reach the files of pages.
+    pub(crate) fn disk_sites(&self) -> Vec<DiskSite> {
+        let site = |id: &NamespaceId| DiskSite {
+            name: self.store.namespaces().name(*id).unwrap_or_default().into(),
+            reach: self.reach(*id).text(),
+        };
+        self.attended.iter().map(site).collect()
     }
 
     /// What URLs are in the keys of a namespace; nothing for a zone.
