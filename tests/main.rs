@@ -95,6 +95,7 @@ mod proxy_protocol;
 mod published;
 mod purges;
 mod purges_in_flight;
+mod purges_that_reach;
 mod quic_listens;
 mod real_ip;
 mod reload;

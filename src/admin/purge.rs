@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use bolide_cache::disk::{DiskPurgeTarget, file_hash, shared_bits, url_bits};
 use bolide_cache::{CacheKey, KeyBuilder, ObjectKind, SessionKey, Store, TagPurge, TagScope};
-use bolide_engine::explain::{ExplainSpace, Json};
+use bolide_engine::explain::{ExplainSpace, Json, UrlReach, tags_from};
 use bolide_io::epoll::Epoll;
 
 use super::format::count;
@@ -44,6 +44,11 @@ pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
             store.nodes().send_purge(space.id, b"", DiskPurgeTarget::All, how);
             store.nodes().send_purge(space.id, b"", DiskPurgeTarget::Private, how);
             hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
+            let place = place_of(prefix).filter(|_| !space.is_zone);
+            for start in place.map(tags_from).unwrap_or_default() {
+                let start = [&*start, b"*"].concat();
+                hit += store.purge_tag(space.id, TagScope::Public, &start, how);
+            }
         }
     }
     for url in words.all("url") {
@@ -71,6 +76,16 @@ fn nodes_to_wait_for(words: &Words) -> Result<Option<usize>, String> {
     number.map(Some).ok_or_else(|| format!("\"{text}\" is no number of nodes"))
 }
 
+/// The path and query of a typed prefix; none if it is the text of another key.
+fn place_of(prefix: &[u8]) -> Option<&[u8]> {
+    if prefix.starts_with(b"/") {
+        return Some(prefix);
+    }
+    let start = prefix.windows(3).position(|part| part == b"://")? + 3;
+    let path = prefix[start..].iter().position(|byte| *byte == b'/');
+    Some(path.map_or(b"/", |path| &prefix[start + path..]))
+}
+
 /// Every copy of one page, public and private.
 fn purge_url(
     desk: &AdminDesk,
@@ -79,19 +94,34 @@ fn purge_url(
     spaces: &[ExplainSpace],
     how: TagPurge,
 ) -> Result<u64, String> {
-    let mut asked = Words::new("explain");
-    asked.push("url", url);
-    asked.push_some("listen", words.value("listen"));
-    let explained = super::explain::explanation(desk, &asked)?;
-    let Some(key) = explained.key else {
-        return Err(format!("{} has no key in the store: {}", explained.request, explained.reason));
+    let explained = |method: &[u8]| {
+        let mut asked = Words::new("explain");
+        asked.push("url", url);
+        asked.push("method", method);
+        asked.push_some("listen", words.value("listen"));
+        super::explain::explanation(desk, &asked)
     };
-    let Some(space) = spaces.iter().find(|space| Some(space.id) == explained.space) else {
-        return Err(format!("{} is stored in another space", explained.request));
+    let get = explained(b"GET")?;
+    if get.key.is_none() {
+        return Err(format!("{} has no key in the store: {}", get.request, get.reason));
+    }
+    let Some(space) = spaces.iter().find(|space| Some(space.id) == get.space) else {
+        return Err(format!("{} is stored in another space", get.request));
     };
+    let UrlReach { mut urls, .. } = get.reach.clone();
+    if space.is_zone {
+        // Its key may have the method.
+        urls.extend(explained(b"HEAD")?.reach.urls);
+    }
+    let store = desk.store()?;
     // The sessions on other nodes are not known here.
-    desk.store()?.nodes().send_purge(space.id, b"", DiskPurgeTarget::Private, how);
-    purge_where(desk.store()?, space, how, Some(&key.url), |other| other == key.url)
+    store.nodes().send_purge(space.id, b"", DiskPurgeTarget::Private, how);
+    let is_meant = |other: &[u8]| urls.iter().any(|url| **url == *other);
+    let mut hit = purge_where(store, space, how, Some(&urls), is_meant)?;
+    for tag in get.reach.tags.iter().cloned().chain(get.reach.private_tags()) {
+        hit += store.purge_tag(space.id, TagScope::Public, &tag, how);
+    }
+    Ok(hit)
 }
 
 /// Purges that are written to the journals together: a journal's queue is bounded.
@@ -108,19 +138,19 @@ struct Found {
     only_on_disk: u64,
 }
 
-/// All objects of a space with a matching URL; visits all of it. If only one URL can match, `url`
-/// is it.
+/// All objects of a space with a matching URL; visits all of it. If only some URLs can match, they
+/// are `urls`.
 fn purge_where(
     store: &Store,
     space: &ExplainSpace,
     how: TagPurge,
-    url: Option<&[u8]>,
+    urls: Option<&[Vec<u8>]>,
     is_meant: impl Fn(&[u8]) -> bool,
 ) -> Result<u64, String> {
     let mut door = super::door()?;
-    let mut found = find(store, space, &mut door, url, is_meant);
+    let mut found = find(store, space, &mut door, urls, is_meant);
     // An object in transit is not found; its URL is purged anyway.
-    found.pages.extend(url.map(|url| (url.to_vec(), None)));
+    found.pages.extend(urls.into_iter().flatten().map(|url| (url.clone(), None)));
     let mut keys = KeyBuilder::default();
     let mut hit = found.only_on_disk;
     for (number, (url, session)) in found.pages.iter().enumerate() {
@@ -142,7 +172,7 @@ fn find(
     store: &Store,
     space: &ExplainSpace,
     door: &mut Epoll,
-    url: Option<&[u8]>,
+    urls: Option<&[Vec<u8>]>,
     is_meant: impl Fn(&[u8]) -> bool,
 ) -> Found {
     let mut found = Found::default();
@@ -170,8 +200,9 @@ fn find(
         part += 1;
     }
     if let Some((tree, name)) = &tree {
-        let bits = url.map(|url| url_bits(name, url));
-        let may_be = |hash| bits.is_none_or(|bits| shared_bits(hash) == bits);
+        let bits = |urls: &[Vec<u8>]| urls.iter().map(|url| url_bits(name, url)).collect();
+        let bits: Option<Vec<_>> = urls.map(bits);
+        let may_be = |hash| bits.as_ref().is_none_or(|bits| bits.contains(&shared_bits(hash)));
         let now_ms = bolide_io::process::now().unix_millis;
         bolide_worker::stored_pages(door, tree, now_ms, may_be, |hash, record| {
             if *record.namespace == **name && is_meant(record.url) {
@@ -183,4 +214,21 @@ fn find(
         });
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place_of;
+
+    #[test]
+    fn the_place_of_a_prefix_is_its_path() {
+        for (typed, place) in [
+            ("/a?b", Some("/a?b")),
+            ("http://a.test:80/a", Some("/a")),
+            ("https://a.test", Some("/")),
+            ("own key", None),
+        ] {
+            assert_eq!(place_of(typed.as_bytes()), place.map(str::as_bytes), "{typed}");
+        }
+    }
 }

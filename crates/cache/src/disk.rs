@@ -30,7 +30,8 @@ pub use name::{ZONE, file_hash, shared_bits, url_bits};
 pub(crate) use name::{first_of, has_same_owner};
 pub use purges::{DiskPurge, DiskPurgeTarget};
 pub use tree::{
-    Begun, DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, JOURNAL, LOCK, Unfit, review_seconds,
+    Begun, DiskLookup, DiskSite, DiskTree, DiskTreeSettings, DiskWrite, JOURNAL, LOCK, Unfit,
+    review_seconds,
 };
 
 use crate::disk::format::{Record, unpack_tags};

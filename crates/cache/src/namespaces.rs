@@ -73,7 +73,8 @@ impl Namespaces {
     }
 
     /// The name of a namespace.
-    pub(crate) fn name(&self, namespace: NamespaceId) -> Option<&[u8]> {
+    #[must_use]
+    pub fn name(&self, namespace: NamespaceId) -> Option<&[u8]> {
         self.account(namespace)?.name.get().map(|name| &**name)
     }
 

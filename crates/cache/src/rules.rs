@@ -37,7 +37,8 @@ pub use decision::{AnswerSource, StoreDecision, StoreRefusal, StoreVerdict};
 pub use fresh::{FreshState, Instructions, judge};
 pub use gate::{Bypass, CacheGate, Environment, autoflushes, gate};
 pub use identity::{
-    Facts, KeyPiece, is_of_address, named, of_address, query_of, session, url, url_of, vary_base,
+    Facts, KeyPiece, is_narrowed, is_of_address, named, of_address, push_origin, push_target,
+    query_of, session, url, url_of, vary_base,
 };
 pub use line_protocol::{PurgeOrder, PurgeTarget, TagWord, is_lscache, purges, tags};
 pub use policy::{CachePolicy, Heuristic, Ignore, Mode, SetCookie, Valid, Valids};

@@ -272,6 +272,7 @@ fn what_becomes_due_while_a_journal_is_made_anew_stays_due() {
                 JournalEntry::Purge(order, _) => {
                     found.push((order.target == DiskPurgeTarget::Everything, order.sequence));
                 }
+                JournalEntry::Sites(_) => {}
             });
             assert_eq!(read.used, bytes.len());
             Ok(JournalAppend::Named)

@@ -93,7 +93,7 @@ impl<'a> PurgeRecord<'a> {
                     before.is_none_or(|last| last.sequence.checked_add(1) == Some(order.sequence));
                 found.push(order);
             }
-            JournalEntry::Start(_) => is_good = false,
+            JournalEntry::Start(_) | JournalEntry::Sites(_) => is_good = false,
         });
         (is_good && !read.is_damaged && read.used == self.purges.len()).then_some(found)
     }

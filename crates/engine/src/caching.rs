@@ -20,6 +20,7 @@ pub(crate) mod magento;
 pub(crate) mod no_vary_search;
 mod policy;
 pub(crate) mod purge;
+pub(crate) mod reach;
 pub(crate) mod request_cache_control;
 pub(crate) mod revalidate;
 mod server_addresses;

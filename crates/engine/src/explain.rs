@@ -23,6 +23,7 @@ use bolide_cache::{NamespaceId, Store};
 use bolide_conf::SourcePlace;
 use bolide_http::Scheme;
 
+pub use crate::caching::reach::{UrlReach, tags_from};
 use crate::site::Site;
 
 pub use asked::ExplainUrl;
@@ -128,6 +129,8 @@ pub struct Explanation {
     pub space: Option<NamespaceId>,
     /// The cache key, if one was built.
     pub key: Option<KeyParts>,
+    /// The pages that a purge of its URL strikes.
+    pub reach: UrlReach,
     /// The objects in the store for this URL.
     pub candidates: Vec<Candidate>,
     /// Recent decisions for the same key, newest first.

@@ -59,6 +59,8 @@ pub(crate) struct Request {
     pub(crate) location: LocationIndex,
     /// The method, `GET` after an error page was chosen.
     pub(crate) method: Method,
+    /// `$request_method` while the key of another request is made.
+    pub(crate) method_in_key: Option<&'static str>,
     /// `Host` without port, in lower case; empty if there was none.
     pub(crate) host: Vec<u8>,
     /// The port in `Host`.

@@ -308,10 +308,12 @@ impl Site {
         zone.map_or(&[], |zone| &zone.name)
     }
 
-    /// Whether a location caches responses, so that [`Self::with_store`] has an effect.
+    /// Whether [`Self::with_store`] has an effect: a location caches responses, or there may be
+    /// pages on disk, whose directory has to know that no purge reaches them.
     #[must_use]
     pub fn keeps_answers(&self) -> bool {
-        self.locations.iter().any(|location| location.caching.is_some())
+        let has_files = self.http().is_some_and(|http| http.page_store.path.is_some());
+        has_files || self.locations.iter().any(|location| location.caching.is_some())
     }
 
     /// The store, if anything is cached.
@@ -330,6 +332,9 @@ impl Site {
     /// Makes the store use the directories that this configuration names, and no others.
     pub fn open_trees(&self) {
         if let Some(kept) = &self.kept {
+            if let Some(tree) = &kept.page_tree {
+                tree.expect_sites(&kept.disk_sites());
+            }
             kept.store.set_trees(&kept.trees);
         }
     }

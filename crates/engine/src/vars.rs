@@ -194,12 +194,7 @@ impl<'a> VariableScope<'a> {
             Var::ContentType => maybe(out, head.fields.get(Name::ContentType)),
             Var::ContentLength => self.content_length(out),
             Var::Request => maybe(out, first_line(head)),
-            Var::RequestMethod => match (request.method, head.method) {
-                (bolide_http::Method::Get, sent) if sent != bolide_http::Method::Get => {
-                    text(out, b"GET")
-                }
-                _ => maybe(out, (!head.method_text.is_empty()).then_some(&head.method_text)),
-            },
+            Var::RequestMethod => maybe(out, shown_method(request)),
             // No client sent a subrequest.
             Var::RequestLength if request.role.is_subrequest() => number(out, 0),
             Var::RequestLength => {
@@ -424,6 +419,16 @@ fn ratio(answer: &Answer, coding: &str, out: &mut Vec<u8>) -> VariableValue {
     let hundredths = (before % after * 100 / after) as u8;
     out.extend_from_slice(&[b'.', b'0' + hundredths / 10, b'0' + hundredths % 10]);
     VariableValue::Yes
+}
+
+/// The value of `$request_method`.
+fn shown_method(request: &Request) -> Option<&[u8]> {
+    let head = request.head();
+    match (request.method_in_key, request.method, head.method) {
+        (Some(method), ..) => Some(method.as_bytes()),
+        (_, bolide_http::Method::Get, sent) if sent != bolide_http::Method::Get => Some(b"GET"),
+        _ => (!head.method_text.is_empty()).then_some(&head.method_text),
+    }
 }
 
 /// The first line of a request. As in nginx, a client that sent blank lines alone has one of no

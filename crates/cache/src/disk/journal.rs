@@ -23,6 +23,8 @@ const FIXED: usize = 4 + 4 + 8 + 8 + 8 + 3 + 1 + 2 + 2;
 const ENTRY_MAX: usize = 1 << 20;
 /// The kind of an entry with the first number of a process.
 const START: u8 = 255;
+/// The kind of an entry with the sites of a configuration.
+const SITES: u8 = 254;
 
 /// The head of a journal whose objects have `seal`.
 #[must_use]
@@ -60,6 +62,8 @@ pub enum JournalEntry<'a> {
     Start(u64),
     /// A purge, and whether it repeats one of another process.
     Purge(DiskPurge<'a>, Echo),
+    /// The sites that purges reach from here on.
+    Sites(&'a [u8]),
 }
 
 /// Whether a purge is a repetition.
@@ -77,6 +81,7 @@ pub enum Echo {
 pub fn push(out: &mut Vec<u8>, entry: &JournalEntry<'_>, unix_ms: u64) {
     let (kind, how, echo, sequence, texts) = match entry {
         JournalEntry::Start(sequence) => (START, 0, 0, *sequence, [&b""[..]; 3]),
+        JournalEntry::Sites(sites) => (SITES, 0, 0, 0, [b"", b"", *sites]),
         JournalEntry::Purge(order, echo) => {
             let (kind, text) = order.target.parts();
             let how = u8::from(order.how == TagPurge::Stale);
@@ -136,6 +141,9 @@ fn entry(bytes: &[u8]) -> Option<(JournalEntry<'_>, usize)> {
     let session_len = usize::from(u16::from_le_bytes(*fixed[38..].first_chunk()?));
     let (namespace, rest) = bytes[FIXED..size].split_at_checked(namespace_len)?;
     let (session, text) = rest.split_at_checked(session_len)?;
+    if kind == SITES {
+        return Some((JournalEntry::Sites(text), size));
+    }
     let target = DiskPurgeTarget::of_parts(kind, text)?;
     let how = if how == 0 { TagPurge::Dead } else { TagPurge::Stale };
     let echo = match echo {
@@ -184,6 +192,7 @@ pub struct Replay {
     pub(super) purges: Purges,
     rest: Vec<u8>,
     last: u64,
+    sites: Vec<u8>,
     is_damaged: bool,
 }
 
@@ -191,13 +200,14 @@ impl Replay {
     /// Parses the next bytes behind the head.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
-        let (purges, mut last) = (&mut self.purges, self.last);
+        let (purges, sites, mut last) = (&mut self.purges, &mut self.sites, self.last);
         let read = read(&self.rest, |entry| match entry {
             JournalEntry::Start(sequence) => last = last.max(sequence),
             JournalEntry::Purge(order, _) => {
                 last = last.max(order.sequence);
                 purges.add(&order);
             }
+            JournalEntry::Sites(text) => *sites = text.to_vec(),
         });
         self.last = last;
         self.is_damaged |= read.is_damaged;
@@ -209,6 +219,11 @@ impl Replay {
     #[must_use]
     pub const fn is_damaged(&self) -> bool {
         self.is_damaged || !self.rest.is_empty()
+    }
+
+    /// The sites of the process that wrote last; none if no process has used it.
+    pub(super) fn sites(&self) -> Option<Vec<u8>> {
+        (self.last > 0).then(|| self.sites.clone())
     }
 
     /// The greatest purge number in it.
@@ -292,6 +307,23 @@ mod tests {
         let used = both.len();
         let found = vec![order(1, b"one"), JournalEntry::Start(2)];
         assert_eq!(all(&both), (found, JournalRead { used, is_damaged: false }));
+    }
+
+    #[test]
+    fn the_last_sites_count_once_a_process_has_begun() {
+        let mut replay = super::Replay::default();
+        assert_eq!(replay.sites(), None);
+        let mut bytes = Vec::new();
+        push(&mut bytes, &JournalEntry::Start(7), 5);
+        replay.feed(&bytes);
+        assert_eq!(replay.sites(), Some(Vec::new()), "of an earlier process nothing is known");
+        bytes.clear();
+        [&b"12345678"[..], b"87654321"]
+            .iter()
+            .for_each(|ids| push(&mut bytes, &JournalEntry::Sites(ids), 5));
+        replay.feed(&bytes);
+        assert_eq!(replay.sites().as_deref(), Some(&b"87654321"[..]));
+        assert!(!replay.is_damaged() && replay.last() == 7);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! table too early is then stopped by the tags.
 
 mod journaling;
+mod sites;
 mod unlinked;
 mod write;
 
@@ -23,6 +24,8 @@ use crate::key::{CacheKey, SessionKey};
 use crate::object::{Object, ObjectKind};
 use crate::tags::{TagVerdict, lock};
 use bolide_base::FileRef;
+pub use sites::DiskSite;
+use sites::Sites;
 use unlinked::Unlinked;
 
 /// The file name of the journal in the root of the tree.
@@ -105,6 +108,7 @@ pub struct DiskTree {
     seal: AtomicU64,
     /// The purges of the journal, until [`Self::begin`].
     replayed: Mutex<Option<Purges>>,
+    sites: Mutex<Sites>,
     /// The first purge number at its beginning; 0 before.
     start: AtomicU64,
     /// Whether a purge came before it began.
@@ -143,6 +147,7 @@ impl DiskTree {
             min_free: AtomicU64::new(0),
             seal: AtomicU64::new(0),
             replayed: Mutex::default(),
+            sites: Mutex::default(),
             start: AtomicU64::new(0),
             is_purged_early: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
@@ -286,6 +291,7 @@ impl DiskTree {
 
     /// Sets its journal. Its caller writes the first purge number to it.
     pub fn open(&self, file: FileRef, seal: u64, replay: Replay) {
+        lock(&self.sites).last = replay.sites();
         *lock(&self.replayed) = Some(replay.purges);
         self.seal.store(seal, Ordering::Relaxed);
         *lock(&self.journal) = OpenJournal { file: Some(file), given_up: None };
@@ -304,6 +310,7 @@ impl DiskTree {
             purges.raise(start);
             self.note(&everything(start), unix_ms);
         }
+        self.purge_new_sites(&mut purges, start, unix_ms);
         self.is_open.store(true, Ordering::Release);
         Some(if is_purged { Begun::Purged } else { Begun::Whole })
     }

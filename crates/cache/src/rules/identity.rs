@@ -10,7 +10,7 @@ use bolide_http::{FieldMap, Method, Name};
 use crate::rules::claims::{ForwardedClaim, claims};
 use crate::rules::gate::Environment;
 use crate::rules::policy::CachePolicy;
-use crate::rules::query;
+use crate::rules::query::{self, QueryRules};
 
 /// A request as the rules see it.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +58,14 @@ pub fn url(out: &mut Vec<u8>, facts: &Facts<'_>, policy: &CachePolicy) {
     url_of(out, facts, facts.target, policy);
 }
 
-/// Appends the URL part of a request for `target` on the same host; for purges.
+/// Appends the URL part of a request for `target` on the same host.
 pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &CachePolicy) {
+    push_origin(out, facts);
+    push_target(out, target, [&policy.query, &facts.environment.query]);
+}
+
+/// Appends what the URL parts of keys begin with.
+pub fn push_origin(out: &mut Vec<u8>, facts: &Facts<'_>) {
     let scheme: &[u8] = match facts.scheme {
         Scheme::Http => b"http://",
         Scheme::Https => b"https://",
@@ -74,9 +80,13 @@ pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &Cach
         out.extend_from_slice(facts.server);
         out.push(b' ');
     }
+}
+
+/// Appends a path and the rest of its query after `rules`, of which the second may clear the first.
+pub fn push_target(out: &mut Vec<u8>, target: &[u8], rules: [&QueryRules; 2]) {
     let (path, query) = split_target(target);
     out.extend_from_slice(path);
-    query::push(out, query, [&policy.query, &facts.environment.query]);
+    query::push(out, query, rules);
 }
 
 /// Appends a query that the request got on its way, without the parameters that keys exclude.
@@ -168,19 +178,29 @@ impl KeyPiece<'_> {
     }
 }
 
+/// The kinds of the pieces in the vary part of a key; none for what is no piece.
+fn kinds(mut vary: &[u8]) -> impl Iterator<Item = Option<u8>> {
+    std::iter::from_fn(move || {
+        let (len, rest) = vary.split_first_chunk::<4>()?;
+        let Some((piece, rest)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
+            vary = b"";
+            return Some(None);
+        };
+        vary = rest;
+        Some(piece.first().copied())
+    })
+}
+
 /// Whether the vary part of a key depends on nothing but the address.
 #[must_use]
-pub fn is_of_address(mut vary: &[u8]) -> bool {
-    while let Some((len, rest)) = vary.split_first_chunk::<4>() {
-        let Some((piece, rest)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
-            return false;
-        };
-        if !piece.first().is_some_and(|kind| OF_ADDRESS.contains(kind)) {
-            return false;
-        }
-        vary = rest;
-    }
-    true
+pub fn is_of_address(vary: &[u8]) -> bool {
+    kinds(vary).all(|kind| kind.is_some_and(|kind| OF_ADDRESS.contains(&kind)))
+}
+
+/// Whether the vary part of a key says that a `No-Vary-Search` left parameters out of the URL.
+#[must_use]
+pub fn is_narrowed(vary: &[u8]) -> bool {
+    kinds(vary).any(|kind| kind == Some(KeyPiece::Search(b"").kind()))
 }
 
 /// Calls `take` with the pieces of every key of a page: what applications may use as the address,

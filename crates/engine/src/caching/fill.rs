@@ -36,6 +36,7 @@ use self::inlines::InlineCutting;
 use self::kept_head::{kept_head, push_tags, stretch};
 use crate::caching::StoreIntent;
 use crate::caching::identity::{page_id, push_session};
+use crate::caching::reach::tag_page;
 use crate::caching::{Caching, StaleCause};
 use crate::filter::passed_fields::is_buffered;
 use crate::route::LocationIndex;
@@ -337,6 +338,8 @@ impl Fill {
         stretch(&mut decision, answer.fields, caching);
         self.ttl = Some(decision.ttl);
         let narrow = self.narrow_url(&decision, scope, caching, &head.fields);
+        // A purge may have come while the fetch had the key of another URL.
+        let was_narrow = rules::is_narrowed(permit.key().vary());
         let settled = Settled { cookies: &cookies, scope, session: &session, now_ms };
         let (key, mut wakes) =
             self.settle_key(permit, &decision, narrow.as_ref(), &settled, caching);
@@ -348,7 +351,9 @@ impl Fill {
         if decision.esi {
             kept.controls.push_text(PAGE_ID, &page_id(self.id));
         }
-        self.tag_address(&mut tags, caching);
+        let mut text = caching.key_text(was_narrow);
+        text.needs_url_tag |= !matches!(self.kept_as, KeptAs::Itself);
+        tag_page(&mut tags, &self.question.facts(), &permit.key(), text, &caching.policy);
         wakes.join(permit.begin(kept, &tags));
         self.total = total;
         self.permit = Some(permit);
@@ -407,7 +412,7 @@ impl Fill {
             kept.controls.push_text(EARLIER_TAGS, &pack_tags(&tags));
         }
         tags.extend(&new);
-        self.tag_address(&mut tags, caching);
+        tag_page(&mut tags, &facts, &permit.key(), caching.key_text(false), &caching.policy);
         if kept.etag.is_empty() {
             kept.etag = old.etag().unwrap_or_default().to_vec();
         }

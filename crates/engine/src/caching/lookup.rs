@@ -31,7 +31,7 @@ use crate::caching::lookup::brought::find_shared;
 use crate::caching::request_cache_control::{accepts, set_apart};
 use crate::caching::transaction::{CacheState, StoreIntent, UpstreamCacheStatus};
 use crate::caching::zone::miss_zone;
-use crate::ctx::{StepCtx, StepEffect};
+use crate::ctx::{ConnInfo, StepCtx, StepEffect};
 use crate::exchange::NextStep;
 use crate::explain::Why;
 use crate::request::Request;
@@ -158,18 +158,7 @@ impl CacheTransaction {
         site: &'a Site,
         ctx: &StepCtx<'_>,
     ) -> Facts<'a> {
-        Facts {
-            method: request.method,
-            fields: &request.head().fields,
-            scheme: ctx.conn.scheme,
-            host: request.asked_host(),
-            port: ctx.conn.local.port(),
-            server: server_in_keys(request, site),
-            target: request.address(),
-            authority: &request.head().authority,
-            arrival: &self.arrival,
-            environment: &self.environment,
-        }
+        facts_at(self, request, site, ctx.conn)
     }
 
     pub(super) fn build_key(
@@ -443,6 +432,27 @@ impl CacheTransaction {
             self.build_key(request, answer, caching, space, site, ctx);
         }
         self.look_up(request, answer, caching, site, ctx)
+    }
+}
+
+/// The facts of a request on a connection.
+pub(super) fn facts_at<'a>(
+    cache: &'a CacheTransaction,
+    request: &'a Request,
+    site: &'a Site,
+    conn: &ConnInfo,
+) -> Facts<'a> {
+    Facts {
+        method: request.method,
+        fields: &request.head().fields,
+        scheme: conn.scheme,
+        host: request.asked_host(),
+        port: conn.local.port(),
+        server: server_in_keys(request, site),
+        target: request.address(),
+        authority: &request.head().authority,
+        arrival: &cache.arrival,
+        environment: &cache.environment,
     }
 }
 

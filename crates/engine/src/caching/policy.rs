@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bolide_cache::disk::{DiskTree, DiskTreeSettings, ZONE};
+use bolide_cache::disk::{DiskSite, DiskTree, DiskTreeSettings, ZONE};
 use bolide_cache::rules::magento::{ERROR_SECONDS, STALE_SECONDS};
 use bolide_cache::rules::{
-    self, CachePolicy, Heuristic, Ignore, Mode, QueryRules, StoreDecision, Valid, Valids,
+    self, CachePolicy, Heuristic, Ignore, Mode, StoreDecision, Valid, Valids,
 };
 use bolide_cache::{NamespaceId, Object, Store};
 use bolide_conf::Template;
@@ -20,7 +20,8 @@ use bolide_conf::model::{
 use bolide_http::FieldMap;
 use bolide_upstream::Cause;
 
-use crate::caching::server_addresses::{UrlOrigin, address_texts, names_in_keys, origins};
+use crate::caching::reach::{KeyText, SiteReach, query_rules_of};
+use crate::caching::server_addresses::{address_texts, names_in_keys, origins};
 
 /// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
 const USES_MAX: usize = 65_536;
@@ -94,6 +95,12 @@ impl Caching {
     /// Whether it is the page cache.
     pub(crate) const fn is_page(&self) -> bool {
         matches!(self.space, CacheSpace::Page)
+    }
+
+    /// What keys of this location say about URLs.
+    pub(super) fn key_text(&self, was_narrow: bool) -> KeyText {
+        let needs_url_tag = self.is_page() && self.conf.page.key.is_some();
+        KeyText { needs_url_tag, was_narrow: was_narrow && self.is_page() }
     }
 
     /// Whether responses keep their original `Date` and have an `Age`.
@@ -247,15 +254,6 @@ fn zone_policy(settings: &model::LocationSettings) -> CachePolicy {
 
 fn page_policy(settings: &model::LocationSettings) -> CachePolicy {
     let page = &settings.cache.page;
-    let mut query = QueryRules::default();
-    for name in &page.drop_query.names {
-        let mut word = b"-qs:".to_vec();
-        word.extend_from_slice(&name.text);
-        if name.is_prefix {
-            word.push(b'*');
-        }
-        let _is_known = query.add(&word);
-    }
     let cookie = |by: &VaryBy| match by {
         VaryBy::Cookie(name) => Some(Box::from(&**name)),
         VaryBy::Cookies(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
@@ -281,7 +279,7 @@ fn page_policy(settings: &model::LocationSettings) -> CachePolicy {
         object_max: page.max_object,
         honour_request: page.respect_request,
         esi: page.esi,
-        query,
+        query: query_rules_of(page),
         vary_cookies: page.vary.iter().filter_map(cookie).collect(),
         ..CachePolicy::default()
     }
@@ -323,8 +321,8 @@ pub(crate) struct CacheNamespaces {
     attended: HashSet<NamespaceId>,
     /// The names of servers in keys.
     pub(crate) servers: Vec<Arc<str>>,
-    /// All ways to reach the pages of each namespace.
-    origins: HashMap<NamespaceId, Vec<UrlOrigin>>,
+    /// What URLs are in the keys of each namespace.
+    reach: HashMap<NamespaceId, SiteReach>,
     /// The namespaces of servers with `magento_cache`; a purge of Magento reaches all of them.
     pub(crate) magento: Vec<NamespaceId>,
     /// The disk tree of the page cache.
@@ -358,7 +356,7 @@ impl CacheNamespaces {
         });
         let pages: Vec<_> = pages.collect();
         let servers = names_in_keys(http, &pages);
-        let origins = origins(http, &pages, &servers);
+        let reach = SiteReach::of_all(http, &pages, origins(http, &pages, &servers));
         let sites = http.servers.iter().zip(&pages);
         let attended =
             sites.clone().filter(|(server, _)| has_pages(http, server.root, takes_purges));
@@ -391,20 +389,38 @@ impl CacheNamespaces {
             trees.push((settings, Arc::clone(&tree), pages.clone()));
             tree
         });
-        Self { store, zones, pages, attended, servers, origins, magento, page_tree, trees }
+        Self { store, zones, pages, attended, servers, reach, magento, page_tree, trees }
     }
 
-    /// Purges the pages that purges reach again, but did not where `last` was in force: what was
-    /// missed is not known.
+    /// Purges the pages that purges reach now, but did not where `last` was in force: what was
+    /// missed is not known. Purges of URLs missed the pages whose keys had other URLs. Exchanges
+    /// that go on with `last` may store such pages even now, so URLs that come back count as well.
     pub(crate) fn purge_unattended(&self, last: Option<&Self>) {
-        let was_left = |id: &&NamespaceId| last.is_none_or(|last| !last.attended.contains(id));
+        let was_left = |id: &&NamespaceId| {
+            last.is_none_or(|last| {
+                !last.attended.contains(id) || last.reach(**id).text() != self.reach(**id).text()
+            })
+        };
         for id in self.attended.iter().filter(was_left) {
             bolide_cache::purge_here(&self.store, *id);
         }
+        if let Some(tree) = &self.page_tree {
+            tree.note_sites(&self.disk_sites());
+        }
     }
 
-    /// All ways to reach the pages of a namespace; none of a zone.
-    pub(crate) fn origins(&self, namespace: NamespaceId) -> &[UrlOrigin] {
-        self.origins.get(&namespace).map_or(&[], Vec::as_slice)
+    /// The sites whose purges reach the files of pages.
+    pub(crate) fn disk_sites(&self) -> Vec<DiskSite> {
+        let site = |id: &NamespaceId| DiskSite {
+            name: self.store.namespaces().name(*id).unwrap_or_default().into(),
+            reach: self.reach(*id).text(),
+        };
+        self.attended.iter().map(site).collect()
+    }
+
+    /// What URLs are in the keys of a namespace; nothing for a zone.
+    pub(crate) fn reach(&self, namespace: NamespaceId) -> &SiteReach {
+        static NONE: SiteReach = SiteReach::none();
+        self.reach.get(&namespace).unwrap_or(&NONE)
     }
 }

@@ -17,10 +17,10 @@ use crate::caching::CacheTransaction;
 use crate::caching::Caching;
 use crate::caching::fill::purging::{PurgedPages, carry_out};
 use crate::caching::fronts::ip;
-use crate::caching::identity::key_of;
-use crate::caching::lookup::is_any;
+use crate::caching::lookup::{facts_at, is_any};
 use crate::caching::magento;
-use crate::ctx::StepCtx;
+use crate::caching::reach::UrlReach;
+use crate::ctx::{ConnInfo, StepCtx};
 use crate::exchange::NextStep;
 use crate::filter::headers::HeadDraft;
 use crate::request::Request;
@@ -50,7 +50,7 @@ impl CacheTransaction {
     /// `PURGE`, `REFRESH` and `BAN`, and `fastcgi_cache_purge`.
     pub(super) fn ordered_purge(
         &mut self,
-        request: &Request,
+        request: &mut Request,
         answer: &mut Answer,
         caching: &Caching,
         space: NamespaceId,
@@ -130,11 +130,11 @@ impl CacheTransaction {
             PurgeRequest::Tags(orders) => Some(orders),
             PurgeRequest::Unclear(_) | PurgeRequest::UrlsMatching | PurgeRequest::Url => None,
         };
+        let mut own = 0;
         if page.key.is_some() && !is_purge_uri && asked.is_none() {
-            // The key's directives apply to this request as well, and to no other URL.
+            // The key need not be of the URL alone.
             self.build_key(request, answer, caching, space, site, ctx);
-            let hit = purge_key_of_request(&self.keys, &self.session, &store, how);
-            return Some(say_processed(answer, request, hit, site, ctx));
+            own = purge_key_of_request(&self.keys, &self.session, &store, how);
         }
         let facts = self.facts(request, site, ctx);
         let orders = match (is_purge_uri, asked) {
@@ -145,9 +145,9 @@ impl CacheTransaction {
         let place = PurgedPages::of(site.kept()?, space);
         let hit = orders.iter().map(|order| {
             let how = if order.effect == Lapse::Stale { TagPurge::Stale } else { how };
-            carry_out(place, order, how, &facts, caching, &self.session)
+            carry_out(place, order, how, &facts, &self.session)
         });
-        Some(say_processed(answer, request, hit.sum(), site, ctx))
+        Some(say_processed(answer, request, own + hit.sum::<u64>(), site, ctx))
     }
 }
 
@@ -155,7 +155,7 @@ impl CacheTransaction {
     /// As [`Self::ordered_purge`] in a location without an upstream: `PURGE /` finds a directory.
     pub(crate) fn purge_from_here(
         &mut self,
-        request: &Request,
+        request: &mut Request,
         answer: &mut Answer,
         site: &Site,
         ctx: &StepCtx<'_>,
@@ -177,6 +177,26 @@ fn purge_key_of_request(keys: &KeyBuilder, session: &[u8], store: &Store, how: T
     let session = SessionKey::new(session);
     let own = session.map_or(0, |session| store.purge_url(&keys.private(session), how));
     store.purge_url(&keys.public(), how) + own
+}
+
+/// The pages that a purge of the URL of a request strikes, as far as the URL tells.
+pub(crate) fn reach_of(
+    cache: &CacheTransaction,
+    request: &Request,
+    site: &Site,
+    conn: &ConnInfo,
+) -> UrlReach {
+    let mut reach = UrlReach::default();
+    let (Some(space), Some(kept)) = (cache.space, site.kept()) else { return reach };
+    if !kept.zones.contains(&space) {
+        let facts = facts_at(cache, request, site, conn);
+        reach = UrlReach::of(facts.target, kept.reach(space), &facts);
+    }
+    let key = cache.keys.public();
+    if !key.url().is_empty() {
+        reach.add(key.url());
+    }
+    reach
 }
 
 /// The orders that purge all variants of a URL, public and of the session.
@@ -287,7 +307,7 @@ impl CacheTransaction {
     /// RFC 9111 §4.4: an unsafe request invalidates the object of its URL in a zone.
     pub(crate) fn invalidate_zone(
         &mut self,
-        request: &Request,
+        request: &mut Request,
         answer: &Answer,
         status: u16,
         caching: &Caching,
@@ -303,27 +323,24 @@ impl CacheTransaction {
             return;
         }
         let (Some(space), Some(kept)) = (self.space, site.kept()) else { return };
-        self.build_key(request, answer, caching, space, site, ctx);
-        kept.store.purge_url(&self.keys.public(), TagPurge::Dead);
+        for key in zone_keys(self, request, answer, caching, space, site, ctx) {
+            // A client could write any `*`.
+            purge_one_key(&kept.store, space, &key);
+        }
     }
 
     fn purge_zone(
         &mut self,
-        request: &Request,
+        request: &mut Request,
         answer: &mut Answer,
         caching: &Caching,
         space: NamespaceId,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> NextStep {
-        self.build_key(request, answer, caching, space, site, ctx);
+        let keys = zone_keys(self, request, answer, caching, space, site, ctx);
         let Some(kept) = site.kept() else { return NextStep::Fail(500) };
-        let store = kept.store.clone();
-        let key = self.keys.public();
-        let hit = match key.url().split_last() {
-            Some((b'*', start)) => store.purge_urls_from(space, start, TagPurge::Dead),
-            _ => store.purge_url(&key, TagPurge::Dead),
-        };
+        let hit: u64 = keys.iter().map(|key| purge_zone_key(&kept.store, space, key)).sum();
         if hit == 0 {
             return NextStep::Fail(404);
         }
@@ -332,6 +349,46 @@ impl CacheTransaction {
         text.push(b'\n');
         say(answer, request, 200, text, site, ctx)
     }
+}
+
+/// The keys of the responses to the URL of a request that purges them, which has another
+/// `$request_method` than those that they were stored for.
+fn zone_keys(
+    cache: &mut CacheTransaction,
+    request: &mut Request,
+    answer: &Answer,
+    caching: &Caching,
+    space: NamespaceId,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for method in [None, Some("GET"), Some("HEAD"), Some("POST")] {
+        request.method_in_key = method;
+        cache.build_key(request, answer, caching, space, site, ctx);
+        let key = cache.keys.public().url().to_vec();
+        if !all.contains(&key) {
+            all.push(key);
+        }
+    }
+    request.method_in_key = None;
+    debug_assert!(!all.is_empty(), "every request has a key");
+    all
+}
+
+/// Purges the responses of a zone with this key; if it ends in `*`, all with this prefix.
+fn purge_zone_key(store: &Store, space: NamespaceId, key: &[u8]) -> u64 {
+    match key.split_last() {
+        Some((b'*', start)) => store.purge_urls_from(space, start, TagPurge::Dead),
+        _ => purge_one_key(store, space, key),
+    }
+}
+
+fn purge_one_key(store: &Store, space: NamespaceId, key: &[u8]) -> u64 {
+    let mut keys = KeyBuilder::default();
+    keys.start(space);
+    keys.push_url(key);
+    store.purge_url(&keys.public(), TagPurge::Dead)
 }
 
 fn say(
@@ -416,15 +473,7 @@ pub(crate) fn purge_key(
     let space = *kept.zones.get(zone.index())?;
     let mut text = Vec::new();
     VariableScope::new(request, answer, site, ctx).expand(key, &mut text);
-    let hit = match text.split_last() {
-        Some((b'*', start)) => kept.store.purge_urls_from(space, start, TagPurge::Dead),
-        _ => {
-            let mut keys = KeyBuilder::default();
-            keys.start(space);
-            keys.push_url(&text);
-            kept.store.purge_url(&key_of(&keys, None), TagPurge::Dead)
-        }
-    };
+    let hit = purge_zone_key(&kept.store, space, &text);
     if hit == 0 {
         return Some(NextStep::Fail(404));
     }

@@ -220,7 +220,7 @@ impl Exchange {
         }
         if location.caching.is_some()
             && let Some(next) =
-                self.cache.purge_from_here(&self.request, &mut self.answer, site, ctx)
+                self.cache.purge_from_here(&mut self.request, &mut self.answer, site, ctx)
         {
             return next;
         }

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::caching::Caching;
 use crate::caching::Recalled;
+use crate::caching::purge::reach_of;
 use crate::counters::RequestTallies;
 use crate::ctx::{
     ClientAddress, ConnInfo, JobResult, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
@@ -321,6 +322,7 @@ impl ExplainTrial {
             switch: switch(&self.site, server, id, caching),
             space,
             key,
+            reach: reach_of(&exchange.cache, &exchange.request, &self.site, &self.conn),
             candidates,
             recent,
             decision,

@@ -87,7 +87,9 @@ impl<I: Io> DiskWriter<I> {
     fn begin(&mut self, charge: &mut Charge, start: u64) {
         let Some(begun) = charge.tree.begin(start, self.now.unix_millis) else { return };
         charge.walk = Some(Walk::new());
-        if begun == Begun::Purged {
+        // The next process has to know of this one even if nothing is purged.
+        let is_noted = flush(&mut self.io, &charge.tree).is_ok();
+        if begun == Begun::Purged || !is_noted {
             self.renew_journal(charge, 0);
         }
         // A small tree is fully known before the first request.
@@ -441,17 +443,20 @@ impl<I: Io> DiskWriter<I> {
         Ok(bytes)
     }
 
-    /// Copies purges after `cutoff`, and the greatest start number.
+    /// Copies purges after `cutoff`, the greatest start number and the last sites.
     fn copy_entries(&self, bytes: &[u8], cutoff: u64, out: &mut Vec<u8>) -> JournalRead {
         let unix_ms = self.now.unix_millis;
         let mut last = self.own.last().map_or(0, |own| own << 32);
+        let mut sites = None;
         let read = journal::read(bytes, |entry| match entry {
             JournalEntry::Start(start) => last = last.max(start),
             JournalEntry::Purge(order, _) if order.sequence > cutoff => {
                 journal::push(out, &entry, unix_ms);
             }
             JournalEntry::Purge(..) => {}
+            JournalEntry::Sites(_) => sites = Some(entry),
         });
+        sites.iter().for_each(|sites| journal::push(out, sites, unix_ms));
         journal::push(out, &JournalEntry::Start(last), unix_ms);
         read
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bolide_base::Now;
-use bolide_cache::disk::{DiskTree, DiskTreeSettings, JOURNAL, LOCK, Unfit, journal};
+use bolide_cache::disk::{DiskSite, DiskTree, DiskTreeSettings, JOURNAL, LOCK, Unfit, journal};
 use bolide_cache::{
     KeyBuilder, Lookup, NamespaceId, ObjectHead, Store, StoreLimits, TagPurge, Tags, Times,
 };
@@ -417,6 +417,25 @@ fn a_journal_made_anew_says_what_the_old_one_said() {
     life.renew_journal();
     drop((life, next));
     assert!(!Life::start(&directory).believes(&file));
+}
+
+#[test]
+fn a_journal_made_anew_knows_the_sites_of_the_old_one() {
+    let directory = TempDir::new();
+    let start = |reach: &str| {
+        let mut life = Life::new(&directory);
+        let name = b"zone:one".as_slice().into();
+        life.tree.expect_sites(&[DiskSite { name, reach: reach.into() }]);
+        life.disk_writer.settle(Now::default());
+        life
+    };
+    let mut life = start("80");
+    let file = life.keep();
+    life.renew_journal();
+    drop(life);
+    for (reach, is_good) in [("80", true), ("81", false), ("80", false)] {
+        assert_eq!(start(reach).believes(&file), is_good, "{reach}");
+    }
 }
 
 #[test]

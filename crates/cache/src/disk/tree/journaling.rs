@@ -4,15 +4,50 @@ use std::sync::atomic::Ordering;
 
 use bolide_base::FileRef;
 
-use super::DiskTree;
+use super::{DiskSite, DiskTree};
+use crate::disk::format::sum;
 use crate::disk::journal::{self, Echo, JournalAppend, JournalEntry, OpenJournal, everything};
-use crate::disk::purges::DiskPurge;
-use crate::tags::lock;
+use crate::disk::purges::{DiskPurge, DiskPurgeTarget, Purges};
+use crate::tags::{TagPurge, lock};
 
 /// LIMIT: bytes of purges that the journal does not have.
 const DUE_MAX: usize = 1 << 20;
 
 impl DiskTree {
+    /// Sets the sites of the configuration that [`Self::begin`] will be about.
+    pub fn expect_sites(&self, sites: &[DiskSite]) {
+        let with_id = |site: &DiskSite| {
+            let len = (site.name.len() as u64).to_le_bytes();
+            (site.clone(), sum(&[&len, &*site.name, &site.reach].concat()))
+        };
+        lock(&self.sites).own = sites.iter().map(with_id).collect();
+    }
+
+    /// Notes the sites of a configuration that is in force from now on, after their purges that are
+    /// due.
+    pub fn note_sites(&self, sites: &[DiskSite]) {
+        self.expect_sites(sites);
+        if self.is_open() {
+            let ids = lock(&self.sites).ids();
+            self.note(&JournalEntry::Sites(&ids), 0);
+        }
+    }
+
+    /// Purges the files of sites that purges did not reach during the last process, or whose URLs
+    /// were other ones in keys; `start` is greater than the number of any file.
+    pub(super) fn purge_new_sites(&self, purges: &mut Purges, start: u64, unix_ms: u64) {
+        let sites = lock(&self.sites);
+        for site in sites.new_ones() {
+            for target in [DiskPurgeTarget::All, DiskPurgeTarget::Private] {
+                let (namespace, session, how) = (&*site.name, &b""[..], TagPurge::Dead);
+                let order = DiskPurge { namespace, session, target, how, sequence: start };
+                purges.add(&order);
+                self.note(&JournalEntry::Purge(order, Echo::First), unix_ms);
+            }
+        }
+        self.note(&JournalEntry::Sites(&sites.ids()), unix_ms);
+    }
+
     /// Whether the journal could not be written, or was never opened.
     #[must_use]
     pub fn lacks_journal(&self) -> bool {

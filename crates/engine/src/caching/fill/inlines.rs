@@ -15,10 +15,10 @@ use bolide_http::{FieldMap, Name};
 use bytes::Bytes;
 
 use super::Fill;
-use super::purging::url_tag;
 use crate::caching::Caching;
 use crate::caching::identity::page_id;
 use crate::caching::identity::{for_inlines, key_of, page_key, push_piece, unvaried_key};
+use crate::caching::reach::tag_with;
 use crate::subrequest::is_same_site;
 
 /// LIMIT: inlines of one page that are stored.
@@ -156,14 +156,16 @@ impl Fill {
         let Some(permit) = self.moment.as_ref().and_then(|moment| moment.permit(&key)) else {
             return Wakes::default();
         };
-        put_inline(permit, &url, inline, cutting, (now_ms, ttl, caching.policy.max_stale))
+        let mut tags = Tags::default();
+        tag_with(&mut tags, &target, facts.host, session.is_some());
+        put_inline(permit, tags, inline, cutting, (now_ms, ttl, caching.policy.max_stale))
     }
 }
 
 /// Stores an inline.
 fn put_inline(
     mut permit: FillPermit,
-    url: &[u8],
+    mut tags: Tags,
     inline: &Inline,
     cutting: &InlineCutting,
     (now_ms, ttl, stale): (u64, u32, u32),
@@ -176,8 +178,6 @@ fn put_inline(
     if inline.control.esi != Some(false) {
         fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
     }
-    let mut tags = Tags::default();
-    tags.push(&url_tag(url));
     let words = inline.tags.iter().flat_map(|line| lscache::tags(line, CacheScope::Private));
     for tag in words {
         match tag.scope {
