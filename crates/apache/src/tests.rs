@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
+mod more;
+mod places;
+
 use crate::{ApacheFiles, ImportFault, ImportRequest, Imported, import};
 
 /// Files in memory.
