@@ -46,6 +46,7 @@ CASES = [
     ([TO, '<If "%{REQUEST_URI} =~ m#^/app/adm#">\n' + NONE + "\n</If>"], ["/app/x", "/app/adm"]),
     ([TO, at("/app", "<RequireAll>", ALL, "Require not ip 127", "</RequireAll>")], ["/app/x"]),
     ([TO, at("/app", "Order deny,allow", "Deny from all", "Allow from 127")], ["/app/x"]),
+    (["ProxyPass /app http://127.0.0.1:@BACK@"], ["/app", "/app/", "/app/x"]),
     # Rules, and what follows them.
     ([ON, "RewriteRule .* - [L]", r"RedirectMatch 403 /\.git", "Redirect 404 /a.txt"], ["/.git/config", "/a.txt", "/in.txt"]),
     ([ON, "RewriteRule ^/in/(.*) /private/$1 [PT,L]", "Redirect 403 /private"], ["/in/x.txt"]),

@@ -6,7 +6,7 @@ use crate::body::SectionKind;
 use crate::matching::{PathSet, PlacePaths, Reach, paths, proxy_reach};
 use crate::names;
 use crate::out::ConfText;
-use crate::rules::{Refusal, Rules, Verdict};
+use crate::rules::{Admittance, Rules, Unsaid};
 use crate::server::Server;
 use crate::tree::ApacheNode;
 use crate::words::in_quotes;
@@ -37,7 +37,7 @@ pub(crate) fn decides(node: &ApacheNode) -> bool {
         || names::guards(lower) && !lower.starts_with("<proxy")
 }
 
-/// Whether a section keeps out anyone, or lets them in, at any depth.
+/// Whether a section keeps clients out, or lets them in, at any depth.
 pub(crate) fn has_say(node: &ApacheNode) -> bool {
     let mut found = false;
     for child in &node.children {
@@ -121,7 +121,7 @@ impl<'a, 's> Merging<'a, 's> {
     }
 
     /// What holds where those of the partial sections apply whose bits are set.
-    fn verdict(&self, set: usize) -> Result<Verdict, Refusal> {
+    fn verdict(&self, set: usize) -> Result<Admittance, Unsaid> {
         let mut rules = Rules::default();
         for (at, section) in self.all.iter().enumerate() {
             let bit = self.partial.iter().position(|one| *one == at);
@@ -141,7 +141,7 @@ impl<'a, 's> Merging<'a, 's> {
         let (mut matters, mut always_denies) = (false, true);
         for set in (0..1_usize << self.partial.len()).filter(|set| set >> bit & 1 == 1) {
             let (with, without) = (self.verdict(set), self.verdict(set & !(1 << bit)));
-            always_denies &= with.as_ref().is_ok_and(|it| *it == Verdict::Denied);
+            always_denies &= with.as_ref().is_ok_and(|it| *it == Admittance::Denied);
             matters |= match (&with, &without) {
                 (Ok(with), Ok(without)) => with != without,
                 _ => true,

@@ -20,6 +20,8 @@ pub(crate) struct ListenLine {
     pub(crate) place: ConfPlace,
     pub(crate) host: Option<String>,
     pub(crate) port: u16,
+    /// Whether the host is a name whose addresses are not known here.
+    pub(crate) is_unknown: bool,
 }
 
 /// What `listen` has.
@@ -84,8 +86,10 @@ pub(crate) fn listen(node: &ApacheNode) -> Vec<ListenLine> {
         Err(_) => parted(&word),
     };
     let Some(port) = port.and_then(|port| port.parse().ok()) else { return Vec::new() };
-    let all = hosts(host).unwrap_or_else(|| vec![Some(host.to_owned())]);
-    let line = |host| ListenLine { place: node.place.clone(), host, port };
+    let known = hosts(host);
+    let is_unknown = known.is_none();
+    let all = known.unwrap_or_else(|| vec![Some(host.to_owned())]);
+    let line = |host| ListenLine { place: node.place.clone(), host, port, is_unknown };
     all.into_iter().map(line).collect()
 }
 
@@ -111,6 +115,7 @@ pub(crate) fn places(
                     Some(line.clone())
                 }
                 (Some(line), Some(host)) if line == host => Some(host.clone()),
+                (Some(name), Some(_)) if line.is_unknown => Some(name.clone()),
                 _ => continue,
             };
             let at = ListenAt { host, port: line.port };
@@ -120,6 +125,15 @@ pub(crate) fn places(
         }
     }
     all
+}
+
+/// Whether it cannot be known where a server with `own` addresses answers: a name may mean them.
+pub(crate) fn is_unclear(lines: &[ListenLine], own: &[VhostAddress]) -> bool {
+    let is_met = |one: &VhostAddress, line: &ListenLine| {
+        let fits = one.port.is_none_or(|port| port == line.port);
+        line.is_unknown && fits && one.host.is_some() && one.host != line.host
+    };
+    own.iter().any(|one| one.is_unknown || lines.iter().any(|line| is_met(one, line)))
 }
 
 /// Where no named server answers, so that the main server does.
@@ -150,6 +164,7 @@ mod tests {
             place: place.clone(),
             host: host.map(str::to_owned),
             port,
+            is_unknown: false,
         };
         let lines = [line(None, 80), line(Some("127.0.0.1"), 8080), line(None, 443)];
         let others = ["*:80", "192.0.2.1:80", "_default_:8080"].map(addresses).concat();

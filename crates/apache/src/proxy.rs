@@ -18,6 +18,8 @@ pub(crate) struct ProxyEntry<'a> {
     /// A path, or an expression.
     pub(crate) path: String,
     is_regex: bool,
+    /// Whether it stands in a `<Location>`, which is that of the request as it came.
+    is_inner: bool,
     /// None for `!`.
     to: Option<String>,
     pub(crate) options: Vec<String>,
@@ -46,12 +48,13 @@ pub(crate) fn entries<'a>(server: &Server<'a>) -> Vec<ProxyEntry<'a>> {
 
 fn entry(node: &ApacheNode, path: Option<String>, is_regex: bool) -> Option<ProxyEntry<'_>> {
     let mut words = node.words().into_iter();
+    let is_inner = path.is_some();
     let path = match path {
         Some(path) => path,
         None => words.next()?,
     };
     let to = words.next().filter(|to| to != "!");
-    Some(ProxyEntry { node, path, is_regex, to, options: words.collect() })
+    Some(ProxyEntry { node, path, is_regex, is_inner, to, options: words.collect() })
 }
 
 /// Paths that are passed on whatever comes, as prefixes.
@@ -65,6 +68,29 @@ pub(crate) fn prefixes(entries: &[ProxyEntry<'_>]) -> Vec<String> {
     });
     passed.map(|(_, one)| one.path.clone()).collect()
 }
+
+/// What passes on all requests for `place` that rules lead there, although Apache passes on none:
+/// with `[PT]` only those count that stand in a `<Location>`.
+pub(crate) fn passes<'a>(
+    server: &Server<'a>,
+    place: &PlacePaths,
+    is_passed: bool,
+) -> Option<&'a ApacheNode> {
+    let (PlacePaths::One(path) | PlacePaths::Below(path)) = place;
+    let finds = |one: &&ProxyEntry<'_>| match one.is_regex {
+        true => PLAIN.contains(&&one.path[..]),
+        false => covers(&one.path, path),
+    };
+    let entries = entries(server);
+    entries
+        .iter()
+        .find(finds)
+        .filter(|one| one.to.is_some() && (one.is_inner || !is_passed))
+        .map(|one| one.node)
+}
+
+/// Expressions that find every path, with the part of it that is passed on.
+const PLAIN: [&str; 3] = ["^(/.*)$", "^(.*)$", "^/(.*)$"];
 
 /// Whether an address that is passed on stands before this path.
 pub(crate) fn takes(entries: &[ProxyEntry<'_>], path: &str) -> bool {
@@ -136,6 +162,9 @@ pub(crate) fn write(
             continue;
         };
         writer.location(one, &one.path, to, out);
+        if one.path.ends_with('/') && !one.is_regex {
+            writer.without_slash(entries, at, out);
+        }
         let inner: Vec<String> =
             split.iter().filter(|path| takes_here(entries, at, path)).cloned().collect();
         split.retain(|path| !inner.contains(path));
@@ -213,6 +242,28 @@ impl PlaceWriter<'_, '_> {
         }
     }
 
+    /// The path of an entry without its final slash: it belongs to what is above it. Without a
+    /// location for it, nginx would redirect it.
+    fn without_slash(&mut self, entries: &[ProxyEntry<'_>], at: usize, out: &mut ConfText) {
+        let path = bare(&entries[at].path);
+        if path.is_empty() {
+            return;
+        }
+        let above = entries.iter().enumerate().find(|(other, one)| {
+            *other != at && !one.is_regex && covers(&one.path, &path) && bare(&one.path) != path
+        });
+        let passed = above.and_then(|(_, one)| Some((one, one.to.as_deref()?)));
+        if let Some((one, to)) = passed.filter(|(_, to)| target(to).is_some()) {
+            let rest = &path[one.path.trim_end_matches('/').len()..];
+            let to = format!("{}{rest}", to.trim_end_matches('/'));
+            return self.block(one, &PlacePaths::One(path), &to, out);
+        }
+        let head = format!("= {}", quoted(&path));
+        if self.heads.take(&head) {
+            out.put(&entries[at].node.place, format!("location {head} {{ }}"));
+        }
+    }
+
     /// One path: the location of what is below it, and the one of the path alone.
     fn location(&mut self, one: &ProxyEntry<'_>, path: &str, to: &str, out: &mut ConfText) {
         let place = &one.node.place;
@@ -267,7 +318,7 @@ impl PlaceWriter<'_, '_> {
             return out.close();
         }
         // `^(/.*)$ http://host$1` and the like: the whole path as it is.
-        let plain = ["^(/.*)$", "^(.*)$", "^/(.*)$"].contains(&path);
+        let plain = PLAIN.contains(&path);
         let host = to.strip_suffix("$1").map(|it| it.trim_end_matches('/'));
         match host.filter(|host| !has_variable(host)) {
             Some(host) if plain => {
@@ -286,12 +337,18 @@ impl PlaceWriter<'_, '_> {
             PlacePaths::One(path) => (format!("= {}", quoted(path)), path),
             PlacePaths::Below(path) => (format!("^~ {}", quoted(path)), path),
         };
-        let Some(target) = target(to) else { return };
+        // An address without a path would get the path as it came.
+        let is_bare = to.rsplit_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
+        let to = match paths {
+            PlacePaths::One(_) if is_bare => format!("{to}/"),
+            _ => to.to_owned(),
+        };
+        let Some(target) = target(&to) else { return };
         if !self.heads.take(&head) {
             return out.note(place, format!("ProxyPass {path}: one before answers there"));
         }
         out.open(place, format!("location {head}"));
-        let sections = access::sections(self.server, paths, Some(to), &self.apart);
+        let sections = access::sections(self.server, paths, Some(&to), &self.apart);
         access::write(&sections, out);
         out.put(place, target.pass);
         if !target.is_fcgi {

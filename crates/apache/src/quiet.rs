@@ -1,9 +1,10 @@
-//! Rules that lead to another path within the server without `[PT]`. In Apache the request keeps
-//! its address then, and the sections for that address hold; here those for the new path would.
+//! Rules that lead to another path within the server. Without `[PT]` the request keeps its address
+//! in Apache, and the sections for that address hold; here those for the new path would.
 
 use crate::access::{condition_reach, decides, has_say, is_about_access, is_location};
 use crate::matching::{PathSet, PlacePaths, Reach, paths};
 use crate::php;
+use crate::proxy;
 use crate::redirect::literal_start;
 use crate::server::Server;
 use crate::tree::ApacheNode;
@@ -48,8 +49,14 @@ fn beginning(start: &str) -> PlacePaths {
     PlacePaths::Below(if end == 0 { "/".to_owned() } else { start[..end].to_owned() })
 }
 
-/// What has to be asked before a rule whose pattern is `regex` and which leads to `to`.
-pub(crate) fn checks<'a>(server: &Server<'a>, regex: &str, to: &str) -> Vec<QuietCheck<'a>> {
+/// What has to be asked before a rule whose pattern is `regex` and which leads to `to`;
+/// `is_passed`: with `[PT]`.
+pub(crate) fn checks<'a>(
+    server: &Server<'a>,
+    regex: &str,
+    to: &str,
+    is_passed: bool,
+) -> Vec<QuietCheck<'a>> {
     let from = beginning(&literal_start(regex).0);
     let to = to.split('?').next().unwrap_or_default();
     let to = match to.find(['$', '%']) {
@@ -57,6 +64,13 @@ pub(crate) fn checks<'a>(server: &Server<'a>, regex: &str, to: &str) -> Vec<Quie
         None => PlacePaths::One(to.to_owned()),
     };
     let mut all = Vec::new();
+    if let Some(node) = proxy::passes(server, &to, is_passed) {
+        // Apache has a file there, which no proxy answers for.
+        all.push(QuietCheck::Refuse { node, test: None, status: 503 });
+    }
+    if is_passed {
+        return all;
+    }
     for node in server.main.iter().chain(server.own) {
         let set = match (is_location(node), &node.lower[..]) {
             (true, _) => paths(node),

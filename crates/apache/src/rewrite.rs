@@ -175,7 +175,7 @@ struct Acting {
     /// What has to hold; none where `lines` ask it themselves.
     test: Option<String>,
     lines: Vec<String>,
-    /// The path within the server that the request gets without having its address.
+    /// The path within the server that the request gets.
     leads: Option<String>,
 }
 
@@ -224,7 +224,7 @@ impl RuleSet<'_, '_> {
     ) {
         let regex = if flags.any_case { "" } else { pattern };
         let mut unless = Vec::new();
-        for check in quiet::checks(self.server, regex, to) {
+        for check in quiet::checks(self.server, regex, to, flags.passes) {
             match check {
                 QuietCheck::Unless(test) => unless.push((rule, (test, false))),
                 QuietCheck::Refuse { node, test, status } => {
@@ -236,7 +236,8 @@ impl RuleSet<'_, '_> {
                         asked.push((rule, (test, false)));
                     }
                     if status != 403 {
-                        let what = format!("{} {}>: it holds here", node.name, node.rest);
+                        let end = if node.is_section() { ">" } else { "" };
+                        let what = format!("{} {}{end} is about one path", node.name, node.rest);
                         out.note_closed(&rule.place, what);
                     }
                     apply(&asked, rule, &[format!("return {status};")], number, out);
@@ -284,7 +285,7 @@ impl RuleSet<'_, '_> {
             RuleEnd::On | RuleEnd::Last if flags.passes && self.goes_on => {
                 let lines =
                     vec![format!("set {END} 1;"), format!("rewrite {regex} {};", quoted(&text))];
-                return Ok(Acting { test, lines, leads: None });
+                return Ok(Acting { test, lines, leads: Some(text) });
             }
             RuleEnd::Last => " last",
             RuleEnd::On if flags.passes => " last",
@@ -298,9 +299,9 @@ impl RuleSet<'_, '_> {
                 };
             }
         };
-        let is_quiet = matches!(end, " last" | "") && !flags.passes;
+        let is_within = matches!(end, " last" | "");
         let line = format!("rewrite {regex} {}{end};", quoted(&text));
-        Ok(Acting { test: None, lines: vec![line], leads: is_quiet.then_some(text) })
+        Ok(Acting { test: None, lines: vec![line], leads: is_within.then_some(text) })
     }
 
     /// Where a rule leads to, in nginx's words.

@@ -7,7 +7,7 @@ use crate::tree::ApacheNode;
 use crate::words::{has_variable, quoted};
 
 /// Why something cannot be said, and where it stands.
-pub(crate) type Refusal = (ConfPlace, String);
+pub(crate) type Unsaid = (ConfPlace, String);
 
 /// A line in nginx's language.
 pub(crate) type RuleLine = (ConfPlace, String);
@@ -26,14 +26,14 @@ pub(crate) struct Rules<'a> {
 
 /// What rules come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Admittance {
     Open,
     /// With the line that denies.
     Denied,
     Lines(Vec<RuleLine>),
 }
 
-impl Verdict {
+impl Admittance {
     /// Its lines; those of a denial stand for the place that is given.
     pub(crate) fn lines<'v>(&'v self, place: &'v ConfPlace) -> Vec<(&'v ConfPlace, &'v str)> {
         match self {
@@ -62,7 +62,7 @@ fn text_of(node: &ApacheNode) -> String {
     format!("{} {}{end}", node.name, node.rest)
 }
 
-fn refused<T>(node: &ApacheNode) -> Result<T, Refusal> {
+fn refused<T>(node: &ApacheNode) -> Result<T, Unsaid> {
     Err((node.place.clone(), text_of(node)))
 }
 
@@ -72,7 +72,7 @@ impl<'a> Rules<'a> {
     /// # Errors
     ///
     /// What cannot be said.
-    pub(crate) fn merge(&mut self, section: &'a ApacheNode) -> Result<(), Refusal> {
+    pub(crate) fn merge(&mut self, section: &'a ApacheNode) -> Result<(), Unsaid> {
         let (mut requires, mut hosts) = (Vec::new(), Vec::new());
         for node in &section.children {
             let args = node.words();
@@ -110,30 +110,32 @@ impl<'a> Rules<'a> {
     /// # Errors
     ///
     /// What nginx's words cannot say.
-    pub(crate) fn verdict(&self) -> Result<Verdict, Refusal> {
+    pub(crate) fn verdict(&self) -> Result<Admittance, Unsaid> {
         let (hosts, users) = (self.of_hosts()?, self.of_requires()?);
         Ok(match (hosts, users) {
-            (Part::Denied, _) | (_, Part::Denied) => Verdict::Denied,
-            (Part::Open, Part::Open) => Verdict::Open,
+            (Part::Denied, _) | (_, Part::Denied) => Admittance::Denied,
+            (Part::Open, Part::Open) => Admittance::Open,
             (Part::Hosts(lines), Part::Open) | (Part::Open, Part::Hosts(lines)) => {
-                Verdict::Lines(lines)
+                Admittance::Lines(lines)
             }
-            (Part::Open, Part::User) => Verdict::Lines(self.password()?),
-            (Part::Hosts(lines), Part::User) => Verdict::Lines([lines, self.password()?].concat()),
+            (Part::Open, Part::User) => Admittance::Lines(self.password()?),
+            (Part::Hosts(lines), Part::User) => {
+                Admittance::Lines([lines, self.password()?].concat())
+            }
             (Part::Open, Part::HostsOrUser(lines)) => {
                 let mut all = [lines, self.password()?].concat();
                 all.push((all[0].0.clone(), "satisfy any;".to_owned()));
-                Verdict::Lines(all)
+                Admittance::Lines(all)
             }
             (_, Part::Hosts(_) | Part::User | Part::HostsOrUser(_) | Part::Open) => {
                 let node = self.hosts.first().or(self.requires.first());
-                return node.map_or(Ok(Verdict::Denied), |node| refused(node));
+                return node.map_or(Ok(Admittance::Denied), |node| refused(node));
             }
         })
     }
 
     /// `auth_basic`
-    fn password(&self) -> Result<Vec<RuleLine>, Refusal> {
+    fn password(&self) -> Result<Vec<RuleLine>, Unsaid> {
         match (&self.realm, &self.file) {
             (Some((named, realm)), Some((filed, file))) if self.is_basic => Ok(vec![
                 (named.clone(), format!("auth_basic {};", quoted(realm))),
@@ -148,7 +150,7 @@ impl<'a> Rules<'a> {
     }
 
     /// `Order`, `Allow` and `Deny`.
-    fn of_hosts(&self) -> Result<Part, Refusal> {
+    fn of_hosts(&self) -> Result<Part, Unsaid> {
         let (mut is_allow_last, mut allows_all, mut denies_all) = (false, false, false);
         let (mut allows, mut denies) = (Vec::new(), Vec::new());
         for node in &self.hosts {
@@ -186,7 +188,7 @@ impl<'a> Rules<'a> {
     }
 
     /// `Require` and its sections.
-    fn of_requires(&self) -> Result<Part, Refusal> {
+    fn of_requires(&self) -> Result<Part, Unsaid> {
         let mut flat: Vec<&ApacheNode> = Vec::new();
         for node in &self.requires {
             match &node.lower[..] {
@@ -228,8 +230,8 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// `<RequireAll>` of everyone but some networks.
-fn all_of(section: &ApacheNode) -> Result<Part, Refusal> {
+/// `<RequireAll>` of all clients but those of some networks.
+fn all_of(section: &ApacheNode) -> Result<Part, Unsaid> {
     let (mut lines, mut grants) = (Vec::new(), false);
     for node in &section.children {
         let args = node.words();
@@ -254,7 +256,7 @@ fn all_of(section: &ApacheNode) -> Result<Part, Refusal> {
 }
 
 /// `allow` or `deny` for each network.
-fn lines_of(node: &ApacheNode, nets: &[&str], is_allow: bool) -> Result<Vec<RuleLine>, Refusal> {
+fn lines_of(node: &ApacheNode, nets: &[&str], is_allow: bool) -> Result<Vec<RuleLine>, Unsaid> {
     let word = if is_allow { "allow" } else { "deny" };
     let line = |net: &&str| {
         let net = network(net).ok_or_else(|| (node.place.clone(), text_of(node)))?;

@@ -35,11 +35,15 @@ impl ApacheFiles for Memory {
 }
 
 fn of(files: &[(&str, &str)]) -> Result<Imported, ImportFault> {
+    of_types(files, "types { }")
+}
+
+fn of_types(files: &[(&str, &str)], types: &str) -> Result<Imported, ImportFault> {
     let all = files.iter().map(|(path, text)| ((*path).into(), (*text).to_owned())).collect();
     let request = ImportRequest {
         path: files[0].0.into(),
         environment: vec![("FROM_ENV".to_owned(), "here".to_owned())],
-        types: "types { }",
+        types,
     };
     import(&Memory(all), &request)
 }

@@ -24,7 +24,7 @@ pub(crate) fn write(
     request: &ImportRequest<'_>,
 ) -> Imported {
     let mut out = ConfText::default();
-    prepare(&mut nodes);
+    prepare(&mut nodes, request.types);
     let (vhosts, main): (Vec<ApacheNode>, Vec<ApacheNode>) =
         nodes.into_iter().partition(|node| node.lower == "<virtualhost");
     out.own(format!("# Made from {} by bolide import apache.", request.path.display()));
@@ -271,7 +271,7 @@ impl<'a> Whole<'a> {
         if !std::ptr::eq(server.own, self.main) && settings::unknown(server.own, out) || closed {
             out.own("return 503;");
         }
-        if server.addresses.iter().any(|address| address.is_unknown) {
+        if listens::is_unclear(&self.lines, &server.addresses) {
             out.note_closed(&server.place, "<VirtualHost>: the addresses of a name are not known");
             out.own("return 503;");
         }

@@ -1,6 +1,6 @@
 //! What opened a server although Apache keeps clients out.
 
-use super::{of, text};
+use super::{of, of_types, text};
 
 fn wants(conf: &str, wanted: &[&str], unwanted: &[&str]) {
     let text = text(&format!("Listen 80\nDocumentRoot /srv\n{conf}\n"));
@@ -50,8 +50,15 @@ fn rules_do_not_lead_around_sections() {
         &[],
         &["return 503;"],
     );
+    // No proxy answers for what a rule leads to.
+    let app = "ProxyPass /app http://b/";
+    wants(&format!("{on} ^/in/(.*)$ /app/$1 [L]\n{app}"), &["return 503;"], &[]);
+    wants(&format!("{on} ^/in/(.*)$ /app/$1 [PT]\n{app}"), &[], &["return 503;"]);
+    let inner = "<Location /app>\nProxyPass http://b/\n</Location>";
+    wants(&format!("{on} ^/in/(.*)$ /app/$1 [PT]\n{inner}"), &["return 503;"], &[]);
     // A section that grants must not hold for what was not asked for at its address.
-    let grant = "<Location />\nRequire ip 10\n</Location>\n<Location /pub>\nRequire all granted\n</Location>";
+    let grant = "<Location />\nRequire ip 10\n</Location>\n\
+                 <Location /pub>\nRequire all granted\n</Location>";
     wants(&format!("{on} ^/in/(.*)$ /pub/$1 [L]\n{grant}"), &["CLOSED:", "return 503;"], &[]);
     // A handler of the server answers whatever file a rule leads to.
     let status = "<Location /server-status>\nSetHandler server-status\nRequire local\n</Location>";
@@ -96,18 +103,30 @@ fn clients_behind_proxies_are_known() {
         &["set_real_ip_from 127.0.0.1;", "real_ip_header X-Forwarded-For;"],
         &[],
     );
-    // Without a list, Apache takes any address but private ones: rules about these are closed.
-    let all = ["set_real_ip_from 0.0.0.0/0;", "CLOSED:"];
-    for rule in
-        ["Require ip 127", "Require local", "Order deny,allow\nDeny from all\nAllow from 10"]
-    {
-        wants(&format!("{header}<Location />\n{rule}\n</Location>"), &all, &[]);
+    // Apache takes no private address from a proxy of others: rules about these are closed.
+    let other = format!("{header}RemoteIPTrustedProxy 192.0.2.1\n");
+    let all = [header, &other, &format!("{header}RemoteIPTrustedProxy 10.0.0.0/8\n")];
+    let private =
+        ["Require ip 127", "Require local", "Order deny,allow\nDeny from all\nAllow from 10"];
+    for (conf, rule) in all.iter().flat_map(|conf| private.map(|rule| (conf, rule))) {
+        let wanted = ["set_real_ip_from ", "CLOSED:"];
+        wants(&format!("{conf}<Location />\n{rule}\n</Location>"), &wanted, &[]);
     }
-    wants(
-        &format!("{header}<Location />\nRequire ip 192.0.2.1\n</Location>"),
-        &all[..1],
-        &all[1..],
-    );
+    let own = format!("{header}RemoteIPInternalProxy 10.0.0.0/8\n");
+    let rows = [
+        (&other[..], "<Location />\nRequire ip 192.0.2.1\n</Location>", false),
+        (header, "<Location />\nRequire ip 192.0.2.1\n</Location>", true),
+        (header, "<If \"%{REMOTE_ADDR} == '192.0.2.1'\">\nRequire all denied\n</If>", true),
+        (header, "<If \"%{REMOTE_ADDR} == '192.0.2.1'\">\nHeader set A b\n</If>", false),
+        (header, "RewriteEngine on\nRewriteCond %{REMOTE_ADDR} ^10\nRewriteRule ^ - [F]", true),
+        (&own, "RewriteEngine on\nRewriteCond %{REMOTE_ADDR} ^10\nRewriteRule ^ - [F]", false),
+        (&own, "<Location />\nRequire ip 10\n</Location>", false),
+    ];
+    for (conf, rule, is_closed) in rows {
+        let closed: &[&str] = &["CLOSED:"];
+        let (wanted, unwanted) = if is_closed { (closed, &[][..]) } else { (&[][..], closed) };
+        wants(&format!("{conf}{rule}"), wanted, unwanted);
+    }
 }
 
 #[test]
@@ -123,6 +142,11 @@ fn servers_with_names_for_addresses_are_not_lost() {
     let other = conf("www.example.org");
     assert!(other.contains("listen 127.0.0.1:80;") && other.contains("return 503;"), "{other}");
     assert_eq!(other.matches("listen ").count(), 1, "{other}");
+    let listen = text(
+        "Listen www.example.org:80\n<VirtualHost 192.0.2.1:80>\nServerName a.test\n\
+         </VirtualHost>\n",
+    );
+    assert!(listen.contains("listen www.example.org:80;") && listen.contains("return 503;"));
 }
 
 #[test]
@@ -154,6 +178,13 @@ fn files_of_programs_are_not_shown() {
     wants("Action md-h /cgi/md.sh\n<Files *.md>\nSetHandler md-h\n</Files>", &closed, &[]);
     wants("Action text/x-md /cgi/md.sh\nAddType text/x-md .md", &closed, &[]);
     wants("AddHandler md-h .md", &[], &["return 503;"]);
+    let of_type = "Listen 80\nAction text/markdown /cgi/md.sh\n";
+    let types = "types {\n    text/html html;\n    text/markdown md markdown;\n}";
+    let text = of_types(&[("/a/httpd.conf", of_type)], types).unwrap().text;
+    assert!(
+        text.contains("location ~ \"\\.(?:md|markdown)") && text.contains("return 503;"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use super::{of, text};
 /// A server with what a row says.
 fn server(conf: &str) -> String {
     text(&format!(
-        "Listen 80\nDocumentRoot /srv\n<VirtualHost *:80>\nServerName a.test\n{conf}\n</VirtualHost>\n"
+        "Listen 80\nDocumentRoot /srv\n<VirtualHost *:80>\nServerName a.test\n{conf}\n\
+         </VirtualHost>\n"
     ))
 }
 
@@ -148,6 +149,14 @@ fn no_location_is_written_twice() {
     let text = server(&format!("{TO}{IP}<Location /app/x/>\nRequire all granted\n</Location>"));
     assert_eq!(guards(&text, "= /app/x"), LIST);
     assert_eq!(guards(&text, "^~ /app/x/"), [""; 0]);
+    // What is passed on with a slash says nothing about the path without it.
+    let text = server(
+        "ProxyPass /app/ http://b/\nProxyPass / http://c/\n\
+         <Location /app>\nRequire ip 10\n</Location>",
+    );
+    assert_eq!(guards(&text, "= /app"), LIST);
+    assert!(location(&text, "= /app").contains(&"proxy_pass http://c/app;"), "{text}");
+    assert!(server("ProxyPass /app/ http://b/").contains("location = /app { }"));
     // Of two handlers for a path the last one counts.
     let main = "Listen 80\n<Location /s>\nSetHandler server-status\nRequire local\n</Location>\n\
                 <VirtualHost *:80>\nDocumentRoot /srv\n<Location /s>\nSetHandler server-status\n\
