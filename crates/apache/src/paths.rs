@@ -70,7 +70,7 @@ fn aliases(
             continue;
         }
         let is_late = done.iter().any(|known| redirect::covers(known, path));
-        if is_late || proxy::takes(entries, path) {
+        if is_late || proxy::answers(entries, path) {
             out.note(&node.place, format!("{} {path}: one before answers there", node.name));
             continue;
         }
@@ -83,7 +83,12 @@ fn aliases(
             }
             continue;
         }
-        alias(node, (path, to), programs, heads, out);
+        let mut passed = [ConfText::default(), ConfText::default()];
+        let below = PlacePaths::Below(format!("{}/", path.trim_end_matches('/')));
+        for (paths, out) in [PlacePaths::One(path.clone()), below].iter().zip(&mut passed) {
+            proxy::close_passed(server, entries, paths, out);
+        }
+        alias(node, (path, to), programs, passed, heads, out);
     }
 }
 
@@ -115,6 +120,7 @@ fn alias(
     node: &ApacheNode,
     (path, to): (&str, &str),
     (rules, pool): (&[php::PhpRule], &str),
+    [of_one, of_below]: [ConfText; 2],
     heads: &mut Heads,
     out: &mut ConfText,
 ) {
@@ -123,6 +129,7 @@ fn alias(
     let (exact, below) = (format!("= {}", quoted(path)), format!("^~ {}", quoted(&closed.0)));
     if !path.ends_with('/') && heads.take(&exact) {
         out.open(&node.place, format!("location {exact}"));
+        out.append(of_one);
         out.put(&node.place, format!("alias {};", quoted(bare.1)));
         out.close();
     }
@@ -130,6 +137,7 @@ fn alias(
         return out.note(&node.place, format!("{} {path}: a handler is there", node.name));
     }
     out.open(&node.place, format!("location {below}"));
+    out.append(of_below);
     out.put(&node.place, format!("alias {};", quoted(&closed.1)));
     for rule in rules {
         let holds = rule
@@ -201,17 +209,18 @@ fn handlers(
         if !path.starts_with('/') {
             continue;
         }
-        if proxy::takes(entries, &path) {
+        if proxy::answers(entries, &path) {
             out.note(&handler.place, format!("SetHandler {word}: the proxy answers there"));
             continue;
         }
         let bare = path.trim_end_matches('/');
         let own = match php::runner(&word) {
             Some(_) if bare.is_empty() => vec!["/".to_owned()],
+            Some(_) if path.ends_with('/') => vec![format!("^~ {}", quoted(&path))],
             Some(_) => {
                 vec![format!("= {}", quoted(bare)), format!("^~ {}", quoted(&format!("{bare}/")))]
             }
-            None => vec![format!("= {}", quoted(bare))],
+            None => vec![format!("= {}", quoted(&path))],
         };
         for head in own {
             if is_none && !none.contains(&head) {
@@ -227,7 +236,7 @@ fn handlers(
                 // Its files' rules hold there.
                 Some(runner) => out.put(&handler.place, php::runs(&runner, pool)),
                 None => {
-                    let place = PlacePaths::One(bare.to_owned());
+                    let place = PlacePaths::One(path.clone());
                     access::write(&access::sections(server, &place, None, &[]), out);
                     if word.eq_ignore_ascii_case("server-status") {
                         out.put(&handler.place, "stub_status;");

@@ -1,9 +1,9 @@
 //! mod_proxy's directives in nginx's words: `location` and `proxy_pass`.
 
 use crate::access::{self, bare};
-use crate::balancers::bare_name;
+use crate::balancers;
 use crate::heads::Heads;
-use crate::matching::{self, PathSet, PlacePaths};
+use crate::matching::{self, PathSet, PlacePaths, Reach};
 use crate::out::ConfText;
 use crate::passing;
 use crate::redirect::covers;
@@ -23,6 +23,16 @@ pub(crate) struct ProxyEntry<'a> {
     /// None for `!`.
     to: Option<String>,
     pub(crate) options: Vec<String>,
+}
+
+impl ProxyEntry<'_> {
+    /// Whether it is about a path and all below it.
+    fn finds(&self, path: &str) -> bool {
+        match self.is_regex {
+            true => self.to.is_some() && PLAIN.contains(&&self.path[..]),
+            false => covers(&self.path, path),
+        }
+    }
 }
 
 /// The paths of a server in the order in which Apache tries them.
@@ -77,14 +87,10 @@ pub(crate) fn passes<'a>(
     is_passed: bool,
 ) -> Option<&'a ApacheNode> {
     let (PlacePaths::One(path) | PlacePaths::Below(path)) = place;
-    let finds = |one: &&ProxyEntry<'_>| match one.is_regex {
-        true => PLAIN.contains(&&one.path[..]),
-        false => covers(&one.path, path),
-    };
     let entries = entries(server);
     entries
         .iter()
-        .find(finds)
+        .find(|one| one.finds(path))
         .filter(|one| one.to.is_some() && (one.is_inner || !is_passed))
         .map(|one| one.node)
 }
@@ -92,10 +98,16 @@ pub(crate) fn passes<'a>(
 /// Expressions that find every path, with the part of it that is passed on.
 const PLAIN: [&str; 3] = ["^(/.*)$", "^(.*)$", "^/(.*)$"];
 
-/// Whether an address that is passed on stands before this path.
-pub(crate) fn takes(entries: &[ProxyEntry<'_>], path: &str) -> bool {
-    let first = entries.iter().find(|one| !one.is_regex && covers(&one.path, path));
+/// Whether requests for this path are passed on, by an expression, too.
+pub(crate) fn answers(entries: &[ProxyEntry<'_>], path: &str) -> bool {
+    let first = entries.iter().find(|one| one.finds(path));
     first.is_some_and(|one| one.to.is_some())
+}
+
+/// Whether an address that is passed on stands before this path.
+fn takes(entries: &[ProxyEntry<'_>], path: &str) -> bool {
+    let first = entries.iter().find(|one| one.finds(path));
+    first.is_some_and(|one| one.to.is_some() && !one.is_regex)
 }
 
 /// What an entry's location has in it, and whether a request is changed to a WebSocket.
@@ -105,7 +117,7 @@ struct Target {
     is_fcgi: bool,
 }
 
-fn target(to: &str) -> Option<Target> {
+fn target(server: &Server<'_>, to: &str) -> Option<Target> {
     let http = |pass: String, upgrades| {
         Some(Target { pass: format!("proxy_pass {};", quoted(&pass)), upgrades, is_fcgi: false })
     };
@@ -129,7 +141,7 @@ fn target(to: &str) -> Option<Target> {
         ("wss", rest) => http(format!("https://{rest}"), true),
         ("balancer", rest) => {
             let uri = rest.find('/').map_or("", |at| &rest[at..]);
-            http(format!("http://{}{uri}", bare_name(rest)), false)
+            http(format!("http://{}{uri}", balancers::upstream(server, rest)?), false)
         }
         ("fcgi", rest) => {
             let host = rest.split('/').next()?;
@@ -151,7 +163,7 @@ pub(crate) fn write(
     // One with a final slash has no location for the path alone.
     let own = written(entries).filter(|one| !one.path.ends_with('/'));
     let all = split.iter().cloned().chain(own.map(|one| one.path.clone())).collect();
-    let mut writer = PlaceWriter { server, apart: all, heads };
+    let mut writer = PlaceWriter { server, entries, apart: all, heads };
     for (at, one) in entries.iter().enumerate() {
         if is_late(entries, at) {
             out.note(&one.node.place, format!("ProxyPass {}: one before answers there", one.path));
@@ -179,8 +191,7 @@ pub(crate) fn write(
 /// Whether one before answers where entry `at` would.
 fn is_late(entries: &[ProxyEntry<'_>], at: usize) -> bool {
     let one = &entries[at];
-    let covers_it = |known: &ProxyEntry<'_>| !known.is_regex && covers(&known.path, &one.path);
-    !one.is_regex && entries[..at].iter().any(covers_it)
+    !one.is_regex && entries[..at].iter().any(|known| known.finds(&one.path))
 }
 
 /// The entries that get locations of their own, by their paths.
@@ -211,9 +222,39 @@ fn below(server: &Server<'_>, entries: &[ProxyEntry<'_>]) -> Vec<String> {
     all
 }
 
+/// Closes the paths of a place that an entry's expression finds, if nothing else is said of it.
+fn close_found(
+    server: &Server<'_>,
+    entry: &ProxyEntry<'_>,
+    paths: &PlacePaths,
+    out: &mut ConfText,
+) {
+    let is_said = entry.to.as_deref().is_some_and(|to| {
+        target(server, to).is_some_and(|target| target.is_fcgi) || entry.finds("/")
+    });
+    let found = PathSet::Matching(entry.path.clone()).reach(paths);
+    if entry.is_regex && !is_said && found != Reach::Nothing {
+        let regex = crate::words::in_quotes(&entry.path);
+        out.put(&entry.node.place, format!("if ($uri ~ {regex}) {{ return 503; }}"));
+    }
+}
+
+/// Closes what expressions pass on of a place that has files.
+pub(crate) fn close_passed(
+    server: &Server<'_>,
+    entries: &[ProxyEntry<'_>],
+    paths: &PlacePaths,
+    out: &mut ConfText,
+) {
+    for entry in entries.iter().filter(|entry| entry.to.is_some()) {
+        close_found(server, entry, paths, out);
+    }
+}
+
 /// Writes the locations of a server.
 struct PlaceWriter<'a, 'h> {
     server: &'a Server<'a>,
+    entries: &'a [ProxyEntry<'a>],
     /// Paths that have locations of their own.
     apart: Vec<String>,
     heads: &'h mut Heads,
@@ -253,7 +294,7 @@ impl PlaceWriter<'_, '_> {
             *other != at && !one.is_regex && covers(&one.path, &path) && bare(&one.path) != path
         });
         let passed = above.and_then(|(_, one)| Some((one, one.to.as_deref()?)));
-        if let Some((one, to)) = passed.filter(|(_, to)| target(to).is_some()) {
+        if let Some((one, to)) = passed.filter(|(_, to)| target(self.server, to).is_some()) {
             let rest = &path[one.path.trim_end_matches('/').len()..];
             let to = format!("{}{rest}", to.trim_end_matches('/'));
             return self.block(one, &PlacePaths::One(path), &to, out);
@@ -267,7 +308,7 @@ impl PlaceWriter<'_, '_> {
     /// One path: the location of what is below it, and the one of the path alone.
     fn location(&mut self, one: &ProxyEntry<'_>, path: &str, to: &str, out: &mut ConfText) {
         let place = &one.node.place;
-        let refused = target(to).is_none()
+        let refused = target(self.server, to).is_none()
             || has_variable(to) && !one.is_regex
             || !path.starts_with(['/', '^']);
         if refused {
@@ -302,7 +343,7 @@ impl PlaceWriter<'_, '_> {
             let file = to.rsplit_once("://").and_then(|(_, rest)| rest.split_once('/'));
             let fits =
                 file.is_none_or(|(_, file)| file.is_empty() || Some(format!("/{file}")) == scripts);
-            let Some(target) = target(to).filter(|it| fits && it.is_fcgi) else {
+            let Some(target) = target(self.server, to).filter(|it| fits && it.is_fcgi) else {
                 out.note_closed(place, format_args!("{} {path} {to}", one.node.name));
                 return out.own(format!("location {head} {{ return 503; }}"));
             };
@@ -331,6 +372,13 @@ impl PlaceWriter<'_, '_> {
         }
     }
 
+    /// Closes what an expression before takes from an entry: its location would not be asked.
+    fn excepted(&self, one: &ProxyEntry<'_>, paths: &PlacePaths, out: &mut ConfText) {
+        let at = self.entries.iter().position(|other| std::ptr::eq(other.node, one.node));
+        let before = &self.entries[..at.unwrap_or(self.entries.len())];
+        before.iter().for_each(|other| close_found(self.server, other, paths, out));
+    }
+
     fn block(&mut self, one: &ProxyEntry<'_>, paths: &PlacePaths, to: &str, out: &mut ConfText) {
         let place = &one.node.place;
         let (head, path) = match paths {
@@ -343,11 +391,12 @@ impl PlaceWriter<'_, '_> {
             PlacePaths::One(_) if is_bare => format!("{to}/"),
             _ => to.to_owned(),
         };
-        let Some(target) = target(&to) else { return };
+        let Some(target) = target(self.server, &to) else { return };
         if !self.heads.take(&head) {
             return out.note(place, format!("ProxyPass {path}: one before answers there"));
         }
         out.open(place, format!("location {head}"));
+        self.excepted(one, paths, out);
         let sections = access::sections(self.server, paths, Some(&to), &self.apart);
         access::write(&sections, out);
         out.put(place, target.pass);

@@ -155,10 +155,7 @@ impl<'a> Whole<'a> {
             out.own("map $http_upgrade $apache_connection { default upgrade; \"\" close; }");
         }
         settings::real_ip(self.main, &[], out);
-        let balancers = std::iter::once(self.main).chain(self.servers.iter().map(|it| it.own));
-        let balancers: Vec<&ApacheNode> =
-            balancers.flatten().filter(|node| node.lower == "<proxy").collect();
-        balancers::write(&balancers, out);
+        balancers::write(self.main, self.servers.iter().map(|it| it.own), out);
         out.own("");
         named_places::write(self.main, &[], out);
         let mut seen = Vec::new();

@@ -169,6 +169,52 @@ fn text_of(conf: &str) -> String {
 }
 
 #[test]
+fn balancers_of_servers_are_their_own() {
+    let host = |name: &str, more: &str| {
+        format!(
+            "<VirtualHost *:80>\nServerName {name}.test\nProxyPass / balancer://c/\n{more}\n\
+             </VirtualHost>\n"
+        )
+    };
+    let member = |url: &str| format!("<Proxy balancer://c>\nBalancerMember {url}\n</Proxy>\n");
+    let conf = format!(
+        "Listen 80\n{}{}{}{}",
+        member("http://main"),
+        host("a", &member("http://a")),
+        host("b", &format!("{}<Proxy balancer://c>\nRequire ip 10\n</Proxy>", member("http://b"))),
+        host("c", "<Proxy balancer://c>\nRequire ip 10\n</Proxy>"),
+    );
+    let text = text_of(&conf);
+    let mut names: Vec<&str> =
+        text.lines().filter_map(|line| line.trim().strip_prefix("upstream ")).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 3, "{text}");
+    for host in ["server main:80;", "server a:80;", "server b:80;", "http://balancer_c/;"] {
+        assert_eq!(text.matches(host).count(), 1, "{host}\n{text}");
+    }
+    assert_eq!(text.matches("deny all;").count(), 2, "{text}");
+    // One without members answers nothing.
+    assert!(server("ProxyPass / balancer://none/").contains("return 503;"));
+    // What an expression takes from a path that is passed on is not passed on there.
+    let text =
+        server("ProxyPassMatch ^/app/(.*)x$ !\nProxyPass /app http://b/\nProxyPass /b http://b/");
+    assert_eq!(guards(&text, "^~ /app/"), ["if ($uri ~ \"^/app/(.*)x$\") { return 503; }"]);
+    assert_eq!(guards(&text, "^~ /b/"), [""; 0]);
+    let text = server("Alias /app /srv/a\nProxyPassMatch ^/(app|s)/(.*)$ http://b/$2");
+    assert_eq!(guards(&text, "^~ /app/"), ["if ($uri ~ \"^/(app|s)/(.*)$\") { return 503; }"]);
+    // A handler's section with a slash is not about the path without it.
+    let text = server("<Location /s/>\nSetHandler server-status\nRequire all denied\n</Location>");
+    assert_eq!(guards(&text, "= /s/"), ["deny all;"]);
+    // What is passed on by an expression comes before an alias.
+    let text = server("Alias /al /srv/al\nProxyPassMatch ^(/.*)$ http://b$1");
+    assert!(!text.contains("alias /srv"), "{text}");
+    let text = server(&format!("ProxyPassMatch ^(/.*)$ http://b$1\nProxyPass /s http://c/\n{IP}"));
+    assert!(!text.contains("http://c/"), "{text}");
+    assert_eq!(guards(&text, "^~ /"), ["if ($uri ~ \"^/app(?:/|$)\") { return 503; }"]);
+}
+
+#[test]
 fn a_closed_place_cannot_be_opened_below() {
     let text = server("<Directory /srv/a>\nRequire ldap-group x\n</Directory>");
     assert!(text.contains("\"Satisfy all\"") && text.contains("\"Redirect 403 /\""), "{text}");
