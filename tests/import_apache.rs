@@ -118,6 +118,40 @@ fn scripts_run_where_a_handler_is_configured_and_are_never_shown() {
 }
 
 #[test]
+fn closed_places_stay_closed_below() {
+    let home = Home::new(BOLIDE);
+    let conf = "ServerRoot @DIR@\nListen 127.0.0.1:@HTTP@\nPidFile @DIR@/logs/pid\n\
+         ErrorLog @DIR@/logs/error.log\nUser root\nDocumentRoot @DIR@/www\n\
+         <Directory @DIR@/www>\nRequire all granted\nAllowOverride All\n</Directory>\n\
+         <Directory @DIR@/www/shut>\nRequire ldap-group x\n</Directory>\n\
+         <Location /merged>\nAuthMerging And\nRequire ip 10\n</Location>\n\
+         <Location /denied>\nOrder deny,allow\nDeny from all\n</Location>\n";
+    home.write("httpd.conf", conf);
+    let opens = [
+        ("shut/one", "Satisfy any\n"),
+        ("shut/two", "<If \"true\">\nSatisfy any\nRequire all granted\n</If>\n"),
+        ("shut/three", "<Files x.txt>\nSatisfy any\nAllow from all\n</Files>\n"),
+        ("merged", "Satisfy any\n"),
+        ("denied", "Require all granted\n"),
+        ("open", "Satisfy any\n"),
+    ];
+    for (directory, text) in opens {
+        home.write(&format!("www/{directory}/.htaccess"), text);
+        home.write(&format!("www/{directory}/x.txt"), "text");
+    }
+    let printed = home.run(&["import", "apache", "httpd.conf"]).succeeded().text();
+    let server = TestServer::start(home, &format!("daemon off;\n{printed}"));
+    for (directory, _) in opens {
+        let wanted = if directory == "open" { 200 } else { 403 };
+        assert_eq!(
+            server.get(&format!("/{directory}/x.txt")).status,
+            wanted,
+            "{directory}\n{printed}"
+        );
+    }
+}
+
+#[test]
 fn closed_places_are_reported_with_their_line() {
     let home = Home::new(BOLIDE);
     let path = written(&home, "<Directory /srv>\nRequire ldap-group admins\n</Directory>\n");

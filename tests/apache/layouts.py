@@ -3,6 +3,8 @@
 @PORT@ is the server's port, @SIDE@ its own directory, @WWW@ the files that both share, @BACK@ a backend's port.
 """
 
+import guarded
+
 VHOST = """<VirtualHost *:@PORT@>
     ServerName one.test
     ServerAlias www.one.test *.wild.test
@@ -276,4 +278,6 @@ LAYOUTS = [
      on("unknown.test", "/", "/error_log")),
     ("plesk", PLESK, "conf/httpd.conf", on("one.test", "/", "/a.txt", "/listed/", "/limited/x.txt", "/none") +
      on("x", "/")),
+    ("guarded", {**RHEL, "conf.d/one.conf": guarded.CONF, "conf.d/two.conf": ""}, "conf/httpd.conf",
+     guarded.REQUESTS),
 ]

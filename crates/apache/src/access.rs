@@ -1,156 +1,209 @@
 //! Who may come in to what has no files (`proxy_pass`, a status page): `Require` and its kin in
-//! nginx's words, where they say exactly that.
+//! nginx's words. The sections that are about such a place are merged as Apache does it. Where that
+//! cannot be done or said, the place is closed: all of it, or the paths that a section finds.
 
 use crate::body::SectionKind;
+use crate::matching::{PathSet, PlacePaths, Reach, paths, proxy_reach};
 use crate::names;
 use crate::out::ConfText;
+use crate::rules::{Admittance, Rules, Unsaid};
+use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::{has_variable, quoted};
+use crate::words::in_quotes;
 
-/// Rules of access.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AccessWords {
-    /// `allow`, `deny`, `auth_basic`, `auth_basic_user_file`
-    pub(crate) lines: Vec<String>,
+/// LIMIT: sections about some paths of a place whose combinations are tried.
+const COMBINED_MAX: usize = 6;
+
+/// A section about at least some requests of a place.
+#[derive(Clone, Debug)]
+pub(crate) struct PlaceSection<'a> {
+    pub(crate) node: &'a ApacheNode,
+    pub(crate) reach: Reach,
 }
 
 /// Directives about access in a section, flat.
-fn is_about_access(lower: &str) -> bool {
+pub(crate) fn is_about_access(lower: &str) -> bool {
     ["auth", "require", "<require", "allow", "deny", "order", "satisfy", "sslrequire", "<limit"]
         .iter()
         .any(|start| lower.starts_with(start))
-        && lower != "allowoverride"
+        && !matches!(lower, "allowoverride" | "allowencodedslashes")
 }
 
-/// What `nodes` say about who may come in.
-///
-/// # Errors
-///
-/// What cannot be said.
-pub(crate) fn words(nodes: &[ApacheNode]) -> Result<AccessWords, String> {
-    let mut all = AccessWords::default();
-    let (mut asks_user, mut realm, mut file) = (false, None, None);
-    let (mut order, mut allows_all, mut denies_all) = (false, false, false);
-    let (mut hosts, mut grants, mut denies) = (Vec::new(), false, false);
-    for node in nodes.iter().filter(|node| is_about_access(&node.lower)) {
-        let text = || format!("{} {}", node.name, node.rest);
-        let args = node.words();
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        match (&node.lower[..], &args[..]) {
-            ("authtype", [kind]) if kind.eq_ignore_ascii_case("basic") => {}
-            ("authbasicprovider", [kind]) if kind.eq_ignore_ascii_case("file") => {}
-            ("authname", [name]) if !has_variable(name) => realm = Some((*name).to_owned()),
-            ("authuserfile", [name]) if !has_variable(name) => file = Some((*name).to_owned()),
-            ("require", ["all", "granted"]) => grants = true,
-            ("require", ["all", "denied"]) => denies = true,
-            ("require", ["valid-user"]) => asks_user = true,
-            ("require", ["local"]) => {
-                hosts.extend(["127.0.0.0/8", "::1"].map(str::to_owned));
-            }
-            ("require", ["ip", nets @ ..]) => {
-                for net in nets {
-                    hosts.push(network(net).ok_or_else(text)?);
-                }
-            }
-            ("order", [_]) => order = true,
-            ("allow", ["from", "all"]) => allows_all = true,
-            ("deny", ["from", "all"]) => denies_all = true,
-            _ => return Err(text()),
-        }
-    }
-    match (order, allows_all, denies_all) {
-        (_, false, true) => denies = true,
-        (false, false, false) | (_, true, false) => {}
-        (_, true, true) | (true, false, false) => return Err("Order, Allow and Deny".to_owned()),
-    }
-    // With both kinds of rules, both have to let a client in.
-    if denies_all {
-        (grants, asks_user) = (false, false);
-        hosts.clear();
-    }
-    match (grants, asks_user, hosts.is_empty(), denies) {
-        // One of several is enough.
-        (true, ..) | (false, false, true, false) => {}
-        (false, asks, is_open, _) => {
-            if !is_open || !asks {
-                all.lines.extend(hosts.iter().map(|net| format!("allow {net};")));
-                all.lines.push("deny all;".to_owned());
-            }
-            if asks {
-                let (Some(realm), Some(file)) = (realm, file) else {
-                    return Err("AuthName or AuthUserFile are missing".to_owned());
-                };
-                if !is_open {
-                    all.lines.push("satisfy any;".to_owned());
-                }
-                all.lines.push(format!("auth_basic {};", quoted(&realm)));
-                all.lines.push(format!("auth_basic_user_file {};", quoted(&file)));
-            }
-        }
-    }
-    Ok(all)
+/// Whether a directive decides what is answered, other than by rules of access.
+pub(crate) fn decides(node: &ApacheNode) -> bool {
+    let lower = &node.lower[..];
+    lower == "rewriterule"
+        || lower.starts_with("redirect")
+        || names::guards(lower) && !lower.starts_with("<proxy")
 }
 
-/// A network in nginx's form.
-fn network(text: &str) -> Option<String> {
-    let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
-    if address.contains(':') {
-        return address.parse::<std::net::Ipv6Addr>().ok().map(|_| text.to_owned());
+/// Whether a section keeps clients out, or lets them in, at any depth.
+pub(crate) fn has_say(node: &ApacheNode) -> bool {
+    let mut found = false;
+    for child in &node.children {
+        child.each(&mut |one| found |= is_about_access(&one.lower) || decides(one));
     }
-    let parts: Vec<&str> = address.trim_end_matches('.').split('.').collect();
-    if parts.len() > 4 || parts.iter().any(|part| part.parse::<u8>().is_err()) {
-        return None;
-    }
-    let full = parts.iter().copied().chain(std::iter::repeat_n("0", 4 - parts.len()));
-    let full = full.collect::<Vec<_>>().join(".");
-    let bits = match bits {
-        None => 8 * parts.len(),
-        Some(bits) if bits.contains('.') => {
-            let mask = u32::from(bits.parse::<std::net::Ipv4Addr>().ok()?);
-            let ones = mask.leading_ones();
-            (mask.count_ones() == ones).then_some(ones as usize)?
+    found
+}
+
+/// The sections about a place without files, in Apache's order: `<Proxy>` by the address that
+/// requests are passed on to, then `<Location>`, then `<If>`.
+pub(crate) fn sections<'a>(
+    server: &Server<'a>,
+    place: &PlacePaths,
+    url: Option<&str>,
+    apart: &[String],
+) -> Vec<PlaceSection<'a>> {
+    let nodes = || server.main.iter().chain(server.own);
+    let mut all = Vec::new();
+    let mut add = |node: &'a ApacheNode, reach| {
+        if reach != Reach::Nothing {
+            all.push(PlaceSection { node, reach });
         }
-        Some(bits) => bits.parse().ok().filter(|bits| *bits <= 32)?,
     };
-    Some(format!("{full}/{bits}"))
+    for node in nodes().filter(|node| matches!(&node.lower[..], "<proxy" | "<proxymatch")) {
+        add(node, url.map_or(Reach::Nothing, |url| proxy_reach(node, url)));
+    }
+    for node in nodes().filter(|node| is_location(node)) {
+        let set = paths(node);
+        // What has locations of its own is not a part of this place.
+        let is_apart = matches!(&set, PathSet::Below(path) if apart.contains(&bare(path)));
+        match set.reach(place) {
+            Reach::Where(_) if is_apart => {}
+            reach => add(node, reach),
+        }
+    }
+    for node in nodes().filter(|node| is_condition(node) && has_say(node)) {
+        add(node, condition_reach(node));
+    }
+    all
 }
 
-/// Writes what sections say about a place without files; it is closed where that cannot be said.
-pub(crate) fn write(sections: &[&ApacheNode], out: &mut ConfText) {
-    let (mut last, mut closes) = (None, false);
-    for section in sections {
-        match words(&section.children) {
-            Ok(words) if section.children.iter().any(|node| is_about_access(&node.lower)) => {
-                last = Some((section, words));
-            }
-            Ok(_) => {}
-            Err(why) => {
-                let what = format!("{} {}>: {why}", section.name, section.rest);
-                out.note_closed(&section.place, what);
-                closes = true;
+/// A path without its final slash.
+pub(crate) fn bare(path: &str) -> String {
+    path.trim_end_matches('/').to_owned()
+}
+
+fn is_condition(node: &ApacheNode) -> bool {
+    matches!(&node.lower[..], "<if" | "<elseif" | "<else")
+}
+
+/// Which paths a condition finds, if it asks about nothing else.
+pub(crate) fn condition_reach(node: &ApacheNode) -> Reach {
+    let words = node.words();
+    let text = match &words[..] {
+        [only] if node.lower == "<if" => only,
+        _ => return Reach::Some,
+    };
+    let rest = text.strip_prefix("%{REQUEST_URI}").map(str::trim_start);
+    let rest = rest.and_then(|rest| rest.strip_prefix("=~")).map(str::trim);
+    let rest = rest.map(|rest| rest.strip_prefix('m').unwrap_or(rest));
+    let mark = rest.and_then(|rest| rest.chars().next()).filter(char::is_ascii_punctuation);
+    let regex = mark.zip(rest).and_then(|(mark, rest)| {
+        let inner = rest.strip_prefix(mark)?.strip_suffix(mark)?;
+        (!inner.contains(mark) && !inner.is_empty()).then(|| inner.to_owned())
+    });
+    regex.map_or(Reach::Some, Reach::Where)
+}
+
+/// The sections about a place that have a say, merged.
+struct Merging<'a, 's> {
+    all: Vec<&'s PlaceSection<'a>>,
+    /// Those about some requests of the place.
+    partial: Vec<usize>,
+}
+
+impl<'a, 's> Merging<'a, 's> {
+    fn new(sections: &'s [PlaceSection<'a>]) -> Self {
+        let all: Vec<_> = sections.iter().filter(|section| has_say(section.node)).collect();
+        let partial = (0..all.len()).filter(|at| all[*at].reach != Reach::All).collect();
+        Self { all, partial }
+    }
+
+    /// What holds where those of the partial sections apply whose bits are set.
+    fn verdict(&self, set: usize) -> Result<Admittance, Unsaid> {
+        let mut rules = Rules::default();
+        for (at, section) in self.all.iter().enumerate() {
+            let bit = self.partial.iter().position(|one| *one == at);
+            if bit.is_none_or(|bit| set >> bit & 1 == 1) {
+                rules.merge(section.node)?;
             }
         }
-        for node in &section.children {
-            let is_imported = is_about_access(&node.lower)
-                || matches!(&node.lower[..], "sethandler" | "options" | "allowoverride")
-                || node.lower.starts_with("proxy")
-                || node.lower.starts_with("header")
-                || node.lower.starts_with("requestheader");
-            if is_imported {
-                continue;
+        rules.verdict()
+    }
+
+    /// Whether a partial section changes who comes in, whichever others apply with it, and whether
+    /// none comes in where it applies.
+    fn weight(&self, bit: usize) -> (bool, bool) {
+        if self.partial.len() > COMBINED_MAX {
+            return (true, false);
+        }
+        let (mut matters, mut always_denies) = (false, true);
+        for set in (0..1_usize << self.partial.len()).filter(|set| set >> bit & 1 == 1) {
+            let (with, without) = (self.verdict(set), self.verdict(set & !(1 << bit)));
+            always_denies &= with.as_ref().is_ok_and(|it| *it == Admittance::Denied);
+            matters |= match (&with, &without) {
+                (Ok(with), Ok(without)) => with != without,
+                _ => true,
+            };
+        }
+        (matters, always_denies)
+    }
+}
+
+/// Writes what sections say about a place without files.
+pub(crate) fn write(sections: &[PlaceSection<'_>], out: &mut ConfText) {
+    notes(sections, out);
+    let merging = Merging::new(sections);
+    let usual = match merging.verdict(0) {
+        Ok(usual) => usual,
+        Err((place, why)) => {
+            out.note_closed(&place, why);
+            return out.own("return 503;");
+        }
+    };
+    for (bit, at) in merging.partial.iter().enumerate() {
+        let PlaceSection { node, reach } = merging.all[*at];
+        let (matters, always_denies) = merging.weight(bit);
+        if !matters {
+            continue;
+        }
+        let status = if always_denies { 403 } else { 503 };
+        let what = format!("{} {}>: how it merges cannot be said", node.name, node.rest);
+        match reach {
+            Reach::Where(regex) => {
+                if !always_denies {
+                    out.note_closed(&node.place, what);
+                }
+                let text = format!("if ($uri ~ {}) {{ return {status}; }}", in_quotes(regex));
+                out.put(&node.place, text);
             }
-            if names::guards(&node.lower) {
-                out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
-                closes = true;
-            } else {
-                out.note(&node.place, format!("{} {}: without effect here", node.name, node.rest));
+            _ => {
+                out.note_closed(&node.place, what);
+                return out.own("return 503;");
             }
         }
     }
-    if closes {
-        out.own("return 503;");
-    } else if let Some((section, words)) = last {
-        words.lines.into_iter().for_each(|line| out.put(&section.place, line));
+    let whole = merging.all.iter().rfind(|section| section.reach == Reach::All);
+    if let Some(section) = whole {
+        for (place, line) in usual.lines(&section.node.place) {
+            out.put(place, line);
+        }
+    }
+}
+
+/// Tells of directives in sections that have no effect for what has no files.
+fn notes(sections: &[PlaceSection<'_>], out: &mut ConfText) {
+    for node in sections.iter().flat_map(|section| &section.node.children) {
+        let lower = &node.lower[..];
+        let is_imported = is_about_access(lower)
+            || decides(node)
+            || node.is_section() && has_say(node)
+            || matches!(lower, "sethandler" | "options" | "allowoverride" | "balancermember")
+            || ["proxy", "header", "requestheader"].iter().any(|start| lower.starts_with(start));
+        if !is_imported {
+            out.note(&node.place, format!("{} {}: without effect here", node.name, node.rest));
+        }
     }
 }
 
@@ -164,26 +217,5 @@ pub(crate) fn kind(node: &ApacheNode) -> SectionKind {
     match &node.lower[..] {
         "<directory" | "<directorymatch" => SectionKind::Directory,
         _ => SectionKind::Other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::network;
-
-    #[test]
-    fn networks_have_all_their_parts() {
-        let rows = [
-            ("10", Some("10.0.0.0/8")),
-            ("192.168.", Some("192.168.0.0/16")),
-            ("10.1.2.3", Some("10.1.2.3/32")),
-            ("10.1.0.0/255.255.0.0", Some("10.1.0.0/16")),
-            ("10.1.0.0/255.0.255.0", None),
-            ("2001:db8::/32", Some("2001:db8::/32")),
-            ("example.org", None),
-        ];
-        for (text, wanted) in rows {
-            assert_eq!(network(text).as_deref(), wanted, "{text}");
-        }
     }
 }

@@ -35,7 +35,7 @@ const ELSEWHERE: [&str; 7] = [
 ];
 
 /// Whether the lines are understood.
-fn is_understood(lines: &[String]) -> Result<(), String> {
+pub(crate) fn is_understood(lines: &[String]) -> Result<(), String> {
     let mut words: Vec<&[u8]> = vec![b"-"];
     words.extend(lines.iter().map(|line| line.as_bytes()));
     ServerPlace::parse(&words).map(drop).map_err(|fault| fault.message)
@@ -52,7 +52,8 @@ fn line_of(node: &ApacheNode) -> String {
 
 /// SectionLines that keep every client out, whatever else is said about the place.
 pub(crate) fn closing(place: &ConfPlace) -> SectionLines {
-    ["<If \"true\">", "Require all denied", "</If>"]
+    // What stands deeper may say "Satisfy any", but cannot take a redirect back.
+    ["<If \"true\">", "Satisfy all", "Require all denied", "Redirect 403 /", "</If>"]
         .map(|line| (place.clone(), line.to_owned()))
         .into()
 }

@@ -5,20 +5,29 @@
 //! that it stands in, so that the result is never more open than Apache.
 
 mod access;
+mod balancers;
 mod body;
+mod conditions;
 mod defines;
+mod heads;
 mod import;
 mod listens;
 mod logs;
+mod matching;
 mod named_places;
 mod names;
+mod networks;
 mod out;
+mod passing;
 mod paths;
 mod php;
+mod prepare;
 mod proxy;
+mod quiet;
 mod read;
 mod redirect;
 mod rewrite;
+mod rules;
 mod server;
 mod settings;
 mod tls;

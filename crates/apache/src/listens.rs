@@ -10,6 +10,8 @@ use crate::tree::ApacheNode;
 pub(crate) struct VhostAddress {
     pub(crate) host: Option<String>,
     pub(crate) port: Option<u16>,
+    /// Whether it is a name whose addresses are not known here.
+    pub(crate) is_unknown: bool,
 }
 
 /// A `Listen`.
@@ -18,6 +20,8 @@ pub(crate) struct ListenLine {
     pub(crate) place: ConfPlace,
     pub(crate) host: Option<String>,
     pub(crate) port: u16,
+    /// Whether the host is a name whose addresses are not known here.
+    pub(crate) is_unknown: bool,
 }
 
 /// What `listen` has.
@@ -43,14 +47,28 @@ impl fmt::Display for ListenAt {
     }
 }
 
-/// Reads an address of `<VirtualHost>`.
-pub(crate) fn address(word: &str) -> VhostAddress {
-    let (host, port) = parted(word);
+/// The addresses of a host as it is written; a name has none, unless it is that of this machine.
+fn hosts(word: &str) -> Option<Vec<Option<String>>> {
     let is_any = |host: &str| matches!(host, "*" | "_default_" | "0.0.0.0" | "[::]" | "");
-    VhostAddress {
-        host: Some(host).filter(|host| !is_any(host)).map(str::to_owned),
-        port: port.and_then(|port| port.parse().ok()),
+    let is_address = word.starts_with('[') || word.parse::<std::net::Ipv4Addr>().is_ok();
+    match word {
+        any if is_any(any) => Some(vec![None]),
+        local if local.eq_ignore_ascii_case("localhost") => {
+            Some(["127.0.0.1", "[::1]"].map(|host| Some(host.to_owned())).into())
+        }
+        address if is_address => Some(vec![Some(address.to_owned())]),
+        _ => None,
     }
+}
+
+/// Reads an address of `<VirtualHost>`. A name whose addresses are not known may mean any.
+pub(crate) fn addresses(word: &str) -> Vec<VhostAddress> {
+    let (host, port) = parted(word);
+    let port = port.and_then(|port| port.parse().ok());
+    let known = hosts(host);
+    let is_unknown = known.is_none();
+    let all = known.unwrap_or_else(|| vec![None]).into_iter();
+    all.map(|host| VhostAddress { host, port, is_unknown }).collect()
 }
 
 fn parted(word: &str) -> (&str, Option<&str>) {
@@ -61,16 +79,18 @@ fn parted(word: &str) -> (&str, Option<&str>) {
 }
 
 /// Reads `Listen`; none where it has no port.
-pub(crate) fn listen(node: &ApacheNode) -> Option<ListenLine> {
+pub(crate) fn listen(node: &ApacheNode) -> Vec<ListenLine> {
     let word = node.first();
     let (host, port) = match word.parse::<u16>() {
-        Ok(port) => (None, port),
-        Err(_) => {
-            let all = address(&word);
-            (all.host, all.port?)
-        }
+        Ok(_) => ("", Some(&word[..])),
+        Err(_) => parted(&word),
     };
-    Some(ListenLine { place: node.place.clone(), host, port })
+    let Some(port) = port.and_then(|port| port.parse().ok()) else { return Vec::new() };
+    let known = hosts(host);
+    let is_unknown = known.is_none();
+    let all = known.unwrap_or_else(|| vec![Some(host.to_owned())]);
+    let line = |host| ListenLine { place: node.place.clone(), host, port, is_unknown };
+    all.into_iter().map(line).collect()
 }
 
 /// Where the server with `own` addresses answers, when `others` are those of all named servers.
@@ -89,12 +109,13 @@ pub(crate) fn places(
                     // Servers of this very address come before those of any.
                     let is_taken =
                         others.iter().any(|one| fits(one) && one.host.as_ref() == Some(line));
-                    if is_taken {
+                    if is_taken && !address.is_unknown {
                         continue;
                     }
                     Some(line.clone())
                 }
                 (Some(line), Some(host)) if line == host => Some(host.clone()),
+                (Some(name), Some(_)) if line.is_unknown => Some(name.clone()),
                 _ => continue,
             };
             let at = ListenAt { host, port: line.port };
@@ -104,6 +125,15 @@ pub(crate) fn places(
         }
     }
     all
+}
+
+/// Whether it cannot be known where a server with `own` addresses answers: a name may mean them.
+pub(crate) fn is_unclear(lines: &[ListenLine], own: &[VhostAddress]) -> bool {
+    let is_met = |one: &VhostAddress, line: &ListenLine| {
+        let fits = one.port.is_none_or(|port| port == line.port);
+        line.is_unknown && fits && one.host.is_some() && one.host != line.host
+    };
+    own.iter().any(|one| one.is_unknown || lines.iter().any(|line| is_met(one, line)))
 }
 
 /// Where no named server answers, so that the main server does.
@@ -124,7 +154,7 @@ pub(crate) fn left_over(lines: &[ListenLine], others: &[VhostAddress]) -> Vec<Li
 
 #[cfg(test)]
 mod tests {
-    use super::{ListenLine, address, left_over, places};
+    use super::{ListenLine, addresses, left_over, places};
     use crate::import::ConfPlace;
 
     #[test]
@@ -134,9 +164,10 @@ mod tests {
             place: place.clone(),
             host: host.map(str::to_owned),
             port,
+            is_unknown: false,
         };
         let lines = [line(None, 80), line(Some("127.0.0.1"), 8080), line(None, 443)];
-        let others = [address("*:80"), address("192.0.2.1:80"), address("_default_:8080")];
+        let others = ["*:80", "192.0.2.1:80", "_default_:8080"].map(addresses).concat();
         let of = |own: usize| {
             let all = places(&lines, &others[own..=own], &others);
             all.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -146,6 +177,12 @@ mod tests {
         assert_eq!(of(2), ["127.0.0.1:8080"]);
         let left = left_over(&lines, &others);
         assert_eq!(left.iter().map(ToString::to_string).collect::<Vec<_>>(), ["*:443"]);
-        assert_eq!(address("[::1]:80").host.as_deref(), Some("[::1]"));
+        let hosts = |word: &str| addresses(word).into_iter().map(|it| it.host).collect::<Vec<_>>();
+        assert_eq!(hosts("[::1]:80"), [Some("[::1]".to_owned())]);
+        assert_eq!(hosts("localhost:80"), ["127.0.0.1", "[::1]"].map(|it| Some(it.to_owned())));
+        let named = addresses("www.example.org:8080");
+        assert!(named.len() == 1 && named[0].is_unknown);
+        let all = places(&lines, &named, &[others, named.clone()].concat());
+        assert_eq!(all.iter().map(ToString::to_string).collect::<Vec<_>>(), ["127.0.0.1:8080"]);
     }
 }

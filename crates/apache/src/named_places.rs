@@ -3,13 +3,15 @@
 use crate::access;
 use crate::body::{self, SectionKind, closing, is_line};
 use crate::import::ConfPlace;
+use crate::matching;
 use crate::out::ConfText;
 use crate::php;
 use crate::tree::ApacheNode;
-use crate::words::escaped;
 
-/// `apache_directory` for what stands outside of sections, and for each section.
-pub(crate) fn write(nodes: &[ApacheNode], out: &mut ConfText) {
+/// `apache_directory` for what stands outside of sections, and for each section. `conditions` are
+/// the lines whose `<If>` sections hold here, after all others: those of the main server and those
+/// of its own.
+pub(crate) fn write(nodes: &[ApacheNode], conditions: &[&[ApacheNode]], out: &mut ConfText) {
     const OWN: [&str; 12] = [
         "customlog",
         "errorlog",
@@ -38,8 +40,10 @@ pub(crate) fn write(nodes: &[ApacheNode], out: &mut ConfText) {
     for node in nodes.iter().filter(|node| access::is_location(node)) {
         body.extend(location(node, out));
     }
-    let ifs: Vec<ApacheNode> = nodes
+    let ifs: Vec<ApacheNode> = conditions
         .iter()
+        .copied()
+        .flatten()
         .filter(|node| matches!(&node.lower[..], "<if" | "<elseif" | "<else"))
         .cloned()
         .collect();
@@ -95,45 +99,45 @@ fn checked(place: &ConfPlace, head: &[String], body: &body::SectionLines, out: &
 
 /// `<Location>` as a condition about the address.
 fn location(node: &ApacheNode, out: &mut ConfText) -> body::SectionLines {
-    let words = node.words();
-    let is_regex = node.lower == "<locationmatch" || words.first().is_some_and(|it| it == "~");
-    let path = words.get(usize::from(words.first().is_some_and(|it| it == "~"))).cloned();
-    let path = path.unwrap_or_default();
-    let handler = node.children.iter().find(|child| child.lower == "sethandler");
-    if handler.is_some_and(|it| {
-        php::runner(&it.first()).is_none() && !it.first().eq_ignore_ascii_case("none")
-    }) {
-        return Vec::new();
-    }
-    let of_proxy =
-        |child: &ApacheNode| child.lower.starts_with("proxy") || child.lower == "requestheader";
+    // Where a handler of the server itself answers, only the rest is about files.
+    let is_left_out = |child: &ApacheNode| {
+        child.lower.starts_with("proxy")
+            || child.lower == "requestheader"
+            || child.lower == "sethandler"
+                && php::runner(&child.first()).is_none()
+                && !child.first().eq_ignore_ascii_case("none")
+    };
     let children: Vec<ApacheNode> =
-        node.children.iter().filter(|child| !of_proxy(child)).cloned().collect();
+        node.children.iter().filter(|child| !is_left_out(child)).cloned().collect();
     let inner = body::lines(&children, SectionKind::Other, out);
     if inner.is_empty() {
         return inner;
     }
-    let regex = match is_regex {
-        true => path,
-        false => {
-            let glob: String = path
-                .trim_end_matches('/')
-                .chars()
-                .map(|one| match one {
-                    '*' => "[^/]*".to_owned(),
-                    '?' => "[^/]".to_owned(),
-                    '[' | ']' => one.to_string(),
-                    other => escaped(&other.to_string()),
-                })
-                .collect();
-            let end = if path.ends_with('/') && path != "/" { "/" } else { "(?:/|$)" };
-            format!("^{glob}{end}")
+    let opened = match matching::paths(node).regex() {
+        None => "<If \"true\">".to_owned(),
+        Some(regex) => {
+            let marks = ["#", "!", ",", "|", "%", "@"];
+            let mark = marks.into_iter().find(|mark| !regex.contains(mark)).unwrap_or("/");
+            format!("<If %{{REQUEST_URI}} =~ m{mark}{regex}{mark}>")
         }
     };
-    let mark = ["#", "!", ",", "|", "%", "@"].into_iter().find(|mark| !regex.contains(mark));
-    let opened = format!("<If %{{REQUEST_URI}} =~ m{0}{regex}{0}>", mark.unwrap_or("/"));
-    let mut all = vec![(node.place.clone(), opened)];
-    all.extend(inner);
-    all.push((node.place.clone(), "</If>".to_owned()));
-    all
+    let within = |inner: body::SectionLines| {
+        let mut all = vec![(node.place.clone(), opened.clone())];
+        all.extend(inner);
+        all.push((node.place.clone(), "</If>".to_owned()));
+        all
+    };
+    let all = within(inner);
+    let texts: Vec<String> = all.iter().map(|(_, text)| text.clone()).collect();
+    match body::is_understood(&texts) {
+        Ok(()) => all,
+        // Lines that cannot stand in a condition close this place alone.
+        Err(why) => {
+            out.note_closed(&node.place, format_args!("{} {}>: {why}", node.name, node.rest));
+            for (own, line) in &all {
+                out.note(own, line.clone());
+            }
+            within(closing(&node.place))
+        }
+    }
 }

@@ -94,12 +94,21 @@ impl ConfText {
         self.depth -= 1;
     }
 
+    /// Adds the lines of `inner`.
+    pub(crate) fn append(&mut self, inner: Self) {
+        self.add(inner, self.depth);
+    }
+
     /// Puts the lines of `inner` one step deeper.
     pub(crate) fn nest(&mut self, inner: Self) {
+        self.add(inner, self.depth + 1);
+    }
+
+    fn add(&mut self, inner: Self, deeper: usize) {
         self.closed.extend(inner.closed);
         for mut line in inner.lines {
             match &mut line {
-                OutLine::Text { depth, .. } | OutLine::Note { depth, .. } => *depth += 1,
+                OutLine::Text { depth, .. } | OutLine::Note { depth, .. } => *depth += deeper,
             }
             self.lines.push(line);
         }

@@ -1,6 +1,8 @@
 //! Locations: what is redirected, rewritten, passed on, aliased, and run by a program.
 
 use crate::access;
+use crate::heads::Heads;
+use crate::matching::PlacePaths;
 use crate::out::ConfText;
 use crate::php::{self, Runner};
 use crate::proxy;
@@ -10,10 +12,17 @@ use crate::server::Server;
 use crate::tree::ApacheNode;
 use crate::words::{escaped, in_quotes, quoted};
 
+const REDIRECTS: [&str; 4] = ["redirect", "redirectmatch", "redirectpermanent", "redirecttemp"];
+
 /// What is about paths of requests.
 pub(crate) fn write(server: &Server<'_>, root: Option<&str>, out: &mut ConfText) {
     let entries = proxy::entries(server);
     let before = proxy::prefixes(&entries);
+    let rules = php::rules(server);
+    if !rules.is_empty() {
+        // Before the rules, which may end what comes after them.
+        confinement(server, out);
+    }
     if server.is_on("rewriteengine") && server.own.iter().any(|node| node.lower == "rewriteengine")
     {
         let rules = |node: &&ApacheNode| matches!(&node.lower[..], "rewritecond" | "rewriterule");
@@ -24,29 +33,25 @@ pub(crate) fn write(server: &Server<'_>, root: Option<&str>, out: &mut ConfText)
         if server.own.iter().chain(server.main).any(inherits) {
             all.extend(server.main.iter().filter(rules));
         }
-        rewrite::write(&all, root, out);
+        let goes_on = server.all(&REDIRECTS).next().is_some();
+        rewrite::write(&all, server, root, goes_on, out);
     }
-    let names: &[&str] = &["redirect", "redirectmatch", "redirectpermanent", "redirecttemp"];
-    for node in server.all(&["redirect", "redirectmatch", "redirectpermanent", "redirecttemp"]) {
-        debug_assert!(names.contains(&&node.lower[..]), "a redirect");
+    for node in server.all(&REDIRECTS) {
         redirect::write(node, &before, out);
     }
-    let rules = php::rules(server);
     let pool = php::pool_name(server.account().as_ref().map(|(_, user, _)| &user[..]));
-    if !rules.is_empty() {
-        confinement(server, out);
-    }
-    handlers(server, &pool, out);
-    proxy::write(server, &entries, out);
-    aliases(server, &entries, &rules, &pool, out);
+    let mut heads = Heads::default();
+    handlers(server, &entries, &pool, &mut heads, out);
+    aliases(server, &entries, (&rules, &pool), &mut heads, out);
+    proxy::write(server, &entries, &mut heads, out);
     scripts(&rules, root, &pool, out);
 }
 
 fn aliases(
     server: &Server<'_>,
     entries: &[proxy::ProxyEntry<'_>],
-    rules: &[php::PhpRule],
-    pool: &str,
+    programs: (&[php::PhpRule], &str),
+    heads: &mut Heads,
     out: &mut ConfText,
 ) {
     let mut done: Vec<String> = Vec::new();
@@ -65,21 +70,25 @@ fn aliases(
             continue;
         }
         let is_late = done.iter().any(|known| redirect::covers(known, path));
-        if is_late || proxy::takes(entries, path) {
+        if is_late || proxy::answers(entries, path) {
             out.note(&node.place, format!("{} {path}: one before answers there", node.name));
             continue;
         }
         done.push(path.clone());
         if node.lower == "scriptalias" {
             out.note(&node.place, format!("ScriptAlias {path}: no CGI program is run"));
-            let bare = path.trim_end_matches('/');
-            out.put(
-                &node.place,
-                format!("location ^~ {} {{ return 503; }}", quoted(&format!("{bare}/"))),
-            );
+            let head = format!("^~ {}", quoted(&format!("{}/", path.trim_end_matches('/'))));
+            if heads.take(&head) {
+                out.put(&node.place, format!("location {head} {{ return 503; }}"));
+            }
             continue;
         }
-        alias(node, path, to, rules, pool, out);
+        let mut passed = [ConfText::default(), ConfText::default()];
+        let below = PlacePaths::Below(format!("{}/", path.trim_end_matches('/')));
+        for (paths, out) in [PlacePaths::One(path.clone()), below].iter().zip(&mut passed) {
+            proxy::close_passed(server, entries, paths, out);
+        }
+        alias(node, (path, to), programs, passed, heads, out);
     }
 }
 
@@ -109,20 +118,26 @@ fn plain_alias(regex: &str, to: &str) -> Option<(String, String)> {
 /// The locations of an alias.
 fn alias(
     node: &ApacheNode,
-    path: &str,
-    to: &str,
-    rules: &[php::PhpRule],
-    pool: &str,
+    (path, to): (&str, &str),
+    (rules, pool): (&[php::PhpRule], &str),
+    [of_one, of_below]: [ConfText; 2],
+    heads: &mut Heads,
     out: &mut ConfText,
 ) {
     let bare = (path.trim_end_matches('/'), to.trim_end_matches('/'));
     let closed = (format!("{}/", bare.0), format!("{}/", bare.1));
-    if !path.ends_with('/') {
-        out.open(&node.place, format!("location = {}", quoted(path)));
+    let (exact, below) = (format!("= {}", quoted(path)), format!("^~ {}", quoted(&closed.0)));
+    if !path.ends_with('/') && heads.take(&exact) {
+        out.open(&node.place, format!("location {exact}"));
+        out.append(of_one);
         out.put(&node.place, format!("alias {};", quoted(bare.1)));
         out.close();
     }
-    out.open(&node.place, format!("location ^~ {}", quoted(&closed.0)));
+    if !heads.take(&below) {
+        return out.note(&node.place, format!("{} {path}: a handler is there", node.name));
+    }
+    out.open(&node.place, format!("location {below}"));
+    out.append(of_below);
     out.put(&node.place, format!("alias {};", quoted(&closed.1)));
     for rule in rules {
         let holds = rule
@@ -172,32 +187,57 @@ fn scripts(rules: &[php::PhpRule], root: Option<&str>, pool: &str, out: &mut Con
 }
 
 /// Places with a handler: the server's own, such as its status, or a program's.
-fn handlers(server: &Server<'_>, pool: &str, out: &mut ConfText) {
-    for section in server.all(&["<location"]) {
+fn handlers(
+    server: &Server<'_>,
+    entries: &[proxy::ProxyEntry<'_>],
+    pool: &str,
+    heads: &mut Heads,
+    out: &mut ConfText,
+) {
+    let mut none: Vec<String> = Vec::new();
+    // Of several sections for one path the last one counts.
+    for section in server.main.iter().chain(server.own).rev() {
+        if section.lower != "<location" {
+            continue;
+        }
         let Some(handler) = section.children.iter().rfind(|node| node.lower == "sethandler") else {
             continue;
         };
         let word = handler.first();
         let path = section.first();
         let is_none = matches!(&word.to_ascii_lowercase()[..], "none" | "default-handler");
-        if is_none || !path.starts_with('/') {
+        if !path.starts_with('/') {
+            continue;
+        }
+        if proxy::answers(entries, &path) {
+            out.note(&handler.place, format!("SetHandler {word}: the proxy answers there"));
             continue;
         }
         let bare = path.trim_end_matches('/');
-        let heads = match php::runner(&word) {
+        let own = match php::runner(&word) {
             Some(_) if bare.is_empty() => vec!["/".to_owned()],
+            Some(_) if path.ends_with('/') => vec![format!("^~ {}", quoted(&path))],
             Some(_) => {
                 vec![format!("= {}", quoted(bare)), format!("^~ {}", quoted(&format!("{bare}/")))]
             }
-            None => vec![format!("= {}", quoted(bare))],
+            None => vec![format!("= {}", quoted(&path))],
         };
-        for head in heads {
+        for head in own {
+            if is_none && !none.contains(&head) {
+                none.push(head);
+                continue;
+            }
+            if none.contains(&head) || !heads.take(&head) {
+                out.note(&handler.place, format!("SetHandler {word}: a later one counts"));
+                continue;
+            }
             out.open(&section.place, format!("location {head}"));
             match php::runner(&word) {
                 // Its files' rules hold there.
                 Some(runner) => out.put(&handler.place, php::runs(&runner, pool)),
                 None => {
-                    access::write(&proxy::sections(server, &path), out);
+                    let place = PlacePaths::One(path.clone());
+                    access::write(&access::sections(server, &place, None, &[]), out);
                     if word.eq_ignore_ascii_case("server-status") {
                         out.put(&handler.place, "stub_status;");
                     } else {

@@ -254,6 +254,10 @@ impl Reader<'_> {
                 self.read.notes.push(done(text.to_owned()));
                 Ok(())
             }
+            "remoteipinternalproxylist" | "remoteiptrustedproxylist" => {
+                self.read.notes.push(done(text.to_owned()));
+                self.list_of_proxies(place, &text[..lower.len() - "List".len()], rest)
+            }
             "error" => fault(place, rest.trim()),
             _ => {
                 if lower == "serverroot"
@@ -270,6 +274,26 @@ impl Reader<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// A file with proxies, as lines that name them.
+    fn list_of_proxies(
+        &mut self,
+        place: &ConfPlace,
+        name: &str,
+        rest: &str,
+    ) -> Result<(), ImportFault> {
+        let path = self.root.join(words(rest).into_iter().next().unwrap_or_default());
+        let bytes = self.files.read(&path);
+        let bytes = bytes
+            .or_else(|error| fault(place, format!("Could not open {}: {error}", path.display())))?;
+        for line in String::from_utf8_lossy(&bytes).lines().map(str::trim) {
+            if !line.is_empty() && !line.starts_with('#') {
+                let text = format!("{name} {line}");
+                self.read.lines.push(SourceLine { place: place.clone(), text });
+            }
+        }
+        Ok(())
     }
 
     fn expand(&mut self, place: &ConfPlace, rest: &str, depth: usize) -> Result<(), ImportFault> {

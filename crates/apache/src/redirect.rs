@@ -97,6 +97,29 @@ pub(crate) fn covers(prefix: &str, path: &str) -> bool {
     path.strip_prefix(bare).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// The text with which all that an expression finds begins, and whether it says nothing else.
+pub(crate) fn literal_start(regex: &str) -> (String, bool) {
+    let Some(rest) = regex.strip_prefix('^').filter(|rest| !rest.contains('|')) else {
+        return (String::new(), false);
+    };
+    let rest = rest.strip_suffix(".*").or(rest.strip_suffix("(.*)")).unwrap_or(rest);
+    let mut text = String::new();
+    let mut all = rest.chars().peekable();
+    while let Some(one) = all.next() {
+        let literal = match one {
+            '\\' => all.next().filter(char::is_ascii_punctuation),
+            '.' | '*' | '+' | '?' | '^' | '$' | '(' | ')' | '[' | ']' | '{' | '}' => None,
+            other => Some(other),
+        };
+        // What may be there any number of times may be missing.
+        match literal.filter(|_| !matches!(all.peek(), Some('*' | '?' | '{'))) {
+            Some(literal) => text.push(literal),
+            None => return (text, false),
+        }
+    }
+    (text, true)
+}
+
 fn guarded(regex: &str, skip: &str) -> String {
     match (skip.is_empty(), regex.strip_prefix('^')) {
         (true, _) => regex.to_owned(),

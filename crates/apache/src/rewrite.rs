@@ -1,7 +1,10 @@
 //! `RewriteRule` and `RewriteCond` outside of sections, in nginx's words where these say exactly
 //! that. Where they do not, what the rule could be about is closed.
 
+use crate::conditions::{condition, operator, variable, words_of};
 use crate::out::ConfText;
+use crate::quiet::{self, QuietCheck};
+use crate::server::Server;
 use crate::tree::ApacheNode;
 use crate::words::{in_quotes, quoted};
 
@@ -11,174 +14,68 @@ struct RuleParts<'a> {
     rule: &'a ApacheNode,
 }
 
-/// Writes the rules of a server. `root` is that of its files.
-pub(crate) fn write(nodes: &[&ApacheNode], root: Option<&str>, out: &mut ConfText) {
+/// What rules are translated for.
+struct RuleSet<'a, 's> {
+    server: &'s Server<'a>,
+    root: Option<&'s str>,
+    /// Whether lines follow that count after a rule has ended the rules.
+    goes_on: bool,
+}
+
+/// Writes the rules of a server. `root` is that of its files; `goes_on`: whether `Redirect` and its
+/// kin follow.
+pub(crate) fn write(
+    nodes: &[&ApacheNode],
+    server: &Server<'_>,
+    root: Option<&str>,
+    goes_on: bool,
+    out: &mut ConfText,
+) {
+    let set = RuleSet { server, root, goes_on };
     let mut conditions = Vec::new();
     let mut number = 0;
+    let mut rules = ConfText::default();
     for node in nodes {
         match &node.lower[..] {
             "rewritecond" => conditions.push(*node),
             "rewriterule" => {
                 number += 1;
                 let all = RuleParts { conditions: std::mem::take(&mut conditions), rule: node };
-                if let Err(why) = rule(&all, root, number, out) {
-                    refuse(&all, &why, out);
+                if let Err(why) = set.rule(&all, number, &mut rules) {
+                    refuse(&all, &why, &mut rules);
                 }
             }
-            _ => out.note(&node.place, format!("{} {}: not translated", node.name, node.rest)),
+            _ => rules.note(&node.place, format!("{} {}: not translated", node.name, node.rest)),
         }
     }
+    if goes_on && number > 0 {
+        out.own(format!("set {END} \"\";"));
+    }
+    out.append(rules);
 }
+
+/// The variable that is set when a rule has ended the rules, but not what follows them.
+const END: &str = "$rules_end";
 
 /// Closes what a rule could be about.
 fn refuse(all: &RuleParts<'_>, why: &str, out: &mut ConfText) {
     for node in all.conditions.iter().chain([&all.rule]) {
         out.note_closed(&node.place, format_args!("{} {}: {why}", node.name, node.rest));
     }
-    let pattern = words_of(all.rule).into_iter().next().unwrap_or_default();
-    let (pattern, operator) = match pattern.strip_prefix('!') {
-        Some(rest) => (rest, "!~"),
-        None => (&pattern[..], "~"),
-    };
-    match pattern.is_empty() {
-        true => out.own("return 503;"),
-        false => out.own(format!("if ($uri {operator} {}) {{ return 503; }}", in_quotes(pattern))),
-    }
-}
-
-/// The words of a rule: backslashes stay.
-fn words_of(node: &ApacheNode) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut rest = node.rest.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let quote = matches!(first, '"' | '\'').then_some(first);
-        let inner = &rest[usize::from(quote.is_some())..];
-        let mut escapes = false;
-        let end = inner.find(|one: char| {
-            let ends = !escapes && quote.map_or(one.is_ascii_whitespace(), |quote| one == quote);
-            escapes = one == '\\' && !escapes;
-            ends
-        });
-        let end = end.unwrap_or(inner.len());
-        all.push(inner[..end].to_owned());
-        rest = inner.get(end + 1..).unwrap_or_default().trim_start();
-    }
-    all
-}
-
-/// nginx's variable.
-fn variable(name: &str) -> Option<String> {
-    Some(match name {
-        "HTTP_HOST" => "$http_host".to_owned(),
-        "SERVER_NAME" => "$host".to_owned(),
-        "SERVER_PORT" => "$server_port".to_owned(),
-        "REQUEST_URI" => "$uri".to_owned(),
-        "QUERY_STRING" => "$args".to_owned(),
-        "REQUEST_METHOD" => "$request_method".to_owned(),
-        "REMOTE_ADDR" => "$remote_addr".to_owned(),
-        "REQUEST_SCHEME" => "$scheme".to_owned(),
-        "THE_REQUEST" => "$request".to_owned(),
-        "SERVER_PROTOCOL" => "$server_protocol".to_owned(),
-        "HTTP_USER_AGENT" | "HTTP_REFERER" | "HTTP_COOKIE" | "HTTP_ACCEPT" => {
-            format!("${}", name.to_ascii_lowercase())
-        }
-        _ => {
-            let field = name.strip_prefix("HTTP:")?;
-            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-            field.bytes().all(is_part).then_some(())?;
-            format!("$http_{}", field.to_ascii_lowercase().replace('-', "_"))
-        }
-    })
-}
-
-/// Groups of an expression get names, so that a later one does not take their numbers.
-fn named_groups(regex: &str, rule: usize) -> String {
-    let all: Vec<char> = regex.chars().collect();
-    let (mut out, mut number, mut escapes, mut in_set) = (String::new(), 0, false, false);
-    for (at, one) in all.iter().enumerate() {
-        out.push(*one);
-        match one {
-            '[' if !escapes => in_set = true,
-            ']' if !escapes => in_set = false,
-            '(' if !escapes && !in_set && all.get(at + 1) != Some(&'?') => {
-                number += 1;
-                out.push_str(&format!("?<cond{rule}_{number}>"));
-            }
-            _ => {}
-        }
-        escapes = *one == '\\' && !escapes;
-    }
-    out
-}
-
-/// What stands within `if (…)`, and whether the next condition is another way (`OR`).
-fn condition(node: &ApacheNode, rule: usize) -> Result<(String, bool), String> {
-    let words = words_of(node);
-    let ([subject, pattern] | [subject, pattern, _]) = &words[..] else {
-        return Err("not understood".to_owned());
-    };
-    let flags = words.get(2).map_or("", String::as_str);
-    let flags = flags.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-    let (mut any_case, mut or_next) = (false, false);
-    for flag in flags.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
-        match flag {
-            "nc" | "nocase" => any_case = true,
-            "or" | "ornext" => or_next = true,
-            "nv" | "novary" => {}
-            _ => return Err(format!("[{flag}]")),
-        }
-    }
+    let words = words_of(all.rule);
+    let pattern = words.first().cloned().unwrap_or_default();
     let (pattern, is_not) = match pattern.strip_prefix('!') {
         Some(rest) => (rest, true),
         None => (&pattern[..], false),
     };
-    let name = subject.strip_prefix("%{").and_then(|it| it.strip_suffix('}'));
-    if let Some(test @ ("-f" | "-d" | "-e" | "-x")) = Some(pattern) {
-        let path = match &subject[..] {
-            "%{REQUEST_FILENAME}" | "%{REQUEST_URI}" => "$uri",
-            "%{DOCUMENT_ROOT}%{REQUEST_URI}"
-            | "%{DOCUMENT_ROOT}%{REQUEST_FILENAME}"
-            | "%{DOCUMENT_ROOT}/%{REQUEST_URI}"
-            | "%{DOCUMENT_ROOT}/%{REQUEST_FILENAME}" => "$document_root$uri",
-            _ => return Err(format!("{subject} {pattern}")),
-        };
-        let not = if is_not { "!" } else { "" };
-        return Ok((format!("{not}{test} {path}"), or_next));
+    let flags = words.get(2).map(|flags| flags.to_ascii_lowercase()).unwrap_or_default();
+    let mut flags = flags.trim_start_matches('[').trim_end_matches(']').split(',').map(str::trim);
+    let any_case = flags.any(|flag| matches!(flag, "nc" | "nocase"));
+    let operator = operator(is_not, any_case);
+    match pattern.is_empty() {
+        true => out.own("return 503;"),
+        false => out.own(format!("if ($uri {operator} {}) {{ return 503; }}", in_quotes(pattern))),
     }
-    if name == Some("HTTPS") {
-        let bare = pattern.trim_start_matches(['=', '^']).trim_end_matches('$');
-        let wants_on = match &bare.to_ascii_lowercase()[..] {
-            "on" => !is_not,
-            "off" => is_not,
-            _ => return Err(format!("%{{HTTPS}} {pattern}")),
-        };
-        return Ok((if wants_on { "$https" } else { "$https = \"\"" }.to_owned(), or_next));
-    }
-    let value = name.and_then(variable).ok_or_else(|| subject.clone())?;
-    if pattern.starts_with(['<', '>']) || pattern.starts_with('-') && pattern.len() <= 3 {
-        return Err(pattern.to_owned());
-    }
-    let text = match pattern.strip_prefix('=') {
-        Some(text) if any_case => {
-            let regex = format!("^{}$", crate::words::escaped(text.trim_matches('"')));
-            format!("{value} {} {}", if is_not { "!~*" } else { "~*" }, in_quotes(&regex))
-        }
-        Some(text) if text.contains(['$', '%']) => return Err(pattern.to_owned()),
-        Some(text) => {
-            let operator = if is_not { "!=" } else { "=" };
-            format!("{value} {operator} {}", in_quotes(text.trim_matches('"')))
-        }
-        None => {
-            let operator = match (is_not, any_case) {
-                (false, false) => "~",
-                (false, true) => "~*",
-                (true, false) => "!~",
-                (true, true) => "!~*",
-            };
-            format!("{value} {operator} {}", in_quotes(&named_groups(pattern, rule)))
-        }
-    };
-    Ok((text, or_next))
 }
 
 /// What a rule comes to.
@@ -197,10 +94,13 @@ struct Flags {
     any_case: bool,
     appends: bool,
     discards: bool,
+    /// `[PT]`: what the rule leads to is the request's address from then on.
+    passes: bool,
 }
 
 fn flags(text: &str) -> Result<Flags, String> {
-    let mut all = Flags { end: RuleEnd::On, any_case: false, appends: false, discards: false };
+    let mut all =
+        Flags { end: RuleEnd::On, any_case: false, appends: false, discards: false, passes: false };
     let inner = text.trim_start_matches('[').trim_end_matches(']');
     for flag in inner.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
         match &flag.to_ascii_lowercase()[..] {
@@ -208,7 +108,8 @@ fn flags(text: &str) -> Result<Flags, String> {
             "qsa" | "qsappend" => all.appends = true,
             "qsd" | "qsdiscard" => all.discards = true,
             "l" | "last" | "end" if all.end == RuleEnd::On => all.end = RuleEnd::Last,
-            "l" | "last" | "end" | "pt" | "passthrough" | "ne" | "noescape" | "ns" => {}
+            "pt" | "passthrough" => all.passes = true,
+            "l" | "last" | "end" | "ne" | "noescape" | "ns" => {}
             "f" | "forbidden" => all.end = RuleEnd::Status(403),
             "g" | "gone" => all.end = RuleEnd::Status(410),
             "r" | "redirect" | "r=302" | "redirect=302" | "r=temp" => all.end = RuleEnd::Temporary,
@@ -269,32 +170,201 @@ fn target(text: &str, rule: usize) -> Result<String, String> {
     Ok(out)
 }
 
-fn rule(
-    all: &RuleParts<'_>,
-    root: Option<&str>,
+/// What is done where a rule applies.
+struct Acting {
+    /// What has to hold; none where `lines` ask it themselves.
+    test: Option<String>,
+    lines: Vec<String>,
+    /// The path within the server that the request gets.
+    leads: Option<String>,
+}
+
+impl Acting {
+    fn one(test: Option<String>, line: String) -> Self {
+        Self { test, lines: vec![line], leads: None }
+    }
+}
+
+/// A condition, and where it stands.
+type Asked<'a> = (&'a ApacheNode, (String, bool));
+
+impl RuleSet<'_, '_> {
+    fn rule(&self, all: &RuleParts<'_>, number: usize, out: &mut ConfText) -> Result<(), String> {
+        let words = words_of(all.rule);
+        let ([pattern, to] | [pattern, to, _]) = &words[..] else {
+            return Err("not understood".to_owned());
+        };
+        let flags = flags(words.get(2).map_or("", String::as_str))?;
+        let acting = self.acting(pattern, to, &flags, number)?;
+        let mut conditions: Vec<Asked<'_>> = Vec::new();
+        if self.goes_on && number > 1 {
+            conditions.push((all.rule, (format!("{END} = \"\""), false)));
+        }
+        for node in &all.conditions {
+            conditions.push((*node, condition(node, number)?));
+        }
+        if let Some(to) = &acting.leads {
+            self.quiet(all.rule, &mut conditions, (pattern, to), &flags, number, out);
+        }
+        // What the pattern asks is one condition more where no "rewrite" asks it.
+        conditions.extend(acting.test.map(|test| (all.rule, (test, false))));
+        apply(&conditions, all.rule, &acting.lines, number, out);
+        Ok(())
+    }
+
+    /// Asks for what the sections of the request's address say before a rule leads elsewhere.
+    fn quiet<'c>(
+        &self,
+        rule: &'c ApacheNode,
+        conditions: &mut Vec<Asked<'c>>,
+        (pattern, to): (&str, &str),
+        flags: &Flags,
+        number: usize,
+        out: &mut ConfText,
+    ) {
+        let regex = if flags.any_case { "" } else { pattern };
+        let mut unless = Vec::new();
+        for check in quiet::checks(self.server, regex, to, flags.passes) {
+            match check {
+                QuietCheck::Unless(test) => unless.push((rule, (test, false))),
+                QuietCheck::Refuse { node, test, status } => {
+                    let mut asked = conditions.clone();
+                    asked.extend(test.map(|test| (rule, (test, false))));
+                    if !is_everything(pattern) {
+                        let operator = operator(false, flags.any_case);
+                        let test = format!("$uri {operator} {}", in_quotes(pattern));
+                        asked.push((rule, (test, false)));
+                    }
+                    if status != 403 {
+                        let end = if node.is_section() { ">" } else { "" };
+                        let what = format!("{} {}{end} is about one path", node.name, node.rest);
+                        out.note_closed(&rule.place, what);
+                    }
+                    apply(&asked, rule, &[format!("return {status};")], number, out);
+                }
+            }
+        }
+        conditions.extend(unless);
+    }
+
+    /// What is done where a rule applies.
+    fn acting(
+        &self,
+        pattern: &str,
+        to: &str,
+        flags: &Flags,
+        number: usize,
+    ) -> Result<Acting, String> {
+        let case = if flags.any_case { "(?i)" } else { "" };
+        let (bare, is_not) = match pattern.strip_prefix('!') {
+            Some(rest) => (rest, true),
+            None => (pattern, false),
+        };
+        let regex = in_quotes(&format!("{case}{bare}"));
+        let test = format!("$uri {} {regex}", operator(is_not, false));
+        let test = (!is_everything(bare) || is_not).then_some(test);
+        if is_not && !matches!(flags.end, RuleEnd::Status(_)) {
+            return Err("a pattern with !".to_owned());
+        }
+        match (flags.end, to) {
+            (RuleEnd::Status(status @ 400..), _) => {
+                return Ok(Acting::one(test, format!("return {status};")));
+            }
+            (RuleEnd::Last, "-") if self.goes_on => {
+                return Ok(Acting::one(test, format!("set {END} 1;")));
+            }
+            (RuleEnd::Last, "-") => return Ok(Acting::one(test, "break;".to_owned())),
+            (_, "-") => return Err("a rule without a target".to_owned()),
+            _ => {}
+        }
+        let Target { text, is_away, is_whole } = self.leading(to, flags, number)?;
+        let end = match flags.end {
+            RuleEnd::Permanent => " permanent",
+            RuleEnd::Temporary => " redirect",
+            RuleEnd::On | RuleEnd::Last if is_away => " redirect",
+            RuleEnd::On | RuleEnd::Last if flags.passes && self.goes_on => {
+                let lines =
+                    vec![format!("set {END} 1;"), format!("rewrite {regex} {};", quoted(&text))];
+                return Ok(Acting { test, lines, leads: Some(text) });
+            }
+            RuleEnd::Last => " last",
+            RuleEnd::On if flags.passes => " last",
+            RuleEnd::On => "",
+            RuleEnd::Status(status) => {
+                let is_whole = is_whole && !text.contains("$1") && !text.contains("$2");
+                let text = quoted(text.trim_end_matches('?'));
+                return match is_whole {
+                    true => Ok(Acting::one(test, format!("return {status} {text};"))),
+                    false => Err(format!("R={status}")),
+                };
+            }
+        };
+        let is_within = matches!(end, " last" | "");
+        let line = format!("rewrite {regex} {}{end};", quoted(&text));
+        Ok(Acting { test: None, lines: vec![line], leads: is_within.then_some(text) })
+    }
+
+    /// Where a rule leads to, in nginx's words.
+    fn leading(&self, to: &str, flags: &Flags, number: usize) -> Result<Target, String> {
+        let to = to.replace("%{DOCUMENT_ROOT}", "");
+        let to = self
+            .root
+            .and_then(|root| to.strip_prefix(&format!("{root}/")))
+            .map_or(to.clone(), |it| format!("/{it}"));
+        let is_away = to.contains("://");
+        let (to, query) = match to.split_once('?') {
+            Some((path, query)) => (path.to_owned(), Some(query.to_owned())),
+            None => (to, None),
+        };
+        // The address as it came, with its query.
+        let whole =
+            to.strip_suffix("%{REQUEST_URI}").filter(|_| query.is_none() && !flags.discards);
+        let text = match whole {
+            Some(start) => format!("{}$request_uri?", target(start, number)?),
+            None => {
+                let path = target(&to, number)?;
+                let query = query.map(|query| target(&query, number)).transpose()?;
+                match query {
+                    Some(query) if query.is_empty() && !flags.appends => format!("{path}?"),
+                    Some(query) if flags.appends && !flags.discards => format!("{path}?{query}"),
+                    Some(query) => format!("{path}?{query}?"),
+                    None if flags.discards => format!("{path}?"),
+                    None => path,
+                }
+            }
+        };
+        if !is_away && !text.starts_with('/') && whole.is_none() {
+            return Err("a target without a slash".to_owned());
+        }
+        let of_system = ["/var/", "/home/", "/usr/", "/srv/", "/opt/", "/etc/", "/mnt/"];
+        if of_system.iter().any(|start| text.starts_with(start)) {
+            return Err("a target that may be a file".to_owned());
+        }
+        Ok(Target { text, is_away, is_whole: whole.is_some() })
+    }
+}
+
+/// Where a rule leads to.
+struct Target {
+    text: String,
+    /// Whether it is another server's, or named as one.
+    is_away: bool,
+    /// Whether it ends with the address as it came.
+    is_whole: bool,
+}
+
+/// Writes `lines` for where all of the conditions hold.
+fn apply(
+    conditions: &[Asked<'_>],
+    rule: &ApacheNode,
+    lines: &[String],
     number: usize,
     out: &mut ConfText,
-) -> Result<(), String> {
-    let words = words_of(all.rule);
-    let ([pattern, to] | [pattern, to, _]) = &words[..] else {
-        return Err("not understood".to_owned());
-    };
-    let flags = flags(words.get(2).map_or("", String::as_str))?;
-    let (test, action) = action(pattern, to, &flags, root, number)?;
-    let mut conditions = Vec::new();
-    for node in &all.conditions {
-        conditions.push((*node, condition(node, number)?));
-    }
-    // What the pattern asks is one condition more where no "rewrite" asks it.
-    conditions.extend(test.map(|test| (all.rule, (test, false))));
-    let place = &all.rule.place;
-    match &conditions[..] {
-        [] => out.put(place, action),
-        [(node, (only, _))] => {
-            out.open(&node.place, format!("if ({only})"));
-            out.put(place, action);
-            out.close();
-        }
+) {
+    let place = &rule.place;
+    match conditions {
+        [] => return lines.iter().for_each(|line| out.put(place, line.clone())),
+        [(node, (only, _))] => out.open(&node.place, format!("if ({only})")),
         _ => {
             out.own(format!("set $rule{number} \"\";"));
             let mut groups = 0;
@@ -311,86 +381,10 @@ fn rule(
                 }
             }
             out.open(place, format!("if ($rule{number} = {})", "1".repeat(groups)));
-            out.put(place, action);
-            out.close();
         }
     }
-    Ok(())
-}
-
-/// What is done where a rule applies.
-fn action(
-    pattern: &str,
-    to: &str,
-    flags: &Flags,
-    root: Option<&str>,
-    number: usize,
-) -> Result<(Option<String>, String), String> {
-    let case = if flags.any_case { "(?i)" } else { "" };
-    let (bare, is_not) = match pattern.strip_prefix('!') {
-        Some(rest) => (rest, true),
-        None => (pattern, false),
-    };
-    let regex = in_quotes(&format!("{case}{bare}"));
-    let test = format!("$uri {} {regex}", if is_not { "!~" } else { "~" });
-    let test = (!is_everything(bare)).then_some(test);
-    if is_not && !matches!(flags.end, RuleEnd::Status(_)) {
-        return Err("a pattern with !".to_owned());
-    }
-    match (flags.end, to) {
-        (RuleEnd::Status(status @ 400..), _) => return Ok((test, format!("return {status};"))),
-        (RuleEnd::Last, "-") => return Ok((test, "break;".to_owned())),
-        (_, "-") => return Err("a rule without a target".to_owned()),
-        _ => {}
-    }
-    let to = to.replace("%{DOCUMENT_ROOT}", "");
-    let to = root
-        .and_then(|root| to.strip_prefix(&format!("{root}/")))
-        .map_or(to.clone(), |it| format!("/{it}"));
-    let is_away = to.contains("://");
-    let (to, query) = match to.split_once('?') {
-        Some((path, query)) => (path.to_owned(), Some(query.to_owned())),
-        None => (to, None),
-    };
-    // The address as it came, with its query.
-    let whole = to.strip_suffix("%{REQUEST_URI}").filter(|_| query.is_none() && !flags.discards);
-    let text = match whole {
-        Some(start) => format!("{}$request_uri?", target(start, number)?),
-        None => {
-            let path = target(&to, number)?;
-            let query = query.map(|query| target(&query, number)).transpose()?;
-            match query {
-                Some(query) if query.is_empty() && !flags.appends => format!("{path}?"),
-                Some(query) if flags.appends && !flags.discards => format!("{path}?{query}"),
-                Some(query) => format!("{path}?{query}?"),
-                None if flags.discards => format!("{path}?"),
-                None => path,
-            }
-        }
-    };
-    if !is_away && !text.starts_with('/') && whole.is_none() {
-        return Err("a target without a slash".to_owned());
-    }
-    let of_system = ["/var/", "/home/", "/usr/", "/srv/", "/opt/", "/etc/", "/mnt/"];
-    if of_system.iter().any(|start| text.starts_with(start)) {
-        return Err("a target that may be a file".to_owned());
-    }
-    let end = match flags.end {
-        RuleEnd::Permanent => " permanent",
-        RuleEnd::Temporary => " redirect",
-        RuleEnd::On | RuleEnd::Last if is_away => " redirect",
-        RuleEnd::Last => " last",
-        RuleEnd::On => "",
-        RuleEnd::Status(status) => {
-            let is_whole = whole.is_some() && !text.contains("$1") && !text.contains("$2");
-            let text = quoted(text.trim_end_matches('?'));
-            return match is_whole {
-                true => Ok((test, format!("return {status} {text};"))),
-                false => Err(format!("R={status}")),
-            };
-        }
-    };
-    Ok((None, format!("rewrite {regex} {}{end};", quoted(&text))))
+    lines.iter().for_each(|line| out.put(place, line.clone()));
+    out.close();
 }
 
 /// Whether a pattern finds every path.

@@ -62,12 +62,15 @@ const HANDLED: &[&str] = &[
     "serverpath",
     "servertokens",
     "sslcacertificatefile",
+    "sslcarevocationcheck",
     "sslcarevocationfile",
+    "sslcarevocationpath",
     "sslcertificatechainfile",
     "sslcertificatefile",
     "sslcertificatekeyfile",
     "sslciphersuite",
     "sslengine",
+    "sslocspenable",
     "sslprotocol",
     "sslproxycacertificatefile",
     "sslproxyverify",
@@ -165,26 +168,37 @@ pub(crate) fn common(nodes: &[ApacheNode], formats: &Formats, out: &mut ConfText
     }
 }
 
-/// `RemoteIPHeader`
-pub(crate) fn real_ip(nodes: &[ApacheNode], out: &mut ConfText) {
-    let Some(header) = nodes.iter().rfind(|node| node.lower == "remoteipheader") else { return };
-    let names = ["remoteipinternalproxy", "remoteiptrustedproxy"];
-    let mut has_one = false;
-    for node in nodes.iter().filter(|node| names.contains(&&node.lower[..])) {
+/// Directives that name trusted proxies.
+pub(crate) const PROXIES: [&str; 2] = ["remoteipinternalproxy", "remoteiptrustedproxy"];
+
+/// `RemoteIPHeader` of a server, which inherits what the main server has.
+pub(crate) fn real_ip(nodes: &[ApacheNode], main: &[ApacheNode], out: &mut ConfText) {
+    let is_own =
+        |node: &&ApacheNode| node.lower == "remoteipheader" || PROXIES.contains(&&node.lower[..]);
+    if !nodes.iter().any(|node| is_own(&node)) {
+        return;
+    }
+    let find = |nodes: &'_ [ApacheNode]| {
+        nodes.iter().rfind(|node| node.lower == "remoteipheader").cloned()
+    };
+    let Some(header) = find(nodes).or_else(|| find(main)) else { return };
+    let is_proxy = |node: &&ApacheNode| PROXIES.contains(&&node.lower[..]);
+    let mut proxies: Vec<&ApacheNode> = nodes.iter().filter(is_proxy).collect();
+    if proxies.is_empty() {
+        proxies = main.iter().filter(is_proxy).collect();
+    }
+    for node in &proxies {
         for word in node.words() {
             out.put(&node.place, format!("set_real_ip_from {};", quoted(&word)));
-            has_one = true;
         }
     }
-    if has_one {
-        out.put(&header.place, format!("real_ip_header {};", quoted(&header.first())));
-        out.own("real_ip_recursive on;");
-    } else {
-        out.note(
-            &header.place,
-            "RemoteIPHeader without RemoteIPInternalProxy: no proxy is trusted here",
-        );
+    if proxies.is_empty() {
+        out.note(&header.place, "RemoteIPHeader without a list of proxies: any is trusted");
+        out.own("set_real_ip_from 0.0.0.0/0;");
+        out.own("set_real_ip_from ::/0;");
     }
+    out.put(&header.place, format!("real_ip_header {};", quoted(&header.first())));
+    out.own("real_ip_recursive on;");
 }
 
 /// Tells of directives that are not understood; whether one of them may restrict.

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
+mod more;
+mod places;
+
 use crate::{ApacheFiles, ImportFault, ImportRequest, Imported, import};
 
 /// Files in memory.
@@ -32,11 +35,15 @@ impl ApacheFiles for Memory {
 }
 
 fn of(files: &[(&str, &str)]) -> Result<Imported, ImportFault> {
+    of_types(files, "types { }")
+}
+
+fn of_types(files: &[(&str, &str)], types: &str) -> Result<Imported, ImportFault> {
     let all = files.iter().map(|(path, text)| ((*path).into(), (*text).to_owned())).collect();
     let request = ImportRequest {
         path: files[0].0.into(),
         environment: vec![("FROM_ENV".to_owned(), "here".to_owned())],
-        types: "types { }",
+        types,
     };
     import(&Memory(all), &request)
 }
@@ -182,8 +189,26 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
             "RewriteCond %{HTTP_HOST} ^(.*)$ [NC,OR]",
             "Alias /i /srv/i",
             "ProxyPass /p http://b:1/",
+            "ProxyPass /p/q/ http://c",
             "<Location /p>",
+            "<Location /p/q*>",
             "</Location>",
+            "<LocationMatch ^/p/(.*)>",
+            "</LocationMatch>",
+            "<Proxy *>",
+            "</Proxy>",
+            "<If \"%{REMOTE_ADDR} == '192.0.2.1'\">",
+            "</If>",
+            "Require valid-user",
+            "AuthType Basic",
+            "Deny from all",
+            "Satisfy any",
+            "RemoteIPHeader X-Real-IP",
+            "RemoteIPTrustedProxy 10.0.0.1",
+            "Action md /cgi/md",
+            "AddHandler md .md",
+            "<VirtualHost localhost:80>",
+            "Listen a.test:80",
             "SetHandler application/x-httpd-php",
             "AddHandler cgi-script .cgi",
             "<FilesMatch \\.php$>",

@@ -78,6 +78,10 @@ fn verify(server: &Server<'_>, out: &mut ConfText) {
             return out.own("return 503;");
         }
     };
+    if let Some(node) = unchecked(server) {
+        out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+        return out.own("return 503;");
+    }
     let Some(authority) = server.last("sslcacertificatefile") else {
         out.note_closed(&node.place, "SSLVerifyClient without SSLCACertificateFile");
         return out.own("return 503;");
@@ -89,5 +93,22 @@ fn verify(server: &Server<'_>, out: &mut ConfText) {
     }
     if let Some(node) = server.last("sslcarevocationfile") {
         out.put(&node.place, format!("ssl_crl {};", quoted(&node.first())));
+    }
+}
+
+/// What asks for revoked certificates in a way that is not to be had.
+fn unchecked<'a>(server: &Server<'a>) -> Option<&'a ApacheNode> {
+    let is_off =
+        |node: &&ApacheNode| matches!(&node.first().to_ascii_lowercase()[..], "none" | "off" | "");
+    let asked = |name| server.last(name).filter(|node| !is_off(node));
+    if let Some(node) = asked("sslocspenable") {
+        return Some(node);
+    }
+    let check = asked("sslcarevocationcheck")?;
+    // Files with lists are checked wherever they are named.
+    match (server.last("sslcarevocationpath"), server.last("sslcarevocationfile")) {
+        (Some(path), _) => Some(path),
+        (None, None) => Some(check),
+        (None, Some(_)) => None,
     }
 }

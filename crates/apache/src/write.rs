@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::balancers;
 use crate::import::{ConfPlace, ImportRequest, Imported};
 use crate::listens::{self, ListenAt, ListenLine, VhostAddress};
 use crate::logs::{self, Formats};
@@ -9,7 +10,7 @@ use crate::named_places;
 use crate::out::ConfText;
 use crate::paths;
 use crate::php::{self, Runner};
-use crate::proxy;
+use crate::prepare::prepare;
 use crate::server::{Server, server_name};
 use crate::settings;
 use crate::tls;
@@ -18,11 +19,12 @@ use crate::words::quoted;
 
 /// Puts it all together.
 pub(crate) fn write(
-    nodes: Vec<ApacheNode>,
+    mut nodes: Vec<ApacheNode>,
     notes: Vec<(ConfPlace, String)>,
     request: &ImportRequest<'_>,
 ) -> Imported {
     let mut out = ConfText::default();
+    prepare(&mut nodes, request.types);
     let (vhosts, main): (Vec<ApacheNode>, Vec<ApacheNode>) =
         nodes.into_iter().partition(|node| node.lower == "<virtualhost");
     out.own(format!("# Made from {} by bolide import apache.", request.path.display()));
@@ -68,12 +70,12 @@ impl<'a> Whole<'a> {
             .iter()
             .map(|node| Server {
                 place: node.place.clone(),
-                addresses: node.words().iter().map(|word| listens::address(word)).collect(),
+                addresses: node.words().iter().flat_map(|word| listens::addresses(word)).collect(),
                 own: &node.children,
                 main,
             })
             .collect();
-        let lines = main.iter().filter(|node| node.lower == "listen").filter_map(listens::listen);
+        let lines = main.iter().filter(|node| node.lower == "listen").flat_map(listens::listen);
         let others = servers.iter().flat_map(|server| server.addresses.clone()).collect();
         Self { main, servers, lines: lines.collect(), others }
     }
@@ -152,13 +154,10 @@ impl<'a> Whole<'a> {
         if self.everywhere("proxypass") {
             out.own("map $http_upgrade $apache_connection { default upgrade; \"\" close; }");
         }
-        settings::real_ip(self.main, out);
-        let balancers = std::iter::once(self.main).chain(self.servers.iter().map(|it| it.own));
-        let balancers: Vec<&ApacheNode> =
-            balancers.flatten().filter(|node| node.lower == "<proxy").collect();
-        proxy::balancers(&balancers, out);
+        settings::real_ip(self.main, &[], out);
+        balancers::write(self.main, self.servers.iter().map(|it| it.own), out);
         out.own("");
-        named_places::write(self.main, out);
+        named_places::write(self.main, &[], out);
         let mut seen = Vec::new();
         let closed = settings::unknown(self.main, out);
         for one in &self.servers {
@@ -261,9 +260,16 @@ impl<'a> Whole<'a> {
         }
         if !std::ptr::eq(server.own, self.main) {
             settings::common(server.own, formats, out);
-            named_places::write(server.own, out);
+            settings::real_ip(server.own, self.main, out);
+            named_places::write(server.own, &[self.main, server.own], out);
+        } else {
+            named_places::write(&[], &[self.main], out);
         }
         if !std::ptr::eq(server.own, self.main) && settings::unknown(server.own, out) || closed {
+            out.own("return 503;");
+        }
+        if listens::is_unclear(&self.lines, &server.addresses) {
+            out.note_closed(&server.place, "<VirtualHost>: the addresses of a name are not known");
             out.own("return 503;");
         }
         paths::write(server, root.as_ref().map(|(_, path)| &path[..]), out);
