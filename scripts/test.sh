@@ -41,7 +41,7 @@ run() {
 in_lab() { (cd lab && PATH=$BOLIDE_TOOLS/venv/bin:$PATH "$@"); }
 
 # Python outside of it that keeps its rules.
-beside_lab=(../tests/soak ../tests/nginx ../tests/{compare,contrib,explore,framing}.py ../bench/fleet.py)
+beside_lab=(../tests/{soak,nginx,histories} ../tests/{compare,contrib,explore,framing,histories}.py ../bench/fleet.py)
 
 check_lab() {
     run in_lab ruff format --check . && run in_lab ruff check . && run in_lab mypy &&

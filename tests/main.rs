@@ -52,6 +52,7 @@ mod header_edits;
 mod headers;
 mod health;
 mod held_uploads;
+mod histories;
 mod htaccess;
 mod htaccess_ahead;
 mod htaccess_bodies;
