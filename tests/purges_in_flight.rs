@@ -229,3 +229,24 @@ fn purges_of_a_request_whose_client_leaves_are_carried_out() {
     app.release();
     wait_until("the page to be purged", || get(&server, "/page", "") == "new");
 }
+
+/// What is for all may lie in a page that is not: its purges name no session.
+#[test]
+fn public_inlines_of_private_pages_are_reached_by_public_purges() {
+    let app = TestApp::start();
+    let server = serve(&app, "");
+    let head = "X-LiteSpeed-Cache-Control: private,max-age=60,esi=on\nContent-Type: text/html";
+    let text = "<esi:inline name=\"/part\" cache-control=\"public,max-age=60\" cache-tag=\"menu\">\
+                old</esi:inline>[<esi:include src=\"/part\"/>]";
+    for (number, order) in ["tag=menu", "/part"].into_iter().enumerate() {
+        let path = format!("/page{number}");
+        app.plan(&path, vec![page(head, text)]);
+        app.plan("/part", vec![page("X-LiteSpeed-Cache-Control: no-cache", "new")]);
+        for _ in 0..2 {
+            assert_eq!(get(&server, &path, VISITOR), "[old]", "{order}");
+        }
+        app.plan("/order", vec![page(&format!("X-LiteSpeed-Purge: {order}"), "")]);
+        assert_eq!(server.get("/order").status, 200);
+        assert_eq!(get(&server, &path, VISITOR), "[new]", "{order}");
+    }
+}

@@ -1,6 +1,7 @@
 """What both comparisons with the real Apache need."""
 
 import pathlib
+import random
 import socket
 import sys
 import time
@@ -9,9 +10,15 @@ APACHE = "/usr/sbin/apache2"
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the ports of the other tests, and of client sockets, which take any at any time."""
+    while True:
+        port = random.randrange(10_000, 17_900)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 def wait_for(port, process):

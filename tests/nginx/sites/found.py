@@ -97,9 +97,7 @@ server(
     location /sorry/ { auth_basic off; proxy_pass http://@ORIGIN@; }
     location @named { auth_basic off; proxy_pass http://@ORIGIN@; }
     location /open/ { auth_basic off; alias @DIR@/www/; }
-""".replace(
-        "@SORRY@", b"HTTP/1.1 200 OK\r\nWWW-Authenticate: own\r\n\r\nsorry".hex()
-    ),
+""".replace("@SORRY@", b"HTTP/1.1 200 OK\r\nWWW-Authenticate: own\r\n\r\nsorry".hex()),
     [f"{method} /{at}/x" for at in "scnf" for method in ("GET", "HEAD", "POST")],
     open=True,
 )

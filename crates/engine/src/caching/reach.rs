@@ -139,8 +139,8 @@ pub fn tags_from(target: &[u8]) -> Vec<Vec<u8>> {
 /// What the key of a page says about its URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyText {
-    /// It is the text of a `page_cache_key`, or a purge of the URL may have come before the fill had
-    /// its key.
+    /// It is the text of a `page_cache_key`, or a purge of the URL may have come before the fill
+    /// had its key.
     pub(super) needs_url_tag: bool,
     /// It was without parameters for the sake of a `No-Vary-Search` before the response came.
     pub(super) was_narrow: bool,
@@ -169,6 +169,11 @@ pub(super) fn tag_with(tags: &mut Tags, target: &[u8], host: &[u8], is_private: 
         tags.push_public(&of_private(&own));
     }
     tags.push(&own);
+}
+
+/// Has public purges of a URL reach what is for all, but stored for a session.
+pub(super) fn tag_for_all(tags: &mut Tags, target: &[u8], host: &[u8]) {
+    tags.push_public(&tag(target, host));
 }
 
 fn target_in_key(facts: &Facts<'_>, policy: &CachePolicy) -> Vec<u8> {

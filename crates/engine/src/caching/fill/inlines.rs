@@ -18,7 +18,7 @@ use super::Fill;
 use crate::caching::Caching;
 use crate::caching::identity::page_id;
 use crate::caching::identity::{for_inlines, key_of, page_key, push_piece, unvaried_key};
-use crate::caching::reach::tag_with;
+use crate::caching::reach::{tag_for_all, tag_with};
 use crate::subrequest::is_same_site;
 
 /// LIMIT: inlines of one page that are stored.
@@ -158,14 +158,25 @@ impl Fill {
         };
         let mut tags = Tags::default();
         tag_with(&mut tags, &target, facts.host, session.is_some());
-        put_inline(permit, tags, inline, cutting, (now_ms, ttl, caching.policy.max_stale))
+        // The page is private, not the inline: public purges reach the copies of all sessions.
+        let is_for_all = session.is_some() && inline.control.scope() == Some(CacheScope::Public);
+        if is_for_all {
+            tag_for_all(&mut tags, &target, facts.host);
+        }
+        put_inline(
+            permit,
+            (tags, is_for_all),
+            inline,
+            cutting,
+            (now_ms, ttl, caching.policy.max_stale),
+        )
     }
 }
 
 /// Stores an inline.
 fn put_inline(
     mut permit: FillPermit,
-    mut tags: Tags,
+    (mut tags, is_for_all): (Tags, bool),
     inline: &Inline,
     cutting: &InlineCutting,
     (now_ms, ttl, stale): (u64, u32, u32),
@@ -182,7 +193,12 @@ fn put_inline(
     for tag in words {
         match tag.scope {
             CacheScope::Public => tags.push_public(tag.text),
-            CacheScope::Private => tags.push(tag.text),
+            CacheScope::Private => {
+                tags.push(tag.text);
+                if is_for_all {
+                    tags.push_public(tag.text);
+                }
+            }
         }
     }
     let head = ObjectHead {
