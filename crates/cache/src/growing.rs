@@ -128,6 +128,9 @@ pub struct GrowingObject {
     doomed: AtomicBool,
     /// A soft purge hit it.
     softened: AtomicBool,
+    /// Sessions whose copies of the URL were purged meanwhile: whose response it is, is not known
+    /// before its head.
+    doomed_for: Mutex<Vec<Box<[u8]>>>,
     head: OnceLock<ObjectHead>,
     pub(crate) tags: OnceLock<Vec<u32>>,
     /// The tags as text, for the disk.
@@ -141,6 +144,9 @@ pub struct GrowingObject {
     readers: Readers,
 }
 
+/// LIMIT: sessions whose purges a fill remembers; with more it is not stored.
+const DOOMED_FOR_MAX: usize = 64;
+
 impl GrowingObject {
     pub(crate) fn new(key: &CacheKey<'_>, generation: u64, stale: Option<Arc<Object>>) -> Self {
         Self {
@@ -151,6 +157,7 @@ impl GrowingObject {
             state: AtomicU8::new(ASKED),
             doomed: AtomicBool::new(false),
             softened: AtomicBool::new(false),
+            doomed_for: Mutex::default(),
             head: OnceLock::new(),
             tags: OnceLock::new(),
             packed_tags: OnceLock::new(),
@@ -204,6 +211,19 @@ impl GrowingObject {
 
     pub(crate) fn doom(&self) {
         self.doomed.store(true, Ordering::Release);
+    }
+
+    /// A purge hit the copy of a session, if it will be that.
+    pub(crate) fn doom_for(&self, session: SessionKey<'_>) {
+        let mut sessions = lock(&self.doomed_for);
+        if sessions.len() >= DOOMED_FOR_MAX {
+            return self.doom();
+        }
+        sessions.push(session.text().into());
+    }
+
+    pub(crate) fn is_doomed_for(&self, session: SessionKey<'_>) -> bool {
+        lock(&self.doomed_for).iter().any(|text| **text == *session.text())
     }
 
     pub(crate) fn soften(&self) {

@@ -438,7 +438,8 @@ impl FillPermit {
         if let Some(permit) = &mut permit {
             permit.lease = self.lease.take();
             self.growing.asked().into_iter().for_each(|at| permit.note_asked(at));
-            if self.growing.is_doomed() {
+            let is_purged = |session| self.growing.is_doomed_for(session);
+            if self.growing.is_doomed() || key.session.is_some_and(is_purged) {
                 permit.growing.doom();
             }
             if self.growing.is_softened() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::bans::{BanKind, BanPattern};
 use crate::disk::journal::Echo;
 use crate::disk::{DiskPurge, DiskPurgeTarget, DiskTree, Filed};
+use crate::growing::GrowingObject;
 use crate::key::{CacheKey, KeyBuilder, NamespaceId, SessionKey, url_hash};
 use crate::object::{Object, ObjectKind};
 use crate::shard::Shard;
@@ -191,12 +192,16 @@ impl Store {
         let hit = self.tags.purge_by(|sequence| {
             note(sequence);
             // Until its head a fill has the public key, and may be of any session.
-            if key.session.is_some() {
+            if let Some(session) = key.session {
                 let hash = url_hash(key.namespace, None, key.url());
-                mark_fills(&lock(self.index.shard(hash)), key, None, how);
+                let shard = lock(self.index.shard(hash));
+                fills_of(&shard, key, None).for_each(|growing| growing.doom_for(session));
             }
             let mut shard = lock(self.index.shard(key.url_hash));
-            mark_fills(&shard, key, key.session, how);
+            fills_of(&shard, key, key.session).for_each(|growing| match how {
+                TagPurge::Dead => growing.doom(),
+                TagPurge::Stale => growing.soften(),
+            });
             let mut hit = 0;
             for place in shard.copies(key) {
                 let object = shard.at(place).filter(|object| object.kind() == ObjectKind::Content);
@@ -304,16 +309,14 @@ pub fn purge_here(store: &Store, namespace: NamespaceId) -> u64 {
     // Other nodes have heard the purges that this one has missed.
     store.carry_out(namespace, scope, target, TagPurge::Dead, Echo::OfNode)
 }
-/// Marks the fills of the URL of `key` for this session as purged.
-fn mark_fills(shard: &Shard, key: &CacheKey<'_>, session: Option<SessionKey<'_>>, how: TagPurge) {
-    for growing in shard.fills.iter() {
+/// The fills of the URL of `key` for this session.
+fn fills_of<'a>(
+    shard: &'a Shard,
+    key: &CacheKey<'_>,
+    session: Option<SessionKey<'_>>,
+) -> impl Iterator<Item = &'a Arc<GrowingObject>> {
+    shard.fills.iter().filter(move |growing| {
         let own = growing.key.key();
-        let here =
-            own.namespace == key.namespace && own.url() == key.url() && own.session == session;
-        match how {
-            TagPurge::Dead if here => growing.doom(),
-            TagPurge::Stale if here => growing.soften(),
-            TagPurge::Dead | TagPurge::Stale => {}
-        }
-    }
+        own.namespace == key.namespace && own.url() == key.url() && own.session == session
+    })
 }
