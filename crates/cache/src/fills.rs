@@ -151,6 +151,7 @@ impl FillMoment {
         keys.start(namespace);
         keys.push_vary(&COUNT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
         let key = keys.public();
+        debug_assert!(key.url().is_empty(), "no page has such a key");
         let mut shard = lock(store.index.shard(key.url_hash));
         Self(store.grant(&mut shard, &key, generation, None))
     }
@@ -159,6 +160,7 @@ impl FillMoment {
     #[must_use]
     pub fn permit(&self, key: &CacheKey<'_>) -> Option<FillPermit> {
         let store = &self.0.store;
+        debug_assert!(store.tags.generation() >= self.0.generation(), "a moment lies in the past");
         let _floor_waits = lock(&store.moves);
         store.regrant(key, self.0.generation(), Rival::Ignored)
     }

@@ -215,7 +215,9 @@ impl GrowingObject {
 
     /// A purge hit the copy of a session, if it will be that.
     pub(crate) fn doom_for(&self, session: SessionKey<'_>) {
+        debug_assert!(self.key.key().session.is_none(), "a session's own fill is doomed as such");
         let mut sessions = lock(&self.doomed_for);
+        debug_assert!(sessions.len() <= DOOMED_FOR_MAX, "the list is bounded");
         if sessions.len() >= DOOMED_FOR_MAX {
             return self.doom();
         }
