@@ -82,7 +82,7 @@ def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
         peer.sendall(text)
         if kind == b"raw" and not ends:
             # Half a chunk and its end are two things that happen, or nginx's log tells of either.
-            time.sleep(0.2)
+            time.sleep(0.03)
         return kind == b"keep"
     if kind == b"slow":
         time.sleep(int(rest) / 1000)
