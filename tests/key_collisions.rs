@@ -21,11 +21,11 @@ fn serve(app: &TestApp, more: &str) -> TestServer {
     ))
 }
 
-fn page(head: &str, body: &str) -> AppSaid {
+pub(crate) fn page(head: &str, body: &str) -> AppSaid {
     AppSaid::head(head).body(body.as_bytes())
 }
 
-fn get(server: &TestServer, path: &str, fields: &str) -> String {
+pub(crate) fn get(server: &TestServer, path: &str, fields: &str) -> String {
     server.connect().get(path, fields).text()
 }
 

@@ -1,12 +1,12 @@
 //! Purges that come while a response is on its way, whose parts are stored under keys of their own:
 //! an acknowledged purge counts for them, too. And who may get parts of a response.
 
-use bolide_testkit::app::AppSaid;
 use bolide_testkit::origin::{TestUpstream, answer};
 use bolide_testkit::server::LISTEN;
 use bolide_testkit::{TestApp, TestServer, wait_until};
 
 use crate::http;
+use crate::key_collisions::{get, page};
 
 /// The `fastcgi_param` lines that Bolide ships.
 const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
@@ -20,14 +20,6 @@ fn serve(app: &TestApp, more: &str) -> TestServer {
              location / {{ {PARAMS} fastcgi_pass {}; }} }}",
         app.address()
     ))
-}
-
-fn page(head: &str, body: &str) -> AppSaid {
-    AppSaid::head(head).body(body.as_bytes())
-}
-
-fn get(server: &TestServer, path: &str, fields: &str) -> String {
-    server.connect().get(path, fields).text()
 }
 
 /// Requests `path`, and purges by an application's response while it is on its way.
