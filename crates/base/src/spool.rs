@@ -207,11 +207,10 @@ impl Spool {
     /// The file cannot be written: from now on all bytes stay in memory, and the producer waits.
     /// False if a second attempt would need the file.
     pub const fn forgo_file(&mut self) -> bool {
-        let can_do_without = matches!(self.retain, Retain::No);
-        if can_do_without {
+        if self.prefers_reader() {
             self.limits.file = 0;
         }
-        can_do_without
+        self.prefers_reader()
     }
 
     /// Whether bytes that wait to be written may be read before, instead of being written.
@@ -305,9 +304,10 @@ impl Spool {
             return SpoolPiece::File { file: file.clone(), offset: self.file_at, len };
         }
         if self.prefers_reader() && !self.excess.is_empty() {
-            // The reader is faster than the file.
+            // The reader is faster than the file, all of which was read.
             self.memory = std::mem::take(&mut self.excess);
             self.memory_len = std::mem::take(&mut self.excess_len);
+            (self.file_at, self.file_len) = (0, 0);
             return self.pull(max, out);
         }
         match self.ending {
@@ -437,6 +437,22 @@ mod tests {
         assert!(spool.next_write().is_none() && !spool.is_full());
         spool.finish();
         assert!(matches!(drain(&mut spool, b"").1, SpoolPiece::End));
+    }
+
+    #[test]
+    fn a_full_file_that_was_read_keeps_no_producer_waiting() {
+        let limits = SpoolLimits { memory: 8, file: 4 };
+        let (mut spool, mut disk) = (Spool::new(limits, Retain::No), b"89abc".to_vec());
+        spool.push(Bytes::from_static(b"01234567"));
+        spool.push(Bytes::from_static(b"89abcdefgh"));
+        // A part is written, which fills the file.
+        let file = FileRef::new(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
+        spool.written(file, 5);
+        assert_eq!(drain(&mut spool, &disk).0, b"0123456789abcdefgh");
+        assert!(!spool.is_full() && spool.is_drained());
+        spool.push(Bytes::from_static(b"ijklmnopq"));
+        write(&mut spool, &mut disk);
+        assert_eq!(drain(&mut spool, &disk).0, b"ijklmnopq");
     }
 
     #[test]
