@@ -374,14 +374,15 @@ def over_h2(name):
 
 @over_h2("silence")
 def h2_silence(port, cert):
-    return Http2(port, cert).end()
+    conn = Http2(port, cert)
+    return f"{conn.goaway()} {conn.end()}"
 
 
 @over_h2("head")
 def h2_head(port, cert):
     conn = Http2(port, cert)
     conn.send(frame(HEADERS, 1, 1, head("/hello.txt")))
-    return conn.end()
+    return f"{conn.goaway()} {conn.end()}"
 
 
 @over_h2("body")

@@ -47,8 +47,8 @@ const IDLE: (usize, usize) = (8, 9);
 /// Empty where a limit does not apply to a protocol, or another row reaches it.
 const ROWS: &[Row] = &[
     // client_header_timeout
-    row("silence", HEADS, "end", "end", "end"),
-    row("head", HEADS, "end", "end", ""),
+    row("silence", HEADS, "end", "goaway end", "end"),
+    row("head", HEADS, "end", "goaway end", ""),
     row("half_head", HEADS, "", "", "reset"),
     // client_body_timeout
     row("body", MAIN, "end", "reset", "reset"),

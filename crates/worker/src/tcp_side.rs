@@ -164,6 +164,25 @@ impl TcpSide {
         env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
     }
 
+    /// Queues the GOAWAY that names the last processed request; false if the protocol has none, or
+    /// it was sent before.
+    pub(crate) fn queue_goaway<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        env: &mut WorkerEnv<I>,
+    ) -> bool {
+        let has_goaway =
+            self.conns.get_mut(key).and_then(|conn| conn.framing.as_mut()).is_some_and(|framing| {
+                framing.shutdown();
+                framing.has_output()
+            });
+        if has_goaway {
+            self.mark_dirty(key);
+            self.rearm_soon(key, env);
+        }
+        has_goaway
+    }
+
     /// Checks the deadline of a connection; returns the consequence.
     pub(crate) fn expire<I: Io>(
         &mut self,
@@ -177,20 +196,10 @@ impl TcpSide {
             env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
             return TcpExpiry::Nothing;
         }
-        match conn.waiting {
-            // HTTP/2 clients get GOAWAY, which names the last processed request.
-            TcpWait::Request => {
-                let ends_politely = conn.framing.as_mut().is_some_and(|framing| {
-                    framing.shutdown();
-                    framing.has_output()
-                });
-                if !ends_politely {
-                    return TcpExpiry::Close;
-                }
-                self.mark_dirty(key);
-                self.rearm_soon(key, env);
-                TcpExpiry::Nothing
-            }
+        let waiting = conn.waiting;
+        match waiting {
+            TcpWait::Request if self.queue_goaway(key, env) => TcpExpiry::Nothing,
+            TcpWait::Request => TcpExpiry::Close,
             TcpWait::Exchange => TcpExpiry::Exchange,
             TcpWait::Discarding | TcpWait::Linger => TcpExpiry::Close,
             TcpWait::Head => TcpExpiry::Head,

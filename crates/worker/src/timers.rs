@@ -79,7 +79,8 @@ impl<I: Io> Worker<I> {
     /// Checks the deadline of a connection.
     fn expire_tcp(&mut self, key: SlabKey<TcpConn>, at: Instant) {
         let (tcp, env) = self.requests.tcp();
-        let doing = match tcp.expire(key, at, env) {
+        let expiry = tcp.expire(key, at, env);
+        let doing = match expiry {
             TcpExpiry::Nothing => return,
             TcpExpiry::Exchange => return self.expire_exchange(key),
             TcpExpiry::Close => return self.requests.close(key, Reset::No),
@@ -92,6 +93,11 @@ impl<I: Io> Worker<I> {
         };
         let (tcp, env) = self.requests.tcp();
         tcp.log_timeout(key, doing, env);
+        // A client that takes nothing would not take a GOAWAY either.
+        let is_late_head = matches!(expiry, TcpExpiry::Head);
+        if is_late_head && tcp.queue_goaway(key, env) {
+            return;
+        }
         self.requests.close_timed_out(key);
     }
 
