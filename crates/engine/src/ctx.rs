@@ -155,7 +155,7 @@ pub struct StepCtx<'a> {
     /// The key of this exchange, which others use to wake it with [`Wake::Filled`].
     pub me: u64,
     /// The kernel's `TCP_INFO` for the connection; read only if a variable needs it.
-    pub tcp: Option<TcpInfo>,
+    pub tcp: Option<&'a TcpInfo>,
 }
 
 impl<'a> VariableScope<'a> {

@@ -56,7 +56,7 @@ pub(crate) struct VariableScope<'a> {
     pub(crate) clock: &'a bolide_http::date::DateClock,
     pub(crate) counters: &'a RequestTallies,
     pub(crate) pid: u32,
-    pub(crate) tcp: Option<TcpInfo>,
+    pub(crate) tcp: Option<&'a TcpInfo>,
 }
 
 /// How `$1` and its kin are written into a text.
@@ -66,6 +66,22 @@ pub(crate) enum CaptureGroups {
     Plain,
     /// Percent-encoded, for arguments.
     Encoded,
+}
+
+/// Appends the part of `uri` that names the file below the directory of `location`.
+#[inline]
+pub(crate) fn push_mapped(
+    request: &Request,
+    location: &CompiledLocation,
+    uri: &[u8],
+    out: &mut Vec<u8>,
+) {
+    match location.settings.root.mapping {
+        Mapping::Whole => out.extend_from_slice(uri),
+        Mapping::Without(len) => out.extend_from_slice(uri.get(len..).unwrap_or_default()),
+        Mapping::Nothing if request.appends_uri => out.extend_from_slice(uri),
+        Mapping::Nothing => {}
+    }
 }
 
 impl<'a> VariableScope<'a> {
@@ -135,12 +151,7 @@ impl<'a> VariableScope<'a> {
     #[inline]
     pub(crate) fn push_path(&self, location: &CompiledLocation, uri: &[u8], out: &mut Vec<u8>) {
         self.push_root(location, out);
-        match location.settings.root.mapping {
-            Mapping::Whole => out.extend_from_slice(uri),
-            Mapping::Without(len) => out.extend_from_slice(uri.get(len..).unwrap_or_default()),
-            Mapping::Nothing if self.request.appends_uri => out.extend_from_slice(uri),
-            Mapping::Nothing => {}
-        }
+        push_mapped(self.request, location, uri, out);
     }
 
     /// Appends the value of `var`.

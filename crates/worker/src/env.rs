@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bolide_base::deadline_queue::DeadlineQueue;
 use bolide_base::prng::Prng;
-use bolide_base::{CopyPolicy, Instant, Now, SendChain, SlabKey};
+use bolide_base::{CopyPolicy, Instant, Now, SendChain, SlabKey, TcpInfo};
 use bolide_conf::model::LogLevel;
 use bolide_engine::{Logs, RequestTallies, SiteRef, Tally, Wake};
 use bolide_http::date::DateClock;
@@ -45,6 +45,8 @@ pub(crate) struct WorkerEnv<I> {
     pub(crate) site: SiteRef,
     /// Whether a variable needs `TCP_INFO`.
     pub(crate) reads_tcp: bool,
+    /// `TCP_INFO` of the connection whose exchange is stepped.
+    pub(crate) tcp_info: Option<TcpInfo>,
     /// Whether it accepts no new connections, and ends with its last one.
     pub(crate) draining: bool,
     pub(crate) wheel: DeadlineQueue,
@@ -99,6 +101,7 @@ impl<I: Io> WorkerEnv<I> {
             offset: (u64::MAX, 0),
             site: SiteRef::new(generation.site.clone(), generation.groups.clone()),
             reads_tcp: generation.site.on_demand_vars().tcp_info,
+            tcp_info: None,
             draining: false,
             generation,
             wheel: DeadlineQueue::default(),

@@ -223,7 +223,10 @@ impl<I: Io> Requests<I> {
         let live = self.exchanges.live.get_mut(key)?;
         let AskingConn { info, fd, requests, behind } = self.clients.asker(owner)?;
         let tcp = match fd {
-            Some(fd) if self.env.reads_tcp => self.env.io.tcp_info(fd),
+            Some(fd) if self.env.reads_tcp => {
+                self.env.tcp_info = self.env.io.tcp_info(fd);
+                self.env.tcp_info.as_ref()
+            }
             _ => None,
         };
         let ctx = StepCtx {

@@ -7,8 +7,11 @@
 
 use bolide_conf::vars::{Template, TemplatePart};
 
+use crate::answer::Answer;
 use crate::content::climbs::climbs;
-use crate::site::CompiledLocation;
+use crate::ctx::StepCtx;
+use crate::request::Request;
+use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
 /// Whether an upstream answers that needs no file.
@@ -64,21 +67,38 @@ pub(crate) fn leads_out(
     climbs(&path) > root
 }
 
-fn strays(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
-    leads_out(scope, location, &scope.request.uri)
+#[cold]
+fn strays(request: &Request, answer: &Answer, site: &Site, ctx: &StepCtx<'_>) -> bool {
+    let scope = VariableScope::new(request, answer, site, ctx);
+    leads_out(&scope, scope.location(), &request.uri)
 }
 
 /// Whether the request's file is outside of its location's directory. Call it when no variable of
 /// the path can change any more.
 #[inline]
-pub(crate) fn leaves_root(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
-    (scope.request.has_dots || location.maps_beyond_root) && strays(scope, location)
+pub(crate) fn leaves_root(
+    request: &Request,
+    answer: &Answer,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> bool {
+    (request.has_dots || site.location(request.location).maps_beyond_root)
+        && strays(request, answer, site, ctx)
 }
 
 /// As [`leaves_root`] for a location with `maps_beyond_root`, called when the location is chosen,
 /// before an `if` may test the file.
-pub(crate) fn leaves_alias(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
-    location.fixed_root.is_some() && !is_proxied(location) && strays(scope, location)
+pub(crate) fn leaves_alias(
+    request: &Request,
+    answer: &Answer,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> bool {
+    let location = site.location(request.location);
+    location.maps_beyond_root
+        && location.fixed_root.is_some()
+        && !is_proxied(location)
+        && strays(request, answer, site, ctx)
 }
 
 #[cfg(test)]

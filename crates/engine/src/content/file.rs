@@ -29,8 +29,8 @@ use crate::log_lines;
 use crate::phase::access::found;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
-use crate::vars::VariableScope;
 use crate::vars::file_names::alias_complaint;
+use crate::vars::{VariableScope, push_mapped};
 
 /// The state of a path in the table of open files.
 pub(crate) enum FileLookup {
@@ -62,7 +62,7 @@ impl FileSearch {
         let Some(try_files) = &location.try_files else {
             return NextStep::Step(RequestStep::Content);
         };
-        if index == 0 && leaves_root(&VariableScope::new(request, answer, site, ctx), location) {
+        if index == 0 && leaves_root(request, answer, site, ctx) {
             return NextStep::Fail(404);
         }
         if request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
@@ -202,9 +202,7 @@ impl Exchange {
         let location = site.location(self.request.location);
         // The candidates of `try_files` were checked one by one.
         let is_open = location.try_files.is_none() && !confine::is_proxied(location);
-        if is_open
-            && leaves_root(&VariableScope::new(&self.request, &self.answer, site, ctx), location)
-        {
+        if is_open && leaves_root(&self.request, &self.answer, site, ctx) {
             return NextStep::Fail(404);
         }
         if location.purges_key
@@ -407,8 +405,16 @@ impl FileSearch {
     ) {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
-        let scope = VariableScope::new(request, answer, site, ctx);
-        scope.push_path(scope.location(), &request.uri, &mut path);
+        let location = site.location(request.location);
+        match &location.fixed_root {
+            // PERF: hardly any directory has a variable.
+            Some(root) => path.extend_from_slice(root),
+            None => {
+                let scope = VariableScope::new(request, answer, site, ctx);
+                scope.push_root(location, &mut path);
+            }
+        }
+        push_mapped(request, location, &request.uri, &mut path);
         self.path = path;
     }
 

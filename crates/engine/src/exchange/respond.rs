@@ -1,6 +1,6 @@
 //! The last step before a response is sent, and the fields that every generated response has.
 
-use bolide_http::{Method, Name, Scheme};
+use bolide_http::{Method, Name};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, AnswerHold};
@@ -136,7 +136,7 @@ impl Answer {
             fields.push(Name::WwwAuthenticate, &self.challenge);
         }
         self.head.status = status;
-        if location.is_decorated || ctx.conn.scheme == Scheme::Https {
+        if location.is_decorated {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = VariableScope::new(request, self, site, ctx);
             // As in nginx, a 416 gets the fields of the 206 that it might have been.
@@ -146,6 +146,8 @@ impl Answer {
             };
             headers::push_configured(&mut fields, &scope, meant, modified, &mut scratch);
             self.scratch = scratch;
+        } else {
+            headers::push_alt_svc(&mut fields, request, site, ctx.conn);
         }
         if status == 204 {
             headers::withhold(&mut fields, location);

@@ -21,7 +21,6 @@ use crate::request::Request;
 use crate::route::LocationMatch;
 use crate::site::Site;
 use crate::tracing;
-use crate::vars::VariableScope;
 
 use super::admit;
 use super::body_size::{is_too_large, refuse_body};
@@ -276,9 +275,7 @@ impl Request {
         {
             return Some(refuse_body(self, len, site, ctx));
         }
-        (location.maps_beyond_root
-            && leaves_alias(&VariableScope::new(self, answer, site, ctx), location))
-        .then_some(NextStep::Fail(404))
+        leaves_alias(self, answer, site, ctx).then_some(NextStep::Fail(404))
     }
 }
 

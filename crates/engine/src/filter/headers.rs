@@ -11,6 +11,7 @@ use bolide_http::digits::push_decimal;
 use bolide_http::{FieldMap, HttpVersion, Name, OriginHead, Scheme};
 
 use crate::answer::Answer;
+use crate::connection::ConnInfo;
 use crate::ctx::{ClientAddress, StepCtx};
 use crate::delivery::RangeDate;
 use crate::filter::edits::edit_answer;
@@ -195,13 +196,21 @@ pub(crate) fn push_configured(
     if location.settings.user_id.mode != UserIdMode::Off {
         push_user_id(fields, scope);
     }
-    let over_tcp =
-        scope.conn.scheme == Scheme::Https && scope.request.head().version < HttpVersion::Http3;
-    if over_tcp && !location.sets_alt_svc {
-        let alt_svc = scope.site.alt_svc(scope.conn.listen, scope.request.server);
-        if !alt_svc.is_empty() {
-            fields.push(Name::AltSvc, alt_svc);
-        }
+    push_alt_svc(fields, scope.request, scope.site, scope.conn);
+}
+
+/// Announces HTTP/3 to a client of HTTPS over TCP, unless `add_header` writes the field.
+#[inline]
+pub(crate) fn push_alt_svc(fields: &mut FieldMap, request: &Request, site: &Site, conn: &ConnInfo) {
+    if conn.scheme != Scheme::Https
+        || request.role.is_inside()
+        || request.head().version >= HttpVersion::Http3
+    {
+        return;
+    }
+    let alt_svc = site.alt_svc(conn.listen, request.server);
+    if !alt_svc.is_empty() && !site.location(request.location).sets_alt_svc {
+        fields.push(Name::AltSvc, alt_svc);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use bolide_base::{SpoolLimits, limits::RECEIVE_SIZE};
 use bolide_http::conditional::Validator;
-use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
+use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Flush, Inflow};
@@ -306,11 +306,13 @@ impl Answer {
                 fields.push_parsed(field.name, field.text, field.value);
             }
         }
-        if location.is_decorated || ctx.conn.scheme == Scheme::Https {
+        if location.is_decorated {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = VariableScope::new(request, self, site, ctx);
             headers::push_configured(&mut fields, &scope, status, modified, &mut scratch);
             self.scratch = scratch;
+        } else {
+            headers::push_alt_svc(&mut fields, request, site, ctx.conn);
         }
         self.head.fields = fields;
     }

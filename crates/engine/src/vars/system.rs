@@ -84,7 +84,7 @@ impl VariableScope<'_> {
         figure: fn(&TcpInfo) -> u32,
         out: &mut Vec<u8>,
     ) -> VariableValue {
-        match &self.tcp {
+        match self.tcp {
             Some(tcp) => number(out, u64::from(figure(tcp))),
             None => VariableValue::No,
         }
