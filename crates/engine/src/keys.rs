@@ -7,12 +7,9 @@ use bolide_conf::model::MapKey;
 
 use crate::hash::NameTable;
 
-/// Texts by length, so that most lookups need no comparison.
+/// Texts with their values.
 #[derive(Debug, Default)]
-struct Texts {
-    table: NameTable<u32>,
-    lengths: u64,
-}
+struct Texts(NameTable<u32>);
 
 /// Keys with their values.
 #[derive(Debug, Default)]
@@ -25,22 +22,14 @@ pub(crate) struct VariableKeys {
 }
 
 impl Texts {
-    const fn bit(len: usize) -> u64 {
-        1 << if len < 63 { len } else { 63 }
-    }
-
     fn add(&mut self, key: Box<[u8]>, value: u32) {
         debug_assert!(!key.iter().any(u8::is_ascii_uppercase), "keys are looked up in lower case");
-        self.lengths |= Self::bit(key.len());
-        self.table.entry(key).or_insert(value);
+        self.0.insert_new(key, value);
     }
 
     #[inline]
     fn find(&self, text: &[u8]) -> Option<u32> {
-        if self.lengths & Self::bit(text.len()) == 0 {
-            return None;
-        }
-        self.table.get(text).copied()
+        self.0.get(text).copied()
     }
 }
 
@@ -86,18 +75,18 @@ impl VariableKeys {
     /// Whether a text of this length may be a key.
     #[inline]
     pub(crate) const fn may_have(&self, len: usize) -> bool {
-        self.exact.lengths & Texts::bit(len) != 0 || self.has_wildcards()
+        self.exact.0.has_length(len) || self.has_wildcards()
     }
 
     const fn has_wildcards(&self) -> bool {
-        self.suffix.lengths | self.prefix.lengths != 0
+        !(self.suffix.0.is_empty() && self.prefix.0.is_empty())
     }
 
     fn find_wildcard(&self, text: &[u8]) -> Option<u32> {
         if text.is_empty() {
             return None;
         }
-        if self.suffix.lengths != 0 {
+        if !self.suffix.0.is_empty() {
             // From the left, so that the longest suffix is seen first. `*` stands for at least one
             // byte, hence the search starts behind the first.
             for dot in memchr::memchr_iter(b'.', text).filter(|dot| *dot > 0) {
@@ -106,7 +95,7 @@ impl VariableKeys {
                 }
             }
         }
-        if self.prefix.lengths != 0 {
+        if !self.prefix.0.is_empty() {
             for dot in memchr::memrchr_iter(b'.', text).filter(|dot| dot + 1 < text.len()) {
                 if let Some(value) = self.prefix.find(&text[..=dot]) {
                     return Some(value);

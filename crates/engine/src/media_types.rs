@@ -113,7 +113,7 @@ impl MediaTypes {
             });
             match ShortExtension::of(extension) {
                 Some(word) => drop(made.by_short_extension.insert(word, place as u16)),
-                None => drop(made.by_extension.insert(extension.clone(), place as u16)),
+                None => made.by_extension.insert(extension.clone(), place as u16),
             }
         }
         made

@@ -83,9 +83,8 @@ impl RouteLevel {
     pub(crate) fn add_slash(&mut self, path: &[u8], location: LocationIndex) {
         if let Some(slashless) = path.strip_suffix(b"/")
             && !slashless.is_empty()
-            && !self.slashless.contains_key(slashless)
         {
-            self.slashless.insert(slashless.into(), location);
+            self.slashless.insert_new(slashless.into(), location);
         }
     }
 
@@ -119,21 +118,18 @@ impl RouteLevel {
     }
 
     fn search(&self, path: &[u8], captures: &mut Captures) -> Search {
-        if !self.exact.is_empty()
-            && let Some(&location) = self.exact.get(path)
-        {
+        if let Some(&location) = self.exact.get(path) {
             return Search::Final(location);
         }
         let mut found = None;
         let mut regexes = true;
         let prefix = self.longest_prefix(path);
-        if !self.slashless.is_empty()
-            && let Some(&location) = self.slashless.get(path)
+        if let Some(&location) = self.slashless.get(path)
             && prefix.is_none_or(|prefix| prefix.key.len() < path.len())
         {
             // As in nginx, if two locations have that name, the exact one decides.
             let whole = [path, b"/"].concat();
-            return Search::Slash(self.exact.get(&*whole).copied().unwrap_or(location));
+            return Search::Slash(self.exact.get(&whole).copied().unwrap_or(location));
         }
         if let Some(prefix) = prefix {
             regexes = !prefix.final_;
