@@ -171,7 +171,7 @@ impl Answer {
             self.fill(request, shown, &HeadDraft { content_type: &html.media, ..draft }, site, ctx);
         } else {
             page = compress_text(request, self, html, shown, page, &mut draft, location);
-            self.fill_typed(request, html, shown, &draft, site, ctx);
+            self.fill_typed(request, html, shown, &mut draft, site, ctx);
         }
         push_for_error(request, self, cache, location);
         self.push_unsatisfied();

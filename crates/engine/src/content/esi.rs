@@ -242,7 +242,7 @@ pub(crate) fn answer_without_origin(
         FragmentSource::Kept => {
             cache.let_go();
             let html = site.location(request.location).kinds.html();
-            answer.fill_typed(request, html, 504, &HeadDraft::default(), site, ctx);
+            answer.fill_typed(request, html, 504, &mut HeadDraft::default(), site, ctx);
             answer.give_text(request, Bytes::new());
             Some(NextStep::Respond)
         }

@@ -156,13 +156,13 @@ impl Answer {
             Ok(delivery) => delivery,
             Err(next) => return next,
         };
-        let draft = HeadDraft { etag, ranges: delivery.accept_ranges, ..dated(file) };
+        let mut draft = HeadDraft { etag, ranges: delivery.accept_ranges, ..dated(file) };
         if delivery.is_not_modified {
             return self.not_modified(request, &draft, site, ctx);
         }
         // As in nginx, `add_header` sees the values of the whole.
         self.head.body = BodyLen::Exact(length);
-        self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        self.fill_typed(request, kind, delivery.status, &mut draft, site, ctx);
         let video = HeadedBytes::new(head, source(file), body.start);
         self.give_bytes(&delivery, BytesFrom::Headed(Box::new(video)), length, ctx);
         NextStep::Respond

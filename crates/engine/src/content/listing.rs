@@ -220,7 +220,7 @@ impl Answer {
         };
         // As in nginx, `add_header` may use the length of a text that a 204 does not send.
         self.head.body = BodyLen::Exact(body.len() as u64);
-        self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        self.fill_typed(request, kind, delivery.status, &mut draft, site, ctx);
         self.head.body = delivery.length;
         give_coded(self, &delivery, body);
         NextStep::Respond

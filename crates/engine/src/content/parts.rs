@@ -192,7 +192,7 @@ impl Answer {
         };
         inclusion.has_stub = true;
         let html = site.location(request.location).kinds.html();
-        self.fill_typed(request, html, status, &HeadDraft::default(), site, ctx);
+        self.fill_typed(request, html, status, &mut HeadDraft::default(), site, ctx);
         self.give_text(request, text);
         Some(NextStep::Respond)
     }

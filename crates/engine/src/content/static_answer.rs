@@ -138,7 +138,7 @@ impl Answer {
                 return next;
             }
         };
-        let draft = HeadDraft {
+        let mut draft = HeadDraft {
             etag: with_etag.then(|| file.etag.strong()),
             encoding: coded.token(),
             varies,
@@ -157,7 +157,7 @@ impl Answer {
         }
         // As in nginx, `add_header` sees the values of the whole.
         self.head.body = BodyLen::Exact(file.meta.size);
-        self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        self.fill_typed(request, kind, delivery.status, &mut draft, site, ctx);
         if location.filters_bodies {
             note_file(self);
         }
@@ -241,14 +241,14 @@ impl Answer {
                 }
             },
         };
-        let draft = HeadDraft {
+        let mut draft = HeadDraft {
             etag: location.settings.etag.then(|| file.etag.weak()),
             encoding: key.coding.token(),
             varies: true,
             ..dated(file)
         };
         self.head.body = BodyLen::Exact(file.meta.size);
-        self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        self.fill_typed(request, kind, delivery.status, &mut draft, site, ctx);
         self.head.body = delivery.length;
         self.body = body;
         Some(NextStep::Respond)

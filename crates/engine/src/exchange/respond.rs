@@ -156,23 +156,23 @@ impl Answer {
     }
 
     /// As [`Self::fill`], with this content type.
-    pub(crate) fn fill_typed(
+    pub(crate) fn fill_typed<'a>(
         &mut self,
         request: &Request,
-        kind: &MediaType,
+        kind: &'a MediaType,
         status: u16,
-        draft: &HeadDraft<'_>,
+        draft: &mut HeadDraft<'a>,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) {
         // As in nginx, a redirect has no charset of ours.
         let is_redirect = matches!(status, 301 | 302);
         if is_redirect || !kind.charset_varies {
-            let content_type = if is_redirect { &*kind.media } else { &*kind.value };
-            return self.fill(request, status, &HeadDraft { content_type, ..*draft }, site, ctx);
+            draft.content_type = if is_redirect { &kind.media } else { &kind.value };
+            return self.fill(request, status, draft, site, ctx);
         }
-        let bare = HeadDraft { content_type: &kind.value, ..*draft };
-        show_draft(self, status, &bare, site.location(request.location), ctx);
+        draft.content_type = &kind.value;
+        show_draft(self, status, draft, site.location(request.location), ctx);
         if kind.recoded {
             return fill_recoded(self, request, kind, status, draft, site, ctx);
         }
