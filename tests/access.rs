@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use bolide_testkit::TestServer;
+use bolide_testkit::{Proto, TestServer};
 
-use crate::{report, site};
+use crate::{http, report, site};
 
 /// Path, credentials (`user:password`) or none, status.
 type Rows<'a> = &'a [(&'a str, &'a str, u16)];
@@ -159,4 +159,25 @@ fn a_slow_hash_is_computed_once_until_the_file_changes() {
         };
         of("other") == "200" && of("pw") == "401"
     });
+}
+
+#[test]
+fn an_ipv4_client_of_an_ipv6_socket_meets_ipv4_rules_or_else_ipv6_rules() {
+    let server = http(
+        "server { listen 127.0.0.1:@HTTP@; listen [::]:@P3@ ipv6only=off;
+             location /only6 { allow 2001:db8::/32; deny ::/0; }
+             location /net { deny ::ffff:127.0.0.0/104; }
+             location /one { deny ::ffff:127.0.0.1; }
+             location /mixed { deny ::/0; allow 127.0.0.0/8; deny all; }
+             location /four { deny 127.0.0.1; allow all; }
+             location /who { return 200 $remote_addr; } }",
+    );
+    let url = |path: &str| format!("http://127.0.0.1:{}{path}", server.home().port(3));
+    for (path, status) in
+        [("/only6", 403), ("/net", 403), ("/one", 403), ("/four", 403), ("/mixed", 404)]
+    {
+        assert_eq!(server.curl(Proto::H1).get(&url(path)).status, status, "{path}");
+    }
+    assert_eq!(server.curl(Proto::H1).get(&url("/who")).text(), "::ffff:127.0.0.1");
+    assert_eq!(server.get("/who").text(), "127.0.0.1");
 }

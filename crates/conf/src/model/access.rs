@@ -47,6 +47,28 @@ pub struct AccessRule {
     pub verdict: AccessVerdict,
 }
 
+impl AccessRule {
+    /// The first of `rules` for a client at `ip`; `None` is a unix socket.
+    ///
+    /// As in nginx, the rules about IPv4 decide about an IPv4 client of an IPv6 socket
+    /// (`::ffff:192.0.2.1`), and those about IPv6 only if there are none about IPv4.
+    #[must_use]
+    pub fn first_for(rules: &[Self], ip: Option<IpAddr>) -> Option<&Self> {
+        let is_v4 = |rule: &Self| matches!(rule.who, Who::All | Who::Network(Network::V4(..)));
+        let ip = match ip {
+            Some(ip @ IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_some() => {
+                Some(if rules.iter().any(is_v4) { ip.to_canonical() } else { ip })
+            }
+            ip => ip,
+        };
+        rules.iter().find(|rule| match (rule.who, ip) {
+            (Who::All, _) | (Who::Unix, None) => true,
+            (Who::Network(network), Some(ip)) => network.contains(ip),
+            (Who::Unix, Some(_)) | (Who::Network(_), None) => false,
+        })
+    }
+}
+
 /// The clients that an [`AccessRule`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {

@@ -31,7 +31,7 @@ pub(crate) struct AdminRequest<'a> {
 impl AdminRequest<'_> {
     pub(crate) fn answer(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let ip = match self.request.client(ctx.conn) {
-            ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),
+            ClientAddress::Inet(addr) => Some(addr.ip()),
             ClientAddress::Unix => None,
         };
         if !is_allowed(&site.location(self.request.location).settings.access, ip) {

@@ -1,9 +1,7 @@
 //! The access phase: limits first, then `allow`, `deny`, `auth_basic`, `auth_request`, combined by
 //! `satisfy`.
 
-use std::net::IpAddr;
-
-use bolide_conf::model::{AccessRule, AccessVerdict, LogLevel, Satisfy, Who};
+use bolide_conf::model::{AccessRule, AccessVerdict, LogLevel, Satisfy};
 
 use super::auth::AuthAnswer;
 use crate::answer::Answer;
@@ -151,16 +149,7 @@ pub(crate) const fn found(location: &CompiledLocation) -> NextStep {
 
 /// The verdict of the first rule that matches `peer`.
 fn judge(rules: &[AccessRule], peer: ClientAddress) -> Option<AccessVerdict> {
-    let ip: Option<IpAddr> = match peer {
-        ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),
-        ClientAddress::Unix => None,
-    };
-    let rule = rules.iter().find(|rule| match (rule.who, ip) {
-        (Who::All, _) | (Who::Unix, None) => true,
-        (Who::Network(network), Some(ip)) => network.contains(ip),
-        (Who::Unix, Some(_)) | (Who::Network(_), None) => false,
-    });
-    rule.map(|rule| rule.verdict)
+    AccessRule::first_for(rules, peer.ip()).map(|rule| rule.verdict)
 }
 
 /// Refuses a client without a right password, after `auth_delay`.
@@ -190,6 +179,8 @@ pub(crate) fn forbid(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> N
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use bolide_conf::model::{AccessRule, AccessVerdict, Network, Who};
 
     use super::judge;
@@ -213,6 +204,13 @@ mod tests {
         assert_eq!(of("[2001:db8::1]:1"), Some(AccessVerdict::Allow));
         assert_eq!(of("198.51.100.1:1"), None);
         assert_eq!(judge(&rules, ClientAddress::Unix), Some(AccessVerdict::Allow));
+        // Without rules about IPv4, those about IPv6 decide.
+        let mapped = Network::V6("::ffff:192.0.2.0".parse().unwrap(), Ipv6Addr::from_bits(!0xff));
+        let v6_only = [rule(Who::Network(mapped), AccessVerdict::Deny)];
+        let ip = |text: &str| ClientAddress::Inet(text.parse().unwrap());
+        assert_eq!(judge(&v6_only, ip("[::ffff:192.0.2.7]:1")), Some(AccessVerdict::Deny));
+        assert_eq!(judge(&v6_only, ip("[::ffff:192.0.3.7]:1")), None);
+        assert_eq!(judge(&v6_only, ip("192.0.2.7:1")), None);
         let last = [rule(Who::All, AccessVerdict::Deny)];
         assert_eq!(judge(&last, ClientAddress::Unix), Some(AccessVerdict::Deny));
     }

@@ -30,12 +30,13 @@ impl PageCache {
     }
 }
 
-/// Whether a request has a field that proxies add.
+/// Whether a proxy forwarded a request: it has a field that proxies add, or its connection began
+/// with a header of the PROXY protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardedByProxy {
-    /// It does.
+    /// One did.
     Yes,
-    /// It does not.
+    /// None is known.
     No,
 }
 
@@ -62,15 +63,7 @@ fn this_machine() -> [AccessRule; 3] {
 /// Whether `rules` allow a client; `ip` is `None` over a unix socket. Without a match, no.
 #[must_use]
 pub fn is_allowed(rules: &[AccessRule], ip: Option<IpAddr>) -> bool {
-    let fits = |who: &Who| match (who, ip) {
-        (Who::All, _) | (Who::Unix, None) => true,
-        (Who::Network(network), Some(ip)) => network.contains(ip),
-        (Who::Unix, Some(_)) | (Who::Network(_), None) => false,
-    };
-    rules
-        .iter()
-        .find(|rule| fits(&rule.who))
-        .is_some_and(|rule| rule.verdict == AccessVerdict::Allow)
+    AccessRule::first_for(rules, ip).is_some_and(|rule| rule.verdict == AccessVerdict::Allow)
 }
 
 #[cfg(test)]
