@@ -153,8 +153,9 @@ fn a_client_behind_a_proxy_is_not_local() {
     // Without TLS no certificate is asked for, so that the address decides.
     assert_eq!(raw(plain, &request("1.1", "X-Client: 192.0.2.7\r\n")), "403");
     assert_eq!(raw(plain, &request("1.0", "")), "403");
-    let head = "PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n";
-    assert_eq!(raw(behind, &format!("{head}{}", request("1.1", ""))), "403");
+    for head in ["PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n", "PROXY UNKNOWN\r\n"] {
+        assert_eq!(raw(behind, &format!("{head}{}", request("1.1", ""))), "403", "{head}");
+    }
 }
 
 #[test]

@@ -143,3 +143,32 @@ fn the_header_comes_before_the_handshake() {
         assert!(text.ends_with(ends), "{version}: {text}");
     }
 }
+
+#[test]
+fn a_client_that_a_local_proxy_forwards_may_not_purge() {
+    let server = http(
+        "server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@P4@ proxy_protocol; page_cache on;
+             location / { proxy_pass http://127.0.0.1:@P5@; } }
+         server { listen 127.0.0.1:@P5@; return 200 page; }",
+    );
+    let status = |port: u16, header: &str, method: &str| {
+        let mut peer = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let request =
+            format!("{header}{method} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        peer.write_all(request.as_bytes()).unwrap();
+        let mut got = Vec::new();
+        let _reset = peer.read_to_end(&mut got);
+        String::from_utf8_lossy(&got).split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(status(server.http().port(), "", "PURGE"), "200");
+    for header in [
+        "PROXY TCP4 203.0.113.9 10.9.9.9 1 80\r\n",
+        "PROXY TCP4 127.0.0.1 127.0.0.1 1 80\r\n",
+        "PROXY UNKNOWN\r\n",
+    ] {
+        for method in ["PURGE", "BAN", "REFRESH"] {
+            let got = status(server.home().port(4), header, method);
+            assert_eq!(got, "403", "{method} after {header}");
+        }
+    }
+}

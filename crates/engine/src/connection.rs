@@ -2,7 +2,7 @@
 //!
 //! Values only: the worker sets them once, requests read them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bolide_base::{ClientCert, Now};
@@ -31,7 +31,7 @@ impl ClientAddress {
 
     /// The address; none for unix sockets.
     #[must_use]
-    pub const fn ip(self) -> Option<std::net::IpAddr> {
+    pub const fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Inet(addr) => Some(addr.ip()),
             Self::Unix => None,
@@ -81,10 +81,55 @@ pub struct ConnInfo {
     pub scheme: Scheme,
     /// The handshake's outcome, if there was one.
     pub tls: Option<TlsFacts>,
-    /// The header of the PROXY protocol, if there was one.
-    pub proxy: Option<Box<ProxyFacts>>,
+    /// The header of the PROXY protocol.
+    pub relay: ConnRelay,
     /// When the connection was accepted.
     pub started: Now,
+}
+
+/// Whether a proxy opened the connection, by the header of the PROXY protocol.
+#[derive(Clone, Debug, Default)]
+pub enum ConnRelay {
+    /// There was no header.
+    #[default]
+    Direct,
+    /// A header that names no client: `UNKNOWN`, `LOCAL`, or another family of addresses.
+    Unnamed,
+    /// A header that names the client.
+    Named(Box<ProxyFacts>),
+}
+
+impl ConnRelay {
+    /// Whether the peer is the client itself, as far as is known.
+    #[must_use]
+    pub const fn is_direct(&self) -> bool {
+        matches!(self, Self::Direct)
+    }
+
+    /// What the header says.
+    #[must_use]
+    pub fn facts(&self) -> Option<&ProxyFacts> {
+        match self {
+            Self::Named(facts) => Some(facts),
+            Self::Direct | Self::Unnamed => None,
+        }
+    }
+}
+
+impl ConnInfo {
+    /// The client that opened the connection, or that a proxy opened it for; `None` if the proxy
+    /// does not name it.
+    #[must_use]
+    pub fn opener(&self) -> Option<ClientAddress> {
+        match &self.relay {
+            ConnRelay::Direct => Some(self.remote),
+            ConnRelay::Unnamed => None,
+            ConnRelay::Named(facts) => {
+                let ip: IpAddr = facts.source.parse().ok()?;
+                Some(ClientAddress::Inet((ip, facts.source_port).into()))
+            }
+        }
+    }
 }
 
 /// What the header of the PROXY protocol says about the client.

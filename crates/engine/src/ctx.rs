@@ -25,7 +25,7 @@ use bolide_log::Logs;
 use bolide_password::PasswordCheck;
 
 pub use crate::connection::{
-    ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, SendCtx, TlsFacts,
+    ClientAddress, ConnInfo, ConnRelay, ProxyFacts, RequestRefusal, SendCtx, TlsFacts,
 };
 pub use crate::site::SiteRef;
 

@@ -13,7 +13,7 @@ use bolide_http::date::DateClock;
 
 use crate::answer::Answer;
 use crate::counters::RequestTallies;
-use crate::ctx::{ClientAddress, ConnInfo, TlsFacts};
+use crate::ctx::{ClientAddress, ConnInfo, ConnRelay, TlsFacts};
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
@@ -63,7 +63,7 @@ pub fn expand(
         listen,
         scheme: Scheme::Https,
         tls: Some(TlsFacts { server_name: name.map(Into::into), ..TlsFacts::default() }),
-        proxy: None,
+        relay: ConnRelay::Direct,
         started: now,
     };
     let mut request = Request::default();

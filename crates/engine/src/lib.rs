@@ -53,8 +53,8 @@ pub use content::parts::PartHead;
 pub use content::store::{StoreOrder, stored_time};
 pub use counters::{ConnProtocol, RequestTallies, Tally, TallyCount, WorkerCount};
 pub use ctx::{
-    BackgroundCapacity, ClientAddress, ConnInfo, JobResult, ProxyFacts, RequestRefusal, SendCtx,
-    SiteRef, SpoolPlace, StepCtx, StepEffect, TlsFacts, Wake,
+    BackgroundCapacity, ClientAddress, ConnInfo, ConnRelay, JobResult, ProxyFacts, RequestRefusal,
+    SendCtx, SiteRef, SpoolPlace, StepCtx, StepEffect, TlsFacts, Wake,
 };
 pub use exchange::child::SubrequestChild;
 pub use exchange::parent::SubrequestParent;

@@ -3,6 +3,7 @@
 //! Owns the client's address from the header, before TLS or HTTP see a byte.
 
 use bolide_conf::model::LogLevel;
+use bolide_engine::ConnRelay;
 use bolide_io::Io;
 
 use crate::env::WorkerEnv;
@@ -25,7 +26,10 @@ impl TcpConn {
         match bolide_wire::proxy::read(&received[..len]) {
             Ok(bolide_wire::proxy::ProxyRead::Header(header, used)) => {
                 debug_assert!(used <= len, "a header lies in what was read");
-                self.info.proxy = header.map(|header| Box::new(facts(*header)));
+                self.info.relay = match header {
+                    Some(header) => ConnRelay::Named(Box::new(facts(*header))),
+                    None => ConnRelay::Unnamed,
+                };
                 self.opening = Opening::First;
                 received.copy_within(used..len, 0);
                 Ok((used < len).then(|| len - used))

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bolide_base::limits::CONNS_MAX;
 use bolide_base::{Instant, Now, Slab, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::{ClientAddress, ConnInfo, ConnProtocol, TallyCount, WorkerCount};
+use bolide_engine::{ClientAddress, ConnInfo, ConnProtocol, ConnRelay, TallyCount, WorkerCount};
 use bolide_http::Scheme;
 use bolide_io::listen::Listener;
 use bolide_io::{Interest, Io, UdpBatch};
@@ -209,7 +209,7 @@ impl QuicSide {
             listen: udp.listen,
             scheme: Scheme::Https,
             tls: None,
-            proxy: None,
+            relay: ConnRelay::Direct,
             started: env.now,
         });
         let conn = QuicConn {
@@ -296,7 +296,7 @@ impl QuicSide {
         }
         self.scratch.chunks = chunks;
         let wasted = conn.h3.take_wasted();
-        if wasted > 0 && env.wasters.are_too_many(conn.info.remote, wasted, env.now) {
+        if wasted > 0 && env.wasters.are_too_many(conn.info.opener(), wasted, env.now) {
             result = result.and(Err(h3::EXCESSIVE_LOAD));
         }
         let has_more = result.is_ok() && end == ReadEnd::Full;

@@ -41,11 +41,17 @@ pub(crate) struct WasteByAddress(HashMap<IpAddr, Wasted>);
 
 impl WasteByAddress {
     /// Adds `count` wasted requests of a client; returns whether its address is over the limit.
+    /// Clients without an address, and those that a proxy does not name, are not counted together.
     #[cold]
-    pub(crate) fn are_too_many(&mut self, client: ClientAddress, count: u32, now: Now) -> bool {
+    pub(crate) fn are_too_many(
+        &mut self,
+        client: Option<ClientAddress>,
+        count: u32,
+        now: Now,
+    ) -> bool {
         match client {
-            ClientAddress::Inet(addr) => self.note(addr.ip(), count, now),
-            ClientAddress::Unix => false,
+            Some(ClientAddress::Inet(addr)) => self.note(addr.ip(), count, now),
+            Some(ClientAddress::Unix) | None => false,
         }
     }
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 use bolide_base::prng::Prng;
 use bolide_base::{Instant, Now};
 use bolide_engine::{
-    BackgroundCapacity, ClientAddress, ConnInfo, Due, Exchange, Fill, HtaccessMemory, JobResult,
-    LogTarget, Logs, Recalled, RequestRefusal, RequestTallies, Site, SiteRef, StepCtx, StepEffect,
-    TlsFacts, Wake,
+    BackgroundCapacity, ClientAddress, ConnInfo, ConnRelay, Due, Exchange, Fill, HtaccessMemory,
+    JobResult, LogTarget, Logs, Recalled, RequestRefusal, RequestTallies, Site, SiteRef, StepCtx,
+    StepEffect, TlsFacts, Wake,
 };
 use bolide_files::FileTable;
 use bolide_http::date::DateClock;
@@ -101,7 +101,7 @@ impl FuzzWorld {
             listen: 0,
             scheme: Scheme::Http,
             tls: None,
-            proxy: None,
+            relay: ConnRelay::Direct,
             started: now,
         };
         let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);

@@ -281,9 +281,10 @@ fn asks_for_figures(request: &Request) -> bool {
     path.unwrap_or_default().ends_with(b"/__LSCACHE/STATS") && request.method == Method::Get
 }
 
-/// Whether the client may purge, by its address and the fields that proxies add.
+/// Whether the client may purge, by its address and by what proxies say.
 fn purge_access(request: &Request, page: &PageCache, ctx: &StepCtx<'_>) -> PurgeAccess {
-    let forwarded = match bolide_http::forwarded_by::is_forwarded(&request.head().fields) {
+    let forwards = bolide_http::forwarded_by::is_forwarded(&request.head().fields);
+    let forwarded = match forwards || !ctx.conn.relay.is_direct() {
         true => ForwardedByProxy::Yes,
         false => ForwardedByProxy::No,
     };

@@ -164,7 +164,7 @@ impl ConsoleRequest<'_> {
             guard: ConsoleGuard::of(settings, verify),
             ip: self.request.client(ctx.conn).ip(),
             is_direct: ctx.conn.remote.ip().is_some_and(is_local)
-                && ctx.conn.proxy.is_none()
+                && ctx.conn.relay.is_direct()
                 && !is_old,
             host: self.request.asked_host(),
             names: server.map_or(&[][..], |server| &server.names),

@@ -19,7 +19,7 @@ use crate::caching::Recalled;
 use crate::caching::purge::reach_of;
 use crate::counters::RequestTallies;
 use crate::ctx::{
-    ClientAddress, ConnInfo, JobResult, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
+    ClientAddress, ConnInfo, ConnRelay, JobResult, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
 };
 use crate::exchange::Exchange;
 use crate::htaccess::memory::HtaccessMemory;
@@ -128,7 +128,7 @@ impl ExplainTrial {
                 listen: question.listen,
                 scheme: question.scheme,
                 tls: (question.scheme == Scheme::Https).then(TlsFacts::default),
-                proxy: None,
+                relay: ConnRelay::Direct,
                 started: now,
             },
             now,

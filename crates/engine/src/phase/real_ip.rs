@@ -25,7 +25,7 @@ fn real(request: &Request, terms: &RealIp, ctx: &StepCtx<'_>) -> Option<ClientAd
         }
         RealIpHeader::Field(name) => one(fields.get_text(name)),
         RealIpHeader::ProxyProtocol => {
-            let said = ctx.conn.proxy.as_deref()?;
+            let said = ctx.conn.relay.facts()?;
             let found = one(Some(said.source.as_bytes()))?;
             Some(match found {
                 ClientAddress::Inet(addr) => {

@@ -35,7 +35,7 @@ impl VariableScope<'_> {
         var: &Var,
         out: &mut Vec<u8>,
     ) -> Option<VariableValue> {
-        let said = self.conn.proxy.as_deref()?;
+        let said = self.conn.relay.facts()?;
         let port = |out: &mut Vec<u8>, port| match port {
             0 => VariableValue::Yes,
             port => number(out, u64::from(port)),
