@@ -255,9 +255,8 @@ impl Fetch {
     fn ask(&mut self, peer: usize, lease: Lease, ctx: &mut FetchCtx<'_>) {
         let Some(group) = self.group.clone() else { return };
         let now = ctx.now.mono;
-        let secure = self.request.secure.as_ref();
         let idle = match group.is_pooled() {
-            true => ctx.pools.take_idle(&group, &group.peers[peer], secure),
+            true => ctx.pools.take_idle(&group, &group.peers[peer], &self.request),
             false => None,
         };
         let link = match idle {

@@ -12,7 +12,7 @@ use bolide_base::Instant;
 use bolide_conf::model::Keepalive;
 
 use crate::groups::{FOUND, Group, PeerWait, UpstreamGroups, UpstreamPeer};
-use crate::request::Secure;
+use crate::request::{LocalAddress, OriginRequest, Secure};
 
 /// One worker's state of all groups.
 #[derive(Debug)]
@@ -56,6 +56,9 @@ pub(crate) struct Idle {
     pub(crate) peer: u32,
     /// Its TLS identity: only requests with an equal one may use it.
     pub(crate) secure: Option<Arc<Secure>>,
+    /// Its configured local address (`proxy_bind`), by which the server may decide about access:
+    /// only requests with an equal one may use it.
+    from: Option<LocalAddress>,
     /// Requests that it carried.
     pub(crate) served: u64,
     /// When it was made.
@@ -212,15 +215,17 @@ impl LinkPools {
         gone.into_iter().map(|idle| idle.link).collect()
     }
 
-    /// An idle connection to `peer` with this TLS identity; the one used last.
+    /// An idle connection to `peer` that `request` may use; the one used last.
     pub(crate) fn take_idle(
         &mut self,
         group: &Group,
         peer: &UpstreamPeer,
-        secure: Option<&Arc<Secure>>,
+        request: &OriginRequest,
     ) -> Option<Idle> {
         let pool = self.groups.get_mut(group.number as usize)?.as_mut()?;
-        let is_fit = |idle: &Idle| idle.peer == peer.number && idle.secure.as_ref() == secure;
+        let is_fit = |idle: &Idle| {
+            idle.peer == peer.number && idle.secure == request.secure && idle.from == request.from
+        };
         let found = pool.idle.iter().position(is_fit)?;
         pool.idle.remove(found)
     }
@@ -325,12 +330,12 @@ impl Idle {
     pub(crate) fn of(
         link: u64,
         peer: &UpstreamPeer,
-        secure: Option<&Arc<Secure>>,
+        request: &OriginRequest,
         served: u64,
         born: Instant,
     ) -> Self {
-        let secure = secure.map(Arc::clone);
-        Self { link, peer: peer.number, secure, served, born, until: born }
+        let (secure, from) = (request.secure.clone(), request.from.clone());
+        Self { link, peer: peer.number, secure, from, served, born, until: born }
     }
 
     /// The same, idle from `now` on; `None` if it is used up.

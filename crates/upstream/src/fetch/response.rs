@@ -164,8 +164,8 @@ impl Fetch {
         let Some(group) = self.group.clone() else { return };
         trial.lease.health().note_success();
         let peer = &group.peers[trial.peer];
-        let (link, secure) = (&trial.link, self.request.secure.as_ref());
-        let idle = Idle::of(link.name, peer, secure, link.served + 1, link.born);
+        let link = &trial.link;
+        let idle = Idle::of(link.name, peer, &self.request, link.served + 1, link.born);
         let kept = idle.keepable(&group.keepalive, ctx.now.mono);
         let is_known = !peer.is_found() || ctx.groups.keeps(peer.number);
         let kept = kept.filter(|_| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bolide_conf::model::Protocol;
 
 use super::{Bench, END, SENT, head, patient, request, server};
-use crate::{FetchWake, OriginRequest, Secure};
+use crate::{FetchWake, LocalAddress, OriginRequest, Secure};
 
 /// A request to an HTTP upstream named `name`.
 fn secret(name: &str) -> Box<OriginRequest> {
@@ -119,4 +119,26 @@ fn idle_connections_are_distinguished_by_every_tls_setting() {
         assert_eq!(bench.start(wanting(other.clone())), ["connect 127.0.0.1:1"], "{other:?}");
         assert_eq!(bench.start(wanting(first.clone())), ["reuse 1"], "{other:?}");
     }
+}
+
+#[test]
+fn an_idle_connection_serves_requests_with_the_same_local_address() {
+    let plain = || {
+        let mut request = request(patient());
+        request.protocol = Protocol::Http;
+        request
+    };
+    let from = |text: &str| {
+        let mut request = plain();
+        request.from =
+            Some(LocalAddress { at: format!("{text}:0").parse().unwrap(), text: text.into() });
+        request
+    };
+    let mut bench = Bench::of(vec![server(1)]);
+    bench.start(from("127.0.0.11"));
+    let kept = [FetchWake::Connected(1), SENT, FetchWake::Event(head(200)), END];
+    assert_eq!(bench.wakes(kept)[0], "keep");
+    assert_eq!(bench.start(from("127.0.0.12")), ["connect 127.0.0.1:1"]);
+    assert_eq!(bench.start(plain()), ["connect 127.0.0.1:1"]);
+    assert_eq!(bench.start(from("127.0.0.11")), ["reuse 1"]);
 }
