@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use bolide_testkit::h1::H1TestClient;
 use bolide_testkit::origin::{TestUpstream, answer};
 use bolide_testkit::server::LISTEN;
-use bolide_testkit::{TestApp, TestServer, wait_until};
+use bolide_testkit::{Proto, TestApp, TestServer, wait_until};
 
 use crate::http;
 
@@ -150,4 +150,47 @@ fn pages_are_evicted_beyond_the_memory_limit() {
     assert_eq!(kept("64m"), PAGES);
     let few = kept("1m");
     assert!((1..=10).contains(&few), "{few} pages of 100 kB are in 1 MiB");
+}
+
+/// Requests that wait for a fetch get the whole response, also if it is larger than the memory of
+/// the cache, and its upstream faster than their clients.
+#[test]
+fn requests_that_wait_for_a_fetch_get_a_response_that_memory_cannot_hold() {
+    const SIZE: usize = 24 << 20;
+    const CLIENTS: usize = 3;
+    let upstream = TestUpstream::start();
+    let mut response = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\n\
+        Transfer-Encoding: chunked\r\n\r\n"
+        .to_vec();
+    for _ in 0..SIZE >> 16 {
+        response.extend_from_slice(b"10000\r\n");
+        response.resize(response.len() + (1 << 16), b'x');
+        response.extend_from_slice(b"\r\n");
+    }
+    response.extend_from_slice(b"0\r\n\r\n");
+    upstream.say("/large", response);
+    upstream.hold("/large");
+    let server = http(&format!(
+        "page_cache_memory 1m; cache_status on; server {{ {LISTEN} page_cache auto;
+             location = /status {{ page_cache off; stub_status; }}
+             location / {{ proxy_pass http://{}; proxy_http_version 1.1; }} }}",
+        upstream.address()
+    ));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let (curl, url) = (server.curl(Proto::H1), server.url(Proto::H1, "/large"));
+            std::thread::spawn(move || curl.args(["--limit-rate", "10M"]).attempt(&url))
+        })
+        .collect();
+    let writing = || -> Option<usize> {
+        server.get("/status").text().split("Writing: ").nth(1)?.split(' ').next()?.parse().ok()
+    };
+    // The last one asks for the status.
+    wait_until("all requests to wait", || writing() == Some(CLIENTS + 1));
+    upstream.release();
+    for client in clients {
+        let reply = client.join().unwrap();
+        assert_eq!((reply.exit, reply.status, reply.body.len()), (0, 200, SIZE));
+    }
+    assert_eq!(upstream.count("/large"), 1, "the requests waited for one fetch");
 }

@@ -278,13 +278,16 @@ impl GrowingObject {
         self.readers.pass_on(self.count.load(Ordering::Relaxed) as usize);
     }
 
-    /// Frees what no follower needs, and more where memory is short.
+    /// Frees what no follower needs.
     pub(crate) fn settle(&self, memory: &FillMemory) {
         memory.free(self.readers.settle());
-        if !memory.has_room() {
-            self.readers.drop_oldest(FILLING_MIN);
-            memory.free(self.readers.settle());
-        }
+    }
+
+    /// Whether it waits for its followers, because memory is short.
+    pub(crate) fn awaits_followers(&self, memory: &FillMemory, now: Instant) -> bool {
+        let waits = !memory.has_room() && self.readers.are_behind(FILLING_MIN, now);
+        self.settle(memory);
+        waits
     }
 
     /// The bytes that [`Self::settle`] has not freed.

@@ -152,8 +152,7 @@ impl FillPermit {
 
     /// Continues the fill without storing it: the response is too large, or a purge hit it. No
     /// request is coalesced with it from now on. Its followers read on, and bytes that all of
-    /// them have are freed; where the memory of the store is short, the slowest are cut off.
-    /// Returns false if it has no reader.
+    /// them have are freed. Returns false if it has no reader.
     #[must_use]
     pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
         debug_assert!(!self.spent, "an ended permit fills nothing");
@@ -168,6 +167,14 @@ impl FillPermit {
         }
         self.growing.settle(&self.store.memory);
         self.growing.is_followed()
+    }
+
+    /// Whether no more of a response that is not stored is to be read now: the memory of the store
+    /// is short, and a follower has not taken what has come. One that takes nothing for ten seconds
+    /// is cut off. Ask again soon.
+    #[must_use]
+    pub fn awaits_followers(&self, now: Instant) -> bool {
+        self.passes_on && self.growing.awaits_followers(&self.store.memory, now)
     }
 
     /// The response has begun; followers may read it. Only the first call counts.

@@ -1,14 +1,20 @@
 //! The readers of a fill, and what a fill that will not be stored holds for them.
 //!
-//! Such a fill holds a piece until every reader has taken it. Easiest to break: a reader takes each
+//! Such a fill holds a piece until every reader has taken it; where memory is short, it waits for
+//! its slowest reader before it takes more from the upstream. Easiest to break: a reader takes each
 //! piece once, and one that leaves gives up all that it has not taken.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::time::Duration;
 
+use bolide_base::Instant;
 use bytes::Bytes;
 
 use crate::tags::lock;
+
+/// LIMIT: how long a fill waits for a reader that takes nothing, where memory is short.
+const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A piece for one reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +22,7 @@ pub(crate) enum TakenPiece {
     Piece(Bytes),
     /// It has not come.
     Pending,
-    /// The reader was too slow.
+    /// The reader took nothing for [`READER_PATIENCE`].
     Gone,
 }
 
@@ -41,6 +47,8 @@ struct Passing {
     pieces: VecDeque<HeldPiece>,
     /// The bytes of all of them.
     held: u64,
+    /// The index of the first piece when the fill began to wait for it, and since when.
+    waits: Option<(usize, Instant)>,
 }
 
 #[derive(Debug)]
@@ -101,7 +109,12 @@ impl Readers {
     /// From piece `first` on the fill is not stored.
     pub(crate) fn pass_on(&self, first: usize) {
         let mut state = lock(&self.0);
-        state.passing.get_or_insert_with(|| Passing { first, pieces: VecDeque::new(), held: 0 });
+        state.passing.get_or_insert_with(|| Passing {
+            first,
+            pieces: VecDeque::new(),
+            held: 0,
+            waits: None,
+        });
     }
 
     /// Holds a piece for all readers; false if the fill may be stored.
@@ -131,11 +144,27 @@ impl Readers {
         TakenPiece::Piece(bytes)
     }
 
-    /// Drops the oldest pieces until `bytes_max` are held: readers that lack them are too slow.
-    pub(crate) fn drop_oldest(&self, bytes_max: u64) {
+    /// Whether more than `bytes_max` are held, so that the fill waits for its slowest reader. One
+    /// that has taken nothing for [`READER_PATIENCE`] loses the oldest pieces.
+    pub(crate) fn are_behind(&self, bytes_max: u64, now: Instant) -> bool {
         let mut state = lock(&self.0);
         let state = &mut *state;
-        let Some(passing) = &mut state.passing else { return };
+        let Some(passing) = &mut state.passing else { return false };
+        if passing.held <= bytes_max {
+            passing.waits = None;
+            return false;
+        }
+        match passing.waits {
+            Some((first, since)) if first == passing.first => {
+                if now.since(since) < READER_PATIENCE {
+                    return true;
+                }
+            }
+            _ => {
+                passing.waits = Some((passing.first, now));
+                return true;
+            }
+        }
         while passing.held > bytes_max
             && let Some(piece) = passing.pieces.pop_front()
         {
@@ -144,6 +173,8 @@ impl Readers {
             (passing.held, state.freed) = (passing.held - size, state.freed + size);
         }
         debug_assert!(passing.held <= bytes_max, "without pieces nothing is held");
+        passing.waits = None;
+        false
     }
 
     /// The bytes that were freed since the last call.
@@ -162,6 +193,7 @@ impl Readers {
 
 #[cfg(test)]
 mod tests {
+    use bolide_base::Instant;
     use bytes::Bytes;
 
     use super::{Readers, TakenPiece};
@@ -196,17 +228,26 @@ mod tests {
     }
 
     #[test]
-    fn slow_readers_lose_the_oldest_pieces() {
+    fn a_fill_waits_for_slow_readers_and_those_that_take_nothing_lose_the_oldest_pieces() {
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         let readers = Readers::default();
         readers.join();
         readers.join();
         readers.pass_on(0);
+        assert!(!readers.are_behind(4, at(0)));
         for text in ["one", "two", "six"] {
             assert!(readers.push(&piece(text)));
         }
+        assert!(readers.are_behind(4, at(1)));
         assert_eq!(readers.take(0), TakenPiece::Piece(piece("one")));
-        readers.drop_oldest(4);
-        assert_eq!(readers.settle(), 6);
+        assert!(readers.are_behind(4, at(10)), "the other one has not taken it");
+        assert_eq!(readers.take(0), TakenPiece::Piece(piece("one")));
+        assert!(readers.are_behind(4, at(12)), "the slowest has moved");
+        assert_eq!(readers.take(1), TakenPiece::Piece(piece("two")));
+        assert!(readers.are_behind(4, at(21)));
+        assert_eq!(readers.settle(), 3);
+        assert!(!readers.are_behind(4, at(22)), "it took nothing for too long");
+        assert_eq!(readers.settle(), 3);
         assert_eq!(readers.take(1), TakenPiece::Gone);
         assert_eq!(readers.take(2), TakenPiece::Piece(piece("six")));
         readers.leave(0);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bolide_base::{Instant, SlabKey};
+use bolide_base::{Instant, Now, SlabKey};
 use bolide_engine::{Fill, LimitHold};
 use bolide_upstream::{Fetch, UpstreamGroups};
 use bolide_wire::OriginConnSettings;
@@ -62,6 +62,11 @@ impl LiveFetch {
     /// Whether the store needs it, which limits how much it takes.
     pub(crate) fn feeds_store(&self) -> bool {
         self.fill.as_ref().is_some_and(|fill| fill.is_filling())
+    }
+
+    /// Whether requests that follow its fill have to take what has come before more is read.
+    pub(crate) fn awaits_followers(&self, now: Now) -> bool {
+        self.fill.as_ref().is_some_and(|fill| fill.awaits_followers(now))
     }
 
     /// The settings of the connection for this request.

@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use bolide_base::errno::{ECONNRESET, EPIPE};
 use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
@@ -32,6 +33,9 @@ use crate::tls_conn::LinkTls;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
+
+/// The pause between two looks whether the followers of a fill have taken what has come.
+const FOLLOWERS_PAUSE: Duration = Duration::from_millis(20);
 
 /// Who is to blame where a call failed: `connect` is answered by the other side, or by the way
 /// there; all before it is had on this one.
@@ -59,7 +63,7 @@ impl Origins {
             Protocol::Http => OriginConn::http(),
             Protocol::Memcached => OriginConn::memcached(),
         };
-        let secured = match LinkTls::new(request, live.tls.as_ref()) {
+        let secured = match LinkTls::new(request, to, live.tls.as_ref()) {
             Ok(secured) => secured,
             Err(text) => return Some(FetchWake::Unprepared(text)),
         };
@@ -371,7 +375,8 @@ impl Origins {
         false
     }
 
-    /// Bytes that may be read now; none while the rate limit (`proxy_limit_rate`) delays it.
+    /// Bytes that may be read now; none while the rate limit (`proxy_limit_rate`) delays it, or
+    /// requests that follow the fill are behind.
     fn room_of<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
@@ -380,12 +385,17 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) -> Option<usize> {
         let now = env.now.mono;
+        let is_ahead = self.fetches.get(fetch)?.awaits_followers(env.now);
         let link = self.links.table.get_mut(key)?;
-        let Some(throttle) = &link.throttle else { return Some(RECEIVE_SIZE) };
-        let room = throttle.allowed(now).min(RECEIVE_SIZE);
+        let (room, next) = match &link.throttle {
+            _ if is_ahead => (0, now.after(FOLLOWERS_PAUSE)),
+            None if !link.is_slowed => return Some(RECEIVE_SIZE),
+            None => (RECEIVE_SIZE, now),
+            Some(throttle) => (throttle.allowed(now).min(RECEIVE_SIZE), throttle.next(now)),
+        };
         let was_slowed = std::mem::replace(&mut link.is_slowed, room == 0);
         if room == 0 {
-            env.wheel.arm_once(throttle.next(now), PollToken::Link(key).pack());
+            env.wheel.arm_once(next, PollToken::Link(key).pack());
         }
         match (was_slowed, room == 0) {
             (false, true) => self.step_fetch(fetch, FetchWake::Paused, env, exchanges),

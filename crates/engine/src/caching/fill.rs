@@ -155,6 +155,13 @@ impl Fill {
         self.permit.as_ref().is_some_and(FillPermit::is_joined)
     }
 
+    /// Whether no more of the response is to be read now, because followers have not taken what has
+    /// come. Ask again soon.
+    #[must_use]
+    pub fn awaits_followers(&self, now: Now) -> bool {
+        self.permit.as_ref().is_some_and(|permit| permit.awaits_followers(now.mono))
+    }
+
     /// The permit of a fill whose 304 did not match, for the exchange that fetches again without
     /// conditions; followers wait for that.
     pub(crate) fn take_misfit(&mut self) -> Option<FillPermit> {
