@@ -75,6 +75,8 @@ pub(crate) struct Answer {
     pub(crate) is_responded: bool,
     /// Whether the last byte was handed to the connection.
     pub(crate) is_complete: bool,
+    /// Whether the body has failed, so that this server has cut the response off.
+    pub(crate) is_cut_short: bool,
     /// Bytes of the body that were sent.
     pub(crate) body_sent: u64,
     /// Bytes of head and framing that were sent.
@@ -135,7 +137,7 @@ impl Answer {
         self.body.clear();
         self.forced_status = 0;
         self.bare_status = 0;
-        self.is_responded = false;
+        (self.is_responded, self.is_cut_short) = (false, false);
         self.is_complete = false;
         self.body_sent = 0;
         self.head_sent = 0;

@@ -108,6 +108,19 @@ impl AnswerBody {
         }
     }
 
+    /// Why it has no more bytes, for the error log.
+    pub(crate) const fn failure(&self) -> &'static str {
+        match self {
+            Self::Growing(_) => {
+                "the request that fetches it has failed, or this client was too slow"
+            }
+            Self::Span(..) | Self::Parts(_) | Self::Whole(_) => "its file cannot be read",
+            Self::Origin(_) => "the upstream has failed",
+            Self::Assembly(_) | Self::Compound(_) | Self::Sliced(_) => "a part of it has failed",
+            Self::Empty | Self::Stream(_) | Self::Filtered(_) => "a filter of it has failed",
+        }
+    }
+
     /// Whether a filter changes its bytes.
     pub(crate) fn is_changed(&self) -> bool {
         match self {

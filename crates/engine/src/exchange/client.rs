@@ -323,6 +323,7 @@ fn note_departure(
              connection is closed too",
             " while sending request to upstream",
         ),
+        (false, false) if answer.is_cut_short => return log_cut_short(request, answer, site, ctx),
         (false, false) if state == ExchangeState::Delaying => (closed, ""),
         (false, false) if state == ExchangeState::Delivering && !answer.is_from_origin() => {
             (closed, " while sending response to client")
@@ -337,6 +338,16 @@ fn note_departure(
             [what, why, doing].iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         });
     }
+}
+
+/// Logs a response that this server has cut off: its client did not leave.
+#[cold]
+fn log_cut_short(request: &Request, answer: &Answer, site: &Site, ctx: &mut StepCtx<'_>) {
+    log_lines::error(request, site, ctx, LogLevel::Error, |out| {
+        out.extend_from_slice(b"response is incomplete: ");
+        out.extend_from_slice(answer.body.failure().as_bytes());
+        out.extend_from_slice(b" while sending response to client");
+    });
 }
 
 /// The rest of the request cannot be sent to the upstream, whose response has begun.

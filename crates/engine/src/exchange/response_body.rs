@@ -29,6 +29,7 @@ impl ResponseBody<'_> {
             return self.pull_on(max, out);
         }
         self.count(given);
+        self.answer.is_cut_short |= matches!(piece, BodyPiece::Broken);
         piece
     }
 
@@ -41,6 +42,7 @@ impl ResponseBody<'_> {
             let piece = self.answer.body.pull(max, out);
             if out.len() > before || !matches!(piece, BodyPiece::More) {
                 self.count(out.len() - before);
+                self.answer.is_cut_short |= matches!(piece, BodyPiece::Broken);
                 return piece;
             }
         }
