@@ -134,7 +134,7 @@ fn arguments_that_do_not_matter_make_no_other_page() {
         ("?fbclid=1", true),
         ("?utm_source=1&utm_=2", true),
         ("?outer=1", true),
-        ("?", true),
+        ("?", false),
         ("?fbclid2=1", false),
         ("?utm=1", false),
         ("?FBCLID=1", false),

@@ -25,6 +25,7 @@ mod line_protocol;
 pub mod magento;
 mod policy;
 mod query;
+mod redirect;
 mod strip;
 mod validate;
 mod zone;

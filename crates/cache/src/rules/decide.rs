@@ -17,7 +17,7 @@ use crate::rules::gate::Environment;
 use crate::rules::identity::{self, Facts};
 use crate::rules::line_protocol::{self, PurgeOrder, PurgeTarget};
 use crate::rules::policy::{CachePolicy, Mode, SetCookie};
-use crate::rules::{magento, validate, zone};
+use crate::rules::{magento, redirect, validate, zone};
 
 /// A response head with its circumstances.
 #[derive(Clone, Copy, Debug)]
@@ -191,6 +191,9 @@ fn keep(
     // Partial content, a 304 and interim responses are not stored.
     if matches!(answer.status, 0..200 | 206 | 304 | 416) {
         return Err(StoreRefusal::Status);
+    }
+    if redirect::leads_to_own_key(policy, facts, answer) {
+        return Err(StoreRefusal::OwnRedirect);
     }
     let scope = match said.source {
         AnswerSource::LiteSpeed => marked(policy, facts, said, decision)?,

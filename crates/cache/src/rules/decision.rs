@@ -72,6 +72,8 @@ pub enum StoreRefusal {
     Unassembled,
     /// It is for another variant than the request asked for (Magento).
     Variant,
+    /// It redirects to a URL that has the same key.
+    OwnRedirect,
 }
 
 impl StoreRefusal {
@@ -98,6 +100,7 @@ impl StoreRefusal {
             Self::Space => "space-off",
             Self::Unassembled => "esi-off",
             Self::Variant => "other-variant",
+            Self::OwnRedirect => "redirects-to-own-key",
         }
     }
 }

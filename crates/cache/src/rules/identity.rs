@@ -41,14 +41,15 @@ impl<'a> Facts<'a> {
     /// The query as received, without `?`.
     #[must_use]
     pub fn query(&self) -> &'a [u8] {
-        split_target(self.target).1
+        split_target(self.target).1.unwrap_or_default()
     }
 }
 
-pub(super) fn split_target(target: &[u8]) -> (&[u8], &[u8]) {
+/// The path and the query; `/x?` has an empty one and is another URL than `/x` (RFC 3986 §6.2.3).
+pub(super) fn split_target(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'?', target) {
-        Some(at) => (&target[..at], &target[at + 1..]),
-        None => (target, &[]),
+        Some(at) => (&target[..at], Some(&target[at + 1..])),
+        None => (target, None),
     }
 }
 
@@ -91,6 +92,7 @@ pub fn push_target(out: &mut Vec<u8>, target: &[u8], rules: [&QueryRules; 2]) {
 
 /// Appends a query that the request got on its way, without the parameters that keys exclude.
 pub fn query_of(out: &mut Vec<u8>, args: &[u8], policy: &CachePolicy, environment: &Environment) {
+    let args = (!args.is_empty()).then_some(args);
     query::push(out, args, [&policy.query, &environment.query]);
 }
 

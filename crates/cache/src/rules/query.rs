@@ -70,11 +70,9 @@ impl QueryRules {
 }
 
 /// Appends `?` and the rest of `query` after `rules`, of which the second may clear the first;
-/// nothing if it is empty.
-pub(crate) fn push(out: &mut Vec<u8>, query: &[u8], rules: [&QueryRules; 2]) {
-    if query.is_empty() {
-        return;
-    }
+/// nothing if there is none, or the rules drop all of it.
+pub(crate) fn push(out: &mut Vec<u8>, query: Option<&[u8]>, rules: [&QueryRules; 2]) {
+    let Some(query) = query else { return };
     let rules = match rules[1].clears {
         true => &rules[1..],
         false => &rules[..],

@@ -313,6 +313,11 @@ fn of_any_refusal(refusal: StoreRefusal, kind: CacheKind) -> Option<Remedy> {
         ),
         // The next response to its client has the right variant.
         StoreRefusal::Variant => None,
+        StoreRefusal::OwnRedirect => remedy(
+            "redirects to a URL that has the same key",
+            "\"page_cache_drop_query\" names parameters by which the application redirects.",
+            &["page_cache_drop_query"],
+        ),
         StoreRefusal::Unassembled => remedy(
             "has ESI, which is off here or impossible",
             "\"page_cache_esi on\", and an application that does not compress.",

@@ -80,6 +80,11 @@ const fn help(refusal: StoreRefusal) -> (&'static str, &'static str) {
             "the response is for another variant than the request asked for",
             "its client asks anew with the X-Magento-Vary or X-Magento-Cache-Id that it got",
         ),
+        StoreRefusal::OwnRedirect => (
+            "the response redirects to a URL that has the same key, which would be a loop",
+            "the application must not redirect to a spelling that page_cache_drop_query makes \
+             equal, or the parameter must be part of the key",
+        ),
         StoreRefusal::Space => (
             "responses for this space are not cached here",
             "page_cache_private and page_cache_lookup enable them",

@@ -68,7 +68,7 @@ pub(crate) const WHYS: [Why; DECISION_REASONS] = [
     Why::Rule(Bypass::Magento),
 ];
 
-pub(crate) const REFUSALS: [StoreRefusal; 19] = [
+pub(crate) const REFUSALS: [StoreRefusal; 20] = [
     StoreRefusal::Method,
     StoreRefusal::Status,
     StoreRefusal::Environment,
@@ -88,6 +88,7 @@ pub(crate) const REFUSALS: [StoreRefusal; 19] = [
     StoreRefusal::Space,
     StoreRefusal::Unassembled,
     StoreRefusal::Variant,
+    StoreRefusal::OwnRedirect,
 ];
 
 /// All values in declaration order: the index is the code.
@@ -144,7 +145,8 @@ const _: fn(Bypass, StoreRefusal) = |bypass, refusal| {
         | StoreRefusal::NoSession
         | StoreRefusal::Space
         | StoreRefusal::Unassembled
-        | StoreRefusal::Variant => {}
+        | StoreRefusal::Variant
+        | StoreRefusal::OwnRedirect => {}
     }
 };
 

@@ -108,7 +108,8 @@ pub fn clean_query(target: &[u8], is_read: bool, out: &mut Vec<u8>) -> bool {
     let Some(at) = memchr::memchr(b'?', target) else { return false };
     let cuts = is_read && !super::is_own(target);
     let marketing = if cuts { Marketing::Cut } else { Marketing::Kept };
-    push_clean(&target[at + 1..], marketing, out)
+    let query = &target[at + 1..];
+    query.is_empty() || push_clean(query, marketing, out)
 }
 
 #[cfg(test)]
@@ -130,6 +131,7 @@ mod tests {
             ("/a?b=1&c=2", None),
             ("/a?c=2&b=1", Some("b=1&c=2")),
             ("/a?utm_source=x", Some("")),
+            ("/a?", Some("")),
             ("/a?utm_source=x&p=2&gclid=1", Some("p=2")),
             ("/a?p=2&&q=1&", Some("p=2&q=1")),
             ("/a?a=2&a=10&a=1", Some("a=1&a=10&a=2")),

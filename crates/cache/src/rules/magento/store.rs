@@ -12,6 +12,7 @@ use crate::rules::decide::{AnswerFacts, Said, judge_authorization, vary};
 use crate::rules::decision::{AnswerSource, StoreDecision, StoreRefusal};
 use crate::rules::identity::Facts;
 use crate::rules::policy::CachePolicy;
+use crate::rules::redirect::leads_to_own_key;
 
 /// Seconds of a response that says nothing, where its status allows to store it.
 const DEFAULT_SECONDS: u32 = 120;
@@ -57,6 +58,9 @@ pub(crate) fn decide(
     decision.remembered = Some(REMEMBERED_SECONDS);
     if matches!(answer.status, 0..200 | 206 | 304 | 403 | 404 | 416 | 500..) {
         return Err(StoreRefusal::Status);
+    }
+    if leads_to_own_key(policy, facts, answer) {
+        return Err(StoreRefusal::OwnRedirect);
     }
     if http.private {
         decision.remembered = Some(PRIVATE_SECONDS);

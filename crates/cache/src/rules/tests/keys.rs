@@ -23,7 +23,7 @@ fn the_url_holds_scheme_host_port_server_path_and_query() {
     let rows = [
         ("/", "https://a.test:443/"),
         ("/a%2Fb//c?x=1&b", "https://a.test:443/a%2Fb//c?x=1&b"),
-        ("/?", "https://a.test:443/"),
+        ("/?", "https://a.test:443/?"),
         ("/?b=2&a=1", "https://a.test:443/?b=2&a=1"),
     ];
     for (target, expected) in rows {
@@ -47,6 +47,7 @@ fn parameters_are_dropped_by_name_and_prefix_until_cleared() {
     assert!(environment.set(b"cache-key-mod", b"-qs:x"));
     let rows = [
         ("/?fbclid=1", "https://a.test:443/"),
+        ("/?", "https://a.test:443/?"),
         ("/?fbclid=1&a=2&utm_source=3&utm_=4&fbclid2=5&x", "https://a.test:443/?a=2&fbclid2=5"),
         ("/?a=fbclid&utm=1", "https://a.test:443/?a=fbclid&utm=1"),
         ("/?a&a&x=1&a", "https://a.test:443/?a&a&a"),

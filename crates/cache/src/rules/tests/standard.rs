@@ -348,3 +348,36 @@ fn parts_of_bodies_are_never_kept() {
     let case = Case { status: 206, answer, ..Case::default() };
     assert_eq!(case.refusal(), Some(StoreRefusal::Status));
 }
+
+#[test]
+fn a_redirect_to_its_own_key_is_not_stored() {
+    let mut policy = CachePolicy::default();
+    policy.query.add_all(b"-qs:utm_*");
+    let own = Some(StoreRefusal::OwnRedirect);
+    let rows = [
+        ("/x?utm_source=a", "", "/x", own),
+        ("/x?utm_source=a", "", "https://a.test/x", own),
+        ("/x?utm_source=a", "", "HTTPS://A.TEST:443/x#top", own),
+        ("/x?utm_source=a", "", "//a.test/x?utm_medium=b", own),
+        ("/d/x?utm_source=a", "", "x", own),
+        ("/x", "", "/x", own),
+        ("/x", "", "", own),
+        ("/x?", "", "/x", None),
+        ("/x?utm_source=a&p=1", "", "/x", None),
+        ("/x", "", "/y", None),
+        ("/x", "", "https://www.a.test/x", None),
+        ("/x", "", "https://a.test:8443/x", None),
+        // The client came by HTTPS, or its proxy says otherwise.
+        ("/x", "", "http://a.test/x", None),
+        ("/x", "X-Forwarded-Proto: http", "https://a.test/x", None),
+        ("/x", "X-Forwarded-Proto: http", "http://a.test/x", own),
+    ];
+    for (target, request, location, expected) in rows {
+        let answer = format!("Cache-Control: max-age=5|Location: {location}");
+        let policy = policy.clone();
+        let case =
+            Case { target, request, status: 301, answer: &answer, policy, ..Case::default() };
+        assert_eq!(case.refusal(), expected, "{target} to {location}");
+        assert_eq!(Case { status: 200, ..case }.refusal(), None, "no redirect");
+    }
+}

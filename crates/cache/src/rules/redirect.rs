@@ -1,0 +1,71 @@
+//! Redirects that lead back to the key under which they would be stored.
+//!
+//! An application redirects to another spelling of the same URL, for example without parameters
+//! that keys exclude. Stored, such a redirect answers the URL that it leads to: a loop for every
+//! client.
+
+use bolide_http::{Name, Scheme};
+
+use super::decide::AnswerFacts;
+use super::identity::{Facts, push_target};
+use super::policy::CachePolicy;
+
+/// Whether a response redirects to a URL that has the key of its request. The host and the scheme
+/// are compared as the client used them, also behind a proxy that says so.
+pub(super) fn leads_to_own_key(
+    policy: &CachePolicy,
+    facts: &Facts<'_>,
+    answer: &AnswerFacts<'_>,
+) -> bool {
+    if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+        return false;
+    }
+    let Some(location) = answer.fields.get(Name::Location) else { return false };
+    if names_other_scheme(location, facts) {
+        return false;
+    }
+    let is_own = |authority: &[u8]| {
+        authority.eq_ignore_ascii_case(facts.authority)
+            || host_of(authority).eq_ignore_ascii_case(host_of(facts.authority))
+                && (host_of(authority).len() == authority.len()
+                    || is_usual_port(&authority[host_of(authority).len()..]))
+    };
+    // A location without a path, or with a fragment alone, is the same page.
+    let target = match bolide_esi::source::resolve(location, facts.target, is_own) {
+        Ok(target) => target,
+        Err(bolide_esi::source::SourceError::Empty) => return true,
+        Err(bolide_esi::source::SourceError::Foreign) => return false,
+    };
+    let rules = [&policy.query, &facts.environment.query];
+    let (mut own, mut other) = (Vec::new(), Vec::new());
+    push_target(&mut own, facts.target, rules);
+    push_target(&mut other, &target, rules);
+    own == other
+}
+
+/// Whether an absolute URL has another scheme than the one by which the client came.
+fn names_other_scheme(location: &[u8], facts: &Facts<'_>) -> bool {
+    let Some(colon) = memchr::memchr(b':', location) else { return false };
+    let is_secure = match facts.fields.get(Name::XForwardedProto) {
+        Some(said) => said.eq_ignore_ascii_case(b"https"),
+        None => facts.scheme == Scheme::Https,
+    };
+    match &location[..colon] {
+        scheme if scheme.eq_ignore_ascii_case(b"http") => is_secure,
+        scheme if scheme.eq_ignore_ascii_case(b"https") => !is_secure,
+        _ => false,
+    }
+}
+
+/// The host of an authority, without its port.
+fn host_of(authority: &[u8]) -> &[u8] {
+    match memchr::memrchr(b':', authority) {
+        Some(at) if authority[at + 1..].iter().all(u8::is_ascii_digit) => &authority[..at],
+        _ => authority,
+    }
+}
+
+/// Whether this is the text of a scheme's own port, with its colon.
+fn is_usual_port(text: &[u8]) -> bool {
+    matches!(text, b":" | b":80" | b":443")
+}
