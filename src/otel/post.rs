@@ -183,7 +183,9 @@ impl Line {
         let limits =
             socket.set_read_timeout(Some(STEP)).and_then(|()| socket.set_write_timeout(Some(STEP)));
         limits.map_err(|error| said("setsockopt", &error))?;
-        let session = tls.map(|tls| tls.session(endpoint.host.as_bytes(), None)).transpose()?;
+        let session = tls
+            .map(|tls| tls.session(endpoint.host.as_bytes(), &endpoint.host, None))
+            .transpose()?;
         let end = bolide_io::process::now().mono.after(WHOLE);
         let mut line = Self { socket, session, plain: Vec::new(), end };
         line.shake_hands()?;

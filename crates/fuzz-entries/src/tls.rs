@@ -190,7 +190,8 @@ pub fn origin(data: &[u8]) {
         };
         OriginTls::new(&options, None).expect("the defaults are good")
     });
-    let mut session = tls.session(b"fuzz.example", None).expect("any name will do");
+    let mut session =
+        tls.session(b"fuzz.example", "192.0.2.1:443", None).expect("any name will do");
     let (mut plain, mut out) = (Vec::new(), Vec::new());
     session.transmit(&mut out);
     for piece in data.chunks(usize::from(step) + 1) {

@@ -181,23 +181,32 @@ fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `/C=DE/CN=a`, bytes outside printable ASCII as `\xXX`.
+/// `/C=DE/O=b+CN=a`, bytes outside printable ASCII as `\xXX`. As in OpenSSL 3, what separates is
+/// escaped in values, so that no value looks like another name.
 fn one_line(name: &X509Name<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    for attribute in name.iter_attributes() {
-        out.push(b'/');
-        out.extend_from_slice(name_of(attribute).0.as_bytes());
-        out.push(b'=');
-        for &byte in attribute.attr_value().data {
-            if (b' '..=b'~').contains(&byte) {
-                out.push(byte);
-            } else {
+    for part in name.iter_rdn() {
+        for (index, attribute) in part.iter().enumerate() {
+            out.push(if index == 0 { b'/' } else { b'+' });
+            out.extend_from_slice(name_of(attribute).0.as_bytes());
+            out.push(b'=');
+            push_printable(attribute.attr_value().data, &mut out);
+        }
+    }
+    out
+}
+
+fn push_printable(value: &[u8], out: &mut Vec<u8>) {
+    for &byte in value {
+        match byte {
+            b'/' | b'+' => out.extend([b'\\', byte]),
+            b' '..=b'~' => out.push(byte),
+            _ => {
                 out.extend_from_slice(b"\\x");
                 out.extend(hex(&[byte], UPPER));
             }
         }
     }
-    out
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@
 //! the certificate comes afterwards. Easiest to break: the caller must check `verdict`, for resumed
 //! sessions too, before it sends any data.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
@@ -24,8 +25,10 @@ use rustls::{ClientConfig, ClientConnection, Error, SignatureScheme, SupportedCi
 use crate::client::AnyServerCert;
 use crate::{ClientAuth, LoadedCertificate, Versions, origin_messages};
 
-/// Sessions that one location stores, by name.
-const SESSIONS_MAX: usize = 256;
+/// LIMIT: names whose sessions are stored, of one server and the settings of one location.
+const NAMES_MAX: usize = 32;
+/// LIMIT: servers whose sessions are stored with the settings of one location.
+const SERVERS_MAX: usize = 256;
 
 /// The TLS settings for upstreams.
 #[derive(Clone, Debug)]
@@ -51,6 +54,8 @@ type Loader = dyn Fn(&[u8], &[u8]) -> Result<LoadedCertificate, String> + Send +
 /// generation.
 pub struct OriginTls {
     config: Arc<ClientConfig>,
+    /// By server, because one server does not know the sessions of another; `None` stores none.
+    servers: Option<Mutex<HashMap<Box<str>, Arc<ClientConfig>>>>,
     trust: Option<Arc<ClientAuth>>,
     loader: Option<Box<Loader>>,
 }
@@ -94,11 +99,26 @@ impl OriginTls {
             None => builder.with_no_client_auth(),
         };
         config.enable_sni = options.tells_name;
-        config.resumption = match options.keeps_sessions {
-            true => Resumption::in_memory_sessions(SESSIONS_MAX),
-            false => Resumption::disabled(),
-        };
-        Ok(Self { config: Arc::new(config), trust: None, loader: None })
+        config.resumption = Resumption::disabled();
+        let servers = options.keeps_sessions.then(Mutex::default);
+        Ok(Self { config: Arc::new(config), servers, trust: None, loader: None })
+    }
+
+    /// The settings for connections to `server`, with its sessions.
+    fn config_of(&self, server: &str) -> Arc<ClientConfig> {
+        let Some(servers) = &self.servers else { return Arc::clone(&self.config) };
+        let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = servers.get(server) {
+            return Arc::clone(config);
+        }
+        if servers.len() >= SERVERS_MAX {
+            servers.clear();
+        }
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = Resumption::in_memory_sessions(NAMES_MAX);
+        let config = Arc::new(config);
+        servers.insert(server.into(), Arc::clone(&config));
+        config
     }
 
     /// Requires an upstream certificate that `trust` verifies, and that matches the host.
@@ -114,8 +134,8 @@ impl OriginTls {
         self.loader = Some(Box::new(loader));
     }
 
-    /// Begins a session with the upstream `name`; `pems` name the certificate and its key where
-    /// they are loaded for each connection.
+    /// Begins a session with the upstream `name` at the address `server`; `pems` name the
+    /// certificate and its key where they are loaded for each connection.
     ///
     /// # Errors
     ///
@@ -123,9 +143,10 @@ impl OriginTls {
     pub fn session(
         &self,
         name: &[u8],
+        server: &str,
         pems: Option<(&[u8], &[u8])>,
     ) -> Result<OriginSession, String> {
-        let mut config = Arc::clone(&self.config);
+        let mut config = self.config_of(server);
         if let (Some(loader), Some((chain, key))) = (&self.loader, pems)
             && !chain.is_empty()
         {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use bolide_base::Segment;
-use bolide_conf::model::Protocol;
+use bolide_conf::model::{PeerAddress, Protocol};
 use bolide_engine::Site;
 use bolide_tls::{OriginSession, OriginTls};
 use bolide_upstream::{OriginRequest, Secure};
@@ -56,6 +56,7 @@ impl LinkTls {
     /// In nginx's words: our certificate cannot be used.
     pub(crate) fn new(
         request: &OriginRequest,
+        to: &PeerAddress,
         all: Option<&Arc<[OriginTls]>>,
     ) -> Result<Option<Box<Self>>, String> {
         let Some(wanted) = request.secure.clone() else { return Ok(None) };
@@ -63,7 +64,7 @@ impl LinkTls {
         let settings = all.and_then(|all| all.get(wanted.settings as usize));
         let settings = settings.ok_or("no settings for TLS to this origin")?;
         let pems = wanted.certificate.as_ref().map(|[chain, key]| (&**chain, &**key));
-        let session = settings.session(&wanted.name, pems)?;
+        let session = settings.session(&wanted.name, &to.to_string(), pems)?;
         Ok(Some(Box::new(Self { session, wanted, early: Vec::new(), owed: 0, is_good: false })))
     }
 

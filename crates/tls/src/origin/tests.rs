@@ -44,8 +44,13 @@ struct Pair {
 
 impl Pair {
     fn new(tls: &OriginTls, server: &Acceptor, name: &str) -> Self {
+        Self::with(tls, server, name, "127.0.0.1:1")
+    }
+
+    /// A session with the server at this address.
+    fn with(tls: &OriginTls, server: &Acceptor, name: &str, at: &str) -> Self {
         Self {
-            origin: tls.session(name.as_bytes(), None).unwrap(),
+            origin: tls.session(name.as_bytes(), at, None).unwrap(),
             server: TlsSession::new(server).unwrap(),
             waiting: Vec::new(),
             heard: Vec::new(),
@@ -158,12 +163,28 @@ fn an_upstream_has_the_expected_name_or_fails_in_nginxs_words() {
 }
 
 #[test]
+fn sessions_are_resumed_with_the_server_that_made_them() {
+    for versions in [BOTH, Versions { tls12: true, tls13: false }] {
+        let servers =
+            ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"].map(|at| (at, server(versions).0));
+        let tls = OriginTls::new(&options(), None).unwrap();
+        for round in 0..4 {
+            for (at, server) in &servers {
+                let mut pair = Pair::with(&tls, server, "a.example", at);
+                pair.run(usize::MAX);
+                assert_eq!(pair.server.is_resumed(), round > 0, "{at} in round {round}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_stream_without_tls_fails_in_openssls_words() {
     let tls = OriginTls::new(&options(), None).unwrap();
-    let mut session = tls.session(b"a.example", None).unwrap();
+    let mut session = tls.session(b"a.example", "127.0.0.1:1", None).unwrap();
     let fault = session.receive(b"HTTP/1.1 400 Bad Request\r\n", &mut Vec::new()).unwrap_err();
     assert_eq!(fault.to_string(), "SSL: error:0A00010B:SSL routines::wrong version number");
-    let mut session = tls.session(b"a.example", None).unwrap();
+    let mut session = tls.session(b"a.example", "127.0.0.1:1", None).unwrap();
     let alert = b"\x15\x03\x03\x00\x02\x02\x46";
     let fault = session.receive(alert, &mut Vec::new()).unwrap_err();
     let text = "SSL: error:0A00042E:SSL routines::tlsv1 alert protocol version:SSL alert number 70";
