@@ -124,16 +124,17 @@ impl ConfReader {
 
     /// Defines a variable by a named group.
     pub(crate) fn define(&mut self, name: &str) -> Result<(), ReadFault> {
+        let id = self.intern(name)?;
         if Var::parse(name).is_none() {
-            let id = self.intern(name)?;
             self.http.defined.insert(id);
             return Ok(());
         }
-        // A group of such a name changes nothing here: the request's own value takes precedence.
-        if matches!(name, "args" | "limit_rate") || has_prefix(name) {
-            return Ok(());
-        }
-        Err(ReadFault::Text(format!("the duplicate \"{name}\" variable")))
+        let definition = match self.http.definitions.get(&id) {
+            None | Some(Definition::Assigned) => Definition::Captured,
+            Some(definition) => definition.clone(),
+        };
+        self.define_as(name, definition)?;
+        Ok(())
     }
 
     /// Defines a variable by a directive: `definition` applies where no value was assigned.
@@ -227,17 +228,12 @@ fn is_redefinable(name: &str) -> bool {
         "upstream_trailer_",
         "upstream_cookie_",
         "proxy_protocol_tlv_",
+        "ssl_",
     ];
     matches!(name, "args" | "limit_rate" | "invalid_referer" | "uid_reset")
         || matches!(name, "modern_browser" | "ancient_browser" | "msie")
-        || matches!(name, "proxy_host" | "proxy_port" | "proxy_add_x_forwarded_for")
+        || matches!(name, "proxy_host" | "proxy_port")
         || prefixes.iter().any(|prefix| name.starts_with(prefix)) && !FIXED.contains(&name)
-}
-
-fn has_prefix(name: &str) -> bool {
-    ["http_", "sent_http_", "sent_trailer_", "cookie_", "arg_", "upstream_http_", "ssl_"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
 }
 
 /// Splits a variable's name off `after`, the text after the `$`; returns the name and the rest.

@@ -31,4 +31,5 @@ pub(crate) mod search;
 pub(crate) mod static_answer;
 pub(crate) mod store;
 pub(crate) mod target;
+mod try_files;
 pub(crate) mod upstream_tls;

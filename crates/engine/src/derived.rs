@@ -50,7 +50,9 @@ impl VariableScope<'_> {
             return Some(VariableValue::Yes);
         }
         match self.site.derived(*slot)? {
-            Derived::Captured | Derived::Assigned => None,
+            Derived::Assigned => None,
+            // As in nginx, the request's own value is out of reach.
+            Derived::Captured => Some(VariableValue::No),
             derived => Some(self.derive(*slot, derived, out)),
         }
     }

@@ -99,9 +99,12 @@ pub(crate) struct Request {
     pub(crate) limit_rate: Cell<Option<u64>>,
     /// Whether `rewrite` changed the path, so that the location has to be looked for again.
     pub(crate) uri_changed: bool,
-    /// Whether a `rewrite` matched, even if it left the path as it was: the path as the client
-    /// wrote it does not count any more.
+    /// Whether a `rewrite` matched or `$args` was set, even if that changed nothing: the URL as the
+    /// client wrote it does not count any more.
     pub(crate) is_rewritten: bool,
+    /// Whether only `try_files` has changed the path, so that an upstream gets the URL as the
+    /// client wrote it.
+    pub(crate) is_only_tried: bool,
     /// Whether a `rewrite` that a `break` followed changed the path, so that it may not belong to
     /// the location.
     pub(crate) rewritten_here: bool,
@@ -226,7 +229,7 @@ impl Request {
         self.limit_rate.set(None);
         self.tracing = TraceDecision::default();
         self.uri_changed = false;
-        (self.rewritten_here, self.is_rewritten) = (false, false);
+        (self.rewritten_here, self.is_rewritten, self.is_only_tried) = (false, false, false);
         (self.has_dots, self.is_unread) = (false, false);
         self.encodes_groups = false;
         self.internal = false;
@@ -460,7 +463,7 @@ impl Request {
             Some(args) => self.set_args(args),
             None => self.drop_args(),
         }
-        self.internal = true;
+        (self.internal, self.is_only_tried) = (true, false);
         self.appends_uri = false;
         self.note_dots();
     }

@@ -1,32 +1,27 @@
-//! Files: `try_files`, directory redirects, and static responses.
+//! Files: lookups, directory redirects, and static responses.
 //!
 //! Each step may be repeated after a file lookup, so it changes the request only when it completes.
 
 use std::rc::Rc;
 
-use bolide_conf::model::location::TryFile;
-use bolide_conf::model::{Fallback, LogLevel, Mapping};
-use bolide_conf::vars::Template;
+use bolide_conf::model::{LogLevel, Mapping};
 use bolide_files::{FileKind, Known, OpenFailure, OpenFile, ProbePolicy, SymlinkPolicy, Want};
 use bolide_http::Method;
 use bolide_http::escape::{UriPart, push_uri};
 
 use crate::answer::Answer;
 use crate::caching::purge::purge_key;
-use crate::content::climbs::climbs;
 use crate::content::confine;
 use crate::content::confine::leaves_root;
 use crate::content::dav::dav_method;
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
-use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
 use crate::htaccess::effects::closes_directories;
 use crate::htaccess::searched::is_searched;
 use crate::htaccess::unindexed::listed;
 use crate::log_lines;
-use crate::phase::access::found;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::file_names::alias_complaint;
@@ -48,152 +43,11 @@ pub(crate) enum FileLookup {
     Asked,
 }
 
-impl FileSearch {
-    /// `try_files`, from candidate `index` on.
-    pub(crate) fn try_files(
-        &mut self,
-        request: &mut Request,
-        answer: &mut Answer,
-        index: usize,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        let location = site.location(request.location);
-        let Some(try_files) = &location.try_files else {
-            return NextStep::Step(RequestStep::Content);
-        };
-        if index == 0 && leaves_root(request, answer, site, ctx) {
-            return NextStep::Fail(404);
-        }
-        if request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
-            return alias_rewritten(request, site, ctx);
-        }
-        for (index, candidate) in try_files.files.iter().enumerate().skip(index) {
-            let mut name = std::mem::take(&mut answer.scratch);
-            let is_below = self.candidate(request, answer, candidate, &mut name, site, ctx);
-            // The file will most likely be sent; so it is opened at once.
-            let want = if candidate.directory { Want::Stat } else { Want::OPEN };
-            let look = match is_below {
-                true => self.look(request, answer, location, want, site, ctx),
-                false => FileLookup::Failed(OpenFailure::NotFound),
-            };
-            let fits = match look {
-                FileLookup::Asked => {
-                    answer.scratch = name;
-                    return NextStep::Probe(RequestStep::TryFiles(index));
-                }
-                FileLookup::Directory => candidate.directory,
-                FileLookup::File(_) | FileLookup::Other => !candidate.directory,
-                // As in nginx, which only looks: whether it can be opened is seen when it is sent.
-                FileLookup::Closed(kind, _) => (kind == FileKind::Directory) == candidate.directory,
-                FileLookup::Failed(failure) => {
-                    if !failure.is_absence() {
-                        self.log_failure(request, LogLevel::Crit, "stat()", failure, site, ctx);
-                    }
-                    false
-                }
-            };
-            trace_try(request, &self.path, &name, candidate.directory, fits, site);
-            let is_other = location.htaccess.is_some() && fits && name != request.uri;
-            if fits {
-                settle_on(request, &name, candidate, location);
-            }
-            answer.scratch = name;
-            if is_other {
-                Rc::make_mut(request.htaccess.get_or_insert_default()).enter_found();
-                return NextStep::Step(RequestStep::Htaccess);
-            }
-            if fits {
-                return found(location);
-            }
-        }
-        fall_back(request, answer, &try_files.fallback, site, ctx)
-    }
-
-    /// Writes the candidate's name and path. Returns whether the path is below the root, or the
-    /// configuration itself leads elsewhere.
-    fn candidate(
-        &mut self,
-        request: &Request,
-        answer: &Answer,
-        candidate: &TryFile,
-        name: &mut Vec<u8>,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> bool {
-        let location = site.location(request.location);
-        name.clear();
-        let mut path = std::mem::take(&mut self.path);
-        path.clear();
-        let scope = VariableScope::new(request, answer, site, ctx);
-        scope.expand(&candidate.path, name);
-        cut_prefix(name, &candidate.path, request, location);
-        scope.push_root(location, &mut path);
-        let mark = path.len();
-        path.extend_from_slice(name);
-        let added = climbs(&path);
-        let is_below =
-            added == 0 || added <= climbs(&path[..mark]) + confine::written_climbs(&candidate.path);
-        self.path = path;
-        is_below
-    }
-}
-
 /// The system call that nginx names when a file cannot be opened: with `disable_symlinks` it opens
 /// a path component by component.
 pub(super) fn open_call(location: &CompiledLocation) -> &'static str {
     let follows = location.policy.symlinks == SymlinkPolicy::Follow;
     if follows && location.links_checked_from.is_none() { "open()" } else { "openat()" }
-}
-
-/// Under an alias, an evaluated `$uri` begins with the location's prefix; as in nginx, the prefix
-/// is cut off every argument of `try_files` that has variables, including the last.
-fn cut_prefix(
-    text: &mut Vec<u8>,
-    template: &Template,
-    request: &Request,
-    location: &CompiledLocation,
-) {
-    if let Mapping::Without(len) = location.settings.root.mapping
-        && template.as_text().is_none()
-        && let Some(prefix) = request.uri.get(..len)
-        && text.starts_with(prefix)
-    {
-        text.drain(..len);
-    }
-}
-
-fn fall_back(
-    request: &mut Request,
-    answer: &mut Answer,
-    fallback: &Fallback,
-    site: &Site,
-    ctx: &mut StepCtx<'_>,
-) -> NextStep {
-    trace_fallback(request, site);
-    match fallback {
-        Fallback::Status(status) => {
-            answer.is_without_location = true;
-            NextStep::Fail(*status)
-        }
-        Fallback::Named(name) => request.enter_named(name, site, ctx),
-        Fallback::Uri(template) => {
-            let mut target = std::mem::take(&mut answer.scratch);
-            target.clear();
-            VariableScope::new(request, answer, site, ctx).expand(template, &mut target);
-            cut_prefix(&mut target, template, request, site.location(request.location));
-            let next = match target.first() {
-                Some(b'@') => request.enter_named(&target, site, ctx),
-                _ => request.redirect_inside(&target, site, ctx),
-            };
-            if request.args.is_none() && matches!(next, NextStep::Step(RequestStep::Server)) {
-                // As in nginx, an empty query, not none.
-                request.set_args(b"");
-            }
-            answer.scratch = target;
-            next
-        }
-    }
 }
 
 impl Exchange {
@@ -480,20 +334,6 @@ impl FileSearch {
             log_lines::push_errno(out, failure.errno());
         });
     }
-}
-
-/// The candidate exists: sets the path to its name; location and query stay.
-fn settle_on(request: &mut Request, name: &[u8], candidate: &TryFile, location: &CompiledLocation) {
-    match location.settings.root.mapping {
-        Mapping::Whole => request.uri.clear(),
-        Mapping::Without(len) => request.uri.truncate(len),
-        Mapping::Nothing if candidate.directory => return,
-        Mapping::Nothing => {
-            request.uri.clear();
-            request.appends_uri = true;
-        }
-    }
-    request.uri.extend_from_slice(name);
 }
 
 /// As in nginx: the part of a rewritten path that belongs to the location is unknown.

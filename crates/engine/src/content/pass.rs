@@ -321,7 +321,7 @@ impl Request {
         let location = site.location(self.location);
         let found = match self.proxy_url.as_deref().filter(|_| pass.proxied.is_some()) {
             Some(url) => proxied::target(url, location, site),
-            None => target::find(&text, &text, None, location, site),
+            None => target::find(&text, &text, None, pass.conf.protocol, location, site),
         };
         found.map_err(|no| find_no_target(self, &no, site, ctx))
     }
@@ -334,7 +334,7 @@ fn affinity(scope: &VariableScope<'_>, id: UpstreamId) -> Vec<u8> {
     match group.map(|group| &group.balance) {
         Some(Balance::Hash { key, .. }) => scope.expand(key, &mut out),
         Some(Balance::IpHash) => match scope.client() {
-            ClientAddress::Inet(addr) => match addr.ip().to_canonical() {
+            ClientAddress::Inet(addr) => match addr.ip() {
                 // As in nginx, the first three octets.
                 std::net::IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()[..3]),
                 std::net::IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),

@@ -8,7 +8,7 @@ mod plan;
 
 use std::sync::Arc;
 
-use bolide_conf::model::{ProxyUrl, ProxyVersion};
+use bolide_conf::model::{Protocol, ProxyUrl, ProxyVersion};
 use bolide_http::escape::{UriPart, push_uri};
 use bolide_http::trace_context::TRACEPARENT;
 use bolide_http::{Hops, Method, Name, RequestBody, UpstreamHead, UpstreamVersion};
@@ -91,7 +91,7 @@ pub(crate) fn target(
         return Err(NoTarget::invalid("invalid URL prefix in", &url.written));
     };
     let usual = if cut.secure { 443 } else { 80 };
-    target::find(cut.origin, cut.rest, Some(usual), location, site)
+    target::find(cut.origin, cut.rest, Some(usual), Protocol::Http, location, site)
 }
 
 /// Writes the head of the upstream request.
@@ -253,7 +253,9 @@ pub(crate) fn push_target(scope: &VariableScope<'_>, url: &ProxyUrl, out: &mut V
             push_rooted(uri, out);
             url.replaces.len()
         }
-        _ if is_as_asked(scope) => return out.extend_from_slice(&request.head().target),
+        _ if scope.request.is_only_tried || is_as_asked(scope) => {
+            return out.extend_from_slice(&request.head().target);
+        }
         _ => 0,
     };
     let rest = request.uri.get(from..).unwrap_or_default();
@@ -284,7 +286,7 @@ fn is_quoted(scope: &VariableScope<'_>) -> bool {
 }
 
 /// Whether path and query are still the client's own.
-fn is_as_asked(scope: &VariableScope<'_>) -> bool {
+pub(crate) fn is_as_asked(scope: &VariableScope<'_>) -> bool {
     let request = scope.request;
     // As in nginx, a slice has the URI of its parent.
     if request.is_rewritten || request.role.is_subrequest() && request.role.slice().is_none() {

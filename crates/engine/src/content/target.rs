@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bolide_conf::PeerAddressText;
-use bolide_conf::model::{PeerAddress, Upstream, UpstreamId, UpstreamKind};
+use bolide_conf::model::{PeerAddress, Protocol, Upstream, UpstreamId, UpstreamKind};
 use bolide_upstream::{NameTarget, PassTarget};
 
 use crate::site::{CompiledLocation, Site};
@@ -26,7 +26,8 @@ impl NoTarget {
 }
 
 /// The server that `text` names, in the form `HOST`, `HOST:PORT` or `unix:PATH`, with the default
-/// port `usual`. Messages show it as `shown`.
+/// port `usual`. Messages show it as `shown`. A pool of PHP is found only by a location that speaks
+/// its protocol, so that no client names one in `proxy_pass http://$host`.
 ///
 /// # Errors
 ///
@@ -35,6 +36,7 @@ pub(crate) fn find(
     text: &[u8],
     shown: &[u8],
     usual: Option<u16>,
+    protocol: Protocol,
     location: &CompiledLocation,
     site: &Site,
 ) -> Result<PassTarget, NoTarget> {
@@ -51,7 +53,7 @@ pub(crate) fn find(
         PeerAddressText::Inet { host, port } => (host, port),
     };
     let groups = site.http().map_or(&[][..], |http| &http.upstreams);
-    let fits = |group: &Upstream| is_group(group, &host, port, usual);
+    let fits = |group: &Upstream| is_group(group, &host, port, usual, protocol);
     if let Some(index) = groups.iter().position(fits) {
         return Ok(PassTarget::Group(UpstreamId(index as u32)));
     }
@@ -72,10 +74,18 @@ pub(crate) fn find(
 
 /// Whether `group` is meant: an `upstream` block by its name without a port, or the address of
 /// another directive by the same host and port.
-fn is_group(group: &Upstream, host: &str, port: Option<u16>, usual: Option<u16>) -> bool {
+fn is_group(
+    group: &Upstream,
+    host: &str,
+    port: Option<u16>,
+    usual: Option<u16>,
+    protocol: Protocol,
+) -> bool {
+    let is_named = port.is_none() && group.name.eq_ignore_ascii_case(host);
     match group.kind {
-        UpstreamKind::Block | UpstreamKind::Pool(_) => {
-            port.is_none() && group.name.eq_ignore_ascii_case(host)
+        UpstreamKind::Block => is_named,
+        UpstreamKind::Pool(_) => {
+            is_named && matches!(protocol, Protocol::FastCgi | Protocol::Lsapi)
         }
         UpstreamKind::Address => {
             let first = group.servers.first().and_then(|server| server.addresses.first());

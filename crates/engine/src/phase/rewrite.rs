@@ -406,7 +406,10 @@ pub(crate) fn assign(
 ) {
     match target {
         SetTarget::Named(slot) => request.captures.get_mut().assign(slot, text),
-        SetTarget::Args => request.set_args(text),
+        SetTarget::Args => {
+            request.set_args(text);
+            request.is_rewritten = true;
+        }
         SetTarget::LimitRate => match bolide_conf::value::size(text) {
             Some(rate) => request.limit_rate.set(Some(rate)),
             None => request.log_error(site, ctx, |out| {
