@@ -314,6 +314,21 @@ fn quit_finishes_requests_in_progress() {
 }
 
 #[test]
+fn a_connection_without_a_request_gets_one_last_response_after_quit() {
+    let mut server = site("location /one { return 200 one; }");
+    let mut client = server.connect();
+    // The server has accepted it when it has served a later one.
+    assert_eq!(server.get("/one").text(), "one");
+    server.signal("QUIT");
+    wait_until("the listener to close", || crate::reload::refuses(server.http()));
+    client.send("GET /one HTTP/1.1\r\nHost: a\r\n\r\n".repeat(20));
+    let answers = String::from_utf8_lossy(&client.to_end().unwrap()).into_owned();
+    assert_eq!(answers.matches("HTTP/1.1 200").count(), 1, "{answers}");
+    assert!(answers.contains("\r\nConnection: close\r\n"), "{answers}");
+    assert_eq!(server.wait_exit().code, 0);
+}
+
+#[test]
 fn s_sends_signals_to_the_running_server() {
     let mut server = site("");
     let conf = server.home().dir().join("nginx.conf");

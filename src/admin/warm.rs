@@ -196,15 +196,17 @@ struct Caller<'a> {
 
 impl Caller<'_> {
     /// The address for requests for a URL: this server, whatever the name resolves to.
-    fn address(&self, url: &Url) -> Result<SocketAddr, String> {
+    /// With a header of the PROXY protocol if the listener expects one.
+    fn address(&self, url: &Url) -> Result<(SocketAddr, &'static [u8]), String> {
         let listens = self.config.http.as_ref().map_or(&[][..], |http| &http.listens);
         let fits = |listen: &&bolide_conf::model::Listen| {
             listen.transport == ListenTransport::Tcp
                 && listen.tls == (url.scheme == Scheme::Https)
                 && listen.address.port() == url.port
         };
-        match listens.iter().find(fits).map(|listen| &listen.address) {
-            Some(ListenAddress::Inet(addr)) => {
+        let listen = listens.iter().filter(fits).min_by_key(|listen| listen.proxy_protocol);
+        match listen.map(|listen| (&listen.address, listen.proxy_protocol)) {
+            Some((ListenAddress::Inet(addr), is_relayed)) => {
                 let mut addr = *addr;
                 match addr {
                     SocketAddr::V4(_) if addr.ip().is_unspecified() => {
@@ -215,19 +217,20 @@ impl Caller<'_> {
                     }
                     _ => {}
                 }
-                Ok(addr)
+                Ok((addr, if is_relayed { b"PROXY UNKNOWN\r\n" } else { b"" }))
             }
             _ => Err(format!("this server does not listen on port {}", url.port)),
         }
     }
 
     fn connect(&self, url: &Url) -> Result<TcpStream, String> {
-        let address = self.address(url)?;
-        let socket = TcpStream::connect_timeout(&address, TIMEOUT)
+        let (address, preface) = self.address(url)?;
+        let mut socket = TcpStream::connect_timeout(&address, TIMEOUT)
             .map_err(|error| format!("connect() to {address} failed ({error})"))?;
         let limits = socket
             .set_read_timeout(Some(TIMEOUT))
-            .and_then(|()| socket.set_write_timeout(Some(TIMEOUT)));
+            .and_then(|()| socket.set_write_timeout(Some(TIMEOUT)))
+            .and_then(|()| socket.write_all(preface));
         limits.map_err(|error| error.to_string())?;
         Ok(socket)
     }

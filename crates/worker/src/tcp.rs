@@ -240,6 +240,17 @@ impl TcpConn {
         }
     }
 
+    /// Ends the connection after the requests that have begun; returns whether one has. Before the
+    /// first one it stays: its client was accepted.
+    pub(crate) fn end_with_requests(&mut self) -> bool {
+        let begun = self.framing.as_mut().filter(|framing| framing.requests() > 0);
+        if let Some(framing) = begun {
+            self.draining = true;
+            framing.shutdown();
+        }
+        self.draining
+    }
+
     /// Whether the framing can take more bytes from the socket now.
     #[inline]
     pub(crate) fn wants_input(&self) -> bool {

@@ -6,7 +6,7 @@ use bolide_base::deadline_queue::Armed;
 use bolide_base::limits::RECEIVE_SIZE;
 use bolide_base::{Segment, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::{ConnInfo, ConnProtocol, Tally};
+use bolide_engine::{ConnInfo, ConnProtocol, ConnRelay, Tally};
 use bolide_http::Scheme;
 use bolide_io::{Io, ReceivedBytes, SocketPeers};
 use bytes::Bytes;
@@ -84,7 +84,7 @@ impl TcpConn {
             listen,
             scheme: if session.is_some() { Scheme::Https } else { Scheme::Http },
             tls: None,
-            proxy: None,
+            relay: ConnRelay::Direct,
             started: env.now,
         });
         Ok(Self {
@@ -271,7 +271,7 @@ impl TcpSide {
         let (heads, events) = (&mut env.heads, &mut env.scratch.events);
         let taken = framing.receive(settings, env.now, bytes, heads, events);
         let wasted = framing.take_wasted();
-        if wasted > 0 && env.wasters.are_too_many(conn.info.remote, wasted, env.now) {
+        if wasted > 0 && env.wasters.are_too_many(conn.info.opener(), wasted, env.now) {
             framing.calm_down(events);
         }
         let taken = match taken {
@@ -280,6 +280,12 @@ impl TcpSide {
                 debug_assert!(n <= bytes.len(), "a framing takes what there is");
                 if asks_host {
                     conn.apply_host_settings(!env.scratch.events.is_empty());
+                }
+                // An HTTP/1 response says that it is the last; GOAWAY can follow the responses.
+                if (env.draining || conn.outdated)
+                    && matches!(conn.framing, Some(ConnFraming::H1(_)))
+                {
+                    conn.end_with_requests();
                 }
                 n
             }

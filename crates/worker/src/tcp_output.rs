@@ -129,12 +129,8 @@ impl TcpSide {
         env: &mut WorkerEnv<I>,
     ) -> Option<Reset> {
         let conn = self.conns.get_mut(key)?;
-        if (env.draining || conn.outdated)
-            && let Some(framing) = &mut conn.framing
-            && framing.requests() > 0
-        {
-            conn.draining = true;
-            framing.shutdown();
+        if env.draining || conn.outdated {
+            conn.end_with_requests();
         }
         let Some(framing) = &conn.framing else {
             self.rearm(key, env);

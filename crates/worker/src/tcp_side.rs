@@ -309,9 +309,7 @@ impl TcpSide {
                 continue;
             }
             conn.outdated = true;
-            if let Some(framing) = conn.framing.as_mut().filter(|framing| framing.requests() > 0) {
-                conn.draining = true;
-                framing.shutdown();
+            if conn.end_with_requests() {
                 self.mark_dirty(key);
             }
         }
