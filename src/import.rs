@@ -65,11 +65,26 @@ impl ConfFiles {
     /// supported.
     pub(crate) fn closed_places_warning(&self) -> Option<String> {
         let closed = &self.imported.as_ref()?.closed;
-        let all: Vec<String> = closed.iter().map(ConfPlace::to_string).collect();
-        (!all.is_empty()).then(|| {
-            format!("not understood, and so closed for all (see bolide import): {}", all.join(", "))
+        (!closed.is_empty()).then(|| {
+            format!("not understood, and so closed for all (see bolide import): {}", listed(closed))
         })
     }
+
+    /// One message about all lines that lead to a backend whose certificate is verified less.
+    pub(crate) fn unverified_warning(&self) -> Option<String> {
+        let unverified = &self.imported.as_ref()?.unverified;
+        (!unverified.is_empty()).then(|| {
+            format!(
+                "certificates of backends are not verified, of which Apache checks the name or the \
+                 date (see bolide import): {}",
+                listed(unverified)
+            )
+        })
+    }
+}
+
+fn listed(places: &[ConfPlace]) -> String {
+    places.iter().map(ConfPlace::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl ConfSource for ConfFiles {

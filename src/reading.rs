@@ -71,6 +71,7 @@ pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
     }
     sort(outcome).map(|mut reading| {
         reading.warnings.extend(files.closed_places_warning());
+        reading.warnings.extend(files.unverified_warning());
         if let Some(pid) = &invocation.pid_file {
             Arc::make_mut(&mut reading.config).main.pid.clone_from(pid);
         }

@@ -11,8 +11,17 @@ use crate::BOLIDE;
 
 #[test]
 fn the_real_apache_answers_the_same_by_the_same_configuration() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apache/import.py");
-    let result = Command::new("python3").args([script, BOLIDE]).output().unwrap();
+    compared("import.py");
+}
+
+#[test]
+fn backends_clients_and_proxies_are_believed_as_the_real_apache_believes_them() {
+    compared("certified.py");
+}
+
+fn compared(script: &str) {
+    let script = format!("{}/tests/apache/{script}", env!("CARGO_MANIFEST_DIR"));
+    let result = Command::new("python3").args([&script, BOLIDE]).output().unwrap();
     let text = String::from_utf8_lossy(&result.stdout);
     assert!(result.status.success(), "{text}{}", String::from_utf8_lossy(&result.stderr));
 }
@@ -158,6 +167,19 @@ fn closed_places_are_reported_with_their_line() {
     let done = home.run(&["-t", "-c", &path]).succeeded();
     let wanted = format!("closed for all (see bolide import): {path}:7");
     assert!(done.stderr.contains(&wanted), "{}", done.stderr);
+}
+
+#[test]
+fn backends_that_are_not_verified_are_reported_with_their_line() {
+    let home = Home::new(BOLIDE);
+    let conf = "SSLProxyEngine on\nProxyPass /a https://127.0.0.1:1/\n";
+    let path = written(&home, conf);
+    let done = home.run(&["-t", "-c", &path]).succeeded();
+    let wanted = format!("the name or the date (see bolide import): {path}:7\n");
+    assert!(done.stderr.contains(&wanted), "{}", done.stderr);
+    let off = "SSLProxyCheckPeerName off\nSSLProxyCheckPeerExpire off\n";
+    let done = home.run(&["-t", "-c", &written(&home, &format!("{conf}{off}"))]).succeeded();
+    assert!(!done.stderr.contains("warn"), "{}", done.stderr);
 }
 
 #[test]

@@ -77,6 +77,41 @@ fn an_inner_list_of_trusted_addresses_replaces_the_outer_one() {
     assert!(server.access_lines(5)[4].starts_with("192.0.2.7 - "), "{}", server.access_log());
 }
 
+#[test]
+fn lines_of_a_field_are_one_list_if_all_of_them_count() {
+    // No field of the requests says anything before a location is found.
+    let trust = "set_real_ip_from 127.0.0.1; set_real_ip_from 10.0.0.0/8; real_ip_recursive on;
+        real_ip_header X-None;";
+    let site = |words: &str, path: &str| {
+        format!("location /{path} {{ real_ip_header {words}; try_files /x @show; }}")
+    };
+    let server = http(&format!(
+        "server {{ {} {trust} {}{}{}{} location @show {{ {SHOW} }} }}",
+        bolide_testkit::server::LISTEN,
+        site("X-Client", "first"),
+        site("X-Client all", "all"),
+        site("X-Real-IP all", "real"),
+        site("X-Forwarded-For all", "forwarded"),
+    ));
+    let forged = "X-Client: 192.0.2.7\r\nX-Client: 192.0.2.8\r\n";
+    let longer = "X-Client: 192.0.2.7, 192.0.2.8\r\nx-client: 10.1.1.1\r\n";
+    let real = "X-Real-IP: 192.0.2.7\r\nX-Real-IP: 192.0.2.8\r\n";
+    let unknown = "X-Client: 192.0.2.7\r\nX-Client: unknown\r\n";
+    let list = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-For: 192.0.2.8\r\n";
+    check(
+        &server,
+        &[
+            ("/first", forged, "192.0.2.7|127.0.0.1"),
+            ("/all", forged, "192.0.2.8|127.0.0.1"),
+            ("/all", longer, "192.0.2.8|127.0.0.1"),
+            ("/all", unknown, "127.0.0.1|127.0.0.1"),
+            ("/all", "", "127.0.0.1|127.0.0.1"),
+            ("/real", real, "192.0.2.8|127.0.0.1"),
+            ("/forwarded", list, "192.0.2.8|127.0.0.1"),
+        ],
+    );
+}
+
 /// The cache's decisions by address when `set_real_ip_from` replaces the client's.
 #[test]
 fn page_cache_front_uses_the_connections_address_and_purge_access_the_clients() {
@@ -121,6 +156,11 @@ fn wrong_arguments_are_refused_with_nginxs_messages() {
         ("set_real_ip_from 1.2.3.4/33;", "host not found in set_real_ip_from \"1.2.3.4/33\""),
         ("set_real_ip_from unix:/x;", "host not found in set_real_ip_from \"unix:/x\""),
         ("real_ip_header;", "invalid number of arguments in \"real_ip_header\" directive"),
+        ("real_ip_header a b;", "invalid number of arguments in \"real_ip_header\" directive"),
+        (
+            "real_ip_header proxy_protocol all;",
+            "invalid number of arguments in \"real_ip_header\" directive",
+        ),
         ("real_ip_header a; real_ip_header b;", "\"real_ip_header\" directive is duplicate"),
         (
             "real_ip_recursive yes;",

@@ -200,7 +200,9 @@ fn notes(sections: &[PlaceSection<'_>], out: &mut ConfText) {
             || decides(node)
             || node.is_section() && has_say(node)
             || matches!(lower, "sethandler" | "options" | "allowoverride" | "balancermember")
-            || ["proxy", "header", "requestheader"].iter().any(|start| lower.starts_with(start));
+            || ["proxy", "sslproxy", "header", "requestheader"]
+                .iter()
+                .any(|start| lower.starts_with(start));
         if !is_imported {
             out.note(&node.place, format!("{} {}: without effect here", node.name, node.rest));
         }

@@ -4,6 +4,7 @@ use crate::access;
 use crate::out::ConfText;
 use crate::server::Server;
 use crate::tree::ApacheNode;
+use crate::words::with_lower_schemes;
 
 /// Writes the `upstream` of each balancer: of the main server, and of each of the others, which may
 /// have one of the same name.
@@ -29,7 +30,7 @@ pub(crate) fn write<'a>(
 
 /// The name of the balancer that a section is about.
 fn name_of(node: &ApacheNode) -> Option<String> {
-    let first = node.first();
+    let first = with_lower_schemes(&node.first());
     let name = first.strip_prefix("balancer://").filter(|_| node.lower == "<proxy")?;
     Some(name.split('/').next().unwrap_or_default().to_ascii_lowercase())
 }
@@ -48,11 +49,51 @@ fn label(nodes: &[ApacheNode], name: &str, is_main: bool) -> Option<String> {
     Some(format!("balancer_{name}{own}").replace(is_other, "_"))
 }
 
-/// The `upstream` that `balancer://REST` means in a server.
-pub(crate) fn upstream(server: &Server<'_>, rest: &str) -> Option<String> {
+/// An `upstream` as it is passed to.
+#[derive(Debug)]
+pub(crate) struct Balancer {
+    pub(crate) label: String,
+    pub(crate) is_tls: bool,
+    /// The names of its members, without ports.
+    pub(crate) names: Vec<String>,
+}
+
+/// What `balancer://REST` means in a server; none where some members have TLS and others not.
+pub(crate) fn upstream(server: &Server<'_>, rest: &str) -> Option<Balancer> {
     let name = rest.split('/').next().unwrap_or_default().to_ascii_lowercase();
-    let own = label(server.own, &name, server.main.is_empty());
-    own.or_else(|| label(server.main, &name, true))
+    let own = label(server.own, &name, server.main.is_empty()).map(|it| (it, server.own));
+    let found = own.or_else(|| label(server.main, &name, true).map(|it| (it, server.main)));
+    let (label, nodes) = found?;
+    let sections = nodes.iter().filter(|node| name_of(node).as_ref() == Some(&name));
+    let members = sections.flat_map(|section| &section.children);
+    let (mut with, mut without, mut names) = (false, false, Vec::new());
+    for node in members.filter(|node| node.lower == "balancermember") {
+        let url = node.first();
+        let Some((scheme, rest)) = url.split_once("://") else { continue };
+        match has_tls(scheme) {
+            true => with = true,
+            false => without = true,
+        }
+        let host = host_of(rest).0.to_owned();
+        if !names.contains(&host) {
+            names.push(host);
+        }
+    }
+    (with != without).then_some(Balancer { label, is_tls: with, names })
+}
+
+/// Whether a scheme of Apache's is one with TLS.
+fn has_tls(scheme: &str) -> bool {
+    ["https", "wss", "h2"].iter().any(|it| scheme.eq_ignore_ascii_case(it))
+}
+
+/// The host of what follows a scheme, and whether it has a port.
+fn host_of(rest: &str) -> (&str, bool) {
+    let whole = rest.split('/').next().unwrap_or_default();
+    match whole.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => (host, true),
+        _ => (whole, false),
+    }
 }
 
 /// One `upstream`.
@@ -66,7 +107,7 @@ fn balancer(sections: &[&ApacheNode], label: &str, out: &mut ConfText) {
             ("balancermember", Some(url)) => {
                 has_member |= member(child, url, &words[1..], out);
             }
-            ("proxyset", _) if child.rest.contains("lbmethod=bybusyness") => {
+            ("proxyset", _) if child.rest.to_ascii_lowercase().contains("lbmethod=bybusyness") => {
                 out.put(&child.place, "least_conn;");
             }
             _ => {}
@@ -86,7 +127,7 @@ fn notes(section: &ApacheNode, out: &mut ConfText) {
         let text = format!("{} {}", child.name, child.rest);
         match &child.lower[..] {
             "balancermember" => {}
-            lower if access::is_about_access(lower) => {
+            lower if access::is_about_access(lower) || lower.starts_with("sslproxy") => {
                 out.note(&child.place, format!("{text}: where it is passed on"));
             }
             _ => out.note(&child.place, format!("{text}: not translated")),
@@ -100,23 +141,21 @@ fn member(node: &ApacheNode, url: &str, options: &[String], out: &mut ConfText) 
         return false;
     };
     let host = rest.split('/').next().unwrap_or_default();
-    let port = match (
-        host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()),
-        scheme,
-    ) {
+    let port = match (host_of(rest).1, has_tls(scheme)) {
         (true, _) => "",
-        (false, "https") => ":443",
-        (false, _) => ":80",
+        (false, true) => ":443",
+        (false, false) => ":80",
     };
     let mut text = format!("server {host}{port}");
     for option in options {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        match name {
+        let flags = value.to_ascii_uppercase();
+        match &name.to_ascii_lowercase()[..] {
             "loadfactor" if value.parse::<u32>().is_ok() => {
                 text.push_str(&format!(" weight={value}"));
             }
-            "status" if value.contains('H') => text.push_str(" backup"),
-            "status" if value.contains('D') => text.push_str(" down"),
+            "status" if flags.contains('H') => text.push_str(" backup"),
+            "status" if flags.contains('D') => text.push_str(" down"),
             "retry" if value.parse::<u32>().is_ok() => {
                 text.push_str(&format!(" fail_timeout={value}"));
             }

@@ -95,7 +95,7 @@ fn one(node: &ApacheNode, kind: SectionKind, out: &mut ConfText) -> Result<Secti
         );
         return Ok(SectionLines::new());
     }
-    if node.lower == "addhandler" && node.first().eq_ignore_ascii_case("type-map") {
+    if node.lower == "addhandler" && node.keyword() == "type-map" {
         out.note(&node.place, format!("{}: no names are negotiated", line_of(node)));
         return Ok(SectionLines::new());
     }

@@ -74,4 +74,7 @@ pub struct Imported {
     pub places: Vec<Option<ConfPlace>>,
     /// Each place that is closed, because what restricts it is not understood.
     pub closed: Vec<ConfPlace>,
+    /// Each line that passes requests on to a backend whose certificate Apache checks more of: its
+    /// name or its date, without its authority.
+    pub unverified: Vec<ConfPlace>,
 }

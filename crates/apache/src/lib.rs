@@ -2,9 +2,11 @@
 //!
 //! Thinks and does no I/O: the caller lends the files ([`ApacheFiles`]). What has no counterpart is
 //! named in a comment with its file and line; what restricts access and has none closes the place
-//! that it stands in, so that the result is never more open than Apache.
+//! that it stands in, so that the result is never more open than Apache. The one exception are
+//! certificates of backends without `SSLProxyVerify` ([`Imported::unverified`]).
 
 mod access;
+mod backend_tls;
 mod balancers;
 mod body;
 mod conditions;
@@ -23,6 +25,7 @@ mod paths;
 mod php;
 mod prepare;
 mod proxy;
+mod proxy_protocol;
 mod quiet;
 mod read;
 mod redirect;
@@ -32,6 +35,7 @@ mod server;
 mod settings;
 mod tls;
 mod tree;
+mod verifying;
 mod words;
 mod write;
 

@@ -39,6 +39,12 @@ impl ListenAt {
             Some(_) => vec![self.to_string()],
         }
     }
+
+    /// Whether it is at an address of a server.
+    pub(crate) fn is_of(&self, address: &VhostAddress) -> bool {
+        address.port.is_none_or(|port| port == self.port)
+            && (address.host.is_none() || address.host == self.host)
+    }
 }
 
 impl fmt::Display for ListenAt {
@@ -49,7 +55,9 @@ impl fmt::Display for ListenAt {
 
 /// The addresses of a host as it is written; a name has none, unless it is that of this machine.
 fn hosts(word: &str) -> Option<Vec<Option<String>>> {
-    let is_any = |host: &str| matches!(host, "*" | "_default_" | "0.0.0.0" | "[::]" | "");
+    let is_any = |host: &str| {
+        matches!(&host.to_ascii_lowercase()[..], "*" | "_default_" | "0.0.0.0" | "[::]" | "")
+    };
     let is_address = word.starts_with('[') || word.parse::<std::net::Ipv4Addr>().is_ok();
     match word {
         any if is_any(any) => Some(vec![None]),

@@ -140,7 +140,7 @@ pub(crate) fn access_log(node: &ApacheNode, known: &Formats, out: &mut ConfText)
 /// Writes `error_log`.
 pub(crate) fn error_log(node: &ApacheNode, level: Option<&ApacheNode>, out: &mut ConfText) {
     let path = node.first();
-    let word = level.map(|node| node.first().to_ascii_lowercase()).unwrap_or_default();
+    let word = level.map(ApacheNode::keyword).unwrap_or_default();
     let level_word = match &word[..] {
         "emerg" | "alert" | "crit" | "error" | "warn" | "notice" | "info" | "debug" => &word[..],
         word if word.starts_with("trace") => "debug",
@@ -151,7 +151,7 @@ pub(crate) fn error_log(node: &ApacheNode, level: Option<&ApacheNode>, out: &mut
     }
     if path.starts_with('|') {
         out.note(&node.place, format!("ErrorLog {}: no program is fed", node.rest));
-    } else if path.starts_with("syslog") {
+    } else if node.keyword().starts_with("syslog") {
         out.put(&node.place, format!("error_log syslog:server=unix:/dev/log {level_word};"));
     } else {
         out.put(&node.place, format!("error_log {} {level_word};", quoted(&path)));

@@ -105,7 +105,7 @@ fn location(node: &ApacheNode, out: &mut ConfText) -> body::SectionLines {
             || child.lower == "requestheader"
             || child.lower == "sethandler"
                 && php::runner(&child.first()).is_none()
-                && !child.first().eq_ignore_ascii_case("none")
+                && child.keyword() != "none"
     };
     let children: Vec<ApacheNode> =
         node.children.iter().filter(|child| !is_left_out(child)).cloned().collect();

@@ -141,7 +141,6 @@ const IDLE: &[(&str, &[&str])] = &[
             "sslcompression",
             "ssloptions",
             "sslstrictsnivhostcheck",
-            "sslproxyengine",
             "sslinsecurerenegotiation",
             "sslcachecertificatefile",
         ],

@@ -31,6 +31,7 @@ pub(crate) struct ConfText {
     lines: Vec<OutLine>,
     depth: usize,
     pub(crate) closed: Vec<ConfPlace>,
+    unverified: Vec<ConfPlace>,
 }
 
 impl ConfText {
@@ -73,8 +74,14 @@ impl ConfText {
 
     /// A comment about a place that is closed.
     pub(crate) fn note_closed(&mut self, place: &ConfPlace, text: impl std::fmt::Display) {
-        self.closed.push(place.clone());
+        add_once(&mut self.closed, place);
         self.note(place, format!("CLOSED: {text}"));
+    }
+
+    /// A comment about a backend whose certificate is not verified; `what` Apache checks alone.
+    pub(crate) fn unverified(&mut self, place: &ConfPlace, what: &str) {
+        add_once(&mut self.unverified, place);
+        self.note(place, format!("UNVERIFIED: {what} of the backend's certificate"));
     }
 
     /// `apache_directory`, with each line of Apache's on a line of its own.
@@ -105,7 +112,8 @@ impl ConfText {
     }
 
     fn add(&mut self, inner: Self, deeper: usize) {
-        self.closed.extend(inner.closed);
+        inner.closed.iter().for_each(|place| add_once(&mut self.closed, place));
+        inner.unverified.iter().for_each(|place| add_once(&mut self.unverified, place));
         for mut line in inner.lines {
             match &mut line {
                 OutLine::Text { depth, .. } | OutLine::Note { depth, .. } => *depth += deeper,
@@ -134,7 +142,8 @@ impl ConfText {
 
     /// The whole text.
     pub(crate) fn finish(self) -> Imported {
-        let mut all = Imported { closed: self.closed, ..Imported::default() };
+        let (closed, unverified) = (self.closed, self.unverified);
+        let mut all = Imported { closed, unverified, ..Imported::default() };
         for line in self.lines {
             let (depth, text, place) = match line {
                 OutLine::Text { depth, text, place } => (depth, text, place),
@@ -156,5 +165,11 @@ impl ConfText {
             }
         }
         all
+    }
+}
+
+fn add_once(all: &mut Vec<ConfPlace>, place: &ConfPlace) {
+    if !all.contains(place) {
+        all.push(place.clone());
     }
 }

@@ -1,10 +1,11 @@
 //! What a location with `proxy_pass` has besides: fields, times, redirects.
 
 use crate::access::PlaceSection;
+use crate::backend_tls;
 use crate::body::is_line;
 use crate::matching::Reach;
 use crate::out::ConfText;
-use crate::proxy::ProxyEntry;
+use crate::proxy::{ProxyEntry, Target, option_of};
 use crate::redirect::covers;
 use crate::server::Server;
 use crate::tree::ApacheNode;
@@ -15,7 +16,7 @@ pub(crate) fn write(
     server: &Server<'_>,
     one: &ProxyEntry<'_>,
     path: &str,
-    upgrades: bool,
+    target: &Target,
     sections: &[PlaceSection<'_>],
     out: &mut ConfText,
 ) {
@@ -23,8 +24,7 @@ pub(crate) fn write(
     let inner = whole.flat_map(|section| &section.node.children);
     let all: Vec<&ApacheNode> = server.main.iter().chain(server.own).chain(inner).collect();
     let last = |name: &str| all.iter().rfind(|node| node.lower == name).copied();
-    let is_on =
-        |name| last(name).is_some_and(|node: &ApacheNode| node.first().eq_ignore_ascii_case("on"));
+    let is_on = |name| last(name).is_some_and(|node: &ApacheNode| node.keyword() == "on");
     if let Some(node) = last("proxypreservehost").filter(|_| is_on("proxypreservehost")) {
         out.put(&node.place, "proxy_set_header Host $http_host;");
     }
@@ -33,13 +33,13 @@ pub(crate) fn write(
         out.own("proxy_set_header X-Forwarded-Host $http_host;");
         out.own("proxy_set_header X-Forwarded-Server $server_name;");
     }
-    let is_upgrade = upgrades || one.options.iter().any(|it| it.starts_with("upgrade="));
+    let is_upgrade = target.upgrades || one.option("upgrade").is_some();
     if is_upgrade {
         out.own("proxy_http_version 1.1;");
         out.own("proxy_set_header Upgrade $http_upgrade;");
         out.own("proxy_set_header Connection $apache_connection;");
     }
-    let timeout = one.options.iter().find_map(|it| it.strip_prefix("timeout=").map(str::to_owned));
+    let timeout = one.option("timeout").map(str::to_owned);
     let timeout = timeout.map(|time| (&one.node.place, time));
     let timeout = timeout.or_else(|| last("proxytimeout").map(|node| (&node.place, node.first())));
     if let Some((place, time)) = timeout.filter(|(_, time)| time.parse::<u32>().is_ok()) {
@@ -47,22 +47,14 @@ pub(crate) fn write(
         out.put(place, format!("proxy_send_timeout {time}s;"));
     }
     for option in &one.options {
-        if !["timeout=", "upgrade="].iter().any(|start| option.starts_with(start)) {
+        if !["timeout", "upgrade"].iter().any(|name| option_of(option, name).is_some()) {
             out.note(&one.node.place, format!("ProxyPass … {option}: not translated"));
         }
     }
     reverse(&all, path, out);
     fields(&all, out);
     sometimes(server, sections, out);
-    if let Some(node) = last("sslproxyverify").filter(|node| node.first() == "require") {
-        out.put(&node.place, "proxy_ssl_verify on;");
-        if let Some(file) = last("sslproxycacertificatefile") {
-            out.put(
-                &file.place,
-                format!("proxy_ssl_trusted_certificate {};", quoted(&file.first())),
-            );
-        }
-    }
+    backend_tls::write(&all, sections, (&one.node.place, target), out);
 }
 
 /// `ProxyPassReverse` and its kin.
@@ -139,7 +131,9 @@ fn sometimes(server: &Server<'_>, sections: &[PlaceSection<'_>], out: &mut ConfT
 fn fields(all: &[&ApacheNode], out: &mut ConfText) {
     for node in all.iter().filter(|node| matches!(&node.lower[..], "requestheader" | "header")) {
         let mut words = node.words();
-        words.retain(|word| !word.eq_ignore_ascii_case("always") && word != "onsuccess");
+        if ["always", "onsuccess"].contains(&&node.keyword()[..]) {
+            words.remove(0);
+        }
         let plain = |text: &str| !text.contains(['%', '$', '\\']);
         let is_request = node.lower == "requestheader";
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -31,7 +31,8 @@ pub(crate) struct PhpRule {
 /// The runner that a handler's name means; none where it means no program.
 pub(crate) fn runner(word: &str) -> Option<Runner> {
     let lower = word.to_ascii_lowercase();
-    if let Some(to) = word.strip_prefix("proxy:") {
+    if lower.starts_with("proxy:") {
+        let to = &word["proxy:".len()..];
         return Some(match to.strip_prefix("unix:").and_then(|it| it.split_once('|')) {
             Some((path, url)) if url.starts_with("fcgi:") => Runner::Fcgi(format!("unix:{path}")),
             None if to.starts_with("fcgi://") => {

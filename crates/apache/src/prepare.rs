@@ -26,7 +26,7 @@ pub(crate) fn prepare(nodes: &mut Vec<ApacheNode>, types: &str) {
     for node in nodes.iter() {
         node.each(&mut |node| {
             if node.lower == "action" && php::runner(&node.first()).is_none() {
-                actions.insert(node.first().to_ascii_lowercase(), node.clone());
+                actions.insert(node.keyword(), node.clone());
             }
         });
     }

@@ -9,7 +9,7 @@ use crate::passing;
 use crate::redirect::covers;
 use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::{has_variable, quoted};
+use crate::words::{has_variable, quoted, with_lower_schemes};
 
 /// A path that is passed on, or one that is not (`!`).
 #[derive(Clone, Debug)]
@@ -26,6 +26,11 @@ pub(crate) struct ProxyEntry<'a> {
 }
 
 impl ProxyEntry<'_> {
+    /// The value of an option.
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find_map(|option| option_of(option, name))
+    }
+
     /// Whether it is about a path and all below it.
     fn finds(&self, path: &str) -> bool {
         match self.is_regex {
@@ -33,6 +38,11 @@ impl ProxyEntry<'_> {
             false => covers(&self.path, path),
         }
     }
+}
+
+/// The value of an option such as `timeout=5`, if it has this name.
+pub(crate) fn option_of<'o>(option: &'o str, name: &str) -> Option<&'o str> {
+    option.split_once('=').filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 /// The paths of a server in the order in which Apache tries them.
@@ -63,7 +73,7 @@ fn entry(node: &ApacheNode, path: Option<String>, is_regex: bool) -> Option<Prox
         Some(path) => path,
         None => words.next()?,
     };
-    let to = words.next().filter(|to| to != "!");
+    let to = words.next().filter(|to| to != "!").map(|to| with_lower_schemes(&to));
     Some(ProxyEntry { node, path, is_regex, is_inner, to, options: words.collect() })
 }
 
@@ -110,44 +120,55 @@ fn takes(entries: &[ProxyEntry<'_>], path: &str) -> bool {
     first.is_some_and(|one| one.to.is_some() && !one.is_regex)
 }
 
-/// What an entry's location has in it, and whether a request is changed to a WebSocket.
-struct Target {
+/// What an entry's location has in it.
+pub(crate) struct Target {
     pass: String,
-    upgrades: bool,
+    /// Whether a request is changed to a WebSocket.
+    pub(crate) upgrades: bool,
     is_fcgi: bool,
+    pub(crate) is_tls: bool,
+    /// The hosts of a balancer, one of which is the name in the certificate.
+    pub(crate) names: Vec<String>,
+}
+
+impl Target {
+    fn http(pass: &str, upgrades: bool) -> Self {
+        let is_tls = pass.starts_with("https:");
+        let pass = format!("proxy_pass {};", quoted(pass));
+        Self { pass, upgrades, is_fcgi: false, is_tls, names: Vec::new() }
+    }
+
+    fn fcgi(to: &str) -> Self {
+        let pass = format!("fastcgi_pass {};", quoted(to));
+        Self { pass, upgrades: false, is_fcgi: true, is_tls: false, names: Vec::new() }
+    }
 }
 
 fn target(server: &Server<'_>, to: &str) -> Option<Target> {
-    let http = |pass: String, upgrades| {
-        Some(Target { pass: format!("proxy_pass {};", quoted(&pass)), upgrades, is_fcgi: false })
-    };
     if let Some((path, url)) = to.strip_prefix("unix:").and_then(|it| it.split_once('|')) {
         return match url.split_once("://")? {
             ("http", rest) => {
                 let uri = rest.find('/').map_or("", |at| &rest[at..]);
                 let uri = if uri.is_empty() { String::new() } else { format!(":{uri}") };
-                http(format!("http://unix:{path}{uri}"), false)
+                Some(Target::http(&format!("http://unix:{path}{uri}"), false))
             }
-            ("fcgi", _) => {
-                let pass = format!("fastcgi_pass {};", quoted(&format!("unix:{path}")));
-                Some(Target { pass, upgrades: false, is_fcgi: true })
-            }
+            ("fcgi", _) => Some(Target::fcgi(&format!("unix:{path}"))),
             _ => None,
         };
     }
-    match to.split_once("://")? {
-        ("http" | "https", _) => http(to.to_owned(), false),
-        ("ws", rest) => http(format!("http://{rest}"), true),
-        ("wss", rest) => http(format!("https://{rest}"), true),
-        ("balancer", rest) => {
+    let (scheme, rest) = to.split_once("://")?;
+    match scheme {
+        "http" | "https" => Some(Target::http(to, false)),
+        "ws" => Some(Target::http(&format!("http://{rest}"), true)),
+        "wss" => Some(Target::http(&format!("https://{rest}"), true)),
+        "balancer" => {
             let uri = rest.find('/').map_or("", |at| &rest[at..]);
-            http(format!("http://{}{uri}", balancers::upstream(server, rest)?), false)
+            let balancer = balancers::upstream(server, rest)?;
+            let scheme = if balancer.is_tls { "https" } else { "http" };
+            let target = Target::http(&format!("{scheme}://{}{uri}", balancer.label), false);
+            Some(Target { names: balancer.names, ..target })
         }
-        ("fcgi", rest) => {
-            let host = rest.split('/').next()?;
-            let pass = format!("fastcgi_pass {};", quoted(host));
-            Some(Target { pass, upgrades: false, is_fcgi: true })
-        }
+        "fcgi" => Some(Target::fcgi(rest.split('/').next()?)),
         _ => None,
     }
 }
@@ -399,9 +420,9 @@ impl PlaceWriter<'_, '_> {
         self.excepted(one, paths, out);
         let sections = access::sections(self.server, paths, Some(&to), &self.apart);
         access::write(&sections, out);
-        out.put(place, target.pass);
+        out.put(place, &target.pass[..]);
         if !target.is_fcgi {
-            passing::write(self.server, one, path, target.upgrades, &sections, out);
+            passing::write(self.server, one, path, &target, &sections, out);
         }
         out.close();
     }

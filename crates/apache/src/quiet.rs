@@ -6,6 +6,7 @@ use crate::matching::{PathSet, PlacePaths, Reach, paths};
 use crate::php;
 use crate::proxy;
 use crate::redirect::literal_start;
+use crate::rules::required;
 use crate::server::Server;
 use crate::tree::ApacheNode;
 use crate::words::in_quotes;
@@ -33,7 +34,7 @@ fn effect(section: &ApacheNode) -> Effect {
     };
     let is_all = |word: &str| {
         section.children.iter().filter(speaks).all(|node| {
-            node.lower == "require" && node.words() == ["all".to_owned(), word.to_owned()]
+            node.lower == "require" && required(node) == ["all".to_owned(), word.to_owned()]
         })
     };
     match (is_all("denied"), is_all("granted")) {
@@ -88,9 +89,8 @@ pub(crate) fn checks<'a>(
         let Some(own) = set.regex().map(|regex| in_quotes(&regex)) else { continue };
         let (before, after) = (set.reach(&from), set.reach(&to));
         let handler = node.children.iter().rfind(|child| child.lower == "sethandler");
-        let is_answered = handler.is_some_and(|it| {
-            php::runner(&it.first()).is_none() && !it.first().eq_ignore_ascii_case("none")
-        });
+        let is_answered =
+            handler.is_some_and(|it| php::runner(&it.first()).is_none() && it.keyword() != "none");
         if is_answered && node.lower == "<location" {
             // A handler answers there whatever file a rule leads to.
             if before != Reach::Nothing {

@@ -414,7 +414,9 @@ impl Reader<'_> {
 fn rooted(text: &str, name_len: usize, root: &Path) -> String {
     let (name, rest) = text.split_at(name_len);
     let first = words(rest).into_iter().next().unwrap_or_default();
-    let is_path = !first.starts_with(['/', '|']) && !first.starts_with("syslog") && first != "off";
+    let is_path = !first.starts_with(['/', '|'])
+        && !first.to_ascii_lowercase().starts_with("syslog")
+        && first != "off";
     if !is_path || first.is_empty() {
         return text.to_owned();
     }

@@ -202,7 +202,7 @@ impl<'a> Rules<'a> {
         }
         let (mut hosts, mut grants, mut asks_user) = (Vec::new(), false, false);
         for node in &flat {
-            let args = node.words();
+            let args = required(node);
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
             match (&node.lower[..], &args[..]) {
                 ("require", ["all", "granted"]) => grants = true,
@@ -230,11 +230,27 @@ impl<'a> Rules<'a> {
     }
 }
 
+/// The words of a `Require`. Its `not`, and what follows `all`, count in any case; the names of
+/// what is required do not.
+pub(crate) fn required(node: &ApacheNode) -> Vec<String> {
+    let mut words = node.words();
+    let is_not = words.first().is_some_and(|word| word.eq_ignore_ascii_case("not"));
+    if is_not {
+        "not".clone_into(&mut words[0]);
+    }
+    if let [all, word, ..] = &mut words[usize::from(is_not)..]
+        && all == "all"
+    {
+        word.make_ascii_lowercase();
+    }
+    words
+}
+
 /// `<RequireAll>` of all clients but those of some networks.
 fn all_of(section: &ApacheNode) -> Result<Part, Unsaid> {
     let (mut lines, mut grants) = (Vec::new(), false);
     for node in &section.children {
-        let args = node.words();
+        let args = required(node);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         match (&node.lower[..], &args[..]) {
             ("require", ["all", "granted"]) => grants = true,

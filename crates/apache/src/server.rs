@@ -33,7 +33,7 @@ impl<'a> Server<'a> {
 
     /// Whether the last directive of this name says `on`.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.last(name).is_some_and(|node| node.first().eq_ignore_ascii_case("on"))
+        self.last(name).is_some_and(|node| node.keyword() == "on")
     }
 
     /// Its first name, without a scheme and a port.

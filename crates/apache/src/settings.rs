@@ -52,6 +52,8 @@ const HANDLED: &[&str] = &[
     "remoteipheader",
     "remoteiptrustedproxy",
     "remoteipinternalproxy",
+    "remoteipproxyprotocol",
+    "remoteipproxyprotocolexceptions",
     "rewritecond",
     "rewriteengine",
     "rewriterule",
@@ -73,7 +75,15 @@ const HANDLED: &[&str] = &[
     "sslocspenable",
     "sslprotocol",
     "sslproxycacertificatefile",
+    "sslproxycarevocationcheck",
+    "sslproxycarevocationfile",
+    "sslproxycarevocationpath",
+    "sslproxycheckpeercn",
+    "sslproxycheckpeerexpire",
+    "sslproxycheckpeername",
+    "sslproxyengine",
     "sslproxyverify",
+    "sslproxyverifydepth",
     "sslverifyclient",
     "sslverifydepth",
     "suexecusergroup",
@@ -112,7 +122,7 @@ pub(crate) fn common(nodes: &[ApacheNode], formats: &Formats, out: &mut ConfText
         }
     }
     match (last("keepalive"), last("keepalivetimeout")) {
-        (Some(node), _) if node.first().eq_ignore_ascii_case("off") => {
+        (Some(node), _) if node.keyword() == "off" => {
             out.put(&node.place, "keepalive_timeout 0;");
         }
         (_, Some(node)) => {
@@ -127,8 +137,7 @@ pub(crate) fn common(nodes: &[ApacheNode], formats: &Formats, out: &mut ConfText
         out.put(&node.place, format!("keepalive_requests {most};"));
     }
     if let Some(node) = last("servertokens") {
-        let is_full =
-            matches!(&node.first().to_ascii_lowercase()[..], "full" | "os" | "min" | "minimal");
+        let is_full = matches!(&node.keyword()[..], "full" | "os" | "min" | "minimal");
         out.put(&node.place, format!("server_tokens {};", if is_full { "on" } else { "off" }));
     }
     let mut least: Option<(u64, &ApacheNode)> = None;
@@ -197,7 +206,12 @@ pub(crate) fn real_ip(nodes: &[ApacheNode], main: &[ApacheNode], out: &mut ConfT
         out.own("set_real_ip_from 0.0.0.0/0;");
         out.own("set_real_ip_from ::/0;");
     }
-    out.put(&header.place, format!("real_ip_header {};", quoted(&header.first())));
+    // Apache takes all lines of a field for one.
+    let words = match &header.keyword()[..] {
+        "x-forwarded-for" => "X-Forwarded-For".to_owned(),
+        _ => format!("{} all", quoted(&header.first())),
+    };
+    out.put(&header.place, format!("real_ip_header {words};"));
     out.own("real_ip_recursive on;");
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
+mod backends;
 mod more;
 mod places;
 
@@ -204,6 +205,15 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
             "Deny from all",
             "Satisfy any",
             "RemoteIPHeader X-Real-IP",
+            "RemoteIPProxyProtocol On",
+            "RemoteIPProxyProtocolExceptions 10.0.0.0/8",
+            "ProxyPass /t https://b/",
+            "SSLProxyEngine on",
+            "SSLProxyVerify require",
+            "SSLProxyVerifyDepth 2",
+            "SSLProxyCACertificateFile /ca",
+            "SSLProxyCARevocationFile /crl",
+            "SSLProxyCheckPeerName off",
             "RemoteIPTrustedProxy 10.0.0.1",
             "Action md /cgi/md",
             "AddHandler md .md",

@@ -3,6 +3,7 @@
 use crate::out::ConfText;
 use crate::server::Server;
 use crate::tree::ApacheNode;
+use crate::verifying::{self, CertOf, VerifyMode};
 use crate::words::quoted;
 
 /// Writes what a server has of TLS.
@@ -68,47 +69,22 @@ fn protocols(node: &ApacheNode, out: &mut ConfText) {
 
 fn verify(server: &Server<'_>, out: &mut ConfText) {
     let Some(node) = server.last("sslverifyclient") else { return };
-    let word = match &node.first().to_ascii_lowercase()[..] {
-        "none" => return out.put(&node.place, "ssl_verify_client off;"),
-        "require" => "on",
-        "optional" => "optional",
-        "optional_no_ca" => "optional_no_ca",
-        _ => {
+    let word = match VerifyMode::of(node) {
+        Some(VerifyMode::Off) => return out.put(&node.place, "ssl_verify_client off;"),
+        Some(VerifyMode::On) => "on",
+        Some(VerifyMode::Optional) => "optional",
+        Some(VerifyMode::AnyAuthority) => "optional_no_ca",
+        None => {
             out.note_closed(&node.place, format_args!("SSLVerifyClient {}", node.rest));
             return out.own("return 503;");
         }
     };
-    if let Some(node) = unchecked(server) {
+    // No authority is asked whether a certificate is still good.
+    let asks = server.last("sslocspenable").filter(|node| node.keyword() != "off");
+    if let Some(node) = asks {
         out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
         return out.own("return 503;");
     }
-    let Some(authority) = server.last("sslcacertificatefile") else {
-        out.note_closed(&node.place, "SSLVerifyClient without SSLCACertificateFile");
-        return out.own("return 503;");
-    };
-    out.put(&authority.place, format!("ssl_client_certificate {};", quoted(&authority.first())));
-    out.put(&node.place, format!("ssl_verify_client {word};"));
-    if let Some(node) = server.last("sslverifydepth") {
-        out.put(&node.place, format!("ssl_verify_depth {};", quoted(&node.first())));
-    }
-    if let Some(node) = server.last("sslcarevocationfile") {
-        out.put(&node.place, format!("ssl_crl {};", quoted(&node.first())));
-    }
-}
-
-/// What asks for revoked certificates in a way that is not to be had.
-fn unchecked<'a>(server: &Server<'a>) -> Option<&'a ApacheNode> {
-    let is_off =
-        |node: &&ApacheNode| matches!(&node.first().to_ascii_lowercase()[..], "none" | "off" | "");
-    let asked = |name| server.last(name).filter(|node| !is_off(node));
-    if let Some(node) = asked("sslocspenable") {
-        return Some(node);
-    }
-    let check = asked("sslcarevocationcheck")?;
-    // Files with lists are checked wherever they are named.
-    match (server.last("sslcarevocationpath"), server.last("sslcarevocationfile")) {
-        (Some(path), _) => Some(path),
-        (None, None) => Some(check),
-        (None, Some(_)) => None,
-    }
+    let line = format!("ssl_verify_client {word};");
+    verifying::write(CertOf::Client, (node, line), &|name| server.last(name), out);
 }

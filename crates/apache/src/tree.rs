@@ -31,6 +31,11 @@ impl ApacheNode {
         self.words().into_iter().next().unwrap_or_default()
     }
 
+    /// The first argument where it is a keyword, which counts in any case: in lower case.
+    pub(crate) fn keyword(&self) -> String {
+        self.first().to_ascii_lowercase()
+    }
+
     pub(crate) fn is_section(&self) -> bool {
         self.lower.starts_with('<')
     }

@@ -40,6 +40,19 @@ pub(crate) fn in_quotes(word: &str) -> String {
     text
 }
 
+/// An address of Apache's with its scheme in lower case, and that behind a socket's path.
+pub(crate) fn with_lower_schemes(url: &str) -> String {
+    let lowered = |text: &str| {
+        let (scheme, rest) = text.split_at(text.find(':').unwrap_or_default());
+        format!("{}{rest}", scheme.to_ascii_lowercase())
+    };
+    let whole = lowered(url);
+    match whole.split_once('|').filter(|_| whole.starts_with("unix:")) {
+        Some((path, rest)) => format!("{path}|{}", lowered(rest)),
+        None => whole,
+    }
+}
+
 /// Text for a parameter that knows variables: those of nginx are kept out.
 pub(crate) fn has_variable(text: &str) -> bool {
     text.contains('$')
@@ -91,7 +104,19 @@ fn language(line: &[u8]) -> Option<Language> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_apache, quoted};
+    use super::{is_apache, quoted, with_lower_schemes};
+
+    #[test]
+    fn schemes_count_in_any_case() {
+        let rows = [
+            ("HTTP://Host:80/A|B:c", "http://Host:80/A|B:c"),
+            ("Unix:/Run/X|FCGI://Host/", "unix:/Run/X|fcgi://Host/"),
+            ("!", "!"),
+        ];
+        for (url, wanted) in rows {
+            assert_eq!(with_lower_schemes(url), wanted);
+        }
+    }
 
     #[test]
     fn languages_are_told_apart() {

@@ -11,6 +11,7 @@ use crate::out::ConfText;
 use crate::paths;
 use crate::php::{self, Runner};
 use crate::prepare::prepare;
+use crate::proxy_protocol::ProxyProtocol;
 use crate::server::{Server, server_name};
 use crate::settings;
 use crate::tls;
@@ -30,7 +31,7 @@ pub(crate) fn write(
     out.own(format!("# Made from {} by bolide import apache.", request.path.display()));
     out.own("# Lines \"# FILE:LINE:\" say what became of a line that has no counterpart.");
     out.own("# CLOSED marks places that answer with an error, because what restricts them is not");
-    out.own("# understood.");
+    out.own("# understood. UNVERIFIED marks backends of whose certificate Apache checks more.");
     out.own("");
     let whole = Whole::new(&main, &vhosts);
     whole.main_block(&mut out);
@@ -62,6 +63,7 @@ struct Whole<'a> {
     servers: Vec<Server<'a>>,
     lines: Vec<ListenLine>,
     others: Vec<VhostAddress>,
+    protocol: ProxyProtocol<'a>,
 }
 
 impl<'a> Whole<'a> {
@@ -77,7 +79,8 @@ impl<'a> Whole<'a> {
             .collect();
         let lines = main.iter().filter(|node| node.lower == "listen").flat_map(listens::listen);
         let others = servers.iter().flat_map(|server| server.addresses.clone()).collect();
-        Self { main, servers, lines: lines.collect(), others }
+        let protocol = ProxyProtocol::new(main, &servers);
+        Self { main, lines: lines.collect(), servers, others, protocol }
     }
 
     fn last(&self, name: &str) -> Option<&'a ApacheNode> {
@@ -258,9 +261,12 @@ impl<'a> Whole<'a> {
             Some((node, path)) => out.put(&node.place, format!("root {};", quoted(path))),
             None => out.own("root /nonexistent;"),
         }
+        let takes_address = self.protocol.write(server, at, out);
         if !std::ptr::eq(server.own, self.main) {
             settings::common(server.own, formats, out);
-            settings::real_ip(server.own, self.main, out);
+            if !takes_address {
+                settings::real_ip(server.own, self.main, out);
+            }
             named_places::write(server.own, &[self.main, server.own], out);
         } else {
             named_places::write(&[], &[self.main], out);
@@ -290,8 +296,9 @@ impl<'a> Whole<'a> {
                 .lines
                 .iter()
                 .find(|line| listen.to_string().ends_with(&format!(":{}", line.port)));
+            let protocol = if self.protocol.at(listen).is_some() { " proxy_protocol" } else { "" };
             for words in listen.words() {
-                let text = format!("listen {words}{ssl};");
+                let text = format!("listen {words}{ssl}{protocol};");
                 out.put(line.map_or(&server.place, |line| &line.place), text);
             }
         }

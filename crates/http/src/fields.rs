@@ -196,7 +196,7 @@ impl FieldMap {
     pub fn all_text<'a, 'b>(
         &'a self,
         text: &'b [u8],
-    ) -> impl Iterator<Item = &'a [u8]> + use<'a, 'b> {
+    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'b> {
         let name = Name::parse(text);
         self.among(name)
             .iter()

@@ -21,12 +21,15 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("ADDRESS | NETWORK | HOST | unix:")
         .without("none"),
-    value("real_ip_header", HSL, Args::ONE, real_ip_header)
+    value("real_ip_header", HSL, Args::between(1, 2), real_ip_header)
         .doc(
-            "The field with the client's address, or `proxy_protocol`.",
+            "The field with the client's address, or `proxy_protocol`. Of a field in several lines \
+             the first line counts, as in nginx; of `X-Forwarded-For`, and with `all`, the lines \
+             are one list, which is searched from its end. A proxy that adds a line of its own to \
+             those of the client needs `all`: `real_ip_header X-Client-IP all`.",
             "real_ip_header X-Forwarded-For;",
         )
-        .takes("NAME | proxy_protocol")
+        .takes("NAME [all] | proxy_protocol")
         .default("X-Real-IP"),
     flag("real_ip_recursive", HSL, |r| &mut real_ip(r).recursive).doc(
         "Whether the last address of the field that is not itself trusted is used.",
@@ -80,11 +83,18 @@ const fn alone(ip: IpAddr) -> Network {
 }
 
 fn real_ip_header(r: &mut ConfReader, node: &Node) -> ReadResult {
-    real_ip(r).header = match node.arg(0) {
-        b"X-Real-IP" => RealIpHeader::XRealIp,
-        b"X-Forwarded-For" => RealIpHeader::XForwardedFor,
-        b"proxy_protocol" => RealIpHeader::ProxyProtocol,
-        name => RealIpHeader::Field(name.to_ascii_lowercase().into()),
+    let name = || node.arg(0).to_ascii_lowercase().into();
+    real_ip(r).header = match (node.arg(0), node.args().nth(1)) {
+        (b"proxy_protocol", None) => RealIpHeader::ProxyProtocol,
+        (b"X-Forwarded-For", None | Some(b"all")) => RealIpHeader::XForwardedFor,
+        (b"X-Real-IP", None) => RealIpHeader::XRealIp,
+        (_, None) => RealIpHeader::Field(name()),
+        (field, Some(b"all")) if field != b"proxy_protocol" => RealIpHeader::Lines(name()),
+        // nginx's words: it takes one argument.
+        (_, Some(_)) => {
+            let text = "invalid number of arguments in \"real_ip_header\" directive";
+            return Err(ReadFault::Text(text.to_owned()));
+        }
     };
     Ok(())
 }

@@ -110,8 +110,10 @@ pub enum RealIpHeader {
     XForwardedFor,
     /// The address in the PROXY protocol.
     ProxyProtocol,
-    /// Another field; its name in lower case.
+    /// The first line of another field; its name in lower case.
     Field(Box<[u8]>),
+    /// All lines of a field, as one list; its name in lower case.
+    Lines(Box<[u8]>),
 }
 
 /// A `valid_referers`.

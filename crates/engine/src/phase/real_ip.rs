@@ -24,6 +24,9 @@ fn real(request: &Request, terms: &RealIp, ctx: &StepCtx<'_>) -> Option<ClientAd
             forwarded::client(peer, values, &terms.from, terms.recursive)
         }
         RealIpHeader::Field(name) => one(fields.get_text(name)),
+        RealIpHeader::Lines(name) => {
+            forwarded::client(peer, fields.all_text(name), &terms.from, terms.recursive)
+        }
         RealIpHeader::ProxyProtocol => {
             let said = ctx.conn.relay.facts()?;
             let found = one(Some(said.source.as_bytes()))?;
