@@ -115,8 +115,9 @@ impl AnswerBody {
                 "the request that fetches it has failed, or this client was too slow"
             }
             Self::Span(..) | Self::Parts(_) | Self::Whole(_) => "its file cannot be read",
-            Self::Origin(_) => "the upstream has failed",
-            Self::Assembly(_) | Self::Compound(_) | Self::Sliced(_) => "a part of it has failed",
+            Self::Assembly(_) | Self::Compound(_) | Self::Sliced(_) | Self::Origin(_) => {
+                "a part of it has failed"
+            }
             Self::Empty | Self::Stream(_) | Self::Filtered(_) => "a filter of it has failed",
         }
     }

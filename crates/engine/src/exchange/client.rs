@@ -323,7 +323,10 @@ fn note_departure(
              connection is closed too",
             " while sending request to upstream",
         ),
-        (false, false) if answer.is_cut_short => return log_cut_short(request, answer, site, ctx),
+        // An upstream's failure was logged when it happened.
+        (false, false) if answer.is_cut_short && !answer.is_from_origin() => {
+            return log_cut_short(request, answer, site, ctx);
+        }
         (false, false) if state == ExchangeState::Delaying => (closed, ""),
         (false, false) if state == ExchangeState::Delivering && !answer.is_from_origin() => {
             (closed, " while sending response to client")
