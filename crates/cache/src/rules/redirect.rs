@@ -24,12 +24,7 @@ pub(super) fn leads_to_own_key(
     if names_other_scheme(location, facts) {
         return false;
     }
-    let is_own = |authority: &[u8]| {
-        authority.eq_ignore_ascii_case(facts.authority)
-            || host_of(authority).eq_ignore_ascii_case(host_of(facts.authority))
-                && (host_of(authority).len() == authority.len()
-                    || is_usual_port(&authority[host_of(authority).len()..]))
-    };
+    let is_own = |authority: &[u8]| is_same_authority(authority, facts.authority);
     // A location without a path, or with a fragment alone, is the same page.
     let target = match bolide_esi::source::resolve(location, facts.target, is_own) {
         Ok(target) => target,
@@ -57,15 +52,14 @@ fn names_other_scheme(location: &[u8], facts: &Facts<'_>) -> bool {
     }
 }
 
-/// The host of an authority, without its port.
-fn host_of(authority: &[u8]) -> &[u8] {
-    match memchr::memrchr(b':', authority) {
-        Some(at) if authority[at + 1..].iter().all(u8::is_ascii_digit) => &authority[..at],
-        _ => authority,
-    }
+/// Whether two authorities are equal but for a port that needs not be written.
+fn is_same_authority(one: &[u8], other: &[u8]) -> bool {
+    without_usual_port(one).eq_ignore_ascii_case(without_usual_port(other))
 }
 
-/// Whether this is the text of a scheme's own port, with its colon.
-fn is_usual_port(text: &[u8]) -> bool {
-    matches!(text, b":" | b":80" | b":443")
+fn without_usual_port(authority: &[u8]) -> &[u8] {
+    [&b":80"[..], b":443", b":"]
+        .into_iter()
+        .find_map(|port| authority.strip_suffix(port))
+        .unwrap_or(authority)
 }
