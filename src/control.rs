@@ -22,6 +22,7 @@ use bolide_conf::model::{Config, LogLevel};
 use bolide_io::Io as _;
 use bolide_io::epoll::Epoll;
 use bolide_io::signal::{Signal, Signals, Taken};
+use bolide_quic::Admits;
 use bolide_worker::{ConsoleDesk, Mail};
 
 use crate::account::WorkerAccount;
@@ -38,7 +39,7 @@ use crate::sockets::{OpenSocket, SocketNames};
 use crate::start;
 use crate::tls_setup::{CertificateEnds, ReadCertificates};
 use change_watch::ChangeWatch;
-use crew::{Crew, Orders};
+use crew::{Crew, CrewOrder, Orders};
 use leaving::Leaving;
 pub(crate) use reload_watch::is_worse;
 use taking_back::ReloadWatching;
@@ -81,8 +82,6 @@ pub(crate) struct ControlThread<'a> {
     certificates: ReadCertificates,
     reload_watch: ReloadWatching,
     crew: Crew,
-    /// Workers told to end before newer ones started.
-    leaving: Vec<Crew>,
     life: Life,
     /// How long to wait for workers that were told to stop.
     stops_by: Option<bolide_base::Instant>,
@@ -148,7 +147,6 @@ impl<'a> ControlThread<'a> {
             certificates: parts.certificates,
             reload_watch: ReloadWatching::default(),
             crew: Crew::default(),
-            leaving: Vec::new(),
             life: Life::Serving,
             stops_by: None,
             ground: parts.ground,
@@ -300,7 +298,7 @@ impl<'a> ControlThread<'a> {
             }
         }
         let is_left = !self.is_over();
-        self.every_crew(|crew| crew.give_up(&self.log));
+        self.crew.give_up(&self.log);
         // A worker left behind may hold a lock that the disk writer waits for.
         self.disk_writer.end(if is_left { Duration::ZERO } else { disk_writer_thread::PATIENCE });
         self.wind_up();
@@ -328,8 +326,7 @@ impl<'a> ControlThread<'a> {
 
     /// Whether the server is finished: told to end, or every worker has failed.
     fn is_over(&self) -> bool {
-        let is_alone = self.crew.is_over() && self.leaving.is_empty();
-        is_alone && (self.life == Life::Ending || !self.crew.is_draining())
+        self.crew.is_over()
     }
 
     fn look_after(&mut self) {
@@ -340,17 +337,13 @@ impl<'a> ControlThread<'a> {
         let now = time.mono;
         self.refresh_due_figures(time);
         self.crew.look_after(now, &self.log);
-        for crew in &mut self.leaving {
-            crew.look_after(now, &self.log);
-        }
-        self.leaving.retain(|crew| !crew.is_over());
         self.watch_workers(now);
         self.look_at_service(time);
         self.leave_if_due(now);
         self.reload_if_changed(now);
         if self.retired.sweep() {
             self.log.write(LogLevel::Notice, "the replaced configuration is no longer in use");
-            self.every_crew(|crew| crew.post_all(|| Mail::Tidy));
+            self.crew.post_all(|| Mail::Tidy);
         }
         self.open.succeed(&self.shared.quic_keys);
         self.look_at_successor();
@@ -380,11 +373,11 @@ impl<'a> ControlThread<'a> {
             Signal::Stop => {
                 self.end_service();
                 self.stops_by.get_or_insert(bolide_io::process::now().mono.after(STOP_MAX));
-                self.every_crew(|crew| crew.post_all(|| Mail::Stop));
+                self.crew.post_all(|| Mail::Stop);
                 self.close();
             }
             Signal::Quit => self.quit(),
-            Signal::Drain if self.ground == Ground::Back => self.drain(),
+            Signal::Drain if self.ground == Ground::Back => self.drain(CrewOrder::Yield),
             // The error was logged.
             Signal::Reload if self.has_yielded() => self.return_to_service(),
             Signal::Reload if has_file && self.life == Life::Serving => self.reload_by_signal(),
@@ -402,7 +395,7 @@ impl<'a> ControlThread<'a> {
     /// Ends as soon as all requests have ended.
     fn quit(&mut self) {
         self.end_service();
-        self.drain();
+        self.drain(CrewOrder::End);
         self.close();
     }
 
@@ -417,18 +410,13 @@ impl<'a> ControlThread<'a> {
         }
     }
 
-    fn every_crew(&self, body: impl Fn(&Crew)) {
-        body(&self.crew);
-        self.leaving.iter().for_each(body);
-    }
-
     /// Completes all requests.
-    fn drain(&mut self) {
+    fn drain(&mut self, order: CrewOrder) {
         let now = bolide_io::process::now().mono;
         let limit = self.config.main.worker_shutdown_timeout;
         self.shared.tls.issued.rest();
-        self.open.leave_admission(&self.shared.quic_keys);
-        self.crew.drain(now, limit, &self.log);
+        self.open.steer_admission(&self.shared.quic_keys, Admits::Elder);
+        self.crew.drain(order, now, limit, &self.log);
     }
 
     /// Closes the addresses, and waits a moment for workers that end at once.
@@ -456,6 +444,6 @@ impl<'a> ControlThread<'a> {
         self.shared.cluster.log_to(ControlLog::new(&self.config, &logs));
         self.shared.exchange.log_to(ControlLog::new(&self.config, &logs));
         self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
-        self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
+        self.crew.post_all(|| Mail::Reopen(logs.clone()));
     }
 }

@@ -248,13 +248,13 @@ impl OpenSocket {
         }
     }
 
-    /// Lets a predecessor, if there is one, have new connections again: this process accepts no
-    /// more.
-    pub(crate) fn leave_admission(&self, keys: &bolide_quic::SharedKeys) {
+    /// Lets a predecessor, if there is one, have first datagrams because this process accepts no
+    /// more connections, or takes them again.
+    pub(crate) fn steer_admission(&self, keys: &bolide_quic::SharedKeys, admits: Admits) {
         let Some(predecessor) = &self.predecessor else { return };
         for bind in predecessor.sockets.keys() {
             if let Some(all) = self.by_address.get(bind) {
-                steer(bind, all, keys, Some(predecessor.beside(Admits::Elder)));
+                steer(bind, all, keys, Some(predecessor.beside(admits)));
             }
         }
     }

@@ -133,6 +133,7 @@ mod visitors;
 mod watchdog;
 mod wordpress;
 mod wordpress_cache;
+mod yielding;
 mod zones;
 
 /// The program under test.

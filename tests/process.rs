@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,13 +14,14 @@ use bolide_testkit::{TestServer, wait_until};
 use crate::{BOLIDE, report};
 
 /// A daemon that ends with the test.
-struct Daemon {
-    home: Home,
-    pid: u32,
+pub(crate) struct Daemon {
+    pub(crate) home: Home,
+    pub(crate) pid: u32,
 }
 
 /// The main block of [`Daemon::start`].
-const MAIN: &str = "worker_processes 2; error_log logs/error.log notice; pid logs/pid; events {}";
+pub(crate) const MAIN: &str =
+    "worker_processes 2; error_log logs/error.log notice; pid logs/pid; events {}";
 
 fn conf(main: &str, server: &str) -> String {
     let user = if is_root() { "user root;" } else { "" };
@@ -34,7 +35,7 @@ const LISTEN: &str = "listen 127.0.0.1:@HTTP@;";
 
 impl Daemon {
     /// Starts it, and expects responses when the starting program has ended.
-    fn start(main: &str, server: &str) -> Self {
+    pub(crate) fn start(main: &str, server: &str) -> Self {
         let home = Home::new(BOLIDE);
         home.write("nginx.conf", &conf(main, server));
         let done = home.run(&["-c", "nginx.conf"]);
@@ -44,15 +45,15 @@ impl Daemon {
         Self { home, pid }
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.home.read("logs/error.log")
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         kill(self.pid, signal);
     }
 
-    fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
     }
@@ -61,14 +62,16 @@ impl Daemon {
         wait_until(words, || self.log().contains(words));
     }
 
-    /// Starts a successor, and ends the workers here; returns its process id.
-    fn yields_to_a_successor(&self) -> u32 {
-        let ended = count(&self.log(), "exited with code 0");
+    /// Starts a successor, which serves alone; returns its process id.
+    pub(crate) fn yields_to_a_successor(&self) -> u32 {
+        let waiting = count(&self.log(), "all requests have ended, waiting");
         self.signal("USR2");
         wait_until("a successor", || pid_in(&self.home, "pid").is_some_and(|pid| pid != self.pid));
         let successor = pid_in(&self.home, "pid").unwrap();
         self.signal("WINCH");
-        wait_until("the workers' end", || count(&self.log(), "exited with code 0") >= ended + 2);
+        wait_until("the workers' rest", || {
+            count(&self.log(), "all requests have ended, waiting") == waiting + 2
+        });
         successor
     }
 
@@ -87,16 +90,16 @@ impl Drop for Daemon {
     }
 }
 
-fn kill(pid: u32, signal: &str) {
+pub(crate) fn kill(pid: u32, signal: &str) {
     let status = Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
     assert!(status.success(), "kill -s {signal} {pid}");
 }
 
-fn pid_in(home: &Home, name: &str) -> Option<u32> {
+pub(crate) fn pid_in(home: &Home, name: &str) -> Option<u32> {
     home.read(&format!("logs/{name}")).trim().parse().ok()
 }
 
-fn count(log: &str, words: &str) -> usize {
+pub(crate) fn count(log: &str, words: &str) -> usize {
     log.matches(words).count()
 }
 
@@ -287,21 +290,22 @@ fn a_server_in_the_background_lives_by_its_signals() {
 }
 
 #[test]
-fn winch_ends_the_workers_and_hup_brings_new_ones() {
+fn winch_lets_the_workers_wait_and_hup_lets_them_serve_again() {
     let daemon = Daemon::start(MAIN, LISTEN);
     daemon.signal("WINCH");
-    wait_until("both workers to end", || count(&daemon.log(), "exited with code 0") == 2);
+    let waiting = "all requests have ended, waiting";
+    wait_until("both workers to wait", || count(&daemon.log(), waiting) == 2);
     assert!(daemon.log().contains("signal 28 (SIGWINCH)"), "{}", daemon.log());
     assert!(daemon.log().contains(", stop accepting connections"), "{}", daemon.log());
     assert!(daemon.is_running() && pid_in(&daemon.home, "pid") == Some(daemon.pid));
     // The address is still ours, so no connection is refused.
-    let waiting = TcpStream::connect(("127.0.0.1", daemon.home.port(0))).unwrap();
+    let client = TcpStream::connect(("127.0.0.1", daemon.home.port(0))).unwrap();
     daemon.signal("HUP");
-    wait_until("new workers", || count(&daemon.log(), "start worker process ") == 4);
+    wait_until("service", || count(&daemon.log(), "accepting connections again") == 2);
     assert!(daemon.answers());
-    drop(waiting);
+    drop(client);
     daemon.signal("WINCH");
-    wait_until("all workers to end", || count(&daemon.log(), "exited with code 0") == 4);
+    wait_until("both workers to wait again", || count(&daemon.log(), waiting) == 4);
     daemon.signal("TERM");
     wait_until("the end", || !daemon.is_running());
     assert!(daemon.log().contains("signal 15 (SIGTERM)"), "{}", daemon.log());
@@ -402,7 +406,9 @@ fn a_unix_socket_goes_with_its_server() {
 
 #[test]
 fn ports_are_free_as_soon_as_a_server_gets_quit() {
-    let daemon = Daemon::start(MAIN, &format!("{LISTEN} location /slow {{ limit_rate 1; }}"));
+    let quic = "listen 127.0.0.1:@HTTPS@ quic; ssl_certificate @CERT@; ssl_certificate_key @KEY@;";
+    let slow = "location /slow { limit_rate 1; }";
+    let daemon = Daemon::start(MAIN, &format!("{LISTEN} {quic} {slow}"));
     let path = daemon.home.dir().join("html");
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("slow"), vec![b'x'; 1000]).unwrap();
@@ -412,6 +418,7 @@ fn ports_are_free_as_soon_as_a_server_gets_quit() {
     assert_eq!(held.take(12).unwrap(), b"HTTP/1.1 200");
     daemon.signal("QUIT");
     wait_until("the port", || TcpListener::bind(("127.0.0.1", daemon.home.port(0))).is_ok());
+    wait_until("QUIC's", || UdpSocket::bind(("127.0.0.1", daemon.home.port(1))).is_ok());
     assert!(daemon.is_running(), "it still answers: {}", daemon.log());
     daemon.signal("TERM");
     wait_until("the end", || !daemon.is_running());
@@ -517,9 +524,9 @@ fn a_second_new_binary_is_refused_while_the_first_runs() {
     daemon.waits_for("the changing binary signal is ignored");
     // Back to the old one: the documented way out of a failed upgrade.
     daemon.signal("WINCH");
-    wait_until("the workers' end", || count(&daemon.log(), "exited with code 0") >= 2);
+    wait_until("WINCH", || count(&daemon.log(), "gracefully shutting down") == 2);
     daemon.signal("HUP");
-    wait_until("workers again", || count(&daemon.log(), "start worker process ") == 6);
+    wait_until("service", || count(&daemon.log(), "accepting connections again") == 2);
     kill(successor, "QUIT");
     wait_until("the old name", || pid_in(&daemon.home, "pid") == Some(daemon.pid));
     assert!(daemon.answers());
@@ -533,9 +540,7 @@ fn the_old_process_serves_again_when_the_new_one_ends() {
     for (round, signal) in (1..).zip(["KILL", "QUIT"]) {
         let successor = daemon.yields_to_a_successor();
         kill(successor, signal);
-        wait_until("workers again", || {
-            count(&daemon.log(), "start worker process ") == 2 + 4 * round
-        });
+        wait_until("service", || count(&daemon.log(), "accepting connections again") == 2 * round);
         assert!(daemon.answers());
         assert_eq!(pid_in(&daemon.home, "pid"), Some(daemon.pid));
     }
@@ -559,13 +564,13 @@ fn relative_arguments_mean_the_same_to_a_new_binary() {
 }
 
 #[test]
-fn hup_during_an_upgrade_brings_the_workers_back_without_reading_the_file() {
+fn hup_during_an_upgrade_lets_the_workers_serve_without_reading_the_file() {
     let daemon = Daemon::start(MAIN, LISTEN);
     let successor = daemon.yields_to_a_successor();
     // A directive of the new binary, and an address that it has.
     daemon.home.write("nginx.conf", &conf(MAIN, &format!("{LISTEN} of_the_new_binary on;")));
     daemon.signal("HUP");
-    wait_until("workers again", || count(&daemon.log(), "start worker process ") == 6);
+    wait_until("service", || count(&daemon.log(), "accepting connections again") == 2);
     kill(successor, "QUIT");
     wait_until("the old name", || pid_in(&daemon.home, "pid") == Some(daemon.pid));
     assert!(daemon.answers());

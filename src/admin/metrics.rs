@@ -11,11 +11,10 @@ pub(crate) const COMMAND: &str = "metrics";
 
 pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
     let scene = desk.scene.as_ref().ok_or("no server runs here")?;
-    let crew = scene.crews.first().ok_or("no server runs here")?;
     let format = match words.has("openmetrics") {
         true => MetricsFormat::OpenMetrics,
         false => MetricsFormat::Prometheus,
     };
-    let tallies = RequestTallies::new(crew.posts.iter().map(bolide_worker::Post::tally));
+    let tallies = RequestTallies::new(scene.crew.posts.iter().map(bolide_worker::Post::tally));
     Ok(metrics_text(&desk.site, &tallies, bolide_io::process::now(), format))
 }

@@ -30,7 +30,7 @@ pub(crate) struct Scene {
     pub(crate) watched_for: Option<Duration>,
     /// What became of the last reload and why, if it failed.
     pub(crate) reload_failure: Option<String>,
-    pub(crate) crews: Vec<Members>,
+    pub(crate) crew: Members,
     pub(crate) pools: Vec<PoolReport>,
     /// The ACME orders.
     pub(crate) orders: Vec<AcmeOrderReport>,
@@ -38,7 +38,7 @@ pub(crate) struct Scene {
     pub(crate) accounts: Option<AcmeInbox>,
 }
 
-/// Workers that were started together.
+/// All workers.
 #[derive(Debug)]
 pub(crate) struct Members {
     pub(crate) posts: Vec<Post>,
@@ -77,13 +77,11 @@ pub(super) fn run(desk: &AdminDesk, words: &Words) -> CommandResult {
 /// Queries all workers at once, then waits for all of them together.
 fn ask(scene: &Scene) -> Vec<Answered> {
     let mut asked = Vec::new();
-    for crew in &scene.crews {
-        for (post, &thread) in crew.posts.iter().zip(&crew.threads) {
-            let (reply, answer) = sync_channel(1);
-            // A mailbox accepts every order, however full it is.
-            let _ = post.send(Mail::ReportHoldings(reply));
-            asked.push(Asked { thread, answer });
-        }
+    for (post, &thread) in scene.crew.posts.iter().zip(&scene.crew.threads) {
+        let (reply, answer) = sync_channel(1);
+        // A mailbox accepts every order, however full it is.
+        let _ = post.send(Mail::ReportHoldings(reply));
+        asked.push(Asked { thread, answer });
     }
     let until = bolide_io::process::now().mono.after(ANSWER_TIMEOUT);
     let wait = |one: Asked| {
@@ -151,8 +149,7 @@ fn json(desk: &AdminDesk, scene: &Scene, workers: &[Answered]) -> Json {
         }
         Json::Object(all)
     };
-    let posts = scene.crews.first().map_or(&[][..], |crew| &crew.posts);
-    let tallies = RequestTallies::new(posts.iter().map(Post::tally));
+    let tallies = RequestTallies::new(scene.crew.posts.iter().map(Post::tally));
     let workers = StatusWorkers::Answered(Json::list(workers, worker));
     status(&desk.site, &tallies, bolide_io::process::now(), workers)
 }

@@ -18,16 +18,28 @@ use crate::messages::err;
 /// How long connections without a request yet survive the order to drain.
 const DRAIN_GRACE: Duration = Duration::from_millis(bolide_base::limits::DRAIN_GRACE_MS);
 
-/// Workers that were started together.
+/// The order that a crew has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CrewOrder {
+    #[default]
+    Serve,
+    /// Finish requests, and accept no new connections until the next order.
+    Yield,
+    /// Finish requests and end.
+    End,
+}
+
+/// All workers of the process. There is one crew: workers are known by their numbers, to each other
+/// as to clients of QUIC.
 #[derive(Debug, Default)]
 pub(super) struct Crew {
     posts: Arc<Vec<Post>>,
     members: Vec<Member>,
-    /// When to cut connections, if the workers were told to end and a limit is set.
+    /// When to cut connections, if the workers were told to finish and a limit is set.
     stop_at: Option<bolide_base::Instant>,
     /// When connections without a request yet are closed.
     hurry_at: Option<bolide_base::Instant>,
-    is_draining: bool,
+    order: CrewOrder,
 }
 
 #[derive(Debug)]
@@ -117,27 +129,58 @@ impl Crew {
         }
     }
 
-    /// Finishes running requests and accepts no new ones; after `limit`, the rest is cut.
+    /// Finishes running requests and accepts no new ones; after `limit`, the rest is cut. A
+    /// stricter order replaces the one before.
     pub(super) fn drain(
         &mut self,
+        order: CrewOrder,
         now: bolide_base::Instant,
         limit: Option<Duration>,
         log: &ControlLog,
     ) {
-        if std::mem::replace(&mut self.is_draining, true) {
+        if order <= self.order {
             return;
         }
-        self.stop_at = limit.map(|limit| now.after(limit));
-        self.hurry_at = Some(now.after(DRAIN_GRACE));
-        for member in &self.members {
-            log.write_for(member.id, LogLevel::Notice, "gracefully shutting down");
+        let before = std::mem::replace(&mut self.order, order);
+        // Requests that were told to end before have the rest of their time.
+        self.stop_at = self.stop_at.or(limit.map(|limit| now.after(limit)));
+        self.hurry_at.get_or_insert(now.after(DRAIN_GRACE));
+        if before == CrewOrder::Serve {
+            self.log_all("gracefully shutting down", log);
         }
-        self.post_all(|| Mail::Quit);
+        self.post_all(|| if order == CrewOrder::End { Mail::Quit } else { Mail::Yield });
     }
 
-    /// Whether it was told to end.
-    pub(super) const fn is_draining(&self) -> bool {
-        self.is_draining
+    /// Serves under another configuration, also after an order to yield.
+    pub(super) fn configure(
+        &mut self,
+        generation: &Arc<bolide_worker::Generation>,
+        log: &ControlLog,
+    ) {
+        self.post_all(|| Mail::Configure(generation.clone(), log.open().clone()));
+        self.serve_again(log);
+    }
+
+    /// Serves again after an order to yield.
+    pub(super) fn resume(&mut self, log: &ControlLog) {
+        self.post_all(|| Mail::Resume);
+        self.serve_again(log);
+    }
+
+    fn serve_again(&mut self, log: &ControlLog) {
+        if self.has_yielded() {
+            self.log_all("accepting connections again", log);
+            (self.order, self.stop_at, self.hurry_at) = (CrewOrder::Serve, None, None);
+        }
+    }
+
+    fn log_all(&self, text: &str, log: &ControlLog) {
+        self.members.iter().for_each(|one| log.write_for(one.id, LogLevel::Notice, text));
+    }
+
+    /// Whether it accepts no connections, and may serve again.
+    pub(super) fn has_yielded(&self) -> bool {
+        self.order == CrewOrder::Yield
     }
 
     /// Whether all have ended.
@@ -147,11 +190,11 @@ impl Crew {
 
     /// Records the members that have ended, and ends those whose time is over.
     pub(super) fn look_after(&mut self, now: bolide_base::Instant, log: &ControlLog) {
-        if self.stop_at.is_some_and(|at| now >= at) {
+        if self.stop_at.take_if(|at| now >= *at).is_some() {
             self.post_all(|| Mail::Cut);
         }
         if self.hurry_at.take_if(|at| now >= *at).is_some() {
-            self.post_all(|| Mail::Quit);
+            self.post_all(|| Mail::EndFresh);
         }
         for member in self.members.extract_if(.., |member| member.thread.is_finished()) {
             let id = member.id;

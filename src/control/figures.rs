@@ -7,7 +7,6 @@ use bolide_base::Now;
 use bolide_engine::metrics::{ClusterFigures, OrderFigures, PoolFigures, ProcessFigures};
 
 use super::ControlThread;
-use super::crew::Crew;
 use crate::admin::line_protocol::Words;
 use crate::admin::metrics;
 use crate::admin::rollover;
@@ -64,7 +63,7 @@ impl ControlThread<'_> {
             generation: self.generation.number,
             watched_for: self.watched_for(),
             reload_failure,
-            crews: std::iter::once(&self.crew).chain(&self.leaving).map(Crew::members).collect(),
+            crew: self.crew.members(),
             pools: self.pools.reports(),
             orders: self.shared.tls.issued.report(),
             accounts: self.shared.tls.issued.accounts(),

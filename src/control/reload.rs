@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bolide_base::Instant;
 use bolide_conf::model::{Config, ListenTransport, LogLevel};
 use bolide_conf::{OutlineChange, OutlineChangeKind};
-use bolide_worker::Mail;
+use bolide_quic::Admits;
 
 use super::change_watch::FileMark;
 use super::figures::ReloadResult;
@@ -213,17 +213,15 @@ impl ControlThread<'_> {
         self.retired.keep(replaced);
         self.settle_terminal();
         self.settle_threads();
-        if self.crew.is_draining() {
-            self.account = account;
-            self.relieve()?;
-            generation.site.purge_unattended(&before);
-        } else {
-            let log = ControlLog::new(&self.config, &logs);
-            self.disk_writer.settle(&generation, account.as_ref(), log)?;
-            // Their trees are open, so that their files are purged, too.
-            generation.site.purge_unattended(&before);
-            self.settle_cluster();
-            self.crew.post_all(|| Mail::Configure(generation.clone(), logs.clone()));
+        let log = ControlLog::new(&self.config, &logs);
+        self.disk_writer.settle(&generation, account.as_ref(), log)?;
+        // Their trees are open, so that their files are purged, too.
+        generation.site.purge_unattended(&before);
+        self.settle_cluster();
+        let has_yielded = self.crew.has_yielded();
+        self.crew.configure(&generation, &self.log);
+        if has_yielded {
+            self.open.steer_admission(&self.shared.quic_keys, Admits::Successor);
         }
         Ok((warnings, good))
     }

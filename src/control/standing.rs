@@ -2,22 +2,20 @@
 
 use bolide_conf::model::{LogLevel, Watchdog};
 
-use super::crew::Crew;
 use super::{ControlThread, RESTART_STATUS};
 use crate::sockets::SocketNames;
 
 impl ControlThread<'_> {
     /// Logs workers that hang, and applies the configured reaction.
     pub(super) fn watch_workers(&mut self, now: bolide_base::Instant) {
-        let crews = self.leaving.iter_mut().chain([&mut self.crew]);
-        let standing: Vec<_> = crews.flat_map(|crew| crew.look_at_pulses(now)).collect();
+        let standing = self.crew.look_at_pulses(now);
         self.shared.figures.process().stalls += standing.len() as u64;
         for (id, doing) in &standing {
             let (seconds, doing) = (bolide_base::limits::STAND_MS / 1000, doing.text());
             let text = format!("worker process {id} stands still for {seconds}s while {doing}");
             self.log.write(LogLevel::Alert, &text);
         }
-        if !self.leaving.iter().chain([&self.crew]).any(Crew::has_standing) {
+        if !self.crew.has_standing() {
             self.manager.keep_alive(now);
         }
         match self.config.main.worker_watchdog {

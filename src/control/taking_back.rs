@@ -122,7 +122,7 @@ impl ControlThread<'_> {
         if self.successor.is_some() {
             return self.end_watch("a new binary serves");
         }
-        if self.crew.is_draining() {
+        if self.crew.has_yielded() {
             return self.end_watch("the workers accept no more");
         }
         let counts = self.service_counts();

@@ -11,6 +11,7 @@
 //! and addresses that it added are taken.
 
 use bolide_conf::model::LogLevel;
+use bolide_quic::Admits;
 
 use super::{ControlThread, Life};
 use crate::control_log::ControlLog;
@@ -40,7 +41,7 @@ impl ControlThread<'_> {
             return;
         }
         self.leave_upkeep(false);
-        if self.crew.is_draining() {
+        if self.crew.has_yielded() {
             self.return_to_service();
         } else {
             let log = ControlLog::new(&self.config, self.log.open());
@@ -57,11 +58,11 @@ impl ControlThread<'_> {
     }
 
     /// Whether a successor serves in place of this process's workers.
-    pub(super) const fn has_yielded(&self) -> bool {
-        self.successor.is_some() && self.crew.is_draining()
+    pub(super) fn has_yielded(&self) -> bool {
+        self.successor.is_some() && self.crew.has_yielded()
     }
 
-    /// Starts workers for the configuration in force.
+    /// Serves again under the configuration in force.
     pub(super) fn return_to_service(&mut self) {
         let log = ControlLog::new(&self.config, self.log.open());
         let write_log = |level, text: &str| log.write(level, text);
@@ -69,20 +70,8 @@ impl ControlThread<'_> {
         // The error is in the log.
         let Ok(sockets) = self.open.apply(&self.config, workers, keys, write_log) else { return };
         self.generation.sockets.refill(sockets);
-        match self.relieve() {
-            Ok(()) => self.settle_threads(),
-            Err(texts) => texts.iter().for_each(|text| self.log.write(LogLevel::Emerg, text)),
-        }
-    }
-
-    /// Starts workers in the place of those that were told to end.
-    ///
-    /// # Errors
-    ///
-    /// No thread can be started.
-    pub(super) fn relieve(&mut self) -> Result<(), Vec<String>> {
-        let workers = self.crew.size();
-        self.leaving.push(std::mem::take(&mut self.crew));
-        self.man(workers)
+        self.crew.resume(&self.log);
+        self.open.steer_admission(keys, Admits::Successor);
+        self.settle_threads();
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct WorkerEnv<I> {
     pub(crate) reads_tcp: bool,
     /// `TCP_INFO` of the connection whose exchange is stepped.
     pub(crate) tcp_info: Option<TcpInfo>,
-    /// Whether it accepts no new connections, and ends with its last one.
+    /// Whether it accepts no new connections, and ends the others after their requests.
     pub(crate) draining: bool,
     pub(crate) wheel: DeadlineQueue,
     pub(crate) listeners: Listeners,

@@ -25,7 +25,7 @@ impl Handout {
         Self(Mutex::new(by_worker))
     }
 
-    /// Gives the lists to workers that take the place of those that have taken theirs.
+    /// Gives the lists again to workers that have closed theirs.
     pub fn refill(&self, by_worker: Vec<GenerationSockets>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = by_worker;
     }

@@ -11,6 +11,7 @@ mod console_desk;
 mod descriptors;
 mod disk_lookup;
 pub mod disk_writer;
+mod draining;
 mod effects;
 mod endings;
 mod env;

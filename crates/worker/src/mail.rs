@@ -21,18 +21,24 @@ const TURNS_BELOW: usize = 2 * DATAGRAMS_BELOW;
 /// A message to a worker.
 #[derive(Debug)]
 pub enum Mail {
-    /// Use this configuration for new requests, and these log files.
+    /// Use this configuration for new requests, and these log files. A worker that was told to
+    /// yield serves again.
     Configure(Arc<Generation>, OpenLogs),
     /// Release the files of a configuration that no request uses any more.
     Tidy,
     /// Write buffered lines and reopen the logs.
     Reopen(OpenLogs),
-    /// Accept no new connections, finish requests, then end. The second time: also end connections
-    /// without a request so far.
+    /// Accept no new connections, finish requests, then wait.
+    Yield,
+    /// Serve again after [`Self::Yield`]; the configuration has its sockets anew.
+    Resume,
+    /// Accept no new connections, finish requests, then end.
     Quit,
+    /// After an order to yield or quit: also end connections without a request so far.
+    EndFresh,
     /// End now.
     Stop,
-    /// End now, and log the interrupted requests.
+    /// After an order to yield or quit: end all requests now, and log them.
     Cut,
     /// A background job is done.
     Finished(FinishedJob),
@@ -97,7 +103,10 @@ impl Mail {
             Self::Configure(..)
             | Self::Tidy
             | Self::Reopen(_)
+            | Self::Yield
+            | Self::Resume
             | Self::Quit
+            | Self::EndFresh
             | Self::Stop
             | Self::Cut
             | Self::Finished(_)

@@ -1,4 +1,4 @@
-//! QUIC connections that are to end, and sockets that are no longer configured.
+//! QUIC connections that are to end, and sockets that are to be closed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Moves a worker to another configuration.
+//! Moves a worker to another configuration, or lets it serve again under the same one.
 //!
 //! Easiest to break: nothing here may depend on the number of servers, nor may the worker drop the
 //! last reference to the old configuration, which would free it within a turn; the sender keeps
@@ -36,6 +36,15 @@ impl<I: Io> Worker<I> {
         self.requests.env.generation = generation;
         self.drain_outdated();
         self.requests.clients.bring_along(&self.requests.env.generation);
+        self.after_drain.serve_again(&mut self.requests);
+        self.listen();
+    }
+
+    /// Serves again under the same configuration. Connections that were told to end still do, and
+    /// requests in progress have the time of those of a replaced configuration.
+    pub(crate) fn resume(&mut self) {
+        self.begin_overtime();
+        self.after_drain.serve_again(&mut self.requests);
         self.listen();
     }
 

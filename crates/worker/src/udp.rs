@@ -288,18 +288,4 @@ impl<I: Io> Worker<I> {
         let (quic, env) = self.requests.quic();
         quic.rearm(key, env);
     }
-
-    /// Refuses new connections and ends the others after their requests.
-    pub(crate) fn drain_quic(&mut self, spares_fresh: bool) {
-        let quic = &mut self.requests.clients.quic;
-        for udp in quic.udp.iter_mut() {
-            udp.endpoint.stop_accepting();
-        }
-        for key in quic.conns.keys().collect::<Vec<_>>() {
-            let conn = self.requests.clients.quic.conns.get(key);
-            if conn.is_some_and(|conn| !spares_fresh || conn.h3.requests() > 0) {
-                self.requests.end_quic(key);
-            }
-        }
-    }
 }

@@ -1,5 +1,6 @@
-//! The UDP sockets of a worker. A socket that the configuration no longer names takes no new
-//! connections, ends its connections after their requests, and is closed after the last one.
+//! The UDP sockets of a worker. A socket that the configuration no longer names, and every socket
+//! of a worker that drains, takes no new connections, ends its connections after their requests,
+//! and is closed after the last one.
 //!
 //! Easiest to break: a connection knows its socket by index, so an index is reused only when no
 //! connection has it, and not in the middle of a turn.
@@ -28,7 +29,7 @@ pub(crate) struct UdpSocket {
     pub(crate) endpoint: Endpoint,
     /// The worker's key of each connection, by the endpoint's index.
     pub(crate) keys: Vec<Option<SlabKey<QuicConn>>>,
-    /// Whether the configuration still listens here.
+    /// Whether it listens here; else it waits for its last connections.
     pub(crate) wanted: bool,
 }
 
@@ -88,6 +89,15 @@ impl UdpSockets {
 
     pub(crate) fn position(&self, mut is_it: impl FnMut(&UdpSocket) -> bool) -> Option<usize> {
         self.places.iter().position(|place| place.as_ref().is_some_and(&mut is_it))
+    }
+
+    /// Accepts no new connections on any socket.
+    pub(crate) fn leave_all(&mut self) {
+        for udp in self.iter_mut() {
+            udp.wanted = false;
+            udp.endpoint.stop_accepting();
+        }
+        self.is_leaving = true;
     }
 
     /// The next free index.

@@ -11,6 +11,7 @@ use bolide_io::{Interest, Io, Readiness};
 use crate::background::Background;
 use crate::clients::Clients;
 use crate::console_desk::ConsoleDesk;
+use crate::draining::{self, AfterDrain};
 use crate::env::{EnvParts, WorkerEnv};
 use crate::exchange_table::Exchanges;
 use crate::framing::StreamAct;
@@ -75,6 +76,7 @@ pub struct Worker<I> {
     pub(crate) overtime: Vec<Overtime>,
     inbox: Inbox,
     ready: Vec<Readiness>,
+    pub(crate) after_drain: AfterDrain,
     done: bool,
     pulse: Arc<Pulse>,
     /// The number of turns.
@@ -121,6 +123,7 @@ impl<I: Io> Worker<I> {
             overtime: Vec::new(),
             inbox,
             ready: Vec::new(),
+            after_drain: AfterDrain::Wait { is_logged: false },
             done: false,
             pulse,
             turns: 0,
@@ -213,9 +216,7 @@ impl<I: Io> Worker<I> {
                 || self.requests.env.wheel.next().is_none_or(|at| at > self.requests.env.now.mono),
             "a turn leaves a deadline that has passed"
         );
-        if self.requests.env.draining && self.requests.is_over() {
-            self.done = true;
-        }
+        self.done |= self.after_drain.is_end(&mut self.requests);
     }
 
     /// Sets the current activity for the watchdog.
@@ -305,11 +306,17 @@ impl<I: Io> Worker<I> {
                     self.requests.env.write_logs(bolide_engine::Due::Everything);
                     self.requests.env.log_files.reopen(files);
                 }
-                Mail::Quit => self.drain_all(),
+                Mail::Resume => self.resume(),
+                Mail::Yield => draining::drain(&mut self.requests),
+                Mail::Quit => {
+                    self.after_drain = AfterDrain::End;
+                    draining::drain(&mut self.requests);
+                }
+                Mail::EndFresh => draining::end_fresh(&mut self.requests),
                 Mail::Stop => self.done = true,
                 Mail::Cut => {
                     self.cut_all();
-                    self.done = true;
+                    self.done |= self.after_drain == AfterDrain::End;
                 }
                 // Its receiver may be gone.
                 Mail::ReportHoldings(sender) => drop(sender.try_send(self.requests.holdings())),
@@ -340,19 +347,6 @@ impl<I: Io> Worker<I> {
             }
         }
         self.inbox.bell().ring();
-    }
-
-    /// Accepts no new connections and closes idle ones; the others end after their requests. Those
-    /// without a request so far were accepted: the second call ends them.
-    fn drain_all(&mut self) {
-        let spares_fresh = !self.requests.env.draining;
-        self.requests.env.draining = true;
-        self.requests.env.listeners.close(&mut self.requests.env.io);
-        self.requests.clients.tcp.drain(spares_fresh);
-        self.drain_quic(spares_fresh);
-        self.requests.origins.links.drain(&mut self.requests.env);
-        let (origins, env, exchanges) = self.requests.upstream();
-        origins.drain_fetches(env, exchanges);
     }
 
     /// For tests: the numbers of connections and exchanges.

@@ -66,9 +66,13 @@ impl SimH3Client {
             }
         }
         if verdict == CloseVerdict::Refused {
-            self.base.excused += self.base.todo.len();
-            self.base.todo.clear();
+            self.give_up();
         }
+    }
+
+    fn give_up(&mut self) {
+        self.base.excused += self.base.todo.len();
+        self.base.todo.clear();
     }
 
     /// How a close affects the requests without a response.
@@ -109,6 +113,10 @@ impl SimH3Client {
             _ => {}
         }
         match reason {
+            // Workers that drain close sockets without connections.
+            ConnectionError::TimedOut if kernel.draining && !session.is_ready => {
+                CloseVerdict::Refused
+            }
             // The client's library held back its last handshake packet, so the server waited for
             // it.
             ConnectionError::Reset | ConnectionError::TimedOut
@@ -221,6 +229,9 @@ impl SimH3Client {
         let is_excused = kernel.has_lost_ports || kernel.draining || kernel.net.deaths > 0;
         if !kernel.net.conditions.may_lose() && !is_excused {
             self.base.record_violation(kernel, "a handshake comes to nothing");
+        }
+        if kernel.draining {
+            self.give_up();
         }
         kernel.abandon_host(session.conn.host);
         StepResult::Worked
