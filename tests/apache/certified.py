@@ -8,7 +8,6 @@ certified.py BOLIDE
 import http.server
 import os
 import pathlib
-import shutil
 import socket
 import ssl
 import subprocess
@@ -16,7 +15,7 @@ import sys
 import tempfile
 import threading
 
-from common import APACHE, free_port, wait_for
+from common import APACHE, end, free_port, report, wait_for
 
 MODULES = """mpm_event authz_core authz_host ssl proxy proxy_http proxy_balancer lbmethod_byrequests slotmem_shm
  socache_shmcb remoteip headers""".split()
@@ -273,13 +272,8 @@ def main():
             if not is_right:
                 differences.append(f"{question}\n  apache {theirs}\n  bolide {ours}")
     finally:
-        for process in processes:
-            process.terminate()
-            process.wait()
-        shutil.rmtree(home)
-    print("\n".join(differences))
-    print(f"{asked} requests, {len(differences)} differences")
-    sys.exit(bool(differences))
+        end(processes, home)
+    report(asked, differences)
 
 
 main()

@@ -2,6 +2,7 @@
 
 import pathlib
 import random
+import shutil
 import socket
 import sys
 import time
@@ -34,3 +35,18 @@ def wait_for(port, process):
         except OSError:
             time.sleep(0.05)
     sys.exit(f"{process.args[0]} does not answer")
+
+
+def end(processes, home):
+    """Ends servers and removes their directory."""
+    for process in processes:
+        process.terminate()
+        process.wait()
+    shutil.rmtree(home)
+
+
+def report(asked, differences):
+    """Prints the differences, and ends; the exit status says whether there are any."""
+    print("\n".join(differences))
+    print(f"{asked} requests, {len(differences)} differences")
+    sys.exit(bool(differences))

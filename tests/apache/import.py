@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 
-from common import APACHE, free_port, wait_for
+from common import APACHE, end, free_port, report, wait_for
 from layouts import FILES, LAYOUTS, SECOND, VHOST
 
 DEFAULT = """<VirtualHost *:@PORT@>
@@ -126,13 +126,8 @@ def main():
                 if theirs != ours:
                     differences.append(f"{name} {request}\n  apache {theirs}\n  bolide {ours}")
         finally:
-            for process in processes:
-                process.terminate()
-                process.wait()
-            shutil.rmtree(home)
-    print("\n".join(differences))
-    print(f"{asked} requests, {len(differences)} differences")
-    sys.exit(bool(differences))
+            end(processes, home)
+    report(asked, differences)
 
 
 main()

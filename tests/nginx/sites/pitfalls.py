@@ -81,26 +81,44 @@ server(
 
 CAPTURED = """
 server_name ~^(?<http_tenant>\\w+)[.]example[.]com$;
-location ~ ^/j/(?<http_token>[^/]+) { if ($http_token != secret) { return 403; } return 200 "$http_token"; }
+location ~ ^/j/(?<http_token>[^/]+) {
+    if ($http_token != secret) { return 403; } return 200 "$http_token";
+}
 location ~ ^/item/(?<arg_id>\\d+)$ { return 200 "$arg_id|$args"; }
 location ~ ^/k/(?<cookie_k>.+) { return 200 "$cookie_k"; }
 location ~ ^/q/(?<args>.+) { return 200 "$args|$arg_a|$query_string"; }
 location ~ ^/l/(?<limit_rate>.+) { return 200 "$limit_rate"; }
 location ~ ^/p/(?<proxy_host>.+) { return 200 "$proxy_host"; }
 location ~ ^/s/(?<Ssl_Protocol>.+) { return 200 "$ssl_protocol"; }
-location ~ ^/w/(?<sent_http_x>.+)/(?<upstream_cookie_y>.+) { return 200 "$sent_http_x|$upstream_cookie_y"; }
+location ~ ^/w/(?<sent_http_x>.+)/(?<upstream_cookie_y>.+) {
+    return 200 "$sent_http_x|$upstream_cookie_y";
+}
 location /set { set $http_x 1; set $ssl_cipher 2; return 200 "$http_x|$ssl_cipher"; }
-location / { return 200 "t=$http_tenant|$http_token|$arg_id|$cookie_k|$limit_rate|$http_x|$ssl_cipher|$is_args"; }
+location / {
+    return 200 "$http_tenant|$http_token|$arg_id|$cookie_k|$limit_rate|$http_x|$ssl_cipher|$args";
+}
 """
 SENT = "Tenant: victim|Token: secret|Cookie: k=v|X: y"
 http(
     "pitfalls: groups of expressions with the names of fields, arguments and cookies",
-    f"server {{ listen 127.0.0.1:@P0@; return 200 other; }}\nserver {{ listen 127.0.0.1:@P0@; {CAPTURED} }}",
+    f"""
+    server {{ listen 127.0.0.1:@P0@; return 200 other; }}
+    server {{ listen 127.0.0.1:@P0@; {CAPTURED} }}
+    """,
     [
         f"GET {target} | Host: {host}|{SENT}"
         for target in (
-            "/j/wrong", "/j/secret", "/item/5?id=666&b=c", "/k/a", "/q/b?a=1", "/l/5", "/p/h",
-            "/s/x", "/w/a/b", "/set", "/?id=3&a=4",
+            "/j/wrong",
+            "/j/secret",
+            "/item/5?id=666&b=c",
+            "/k/a",
+            "/q/b?a=1",
+            "/l/5",
+            "/p/h",
+            "/s/x",
+            "/w/a/b",
+            "/set",
+            "/?id=3&a=4",
         )
         for host in ("acme.example.com", "unknown.test")
     ],
@@ -115,7 +133,9 @@ server(
     location /last { try_files /none /dir?fixed=1; }
     location /named { try_files /none @named; }
     location @named { try_files /hello.txt =404; proxy_pass http://@ORIGIN@; }
-    location /broken { rewrite ^ /broken/x break; try_files /hello.txt =404; proxy_pass http://@ORIGIN@; }
+    location /broken {
+        rewrite ^ /broken/x break; try_files /hello.txt =404; proxy_pass http://@ORIGIN@;
+    }
     location /page { error_page 404 /other/page; return 404; }
     location /same { set $args $args; proxy_pass http://@ORIGIN@; }
     location /clean { set $args $arg_a; proxy_pass http://@ORIGIN@; }
@@ -123,9 +143,25 @@ server(
     [
         f"GET {target}"
         for target in (
-            "/dir", "/dir/?x=1", "/dir//?x", "/d%69r", "/uri", "/uri/?a", "/other", "/other?a=%41",
-            "/other/a%2Fb//c", "/last", "/named/a%2Fb", "/broken/%41", "/page?x", "/same/a%2Fb//c",
-            "/same/../same/x", "/same?", "/same/x?a=1", "/clean/a%2Fb?a=1", "/clean?b=1",
+            "/dir",
+            "/dir/?x=1",
+            "/dir//?x",
+            "/d%69r",
+            "/uri",
+            "/uri/?a",
+            "/other",
+            "/other?a=%41",
+            "/other/a%2Fb//c",
+            "/last",
+            "/named/a%2Fb",
+            "/broken/%41",
+            "/page?x",
+            "/same/a%2Fb//c",
+            "/same/../same/x",
+            "/same?",
+            "/same/x?a=1",
+            "/clean/a%2Fb?a=1",
+            "/clean?b=1",
         )
     ],
     open=True,
