@@ -33,6 +33,8 @@ pub(crate) struct Readers(Mutex<ReadersState>);
 #[derive(Debug, Default)]
 struct ReadersState {
     count: usize,
+    /// How many of them lack a piece that is gone: they get no more.
+    lost: usize,
     passing: Option<Passing>,
     /// Bytes that are not held any more, and how many of these are settled.
     freed: u64,
@@ -47,6 +49,8 @@ struct Passing {
     pieces: VecDeque<HeldPiece>,
     /// The bytes of all of them.
     held: u64,
+    /// Readers whose next piece lies before this one get no more; 0 without such readers.
+    gone: usize,
     /// The index of the first piece when the fill began to wait for it, and since when.
     waits: Option<(usize, Instant)>,
 }
@@ -69,6 +73,26 @@ impl ReadersState {
             let size = std::mem::take(&mut piece.bytes).len() as u64;
             (passing.held, self.freed) = (passing.held - size, self.freed + size);
         }
+    }
+
+    /// Drops the oldest piece, and what is held for the readers that lack it.
+    fn lose_slowest(&mut self) {
+        let Some(passing) = &mut self.passing else { return };
+        let Some(oldest) = passing.pieces.pop_front() else { return };
+        passing.first += 1;
+        passing.gone = passing.first;
+        self.lost += oldest.left;
+        debug_assert!(self.lost <= self.count, "a reader is lost once");
+        let mut freed = oldest.bytes.len() as u64;
+        for piece in &mut passing.pieces {
+            debug_assert!(piece.left >= oldest.left, "who lacks a piece lacks those after it");
+            piece.left = piece.left.saturating_sub(oldest.left);
+            if piece.left == 0 {
+                freed += std::mem::take(&mut piece.bytes).len() as u64;
+            }
+        }
+        (passing.held, self.freed) = (passing.held - freed, self.freed + freed);
+        self.drop_taken();
     }
 
     fn drop_taken(&mut self) {
@@ -96,6 +120,10 @@ impl Readers {
         debug_assert!(state.count > 0, "every reader has joined");
         state.count = state.count.saturating_sub(1);
         let Some(passing) = &state.passing else { return };
+        if at < passing.gone {
+            state.lost = state.lost.saturating_sub(1);
+            return;
+        }
         for index in at.saturating_sub(passing.first)..passing.pieces.len() {
             state.release(index);
         }
@@ -113,6 +141,7 @@ impl Readers {
             first,
             pieces: VecDeque::new(),
             held: 0,
+            gone: 0,
             waits: None,
         });
     }
@@ -120,7 +149,7 @@ impl Readers {
     /// Holds a piece for all readers; false if the fill may be stored.
     pub(crate) fn push(&self, bytes: &Bytes) -> bool {
         let mut state = lock(&self.0);
-        let left = state.count;
+        let left = state.count - state.lost;
         let Some(passing) = &mut state.passing else { return false };
         let held = if left == 0 { Bytes::new() } else { bytes.clone() };
         passing.held += held.len() as u64;
@@ -145,10 +174,9 @@ impl Readers {
     }
 
     /// Whether more than `bytes_max` are held, so that the fill waits for its slowest reader. One
-    /// that has taken nothing for [`READER_PATIENCE`] loses the oldest pieces.
+    /// that has taken nothing for [`READER_PATIENCE`] gets no more.
     pub(crate) fn are_behind(&self, bytes_max: u64, now: Instant) -> bool {
         let mut state = lock(&self.0);
-        let state = &mut *state;
         let Some(passing) = &mut state.passing else { return false };
         if passing.held <= bytes_max {
             passing.waits = None;
@@ -165,15 +193,8 @@ impl Readers {
                 return true;
             }
         }
-        while passing.held > bytes_max
-            && let Some(piece) = passing.pieces.pop_front()
-        {
-            passing.first += 1;
-            let size = piece.bytes.len() as u64;
-            (passing.held, state.freed) = (passing.held - size, state.freed + size);
-        }
-        debug_assert!(passing.held <= bytes_max, "without pieces nothing is held");
         passing.waits = None;
+        state.lose_slowest();
         false
     }
 

@@ -417,10 +417,13 @@ fn a_fill_that_is_not_stored_holds_what_its_slowest_reader_lacks() {
         joined
     };
     let (mut quick, mut slow) = (join(&mut front), join(&mut front));
-    let mut taken = 0;
+    let (mut taken, mut seconds) = (0, 0);
     for at in 0..256 {
         // Sixteen times the memory of the store.
         assert!(filling.is_storable() || filling.pass_on(None), "it has readers");
+        while filling.awaits_followers(bolide_base::Instant::from_nanos(seconds * 1_000_000_000)) {
+            seconds += 1;
+        }
         let _ = filling.append(Bytes::from(vec![at as u8; 1 << 16]));
         match quick.read() {
             GrowthRead::Bytes(bytes) => assert!(bytes.iter().all(|byte| *byte == at as u8)),
@@ -434,6 +437,7 @@ fn a_fill_that_is_not_stored_holds_what_its_slowest_reader_lacks() {
     }
     assert_eq!((quick.read(), taken), (GrowthRead::Pending, 8));
     assert_eq!(slow.read(), GrowthRead::Broken, "what it lacks is not held for ever");
+    assert_eq!(seconds, 10, "the fill has waited for it once");
     assert!(filling.commit().object.is_none());
     assert_eq!(quick.read(), GrowthRead::End);
     assert_eq!(store.stats().filling_bytes, 0);
