@@ -437,7 +437,15 @@ impl Follower {
         let come = self.growing.count.load(Ordering::Acquire) as usize;
         if self.begun && self.piece < come {
             let stored = self.growing.pieces.get(self.piece).and_then(OnceLock::get).cloned();
-            match stored.map_or_else(|| self.growing.readers.take(self.piece), TakenPiece::Piece) {
+            let readers = &self.growing.readers;
+            let taken = match stored {
+                Some(bytes) => {
+                    readers.note_stored();
+                    TakenPiece::Piece(bytes)
+                }
+                None => readers.take(self.piece),
+            };
+            match taken {
                 TakenPiece::Piece(bytes) => {
                     self.piece += 1;
                     return GrowthRead::Bytes(bytes);

@@ -161,6 +161,13 @@ impl Readers {
         true
     }
 
+    /// A reader has taken a stored piece: it is on its way to those that are not stored.
+    pub(crate) fn note_stored(&self) {
+        if let Some(passing) = &mut lock(&self.0).passing {
+            passing.waits = None;
+        }
+    }
+
     /// Piece `at`, for a reader that has taken all before it.
     pub(crate) fn take(&self, at: usize) -> TakenPiece {
         let mut state = lock(&self.0);
@@ -246,6 +253,22 @@ mod tests {
         readers.leave(4);
         assert!(readers.push(&piece("five")));
         assert_eq!(readers.settle(), 4, "without readers nothing is held");
+    }
+
+    #[test]
+    fn a_reader_of_stored_pieces_is_not_one_that_takes_nothing() {
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        let readers = Readers::default();
+        readers.join();
+        readers.pass_on(3);
+        assert!(readers.push(&piece("first")));
+        for seconds in [0, 9, 18] {
+            assert!(readers.are_behind(4, at(seconds)));
+            readers.note_stored();
+        }
+        assert!(readers.are_behind(4, at(27)) && readers.are_behind(4, at(36)));
+        assert!(!readers.are_behind(4, at(37)), "it takes nothing any more");
+        assert_eq!(readers.take(3), TakenPiece::Gone);
     }
 
     #[test]
