@@ -188,14 +188,18 @@ pub const TYPES: &str = "
 ";
 
 impl Home {
-    /// Waits until the other ports of the configuration listen as well: they follow the first one.
-    /// It asks the kernel, because the server would count a connection.
+    /// Waits until the other addresses of the configuration listen as well: they follow the first
+    /// one. It asks the kernel, because the server would count a connection.
     fn wait_for_listeners(&self) {
         let conf = fs::read_to_string(self.dir().join("nginx.conf")).unwrap_or_default();
-        let wanted: Vec<u16> = conf.split([';', '{', '}']).filter_map(tcp_port).collect();
+        let addresses: Vec<&str> = conf.split([';', '{', '}']).filter_map(stream_address).collect();
         for _ in 0..LOOKS {
-            let open = socket_tables::listening();
-            if wanted.iter().all(|port| open.contains(port)) {
+            let (open, bound) = (socket_tables::listening(), socket_tables::listening_paths());
+            let listens = |address: &&str| match address.strip_prefix("unix:") {
+                Some(path) => bound.contains(path),
+                None => port(address).is_none_or(|port| open.contains(&port)),
+            };
+            if addresses.iter().all(listens) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -203,13 +207,18 @@ impl Home {
     }
 }
 
-/// The number of polls of the ports.
+/// The number of polls of the addresses.
 const LOOKS: u32 = 300;
-/// The port of a `listen` for TCP.
-fn tcp_port(statement: &str) -> Option<u16> {
+
+/// The address of a `listen` for streams.
+fn stream_address(statement: &str) -> Option<&str> {
     let words: Vec<&str> = statement.split_whitespace().collect();
-    let is_listen = words.first() == Some(&"listen") && !words.contains(&"quic");
-    words.get(1).filter(|_| is_listen)?.rsplit(':').next()?.parse().ok()
+    let is_stream = words.first() == Some(&"listen") && !words.contains(&"quic");
+    words.get(1).filter(|_| is_stream).copied()
+}
+
+fn port(address: &str) -> Option<u16> {
+    address.rsplit(':').next()?.parse().ok()
 }
 
 impl TestServer {

@@ -1,6 +1,7 @@
-//! The ports that sockets of this network namespace listen on or are bound to, by
-//! `NETLINK_SOCK_DIAG` (sock_diag(7)). It requests listening sockets only: `/proc/net/tcp` lists
-//! all connections, including the thousands in TIME-WAIT that other tests leave.
+//! The ports and paths that sockets of this network namespace listen on or are bound to. Ports are
+//! read by `NETLINK_SOCK_DIAG` (sock_diag(7)), which requests listening sockets only:
+//! `/proc/net/tcp` lists all connections, including the thousands in TIME-WAIT that other tests
+//! leave.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -20,11 +21,22 @@ const HEADER_LEN: usize = 16;
 const PORT_AT: usize = HEADER_LEN + 4;
 /// A set of states by number, `TCP_LISTEN` only.
 const LISTEN: u32 = 1 << 10;
+/// `__SO_ACCEPTCON` among the flags of a Unix socket.
+const ACCEPTS: u32 = 1 << 16;
 
 /// The ports that TCP sockets listen on, IPv4's and IPv6's.
 #[must_use]
 pub(crate) fn listening() -> HashSet<u16> {
     ports(6, LISTEN)
+}
+
+/// The paths that Unix sockets listen on (proc_net(5), `/proc/net/unix`).
+#[must_use]
+pub(crate) fn listening_paths() -> HashSet<String> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let listens = |flags: &str| u32::from_str_radix(flags, 16).is_ok_and(|f| f & ACCEPTS != 0);
+    let lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    lines.filter(|l| l.len() == 8 && listens(l[3])).map(|l| l[7].to_owned()).collect()
 }
 
 /// The ports that UDP sockets are bound to, IPv4's and IPv6's.
