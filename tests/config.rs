@@ -171,6 +171,8 @@ const MISTAKES: &[(&str, &str)] = &[
      "unknown \"nothing\" variable"),
     ("events {}\nhttp { access_log logs/a.log mian; }\n",
      "unknown log format \"mian\" in %F:2"),
+    ("events { worker_connections 2; }\nhttp { server { listen 127.0.0.1:8080; listen 127.0.0.1:8081; } }\n",
+     "2 worker_connections are not enough for 2 listening sockets"),
     ("http {}\n",
      "no \"events\" section in configuration"),
     ("events {}\nhttp { server { listen 127.0.0.1:8443 ssl; } }\n",

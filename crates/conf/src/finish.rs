@@ -37,6 +37,12 @@ impl ConfReader {
         if !self.has_events {
             let message = "no \"events\" section in configuration";
             self.note(ended, Diagnostic::new(LogLevel::Emerg, message, None));
+        } else if self.events.worker_connections as usize <= self.http.listens.len() {
+            let (connections, listens) = (self.events.worker_connections, self.http.listens.len());
+            let message = format!(
+                "{connections} worker_connections are not enough for {listens} listening sockets"
+            );
+            self.note(ended, Diagnostic::new(LogLevel::Emerg, message, None));
         }
         let is_known =
             |name: &str| name == "default" || self.named.iter().any(|(_, known)| known == name);
