@@ -148,7 +148,8 @@ route() {
 # instructions PROTOCOL N: sets `count` to those of a server that lives for N requests.
 instructions() {
     local out=$dir/callgrind.out i conf=nginx
-    rm -f "$out"*
+    # Each run begins without stored pages: else only the first one would store them.
+    rm -rf "$out"* "$dir/run/cache"
     case $1 in one | large) conf=$1 ;; esac
     [ -z "$measured" ] || conf=$measured
     valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$out" \
