@@ -15,6 +15,11 @@ pub(super) const WIDTH: usize = 64;
 /// takes 400 KB.
 const STATES_MAX: usize = 2048;
 
+/// Marks the row of a state in which expressions are found.
+const FOUND: u32 = 1 << 31;
+/// Bytes between two looks for that mark.
+const STRIDE: usize = 4;
+
 /// A set of expressions that might match, as bits.
 pub(super) type PatternNumbers = u64;
 
@@ -24,10 +29,9 @@ pub(super) struct Sieve {
     /// The class of each byte.
     kinds: Box<[u8; 256]>,
     width: usize,
-    /// By state and byte class: the offset of the next state's row.
+    /// By state and byte class: the offset of the next state's row, with [`FOUND`] if that state
+    /// finds expressions. The length is a power of two, so that a mask bounds an index.
     next: Box<[u32]>,
-    /// From this row on, an expression might have matched already.
-    finds_from: usize,
     /// By state: the expressions that might match, whatever follows.
     found: Box<[PatternNumbers]>,
     /// By state: the expressions that might match if the text ends here.
@@ -60,22 +64,20 @@ impl Sieve {
         let table = builder.build(states_max);
         *budget -= table.as_ref().map_or(states_max, |table| table.found.len());
         let table = table?;
-        // The initial state comes first, accepting states last.
-        let mut order: Vec<usize> = (0..table.found.len()).collect();
-        order[1..].sort_by_key(|state| table.found[*state] != 0);
-        let mut rows = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(place, state)| rows[*state] = place * builder.width);
-        debug_assert_eq!(order.first(), Some(&0), "the walk begins in the first state");
-        let finds = order[1..].iter().find(|state| table.found[**state] != 0);
-        let row = |state: &u16| rows[usize::from(*state)] as u32;
-        let next = |state: &usize| table.next[state * builder.width..].iter().take(builder.width);
+        let width = builder.width;
+        let row = |state: &u16| {
+            let state = usize::from(*state);
+            (state * width) as u32 | if table.found[state] == 0 { 0 } else { FOUND }
+        };
+        let mut next: Vec<u32> = table.next.iter().map(row).collect();
+        assert!(next.len() < FOUND as usize, "a row and the mark fit into a number");
+        next.resize(next.len().next_power_of_two(), 0);
         Some(Self {
             kinds: builder.kinds,
-            width: builder.width,
-            next: order.iter().flat_map(next).map(row).collect(),
-            finds_from: finds.map_or(usize::MAX, |state| rows[*state]),
-            found: order.iter().map(|state| table.found[*state]).collect(),
-            at_end: order.iter().map(|state| table.at_end[*state]).collect(),
+            width,
+            next: next.into(),
+            found: table.found.into(),
+            at_end: table.at_end.into(),
             unknown,
         })
     }
@@ -87,17 +89,44 @@ impl Sieve {
         if text.last().is_some_and(|last| *last < b' ' || *last == 0x85) {
             return PatternNumbers::MAX;
         }
+        let (next, kinds) = (&*self.next, &*self.kinds);
+        let Some(mask) = next.len().checked_sub(1) else { return PatternNumbers::MAX };
+        debug_assert!(next.len().is_power_of_two(), "the mask leaves every index as it is");
+        let step = |row: u32, byte: &u8| {
+            next[(row as usize + usize::from(kinds[usize::from(*byte)])) & mask]
+        };
         let mut row = 0;
-        let mut found = self.found[0];
-        for byte in text {
-            let kind = usize::from(self.kinds[usize::from(*byte)]);
-            row = self.next[row + kind] as usize;
-            if row >= self.finds_from {
-                found |= self.found[row / self.width];
+        let mut found = self.found[0] | self.unknown;
+        let (strides, rest) = text.as_chunks::<STRIDE>();
+        // PERF: a branch for each byte costs as much as its step: the marks of a stride are
+        // gathered, and a marked stride is walked again.
+        for stride in strides {
+            let start = row;
+            let mut marks = 0;
+            for byte in stride {
+                row = step(row, byte);
+                marks |= row;
+            }
+            if marks & FOUND != 0 {
+                let rows = stride.iter().scan(start, |row, byte| {
+                    *row = step(*row, byte);
+                    Some(*row)
+                });
+                rows.for_each(|row| found |= self.found[self.state(row)]);
             }
         }
-        debug_assert_eq!(row % self.width, 0, "a state is a row of the table");
-        found | self.at_end[row / self.width] | self.unknown
+        for byte in rest {
+            row = step(row, byte);
+            if row & FOUND != 0 {
+                found |= self.found[self.state(row)];
+            }
+        }
+        found | self.at_end[self.state(row)]
+    }
+
+    /// The state of a row.
+    const fn state(&self, row: u32) -> usize {
+        (row & !FOUND) as usize / self.width
     }
 
     /// Bytes of memory that it takes.
