@@ -10,6 +10,7 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ const EARLY: u64 = 300;
 const LATEST: u64 = 3600;
 /// Seconds until a failed query is repeated: at first, doubled with each failure.
 const RETRY: u64 = 10;
+/// How long a draft waits for addresses of responders, of all its servers.
+const NAMES_MAX: Duration = Duration::from_secs(3);
 /// How long a responder may take for each step.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// LIMIT: bytes of a response.
@@ -49,6 +52,27 @@ struct State {
     active: Vec<Arc<Entry>>,
     log: Option<Arc<ControlLog>>,
     runs: bool,
+    /// How long names of responders may still be resolved for the draft.
+    left: Duration,
+}
+
+impl State {
+    /// Whether the name of a responder has addresses, or it is not known in time: a name server
+    /// that does not answer must not hold up the control thread.
+    fn may_resolve(&mut self, responder: &Responder) -> bool {
+        let (sender, receiver) = sync_channel(1);
+        let asked = responder.clone();
+        let body = move || {
+            let _late = sender.send(!asked.addresses().is_empty());
+        };
+        if self.left.is_zero() || std::thread::Builder::new().spawn(body).is_err() {
+            return true;
+        }
+        let start = bolide_io::process::now().mono;
+        let found = receiver.recv_timeout(self.left).unwrap_or(true);
+        self.left = self.left.saturating_sub(bolide_io::process::now().mono.since(start));
+        found
+    }
 }
 
 /// A certificate to staple.
@@ -120,7 +144,9 @@ impl Stapling {
 
     /// Begins a new draft; drops the last one if it was never put in force.
     pub(crate) fn begin(&self) {
-        self.state().next.clear();
+        let mut state = self.state();
+        state.next.clear();
+        state.left = NAMES_MAX;
     }
 
     /// The certificates of a server with the staples that `ssl_stapling` requires; warns of those
@@ -181,10 +207,11 @@ impl Stapling {
             format!("{why} in OCSP responder \"{text}\" in the certificate \"{name}\"")
         };
         let responder = Responder::parse(&url).map_err(|(why, text)| in_responder(why, &text))?;
-        if responder.addresses().is_empty() {
+        let mut state = self.state();
+        let is_known = state.active.iter().any(|entry| entry.responder == responder);
+        if !is_known && !state.may_resolve(&responder) {
             return Err(in_responder("host not found", &url[7..]));
         }
-        let mut state = self.state();
         let is_same = |entry: &&Arc<Entry>| {
             entry.question == question && entry.responder == responder && entry.name == name
         };
@@ -195,7 +222,7 @@ impl Stapling {
         // A new configuration retries failed queries at once.
         let known = known.filter(|known| known.answer.is_some()).unwrap_or_default();
         let staple = certificate.with_staple();
-        staple.set(known.answer.clone());
+        staple.set(known.answer.clone(), known.until);
         let entry =
             Entry { question, responder, name, staple: staple.clone(), known: Mutex::new(known) };
         state.next.push(Arc::new(entry));
@@ -269,7 +296,7 @@ impl Entry {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queries, and stores the response; an old one stays as long as it is valid.
+    /// Queries, and stores the response; an old one stays until it expires.
     fn renew(&self, log: &ControlLog) {
         let now = bolide_io::process::now().unix_seconds();
         let asked = self.ask().and_then(|answer| match self.question.judge(&answer, now) {
@@ -284,16 +311,11 @@ impl Entry {
                 let before_end = until.map_or(u64::MAX, |until| until.saturating_sub(EARLY));
                 let due = before_end.min(now + LATEST).max(now + EARLY);
                 *known = Known { answer: Some(answer), until, due, failures: 0 };
-                self.staple.set(known.answer.clone());
+                self.staple.set(known.answer.clone(), until);
             }
             Err(why) => {
                 known.due = now + EARLY.min(RETRY << known.failures.min(8));
                 known.failures += 1;
-                if known.until.is_some_and(|until| until <= known.due) {
-                    // It expires before the next one.
-                    *known = Known { answer: None, until: None, ..known.clone() };
-                    self.staple.set(None);
-                }
                 log.write(LogLevel::Error, &format!("{why} {self}"));
             }
         }

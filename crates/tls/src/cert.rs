@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::pem::Error as PemError;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider as _};
 use rustls::{Error, SignatureAlgorithm, SignatureScheme};
 
 use x509_parser::certificate::X509Certificate;
@@ -15,7 +16,7 @@ use x509_parser::prelude::FromDer as _;
 
 use crate::der::cert_parts;
 use crate::sealed::{self, UnsealError};
-use crate::{SealState, client_facts};
+use crate::{SealState, client_facts, pem_text};
 
 /// A chain, leaf first, and the key that signs for it. Cheap to clone.
 #[derive(Clone)]
@@ -36,9 +37,8 @@ impl CertChain {
     ///
     /// There is none, or one is malformed.
     pub fn from_pem(text: &[u8]) -> Result<Self, CertError> {
-        let chain = CertificateDer::pem_slice_iter(text)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| CertError::BadChain(error.to_string()))?;
+        let chain =
+            pem_text::certificates(text).map_err(|error| CertError::BadChain(error.to_string()))?;
         if chain.is_empty() {
             return Err(CertError::NoCertificate);
         }
@@ -94,15 +94,30 @@ impl LoadedKey {
 
 /// A place for the stapled OCSP response (DER) of a certificate. All clones share the place.
 #[derive(Clone)]
-pub struct Staple(Arc<RwLock<Arc<CertifiedKey>>>);
+pub struct Staple(Arc<RwLock<StapledKey>>);
+
+struct StapledKey {
+    certified: Arc<CertifiedKey>,
+    /// When its response expires, in seconds since 1970 (`nextUpdate`, RFC 6960 §4.2.2.1).
+    until: Option<u64>,
+}
 
 impl Staple {
-    /// Sets the response to staple from now on, or none.
-    pub fn set(&self, answer: Option<Vec<u8>>) {
+    /// Sets the response to staple from now on, up to `until` in seconds since 1970, or none.
+    pub fn set(&self, answer: Option<Vec<u8>>, until: Option<u64>) {
         let mut place = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let mut certified = CertifiedKey::clone(&place);
+        let mut certified = CertifiedKey::clone(&place.certified);
         certified.ocsp = answer;
-        *place = Arc::new(certified);
+        *place = StapledKey { certified: Arc::new(certified), until };
+    }
+
+    /// The certificate with its response; none if that has expired.
+    fn certified(&self) -> Option<Arc<CertifiedKey>> {
+        let place = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let is_over = place.until.is_some_and(|until| {
+            DefaultTimeProvider.current_time().is_none_or(|now| now.as_secs() >= until)
+        });
+        (!is_over).then(|| Arc::clone(&place.certified))
     }
 }
 
@@ -185,7 +200,7 @@ impl LoadedCertificate {
     /// A place for OCSP responses for this certificate; empty at first.
     #[must_use]
     pub fn with_staple(&self) -> Staple {
-        Staple(Arc::new(RwLock::new(Arc::clone(&self.made))))
+        Staple(Arc::new(RwLock::new(StapledKey { certified: Arc::clone(&self.made), until: None })))
     }
 
     /// The same with such a place.
@@ -196,10 +211,8 @@ impl LoadedCertificate {
 
     /// The form for handshakes.
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
-        match &self.staple {
-            Some(staple) => Arc::clone(&staple.0.read().unwrap_or_else(PoisonError::into_inner)),
-            None => Arc::clone(&self.made),
-        }
+        let stapled = self.staple.as_ref().and_then(Staple::certified);
+        stapled.unwrap_or_else(|| Arc::clone(&self.made))
     }
 
     pub(crate) fn key(&self) -> &dyn SigningKey {
@@ -229,7 +242,8 @@ impl LoadedCertificate {
 /// The certificates of a PEM text, in DER; other sections are skipped.
 #[must_use]
 pub fn certificates_in(text: &[u8]) -> Vec<Vec<u8>> {
-    CertificateDer::pem_slice_iter(text).flatten().map(|der| der.to_vec()).collect()
+    let all = pem_text::certificates(text).unwrap_or_default();
+    all.into_iter().map(|der| der.to_vec()).collect()
 }
 
 /// A key that records on its thread the kind of its last signature.
@@ -282,7 +296,7 @@ fn read_key(
         Some(Err(UnsealError::Unknown(text))) => return Err(CertError::BadKey(text)),
         None => {}
     }
-    let key = PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
+    let key = pem_text::private_key(text).map_err(|error| match error {
         PemError::NoItemsFound => CertError::NoKey,
         other => CertError::BadKey(other.to_string()),
     })?;
@@ -321,6 +335,22 @@ mod tests {
         assert!(matches!(read(cut.as_bytes(), key.as_bytes()), Err(CertError::BadChain(_))));
         let cut = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(matches!(read(cut.as_bytes(), key.as_bytes()), Err(CertError::BadCertificate(_))));
+    }
+
+    #[test]
+    fn a_response_is_stapled_until_it_expires() {
+        let (chain, key) = self_signed(&["a.example"]).unwrap();
+        let plain = LoadedCertificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap();
+        let staple = plain.with_staple();
+        let certificate = plain.at_staple(&staple);
+        assert_eq!(certificate.certified().ocsp, None);
+        for (until, is_sent) in [(None, true), (Some(u64::MAX), true), (Some(1), false)] {
+            staple.set(Some(vec![0x30]), until);
+            let sent = certificate.certified().ocsp.clone();
+            assert_eq!(sent, is_sent.then(|| vec![0x30]), "{until:?}");
+        }
+        staple.set(None, None);
+        assert_eq!(certificate.certified().ocsp, None);
     }
 
     #[test]

@@ -12,7 +12,6 @@ use bolide_base::ClientCert;
 use bolide_base::client_cert::ClientCertFault;
 use bolide_base::limits::{CLIENT_CERT_SIZE_MAX, CLIENT_CHAIN_MAX};
 use rustls::DistinguishedName;
-use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use x509_parser::certificate::X509Certificate;
@@ -21,6 +20,7 @@ use x509_parser::prelude::FromDer;
 use crate::client_facts::describe;
 use crate::der::{cert_parts, inside};
 use crate::host::is_named;
+use crate::pem_text;
 use crate::verdict::{CertPurpose, verdict};
 use crate::x509::{X509Cert, X509List, X509Question, X509Store, verify};
 
@@ -119,7 +119,7 @@ impl ClientAuth {
     }
 
     fn take_authorities(&mut self, pem: &[u8], is_announced: bool) -> Option<usize> {
-        let ders = sections::<CertificateDer<'static>>(pem)?;
+        let ders = pem_text::certificates(pem).ok()?;
         for der in &ders {
             let cert = X509Cert::parse(der)?;
             self.store.trust(&cert)?;
@@ -133,7 +133,7 @@ impl ClientAuth {
     }
 
     fn take_lists(&mut self, pem: &[u8]) -> Option<usize> {
-        let ders = sections::<CertificateRevocationListDer<'static>>(pem)?;
+        let ders = pem_text::sections::<CertificateRevocationListDer<'static>>(pem).ok()?;
         for der in &ders {
             self.store.add_list(&X509List::parse(der)?)?;
         }
@@ -220,15 +220,6 @@ impl fmt::Debug for ClientAuth {
             .field("lists", &self.list_count)
             .field("depth", &self.depth)
             .finish_non_exhaustive()
-    }
-}
-
-/// The sections of one kind; `None` where one is malformed.
-fn sections<T: PemObject>(pem: &[u8]) -> Option<Vec<T>> {
-    match T::pem_slice_iter(pem).collect() {
-        Ok(all) => Some(all),
-        Err(PemError::NoItemsFound) => Some(Vec::new()),
-        Err(_) => None,
     }
 }
 

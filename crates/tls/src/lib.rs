@@ -26,6 +26,7 @@ mod ocsp;
 pub mod offers;
 mod origin;
 mod origin_messages;
+mod pem_text;
 mod records;
 mod sealed;
 mod sealed_records;

@@ -217,7 +217,7 @@ fn is_unknown_command(error: &RedisError) -> bool {
 
 fn tls(authorities: &[u8]) -> Result<Arc<ClientConfig>, String> {
     let found = pem::parse_many(authorities).map_err(|error| error.to_string())?;
-    let found = found.into_iter().filter(|block| block.tag() == "CERTIFICATE");
+    let found = found.into_iter().filter(|block| block.tag().ends_with("CERTIFICATE"));
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.map(|block| block.into_contents().into()));
     if roots.is_empty() {
