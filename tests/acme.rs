@@ -36,7 +36,7 @@ const LISTEN: &str = "listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; \
 const PAIR: &str = "ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key;";
 
 /// A configuration with an issuer and one server.
-fn conf(issuer: &str, names: &str, inside: &str) -> String {
+pub(crate) fn conf(issuer: &str, names: &str, inside: &str) -> String {
     format!(
         "{}http {{ {issuer} server {{ {LISTEN} server_name {names}; acme_certificate ca; {PAIR} \
          location / {{ return 200 ok; }} {inside} }} }}",

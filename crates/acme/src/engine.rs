@@ -26,7 +26,7 @@ use crate::local;
 use crate::pending::PendingOrder;
 use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
 use crate::questions::AllRenewalAnswers;
-use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
+use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule, renewal};
 use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
 use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
 use claims::{AskedClaims, OrderLease};
@@ -272,6 +272,10 @@ impl Engine {
                     self.schedule.ended(&id, AttemptEnd::Issued(facts.validity), now);
                     let text = format!("\"{}\": issued by \"{}\"", id.0, running.issuer.name);
                     self.log(AcmeLogLevel::Notice, &text);
+                    if renewal(facts.validity, None) <= now.unix {
+                        let text = format!("\"{}\" is due for renewal: is the clock right?", id.0);
+                        self.log(AcmeLogLevel::Warn, &text);
+                    }
                     if let Some(files) = self.files.get_mut(&id) {
                         files.stamp = files.store.stamp(&format!("{}.pem", files.stem));
                         files.facts = Some(facts);
@@ -432,6 +436,7 @@ impl Engine {
             self.keep(id, None);
         } else if pending.is_some_and(|pending| pending.issuer == issuer)
             && slot.issuers.contains(&issuer)
+            && slot.may_resume()
         {
             slot.is_resumable = true;
         } else {

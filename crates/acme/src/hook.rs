@@ -49,7 +49,9 @@ pub(crate) fn run_now(
     value: &str,
 ) -> Result<String, String> {
     let name = program.display();
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    bolide_io::child::clean(&mut command).map_err(|error| error.to_string())?;
+    let mut child = command
         .args([action, record, value])
         .env("ACME_RECORD", record)
         .env("ACME_VALUE", value)

@@ -41,6 +41,8 @@ pub struct OrderRecord {
     pub not_before: u64,
     /// When the running attempt began, and its issuer.
     pub started: Option<(u64, String)>,
+    /// How many times processes continued it.
+    pub resumes: u32,
     /// The issuer of the certificate.
     pub issued_by: Option<String>,
     /// The window that this issuer suggests.
@@ -78,6 +80,9 @@ impl OrderRecord {
         if let Some((when, issuer)) = &self.started {
             line(&mut out, "started", format_args!("{when} {}", flat(issuer)));
         }
+        if self.resumes > 0 {
+            line(&mut out, "resumes", self.resumes);
+        }
         if let Some(issuer) = &self.issued_by {
             line(&mut out, "issued-by", flat(issuer));
         }
@@ -103,6 +108,7 @@ impl OrderRecord {
                 "tries" => record.tries = value.parse().ok()?,
                 "not-before" => record.not_before = value.parse().ok()?,
                 "window-again" => record.window_again = value.parse().ok()?,
+                "resumes" => record.resumes = value.parse().ok()?,
                 "issuer" => record.issuer = Some(value.to_owned()),
                 "issued-by" => record.issued_by = Some(value.to_owned()),
                 "started" => {
@@ -201,7 +207,7 @@ mod tests {
         #[test]
         fn a_record_survives_its_text(
             times in proptest::collection::vec(any::<u64>(), 0..9),
-            numbers: (u32, u32, u64, u64),
+            numbers: (u32, u32, u64, u64, u32),
             issuer in proptest::option::of("[a-z ]{1,9}"),
             started in proptest::option::of((any::<u64>(), "[a-z]{1,9}")),
             window in proptest::option::of(any::<(u64, u64, u64)>()),
@@ -213,6 +219,7 @@ mod tests {
                 tries: numbers.1,
                 not_before: numbers.2,
                 window_again: numbers.3,
+                resumes: numbers.4,
                 issued_by: issuer.clone(),
                 issuer,
                 started,

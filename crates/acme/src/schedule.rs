@@ -31,7 +31,10 @@ const PAUSE_MAX: u64 = 6 * HOUR;
 const SILENCE_FIRST: u64 = 30;
 const SILENCE_MAX: u64 = HOUR;
 /// LIMIT: seconds of `Retry-After` that are respected.
-const RETRY_AFTER_MAX: u64 = 24 * HOUR;
+pub(crate) const RETRY_AFTER_MAX: u64 = 24 * HOUR;
+/// LIMIT: how many times an attempt is continued after its process ended. An attempt that ends its
+/// process is over then, and the pauses of failures apply.
+const RESUMES_MAX: u32 = 3;
 /// Failures of an order at an issuer before the next one is tried.
 const TRIES_PER_ISSUER: u32 = 2;
 /// Seconds before the next issuer is tried.
@@ -39,6 +42,8 @@ const FALL_BACK: u64 = 5;
 /// LIMIT: the first part of its life (one in so many) in which no suggestion replaces a
 /// certificate: a day of ninety.
 const WINDOW_EARLIEST: u64 = 90;
+/// Seconds after which a certificate is replaced at the earliest, whatever the clock says.
+const AGAIN_MIN: u64 = 5;
 const HOUR: u64 = 3600;
 
 /// Both clocks, in seconds. Failures of this process are counted by `mono`, so that setting the
@@ -199,7 +204,9 @@ impl Schedule {
     /// The picked order begins.
     pub fn begin(&mut self, id: &OrderId, issuer: &str, now: AcmeNow) {
         let Some(slot) = self.orders.get_mut(id) else { return };
-        if !slot.is_resumable {
+        if slot.is_resumable {
+            slot.record.resumes = slot.record.resumes.saturating_add(1);
+        } else {
             slot.record.started = Some((now.unix, issuer.to_owned()));
         }
         slot.is_resumable = false;
@@ -263,13 +270,18 @@ impl Schedule {
         let Some(slot) = self.orders.get_mut(id) else { return };
         let Some(issuer) = slot.running.take() else { return };
         slot.record.started = None;
+        slot.record.resumes = 0;
         let account = self.accounts.entry(issuer.clone()).or_default();
         match end {
             AttemptEnd::Issued(validity) => {
                 slot.validity = Some(validity);
                 let failures = std::mem::take(&mut slot.record.failures);
-                slot.record =
-                    OrderRecord { failures, issued_by: Some(issuer), ..OrderRecord::default() };
+                slot.record = OrderRecord {
+                    failures,
+                    issued_by: Some(issuer),
+                    not_before: now.unix.saturating_add(again(validity)),
+                    ..OrderRecord::default()
+                };
                 account.silences = 0;
                 account.not_before = 0;
             }
@@ -325,6 +337,12 @@ impl OrderSlot {
     /// Whether there is an attempt of an earlier process.
     pub(crate) fn is_begun(&self) -> bool {
         (self.is_resumable || self.is_unclear) && self.record.started.is_some()
+    }
+
+    /// Whether an attempt of an earlier process may be continued once more.
+    #[must_use]
+    pub const fn may_resume(&self) -> bool {
+        self.record.resumes < RESUMES_MAX
     }
 
     fn failed(&mut self, id: &OrderId, failure: AttemptFailure, now: AcmeNow) {
@@ -395,6 +413,13 @@ pub fn renewal(validity: Validity, window: Option<RenewalWindow>) -> u64 {
         }
         _ => usual.saturating_sub(prng.below(life / 30 + 1)),
     }
+}
+
+/// Seconds before a certificate that was issued just now is ordered again: where the clock is wrong,
+/// it may be due at once.
+fn again(validity: Validity) -> u64 {
+    let life = validity.until.saturating_sub(validity.from);
+    (life / WINDOW_EARLIEST).clamp(AGAIN_MIN, PAUSE_MAX)
 }
 
 /// A number that depends on a text only (FNV-1a).

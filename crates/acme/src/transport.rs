@@ -17,6 +17,8 @@ use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
+use crate::schedule::RETRY_AFTER_MAX;
+
 /// For connecting, and for a whole request.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 const REQUEST_MAX: Duration = Duration::from_secs(60);
@@ -116,8 +118,10 @@ impl HttpClient for AcmeTransport {
                 Err(_) => Err("the issuer does not answer in time".to_owned()),
             };
             inner.step("response").await;
-            let (parts, body) = answer.map_err(|why| Error::Other(why.into()))?;
+            let (mut parts, body) = answer.map_err(|why| Error::Other(why.into()))?;
             inner.record(&parts, &body);
+            bound_retry_after(&mut parts.headers, (inner.clock)());
+            check_directory(&body).map_err(|why| Error::Other(why.into()))?;
             Ok(BytesResponse { parts, body: Box::new(body) })
         })
     }
@@ -225,6 +229,26 @@ fn retry_after(headers: &HeaderMap, now: u64) -> Option<u64> {
     Some(date.as_secs().saturating_sub(now))
 }
 
+/// Replaces `Retry-After` by seconds up to [`RETRY_AFTER_MAX`]: the library adds them to the time,
+/// and a sum that does not fit is a panic.
+fn bound_retry_after(headers: &mut HeaderMap, now: u64) {
+    if let Some(seconds) = retry_after(headers, now) {
+        headers.insert(RETRY_AFTER, seconds.min(RETRY_AFTER_MAX).into());
+    } else {
+        headers.remove(RETRY_AFTER);
+    }
+}
+
+/// Checks the address for nonces, if this is a directory: the library panics if it is none.
+fn check_directory(body: &[u8]) -> Result<(), String> {
+    let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let Some(address) = body.get("newNonce").and_then(serde_json::Value::as_str) else {
+        return Ok(());
+    };
+    let uri = address.parse::<Uri>().map_err(|error| format!("newNonce \"{address}\": {error}"))?;
+    target(&uri).map(drop)
+}
+
 /// The addresses of `Link: <...>;rel="alternate"` (RFC 8555, section 7.4.2).
 fn alternates(headers: &HeaderMap) -> Vec<String> {
     let values = headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
@@ -252,6 +276,34 @@ mod tests {
         assert_eq!(seconds("Sun, 06 Nov 1994 08:49:27 GMT"), Some(0));
         assert_eq!(seconds("-1"), None);
         assert_eq!(seconds("soon"), None);
+    }
+
+    #[test]
+    fn the_library_gets_no_retry_after_beyond_the_limit() {
+        let bounded = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.append(RETRY_AFTER, text.parse().unwrap());
+            bound_retry_after(&mut headers, 784_111_777);
+            headers.get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned())
+        };
+        let most = Some(RETRY_AFTER_MAX.to_string());
+        assert_eq!(bounded("17").as_deref(), Some("17"));
+        assert_eq!(bounded("18446744073709551615"), most);
+        assert_eq!(bounded("Fri, 31 Dec 9999 23:59:59 GMT"), most);
+        assert_eq!(bounded("99999999999999999999"), None);
+    }
+
+    #[test]
+    fn a_directory_names_where_nonces_are() {
+        let check = |address: &str| {
+            check_directory(serde_json::json!({ "newNonce": address }).to_string().as_bytes())
+        };
+        assert_eq!(check("https://a.example/nonce"), Ok(()));
+        for address in ["", " ", "a b", "/nonce", "http://a.example/", "https://\u{e9}/"] {
+            assert!(check(address).is_err(), "{address}");
+        }
+        assert_eq!(check_directory(b"{\"newOrder\":7}"), Ok(()));
+        assert_eq!(check_directory(b"<html>"), Ok(()));
     }
 
     #[test]

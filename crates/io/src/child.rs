@@ -138,7 +138,18 @@ pub fn spawn(order: SpawnOptions<'_>) -> std::io::Result<u32> {
     command.spawn().map(|child| child.id())
 }
 
-/// One child of any thread that has ended, except `except`; `None` if there is none.
+/// Has a program that the caller spawns and waits for start as in [`spawn`], in the server's own
+/// account and this process's group.
+///
+/// # Errors
+///
+/// None today; the account of another program may be unusable.
+pub fn clean(command: &mut Command) -> std::io::Result<()> {
+    sys::prepare_child(command, sys::CleanSlate::new(None, None)?);
+    Ok(())
+}
+
+/// One child of the calling thread that has ended, except `except`; `None` if there is none.
 #[must_use]
 pub fn reap(except: Option<u32>) -> Option<(u32, ChildEnd)> {
     sys::ended_child().filter(|pid| Some(*pid) != except).and_then(sys::reap)

@@ -64,7 +64,8 @@ const ALL: [i32; 8] = [
     libc::SIGCHLD,
 ];
 
-/// Blocks the signals above in this thread and all threads it starts, and ignores SIGPIPE.
+/// Blocks the signals above in this thread and all threads it starts, and ignores SIGPIPE and
+/// SIGXFSZ.
 pub fn block() {
     sys::block_signals(&ALL);
 }

@@ -206,6 +206,47 @@ proptest! {
 }
 
 #[test]
+fn a_certificate_that_is_due_at_once_is_not_ordered_again_at_once() {
+    let mut schedule = schedule(1, &["one"]);
+    let mut now = AcmeNow { unix: 1_700_000_000, mono: 50 };
+    let mut orders = 0;
+    for _ in 0..86_400 {
+        if let Some((id, issuer)) = schedule.pick(now) {
+            schedule.begin(&id, &issuer, now);
+            // The clock of the machine is a year ahead.
+            let from = now.unix - 365 * 24 * HOUR;
+            let validity = Validity { from, until: from + 90 * 24 * HOUR };
+            schedule.ended(&id, AttemptEnd::Issued(validity), now);
+            orders += 1;
+        }
+        now = AcmeNow { unix: now.unix + 1, mono: now.mono + 1 };
+    }
+    assert_eq!(orders, 4, "one in six hours");
+}
+
+#[test]
+fn an_attempt_that_ends_its_process_is_not_continued_for_ever() {
+    let mut schedule = schedule(1, &["one"]);
+    let now = AcmeNow { unix: 1_700_000_000, mono: 50 };
+    let (id, issuer) = schedule.pick(now).unwrap();
+    schedule.begin(&id, &issuer, now);
+    for resumes in 0.. {
+        let slot = schedule.orders.get_mut(&id).unwrap();
+        slot.record = OrderRecord::parse(&slot.record.text()).expect("a record");
+        slot.running = None;
+        if !slot.may_resume() {
+            assert_eq!(resumes, RESUMES_MAX);
+            break;
+        }
+        slot.is_resumable = true;
+        schedule.begin(&id, &issuer, now);
+    }
+    schedule.lost(&id, now);
+    assert_eq!(schedule.pick(now), None, "it pauses, as after each failure");
+    assert_eq!(schedule.orders[&id].record.resumes, 0);
+}
+
+#[test]
 fn issuers_that_answer_renew_before_the_end() {
     let mut schedule = schedule(40, &["one"]);
     let mut prng = Prng::new(7);

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -38,6 +39,10 @@ enum Fault {
     BadNonce,
     Broken,
     Limited,
+    /// The answer is right, and the next request may come later.
+    Later,
+    /// All addresses are wrong.
+    Astray,
     Slow,
     Cut,
     Closed,
@@ -55,10 +60,12 @@ enum Fault {
     NoPem,
 }
 
-const FAULTS: [Fault; 18] = [
+const FAULTS: [Fault; 20] = [
     Fault::BadNonce,
     Fault::Broken,
     Fault::Limited,
+    Fault::Later,
+    Fault::Astray,
     Fault::Slow,
     Fault::Cut,
     Fault::Closed,
@@ -75,6 +82,22 @@ const FAULTS: [Fault; 18] = [
     Fault::Future,
     Fault::NoPem,
 ];
+
+/// Values of `Retry-After`; a part of them is no time that a clock can show.
+const RETRY_AFTER: [&str; 9] = [
+    "0",
+    "7",
+    "3600",
+    "999999999999",
+    "9223372036854775807",
+    "18446744073709551615",
+    "Tue, 14 Nov 2090 22:13:20 GMT",
+    "Fri, 31 Dec 9999 23:59:59 GMT",
+    "x",
+];
+
+/// What addresses begin with that lead nowhere.
+const ASTRAY: [&str; 7] = ["", " ", "https://", "https://a b", "http://issuer", "//", "\u{e9}"];
 
 struct Placed {
     names: Vec<String>,
@@ -185,17 +208,15 @@ impl ChaosWorld {
             }
             shown.to_string().into_bytes()
         };
+        if matches!(fault, Fault::Limited | Fault::Later) {
+            let at = truth.prng.below(RETRY_AFTER.len() as u64) as usize;
+            fields.push_str(&format!("Retry-After: {}\r\n", RETRY_AFTER[at]));
+        }
         let known = number < truth.orders.len();
         let (status, body) = match part(1).as_str() {
             _ if fault == Fault::BadNonce => problem(400, "badNonce"),
             _ if fault == Fault::Broken => (500, b"<html>".to_vec()),
-            _ if fault == Fault::Limited => {
-                let after =
-                    ["0", "7", "3600", "999999999999", "Tue, 14 Nov 2090 22:13:20 GMT", "x"];
-                let at = truth.prng.below(after.len() as u64) as usize;
-                fields.push_str(&format!("Retry-After: {}\r\n", after[at]));
-                problem(429, "rateLimited")
-            }
+            _ if fault == Fault::Limited => problem(429, "rateLimited"),
             _ if fault == Fault::WrongTypes => {
                 (200, b"{\"status\":7,\"authorizations\":{}}".to_vec())
             }
@@ -315,6 +336,12 @@ impl ChaosWorld {
             match fault {
                 Fault::Slow => sleep(Duration::from_secs(after)).await,
                 Fault::Closed => return,
+                Fault::Astray => {
+                    let address = ASTRAY[after as usize % ASTRAY.len()];
+                    let text = String::from_utf8_lossy(&body);
+                    body = text.replace("https://issuer", address).into_bytes();
+                    length = body.len();
+                }
                 Fault::Cut => length += 10,
                 Fault::Huge => {
                     body = vec![b' '; 3 << 20];
@@ -545,8 +572,21 @@ async fn life(seed: u64) {
     }
 }
 
+/// Panics of any thread. The runtime catches those of its tasks; in a release, each ends the
+/// process.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+fn count_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        usual(info);
+    }));
+}
+
 #[test]
 fn two_hundred_issuers_that_lie_and_die() {
+    count_panics();
     let _alone = crate::HEAVY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let first = std::env::var("BOLIDE_ACME_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = first.map_or(0..200, |seed| seed..seed + 1);
@@ -566,4 +606,5 @@ fn one(seed: u64) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build().unwrap();
     runtime.block_on(life(seed));
+    assert_eq!(PANICS.load(Ordering::Relaxed), 0, "seed {seed} or one before it: no panic");
 }

@@ -94,8 +94,10 @@ impl CleanSlate {
         // SAFETY: the set outlives the call; no old set is requested.
         let _ =
             unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
-        // SAFETY: restoring a default installs no handler.
-        let _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        for ignored in [libc::SIGPIPE, libc::SIGXFSZ] {
+            // SAFETY: restoring a default installs no handler.
+            let _ = unsafe { libc::signal(ignored, libc::SIG_DFL) };
+        }
         // SAFETY: the option takes four numbers. The setting of the server's own process is not
         // inherited.
         let _ = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
@@ -140,11 +142,12 @@ pub(crate) fn adopt_orphans() -> Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// A child that has ended; it is not reaped.
+/// A child of the calling thread that has ended; it is not reaped. Those of other threads have
+/// their own waiters.
 pub(crate) fn ended_child() -> Option<u32> {
     // SAFETY: all zeroes is a valid report and means that there is none.
     let mut report: libc::siginfo_t = unsafe { mem::zeroed() };
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD;
     // SAFETY: the report outlives the call.
     check(unsafe { libc::waitid(libc::P_ALL, 0, &raw mut report, flags) }).ok()?;
     // SAFETY: waitid fills in the fields of the child.

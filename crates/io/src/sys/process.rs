@@ -68,8 +68,11 @@ pub(crate) fn block_signals(numbers: &[i32]) {
     let set = signal_set(numbers);
     // SAFETY: the set outlives the call; no old set is asked for.
     let _ = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-    // SAFETY: ignoring a signal installs no handler.
-    let _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    // A write beyond RLIMIT_FSIZE fails then, as one to a full disk does.
+    for ignored in [libc::SIGPIPE, libc::SIGXFSZ] {
+        // SAFETY: ignoring a signal installs no handler.
+        let _ = unsafe { libc::signal(ignored, libc::SIG_IGN) };
+    }
 }
 
 /// A descriptor that is readable while one of these signals is pending.
