@@ -5,6 +5,7 @@ mod console;
 mod crew;
 mod figures;
 mod leaving;
+mod reading_aside;
 mod reload;
 mod reload_watch;
 mod standing;
@@ -12,6 +13,7 @@ mod taking_back;
 mod upgrading;
 mod watch;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Weak};
@@ -96,6 +98,10 @@ pub(crate) struct ControlThread<'a> {
     account: Option<WorkerAccount>,
     door: Epoll,
     signals: Signals,
+    /// Signals to handle once the new configuration is read.
+    deferred: VecDeque<Taken>,
+    /// Whether a new configuration is being read.
+    is_reading: bool,
     disk_writer: DiskWriterThread,
     console: ConsoleDesk,
     /// Configurations no longer in force.
@@ -159,6 +165,8 @@ impl<'a> ControlThread<'a> {
             account: parts.account,
             door,
             signals,
+            deferred: VecDeque::new(),
+            is_reading: false,
             disk_writer: DiskWriterThread::new()?,
             console,
             retired: Retired::default(),
@@ -294,6 +302,9 @@ impl<'a> ControlThread<'a> {
             self.look_after();
             self.serve_consoles();
             if let Some(taken) = taken {
+                self.handle(taken);
+            }
+            while let Some(taken) = self.deferred.pop_front() {
                 self.handle(taken);
             }
         }

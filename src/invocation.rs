@@ -17,7 +17,7 @@ pub(crate) const LOOPBACK: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// The command to run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum CliCommand {
     /// Print the requested information and exit.
     Show(Show),
@@ -57,7 +57,7 @@ pub(crate) enum Show {
 }
 
 /// Commands for the php pools of a running server.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PhpCommand {
     /// Report the state.
     Status,
@@ -104,7 +104,7 @@ pub(crate) enum CliPurpose {
 }
 
 /// `serve` and `demo`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Serve {
     pub(crate) root: Option<PathBuf>,
     pub(crate) scripts: Scripts,
@@ -118,7 +118,7 @@ pub(crate) struct Serve {
 }
 
 /// The command with all options.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Invocation {
     /// The directory in which the program was started: relative arguments begin there.
     pub(crate) directory: PathBuf,
@@ -144,7 +144,7 @@ pub(crate) enum CheckDetail {
 }
 
 /// `check` as it was asked for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CheckOptions {
     /// The file, relative to the working directory; otherwise that of `-c`.
     pub(crate) file: Option<PathBuf>,
@@ -160,7 +160,7 @@ pub(crate) enum AdoptPurpose {
 }
 
 /// `adopt` as it was asked for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdoptOptions {
     /// nginx's pid file; otherwise that of the configuration, or a usual one.
     pub(crate) nginx_pid: Option<PathBuf>,
@@ -170,7 +170,7 @@ pub(crate) struct AdoptOptions {
 }
 
 /// A command for a running server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Admin {
     /// It answers these words itself.
     Ask { words: Words, pid: Option<u32> },

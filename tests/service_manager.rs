@@ -7,9 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use bolide_testkit::server::{Home, prelude};
-use bolide_testkit::{TestServer, tool, wait_until};
+use bolide_testkit::{TestServer, run, tool, wait_until};
 
 use crate::BOLIDE;
+use crate::explain::ask;
 use crate::watchdog::hold;
 
 const ACTIVATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/activate.py");
@@ -129,6 +130,36 @@ fn a_hanging_worker_ends_the_keep_alive_messages() {
 }
 
 #[test]
+fn a_configuration_that_is_not_read_to_its_end_holds_nothing_up() {
+    let home = Home::new(BOLIDE);
+    let manager = Manager::at(&home.dir().join("notify"));
+    let server = started(home, &manager, &["WATCHDOG_USEC=300000"]);
+    assert!(manager.next_message().starts_with("READY=1"));
+    // A pipe without a writer is as slow as a name server that does not answer.
+    let slow = server.home().dir().join("slow.conf");
+    let _made = run("mkfifo", [slow.to_str().unwrap()]).succeeded();
+    server.rewrite(&conf("include @DIR@/slow.conf;"));
+    server.signal("HUP");
+    assert!(manager.news().starts_with("RELOADING=1\n"));
+    for _ in 0..5 {
+        assert_eq!(manager.next_message(), "WATCHDOG=1");
+    }
+    // Without a process ID, a command would read the configuration itself.
+    let pid = server.pid().to_string();
+    let text = ask(&server, &["status", "--pid", &pid]).succeeded().text();
+    assert!(text.contains("worker"), "{text}");
+    let refused = ask(&server, &["reload", "--pid", &pid]);
+    assert!(refused.stderr.contains("is being read already"), "{refused}");
+    std::fs::write(&slow, "worker_rlimit_core 0;").unwrap();
+    assert_eq!(manager.news(), "READY=1\nSTATUS=Serving");
+    server.signal("HUP");
+    assert!(manager.news().starts_with("RELOADING=1\n"));
+    let exit = server.stop("TERM");
+    assert_eq!(exit.code, 0, "{exit:?}");
+    assert!(exit.error_log.contains("the new configuration is not read: the server ends"));
+}
+
+#[test]
 fn keep_alive_messages_for_another_process_are_not_sent() {
     let home = Home::new(BOLIDE);
     let manager = Manager::at(&home.dir().join("notify"));
@@ -155,7 +186,7 @@ fn an_upgrade_makes_the_successor_the_main_process() {
     while !manager.is_silent() {}
     assert_eq!(manager.next_message(), "WATCHDOG=1", "the successor is watched as well");
     assert_eq!(server.get("/").text(), successor);
-    let _sent = bolide_testkit::run("kill", ["-s", "QUIT", &successor]).succeeded();
+    let _sent = run("kill", ["-s", "QUIT", &successor]).succeeded();
     assert!(manager.news().starts_with("STOPPING=1"));
 }
 
@@ -188,7 +219,7 @@ fn sockets_that_the_configuration_names_are_taken_over() {
     // A path that exists can be listened on only by the socket that was passed.
     let given = server.home().dir().join("given");
     let by_path = |path: &Path| {
-        let curl = bolide_testkit::run(
+        let curl = run(
             "curl",
             [
                 "-s".as_ref(),
@@ -217,7 +248,7 @@ fn sockets_that_the_configuration_names_are_taken_over() {
     assert_eq!(server.wait_exit().code, 0);
     let successor = server.home().read("logs/pid").trim().to_owned();
     assert_eq!((server.get("/").text(), by_path(&given)), (successor.clone(), successor.clone()));
-    let _sent = bolide_testkit::run("kill", ["-s", "QUIT", &successor]).succeeded();
+    let _sent = run("kill", ["-s", "QUIT", &successor]).succeeded();
     wait_until("its end", || std::fs::metadata(format!("/proc/{successor}")).is_err());
     assert!(given.exists(), "the name belongs to the service manager");
 }

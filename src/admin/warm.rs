@@ -34,7 +34,7 @@ const HEAD_MAX: u64 = 256 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The pages to request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Warm {
     urls: Vec<Vec<u8>>,
     sitemaps: Vec<String>,

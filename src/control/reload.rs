@@ -81,6 +81,9 @@ impl ControlThread<'_> {
         if self.pid.is_none() {
             return Err("the server has no configuration file to reload".to_owned());
         }
+        if self.is_reading {
+            return Err("a new configuration is being read already".to_owned());
+        }
         match self.life {
             Life::Serving => Ok(()),
             Life::Ending => Err("the server is about to end".to_owned()),
@@ -115,7 +118,7 @@ impl ControlThread<'_> {
 
     fn try_reload(&mut self) -> Result<(Vec<String>, LastGood), Vec<String>> {
         let before = self.changes.marks();
-        let reading = match reading::of_file(self.invocation) {
+        let reading = match self.read_aside() {
             Ok(reading) => reading,
             Err(mistakes) => {
                 mistakes.warnings.iter().for_each(|text| self.log.write(LogLevel::Warn, text));
@@ -227,9 +230,9 @@ impl ControlThread<'_> {
     }
 
     /// What a reload would change now, as text. It changes nothing.
-    fn preview(&self) -> Result<String, Vec<String>> {
+    fn preview(&mut self) -> Result<String, Vec<String>> {
         self.is_reloadable().map_err(|why| vec![why])?;
-        let reading = reading::of_file(self.invocation)?;
+        let reading = self.read_aside()?;
         php::check(&reading.config)?;
         account::account(&reading.config)?;
         // As in `-t`: files that a draft creates stay, but the draft is dropped.
