@@ -1,6 +1,7 @@
 //! No response of a cached site shows a body for another audience, or one that is older than a
-//! purge which was acknowledged before the request began: random histories of `tests/histories.py`,
-//! which has the rules. A failure prints its seed; `BOLIDE_HISTORIES_SEED` runs that one alone.
+//! purge which was acknowledged before the request began, by whichever version of HTTP and on
+//! connections that visitors share: random histories of `tests/histories.py`, which has the rules.
+//! A failure prints its seed; `BOLIDE_HISTORIES_SEED` runs that one alone.
 
 use bolide_testkit::ports::TestPorts;
 use bolide_testkit::tools;
@@ -19,7 +20,7 @@ fn histories(count: &str, more: &[&str]) {
     let done = tools::python(script, args);
     assert_eq!(done.code, 0, "{done}");
     // Else the histories would prove nothing.
-    for happened in ["304", "hits", "purges"] {
+    for happened in ["304", "hits", "purges", "h1-kept", "h2-clear", "h2-tls", "h3"] {
         let happens = done.text().contains(&format!(" {happened}"));
         assert!(happens || only.is_some(), "{happened}: never: {done}");
     }

@@ -7,14 +7,20 @@ that began earlier may see either version, so no check depends on time.
 import re
 from dataclasses import dataclass, field
 
-from .client import Response, Visit
-from .site import Page
+from .client import Visit
+from .origin import BLOCK
+from .pages import Page
+from .responses import Response
 
 BLOCKS = re.compile(rb"\[([^|\]]+)\|(\d{6})\|([^|]*)\|")
 TAG = re.compile(r'(?:W/)?"([^"-]+)-(\d+)-([^"~]*)~?"')
+RANGE = re.compile(r"bytes (\d+)-(\d+)/\d+")
+# What no request here deserves.
+REFUSALS = (400, 403, 405, 411, 413, 414, 421, 431, 500, 501, 505)
 SHOWN = 30
 
-# The oldest version that a request may see, by host, page and audience: `EVERYONE`, or one.
+# The oldest version that a request may see, by place (which `Site.place` says), page and audience:
+# `EVERYONE`, or one.
 Floors = dict[tuple[str, str, str], int]
 EVERYONE = ""
 
@@ -59,9 +65,9 @@ class Journal:
         self.violations.append(Violation(check, page, text))
         self.note({page}, f"VIOLATION of `{check}`: {text}")
 
-    def lift(self, host: str, page: str, audience: str, version: int) -> None:
+    def lift(self, place: str, page: str, audience: str, version: int) -> None:
         """A purge was acknowledged."""
-        key = (host, page, audience)
+        key = (place, page, audience)
         if self.held is None:
             self.floors[key] = max(version, self.floors.get(key, 0))
         else:
@@ -104,11 +110,11 @@ def seen(visit: Visit, response: Response) -> set[Seen]:
     return shown
 
 
-def oldest(floors: Floors, host: str, one: Seen) -> int:
+def oldest(floors: Floors, place: str, one: Seen) -> int:
     """The oldest version that a request may see that began with these floors."""
-    own = floors.get((host, one.name, one.audience), 0)
+    own = floors.get((place, one.name, one.audience), 0)
     personal = one.audience.startswith("u=")
-    return own if personal else max(own, floors.get((host, one.name, EVERYONE), 0))
+    return own if personal else max(own, floors.get((place, one.name, EVERYONE), 0))
 
 
 def around(page: Page) -> set[str]:
@@ -116,19 +122,21 @@ def around(page: Page) -> set[str]:
     return {page.name} | page.shows()
 
 
-def judge(journal: Journal, floors: Floors, visit: Visit, response: Response) -> None:
-    """Checks one response."""
+def judge(
+    journal: Journal, floors: Floors, place: str, visit: Visit, text: str, response: Response
+) -> None:
+    """Checks what one response of a place shows; `text` is the request."""
     page, shown = visit.page, seen(visit, response)
     texts = sorted(f"{one.name} v{one.version} for {one.audience}" for one in shown)
     said = response.fields.get("cache-status", "-")
     status = f"{response.status}{'' if response.complete else ' cut'} {said}"
-    text = f"{visit} -> {status}: {'; '.join(texts)}"
+    text = f"{text} -> {status}: {'; '.join(texts)}"
     journal.note(around(page) | {one.name for one in shown}, text)
     for one in sorted(shown, key=str):
         if not visit.visitor.may_see(one.audience, visit.argument):
             told_of = f"{one.name} for {one.audience}"
             journal.violation("no other audience's body", one.name, f"{told_of}: {text}")
-        floor = oldest(floors, visit.host, one)
+        floor = oldest(floors, place, one)
         if one.version < floor:
             older = f"{one.name} v{one.version} for {one.audience}, purged before v{floor}"
             journal.violation("nothing older than a purge", one.name, f"{older}: {text}")
@@ -136,3 +144,21 @@ def judge(journal: Journal, floors: Floors, visit: Visit, response: Response) ->
         journal.violation("no other audience's body", page.name, f"markup of ESI: {text}")
     if not page.assembled and shown and (len(shown) > 1 or {o.name for o in shown} != {page.name}):
         journal.violation("one response at a time", page.name, f"mixed: {text}")
+
+
+def whole(journal: Journal, visit: Visit, text: str, response: Response) -> None:
+    """Checks that a response has its whole body, which ended as if it had."""
+    page, size = visit.page, len(response.body)
+    found = RANGE.fullmatch(response.fields.get("content-range", ""))
+    told = size
+    if visit.method == "HEAD":
+        pass
+    elif response.status == 200 and not page.assembled:
+        told = page.blocks * BLOCK
+    elif response.status == 206 and found:
+        told = int(found[2]) - int(found[1]) + 1
+    if not response.complete or size != told:
+        text = f"{text} -> {response.status}: {size} bytes of {told}"
+        journal.violation("every response is whole", page.name, text)
+    if response.status in REFUSALS:
+        journal.violation("requests are understood", page.name, f"{text} -> {response.status}")

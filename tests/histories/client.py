@@ -1,17 +1,14 @@
-"""Owns: visitors, their requests, and the responses as a client reads them."""
+"""Owns: visitors, and their requests."""
 
-import asyncio
 import random
-import zlib
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from .origin import SESSION
-from .site import HOST, Kind, Page
+from .pages import Kind, Page
+from .site import HOST
+from .ways import Sending, Way
 from .wire import Fields
 
-# A bound for what hangs, not for a busy machine.
-GENEROUS = 60
 USERS = ("", "alicealicealice1", "bobbobbobbobbob22")
 
 
@@ -66,7 +63,6 @@ class Visit:
     page: Page
     visitor: Visitor
     host: str
-    port: int
     method: str
     target: str
     # The value of the one argument that counts.
@@ -76,15 +72,18 @@ class Visit:
 
     def __str__(self) -> str:
         told = " ".join(f"{name}:{value}" for name, value in self.fields)
-        return f"{self.method} {self.host}:{self.port}{self.target} {self.visitor} {told}"
+        return f"{self.method} {self.host}{self.target} {self.visitor} {told}"
+
+    def by(self, way: Way) -> Sending:
+        """The request as it is sent."""
+        fields = self.visitor.fields(self.host) + self.fields
+        return Sending(way, self.method, self.target, fields, leaves=self.leaves)
 
 
-def visit(draw: random.Random, page: Page, ports: list[int], hosts: list[str]) -> Visit:
+def visit(draw: random.Random, page: Page, hosts: list[str]) -> Visit:
     """A request for a page, as browsers and crawlers send them."""
     visitor = Visitor.drawn(draw)
-    made = Visit(page, visitor, draw.choice(hosts), draw.choice(ports), "GET", page.path)
-    if made.host != HOST:
-        made.port = ports[0]
+    made = Visit(page, visitor, draw.choice(hosts), "GET", page.path)
     if page.kind is Kind.BY_ARGUMENT:
         made.argument = draw.choice(["1", "2", ""])
         other = draw.choice(["", "utm_source=a&", "z=1&"])
@@ -119,80 +118,3 @@ def conditions(draw: random.Random, page: Page) -> Fields:
             return [("Range", "bytes=0-127"), ("If-Range", validator)]
         case _:
             return []
-
-
-@dataclass
-class Response:
-    """A response; `complete` is false if it ended early."""
-
-    status: int = 0
-    fields: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    complete: bool = False
-
-
-def unchunked(data: bytes) -> tuple[bytes, bool]:
-    """The body in chunks, and whether its end is there."""
-    body = b""
-    while True:
-        line, mark, data = data.partition(b"\r\n")
-        if not mark:
-            return body, False
-        size = int(line, 16)
-        if size == 0:
-            return body, True
-        body += data[:size]
-        data = data[size + 2 :]
-
-
-def parsed(method: str, data: bytes) -> Response:
-    """The response in these bytes."""
-    head, mark, body = data.partition(b"\r\n\r\n")
-    if not mark:
-        return Response()
-    line, *rest = head.decode("latin1").split("\r\n")
-    response = Response(int(line.split()[1]), complete=True)
-    for name, _, value in (one.partition(":") for one in rest):
-        response.fields.setdefault(name.lower(), value.strip())
-    if method == "HEAD" or response.status in (204, 304):
-        return response
-    if response.fields.get("transfer-encoding") == "chunked":
-        body, response.complete = unchunked(body)
-    elif length := response.fields.get("content-length"):
-        response.complete = len(body) == int(length)
-    # A part of compressed bytes is not readable.
-    if response.fields.get("content-encoding") == "gzip" and response.status != 206:
-        decoder = zlib.decompressobj(31)
-        with suppress(zlib.error):
-            body = decoder.decompress(body)
-    response.body = body
-    return response
-
-
-async def fetch(
-    port: int,
-    method: str,
-    target: str,
-    fields: Fields,
-    body: bytes | None = None,
-    leaves: bool = False,
-) -> Response:
-    """Sends a request on a connection of its own; who leaves reads no more than the first bytes."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        if body is not None:
-            fields = [*fields, ("Content-Length", str(len(body)))]
-        lines = "".join(f"{name}: {value}\r\n" for name, value in fields)
-        head = f"{method} {target} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n"
-        writer.write(head.encode() + (body or b""))
-        await writer.drain()
-        data = b""
-        # What comes before a reset counts as well.
-        with suppress(ConnectionError):
-            while more := await asyncio.wait_for(reader.read(65536), GENEROUS):
-                data += more
-                if leaves:
-                    break
-    finally:
-        writer.close()
-    return Response() if leaves else parsed(method, data)

@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from .checks import EVERYONE
 from .client import USERS, Visitor
-from .site import HOST, OTHER_HOST, Cache, Kind, Page, Pages
+from .pages import Cache, Kind, Page, Pages
+from .site import HOST, OTHER_HOST
 from .wire import Fields
 
 

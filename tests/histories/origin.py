@@ -11,7 +11,7 @@ import re
 from contextlib import suppress
 from urllib.parse import parse_qsl
 
-from .site import Kind, Page, Pages, Style
+from .pages import Kind, Page, Pages, Style
 from .wire import Answer, Fields, Request, cut_out, read, write
 
 BLOCK = 64
@@ -64,9 +64,11 @@ class Origin:
         self.arrived: dict[str, asyncio.Event] = {}
         self.server: asyncio.Server | None = None
 
-    async def start(self, port: int) -> None:
-        """Listens."""
-        self.server = await asyncio.start_server(self.connection, "127.0.0.1", port, backlog=512)
+    async def start(self) -> int:
+        """Listens; the port."""
+        self.server = await asyncio.start_server(self.connection, "127.0.0.1", 0, backlog=512)
+        port: int = self.server.sockets[0].getsockname()[1]
+        return port
 
     def stop(self) -> None:
         """Listens no more."""

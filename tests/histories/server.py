@@ -58,7 +58,7 @@ class Server:
         for _ in range(GENEROUS * 50):
             with suppress(OSError, ValueError):
                 self.pid()
-                _, writer = await asyncio.open_connection("127.0.0.1", self.site.ports[0])
+                _, writer = await asyncio.open_connection("127.0.0.1", self.site.clear[0])
                 writer.close()
                 return
             if self.children[-1].poll() is not None:
