@@ -7,8 +7,9 @@ use std::net::TcpStream;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use bolide_testkit::load::h2load;
 use bolide_testkit::server::{Home, prelude};
-use bolide_testkit::{TestServer, run, wait_until};
+use bolide_testkit::{Proto, TestServer, run, wait_until};
 
 use crate::{BOLIDE, http};
 
@@ -103,6 +104,19 @@ fn six_hundred_logs_lose_nothing_in_one_turn() {
     server.signal("USR1");
     let read = |n: usize| server.home().read(&format!("logs/{n}.log"));
     wait_until("every line", || (0..600).all(|n| read(n) == format!("/{n}/\n")));
+}
+
+#[test]
+fn requests_of_one_turn_are_all_logged_however_long_their_lines_are() {
+    let server = http("server { listen 127.0.0.1:@HTTP@; http2 on; return 200; }");
+    let url = format!("http://{}/", server.http());
+    let field = format!("referer: http://a.test/{}", "x".repeat(2000));
+    let args = ["-n", "20000", "-c", "50", "-m", "100", "-H", &field];
+    h2load(Proto::H2c, &url, &args).expect_flawless();
+    let lines = || server.home().read("logs/access.log").lines().count();
+    wait_until("every line", || lines() >= 20_000);
+    assert_eq!(lines(), 20_000);
+    assert!(!server.error_log().contains("were lost"), "{}", server.error_log());
 }
 
 #[test]

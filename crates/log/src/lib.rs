@@ -26,6 +26,8 @@ mod tests;
 
 /// LIMIT: bytes one target holds beyond its buffer before further lines are lost.
 const TARGET_SIZE_MAX: usize = 1 << 20;
+/// Bytes beyond its buffer from which a target is written before the turn ends.
+const CROWDED: usize = TARGET_SIZE_MAX / 4;
 /// LIMIT: files with variables in their names, at a time; others are bounded by the configuration.
 const VARIABLE_MAX: usize = 4096;
 /// Such files that are remembered while they have nothing to write.
@@ -140,6 +142,7 @@ pub struct Logs {
     deadline: Option<Instant>,
     buffers: Arc<[LogBuffer]>,
     pending: usize,
+    is_crowded: bool,
     lost: u64,
     pid: u32,
     tid: u32,
@@ -202,6 +205,13 @@ impl Logs {
         !self.queue.is_empty()
     }
 
+    /// Whether a target has so many lines that they should be written before there are more.
+    #[inline]
+    #[must_use]
+    pub const fn is_crowded(&self) -> bool {
+        self.is_crowded
+    }
+
     /// Lets `write` append one line, including its line feed, to `target`.
     pub fn line(&mut self, target: LogTarget<'_>, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(index) = self.slot(target) else {
@@ -217,6 +227,7 @@ impl Logs {
         }
         let was_busy = slot.is_busy();
         slot.line(size, now, write);
+        self.is_crowded |= slot.blocked.is_none() && slot.lines.len() >= CROWDED + size;
         self.pending += usize::from(!was_busy && slot.is_busy());
         self.settle(index);
     }
@@ -275,13 +286,17 @@ impl Logs {
     /// [`Self::written`].
     pub fn poll_write(&mut self, now: Instant, due: Due) -> Option<LogId> {
         if self.pending == 0 {
+            self.is_crowded = false;
             return None;
         }
         let is_late = self.deadline.is_some_and(|at| at <= now);
         if self.queue.is_empty() && (is_late || due == Due::Everything) {
             self.gather(now, due);
         }
-        let index = self.queue.pop_front()?;
+        let Some(index) = self.queue.pop_front() else {
+            self.is_crowded = false;
+            return None;
+        };
         debug_assert!(self.slots[index].queued, "what stands in the queue knows it");
         self.slots[index].queued = false;
         Some(LogId(index))

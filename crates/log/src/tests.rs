@@ -30,6 +30,44 @@ fn drain(logs: &mut Logs, now: u64, due: Due) -> Vec<(String, String)> {
     seen
 }
 
+#[test]
+fn a_turn_that_is_written_in_between_loses_no_line() {
+    let mut logs = Logs::new(1, 2);
+    let line = [b'x'; 999];
+    let (mut written, mut most) = (0, 0);
+    for _ in 0..10_000 {
+        logs.line(LogTarget::File(b"/a"), at(1), |out| {
+            out.extend_from_slice(&line);
+            out.push(b'\n');
+        });
+        if logs.is_crowded() {
+            let pieces = drain(&mut logs, 1, Due::Only);
+            most = most.max(pieces[0].1.len());
+            written += pieces[0].1.lines().count();
+            assert!(!logs.is_crowded());
+        }
+    }
+    written +=
+        drain(&mut logs, 1, Due::Only).iter().map(|(_, text)| text.lines().count()).sum::<usize>();
+    assert_eq!((written, logs.lost()), (10_000, 0));
+    assert!(most < super::TARGET_SIZE_MAX / 2, "{most}");
+}
+
+#[test]
+fn a_target_that_takes_nothing_is_not_crowded() {
+    let mut logs = Logs::new(1, 2);
+    for _ in 0..2000 {
+        logs.line(LogTarget::Stderr, at(1), |out| out.extend_from_slice(&[b'x'; 1000]));
+        if logs.is_crowded() {
+            let id = logs.poll_write(at(1), Due::Only).expect("it was not offered yet");
+            logs.written(id, 0, at(1));
+            assert!(logs.poll_write(at(1), Due::Only).is_none());
+        }
+        assert!(!logs.is_crowded());
+    }
+    assert!(logs.lost() > 0);
+}
+
 fn buffered(size: usize, flush: Option<u64>) -> Logs {
     let mut logs = Logs::new(1, 2);
     let path = Arc::new(PathBuf::from("/a"));

@@ -1,7 +1,7 @@
 //! Turns framing events into wakes of exchanges.
 
 use bolide_base::{Bound, SlabKey};
-use bolide_engine::{ConnProtocol, StepCtx, TallyCount, Wake};
+use bolide_engine::{ConnProtocol, Due, StepCtx, TallyCount, Wake};
 use bolide_http::{RequestBody, RequestHead};
 use bolide_io::{Io, Reset};
 use bolide_wire::{StreamId, StreamOwner, WireEvent};
@@ -276,6 +276,9 @@ impl<I: Io> Requests<I> {
         }
         self.env.heads.put(live.exchange.take_request());
         self.exchanges.put_spare(live.exchange);
+        if self.env.logs.is_crowded() {
+            self.env.write_logs(Due::Only);
+        }
     }
 
     /// Wakes every exchange of a connection that is gone.
