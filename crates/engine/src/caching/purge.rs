@@ -1,5 +1,4 @@
 //! Purges by requests: POST, `PURGE`, `REFRESH`, `BAN`, `fastcgi_cache_purge`.
-//!
 //! Owns who may purge, and the response; `fill` carries out the purges of responses.
 
 use bolide_cache::rules::{self, Facts, PurgeOrder, PurgeRequest, PurgeTarget};
@@ -13,13 +12,11 @@ use bolide_http::lscache::{CacheScope as Whose, PurgeEffect as Lapse};
 use bytes::Bytes;
 
 use crate::answer::Answer;
-use crate::caching::CacheTransaction;
-use crate::caching::Caching;
 use crate::caching::fill::purging::{PurgedPages, carry_out};
 use crate::caching::fronts::ip;
 use crate::caching::lookup::{facts_at, is_any};
-use crate::caching::magento;
 use crate::caching::reach::UrlReach;
+use crate::caching::{CacheTransaction, Caching, magento};
 use crate::ctx::{ConnInfo, StepCtx};
 use crate::exchange::NextStep;
 use crate::filter::headers::HeadDraft;
@@ -48,6 +45,7 @@ impl CacheTransaction {
     }
 
     /// `PURGE`, `REFRESH` and `BAN`, and `fastcgi_cache_purge`.
+    #[inline]
     pub(super) fn ordered_purge(
         &mut self,
         request: &mut Request,
@@ -57,14 +55,36 @@ impl CacheTransaction {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<NextStep> {
-        let client = ip(request.client(ctx.conn));
+        if caching.is_page() && !self.may_order(request, &caching.conf.page) {
+            return None;
+        }
+        self.order(request, answer, caching, space, site, ctx)
+    }
+
+    /// Whether a request for a page may order a purge; almost none may.
+    #[inline]
+    fn may_order(&self, request: &Request, page: &PageCache) -> bool {
+        let is_usual = matches!(&*request.head().method_text, b"GET" | b"HEAD" | b"POST");
+        !is_usual || page.purge_uri.is_some() || self.environment.litemage.unwrap_or(page.litemage)
+    }
+
+    fn order(
+        &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
+        caching: &Caching,
+        space: NamespaceId,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> Option<NextStep> {
         let method = &*request.head().method_text;
         if !caching.is_page() {
+            let client = || ip(request.client(ctx.conn));
             let is_purge = match &caching.conf.purge {
                 CachePurge::Off | CachePurge::Key { .. } => false,
                 CachePurge::When(texts) => is_any(request, answer, texts, site, ctx),
                 CachePurge::Method { method: wanted, from } if **wanted == *method => {
-                    if !is_allowed(from, client) {
+                    if !is_allowed(from, client()) {
                         return Some(NextStep::Fail(403));
                     }
                     true
@@ -90,8 +110,8 @@ impl CacheTransaction {
                 return done;
             }
         }
-        let path = request.head().target.split(|b| *b == b'?').next().unwrap_or_default();
-        let is_purge_uri = page.purge_uri.as_ref().is_some_and(|uri| **uri == *path)
+        let is_of = |uri: &[u8]| request.head().target.split(|b| *b == b'?').next() == Some(uri);
+        let is_purge_uri = page.purge_uri.as_ref().is_some_and(|uri| is_of(uri))
             && request.head().fields.get_text(b"X-LiteSpeed-Purge").is_some();
         let how = match method {
             b"PURGE" | b"BAN" => TagPurge::Dead,
@@ -160,14 +180,12 @@ impl CacheTransaction {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<NextStep> {
-        let location = request.location;
-        let caching = site.location(location).caching.as_ref().filter(|c| c.is_page())?;
-        let is_usual = matches!(request.method, Method::Get | Method::Head | Method::Post);
-        let page = &caching.conf.page;
-        if is_usual && page.purge_uri.is_none() && !page.litemage {
+        let at = request.location;
+        let caching = site.location(at).caching.as_ref().filter(|c| c.is_page())?;
+        if !self.may_order(request, &caching.conf.page) {
             return None;
         }
-        self.begin_page(request, answer, location, caching, site, ctx)
+        self.begin_page(request, answer, at, caching, site, ctx)
             .and_then(|space| self.ordered_purge(request, answer, caching, space, site, ctx))
     }
 }
