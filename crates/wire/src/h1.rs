@@ -23,7 +23,7 @@ mod conn;
 #[cfg(test)]
 #[path = "../../fuzz-entries/src/h1.rs"]
 pub mod fuzz;
-mod grammar;
+pub(crate) mod grammar;
 mod head;
 mod line;
 mod replay;

@@ -27,6 +27,7 @@ pub mod pseudo;
 pub mod qpack;
 pub mod sched;
 mod sendable;
+mod single_fields;
 pub mod traits;
 pub mod upstream_client;
 

@@ -12,7 +12,7 @@ pub(crate) const CANCELS_MAX: u32 = 100;
 /// The cost of a waste, in cancels.
 const WASTE_COSTS: u32 = CANCELS_MAX / WASTES_MAX;
 /// The cancels that one second forgives.
-const SECOND_PAYS: u32 = 20;
+pub(crate) const SECOND_PAYS: u32 = 20;
 
 /// How a request was wasted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@
 
 use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead, host};
 
-use crate::{Traits, WireRefusal};
+use crate::h1::grammar::parse_decimal;
+use crate::{Traits, WireRefusal, single_fields};
 
 /// Bytes that RFC 9113 §10.5.1 and RFC 9114 §4.2.2 add for each field of a section.
 pub const FIELD_OVERHEAD: usize = 32;
@@ -141,6 +142,8 @@ pub struct PseudoAssembly<'a> {
     rules: &'a PseudoRules,
     head: &'a mut RequestHead,
     seen: u8,
+    /// The [`single_fields`] that came.
+    singles: u16,
     fields: u32,
     size: usize,
     length: Option<u64>,
@@ -155,7 +158,7 @@ impl<'a> PseudoAssembly<'a> {
             "a request head begins empty"
         );
         head.version = rules.version;
-        Self { rules, head, seen: 0, fields: 0, size: 0, length: None, flaw: None }
+        Self { rules, head, seen: 0, singles: 0, fields: 0, size: 0, length: None, flaw: None }
     }
 
     /// Adds the next field line.
@@ -320,6 +323,11 @@ impl<'a> PseudoAssembly<'a> {
             Name::Host => return self.host(value),
             _ => {}
         }
+        let mark = single_fields::mark(name);
+        if self.singles & mark != 0 {
+            return self.note(refused(400, single_fields::REPEATED));
+        }
+        self.singles |= mark;
         self.head.fields.push(name, value);
     }
 
@@ -374,13 +382,13 @@ impl<'a> PseudoAssembly<'a> {
     }
 
     fn content_length(&mut self, value: &[u8]) {
-        match parse_length(value) {
+        match parse_decimal(value) {
             Some(length) if self.length.is_none() => {
                 self.length = Some(length);
                 // As over HTTP/1: a declared length of zero is passed on.
                 self.head.fields.push(Name::ContentLength, value);
             }
-            Some(_) => self.note(Flaw::Malformed("client sent duplicate header line")),
+            Some(_) => self.note(Flaw::Malformed(single_fields::REPEATED)),
             None => {
                 self.note(Flaw::Malformed("client sent invalid \"Content-Length\" header"));
             }
@@ -481,16 +489,6 @@ const TOO_LONG_URI: Flaw = refused(414, "client sent too long URI");
 fn is_scheme(value: &[u8]) -> bool {
     let is_right = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     value.first().is_some_and(u8::is_ascii_alphabetic) && value.iter().all(is_right)
-}
-
-fn parse_length(value: &[u8]) -> Option<u64> {
-    // LIMIT: 18 digits cannot overflow.
-    if value.is_empty() || value.len() > 18 {
-        return None;
-    }
-    value.iter().try_fold(0_u64, |sum, byte| {
-        byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0'))
-    })
 }
 
 #[cfg(test)]

@@ -25,12 +25,18 @@ pub struct Priority {
 }
 
 impl Default for Priority {
+    /// The values of parameters that a client leaves out (RFC 9218 §4).
     fn default() -> Self {
         Self { urgency: 3, incremental: false }
     }
 }
 
 impl Priority {
+    /// The priority of a response for which the client sent no signal at all. RFC 9218 §10 leaves
+    /// its order to the server. Many clients know no priorities, and some never end a response:
+    /// the others on their connection must not wait for it.
+    pub const UNSIGNALLED: Self = Self { urgency: 3, incremental: true };
+
     /// Parses a `Priority` field value or a `PRIORITY_UPDATE` payload.
     ///
     /// It ignores unknown parameters and values of the wrong type or range (RFC 9218 §4). Text that

@@ -280,6 +280,7 @@ impl QuicSide {
         let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
         let (heads, events) = (&mut env.heads, &mut env.scratch.events);
         let mut result = Ok(());
+        conn.h3.rest(env.now);
         let count = chunks.len();
         for (number, chunk) in chunks.drain(..).enumerate() {
             let fin = end == ReadEnd::Finished && number + 1 == count;

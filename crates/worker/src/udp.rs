@@ -104,6 +104,7 @@ impl<I: Io> Worker<I> {
                 Ok(())
             }
             QuicEvent::Stopped(stream, code) => {
+                conn.h3.rest(env.now);
                 conn.h3.handle_stopped(stream, code, &mut env.scratch.events)
             }
             QuicEvent::UniAvailable => {

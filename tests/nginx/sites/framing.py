@@ -198,6 +198,14 @@ ERRANT = [
     ":path=/none",
     "X=1 x=a%00 :path=*",
 ]
+# Each of these twice: some may come once only, by every protocol.
+TWICE = [
+    *("accept", "accept-encoding", "accept-language", "authorization", "cache-control"),
+    *("content-range", "content-type", "cookie", "date", "expect", "if-match"),
+    *("if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "origin"),
+    *("range", "referer", "user-agent", "via", "x-forwarded-for", "x-real-ip"),
+]
+ERRANT += [f"+{name}=a +{name}=b" for name in TWICE]
 LENGTHS = [
     "/reads 10 9",
     "/reads 10 10",

@@ -199,7 +199,8 @@ pub(crate) fn push_configured(
     push_alt_svc(fields, scope.request, scope.site, scope.conn);
 }
 
-/// Announces HTTP/3 to a client of HTTPS over TCP, unless `add_header` writes the field.
+/// Announces HTTP/3 to a client of HTTPS over TCP, unless `add_header` or the application writes the
+/// field.
 #[inline]
 pub(crate) fn push_alt_svc(fields: &mut FieldMap, request: &Request, site: &Site, conn: &ConnInfo) {
     if conn.scheme != Scheme::Https
@@ -209,7 +210,8 @@ pub(crate) fn push_alt_svc(fields: &mut FieldMap, request: &Request, site: &Site
         return;
     }
     let alt_svc = site.alt_svc(conn.listen, request.server);
-    if !alt_svc.is_empty() && !site.location(request.location).sets_alt_svc {
+    let is_set = site.location(request.location).sets_alt_svc;
+    if !alt_svc.is_empty() && !is_set && fields.get(Name::AltSvc).is_none() {
         fields.push(Name::AltSvc, alt_svc);
     }
 }

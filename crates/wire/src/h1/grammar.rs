@@ -97,7 +97,7 @@ pub(super) const fn trim(mut text: &[u8]) -> &[u8] {
 }
 
 /// Parses a decimal number of digits only, at most `i64::MAX`.
-pub(super) fn parse_decimal(text: &[u8]) -> Option<u64> {
+pub(crate) fn parse_decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }

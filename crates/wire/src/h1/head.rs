@@ -20,7 +20,7 @@ use super::grammar::{
     FOREIGN, PLAIN, UNDERSCORE, has_line_control, list_has, parse_decimal, scan_name, trim,
 };
 use super::line::{self, METHOD_SIZE_MAX, TargetAuthority};
-use crate::{HeadPool, WireRefusal};
+use crate::{HeadPool, WireRefusal, single_fields};
 
 const fn bad(reason: &'static str) -> WireRefusal {
     WireRefusal { status: 400, reason }
@@ -29,7 +29,7 @@ const fn bad(reason: &'static str) -> WireRefusal {
 const INVALID_METHOD: WireRefusal = bad("client sent invalid method");
 const BLANK_FLOOD: WireRefusal = bad("client sent invalid request");
 const INVALID_LINE: WireRefusal = bad("client sent invalid header line");
-const DUPLICATE_LINE: WireRefusal = bad("client sent duplicate header line");
+const DUPLICATE_LINE: WireRefusal = bad(single_fields::REPEATED);
 const DUPLICATE_HOST: WireRefusal = bad("client sent duplicate host header");
 const INVALID_HOST: WireRefusal = bad("client sent invalid host header");
 const NO_HOST: WireRefusal = bad("client sent HTTP/1.1 request without \"Host\" header");
@@ -51,23 +51,14 @@ const TOO_LARGE: WireRefusal = WireRefusal { status: 494, reason: "client sent t
 const TOO_MANY_LINES: WireRefusal =
     WireRefusal { status: 494, reason: "client sent too many header lines" };
 
-/// The fields and properties seen in a head. The fields may come only once, as in nginx.
+/// The properties seen in a head, beside its [`single_fields`].
 mod marks {
-    pub(super) const HOST: u16 = 1;
-    pub(super) const LENGTH: u16 = 1 << 1;
-    pub(super) const CODING: u16 = 1 << 2;
-    pub(super) const EXPECT: u16 = 1 << 3;
-    pub(super) const AUTHORIZATION: u16 = 1 << 4;
-    pub(super) const IF_MATCH: u16 = 1 << 5;
-    pub(super) const IF_NONE_MATCH: u16 = 1 << 6;
-    pub(super) const IF_MODIFIED_SINCE: u16 = 1 << 7;
-    pub(super) const IF_UNMODIFIED_SINCE: u16 = 1 << 8;
-    pub(super) const IF_RANGE: u16 = 1 << 9;
-    pub(super) const CONTENT_RANGE: u16 = 1 << 10;
-    pub(super) const ABSOLUTE: u16 = 1 << 11;
-    pub(super) const UNKNOWN_CODING: u16 = 1 << 12;
-    pub(super) const CLOSE: u16 = 1 << 13;
-    pub(super) const KEEP_ALIVE: u16 = 1 << 14;
+    use crate::single_fields::FREE;
+
+    pub(super) const ABSOLUTE: u16 = 1 << FREE;
+    pub(super) const UNKNOWN_CODING: u16 = 1 << (FREE + 1);
+    pub(super) const CLOSE: u16 = 1 << (FREE + 2);
+    pub(super) const KEEP_ALIVE: u16 = 1 << (FREE + 3);
 }
 
 /// What happens to the connection after the response.
@@ -380,20 +371,7 @@ impl H1HeadParser {
 
     #[inline]
     fn note_unique(&mut self, name: Name) -> Result<(), WireRefusal> {
-        let mark = match name {
-            Name::Host => marks::HOST,
-            Name::ContentLength => marks::LENGTH,
-            Name::TransferEncoding => marks::CODING,
-            Name::Expect => marks::EXPECT,
-            Name::Authorization => marks::AUTHORIZATION,
-            Name::IfMatch => marks::IF_MATCH,
-            Name::IfNoneMatch => marks::IF_NONE_MATCH,
-            Name::IfModifiedSince => marks::IF_MODIFIED_SINCE,
-            Name::IfUnmodifiedSince => marks::IF_UNMODIFIED_SINCE,
-            Name::IfRange => marks::IF_RANGE,
-            Name::ContentRange => marks::CONTENT_RANGE,
-            _ => return Ok(()),
-        };
+        let mark = single_fields::mark(name);
         if self.marks & mark != 0 {
             return Err(if name == Name::Host { DUPLICATE_HOST } else { DUPLICATE_LINE });
         }
@@ -424,10 +402,10 @@ impl H1HeadParser {
     fn finish(&self, head: &mut RequestHead) -> Result<After, WireRefusal> {
         let has = |mark| self.marks & mark != 0;
         let modern = head.version == HttpVersion::Http11;
-        if modern && !has(marks::HOST) {
+        if modern && !has(single_fields::HOST) {
             return Err(NO_HOST);
         }
-        if has(marks::CODING) {
+        if has(single_fields::CODING) {
             // RFC 9112 §6.1, §6.3: each of these allows request smuggling.
             if !modern {
                 return Err(CODING_IN_10);
@@ -435,7 +413,7 @@ impl H1HeadParser {
             if has(marks::UNKNOWN_CODING) {
                 return Err(UNKNOWN_CODING);
             }
-            if has(marks::LENGTH) {
+            if has(single_fields::LENGTH) {
                 return Err(LENGTH_AND_CODING);
             }
             head.body = RequestBody::Unknown;

@@ -17,7 +17,7 @@ pub(super) const PINGS_MAX: u16 = 512;
 pub(super) const EMPTY_DATA_MAX: u16 = 256;
 /// LIMIT: PRIORITY and `PRIORITY_UPDATE` frames.
 pub(super) const PRIORITIES_MAX: u16 = 2048;
-/// LIMIT: `WINDOW_UPDATE` frames; each DATA frame that we send gives credit for some.
+/// LIMIT: `WINDOW_UPDATE` frames beyond the credit that the sent data give.
 pub(super) const WINDOW_UPDATES_MAX: u16 = 4096;
 /// LIMIT: frames of unknown type.
 pub(super) const UNKNOWN_MAX: u16 = 1024;
@@ -32,8 +32,10 @@ pub(super) const CONTROL_QUEUED_MAX: u32 = 2048;
 
 /// The credit of one request, for every kind.
 const REQUEST_PAYS: u16 = 16;
-/// The `WINDOW_UPDATE` frames that one DATA frame gives credit for.
-const DATA_PAYS: u16 = 4;
+/// The bytes of sent data that give credit for a `WINDOW_UPDATE` frame. The receiver decides when it
+/// sends these (RFC 9113 §6.9.1): Go's sends two for 4 KiB that an application has read, long after
+/// they came.
+const UPDATE_COSTS: usize = 256;
 /// The fraction of each limit that one second gives credit for.
 const SECOND_PAYS: u16 = 64;
 
@@ -78,6 +80,8 @@ pub(super) const fn calm(reason: &'static str) -> ConnError {
 #[derive(Debug, Default)]
 pub(super) struct Abuse {
     counts: [u16; KINDS],
+    /// `WINDOW_UPDATE` frames that are paid for by sent data.
+    updates_paid: u32,
     /// The second up to which time was credited.
     paid_until: u64,
     patience: WastePatience,
@@ -96,6 +100,10 @@ impl Abuse {
                 *count = count.saturating_sub((limit / SECOND_PAYS).saturating_mul(seconds));
             }
         }
+        if kind == CountedFrame::WindowUpdate && self.updates_paid > 0 {
+            self.updates_paid -= 1;
+            return Ok(());
+        }
         let count = &mut self.counts[kind as usize];
         *count += 1;
         if *count > LIMITS[kind as usize] { Err(calm(REASONS[kind as usize])) } else { Ok(()) }
@@ -109,11 +117,11 @@ impl Abuse {
         }
     }
 
-    /// Credits a sent DATA frame.
+    /// Credits the data of a sent frame.
     #[inline]
-    pub(super) fn pay_data(&mut self) {
-        let count = &mut self.counts[CountedFrame::WindowUpdate as usize];
-        *count = count.saturating_sub(DATA_PAYS);
+    pub(super) fn pay_data(&mut self, bytes: usize) {
+        let updates = u32::try_from(bytes.div_ceil(UPDATE_COSTS)).unwrap_or(u32::MAX);
+        self.updates_paid = self.updates_paid.saturating_add(updates);
     }
 
     /// Credits a completed response.
@@ -153,7 +161,7 @@ impl Abuse {
 
 #[cfg(test)]
 mod tests {
-    use super::{Abuse, CountedFrame, PINGS_MAX};
+    use super::{Abuse, CountedFrame, PINGS_MAX, WINDOW_UPDATES_MAX};
     use bolide_base::{Instant, Now};
 
     fn at(seconds: u64) -> Now {
@@ -169,6 +177,14 @@ mod tests {
         assert!(abuse.charge(CountedFrame::Ping, at(0)).is_err());
         abuse.pay_request();
         assert!(abuse.charge(CountedFrame::Ping, at(0)).is_ok());
+        abuse.pay_data(100 << 20);
+        for _ in 0..100 << 12 {
+            assert!(abuse.charge(CountedFrame::WindowUpdate, at(0)).is_ok());
+        }
+        for _ in 0..WINDOW_UPDATES_MAX {
+            assert!(abuse.charge(CountedFrame::WindowUpdate, at(0)).is_ok());
+        }
+        assert!(abuse.charge(CountedFrame::WindowUpdate, at(0)).is_err());
         // The time between two pings pays for a ping per second.
         let mut abuse = Abuse::default();
         for second in 0..10_000 {

@@ -47,10 +47,9 @@ impl<'a> HeadAssembly<'a> {
     }
 }
 
-/// RFC 9218 §5: the priority of a request, unless it is the default.
+/// RFC 9218 §5: the priority of a request, if it states one.
 pub(super) fn priority(head: &RequestHead) -> Option<Priority> {
-    let priority = Priority::parse(head.fields.get(Name::Priority)?);
-    (priority != Priority::default()).then_some(priority)
+    head.fields.get(Name::Priority).map(Priority::parse)
 }
 
 #[inline]

@@ -13,6 +13,7 @@ use super::streams::{Closed, H2Stream, Receiving};
 use super::{Block, H2Conn};
 use crate::hpack::{HpackError, Sink};
 use crate::pseudo::Flaw;
+use crate::sched::Priority;
 use crate::{ConnError, WireEvent};
 
 /// The properties of a HEADERS frame that precede its field block.
@@ -213,7 +214,7 @@ impl H2Conn {
         if let bolide_http::RequestBody::Length(length) = head.body {
             stream.recv_left = length;
         }
-        stream.priority = finished.priority.unwrap_or_default();
+        stream.priority = finished.priority.unwrap_or(Priority::UNSIGNALLED);
         // RFC 9218 §7: a PRIORITY_UPDATE that came before the request overrides its field.
         if !self.early.is_empty() {
             if let Some((_, early)) = self.early.iter().find(|(id, _)| *id == opening.stream) {

@@ -200,7 +200,7 @@ impl H2Conn {
         }
         let is_blocked = stream.send_window <= 0;
         self.flow.send -= filled as u32;
-        self.abuse.pay_data();
+        self.abuse.pay_data(filled);
         match pull {
             _ if is_trailed => Written::Trailed,
             _ if ends => Written::End,

@@ -103,7 +103,7 @@ impl H2Stream {
             user: UNBOUND,
             sending: H2Sending::Waiting,
             receiving: Receiving::Open,
-            priority: Priority::default(),
+            priority: Priority::UNSIGNALLED,
             is_scheduled: false,
             is_pending: false,
             is_head: false,

@@ -1,5 +1,7 @@
 //! Requests that a client breaks off: `RESET_STREAM` and `STOP_SENDING`, and what they cost it.
 
+use bolide_base::Now;
+
 use super::frame::code;
 use super::recv::fatal;
 use super::streams::H3StreamPhase;
@@ -78,6 +80,12 @@ impl H3Conn {
             self.abort(slot, code::REQUEST_CANCELLED, events);
         }
         Ok(())
+    }
+
+    /// Credits the time until `now` for unusual input; called before each read.
+    #[inline]
+    pub fn rest(&mut self, now: Now) {
+        self.load.rest(now);
     }
 
     /// Returns the requests that the client broke since the last call.

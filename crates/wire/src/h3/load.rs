@@ -1,11 +1,13 @@
 //! Limits the useless work that a peer may cause: one budget per connection.
 //!
 //! Unusual but legal input (unknown frames, cancelled requests) costs a little. Every completed
-//! response refunds some. A peer that exceeds the budget gets H3_EXCESSIVE_LOAD (RFC 9114 §10.5).
+//! response and every second refund some. A peer that exceeds the budget gets H3_EXCESSIVE_LOAD (RFC 9114 §10.5).
+
+use bolide_base::Now;
 
 use super::frame::code;
 use crate::ConnError;
-use crate::patience::{CANCELS_MAX, WASTES_MAX};
+use crate::patience::{CANCELS_MAX, SECOND_PAYS, WASTES_MAX};
 
 /// LIMIT: the budget of a connection.
 const PURSE: u32 = 2000;
@@ -32,9 +34,22 @@ pub(super) struct H3Load {
     spent: u32,
     /// Malformed requests since the last `take_wasted`.
     wasted: u32,
+    /// The second up to which time was credited.
+    paid_until: u64,
 }
 
 impl H3Load {
+    /// Credits the time until `now`, as over HTTP/2.
+    #[inline]
+    pub(super) fn rest(&mut self, now: Now) {
+        let second = now.mono.as_nanos() / 1_000_000_000;
+        if second > self.paid_until {
+            let seconds = u32::try_from(second - self.paid_until).unwrap_or(u32::MAX);
+            self.paid_until = second;
+            self.spent = self.spent.saturating_sub(seconds.saturating_mul(SECOND_PAYS * CANCELLED));
+        }
+    }
+
     /// Charges `cost`.
     #[inline]
     pub(super) fn charge(&mut self, cost: u32) -> Result<(), ConnError> {

@@ -42,9 +42,8 @@ const REMEMBERED_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct HeadCache {
     section: Vec<u8>,
-    /// The insert count when it was decoded. The same bytes have the same meaning until the next
-    /// insertion.
-    inserted: u64,
+    /// The changes of the table before it was decoded. The same bytes mean the same until the next.
+    changes: u64,
     required: u64,
     has_end: bool,
     head: RequestHead,
@@ -52,9 +51,9 @@ pub(super) struct HeadCache {
 
 impl HeadCache {
     #[inline]
-    fn holds(&self, section: &[u8], inserted: u64, following: Following) -> bool {
+    fn holds(&self, section: &[u8], changes: u64, following: Following) -> bool {
         self.section == section
-            && self.inserted == inserted
+            && self.changes == changes
             && self.has_end == (following == Following::Nothing)
             && !section.is_empty()
     }
@@ -262,7 +261,7 @@ impl H3Intake<'_> {
         following: Following,
     ) -> Result<Section, H3Fault> {
         let mut head = self.heads.take();
-        if self.cache.holds(section, self.decoder.inserted(), following) {
+        if self.cache.holds(section, self.decoder.changes(), following) {
             head.copy_from(&self.cache.head);
             let required = self.cache.required;
             self.decoder.acknowledge(stream.id, required);
@@ -294,7 +293,7 @@ impl H3Intake<'_> {
         match assembly.finish(following) {
             Ok(()) => {
                 self.cache.remember(section, following, &head);
-                self.cache.inserted = self.decoder.inserted();
+                self.cache.changes = self.decoder.changes();
                 self.cache.required = required;
                 self.announce(stream, head, section.len());
             }

@@ -192,7 +192,7 @@ impl H3Stream {
             is_announced: false,
             is_head_request: false,
             is_malformed: false,
-            priority: Priority::default(),
+            priority: Priority::UNSIGNALLED,
             has_new_priority: false,
             is_priority_pinned: false,
             recv: Recv {

@@ -38,6 +38,8 @@ pub struct QpackDecoder {
     string_max: usize,
     /// Insertions that we have acknowledged to the peer.
     acknowledged: u64,
+    /// How often the peer has set the capacity, which may evict entries.
+    capacity_changes: u64,
     /// The beginning of an incomplete instruction.
     partial: Vec<u8>,
     scratch: Vec<u8>,
@@ -91,6 +93,12 @@ impl QpackDecoder {
     #[must_use]
     pub fn inserted(&self) -> u64 {
         self.table.inserted()
+    }
+
+    /// How often the table has changed. Between two changes, the same bytes mean the same.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.table.inserted() + self.capacity_changes
     }
 
     /// Bytes of the dynamic table.
@@ -221,6 +229,7 @@ impl QpackDecoder {
                 // RFC 9204 §4.3.1: at most the capacity in our SETTINGS.
                 Ok(capacity) if capacity <= self.capacity_max => {
                     self.table.set_capacity(capacity);
+                    self.capacity_changes += 1;
                     true
                 }
                 _ => false,

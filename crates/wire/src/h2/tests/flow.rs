@@ -41,7 +41,7 @@ fn the_connection_window_is_shared() {
     assert_eq!((sent, bench.conn.has_output()), (65_535, false));
     bench.send(&window(0, 1000));
     assert!(bench.conn.has_output());
-    assert_eq!(bench.out(), ["DATA 3 1000"]);
+    assert_eq!(bench.out(), ["DATA 1 1000"]);
     bench.send(&window(0, 100_000));
     assert_eq!(bytes_of(&bench.out()), 120_000 - 66_535);
     assert!(bench.conn.is_idle());

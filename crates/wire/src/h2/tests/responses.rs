@@ -157,7 +157,8 @@ fn data_is_cut_by_chunk_size_room_and_turns() {
     bench.answer(1, 2500);
     assert_eq!(bench.out()[1..], ["DATA 1 1000", "DATA 1 1000", "DATA 1 500 end"]);
     // Not incremental: in order. Room ends in the middle.
-    bench.send(&[get(3), get(5)].concat());
+    let fields = with(&GET, &[("priority", "u=3")]);
+    bench.send(&[headers(3, END, &fields), headers(5, END, &fields)].concat());
     bench.answer(5, 1500);
     bench.answer(3, 1500);
     bench.room = 2000;
@@ -165,15 +166,17 @@ fn data_is_cut_by_chunk_size_room_and_turns() {
     assert_eq!(bench.out()[2..], ["DATA 3 1000", "DATA 3 500 end", "DATA 5 441"]);
     bench.room = 1 << 20;
     bench.out();
-    // Incremental: in turns.
+    // Incremental, or without a signal: in turns.
     let fields = with(&GET, &[("priority", "i")]);
     bench.send(&[headers(7, END, &fields), headers(9, END, &fields)].concat());
-    bench.answer(7, 2000);
-    bench.answer(9, 2000);
-    assert_eq!(
-        bench.out()[2..],
-        ["DATA 7 1000", "DATA 9 1000", "DATA 7 1000 end", "DATA 9 1000 end"]
-    );
+    bench.send(&[get(11), get(13)].concat());
+    for (one, other) in [(7, 9), (11, 13)] {
+        bench.answer(one, 2000);
+        bench.answer(other, 2000);
+        let turns = [(one, ""), (other, ""), (one, " end"), (other, " end")];
+        let turns = turns.map(|(stream, end)| format!("DATA {stream} 1000{end}"));
+        assert_eq!(bench.out()[2..], turns);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Receiving: heads, bodies, trailers, blocked sections, priorities.
 
+use bolide_base::{Instant, Now};
 use bolide_http::{Method, Name, RequestBody};
 use proptest::prelude::*;
 
@@ -330,6 +331,32 @@ fn the_cache_tells_sections_with_references_apart_by_what_was_inserted() {
     assert_eq!(world.written(7), [0x03, 0x80, 0x84]);
     let events = told(&world.take_events());
     assert_eq!(events[0], events[1]);
+}
+
+#[test]
+fn the_cache_forgets_sections_whose_references_a_capacity_evicts() {
+    let mut world = World::new();
+    let [first, _] = insertions();
+    world.receive(2, &first, false).unwrap();
+    world.receive(0, &waiting(1, 0x80), true).unwrap();
+    // RFC 9204 §4.3.1: Set Dynamic Table Capacity, to 0.
+    world.receive(2, &[0x20], false).unwrap();
+    assert_eq!(told(&world.take_events()).len(), 1);
+    world.receive(4, &waiting(1, 0x80), true).unwrap();
+    world.transmit();
+    assert_eq!(world.quic.resets, [(4, crate::qpack::DECOMPRESSION_FAILED)]);
+}
+
+#[test]
+fn time_pays_for_cancelled_requests_as_over_http2() {
+    let mut world = World::new();
+    for number in 0..1000_u64 {
+        let nanos = number * 300_000_000;
+        world.conn.rest(Now { mono: Instant::from_nanos(nanos), unix_millis: 0 });
+        world.get(number * 4, number);
+        world.conn.handle_stopped(number * 4, 1, &mut world.events).expect("time pays");
+        world.transmit();
+    }
 }
 
 #[test]
