@@ -131,7 +131,7 @@ fn log_lines_of_a_connection_use_its_own_configuration() {
     let server = http(&format!("{}{plain}", block("@HTTPS@", "before")));
     let mut client = TcpStream::connect(server.https()).unwrap();
     // A later client is served, so the first one has been accepted.
-    wait_until("a connection", || server.fetch(bolide_testkit::Proto::H1, "/").status > 0);
+    wait_until("a connection", || server.fetch(Proto::H1, "/").status > 0);
     server.reload(&format!("{plain}{}", block("@HTTPS@", "after")));
     wait_until("the reload", || server.error_log().contains("reconfigured"));
     wait_until("the new one", || server.home().dir().join("logs/after.log").exists());

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bolide_base::{Bound, Instant, Now, Slab, SlabKey};
 use bytes::BytesMut;
 use quinn_proto::crypto::HandshakeTokenKey;
-use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig, Transmit};
+use quinn_proto::{DatagramEvent, EcnCodepoint, EndpointEvent, Incoming, ServerConfig, Transmit};
 
 use crate::clock::CivilTime;
 use crate::flow::RecvWindows;
@@ -311,6 +311,12 @@ impl Endpoint {
         };
         let at = self.clock.library(now.mono);
         match self.inner.accept(incoming, at, out.vacant(), None) {
+            Ok((handle, conn)) if conn.is_closed() => {
+                // The client gave up in its first packet. The library has no timer for the end of
+                // such a connection, so it would stay until its idle timeout.
+                let _none = self.inner.handle_event(handle, EndpointEvent::drained());
+                None
+            }
             Ok((handle, conn)) => {
                 let shaken_by = now.mono.after(self.server.handshake_timeout);
                 self.adopt(QuicConnection::new(

@@ -258,6 +258,21 @@ fn a_half_open_handshake_is_forgotten_and_never_amplifies() {
 }
 
 #[test]
+fn a_client_that_gives_up_in_its_first_packet_leaves_nothing_behind() {
+    let mut net = Net::new(1, &QuicSettings::default());
+    let client = net.connect();
+    let at = net.clock.library(net.now().mono);
+    net.clients[client].conn().close(at, VarInt::from_u32(0x100), Bytes::new());
+    net.run(100);
+    assert!(!net.clients[client].sent.is_empty(), "the server has got a packet");
+    assert_eq!((net.server.endpoint.live(), net.server.endpoint.handshaking()), (0, 0));
+    assert!(net.server.events.is_empty());
+    net.connect();
+    net.run(1000);
+    assert_eq!(net.server.endpoint.live(), 1);
+}
+
+#[test]
 fn close_codes_reach_the_other_side() {
     let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
