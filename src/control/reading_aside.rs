@@ -27,7 +27,7 @@ impl ControlThread<'_> {
         let (sender, receiver) = sync_channel(1);
         let invocation = self.invocation.clone();
         let read = move || {
-            // Nobody waits for a reading that was given up.
+            // A reading that was given up has no receiver.
             let _unwanted = sender.send(reading::of_file(&invocation));
         };
         let thread = std::thread::Builder::new().name("reading".to_owned());

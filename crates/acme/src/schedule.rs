@@ -415,8 +415,8 @@ pub fn renewal(validity: Validity, window: Option<RenewalWindow>) -> u64 {
     }
 }
 
-/// Seconds before a certificate that was issued just now is ordered again: where the clock is wrong,
-/// it may be due at once.
+/// Seconds before a certificate that was issued just now is ordered again: where the clock is
+/// wrong, it may be due at once.
 fn again(validity: Validity) -> u64 {
     let life = validity.until.saturating_sub(validity.from);
     (life / WINDOW_EARLIEST).clamp(AGAIN_MIN, PAUSE_MAX)

@@ -1,5 +1,5 @@
-//! The fields that a request has at most once, over every protocol: as in nginx, a second line is an
-//! error, so no two readers of the request can take different ones.
+//! The fields that a request has at most once, over every protocol: as in nginx, a second line is
+//! an error, so no two readers of the request can take different ones.
 
 use bolide_http::Name;
 

@@ -28,6 +28,7 @@ use crate::caching::identity::write_arrival;
 use crate::caching::identity::{key_of, page_key, push_named, unvaried_key, zone_key};
 use crate::caching::lookup::asking::{keep_permit, server_in_keys, space};
 use crate::caching::lookup::brought::find_shared;
+use crate::caching::purge::may_order;
 use crate::caching::request_cache_control::{accepts, set_apart};
 use crate::caching::transaction::{CacheState, StoreIntent, UpstreamCacheStatus};
 use crate::caching::zone::miss_zone;
@@ -86,7 +87,9 @@ impl CacheTransaction {
         else {
             return miss_zone(request, answer, caching, site, ctx);
         };
-        if let Some(next) = self.ordered_purge(request, answer, caching, space, site, ctx) {
+        if may_order(self, request, caching)
+            && let Some(next) = self.ordered_purge(request, answer, caching, space, site, ctx)
+        {
             self.why = Why::Purge;
             return Some(next);
         }

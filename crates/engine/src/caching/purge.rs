@@ -44,31 +44,8 @@ impl CacheTransaction {
         }
     }
 
-    /// `PURGE`, `REFRESH` and `BAN`, and `fastcgi_cache_purge`.
-    #[inline]
+    /// `PURGE`, `REFRESH` and `BAN`, and `fastcgi_cache_purge`, if the request [`may_order`] one.
     pub(super) fn ordered_purge(
-        &mut self,
-        request: &mut Request,
-        answer: &mut Answer,
-        caching: &Caching,
-        space: NamespaceId,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> Option<NextStep> {
-        if caching.is_page() && !self.may_order(request, &caching.conf.page) {
-            return None;
-        }
-        self.order(request, answer, caching, space, site, ctx)
-    }
-
-    /// Whether a request for a page may order a purge; almost none may.
-    #[inline]
-    fn may_order(&self, request: &Request, page: &PageCache) -> bool {
-        let is_usual = matches!(&*request.head().method_text, b"GET" | b"HEAD" | b"POST");
-        !is_usual || page.purge_uri.is_some() || self.environment.litemage.unwrap_or(page.litemage)
-    }
-
-    fn order(
         &mut self,
         request: &mut Request,
         answer: &mut Answer,
@@ -182,12 +159,23 @@ impl CacheTransaction {
     ) -> Option<NextStep> {
         let at = request.location;
         let caching = site.location(at).caching.as_ref().filter(|c| c.is_page())?;
-        if !self.may_order(request, &caching.conf.page) {
+        if !may_order(self, request, caching) {
             return None;
         }
         self.begin_page(request, answer, at, caching, site, ctx)
             .and_then(|space| self.ordered_purge(request, answer, caching, space, site, ctx))
     }
+}
+
+/// Whether a request may order a purge; almost no request for a page may.
+#[inline]
+pub(super) fn may_order(cache: &CacheTransaction, request: &Request, caching: &Caching) -> bool {
+    let page = &caching.conf.page;
+    let is_usual = matches!(&*request.head().method_text, b"GET" | b"HEAD" | b"POST");
+    !caching.is_page()
+        || !is_usual
+        || page.purge_uri.is_some()
+        || cache.environment.litemage.unwrap_or(page.litemage)
 }
 
 /// Purges the public object under the key of the request, and the one of its session.

@@ -199,8 +199,8 @@ pub(crate) fn push_configured(
     push_alt_svc(fields, scope.request, scope.site, scope.conn);
 }
 
-/// Announces HTTP/3 to a client of HTTPS over TCP, unless `add_header` or the application writes the
-/// field.
+/// Announces HTTP/3 to a client of HTTPS over TCP, unless `add_header` or the application writes
+/// the field.
 #[inline]
 pub(crate) fn push_alt_svc(fields: &mut FieldMap, request: &Request, site: &Site, conn: &ConnInfo) {
     if conn.scheme != Scheme::Https

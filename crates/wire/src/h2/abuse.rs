@@ -32,9 +32,9 @@ pub(super) const CONTROL_QUEUED_MAX: u32 = 2048;
 
 /// The credit of one request, for every kind.
 const REQUEST_PAYS: u16 = 16;
-/// The bytes of sent data that give credit for a `WINDOW_UPDATE` frame. The receiver decides when it
-/// sends these (RFC 9113 §6.9.1): Go's sends two for 4 KiB that an application has read, long after
-/// they came.
+/// The bytes of sent data that give credit for a `WINDOW_UPDATE` frame. The receiver decides when
+/// it sends these (RFC 9113 §6.9.1): Go's sends two for 4 KiB that an application has read, long
+/// after they came.
 const UPDATE_COSTS: usize = 256;
 /// The fraction of each limit that one second gives credit for.
 const SECOND_PAYS: u16 = 64;
@@ -105,6 +105,7 @@ impl Abuse {
             return Ok(());
         }
         let count = &mut self.counts[kind as usize];
+        debug_assert!(*count <= LIMITS[kind as usize], "an exhausted connection is closed");
         *count += 1;
         if *count > LIMITS[kind as usize] { Err(calm(REASONS[kind as usize])) } else { Ok(()) }
     }

@@ -1,7 +1,8 @@
 //! Limits the useless work that a peer may cause: one budget per connection.
 //!
 //! Unusual but legal input (unknown frames, cancelled requests) costs a little. Every completed
-//! response and every second refund some. A peer that exceeds the budget gets H3_EXCESSIVE_LOAD (RFC 9114 §10.5).
+//! response and every second refund some. A peer that exceeds the budget gets H3_EXCESSIVE_LOAD
+//! (RFC 9114 §10.5).
 
 use bolide_base::Now;
 
