@@ -172,16 +172,16 @@ impl H2Conn {
         let (filled, pull) = fill(stream.user, max, out, bodies);
         let is_whole = stream.send_left != UNKNOWN && filled == left;
         let ends = is_whole || (pull == Pull::End && stream.send_left == UNKNOWN);
-        // A body that is shorter than its declared length cannot be completed.
+        // A body that is shorter than its declared length cannot be completed; what there is of it
+        // comes before the reset.
         let is_broken = filled > max || (!ends && matches!(pull, Pull::End | Pull::Broken));
-        if is_broken || (filled == 0 && !ends) {
+        if filled > max || (filled == 0 && !ends) {
             out.rewind(mark);
-        }
-        if is_broken {
-            return Written::Broken;
-        }
-        if filled == 0 && !ends {
-            return if pull == Pull::Pending { Written::Pending } else { Written::More };
+            return match pull {
+                _ if is_broken => Written::Broken,
+                Pull::Pending => Written::Pending,
+                _ => Written::More,
+            };
         }
         let is_trailed = ends && stream.trailed && self.queue_trailers(slot, bodies);
         let flags = if ends && !is_trailed { flag::END_STREAM } else { 0 };
@@ -202,6 +202,7 @@ impl H2Conn {
         self.flow.send -= filled as u32;
         self.abuse.pay_data(filled);
         match pull {
+            _ if is_broken => Written::Broken,
             _ if is_trailed => Written::Trailed,
             _ if ends => Written::End,
             Pull::Pending => Written::Pending,

@@ -144,6 +144,8 @@ fn a_body_that_breaks_or_falls_short_resets_its_stream() {
         bench.conn.body_ready(bench.streams[&1]);
         out.extend(bench.out());
         assert_eq!(out.last(), Some(&format!("RST_STREAM 1 {INTERNAL_ERROR}")));
+        let data: Vec<_> = out.iter().filter(|line| line.starts_with("DATA")).collect();
+        assert_eq!(data, if length == BodyLen::Unknown { vec![] } else { vec!["DATA 1 3"] });
         assert_eq!(bench.events()[1..], ["reset 1"]);
         assert!(bench.conn.is_idle());
     }
