@@ -5,8 +5,10 @@
 #   RUSTC_WORKSPACE_WRAPPER=scripts/rustc.sh cargo test ...     cargo adds: RUSTC ARGUMENTS
 set -euo pipefail
 
-# rustdoc takes what the compiler takes, but for what is made and where.
-compiled=() documented=(--document-private-items -D warnings) crate='' out='' value_of='' test=''
+# rustdoc takes what the compiler takes, but for what is made and where. It only checks: writing the
+# pages takes longer. That option is not stable yet; rust-toolchain.toml pins the compiler.
+compiled=() documented=(-Z unstable-options --check --document-private-items -D warnings)
+crate='' value_of='' test=''
 for word in "${@:2}"; do
     compiled+=("$word")
     case $value_of$word in
@@ -14,7 +16,7 @@ for word in "${@:2}"; do
         -) test=no ;;
         --emit=* | -C=incremental=*) ;;
         -C=*) documented+=(-C "$word") ;;
-        --out-dir=*) out=$word ;;
+        --out-dir=*) ;;
         -C | --out-dir) value_of=$word=; continue ;;
         --crate-name) crate=yes; documented+=("$word") ;;
         *) documented+=("$word") ;;
@@ -30,4 +32,4 @@ fi
 clippy-driver "$1" "${compiled[@]}" -D warnings
 
 # Builds of tests, and what cargo asks of a compiler before it builds, have no documentation.
-[ -n "$test" ] || [ -z "$crate" ] || rustdoc "${documented[@]}" --out-dir "${out%/deps}/doc"
+[ -n "$test" ] || [ -z "$crate" ] || RUSTC_BOOTSTRAP=1 rustdoc "${documented[@]}"

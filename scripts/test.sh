@@ -16,6 +16,10 @@ export PATH=$BOLIDE_TOOLS/bin:$PATH:$HOME/.cargo/bin
 # What is kept for the next build makes the first one longer.
 [ -e "${CARGO_TARGET_DIR:-target}/debug/incremental" ] || export CARGO_INCREMENTAL=0
 
+# A fresh machine builds everything, in a fifth less time without line tables; panics say their line
+# all the same.
+[ -z "${CI:-}" ] || export CARGO_PROFILE_DEV_DEBUG=0
+
 # Lints and links are judged by the build that the tests run: another front end takes minutes.
 export RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/rustc.sh
 
