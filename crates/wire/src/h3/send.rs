@@ -16,7 +16,7 @@ use crate::sendable::sendable;
 use crate::{BodySource, Pull};
 
 /// LIMIT: bytes of an incremental response before others of its urgency have their turn.
-const QUANTUM: usize = 16 * 1024;
+const QUANTUM: usize = 64 * 1024;
 /// LIMIT: bytes of a DATA frame header.
 const DATA_HEADER_MAX: usize = 9;
 

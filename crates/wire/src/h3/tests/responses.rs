@@ -239,12 +239,12 @@ fn incremental_answers_share_and_others_are_served_in_order() {
         let mut world = World::new();
         for user in 1..=2 {
             let (stream, _) = world.request(user * 4, user, &fields, true);
-            let body = vec![b'x'; 32 * 1024];
+            let body = vec![b'x'; 128 * 1024];
             world.bodies.sources.insert(user, Source::Pieces(vec![Bytes::from(body)]));
-            world.conn.respond(stream, &response(200, BodyLen::Exact(32 * 1024))).unwrap();
+            world.conn.respond(stream, &response(200, BodyLen::Exact(128 * 1024))).unwrap();
         }
         for _ in 0..5 {
-            world.transmit_within(16 * 1024);
+            world.transmit_within(64 * 1024);
         }
         let mut seen = world.bodies.order.clone();
         seen.dedup_by(|a, b| a == b && order == shared);
