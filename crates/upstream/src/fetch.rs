@@ -428,9 +428,9 @@ impl Fetch {
         if trial.link.held && !lingers {
             ctx.effects.push(FetchEffect::Release(FetchFate::Close));
         }
-        if answered {
+        if answered || !fault.is_blame() {
             trial.lease.health().note_success();
-        } else if fault.is_blame() {
+        } else {
             let mut scales = Scales {
                 group: &group,
                 pools: ctx.pools,

@@ -638,6 +638,27 @@ fn the_first_of_the_queue_finds_a_free_server_without_a_notice() {
 }
 
 #[test]
+fn a_response_that_only_another_server_may_better_shows_that_a_server_works() {
+    let mut rules = patient();
+    rules.next_upstream.http_404 = true;
+    let mut bench = Bench::of(vec![server(1), server(2)]);
+    bench.start(request(rules.clone()));
+    bench.wakes([FetchWake::ConnectFailed(111)]);
+    bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Event(head(200)), END]);
+    let fails = |bench: &Bench| {
+        let group = bench.groups.iter().next().unwrap();
+        group.peers().iter().map(|p| p.health().fails()).collect::<Vec<_>>()
+    };
+    assert_eq!(fails(&bench), [1, 0]);
+    bench.pass(11);
+    // It has lost weight, so that it is not the next one.
+    let is_asked = (0..5).any(|_| bench.start(request(rules.clone())) == ["connect 127.0.0.1:1"]);
+    assert!(is_asked);
+    bench.wakes([FetchWake::Connected(2), SENT, FetchWake::Event(head(404))]);
+    assert_eq!(fails(&bench), [0, 0]);
+}
+
+#[test]
 fn a_place_that_the_first_cannot_use_goes_to_the_next() {
     let mut rules = patient();
     rules.next_upstream.http_404 = true;
