@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::drafts::{AutoHttps, AutoIssuers, AutoServer, ListenedParams};
+use crate::identifiers::{is_dns_name, of_dotted, only_www};
 use crate::model::{
     CertificateConf, DemandedRate, IssuedConf, IssuedKey, IssuerAuthority, IssuerChallenge,
     IssuerConf, IssuerKey, Listen, ListenAddress, ListenTransport, LogLevel, Pem, ServerId,
@@ -59,19 +60,6 @@ pub(crate) fn issuer(options: &LoadOptions, name: &str, place: SourcePlace) -> I
     }
 }
 
-/// Whether a text is a host name in its ASCII form, in lower case and without a final dot.
-pub(crate) fn is_dns_name(name: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(is_inner)
-    };
-    name.len() <= 253 && name.split('.').all(is_label)
-}
-
 /// Whether a public issuer could validate a name; `implied`: the issuer is the default one, which
 /// issues for no test names.
 fn is_public(name: &str, implied: bool) -> bool {
@@ -98,11 +86,23 @@ impl HttpDraft {
     }
 }
 
-/// The names of one server: those of its certificate, and those that it cannot have.
+/// The names of one server.
 #[derive(Default)]
 struct SortedNames {
+    /// Those of its certificate.
     covered: Vec<Box<str>>,
+    /// Those that it cannot have.
     others: Vec<String>,
+    /// Hosts of `.host` for which it has `www` as the only name below.
+    only_www: Vec<Box<str>>,
+}
+
+impl SortedNames {
+    fn cover(&mut self, name: Box<str>) {
+        if !self.covered.contains(&name) {
+            self.covered.push(name);
+        }
+    }
 }
 
 /// Adds what servers with `auto_https` lack, and refuses those for which that is impossible.
@@ -177,8 +177,11 @@ impl Settler<'_> {
         if !has_certificate && names.covered.is_empty() {
             return Err("no name of the server can get a certificate by \"auto_https\"".to_owned());
         }
-        if !is_secure && let Some(name) = names.covered.iter().find(|name| secured.contains(*name))
-        {
+        let mut own = conf.names.iter().filter_map(exact);
+        let is_taken = |name: &&str| {
+            secured.contains(*name) && names.covered.iter().any(|one| &**one == *name)
+        };
+        if !is_secure && let Some(name) = own.find(is_taken) {
             let text = "\"auto_https\" cannot listen: another server has the name";
             return Err(format!("{text} \"{name}\" with \"ssl\""));
         }
@@ -213,11 +216,22 @@ impl Settler<'_> {
         for name in &self.http.servers[server].names {
             let (bare, shown) = match name {
                 ServerName::Exact(text) => (Some(text.clone()), text.to_string()),
+                ServerName::SuffixOrSelf(text)
+                    if is_issued(&text[1..]) && address(&text[1..]).is_none() =>
+                {
+                    for one in of_dotted(&text[1..], proves_wildcards) {
+                        sorted.cover(one);
+                    }
+                    if !proves_wildcards {
+                        sorted.only_www.push(text[1..].into());
+                    }
+                    continue;
+                }
                 ServerName::SuffixOrSelf(text) => (Some(text[1..].into()), text.to_string()),
                 ServerName::Suffix(text) => {
                     let wildcard = format!("*{text}");
                     if proves_wildcards && is_issued(&text[1..]) {
-                        sorted.covered.push(wildcard.into());
+                        sorted.cover(wildcard.into());
                         continue;
                     }
                     (None, wildcard)
@@ -231,8 +245,7 @@ impl Settler<'_> {
             let address = bare.as_deref().filter(|_| is_local).and_then(address);
             let bare = address.or_else(|| bare.filter(|bare| is_issued(bare)));
             match bare {
-                Some(bare) if sorted.covered.contains(&bare) => {}
-                Some(bare) => sorted.covered.push(bare),
+                Some(bare) => sorted.cover(bare),
                 None if matches!(&*shown, "" | "_") => {}
                 None => sorted.others.push(shown),
             }
@@ -252,8 +265,10 @@ impl Settler<'_> {
             AutoIssuers::Named(issuers) => issuers,
             AutoIssuers::Implied => vec![self.implied_issuer(&auto.place)],
         };
-        for name in names.others {
-            let text = format!("\"auto_https\" orders no certificate for the name \"{name}\"");
+        let none =
+            |name: String| format!("\"auto_https\" orders no certificate for the name \"{name}\"");
+        let only_www = names.only_www.iter().map(|host| only_www("auto_https", host));
+        for text in names.others.into_iter().map(none).chain(only_www) {
             let place = self.http.servers[server].place.clone();
             self.say(LogLevel::Warn, text, place);
         }

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::ast::DirectiveNode;
+use crate::identifiers::drop_covered;
 use crate::model::{AcmeConf, IssuedConf, IssuedId, IssuedKey, SourcePlace, TlsConf};
 
 /// The cache directives of one block so far.
@@ -170,7 +171,8 @@ pub(crate) struct AcmeDrafts {
 
 impl AcmeDrafts {
     /// The id of a certificate; equal ones are ordered once.
-    pub(crate) fn order(&mut self, wanted: IssuedConf) -> IssuedId {
+    pub(crate) fn order(&mut self, mut wanted: IssuedConf) -> IssuedId {
+        drop_covered(&mut wanted.names);
         let mut names = wanted.names.clone();
         names.sort_unstable();
         let key = (wanted.issuers.clone(), names, wanted.key);

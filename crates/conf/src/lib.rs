@@ -16,6 +16,7 @@ pub mod directives;
 mod drafts;
 mod findings;
 mod finish;
+mod identifiers;
 pub mod lex;
 pub mod local_address;
 pub mod model;

@@ -126,6 +126,69 @@ fn a_certificate_has_the_names_of_its_directive_or_of_its_server() {
 }
 
 #[test]
+fn a_name_with_a_dot_before_it_is_two_names_of_its_certificate() {
+    let only_www = |directive: &str, host: &str| {
+        format!(
+            "[warn] \"{directive}\" orders certificates for \"{host}\" and \"www.{host}\" only, \
+             not for other names of \".{host}\" in /conf/nginx.conf:1"
+        )
+    };
+    let issuers = "acme_issuer d { uri https://d.test; challenge dns hook; } ";
+    for (inside, expected, warning) in [
+        ("server_name .A.com; acme_certificate a;", "a.com www.a.com", Some("acme_certificate")),
+        ("server_name b; acme_certificate a .a.com;", "a.com www.a.com", Some("acme_certificate")),
+        ("server_name b; acme_certificate d .a.com;", "a.com *.a.com", None),
+        ("server_name .a.com; acme_certificate d;", "a.com *.a.com", None),
+        ("server_name .a.com; acme_certificate local;", "a.com *.a.com", None),
+        (
+            "server_name .a.com; acme_certificate d fallback=a;",
+            "a.com www.a.com",
+            Some("acme_certificate"),
+        ),
+        ("server_name www.a.com .a.com a.com; acme_certificate d;", "a.com *.a.com", None),
+        ("server_name .a.com; auto_https on;", "a.com www.a.com", Some("auto_https")),
+        ("server_name .a.com; auto_https a d;", "a.com www.a.com", Some("auto_https")),
+        ("server_name .a.com; auto_https d;", "a.com *.a.com", None),
+        ("server_name www.x.lan .x.lan; auto_https local;", "x.lan *.x.lan", None),
+        ("server_name .10.0.0.1; auto_https local;", "10.0.0.1", None),
+        ("server_name .10.0.0.1; acme_certificate a;", "10.0.0.1", None),
+    ] {
+        let pair = "ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key;";
+        let pair = if inside.contains("auto_https") { "" } else { pair };
+        let text = format!("{ISSUER}{issuers} server {{ listen 443 ssl; {inside} {pair} }}");
+        let http = http(&text);
+        assert_eq!(names(&http, &http.servers[0]).join(" "), expected, "{inside}");
+        let warning = warning.map(|directive| only_www(directive, "a.com"));
+        assert_eq!(said(&text), Vec::from_iter(warning), "{inside}");
+    }
+}
+
+#[test]
+fn a_site_may_have_another_server_for_www() {
+    let http = http(
+        "server { listen 80; server_name .a.com; auto_https on; } \
+         server { listen 443 ssl; server_name www.a.com; ssl_certificate c; \
+         ssl_certificate_key k; }",
+    );
+    assert_eq!(names(&http, &http.servers[0]), ["a.com", "www.a.com"]);
+}
+
+#[test]
+fn an_expression_among_server_names_is_left_out() {
+    let text = format!(
+        "{ISSUER} server {{ listen 443 ssl; server_name ~^x$ a.com; acme_certificate a; \
+         ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key; }}"
+    );
+    let http = http(&text);
+    assert_eq!(names(&http, &http.servers[0]), ["a.com"]);
+    assert_eq!(
+        said(&text),
+        ["[warn] \"acme_certificate\" cannot take the server name \"~^x$\", name the identifiers \
+          in /conf/nginx.conf:1"]
+    );
+}
+
+#[test]
 fn mistakes_in_certificates_are_told_with_their_line() {
     let own = |inside: &str| format!("server {{ server_name a.com; {inside} }}");
     for (inside, text) in [
@@ -176,7 +239,7 @@ fn a_server_gets_https_for_its_public_names() {
     let issuer = &http.acme.issuers[0];
     assert_eq!(issuer.uri, "https://acme-v02.api.letsencrypt.org/directory");
     assert!(issuer.accepts_terms && issuer.challenge == IssuerChallenge::Http);
-    assert_eq!(names(&http, &http.servers[0]), ["a.com", "b.org"]);
+    assert_eq!(names(&http, &http.servers[0]), ["a.com", "b.org", "www.b.org"]);
     assert_eq!(listens(&http, 0), "0.0.0.0:80 0.0.0.0:443s 0.0.0.0:443q");
     assert_eq!(listens(&http, 1), "10.0.0.1:80 [::1]:80 10.0.0.1:443s [::1]:443s");
     assert_eq!(

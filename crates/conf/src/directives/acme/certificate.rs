@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{key_of, known};
 use crate::ast::Node;
-use crate::auto_https::is_dns_name;
 use crate::diagnostic::Diagnostic;
 use crate::drafts::{AcmeDraft, WantedCertificate};
+use crate::identifiers::{is_dns_name, of_dotted, only_www};
 use crate::model::{IssuedConf, IssuedId, IssuedKey, IssuerConf, LogLevel, ServerName};
 use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, show};
 
@@ -68,50 +68,96 @@ pub(crate) fn settle(
         let (issuers, key, place) = (wanted.issuers.clone(), wanted.key, wanted.place.clone());
         return Some(r.http.acme.order(IssuedConf { issuers, names: Vec::new(), key, place }));
     }
-    let names = match wanted.names.is_empty() {
-        true => names_of(names),
-        false => wanted.names.iter().map(|name| Ok(name.clone())).collect(),
-    };
     let asked = || wanted.issuers.iter().map(|at| &r.http.acme.conf.issuers[*at]);
     let kinds = IdentifierKinds {
         wildcards: asked().all(IssuerConf::takes_wildcards),
         addresses: asked().all(IssuerConf::takes_addresses),
     };
-    let mut all: Vec<Box<str>> = Vec::new();
-    let mut fault = None;
-    for name in names {
-        match name.and_then(|name| judge(name, kinds)) {
-            Ok(name) if !all.contains(&name) => all.push(name),
-            Ok(_) => {}
-            Err(text) => fault = fault.or(Some(text)),
+    let mut gathered = Gathered::default();
+    if wanted.names.is_empty() {
+        names.iter().for_each(|name| gathered.server_name(name, kinds));
+    } else {
+        wanted.names.iter().for_each(|name| gathered.name(name, kinds));
+    }
+    let mut say = |level, text| {
+        r.note(r.http.closed, Diagnostic::new(level, text, Some(wanted.place.clone())));
+    };
+    let (names, left_out) = match gathered.end() {
+        Ok(gathered) => gathered,
+        Err(text) => {
+            say(LogLevel::Emerg, text);
+            return None;
         }
-    }
-    if all.is_empty() && fault.is_none() {
-        fault = Some("no names for \"acme_certificate\"".to_owned());
-    }
-    if let Some(text) = fault {
-        let place = Some(wanted.place.clone());
-        r.note(r.http.closed, Diagnostic::new(LogLevel::Emerg, text, place));
-        return None;
-    }
+    };
+    left_out.into_iter().for_each(|text| say(LogLevel::Warn, text));
     let (issuers, key, place) = (wanted.issuers.clone(), wanted.key, wanted.place.clone());
-    Some(r.http.acme.order(IssuedConf { issuers, names: all, key, place }))
+    Some(r.http.acme.order(IssuedConf { issuers, names, key, place }))
 }
 
-/// The names of a server as identifiers, or why one is none.
-fn names_of(names: &[ServerName]) -> Vec<Result<Box<str>, String>> {
-    let one = |name: &ServerName| match name {
-        ServerName::Exact(text) => Ok(text.clone()),
-        ServerName::SuffixOrSelf(text) => Ok(text[1..].into()),
-        ServerName::Suffix(text) => Ok(format!("*{text}").into()),
-        ServerName::Prefix(text) => Err(format!("{text}*")),
-        ServerName::Regex(regex) => Err(format!("~{}", show(regex.source()))),
-    };
-    let text = |name: String| {
-        format!("\"acme_certificate\" cannot take the server name \"{name}\", name the identifiers")
-    };
-    let named = names.iter().filter(|name| **name != ServerName::Exact("".into()));
-    named.map(|name| one(name).map_err(text)).collect()
+/// The identifiers of a certificate, as they are collected.
+#[derive(Default)]
+struct Gathered {
+    names: Vec<Box<str>>,
+    /// Why there is no certificate.
+    fault: Option<String>,
+    /// What the certificate lacks.
+    left_out: Vec<String>,
+}
+
+impl Gathered {
+    fn server_name(&mut self, name: &ServerName, kinds: IdentifierKinds) {
+        let text = |name: String| {
+            format!(
+                "\"acme_certificate\" cannot take the server name \"{name}\", name the identifiers"
+            )
+        };
+        match name {
+            ServerName::Exact(name) if name.is_empty() => {}
+            ServerName::Exact(name) | ServerName::SuffixOrSelf(name) => self.name(name, kinds),
+            ServerName::Suffix(name) => self.name(&format!("*{name}"), kinds),
+            ServerName::Prefix(name) => self.fail(text(format!("{name}*"))),
+            ServerName::Regex(regex) => {
+                self.left_out.push(text(format!("~{}", show(regex.source()))));
+            }
+        }
+    }
+
+    fn name(&mut self, name: &str, kinds: IdentifierKinds) {
+        let Some(host) = name.strip_prefix('.') else { return self.add(name.into(), kinds) };
+        if host.parse::<IpAddr>().is_ok() {
+            return self.add(host.into(), kinds);
+        }
+        for one in of_dotted(host, kinds.wildcards) {
+            self.add(one, kinds);
+        }
+        if !kinds.wildcards {
+            self.left_out.push(only_www("acme_certificate", host));
+        }
+    }
+
+    fn add(&mut self, name: Box<str>, kinds: IdentifierKinds) {
+        match judge(name, kinds) {
+            Ok(name) if !self.names.contains(&name) => self.names.push(name),
+            Ok(_) => {}
+            Err(text) => self.fail(text),
+        }
+    }
+
+    fn fail(&mut self, text: String) {
+        self.fault.get_or_insert(text);
+    }
+
+    /// The names, and what the certificate lacks; or why there is no certificate.
+    fn end(mut self) -> Result<(Vec<Box<str>>, Vec<String>), String> {
+        match self.fault {
+            Some(text) => Err(text),
+            None if self.names.is_empty() && self.left_out.is_empty() => {
+                Err("no names for \"acme_certificate\"".to_owned())
+            }
+            None if self.names.is_empty() => Err(self.left_out.swap_remove(0)),
+            None => Ok((self.names, self.left_out)),
+        }
+    }
 }
 
 /// What issuers validate beside names.
