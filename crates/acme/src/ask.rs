@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::addresses;
 use crate::demand::DemandAnswer;
 use crate::tls::TlsConnect;
 use crate::transport::{AGENT, AcmeConnect, AcmeStream};
@@ -45,8 +46,7 @@ async fn status(url: &str, name: &str) -> Result<u16, String> {
         }
         _ => {
             let port = uri.port_u16().unwrap_or(80);
-            let connected = TcpStream::connect((host, port)).await;
-            Box::new(connected.map_err(|error| format!("{host}:{port}: {error}"))?)
+            Box::new(addresses::connect(host, port, TcpStream::connect).await?)
         }
     };
     let path = uri.path_and_query().map_or("/", |path| path.as_str());

@@ -5,6 +5,7 @@
 //! or a request presents a challenge: [`AcmeHost`] does that.
 
 mod accounts;
+mod addresses;
 mod ask;
 mod attempt;
 mod base64url;

@@ -10,6 +10,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::addresses;
 use crate::plan::AcmeIssuer;
 use crate::transport::{AcmeConnect, AcmeStream, Connecting};
 
@@ -64,14 +65,18 @@ impl AcmeConnect for TlsConnect {
     fn connect(&self, host: &str, port: u16) -> Connecting {
         let (config, host) = (self.0.clone(), host.to_owned());
         Box::pin(async move {
-            let failed = |error: &dyn std::fmt::Display| format!("{host}:{port}: {error}");
-            let name = ServerName::try_from(host.clone()).map_err(|error| failed(&error))?;
-            // It tries all addresses of the name.
-            let connected = TcpStream::connect((host.as_str(), port)).await;
-            let stream = connected.map_err(|error| failed(&error))?;
-            let _slower = stream.set_nodelay(true);
-            let stream = TlsConnector::from(config).connect(name, stream).await;
-            let stream = stream.map_err(|error| failed(&error))?;
+            let name = ServerName::try_from(host.clone());
+            let name = name.map_err(|error| format!("{host}:{port}: {error}"))?;
+            // An address can be silent only after the first packets, too: the handshake counts.
+            let open = |address| {
+                let (config, name) = (config.clone(), name.clone());
+                async move {
+                    let stream = TcpStream::connect(address).await?;
+                    let _slower = stream.set_nodelay(true);
+                    TlsConnector::from(config).connect(name, stream).await
+                }
+            };
+            let stream = addresses::connect(&host, port, open).await?;
             Ok(Box::new(stream) as Box<dyn AcmeStream>)
         })
     }

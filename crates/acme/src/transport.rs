@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::schedule::RETRY_AFTER_MAX;
 
-/// For connecting, and for a whole request.
+/// For connecting to all addresses of a host, and for a whole request.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 const REQUEST_MAX: Duration = Duration::from_secs(60);
 /// LIMIT: bytes of a response.
