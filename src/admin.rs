@@ -180,7 +180,7 @@ impl AdminDesk {
     }
 
     fn store(&self) -> Result<&Arc<bolide_cache::Store>, String> {
-        let nothing = "the server has no cache: neither page_cache nor fastcgi_cache is configured";
+        let nothing = "the server has no cache: page_cache, proxy_cache, fastcgi_cache are off";
         self.site.store().ok_or_else(|| nothing.to_owned())
     }
 

@@ -1,9 +1,13 @@
 //! `bolide cache`: the commands that list, purge and fill the cache of a running server.
 
-use bolide_testkit::{TestPhp, TestServer, site, wait_until};
+use bolide_testkit::origin::answer;
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{TestPhp, TestServer, TestUpstream, site, wait_until};
 
 use crate::cache::{KEEP, ZONE, serve};
 use crate::explain::{ask, field};
+
+const NULLS: (&str, &str) = ("null", "null");
 
 fn page(n: u32, tags: &str) -> String {
     let public = "h[]=X-LiteSpeed-Cache-Control:public,max-age=60";
@@ -50,6 +54,47 @@ fn cached_objects_are_listed_by_tag_and_url() {
     assert!(text.contains("vhost localhost: fresh, 200, age"), "{text}");
     let cut = output(&server, &["list", "--limit", "1"]);
     assert!(cut.contains("and 2 more"), "{cut}");
+}
+
+#[test]
+fn a_zone_of_proxy_cache_is_explained_in_its_own_words() {
+    let app = TestUpstream::scripted(|peer| {
+        while let Ok(request) = peer.request() {
+            let head = if request.target() == "/kept" { "Cache-Control: max-age=60" } else { "" };
+            if peer.send(answer(head, "page")).is_err() {
+                return;
+            }
+        }
+    });
+    let server = crate::http(&format!(
+        "proxy_cache_path @DIR@/cache keys_zone=z:1m;
+         server {{ {LISTEN} location / {{ proxy_pass http://{}; proxy_cache z;
+         proxy_cache_bypass $http_x_new; proxy_cache_lock on; }} }}",
+        app.address()
+    ));
+    for path in ["/kept", "/other"] {
+        assert_eq!(server.get(path).status, 200);
+    }
+    let text = output(&server, &["list"]);
+    assert!(text.contains("zone z: fresh") && !text.contains("serves stale for"), "{text}");
+    let json = output(&server, &["list", "--json"]);
+    assert_eq!((field(&json, "stale_while_revalidate"), field(&json, "stale_if_error")), NULLS);
+    let url = |path: &str| format!("http://localhost:{}{path}", server.home().port(0));
+    let explain = |path: &str, more: &[&str]| {
+        ask(&server, &[&["explain", &url(path)], more].concat()).succeeded().text()
+    };
+    let all = [
+        explain("/kept", &[]),
+        explain("/other", &[]),
+        explain("/kept", &["--header", "X-New: 1"]),
+        explain("/kept", &["--method", "POST"]),
+    ];
+    for text in &all {
+        assert!(text.contains("proxy_cache z"), "{text}");
+        assert!(!text.contains("fastcgi") && !text.contains("serves stale for"), "{text}");
+    }
+    assert!(all[1].contains("proxy_cache_valid"), "{}", all[1]);
+    assert!(all[2].contains("proxy_cache_bypass ("), "{}", all[2]);
 }
 
 #[test]

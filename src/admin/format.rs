@@ -1,6 +1,6 @@
 //! Formatting for text and JSON output.
 
-use bolide_engine::explain::{Candidate, machine::freshness};
+use bolide_engine::explain::{Candidate, StaleSeconds, machine::freshness};
 
 /// Bytes as text, with controls escaped for terminals.
 pub(super) fn show(bytes: &[u8]) -> String {
@@ -73,9 +73,13 @@ pub(super) fn entry_line(one: &Candidate) -> String {
     if matches!(one.kind, bolide_cache::ObjectKind::Pass | bolide_cache::ObjectKind::Failed) {
         return text;
     }
-    if one.stale_seconds > 0 || one.error_seconds > 0 {
-        let (update, error) = (one.stale_seconds.into(), one.error_seconds.into());
-        add(&format!("serves stale for {}, on errors {}", seconds(update), seconds(error)));
+    match one.stale {
+        Some(StaleSeconds { updating: 0, errors: 0 }) => {}
+        Some(StaleSeconds { updating, errors }) => {
+            let (updating, errors) = (seconds(updating.into()), seconds(errors.into()));
+            add(&format!("serves stale for {updating}, on errors {errors}"));
+        }
+        None => add("serves stale as its location says"),
     }
     add(&size(one.size));
     for (coding, bytes) in &one.variants {

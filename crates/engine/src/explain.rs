@@ -30,7 +30,7 @@ pub use asked::ExplainUrl;
 pub use json::Json;
 pub(crate) use notes::Trace;
 pub use notes::TraceStep;
-pub use object::Candidate;
+pub use object::{Candidate, StaleSeconds};
 pub use ring::Recent;
 pub(crate) use trial::{ExplainTrial, TrialProgress};
 pub use trial::{TrialLook, TrialSeen, explain};
@@ -72,7 +72,7 @@ pub struct Chosen {
 /// Which cache directive applies.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// The directive as written: `page_cache auto`, `fastcgi_cache one`.
+    /// The directive as written: `page_cache auto`, `proxy_cache one`.
     pub text: String,
     /// Its place, if it was written.
     pub place: Option<SourcePlace>,

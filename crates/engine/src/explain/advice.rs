@@ -6,7 +6,7 @@ use bolide_http::cookies::Cookies;
 
 use super::object::Candidate;
 use super::ring::Recent;
-use super::trace::{show, written};
+use super::trace::{family, show, written};
 use super::why::Why;
 use crate::caching::Caching;
 use crate::caching::UpstreamCacheStatus;
@@ -93,6 +93,16 @@ const fn help(refusal: StoreRefusal) -> (&'static str, &'static str) {
 }
 
 impl AdviceCase<'_> {
+    /// A text about the cache directives of nginx, for the upstream of this location.
+    fn own(&self, text: &str) -> String {
+        text.replace("fastcgi_", family(self.site, self.location))
+    }
+
+    /// As [`Self::at`], for a cache directive of nginx.
+    fn own_at(&self, name: &str) -> String {
+        self.at(&[&self.own(name)])
+    }
+
     /// The place of the innermost of these directives: ` (file:line)`.
     fn at(&self, names: &[&str]) -> String {
         match written(self.site, self.server, self.location, names) {
@@ -119,7 +129,7 @@ impl AdviceCase<'_> {
             Why::Condition => format!("a text of {} is true", self.condition()),
             Why::Purge => "the request is a purge".to_owned(),
             Why::LongKey => "its key is too long".to_owned(),
-            Why::NoZone => "fastcgi_cache names an unknown zone".to_owned(),
+            Why::NoZone => self.own("fastcgi_cache names an unknown zone"),
             Why::NotPublic => "public objects are not looked up here, and its session has no \
                                private ones"
                 .to_owned(),
@@ -182,7 +192,7 @@ impl AdviceCase<'_> {
     fn condition(&self) -> String {
         match self.is_page() {
             true => self.at(&["page_cache_bypass"]),
-            false => self.at(&["fastcgi_cache_bypass"]),
+            false => self.own_at("fastcgi_cache_bypass"),
         }
     }
 
@@ -233,8 +243,9 @@ impl AdviceCase<'_> {
             Why::Refused => all.push("access must be granted".to_owned()),
             Why::LongKey => all.push("a shorter URL, or fewer and shorter cookies".to_owned()),
             Why::NoZone => all.push(format!(
-                "{} must give the name of a fastcgi_cache_path",
-                self.at(&["fastcgi_cache"])
+                "{} must give the name of a {}",
+                self.own_at("fastcgi_cache"),
+                self.own("fastcgi_cache_path")
             )),
             Why::NotPublic => all.push(format!(
                 "{} must allow the lookup",
@@ -245,7 +256,7 @@ impl AdviceCase<'_> {
                 self.last_refusal(&mut all);
             }
             Why::Busy => {
-                all.push("with fastcgi_cache_lock on it would wait for the fetch".to_owned());
+                all.push(self.own("with fastcgi_cache_lock on it would wait for the fetch"));
             }
             Why::Tired => all.push("repeat it".to_owned()),
             Why::Anew => all.push(format!(
@@ -282,7 +293,7 @@ impl AdviceCase<'_> {
                 self.last_refusal(all);
                 let more = self.uses_missing();
                 if all.is_empty() && more {
-                    let which = self.at(&["fastcgi_cache_min_uses"]);
+                    let which = self.own_at("fastcgi_cache_min_uses");
                     all.push(format!("it needs more requests: {which}"));
                 } else if all.is_empty() {
                     all.push(
@@ -314,10 +325,11 @@ impl AdviceCase<'_> {
             Some(last) if last.is_kept => {}
             Some(Recent { refusal: Some(refusal), .. }) => {
                 let (why, what) = help(*refusal);
+                let what = self.own(what);
                 all.push(format!("the last response was not stored, because {why}: {what}"));
             }
             Some(_) => {
-                let which = self.at(&["fastcgi_no_cache"]);
+                let which = self.own_at("fastcgi_no_cache");
                 all.push(format!("the last response was not stored: see {which}"));
             }
             None => {}

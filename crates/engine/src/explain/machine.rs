@@ -3,7 +3,9 @@
 use bolide_cache::{NamespaceStats, Store};
 use bolide_conf::SourcePlace;
 
-use super::{Candidate, Chosen, ExplainSpace, Explanation, Json, PhaseOutcome, Recent};
+use super::{
+    Candidate, Chosen, ExplainSpace, Explanation, Json, PhaseOutcome, Recent, StaleSeconds,
+};
 use crate::site::Site;
 
 /// The freshness of an object, as one word.
@@ -32,6 +34,9 @@ pub const fn kind(one: &Candidate) -> &'static str {
 #[must_use]
 pub fn entry(one: &Candidate) -> Json {
     let texts = |all: &[Vec<u8>]| Json::list(all, Json::text);
+    let stale = |which: fn(StaleSeconds) -> u32| {
+        one.stale.map_or(Json::Null, |stale| Json::number(which(stale)))
+    };
     let variants = one.variants.iter().map(|(coding, bytes)| {
         Json::Object(vec![("coding", Json::text(coding)), ("bytes", Json::number(*bytes))])
     });
@@ -47,8 +52,8 @@ pub fn entry(one: &Candidate) -> Json {
         ("status", Json::number(one.status)),
         ("age", Json::number(one.age)),
         ("ttl", one.ttl.map_or(Json::Null, Json::number)),
-        ("stale_while_revalidate", Json::number(one.stale_seconds)),
-        ("stale_if_error", Json::number(one.error_seconds)),
+        ("stale_while_revalidate", stale(|stale| stale.updating)),
+        ("stale_if_error", stale(|stale| stale.errors)),
         ("bytes", Json::number(one.size)),
         ("variants", Json::List(variants.collect())),
         ("tags", texts(&one.tags)),

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bolide_cache::{Freshness, KeyBuilder, Object, ObjectKind, ObjectVariant, SessionKey, Store};
 use bolide_http::negotiate::Coding;
 
+use crate::caching::STALE_FOR_EVER;
+
 /// LIMIT: objects of one URL that are shown.
 const CANDIDATES_MAX: usize = 32;
 
@@ -33,10 +35,9 @@ pub struct Candidate {
     pub age: u64,
     /// The remaining freshness lifetime in seconds; negative when it is over. None: no limit.
     pub ttl: Option<i64>,
-    /// Seconds after expiry in which it is served during revalidation.
-    pub stale_seconds: u32,
-    /// Seconds after expiry in which it is served on errors of the upstream.
-    pub error_seconds: u32,
+    /// Seconds after expiry in which it is served during revalidation, and on errors of the
+    /// upstream. None: it is stored until it is evicted, and its location decides.
+    pub stale: Option<StaleSeconds>,
     /// Bytes of its body.
     pub size: u64,
     /// Its compressed forms, and the bytes of each.
@@ -49,6 +50,15 @@ pub struct Candidate {
     pub is_on_disk: bool,
     /// `ETag`; empty if it has none.
     pub etag: Vec<u8>,
+}
+
+/// Seconds after expiry.
+#[derive(Clone, Copy, Debug)]
+pub struct StaleSeconds {
+    /// In which an entry is served during its revalidation.
+    pub updating: u32,
+    /// In which it is served on errors of the upstream.
+    pub errors: u32,
 }
 
 /// Splits the vary part of a key.
@@ -96,8 +106,10 @@ impl Candidate {
             status: object.failed_status().unwrap_or_else(|| object.status()),
             age: times.age_seconds(now_ms),
             ttl: (times.expires_ms != u64::MAX).then_some((left / 1000) as i64),
-            stale_seconds: times.stale_seconds,
-            error_seconds: times.error_seconds,
+            stale: (times.stale_seconds != STALE_FOR_EVER).then_some(StaleSeconds {
+                updating: times.stale_seconds,
+                errors: times.error_seconds,
+            }),
             size: object.body_len(),
             variants: Coding::ALL.into_iter().filter_map(form).collect(),
             tags,

@@ -93,6 +93,14 @@ pub(super) fn written<'a>(
     blocks.into_iter().find_map(|block| block.iter().rev().find(known))
 }
 
+/// The prefix of nginx's cache directives for the upstream of a location.
+pub(super) fn family(site: &Site, id: LocationIndex) -> &'static str {
+    match &site.location(id).pass {
+        Some(pass) if pass.proxied.is_some() => "proxy_",
+        Some(_) | None => "fastcgi_",
+    }
+}
+
 impl Request {
     /// Whether this is a trial run, which must change no shared state.
     #[inline]

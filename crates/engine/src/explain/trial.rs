@@ -9,7 +9,7 @@ use bolide_http::date::DateClock;
 use bolide_http::{FieldMap, Method, Name, RequestHead, Scheme};
 
 use super::notes::TraceStep;
-use super::trace::{name_of, show, written};
+use super::trace::{family, name_of, show, written};
 use super::{
     Chosen, ExplainRequest, Explanation, KeyParts, PhaseOutcome, Switch, advice, object, recent,
     ring,
@@ -438,12 +438,13 @@ fn chosen_location(site: &Site, id: LocationIndex) -> Option<Chosen> {
 fn switch(site: &Site, server: u32, id: LocationIndex, caching: Option<&Caching>) -> Switch {
     let settings = &site.location(id).settings;
     let place = |names: &[&str]| written(site, server, id, names);
+    let zoned = format!("{}cache", family(site, id));
     match (&settings.cache.zone, caching) {
         (ZoneUse::Off, None) => {
             let known = place(&PAGE_SWITCHES);
             let text = match known {
                 Some(one) => format!("{} switches it off here", one.name),
-                None => "no page_cache and no fastcgi_cache holds here".to_owned(),
+                None => format!("no page_cache and no {zoned} holds here"),
             };
             Switch { text, place: known.map(|one| one.place.clone()), space: None }
         }
@@ -464,14 +465,14 @@ fn switch(site: &Site, server: u32, id: LocationIndex, caching: Option<&Caching>
             }
         }
         (zone, _) => {
-            let known = place(&["fastcgi_cache"]);
+            let known = place(&[&zoned]);
             let zones = site.http().map_or(&[][..], |http| &http.cache_zones);
             let name = match zone {
                 ZoneUse::Zone(id) => zones.get(id.index()).map(|zone| zone.name.to_string()),
                 ZoneUse::Off | ZoneUse::Text(_) => None,
             };
             Switch {
-                text: format!("fastcgi_cache {}", name.as_deref().unwrap_or("by a variable")),
+                text: format!("{zoned} {}", name.as_deref().unwrap_or("by a variable")),
                 place: known.map(|one| one.place.clone()),
                 space: name.map(|name| format!("zone {name}")),
             }
