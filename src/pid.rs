@@ -74,11 +74,9 @@ impl PidFile {
     ///
     /// The file system refuses.
     pub(crate) fn step_aside(&mut self) -> std::io::Result<()> {
-        let mut aside = self.path.clone().into_os_string();
-        aside.push(".");
-        aside.push(OLD);
-        bolide_io::file::rename(&self.path, Path::new(&aside))?;
-        self.path = aside.into();
+        let aside = aside(&self.path);
+        bolide_io::file::rename(&self.path, &aside)?;
+        self.path = aside;
         Ok(())
     }
 
@@ -96,6 +94,14 @@ impl PidFile {
         self.path = name;
         Ok(())
     }
+}
+
+/// The file of a process whose successor has `path`.
+pub(crate) fn aside(path: &Path) -> PathBuf {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".");
+    aside.push(OLD);
+    aside.into()
 }
 
 /// Whether the pid file could be written; a file created for the check is removed.

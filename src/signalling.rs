@@ -9,6 +9,7 @@ use bolide_io::signal::{self, Signal};
 
 use crate::early_log::EarlyLog;
 use crate::invocation::Invocation;
+use crate::pid;
 use crate::reading;
 
 /// LIMIT: bytes of a pid file that are read; as many digits as a number may have.
@@ -21,8 +22,13 @@ pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
         reading::of_file(invocation).map_err(|mistakes| (LogLevel::Emerg, mistakes.warn(&log)));
     let sent = sent.and_then(|reading| {
         log.write_lines(LogLevel::Notice, &["signal process started".to_owned()]);
-        let pid =
-            read_pid(&reading.config.main.pid).map_err(|text| (LogLevel::Error, vec![text]))?;
+        let path = &reading.config.main.pid;
+        let pid = match signal {
+            // The successor of an upgrade would live on.
+            Signal::Stop | Signal::Quit => read_pid(path),
+            _ => server_pid(path),
+        };
+        let pid = pid.map_err(|text| (LogLevel::Error, vec![text]))?;
         signal::send(pid, signal).map_err(|error| {
             let (number, why) = (signal.number(), describe(&error));
             (LogLevel::Alert, vec![format!("kill({pid}, {number}) failed ({why})")])
@@ -45,8 +51,20 @@ pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
 pub(crate) fn running(invocation: &Invocation) -> Result<(u32, PathBuf), Vec<String>> {
     let reading = reading::of_file(invocation)?;
     let path = &reading.config.main.pid;
-    let pid = read_pid(path).map_err(|text| vec![text])?;
+    let pid = server_pid(path).map_err(|text| vec![text])?;
     Ok((pid, path.clone()))
+}
+
+/// The number in the pid file of our server. In an upgrade, until the successor has written its
+/// own, that of the process that runs.
+///
+/// # Errors
+///
+/// In nginx's words, about `path`.
+fn server_pid(path: &Path) -> Result<u32, String> {
+    // The successor may have written it since.
+    read_pid(path)
+        .or_else(|why| read_pid(&pid::aside(path)).or_else(|_| read_pid(path).or(Err(why))))
 }
 
 /// The number in a pid file.

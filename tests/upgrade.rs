@@ -137,6 +137,24 @@ fn two_hand_overs_in_a_row_work_as_one() {
 }
 
 #[test]
+fn commands_find_the_server_while_its_successor_has_no_pid_file_yet() {
+    let server = TestServer::workers(BOLIDE, 1, &block());
+    let logs = server.home().dir().join("logs");
+    wait_until("the pid file", || written_pid(&server, "pid") == Some(server.pid()));
+    fs::rename(logs.join("pid"), logs.join("pid.oldbin")).unwrap();
+    let run = |args: &[&str]| server.home().run(&[&["-c", "nginx.conf"], args].concat());
+    for args in [&["status"][..], &["metrics"], &["-s", "reopen"]] {
+        let _fine = run(args).succeeded();
+    }
+    // What ends the server waits for the file: the successor would live on.
+    for signal in ["stop", "quit"] {
+        let done = run(&["-s", signal]);
+        assert!(done.code == 1 && done.stderr.contains("logs/pid\" failed (2"), "{done}");
+    }
+    fs::rename(logs.join("pid.oldbin"), logs.join("pid")).unwrap();
+}
+
+#[test]
 fn a_successor_that_does_not_start_changes_nothing() {
     let server = TestServer::workers(BOLIDE, 2, &block());
     let good = server.home().read("nginx.conf");
