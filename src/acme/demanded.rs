@@ -1,27 +1,53 @@
 //! Certificates on demand: handshakes find them by name, and request missing ones.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bolide_acme::{AcmeInbox, OrderId};
-use bolide_tls::{CertSlot, LoadedCertificate};
+use bolide_tls::{CertComplaint, CertSlot, LoadedCertificate};
 
-/// The slots of one directive's certificates by name. Its lock is held for one lookup.
+/// LIMIT: how often the missing certificates of one directive are an error in the log, in seconds;
+/// in between they are `info`, because clients can invent names.
+const COMPLAINT_EVERY: u64 = 60;
+
+/// The certificates of one directive.
 #[derive(Clone, Debug, Default)]
-pub(super) struct DemandedCertificates(Arc<RwLock<HashMap<Box<str>, CertSlot>>>);
+pub(super) struct DemandedCertificates(Arc<DemandedShared>);
+
+#[derive(Debug, Default)]
+struct DemandedShared {
+    /// The slots by name. The lock is held for one lookup.
+    slots: RwLock<HashMap<Box<str>, CertSlot>>,
+    /// When the log had an error about a missing one, in seconds since 1970.
+    complained: AtomicU64,
+}
 
 impl DemandedCertificates {
     pub(super) fn add(&self, name: &str, slot: CertSlot) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), slot);
+        self.0.slots.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), slot);
     }
 
     pub(super) fn remove(&self, name: &str) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.0.slots.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
     fn find(&self, name: &str) -> Option<LoadedCertificate> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.slots.read().unwrap_or_else(PoisonError::into_inner);
         all.get(name).and_then(CertSlot::certificate)
+    }
+
+    fn is_allowed(&self, name: &str) -> bool {
+        self.0.slots.read().unwrap_or_else(PoisonError::into_inner).contains_key(name)
+    }
+
+    /// Whether there was an error in the log a short while ago; otherwise there is one now.
+    fn is_repeated(&self, now: u64) -> bool {
+        let complained = &self.0.complained;
+        let last = complained.load(Ordering::Relaxed);
+        let is_due = now.abs_diff(last) >= COMPLAINT_EVERY;
+        !is_due
+            || complained.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err()
     }
 }
 
@@ -56,8 +82,7 @@ impl IssuedPlace {
         match self {
             Self::Slot(slot, _) => slot.certificate(),
             Self::ByName(names) => {
-                let name = name?;
-                let lower = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+                let lower = in_lower_case(name?);
                 let found = names.certificates.find(&lower);
                 if found.is_none() {
                     names.inbox.wish(&names.id, &lower);
@@ -65,5 +90,75 @@ impl IssuedPlace {
                 found
             }
         }
+    }
+
+    /// Why there is no certificate for the server name `name`.
+    pub(crate) fn complaint(&self, name: Option<&str>) -> CertComplaint {
+        let words = self.words();
+        match self {
+            Self::Slot(..) => {
+                let name = name.map_or_else(String::new, |name| format!(" for \"{name}\""));
+                format!("no certificate of \"{words}\" is there yet{name}").into()
+            }
+            Self::ByName(names) => {
+                let now = bolide_io::process::now().unix_millis / 1000;
+                let why = match name.map(in_lower_case) {
+                    Some(name) if names.certificates.is_allowed(&name) => {
+                        format!("is there yet for \"{name}\"")
+                    }
+                    Some(name) => {
+                        format!("for \"{name}\", which \"on_demand_ask\" has not allowed")
+                    }
+                    None => "for a client without a server name".to_owned(),
+                };
+                CertComplaint {
+                    text: format!("no certificate of \"{words}\" {why}"),
+                    is_repeated: names.certificates.is_repeated(now),
+                }
+            }
+        }
+    }
+}
+
+/// A server name as certificates have it.
+fn in_lower_case(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> IssuedPlace {
+        let (certificates, inbox) = (DemandedCertificates::default(), AcmeInbox::default());
+        IssuedPlace::ByName(NamesOnDemand { id: OrderId("a".into()), certificates, inbox })
+    }
+
+    #[test]
+    fn a_flood_of_invented_names_is_one_error_in_the_log() {
+        let place = place();
+        let errors = (0..300).filter(|n| {
+            let name = format!("n{n}.test");
+            assert!(place.certificate(Some(&name)).is_none());
+            !place.complaint(Some(&name)).is_repeated
+        });
+        assert_eq!(errors.count(), 1);
+        let all = DemandedCertificates::default();
+        let times = [1000, 1000, 1059, 1060, 1061, 1120, 500, 501];
+        let repeated = times.map(|time| all.clone().is_repeated(time));
+        assert_eq!(repeated, [false, true, true, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_complaint_says_whether_the_name_is_allowed() {
+        let place = place();
+        let text = |name| place.complaint(name).text;
+        let refused =
+            "no certificate of \"a\" for \"b.test\", which \"on_demand_ask\" has not allowed";
+        assert_eq!(text(Some("B.test.")), refused);
+        assert_eq!(text(None), "no certificate of \"a\" for a client without a server name");
+        let IssuedPlace::ByName(names) = &place else { panic!("names on demand") };
+        names.certificates.add("b.test", CertSlot::default());
+        assert_eq!(text(Some("b.test")), "no certificate of \"a\" is there yet for \"b.test\"");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use bolide_base::Now;
 use bolide_conf::model::{IssuedId, Pem, TlsConf};
 use bolide_engine::{Site, handshake};
-use bolide_tls::{CertChain, CertError, LoadedCertificate};
+use bolide_tls::{CertChain, CertComplaint, CertError, LoadedCertificate};
 
 use super::certificates::{self, CertificatePart, CertificateReader};
 use crate::acme::{IssuedCertificates, IssuedPlace};
@@ -166,18 +166,19 @@ impl Computed {
     /// # Errors
     ///
     /// In nginx's words, for the log.
-    pub(super) fn load(&self, name: Option<&str>) -> Result<Vec<LoadedCertificate>, String> {
+    pub(super) fn load(&self, name: Option<&str>) -> Result<Vec<LoadedCertificate>, CertComplaint> {
         let now = bolide_io::process::now();
         let pairs = self.conf.certificates.iter();
         let load = |pair: &bolide_conf::model::CertificateConf| {
             if let Pem::Issued(id) = pair.chain {
                 let slot = self.issued.iter().find(|(known, _)| *known == id);
-                let found = slot.and_then(|(_, place)| place.certificate(name));
-                return found.ok_or_else(|| "no certificate of an issuer is there yet".to_owned());
+                let none = || CertComplaint::from("no certificate of an issuer".to_owned());
+                let (_, place) = slot.ok_or_else(none)?;
+                return place.certificate(name).ok_or_else(|| place.complaint(name));
             }
             let chain = self.settle(&pair.chain, name, now, Pem::of);
             let key = self.settle(&pair.key, name, now, Pem::of_key);
-            self.files.load(&chain, &key, now)
+            Ok(self.files.load(&chain, &key, now)?)
         };
         pairs.map(load).collect()
     }

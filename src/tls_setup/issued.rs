@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bolide_conf::model::{Pem, TlsConf};
-use bolide_tls::LoadedCertificate;
+use bolide_tls::{CertComplaint, LoadedCertificate};
 
 use super::certificates::{self, CertificateReader};
 use crate::acme::{IssuedCertificates, IssuedPlace};
@@ -53,7 +53,10 @@ impl Issued {
     /// # Errors
     ///
     /// For the log: there is none.
-    pub(super) fn load(&self, client: Option<&str>) -> Result<Vec<LoadedCertificate>, String> {
+    pub(super) fn load(
+        &self,
+        client: Option<&str>,
+    ) -> Result<Vec<LoadedCertificate>, CertComplaint> {
         let now = |part: &IssuedPart| match part {
             IssuedPart::Fixed(certificate) => Some(certificate.clone()),
             IssuedPart::Issued(place) => place.certificate(client),
@@ -62,12 +65,10 @@ impl Issued {
         if !all.is_empty() {
             return Ok(all);
         }
-        let name = |part: &IssuedPart| match part {
-            IssuedPart::Issued(place) => Some(place.words().to_owned()),
+        let complaint = |part: &IssuedPart| match part {
+            IssuedPart::Issued(place) => Some(place.complaint(client)),
             IssuedPart::Fixed(_) => None,
         };
-        let names = self.0.iter().filter_map(name).collect::<Vec<_>>().join(", ");
-        let client = client.map_or_else(String::new, |name| format!(" for \"{name}\""));
-        Err(format!("no certificate of \"{names}\" is there yet{client}"))
+        Err(self.0.iter().find_map(complaint).unwrap_or_else(|| "no certificate".to_owned().into()))
     }
 }

@@ -20,8 +20,23 @@ pub struct CertSet(u32);
 /// Maps a name without another match to a set: the regular expressions of `server_name`.
 type Patterns = dyn Fn(&str) -> Option<CertSet> + Send + Sync;
 
-/// Certificates, or a line for the error log that says why there are none.
-pub(crate) type LoadResult = Result<Vec<LoadedCertificate>, String>;
+/// A line for the error log that says why a handshake has no certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertComplaint {
+    /// The line.
+    pub text: String,
+    /// Whether clients can cause any number of such lines, and there was one a short while ago.
+    pub is_repeated: bool,
+}
+
+impl From<String> for CertComplaint {
+    fn from(text: String) -> Self {
+        Self { text, is_repeated: false }
+    }
+}
+
+/// Certificates, or why there are none.
+pub(crate) type LoadResult = Result<Vec<LoadedCertificate>, CertComplaint>;
 
 /// Finds the certificates of one server for the name in a ClientHello.
 type Loader = dyn Fn(Option<&str>) -> LoadResult + Send + Sync;
@@ -222,11 +237,11 @@ impl ServerCerts {
         let Some(loader) = &set.loader else { return fitting(&set.certificates, hello) };
         match loader(hello.server_name()) {
             Ok(certificates) => fitting(&certificates, hello),
-            Err(text) => {
+            Err(complaint) => {
                 COMPLAINTS.with_borrow_mut(|all| {
                     // LIMIT: the complaints may never be taken.
                     all.truncate(COMPLAINTS_MAX - 1);
-                    all.push(text);
+                    all.push(complaint);
                 });
                 None
             }
@@ -278,7 +293,7 @@ thread_local! {
     /// it, and the resolver runs inside that call, before client certificates are requested.
     static ASKED: RefCell<CertificateQuery> =
         const { RefCell::new(CertificateQuery::NONE) };
-    static COMPLAINTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static COMPLAINTS: RefCell<Vec<CertComplaint>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Takes the server name that the resolver recorded on this thread since the last call.
@@ -293,7 +308,7 @@ pub(crate) fn take_asked() -> CertificateQuery {
 
 /// Takes, for the log, why a certificate could not be loaded on this thread; the oldest first.
 #[must_use]
-pub fn take_complaint() -> Option<String> {
+pub fn take_complaint() -> Option<CertComplaint> {
     COMPLAINTS.with_borrow_mut(|all| if all.is_empty() { None } else { Some(all.remove(0)) })
 }
 

@@ -43,7 +43,7 @@ mod x509;
 
 pub use acceptor::{Acceptor, AcceptorError, AcceptorOptions, CipherOrder, EarlyData, Versions};
 pub use cert::{CertChain, CertError, LoadedCertificate, LoadedKey, Staple, certificates_in};
-pub use certs::{CertSet, ServerCerts, take_complaint};
+pub use certs::{CertComplaint, CertSet, ServerCerts, take_complaint};
 pub use challenges::{CHALLENGE_PROTOCOL, TlsChallenges};
 pub use cipher_strings::CipherStringError;
 pub use client::TlsClient;

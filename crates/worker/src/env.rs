@@ -13,7 +13,7 @@ use bolide_conf::model::LogLevel;
 use bolide_engine::{Logs, RequestTallies, SiteRef, Tally, Wake};
 use bolide_http::date::DateClock;
 use bolide_io::{DirChange, Fd, Io, Reset};
-use bolide_tls::SealedRecords;
+use bolide_tls::{CertComplaint, SealedRecords};
 use bolide_wire::{HeadPool, StreamOwner, WireEvent};
 
 use crate::accepting::Listeners;
@@ -231,8 +231,9 @@ impl<I: Io> WorkerEnv<I> {
 
     /// Returns the message for a handshake that failed for lack of a certificate, with the reason.
     pub(crate) fn complain(&mut self, subject: &Subject) -> Option<String> {
-        let why = bolide_tls::take_complaint()?;
-        self.log_conn(LogLevel::Error, subject, &format!("{why} while SSL handshaking"));
+        let CertComplaint { text, is_repeated } = bolide_tls::take_complaint()?;
+        let level = if is_repeated { LogLevel::Info } else { LogLevel::Error };
+        self.log_conn(level, subject, &format!("{text} while SSL handshaking"));
         Some(NO_CERTIFICATE.to_owned())
     }
 }

@@ -128,7 +128,12 @@ impl Engine {
                     }
                 }
                 (DemandAnswer::Refused, true) => self.forget(&id, &order, &name),
-                (DemandAnswer::Refused | DemandAnswer::Silent, _) => {}
+                // The rate of questions limits these lines.
+                (DemandAnswer::Refused, false) => {
+                    let text = format!("\"{url}\" refuses a certificate for \"{name}\"");
+                    self.log(AcmeLogLevel::Notice, &text);
+                }
+                (DemandAnswer::Silent, _) => {}
             }
             if let Some(why) = why {
                 let text = format!("\"{}\" does not tell about \"{name}\": {why}", url);

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use bolide_tls::{
-    Acceptor, AcceptorOptions, ClientAuth, ClientAuthFiles, LoadedCertificate, OriginOptions,
-    OriginTls, ServerCerts,
+    Acceptor, AcceptorOptions, CertComplaint, ClientAuth, ClientAuthFiles, LoadedCertificate,
+    OriginOptions, OriginTls, ServerCerts,
 };
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
@@ -78,7 +78,7 @@ where
     let set = match loader {
         Some(loader) => {
             let set = certs.add(Vec::new());
-            certs.load(set, "", loader);
+            certs.load(set, "", move |name| loader(name).map_err(CertComplaint::from));
             set
         }
         None => certs.add(vec![certificate()?]),
