@@ -10,7 +10,7 @@ use bolide_apache::{ApacheFiles, ConfPlace, ImportRequest, Imported};
 use bolide_conf::ConfSource;
 use bolide_conf::model::SourcePlace;
 
-use crate::source::DiskSource;
+use crate::source::{DiskSource, read_conf};
 
 /// The usual names of the file in packages.
 const NAMES: [&str; 3] = ["apache2.conf", "httpd.conf", "conf/httpd.conf"];
@@ -24,7 +24,7 @@ pub(crate) struct ConfFiles {
 
 impl ApacheFiles for DiskSource {
     fn read(&self, path: &Path) -> IoResult<Vec<u8>> {
-        std::fs::read(path)
+        read_conf(path)
     }
 
     fn list(&self, path: &Path) -> IoResult<Vec<OsString>> {
@@ -43,7 +43,7 @@ impl ConfFiles {
     ///
     /// What is invalid in Apache as well, with its file and line.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read(path).unwrap_or_default();
+        let text = read_conf(path).unwrap_or_default();
         let imported = match bolide_apache::is_apache(&text) {
             true => Some(translated(path)?),
             false => None,

@@ -48,7 +48,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os()) {
-        Ok(invocation) => commands::run(&invocation),
+        Ok(invocation) => messages::end(commands::run(&invocation)),
         Err(text) => {
             messages::err(&format!("bolide: {text}"));
             ExitCode::FAILURE

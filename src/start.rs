@@ -17,7 +17,7 @@ use crate::control::{ControlParts, ControlThread, Ground};
 use crate::control_log::ControlLog;
 use crate::early_log::EarlyLog;
 use crate::invocation::Invocation;
-use crate::messages::{err, out};
+use crate::messages::{err, greet};
 use crate::php::PhpPools;
 use crate::pid::PidFile;
 use crate::reading::{self, Reading};
@@ -160,7 +160,7 @@ fn run(
     }
     control.begin(plan).map_err(fail)?;
     if let Some(greeting) = greeting {
-        out(greeting.as_bytes());
+        greet(greeting);
     }
     // The process that started us continues.
     waiting.into_iter().for_each(ChildWait::release);

@@ -4,21 +4,21 @@ use std::fmt::Write as _;
 
 use crate::cli::help;
 use crate::invocation::{PREFIX, Show};
-use crate::messages::err;
+use crate::messages::tell;
 
 /// The name and the version.
 pub(crate) const NAME: &str = concat!("bolide/", env!("CARGO_PKG_VERSION"));
 
 /// Prints the requested information.
 pub(crate) fn show(what: Show) {
-    err(&format!("bolide version: {NAME}"));
+    tell(&format!("bolide version: {NAME}"));
     match what {
         Show::Version => {}
-        Show::Help => err(&help()),
+        Show::Help => tell(&help()),
         Show::Build => {
-            err("built with rustls, aws-lc, quinn-proto, PCRE2");
-            err("TLS SNI support enabled");
-            err(&format!("configure arguments: {}", arguments()));
+            tell("built with rustls, aws-lc, quinn-proto, PCRE2");
+            tell("TLS SNI support enabled");
+            tell(&format!("configure arguments: {}", arguments()));
         }
     }
 }

@@ -63,3 +63,42 @@ fn a_file_that_is_not_there_is_named() {
     let text = done.text();
     assert!(text.contains("nowhere.conf\" failed (2: No such file or directory)"), "{text}");
 }
+
+#[test]
+fn a_command_whose_result_is_lost_fails() {
+    let home = Home::new(BOLIDE);
+    home.write("nginx.conf", "events {}");
+    home.write("apache2.conf", "Listen 127.0.0.1:1\n");
+    let run = |args: &str, to: &str| {
+        let command = format!("cd '{}' && '{BOLIDE}' {args} {to}", home.dir().display());
+        bolide_testkit::run("sh", ["-c", &command])
+    };
+    for args in [
+        "check nginx.conf",
+        "import apache apache2.conf",
+        "cache --help",
+        "serve --print-config .",
+        "-T -c nginx.conf -p .",
+    ] {
+        let done = run(args, ">/dev/full");
+        let why = "write() to standard output failed (28: No space left on device)";
+        assert!(done.code == 1 && done.stderr.contains(why), "{args}: {done}");
+        let closed = run(args, "| head -c 0; exit ${PIPESTATUS:-0}");
+        assert!(!closed.stderr.contains("failed"), "{args}: {closed}");
+    }
+    for args in ["-v", "-V", "-h"] {
+        assert_eq!(run(args, "2>/dev/full").code, 1, "{args}");
+        assert_eq!(run(args, ">/dev/full").code, 0, "{args}");
+    }
+}
+
+#[test]
+fn a_configuration_without_an_end_is_refused() {
+    let home = Home::new(BOLIDE);
+    for args in [&["check", "/dev/zero"][..], &["import", "apache", "/dev/zero"]] {
+        let done = home.run(args);
+        let text = format!("{}{}", done.text(), done.stderr);
+        let is_said = text.contains("/dev/zero") && text.contains("has 64 MiB at most");
+        assert!(done.code == 1 && is_said, "{args:?}: {text}");
+    }
+}

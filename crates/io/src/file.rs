@@ -205,6 +205,15 @@ pub fn read_small(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> 
     sys::read_small(path, max)
 }
 
+/// Reads a file of any type to its end, and waits for it; for a start, a reload or a command.
+///
+/// # Errors
+///
+/// The kernel's error; EFBIG for more than `max` bytes.
+pub fn read_bounded(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> {
+    sys::read_bounded(path, max)
+}
+
 /// Opens a file of any type for reading; a pipe does not block. The caller checks the type.
 ///
 /// # Errors

@@ -16,8 +16,9 @@ pub(crate) use child::{
 };
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
-    create_temp, list, open, open_append, open_at_once, open_not_linked, read, read_at, read_small,
-    send_file, standard_error, stat_fd, stat_link, take_shown, write, write_at, write_unwaiting,
+    create_temp, list, open, open_append, open_at_once, open_not_linked, read, read_at,
+    read_bounded, read_small, send_file, standard_error, stat_fd, stat_link, take_shown, write,
+    write_at, write_unwaiting,
 };
 pub(crate) use foreign::{duplicate_of, open_process, signal_process};
 pub(crate) use inotify::Inotify;

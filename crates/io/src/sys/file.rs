@@ -326,6 +326,16 @@ pub(crate) fn read_small(path: &std::path::Path, max: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+pub(crate) fn read_bounded(path: &std::path::Path, max: u64) -> Result<Vec<u8>> {
+    let file = std::fs::File::options().read(true).open(path)?;
+    let mut bytes = Vec::new();
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > max {
+        true => Err(Error::from_raw_os_error(libc::EFBIG)),
+        false => Ok(bytes),
+    }
+}
+
 /// A copy of standard error.
 pub(crate) fn standard_error() -> Result<FileRef> {
     open_unwaiting(2)
