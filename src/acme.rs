@@ -33,6 +33,7 @@ pub(crate) use demanded::IssuedPlace;
 use demanded::{DemandedCertificates, NamesOnDemand};
 pub(crate) use fleet::{AcmeFleet, FleetAccount, FleetCertificate, FleetState, KnownAccount};
 use plan::PlannedPlace;
+pub(crate) use plan::check as check_issuers;
 
 /// LIMIT: names in one log line about missing certificates.
 const NAMES_SHOWN: usize = 10;

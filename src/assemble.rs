@@ -11,6 +11,7 @@ use bolide_engine::metrics::SharedFigures;
 use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
+use crate::acme;
 use crate::adopted_sockets;
 use crate::cluster::{ClusterThread, ExchangeParts, ExchangeThread};
 use crate::geo_databases::GeoDatabases;
@@ -131,6 +132,7 @@ pub(crate) fn draft(
     let mut listens = Vec::new();
     let mut reader = tls_setup::CertificateReader::knowing(known);
     shared.tls.stapling.begin();
+    acme::check_issuers(config)?;
     shared.tls.issued.begin(config);
     if let Some(http) = &config.http {
         for (at, listen) in http.listens.iter().enumerate() {

@@ -340,6 +340,7 @@ fn a_check_sends_no_request_to_an_issuer() {
     );
     let text = conf(&issuer, "a.test", "");
     let path = home.write("nginx.conf", &text);
+    home.write("eab.key", "a2V5");
     let path = path.to_str().unwrap();
     let tested = home.run(&["-t", "-c", path]);
     assert_eq!(tested.code, 0, "{}", tested.text());

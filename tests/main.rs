@@ -13,6 +13,7 @@ mod abandoned;
 mod abuse;
 mod access;
 mod acme;
+mod acme_files;
 mod acme_hook;
 mod adopt;
 mod audiences;

@@ -37,6 +37,22 @@ pub(super) fn of(config: &Config) -> (AcmePlan, Vec<PlannedPlace>) {
     (plan, acme.certificates.iter().map(place).collect())
 }
 
+/// Checks the files of issuers that are used.
+///
+/// # Errors
+///
+/// One text per issuer, with its line.
+pub(crate) fn check(config: &Config) -> Result<(), Vec<String>> {
+    let issuers = config.http.as_ref().map_or(&[][..], |http| &http.acme.issuers);
+    let text = |(at, why): (usize, String)| {
+        let IssuerConf { name, place, .. } = issuers.get(at)?;
+        Some(format!("acme_issuer \"{name}\": {why} in {place}"))
+    };
+    let unusable = bolide_acme::unusable_issuers(&of(config).0);
+    let all: Vec<_> = unusable.into_iter().filter_map(text).collect();
+    if all.is_empty() { Ok(()) } else { Err(all) }
+}
+
 fn demand(acme: &AcmeConf, one: &IssuedConf) -> Option<AcmeDemand> {
     let first = acme.issuers.get(*one.issuers.first()?)?;
     let DemandedRate { count, seconds } = first.on_demand_rate;

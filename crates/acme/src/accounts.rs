@@ -2,16 +2,15 @@
 //! account that another server of the cluster shares replaces the stored one if the issuer knows
 //! it.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, Key, NewAccount};
+use instant_acme::{Account, AccountCredentials, Error, Key, NewAccount};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use crate::base64url;
 use crate::client::{Fault, is_bad_nonce, is_problem, with_nonce};
 use crate::host::{AcmeHost, AcmeLogLevel};
-use crate::plan::{AccountKey, AcmeIssuer, CertificateKey, ExternalAccount};
+use crate::key_files::{account_keys, file_key};
+use crate::plan::AcmeIssuer;
 use crate::state::{AcmeStore, file_stem};
 use crate::transport::AcmeTransport;
 
@@ -122,7 +121,7 @@ impl AccountFile {
         name: &str,
     ) -> Result<OpenAccount, Fault> {
         let is_usable = match file_key(issuer)? {
-            Some((_, PrivateKeyDer::Pkcs8(key))) => {
+            Some(PrivateKeyDer::Pkcs8(key)) => {
                 key.secret_pkcs8_der() == credentials.private_key().secret_pkcs8_der()
             }
             _ => true,
@@ -143,12 +142,7 @@ impl AccountFile {
         name: &str,
     ) -> Result<OpenAccount, Fault> {
         let contacts: Vec<&str> = issuer.contacts.iter().map(String::as_str).collect();
-        let external = issuer.external_account.as_ref().map(external).transpose()?;
-        let key = file_key(issuer)?;
-        if key.is_some() && external.is_some() {
-            let why = "unsupported: external_account_key with account_key of a file";
-            return Err(Fault::Own(why.to_owned()));
-        }
+        let (key, external) = account_keys(issuer)?;
         let builder = || Account::builder_with_http(Box::new(transport.clone()));
         let uri = || issuer.uri.clone();
         let made = match key {
@@ -160,11 +154,7 @@ impl AccountFile {
                 };
                 with_nonce!(builder().create(&wanted, uri(), external.as_ref()))
             }
-            Some(_) if !issuer.accepts_terms => {
-                let why = "account_key of a file wants accept_terms_of_service";
-                return Err(Fault::Own(why.to_owned()));
-            }
-            Some((_, key)) => {
+            Some(key) => {
                 let again = || {
                     let key = key.clone_key();
                     let PrivateKeyDer::Pkcs8(der) = &key else { return Err(Error::KeyRejected) };
@@ -216,35 +206,4 @@ pub(crate) async fn ask(
     };
     let builder = || Account::builder_with_http(Box::new(transport.clone()));
     with_nonce!(async { builder().from_key(again()?, issuer.uri.clone()).await })
-}
-
-/// The key that the configuration names; `None` if one is generated.
-fn file_key(issuer: &AcmeIssuer) -> Result<Option<(Key, PrivateKeyDer<'static>)>, String> {
-    let path = match &issuer.account_key {
-        AccountKey::Generated(CertificateKey::EcdsaP256) => return Ok(None),
-        AccountKey::Generated(_) => {
-            return Err("unsupported: account keys other than ecdsa:256".to_owned());
-        }
-        AccountKey::File(path) => path,
-    };
-    let block = pem::parse(read(path)?).map_err(|error| format!("account_key: {error}"))?;
-    if block.tag() != "PRIVATE KEY" {
-        return Err(format!("account_key: \"{}\" is no PKCS #8", path.display()));
-    }
-    let der = PrivatePkcs8KeyDer::from(block.into_contents());
-    let key = Key::from_pkcs8_der(der.clone_key())
-        .map_err(|_| "unsupported: account keys other than ecdsa:256".to_owned())?;
-    Ok(Some((key, PrivateKeyDer::Pkcs8(der))))
-}
-
-fn external(account: &ExternalAccount) -> Result<ExternalAccountKey, String> {
-    let text = String::from_utf8_lossy(&read(&account.key_file)?).trim().to_owned();
-    let key = base64url::decode(&text).filter(|key| !key.is_empty()).ok_or_else(|| {
-        format!("external_account_key: \"{}\" is no base64url", account.key_file.display())
-    })?;
-    Ok(ExternalAccountKey::new(account.kid.clone(), &key))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("cannot read \"{}\": {error}", path.display()))
 }

@@ -17,6 +17,7 @@ mod hook;
 pub mod host;
 mod inbox;
 mod jws;
+mod key_files;
 mod local;
 mod pending;
 pub mod plan;
@@ -33,6 +34,7 @@ pub mod transport;
 pub use demand::DemandRate;
 pub use host::{AcmeHost, AcmeLogLevel, Challenge, OrderClaim};
 pub use inbox::AcmeInbox;
+pub use key_files::unusable_issuers;
 pub use local::is_local;
 pub use plan::{
     AccountKey, AccountName, AcmeAuthority, AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan,

@@ -105,7 +105,7 @@ pub enum AccountKey {
     /// [`CertificateKey::EcdsaP256`] can be used (ES256): orders fail with `unsupported` for all
     /// others.
     Generated(CertificateKey),
-    /// A file in PEM form: PKCS #8, ECDSA on P-256.
+    /// A file in PEM form, PKCS #8 or SEC 1: ECDSA on P-256.
     File(PathBuf),
 }
 

@@ -82,7 +82,7 @@ impl AcmeConnect for TlsConnect {
     }
 }
 
-fn roots(trusted: Option<&Path>) -> Result<RootCertStore, String> {
+pub(crate) fn roots(trusted: Option<&Path>) -> Result<RootCertStore, String> {
     let text = match trusted {
         Some(path) => std::fs::read(path)
             .map_err(|error| format!("cannot read \"{}\": {error}", path.display()))?,
