@@ -188,6 +188,7 @@ fn sets(
 ) -> Result<Vec<Option<CertSet>>, String> {
     let Some(http) = &site.config().http else { return Ok(Vec::new()) };
     let mut sets = Vec::new();
+    let is_quic = http.listens[at].transport == ListenTransport::Quic;
     for &id in &http.listens[at].servers {
         let server = http.server(id);
         let conf = &server.tls;
@@ -223,7 +224,9 @@ fn sets(
         if let Some(auth) = client_auth::client_auth(conf)? {
             certs.ask_clients(set, auth);
         }
-        sets.push(Some(set));
+        // As in nginx, the server of a name fixes the versions, and without any there is no QUIC.
+        let is_refused = is_quic && conf.refuses_quic();
+        sets.push(Some(if is_refused { certs.add(Vec::new()) } else { set }));
     }
     Ok(sets)
 }

@@ -126,6 +126,36 @@ fn the_versions_are_those_of_ssl_protocols() {
 }
 
 #[test]
+fn a_server_without_tls_1_3_has_no_http_3() {
+    let more = "listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; \
+                ssl_certificate @CERT@; ssl_certificate_key @KEY@; location / { return 200 own; }";
+    let server = http(&format!(
+        "server {{ {} location / {{ return 200 default; }} }} \
+         server {{ server_name old.test; ssl_protocols TLSv1.2; {more} }} \
+         server {{ server_name new.test; {more} }} \
+         server {{ server_name borrows.test; ssl_protocols TLSv1.2; \
+         listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; \
+         location / {{ return 200 own; }} }}",
+        bolide_testkit::server::LISTEN
+    ));
+    let port = server.https().port();
+    let ask = |proto, name: &str| {
+        let at = format!("{name}:{port}:127.0.0.1");
+        let client = bolide_testkit::Curl::new(proto).args(["--resolve", &at]);
+        client.attempt(&format!("https://{name}:{port}/"))
+    };
+    for (name, has_http3) in [("old.test", false), ("new.test", true), ("borrows.test", true)] {
+        let reply = ask(Proto::H3, name);
+        let text = if has_http3 { "own" } else { "" };
+        assert_eq!((&*reply.text(), reply.exit == 0), (text, has_http3), "{name}");
+        let over_tcp = ask(Proto::H2, name);
+        assert_eq!(over_tcp.text(), "own", "{name}");
+        let is_told = over_tcp.headers.iter().any(|(field, _)| field == "alt-svc");
+        assert_eq!(is_told, has_http3, "{name}");
+    }
+}
+
+#[test]
 fn alpn_chooses_a_configured_protocol() {
     let server = site("");
     for (offered, chosen) in [

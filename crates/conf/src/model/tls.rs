@@ -112,6 +112,12 @@ impl TlsConf {
         self.certificates.iter().any(|pair| is_computed(&pair.chain) || is_computed(&pair.key))
     }
 
+    /// Whether clients of its certificates cannot use QUIC, which needs TLS 1.3.
+    #[must_use]
+    pub fn refuses_quic(&self) -> bool {
+        !self.protocols.tls13 && !self.certificates.is_empty()
+    }
+
     /// Whether an issuer is asked for one of its certificates.
     #[must_use]
     pub fn is_issued(&self) -> bool {

@@ -43,7 +43,7 @@ fn quic_ports(http: &Http, preferred: u16) -> HashMap<ServerId, u16> {
     let mut ports = HashMap::new();
     for listen in http.listens.iter().filter(|listen| listen.transport == ListenTransport::Quic) {
         let port = listen.address.port();
-        for &id in &listen.servers {
+        for &id in listen.servers.iter().filter(|id| !http.server(**id).tls.refuses_quic()) {
             let known = ports.entry(id).or_insert(port);
             if port == preferred {
                 *known = port;
