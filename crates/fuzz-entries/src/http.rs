@@ -131,7 +131,8 @@ pub fn caching(data: &[u8]) {
         assert!(name.len() <= cache_groups::NAME_MAX);
     });
     let mut seen = cookies::Cookies::of(&fields);
-    seen.merge(&fields, 0);
+    let url = cookies::CookieUrl { host: b"a.example", path: b"/a/b" };
+    seen.merge(&fields, url, 0);
     assert!(seen.iter().all(|(name, _)| !name.is_empty()));
     if let Some(rule) = no_vary_search::NoVarySearch::of(&fields) {
         let (mut once, mut twice) = (Vec::new(), Vec::new());

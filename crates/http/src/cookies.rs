@@ -24,12 +24,14 @@ impl<'a> Cookies<'a> {
         Self { request, merged: Vec::new() }
     }
 
-    /// The view after `response` has set and deleted cookies; `now` is in seconds since 1970.
-    pub fn merge(&mut self, response: &'a FieldMap, now: u64) {
+    /// The view after `response` has set and deleted cookies, as far as the client would send them
+    /// with `request`; `now` is in seconds since 1970.
+    pub fn merge(&mut self, response: &'a FieldMap, request: CookieUrl<'_>, now: u64) {
         for line in response.all(Name::SetCookie) {
             let mut parts = line.split(|&byte| byte == b';');
             let (name, value) = split_pair(parts.next().unwrap_or_default());
-            if !name.is_empty() && self.merged.len() < COOKIES_MAX {
+            let is_sent = || request.is_reached(parts.clone());
+            if !name.is_empty() && self.merged.len() < COOKIES_MAX && is_sent() {
                 self.merged.retain(|pair| pair.0 != name);
                 self.merged.push((name, (!is_deletion(parts, now)).then_some(value)));
             }
@@ -84,6 +86,46 @@ impl<'a> Cookies<'a> {
         let lines = request.all(Name::Cookie);
         let pairs = lines.flat_map(|line| line.split(|&byte| byte == b';')).map(split_pair);
         pairs.filter(|pair| !pair.0.is_empty()).take(COOKIES_MAX)
+    }
+}
+
+/// The URL of a request, to which a cookie may belong.
+#[derive(Clone, Copy, Debug)]
+pub struct CookieUrl<'a> {
+    /// Its host, in lower case, without port.
+    pub host: &'a [u8],
+    /// Its path.
+    pub path: &'a [u8],
+}
+
+impl CookieUrl<'_> {
+    /// Whether a cookie with these attributes would be sent to it (RFC 6265 §5.1.3, §5.1.4). A
+    /// cookie for another path is another cookie, even if it has the same name.
+    fn is_reached<'b>(&self, attributes: impl Iterator<Item = &'b [u8]>) -> bool {
+        let (mut domain, mut path) = (&b""[..], &b""[..]);
+        for (name, value) in attributes.map(split_pair) {
+            if name.eq_ignore_ascii_case(b"domain") {
+                domain = value.strip_prefix(b".").unwrap_or(value);
+            } else if name.eq_ignore_ascii_case(b"path") {
+                path = value;
+            }
+        }
+        self.is_in_domain(domain) && self.is_below(path)
+    }
+
+    fn is_in_domain(&self, domain: &[u8]) -> bool {
+        let Some(at) = self.host.len().checked_sub(domain.len()) else { return false };
+        let (before, end) = self.host.split_at(at);
+        domain.is_empty()
+            || end.eq_ignore_ascii_case(domain) && (before.is_empty() || before.ends_with(b"."))
+    }
+
+    fn is_below(&self, path: &[u8]) -> bool {
+        // Without a path that begins with a slash, it is the directory of the request.
+        !path.starts_with(b"/")
+            || self.path.strip_prefix(path).is_some_and(|rest| {
+                rest.is_empty() || path.ends_with(b"/") || rest.starts_with(b"/")
+            })
     }
 }
 
@@ -142,7 +184,7 @@ fn is_deletion<'a>(attributes: impl Iterator<Item = &'a [u8]>, now: u64) -> bool
 
 #[cfg(test)]
 mod tests {
-    use super::Cookies;
+    use super::{CookieUrl, Cookies};
     use crate::{FieldMap, Name};
 
     #[test]
@@ -163,12 +205,47 @@ mod tests {
         response.push(Name::SetCookie, b"b=; Max-Age=0; Expires=Fri, 01 Jan 2100 00:00:00 GMT");
         response
             .push(Name::SetCookie, b"later=2; Max-Age=5; Expires=Thu, 01 Jan 1970 00:00:01 GMT");
-        cookies.merge(&response, 1_000_000);
+        response.push(Name::SetCookie, b"c=6; path=/old/");
+        response.push(Name::SetCookie, b"c=7; domain=other.example; path=/");
+        let url = CookieUrl { host: b"a.example", path: b"/x" };
+        cookies.merge(&response, url, 1_000_000);
         assert_eq!(cookies.get(b"a"), Some(&b"9"[..]));
         assert_eq!((cookies.get(b"gone"), cookies.get(b"b")), (None, None));
         assert_eq!(cookies.get(b"later"), Some(&b"2"[..]));
         let left: Vec<_> = cookies.iter().map(|pair| pair.0).collect();
         assert_eq!(left, [&b"flag"[..], b"c", b"a", b"later"]);
+        assert_eq!(cookies.get(b"c"), Some(&b"4=5"[..]));
+    }
+
+    #[test]
+    fn a_cookie_reaches_its_domain_and_its_path() {
+        let url = CookieUrl { host: b"www.a.example", path: b"/shop/cart" };
+        let is_reached = |text: &str| url.is_reached(text.as_bytes().split(|byte| *byte == b';'));
+        for text in [
+            "",
+            "path=/",
+            "Path=/shop",
+            "path=/shop/",
+            "path=/shop/cart",
+            "path=x",
+            "domain=A.example",
+            "domain=.a.example; path=/",
+            "domain=www.a.example",
+            "path=/no; path=/shop",
+        ] {
+            assert!(is_reached(text), "{text}");
+        }
+        for text in [
+            "path=/sho",
+            "path=/shop/cart/",
+            "path=/wp-admin",
+            "domain=example.org",
+            "domain=ww.a.example",
+            "domain=b.www.a.example",
+            "domain=.example; path=/old/",
+        ] {
+            assert!(!is_reached(text), "{text}");
+        }
     }
 
     #[test]

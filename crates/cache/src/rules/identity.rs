@@ -3,7 +3,7 @@
 //! The key builder joins the parts unambiguously. `Accept-Encoding` is in no part: one object has
 //! all codings.
 
-use bolide_http::cookies::{Cookies, php_name};
+use bolide_http::cookies::{CookieUrl, Cookies, php_name};
 use bolide_http::message::Scheme;
 use bolide_http::{FieldMap, Method, Name};
 
@@ -38,6 +38,12 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    /// The URL to which cookies may belong.
+    #[must_use]
+    pub fn cookie_url(&self) -> CookieUrl<'a> {
+        CookieUrl { host: self.host, path: split_target(self.target).0 }
+    }
+
     /// The query as received, without `?`.
     #[must_use]
     pub fn query(&self) -> &'a [u8] {

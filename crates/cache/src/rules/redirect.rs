@@ -7,7 +7,7 @@
 use bolide_http::{Name, Scheme};
 
 use super::decide::AnswerFacts;
-use super::identity::{Facts, push_target};
+use super::identity::{Facts, push_target, split_target};
 use super::policy::CachePolicy;
 
 /// Whether a response redirects to a URL that has the key of its request. The host and the scheme
@@ -33,9 +33,32 @@ pub(super) fn leads_to_own_key(
     };
     let rules = [&policy.query, &facts.environment.query];
     let (mut own, mut other) = (Vec::new(), Vec::new());
-    push_target(&mut own, facts.target, rules);
-    push_target(&mut other, &target, rules);
+    push_target(&mut own, &without_dots(facts.target), rules);
+    push_target(&mut other, &without_dots(&target), rules);
     own == other
+}
+
+/// A target without dot segments (RFC 3986 §5.2.4), as a browser requests it; `%2e` is a dot, too.
+fn without_dots(target: &[u8]) -> Vec<u8> {
+    let (path, query) = split_target(target);
+    let mut kept: Vec<&[u8]> = Vec::new();
+    let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let text = String::from_utf8_lossy(segment).to_ascii_lowercase().replace("%2e", ".");
+        match text.as_str() {
+            "." => {}
+            ".." => drop(kept.pop()),
+            _ => {
+                kept.push(segment);
+                continue;
+            }
+        }
+        if segments.peek().is_none() {
+            kept.push(b"");
+        }
+    }
+    let query = query.map(|query| [b"?", query].concat()).unwrap_or_default();
+    [b"/", &*kept.join(&b'/'), &query].concat()
 }
 
 /// Whether an absolute URL has another scheme than the one by which the client came.

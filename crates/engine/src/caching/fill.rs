@@ -279,7 +279,7 @@ impl Fill {
         let question = &self.question;
         let mut cookies = Cookies::of(&question.fields);
         if caching.is_page() {
-            cookies.merge(&head.fields, now_ms / 1000);
+            cookies.merge(&head.fields, question.facts().cookie_url(), now_ms / 1000);
         }
         let mut session = Vec::new();
         push_session(&mut session, &cookies, &caching.conf.page.session);

@@ -107,7 +107,7 @@ fn is_other_variant(facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> bool {
     }
     let before = Cookies::of(facts.fields);
     let mut after = Cookies::of(facts.fields);
-    after.merge(answer.fields, answer.arrived / 1000);
+    after.merge(answer.fields, facts.cookie_url(), answer.arrived / 1000);
     let values = |cookies: &Cookies<'_>| -> Vec<Vec<u8>> {
         cookies.read_as(VARY).map(|(_, value)| value.to_vec()).collect()
     };

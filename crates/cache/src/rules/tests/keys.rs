@@ -139,7 +139,8 @@ fn a_page_that_sets_its_vary_cookie_is_kept_under_the_new_value() {
     let request = fields("Cookie: _lscache_vary=old; x=1");
     let answer = fields("Set-Cookie: _lscache_vary=new; path=/|Set-Cookie: y=1");
     let mut cookies = Cookies::of(&request);
-    cookies.merge(&answer, NOW / 1000);
+    let url = bolide_http::cookies::CookieUrl { host: b"a.example", path: b"/" };
+    cookies.merge(&answer, url, NOW / 1000);
     let (policy, environment) = (CachePolicy::default(), Environment::default());
     let mut out = Vec::new();
     vary_base(&policy, &environment, &cookies, None, |part| part.push(&mut out));

@@ -135,7 +135,7 @@ impl Fill {
             unvaried_key(&mut keys, (self.namespace, &url), &facts);
         } else {
             let mut cookies = Cookies::of(facts.fields);
-            cookies.merge(&cutting.fields, now_ms / 1000);
+            cookies.merge(&cutting.fields, facts.cookie_url(), now_ms / 1000);
             page_key(&mut keys, (self.namespace, &url), &facts, caching, &cookies, None);
         }
         push_piece(&mut keys, KeyPiece::Inline(&page_id(self.id)));
