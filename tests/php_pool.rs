@@ -550,16 +550,29 @@ fn mistakes_are_found_by_the_test_of_a_configuration() {
     }
 }
 
+/// A server with a pool of lsphp.
+fn start_lsphp(pool: &str) -> TestServer {
+    let lsphp = bolide_testkit::tool("lsphp");
+    // The lsphp of the tests is below a directory that only its owner may enter.
+    let user_root = if is_root() { "user root;" } else { "" };
+    let pool = format!("php_pool main {{ binary {}; {pool} {user_root}", lsphp.display());
+    let block = php("", "").replace(user(), "").replace("php_pool main {", &pool);
+    TestServer::with(BOLIDE, &block)
+}
+
+#[test]
+fn one_process_of_lsphp_answers_request_after_request() {
+    let server = start_lsphp("children 1;");
+    put(&server, "who.php", WHO);
+    wait_until("an answer", || answers(&server));
+    for _ in 0..20 {
+        assert_eq!(who(&server, "/who.php", "sapi"), "litespeed");
+    }
+}
+
 #[test]
 fn an_lsphp_pool_does_all_of_it_too() {
-    let lsphp = bolide_testkit::tool("lsphp");
-    let pool = format!("binary {}; children 4; queue 256; env GREETING hello;", lsphp.display());
-    // The lsphp of the tests is below a directory that only its owner may enter.
-    let pool = if is_root() { format!("{pool} user root;") } else { pool };
-    let block = php("", "")
-        .replace(user(), "")
-        .replace("php_pool main {", &format!("php_pool main {{ {pool}"));
-    let server = TestServer::with(BOLIDE, &block);
+    let server = start_lsphp("children 4; queue 256; env GREETING hello;");
     put(&server, "who.php", WHO);
     put(&server, "slow.php", "<?php usleep(1000 * $_GET['ms']); echo 'slept';");
     wait_until("an answer", || answers(&server));

@@ -16,7 +16,9 @@ pub(super) fn env(settled: &Settled) -> Vec<(String, OsString)> {
     if let Some(ini) = &pool.ini_file {
         set("PHPRC", ini.into());
     }
-    set("LSAPI_CHILDREN", number(u64::from(settled.children)));
+    // Told to have one child, lsphp has none and ends with its first connection. How many requests
+    // there are at a time is the pool's decision anyway.
+    set("LSAPI_CHILDREN", number(u64::from(settled.children.max(2))));
     // Children beyond these would accept requests that the pool has no memory for.
     set("LSAPI_EXTRA_CHILDREN", number(0));
     set("LSAPI_MAX_IDLE_CHILDREN", number(u64::from(settled.start)));

@@ -119,6 +119,32 @@ fn a_coalesced_request_says_so() {
 }
 
 #[test]
+fn a_coalesced_request_gets_its_coding_like_all_others() {
+    let lab = Lab::new(
+        "page_cache auto; cache_status on; gzip on; gzip_vary on; gzip_types *; gzip_min_length 0;",
+    );
+    let path = lab.page(KEEP);
+    lab.app.hold(&path);
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
+    let (mut first, mut second) = (lab.server.connect(), lab.server.connect());
+    first.send(&request);
+    bolide_testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
+    second.send(&request);
+    for _ in 0..2 {
+        assert_eq!(lab.get("/other").status, 200);
+    }
+    lab.app.release();
+    let found = [first.answer(), second.answer()];
+    assert!(cache_status(&found[1]).contains("collapsed"), "{}", cache_status(&found[1]));
+    for response in &found {
+        assert_eq!(response.header("content-encoding"), Some("gzip"), "{response:?}");
+        assert_eq!(response.header("vary"), Some("Accept-Encoding"));
+    }
+    assert_eq!(lab.app.count(&path), 1);
+}
+
+#[test]
 fn earlier_caches_come_first_and_ours_has_the_configured_name() {
     let lab = Lab::new("page_cache auto; cache_status on \"my edge\";");
     let path = lab.page("Cache-Control: max-age=60\nCache-Status: origin; hit");

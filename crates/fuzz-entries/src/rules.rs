@@ -68,7 +68,7 @@ pub fn rules(data: &[u8]) {
     url(&mut out, &facts, &policy);
     assert!(out.starts_with(b"https://a.test:443/page"));
     let mut cookies = Cookies::of(&request);
-    cookies.merge(&answer, 0);
+    cookies.merge(&answer, facts.cookie_url(), 0);
     let value = decision.vary_value.as_deref();
     vary_base(&policy, &environment, &cookies, value, |part| part.push(&mut out));
     decision.vary.iter().for_each(|name| named(&mut out, name, &request, &cookies));

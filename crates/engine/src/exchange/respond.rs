@@ -105,7 +105,7 @@ fn finish_body(request: &mut Request, answer: &mut Answer, site: &Site, ctx: &mu
         answer.body.keep_of_slice(slice.wanted);
     }
     let filters = site.location(request.location).filters_bodies;
-    if filters || answer.may_be_searched {
+    if filters || answer.may_be_searched || answer.body.is_growing() {
         filter_body(request, answer, site, ctx);
         if let Some(outcome) = answer.charset.take() {
             complain(request, answer, &outcome, site, ctx);

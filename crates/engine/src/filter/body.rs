@@ -155,14 +155,15 @@ pub(crate) fn filter_body(
     let order = order.substitution(request).filter(|_| is_plain && is_there);
     let lines = order.map(SubstitutedLines::new);
     let recoder = answer.charset.as_deref().and_then(CharsetOutcome::recoder);
-    let is_sliced = answer.body.sliced().is_some();
+    // Nothing before has compressed these.
+    let is_new = answer.body.sliced().is_some() || answer.body.is_growing();
     let is_resized = recoder.as_ref().is_some_and(|recoder| !recoder.keeps_length());
     let is_changed =
         gunzips || includes || adds || is_resized || lines.is_some() || !pairs.is_empty();
     let len = if is_changed { None } else { exact(head.body) };
     let choice = match location.coded
         && is_plain
-        && (gunzips || kind.is_coded_last() || recoder.is_some() || lines.is_some() || is_sliced)
+        && (gunzips || kind.is_coded_last() || recoder.is_some() || lines.is_some() || is_new)
     {
         true => compress::choose_last(request, location, kind, status, len, client),
         false => compress::CodingChoice::default(),
