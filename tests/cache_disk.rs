@@ -58,7 +58,7 @@ impl Site {
     }
 }
 
-fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {

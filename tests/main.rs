@@ -101,6 +101,7 @@ mod purges_in_flight;
 mod purges_that_reach;
 mod quic_listens;
 mod real_ip;
+mod recalled;
 mod reload;
 mod reload_command;
 mod reload_watch;

@@ -6,11 +6,12 @@
 mod asking;
 mod brought;
 mod following;
+mod key;
 mod narrow;
 
 use std::sync::Arc;
 
-use bolide_cache::rules::{self, Facts};
+use bolide_cache::rules::Facts;
 use bolide_cache::{
     AbandonReason, KeyBuilder, Lookup, NamespaceId, Object, ObjectKind, SessionKey,
 };
@@ -25,7 +26,7 @@ use crate::caching::Caching;
 use crate::caching::cdn_cache_control::read_controls;
 use crate::caching::disk_lookup::{ask_nodes, recall_private};
 use crate::caching::identity::write_arrival;
-use crate::caching::identity::{key_of, page_key, push_named, unvaried_key, zone_key};
+use crate::caching::identity::{key_of, push_named, unvaried_key};
 use crate::caching::lookup::asking::{keep_permit, server_in_keys, space};
 use crate::caching::lookup::brought::find_shared;
 use crate::caching::purge::may_order;
@@ -42,6 +43,7 @@ use crate::vars::VariableScope;
 
 pub(super) use asking::take_over;
 pub(crate) use brought::date_back;
+pub(super) use key::KeyUrl;
 
 /// LIMIT: fills that one exchange waits for before it fetches itself.
 pub(super) const ROUNDS_MAX: u8 = 3;
@@ -164,45 +166,6 @@ impl CacheTransaction {
         facts_at(self, request, site, ctx.conn)
     }
 
-    pub(super) fn build_key(
-        &mut self,
-        request: &Request,
-        answer: &Answer,
-        caching: &Caching,
-        space: NamespaceId,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) {
-        debug_assert_eq!(
-            self.space,
-            Some(space),
-            "a key is made for the part of the store that is asked"
-        );
-        let mut keys = std::mem::take(&mut self.keys);
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        let template = match caching.is_page() {
-            true => caching.conf.page.key.as_ref(),
-            false => caching.conf.key.as_ref().or(caching.conf.page.key.as_ref()),
-        };
-        match template {
-            Some(template) => {
-                VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
-            }
-            None => rules::url(&mut text, &self.facts(request, site, ctx), &caching.policy),
-        }
-        match caching.is_page() {
-            true => {
-                let facts = self.facts(request, site, ctx);
-                let cookies = Cookies::of(facts.fields);
-                page_key(&mut keys, (space, &text), &facts, caching, &cookies, None);
-            }
-            false => zone_key(&mut keys, (space, &text), &self.arrival),
-        }
-        self.text = text;
-        self.keys = keys;
-    }
-
     pub(super) fn look_up(
         &mut self,
         request: &mut Request,
@@ -309,7 +272,7 @@ impl CacheTransaction {
         }
         let mut keys = std::mem::take(&mut self.unvaried);
         let own = self.keys.public();
-        let own = (own.namespace(), &*self.text);
+        let own = (own.namespace(), &*self.url);
         unvaried_key(&mut keys, own, &self.facts(request, site, ctx));
         let session = match whose {
             Whose::Public => Some(None),
@@ -382,23 +345,21 @@ impl CacheTransaction {
                 ))
             }
             Lookup::Miss(permit) => {
-                let unvaried = self.find_unvaried(request, Whose::Public, caching, site, ctx);
-                if let Some(object) = unvaried {
-                    ctx.effects
-                        .push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone)));
-                    return Some(self.serve_kept(
-                        request,
-                        answer,
-                        object,
-                        UpstreamCacheStatus::Hit,
-                        site,
-                        ctx,
-                    ));
+                let served = self.serve_unvaried(request, answer, caching, site, ctx);
+                match served {
+                    Some(_) => ctx
+                        .effects
+                        .push(StepEffect::WakeExchanges(permit.abandon(AbandonReason::Gone))),
+                    None => keep_permit(request, answer, self, permit, caching, ctx),
                 }
-                keep_permit(request, answer, self, permit, caching, ctx);
-                None
+                served
             }
             Lookup::Pass => {
+                // A page with `no-vary` came later, under a key of its own.
+                let served = self.serve_unvaried(request, answer, caching, site, ctx);
+                if served.is_some() {
+                    return served;
+                }
                 // No other exchange waits for it. It is stored if its fields permit.
                 self.why = Why::Remembered;
                 answer.cached = UpstreamCacheStatus::Miss;
@@ -421,6 +382,19 @@ impl CacheTransaction {
                 None
             }
         }
+    }
+
+    /// Serves the public page with `no-vary`, if there is one.
+    fn serve_unvaried(
+        &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        let object = self.find_unvaried(request, Whose::Public, caching, site, ctx)?;
+        Some(self.serve_kept(request, answer, object, UpstreamCacheStatus::Hit, site, ctx))
     }
 
     pub(super) fn look_again(

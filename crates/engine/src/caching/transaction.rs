@@ -8,6 +8,7 @@ use bolide_base::Instant;
 use bolide_cache::rules::{CacheGate, Environment, StoreRefusal};
 use bolide_cache::{FillPermit, Follower, KeyBuilder, Lookup, NamespaceId, Object};
 
+use crate::caching::lookup::KeyUrl;
 use crate::explain::why::Why;
 use crate::route::LocationIndex;
 /// `$upstream_cache_status`
@@ -127,7 +128,8 @@ pub(crate) struct CacheTransaction {
     pub(super) keys: KeyBuilder,
     /// The key for pages with `no-vary`.
     pub(super) unvaried: KeyBuilder,
-    pub(super) text: Vec<u8>,
+    /// The URL of `keys`.
+    pub(super) url: KeyUrl,
     /// How the request arrived at the location of the lookup.
     pub(super) arrival: Vec<u8>,
     pub(crate) session: Vec<u8>,

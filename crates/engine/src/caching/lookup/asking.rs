@@ -108,7 +108,13 @@ impl CacheTransaction {
         };
         let kept_as = request.role.fragment().map_or(KeptAs::Itself, |lineage| lineage.kept_as());
         // As the client asked: the response decides which parameters count.
-        let url = permit.as_ref().map(|_| self.text.clone());
+        let url = permit.as_ref().map(|_| self.url.to_vec());
+        debug_assert!(
+            permit
+                .as_ref()
+                .is_none_or(|permit| permit.key().url().is_empty() == self.url.is_empty()),
+            "a fill has the URL of its key"
+        );
         let store = site.kept()?.store.clone();
         let space = self.space?;
         let is_bare = permit.is_none() && caching.is_page();

@@ -32,8 +32,8 @@ impl CacheTransaction {
         {
             return;
         }
-        debug_assert!(!self.text.is_empty(), "a key is made before it is narrowed");
-        let Some(other) = kept_url(front.store(), namespace, &self.text) else { return };
+        debug_assert!(!self.url.is_empty(), "a key is made before it is narrowed");
+        let Some(other) = kept_url(front.store(), namespace, &self.url) else { return };
         if is_fresh(front, &mut self.keys, &request.head().fields, ctx.now.unix_millis) {
             return;
         }
