@@ -5,6 +5,7 @@ mod certificates;
 mod connections;
 mod histories;
 mod hostile_valkey;
+mod leases;
 mod limits;
 mod lost_purges;
 mod objects;

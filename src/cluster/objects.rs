@@ -179,9 +179,13 @@ impl Porter {
                     porter.offer(offer).await;
                 })),
                 SharedOrder::Release(key, token) => drop(tasks.spawn(async move {
-                    if let Err(fault) = porter.line.release(key, &token).await {
-                        porter.fail(fault);
-                    }
+                    let released = porter.line.release(key, &token).await;
+                    released.unwrap_or_else(|fault| porter.fail(fault));
+                })),
+                SharedOrder::Move(from, to, token) => drop(tasks.spawn(async move {
+                    let time = porter.setup.conf.objects_lease_time;
+                    let moved = porter.line.move_lease((from, to), &token, time).await;
+                    moved.unwrap_or_else(|fault| porter.fail(fault));
                 })),
             }
         }

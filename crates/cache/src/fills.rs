@@ -156,9 +156,14 @@ impl FillMoment {
         Self(store.grant(&mut shard, &key, generation, None))
     }
 
-    /// A permit for a part, in place of any other fill of its key.
+    /// A permit for a part that no other node asks for, in place of any other fill of its key.
     #[must_use]
     pub fn permit(&self, key: &CacheKey<'_>) -> Option<FillPermit> {
+        self.grant(key).map(FillPermit::here)
+    }
+
+    /// A permit of this moment, in place of any other fill of this key.
+    pub(crate) fn grant(&self, key: &CacheKey<'_>) -> Option<FillPermit> {
         let store = &self.0.store;
         debug_assert!(store.tags.generation() >= self.0.generation(), "a moment lies in the past");
         let _floor_waits = lock(&store.moves);

@@ -37,7 +37,7 @@
 //! `permit.begin(ObjectHead, &Tags) -> Wakes`, `permit.append(Bytes) -> Wakes`, then one of
 //! `commit() -> Committed { object, wakes }`, `freshen(ObjectHead, &Tags)` (304),
 //! `abandon(AbandonReason::{Uncacheable { until_ms }, Failed { .. }, Gone}) -> Wakes`, or
-//! `move_to(key) -> Moved { permit, wakes }` when the response belongs under another key
+//! `move_to(key, asked_by) -> Moved { permit, wakes }` when the response belongs under another key
 //! (`store.remember_vary(base_key, names)` first when the response has a new `Vary`). Dropping a
 //! permit abandons the fill.
 //!
@@ -95,8 +95,8 @@ pub use permit::{AbandonReason, Committed, FillPermit, Moved};
 pub use purging::purge_here;
 pub use removed::{purge_emptied, purge_removed};
 pub use shared::{
-    SharedAnswer, SharedAsk, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit,
-    Sharing, SharingCount, SharingCounts, StreamPlace,
+    AskedBy, SharedAnswer, SharedAsk, SharedLease, SharedOffer, SharedOrder, SharedQuestion,
+    SharedUnfit, Sharing, SharingCount, SharingCounts, StreamPlace,
 };
 pub use sharing::Nodes;
 pub use stats::{NamespaceStats, StoreStats};

@@ -14,7 +14,7 @@ use crate::fills::{FillMoment, Rival};
 use crate::growing::{Follower, GrowingObject, Waited, Waiter, Wakes};
 use crate::key::CacheKey;
 use crate::object::{Object, ObjectHead, ObjectParts, pack_head};
-use crate::shared::{SharedLease, offer};
+use crate::shared::{AskedBy, SharedLease, offer};
 use crate::store::Store;
 use crate::tags::{TAGS_MAX, TagPurge, TagVerdict, Tags, lock};
 
@@ -90,11 +90,27 @@ pub struct FillPermit {
     passes_on: bool,
     /// Other nodes wait for this fill.
     pub(crate) lease: Option<SharedLease>,
+    /// No other node asks for its key: the object is not offered.
+    stays_here: bool,
 }
 
 impl FillPermit {
     pub(crate) const fn new(store: Arc<Store>, growing: Arc<GrowingObject>) -> Self {
-        Self { store, growing, spent: false, overflown: false, passes_on: false, lease: None }
+        Self {
+            store,
+            growing,
+            spent: false,
+            overflown: false,
+            passes_on: false,
+            lease: None,
+            stays_here: false,
+        }
+    }
+
+    /// The same permit for a key that no other node asks for.
+    pub(crate) fn here(mut self) -> Self {
+        self.stays_here = true;
+        self
     }
 
     /// A follower of this fill, for the exchange with the permit.
@@ -278,7 +294,9 @@ impl FillPermit {
         if let Some(tags) = self.growing.packed_tags.get() {
             let lease = self.lease.take();
             self.store.spill(&object, self.growing.generation, tags.clone());
-            offer(&self.store, &object, self.growing.generation, tags, lease);
+            if !self.stays_here {
+                offer(&self.store, &object, self.growing.generation, tags, lease);
+            }
         }
         Some(object)
     }
@@ -404,17 +422,18 @@ impl FillPermit {
     }
 
     /// Continues the fill under the key where the response belongs (it set a vary cookie, or has a
-    /// new `Vary`), with the generation it has. The fill must not have begun.
+    /// new `Vary`), with the generation it has. The fill must not have begun. Other nodes that wait
+    /// for the old key continue.
     #[must_use = "others wait for this fill"]
-    pub fn move_to(self, key: &CacheKey<'_>) -> Moved {
-        self.go_to(key, Rival::Heeded)
+    pub fn move_to(self, key: &CacheKey<'_>, asked_by: AskedBy) -> Moved {
+        self.go_to(key, asked_by, Rival::Heeded)
     }
 
     /// As [`Self::move_to`], even if another fill of that key is in progress: the last one is
     /// stored.
     #[must_use = "others wait for this fill"]
-    pub fn move_over(self, key: &CacheKey<'_>) -> Moved {
-        self.go_to(key, Rival::Ignored)
+    pub fn move_over(self, key: &CacheKey<'_>, asked_by: AskedBy) -> Moved {
+        self.go_to(key, asked_by, Rival::Ignored)
     }
 
     /// When its request began.
@@ -431,19 +450,21 @@ impl FillPermit {
     /// The same fill as of an earlier moment.
     #[must_use = "others wait for this fill"]
     pub fn since(self, moment: &FillMoment) -> Moved {
-        let permit = moment.permit(&self.key());
+        let permit = moment.grant(&self.key());
         let wakes = self.abandon(AbandonReason::Gone);
         Moved { permit, wakes }
     }
 
-    fn go_to(mut self, key: &CacheKey<'_>, rival: Rival) -> Moved {
+    fn go_to(mut self, key: &CacheKey<'_>, asked_by: AskedBy, rival: Rival) -> Moved {
         debug_assert!(self.growing.head().is_none(), "a fill moves before it begins");
         let store = Arc::clone(&self.store);
         let _floor_waits = lock(&store.moves);
         let mut permit = self.store.regrant(key, self.growing.generation, rival);
         // A purge of the URL marks fills, not tags. From here on a purge marks both.
         if let Some(permit) = &mut permit {
-            permit.lease = self.lease.take();
+            permit.stays_here = asked_by == AskedBy::Nobody;
+            let lease = self.lease.take().filter(|_| asked_by == AskedBy::Waiting);
+            permit.lease = lease.map(|lease| lease.at(&store, key));
             self.growing.asked().into_iter().for_each(|at| permit.note_asked(at));
             let is_purged = |session| self.growing.is_doomed_for(session);
             if self.growing.is_doomed() || key.session.is_some_and(is_purged) {

@@ -23,7 +23,8 @@ use log::PurgeLog;
 pub use log::StreamPlace;
 pub(crate) use orders::offer;
 pub use orders::{
-    SharedAnswer, SharedAsk, SharedLease, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit,
+    AskedBy, SharedAnswer, SharedAsk, SharedLease, SharedOffer, SharedOrder, SharedQuestion,
+    SharedUnfit,
 };
 
 use bolide_base::limits::{SHARED_OFFERED_MAX, SHARED_ORDERS_MAX};

@@ -20,7 +20,7 @@ use crate::outbox::PurgeOutbox;
 use crate::permit::FillPermit;
 use crate::sessions::SessionCounts;
 use crate::shard::Shard;
-use crate::shared::{Sharing, offer};
+use crate::shared::{AskedBy, Sharing, offer};
 use crate::stats::{Counters, StoreStats};
 use crate::store_index::StoreIndex;
 use crate::tags::{TagCount, TagTable, TagVerdict, lock};
@@ -391,7 +391,12 @@ impl Store {
     /// Stores the `Vary` of a URL; `base` is its key without the values. The names are in lower
     /// case. False if they exceed the limit; then the response must not be stored.
     #[must_use]
-    pub fn remember_vary(self: &Arc<Self>, base: &CacheKey<'_>, names: &[&[u8]]) -> bool {
+    pub fn remember_vary(
+        self: &Arc<Self>,
+        base: &CacheKey<'_>,
+        names: &[&[u8]],
+        asked_by: AskedBy,
+    ) -> bool {
         let size: usize = names.iter().map(|name| name.len() + 1).sum();
         if names.len() > VARY_NAMES_MAX || size > VARY_SIZE_MAX || base.text.len() > KEY_SIZE_MAX {
             return false;
@@ -401,7 +406,9 @@ impl Store {
         let marker = Arc::new(Object::vary_marker(*base, &joined, generation));
         self.put(&marker, base.url_hash);
         self.spill(&marker, generation, Box::default());
-        offer(self, &marker, generation, &[], None);
+        if asked_by != AskedBy::Nobody {
+            offer(self, &marker, generation, &[], None);
+        }
         true
     }
 

@@ -19,8 +19,8 @@ use bolide_cache::disk::{
     Begun, DiskPurge, DiskPurgeTarget, DiskTree, DiskTreeSettings, Recall, Replay, Unfit,
 };
 use bolide_cache::{
-    CacheKey, FillPermit, Front, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey, Store,
-    StoreLimits, TagPurge, TagScope, Tags, Times,
+    AskedBy, CacheKey, FillPermit, Front, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey,
+    Store, StoreLimits, TagPurge, TagScope, Tags, Times,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -206,7 +206,7 @@ fn what_a_url_varies_by_is_there_after_a_restart() {
     let base = keys(process.site, "/a");
     let mut varied = base.clone();
     varied.push_vary(b"de");
-    assert!(process.store.remember_vary(&base.public(), &[b"accept-language"]));
+    assert!(process.store.remember_vary(&base.public(), &[b"accept-language"], AskedBy::Others));
     fill(missed(process.look(&mut disk, &varied.public())), &[], "auf deutsch");
     process.write(&mut disk);
     let mut process = start(&mut disk);
@@ -481,7 +481,11 @@ fn seeds_for_fuzzing_are_what_is_written() {
     let mut process = start(&mut disk);
     let a = keys(process.site, "/a");
     fill(missed(process.look(&mut disk, &a.public())), &["t", "u"], "of a");
-    assert!(process.store.remember_vary(&keys(process.site, "/b").public(), &[b"accept"]));
+    assert!(process.store.remember_vary(
+        &keys(process.site, "/b").public(),
+        &[b"accept"],
+        AskedBy::Others
+    ));
     process.store.purge_tag(process.site, TagScope::Public, b"x*", TagPurge::Stale);
     process.write(&mut disk);
     let files = disk.files.values().chain([&disk.journal]);

@@ -12,9 +12,9 @@ use bolide_base::prng::Prng;
 use bolide_cache::disk::journal::{self, JournalEntry};
 use bolide_cache::disk::{DiskPurge, DiskPurgeTarget};
 use bolide_cache::{
-    FillPermit, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey, SharedAnswer, SharedOffer,
-    SharedOrder, SharedQuestion, SharedUnfit, Store, StoreLimits, StreamPlace, TagPurge, TagScope,
-    Tags, Times,
+    AskedBy, FillPermit, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey, SharedAnswer,
+    SharedOffer, SharedOrder, SharedQuestion, SharedUnfit, Store, StoreLimits, StreamPlace,
+    TagPurge, TagScope, Tags, Times,
 };
 use bytes::Bytes;
 
@@ -185,7 +185,7 @@ impl Node {
                     let bytes = kept.get(&question.key()).cloned();
                     self.questions.push((question, bytes, reply, page));
                 }
-                SharedOrder::Release(..) => {}
+                SharedOrder::Release(..) | SharedOrder::Move(..) => {}
             }
         }
     }
@@ -743,21 +743,51 @@ fn a_question_gives_its_permit_back_and_a_lease_is_returned() {
 }
 
 #[test]
-fn the_lease_goes_with_the_fill_and_is_used_up_by_the_offer() {
-    let (store, site) = process();
-    store.sharing().reset(place(1), store.generation());
-    let (question, answer) = ask(&store, site);
-    question.give_back(Some((*b"token").into()));
-    let to = key(site, 2);
-    let mut permit = absent(&answer).move_to(&to.public()).permit.unwrap();
-    begin(&mut permit, 2);
-    let _ = permit.append(Bytes::from_static(b"1"));
-    assert!(permit.commit().object.is_some());
-    let Some(SharedOrder::Offer(offer)) = next(&store) else { panic!("an offer") };
-    let (lease, token) = offer.lease().unwrap();
-    assert!(lease != offer.key() && token == b"token");
-    offer.settle();
-    assert!(next(&store).is_none(), "it is used up");
+fn the_lease_is_where_other_nodes_ask_and_is_used_up_by_the_offer() {
+    for asked_by in [None, Some(AskedBy::Waiting), Some(AskedBy::Others), Some(AskedBy::Nobody)] {
+        let (store, site) = process();
+        store.sharing().reset(place(1), store.generation());
+        let (question, answer) = ask(&store, site);
+        let leased = question.key();
+        question.give_back(Some((*b"token").into()));
+        let (mut permit, to) = (absent(&answer), key(site, 2));
+        if let Some(asked_by) = asked_by {
+            permit = permit.move_to(&to.public(), asked_by).permit.unwrap();
+        }
+        // Before the response has begun: nobody waits for what does not come.
+        let moved = next(&store);
+        begin(&mut permit, 2);
+        let _ = permit.append(Bytes::from_static(b"1"));
+        assert!(permit.commit().object.is_some());
+        let offered = next(&store);
+        let end = |offer: Option<SharedOrder>| match offer {
+            Some(SharedOrder::Offer(offer)) => {
+                let lease = offer.lease().map(|(lease, token)| (lease, token.to_vec()));
+                let key = offer.key();
+                offer.settle();
+                Some((key, lease))
+            }
+            None => None,
+            other => panic!("{other:?}"),
+        };
+        match (asked_by, moved) {
+            (None, None) => {
+                assert_eq!(end(offered), Some((leased, Some((leased, b"token".to_vec())))));
+            }
+            (Some(AskedBy::Waiting), Some(SharedOrder::Move(from, to, token))) => {
+                assert!(from == leased && *token == *b"token");
+                assert_eq!(end(offered), Some((to, Some((to, b"token".to_vec())))));
+            }
+            (Some(AskedBy::Others), Some(SharedOrder::Release(key, _))) => {
+                assert!(key == leased && end(offered).is_some_and(|(_, lease)| lease.is_none()));
+            }
+            (Some(AskedBy::Nobody), Some(SharedOrder::Release(key, _))) => {
+                assert!(key == leased && offered.is_none());
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(next(&store).is_none(), "it is used up");
+    }
 }
 
 #[test]

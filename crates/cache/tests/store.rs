@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bolide_cache::{
-    AbandonReason, CacheKey, FillPermit, Follow, Freshness, Front, GrowthRead, KeyBuilder, Lookup,
-    NamespaceId, Object, ObjectHead, ObjectVariant, SessionKey, Store, StoreLimits, TagPurge,
-    TagScope, Tags, Times, Waited, Waiter, Wakes,
+    AbandonReason, AskedBy, CacheKey, FillPermit, Follow, Freshness, Front, GrowthRead, KeyBuilder,
+    Lookup, NamespaceId, Object, ObjectHead, ObjectVariant, SessionKey, Store, StoreLimits,
+    TagPurge, TagScope, Tags, Times, Waited, Waiter, Wakes,
 };
 use bolide_http::negotiate::Coding;
 use bolide_http::{FieldMap, Name};
@@ -225,7 +225,8 @@ fn a_purge_of_its_url_reaches_a_fill_that_has_company() {
         let mut other = url(site, "/slow");
         other.push_vary(b"gzip");
         let over = permit(front.lookup(&other.public(), 0));
-        let moved = permit(front.lookup(&keys.public(), 0)).move_over(&other.public());
+        let moved =
+            permit(front.lookup(&keys.public(), 0)).move_over(&other.public(), AskedBy::Others);
         let moved = moved.permit.expect("a permit");
         assert_eq!((store.stats().fills, store.floor()), (3, store.generation()));
         store.purge_url(&keys.public(), how);
@@ -248,9 +249,9 @@ fn a_fill_moves_over_another_one_if_it_may() {
     let site = store.namespace(b"a");
     let (keys, own) = (url(site, "/"), url(site, "/own"));
     let busy = permit(front.lookup(&keys.public(), 0));
-    let heeding = permit(front.lookup(&own.public(), 0)).move_to(&keys.public());
+    let heeding = permit(front.lookup(&own.public(), 0)).move_to(&keys.public(), AskedBy::Others);
     assert!(heeding.permit.is_none());
-    let moved = permit(front.lookup(&own.public(), 0)).move_over(&keys.public());
+    let moved = permit(front.lookup(&own.public(), 0)).move_over(&keys.public(), AskedBy::Others);
     assert!(fill(moved.permit.unwrap(), &[], b"moved").is_some());
     assert!(fill(busy, &[], b"busy").is_some());
 }
@@ -363,7 +364,8 @@ fn a_purge_of_its_url_follows_a_fill_to_another_key() {
     assert_eq!(store.purge_url(&keys.public(), TagPurge::Dead), 0);
     let mut copy = url(site, "/page");
     copy.push_vary(b"lang=de;");
-    let moved = first.move_to(&copy.public()).permit.expect("no other fill of the key");
+    let moved =
+        first.move_to(&copy.public(), AskedBy::Others).permit.expect("no other fill of the key");
     assert!(fill(moved, &[], b"older than the purge").is_none());
     drop(permit(front.lookup(&copy.public(), 0)));
 }
@@ -528,16 +530,16 @@ fn a_url_remembers_what_it_varies_by() {
     let mut keys = url(site, "/");
     let first = permit(front.lookup(&keys.public(), 0));
     let base = keys.clone();
-    assert!(store.remember_vary(&base.public(), &[b"accept-language", b"x-y"]));
+    assert!(store.remember_vary(&base.public(), &[b"accept-language", b"x-y"], AskedBy::Others));
     keys.push_vary(b"de");
-    let moved = first.move_to(&keys.public());
+    let moved = first.move_to(&keys.public(), AskedBy::Others);
     assert!(fill(moved.permit.unwrap(), &[], b"de").is_some());
     for _ in 0..2 {
         let Lookup::Vary(names) = front.lookup(&base.public(), 0) else { panic!("no names") };
         assert!(names.vary_names().eq([&b"accept-language"[..], b"x-y"]));
     }
     assert!(matches!(front.lookup(&keys.public(), 0), Lookup::Hit(_)));
-    assert!(!store.remember_vary(&base.public(), &[&b"x"[..]; 17]));
+    assert!(!store.remember_vary(&base.public(), &[&b"x"[..]; 17], AskedBy::Others));
 }
 
 #[test]
@@ -546,7 +548,7 @@ fn a_url_has_a_bounded_number_of_copies() {
     let store = Store::new(limits, 7);
     let mut front = store.front(0);
     let mut keys = url(store.namespace(b"a"), "/");
-    assert!(store.remember_vary(&keys.public(), &[b"x"]));
+    assert!(store.remember_vary(&keys.public(), &[b"x"], AskedBy::Others));
     for value in 0..600_u32 {
         keys.clear_vary();
         keys.push_vary(&value.to_le_bytes());

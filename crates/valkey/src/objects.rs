@@ -67,6 +67,18 @@ const RELEASE: &str = "\
 if redis.pcall('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], '-', 'PX', ARGV[2]) end
 return 1";
 
+/// Moves a lease to another key, unless that one is leased: nodes that wait for the first key
+/// continue. Keys: the lease, the other one. Arguments: token, time.
+const MOVE: &str = "\
+if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+local left = redis.pcall('PTTL', KEYS[1])
+redis.call('DEL', KEYS[1])
+local other = redis.pcall('GET', KEYS[2])
+if type(other) == 'string' and other ~= '-' then return 0 end
+if type(left) ~= 'number' or left < 1 then left = ARGV[2] end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', left)
+return 1";
+
 /// A request for an object.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectAsk<'a> {
@@ -199,6 +211,23 @@ impl Line {
     pub async fn release(&self, key: u128, token: &[u8]) -> Result<(), ValkeyFault> {
         let mut command = redis::cmd("EVAL");
         command.arg(RELEASE).arg(1).arg(self.lease_key(key)).arg(token).arg(NOTHING_MS);
+        self.ask_number(&command).await.map(drop)
+    }
+
+    /// Moves a lease to the key `to`, which lasts as long.
+    ///
+    /// # Errors
+    ///
+    /// The request failed or its reply is invalid.
+    pub async fn move_lease(
+        &self,
+        (from, to): (u128, u128),
+        token: &[u8],
+        lease: Duration,
+    ) -> Result<(), ValkeyFault> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(MOVE).arg(2).arg(self.lease_key(from)).arg(self.lease_key(to));
+        command.arg(token).arg(lease.as_millis() as u64);
         self.ask_number(&command).await.map(drop)
     }
 

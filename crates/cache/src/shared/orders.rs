@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::record::{self, SharedRecord};
 use crate::disk::{DiskWrite, file_hash};
 use crate::growing::Wakes;
+use crate::key::CacheKey;
 use crate::object::{Object, ObjectKind};
 use crate::permit::FillPermit;
 use crate::store::Store;
@@ -27,6 +28,9 @@ pub enum SharedOrder {
     /// A fill failed: release the lease, so that waiting nodes continue. The key, and the token of
     /// the lease.
     Release(u128, Box<[u8]>),
+    /// A fill continues under another key: move its lease there, so that nodes which do not ask
+    /// for that key continue. Both keys, and the token of the lease.
+    Move(u128, u128, Box<[u8]>),
 }
 
 impl SharedOrder {
@@ -38,9 +42,20 @@ impl SharedOrder {
         match self {
             Self::Ask(_) => 0,
             Self::Offer(_) => 1,
-            Self::Release(..) => 2,
+            Self::Release(..) | Self::Move(..) => 2,
         }
     }
+}
+
+/// Which other nodes ask for the key to which a fill moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedBy {
+    /// Those that wait for the fill, once they know what varies: it is a variant of their key.
+    Waiting,
+    /// Others, later.
+    Others,
+    /// None.
+    Nobody,
 }
 
 /// The result of a question.
@@ -133,6 +148,20 @@ pub struct SharedLease {
     store: Arc<Store>,
     key: u128,
     token: Box<[u8]>,
+}
+
+impl SharedLease {
+    /// The same lease for this key of the store.
+    pub(crate) fn at(mut self, store: &Store, key: &CacheKey<'_>) -> Self {
+        debug_assert!(key.session().is_none(), "other nodes do not wait for private objects");
+        let name = store.namespaces.name(key.namespace()).unwrap_or_default();
+        let to = file_hash(name, key.url(), key.vary(), b"");
+        if to != self.key {
+            store.sharing.push(SharedOrder::Move(self.key, to, self.token.clone()));
+            self.key = to;
+        }
+        self
+    }
 }
 
 impl Drop for SharedLease {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use bolide_cache::{KeyBuilder, NamespaceId, Store};
+use bolide_cache::{AskedBy, KeyBuilder, NamespaceId, Store};
 use bolide_http::FieldMap;
 use bolide_http::no_vary_search::NoVarySearch;
 
@@ -77,7 +77,7 @@ pub(crate) fn remember(
     keys.push_url(&place(url));
     let known = store.find_known(&keys.public(), 0);
     let is_known = known.is_some_and(|known| canonical(known.vary_names()) == rule);
-    (is_known || store.remember_vary(&keys.public(), &[&rule]))
+    (is_known || store.remember_vary(&keys.public(), &[&rule], AskedBy::Nobody))
         .then(|| NarrowUrl { url: narrowed(url, &search), rule })
 }
 

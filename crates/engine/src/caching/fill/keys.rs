@@ -1,7 +1,7 @@
 //! The key that a response belongs under, once its head is there.
 
 use bolide_cache::rules::{Facts, KeyPiece, StoreDecision};
-use bolide_cache::{FillPermit, KeyBuilder, SessionKey, Wakes};
+use bolide_cache::{AskedBy, FillPermit, KeyBuilder, SessionKey, Wakes};
 use bolide_http::FieldMap;
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
@@ -68,10 +68,15 @@ impl Fill {
             scope == CacheScope::Public || session.is_some(),
             "a private answer is kept for a session or not at all"
         );
+        let mut asked_by = self.asked_by(decision, scope);
         if !decision.vary.is_empty() {
             let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
-            if !self.store.remember_vary(&key_of(&keys, session), &names) {
+            let base = key_of(&keys, session);
+            if !self.store.remember_vary(&base, &names, asked_by) {
                 return (None, permit.abandon(self.passing(now_ms)));
+            }
+            if asked_by == AskedBy::Others && base.hash() == permit.key().hash() {
+                asked_by = AskedBy::Waiting;
             }
             push_named(&mut keys, names, fields, cookies);
         }
@@ -86,11 +91,22 @@ impl Fill {
             self.store.remember_pass(&own, now_ms + PASS_MS);
         }
         let moved = match caching.is_page() {
-            true => permit.move_to(&key),
+            true => permit.move_to(&key, asked_by),
             // As in nginx, the last response is stored.
-            false => permit.move_over(&key),
+            false => permit.move_over(&key, asked_by),
         };
         (moved.permit, moved.wakes)
+    }
+
+    /// Which other nodes look up the key of this response. They look up the key of a request,
+    /// and know that a page has `no-vary` from its response only.
+    fn asked_by(&self, decision: &StoreDecision, scope: CacheScope) -> AskedBy {
+        let is_itself = matches!(self.kept_as, KeptAs::Itself);
+        let is_varied = !decision.no_vary || self.question.facts().environment.control.no_vary;
+        match scope == CacheScope::Public && is_itself && (is_varied || !self.is_page) {
+            true => AskedBy::Others,
+            false => AskedBy::Nobody,
+        }
     }
 
     fn key_for_includes(
