@@ -236,12 +236,13 @@ impl Exchange {
     async fn live(&self, connector: &Connector) {
         let mut failures = 0;
         // Survives connections, so that known keys are not requested again.
+        let memory = Arc::new(ShareMemory::new());
         let keys = self.setup.vault.as_ref().map(|vault| {
             let (rings, log) = (self.parts.rings.clone(), self.log.clone());
-            let clock = self.clock.clone();
-            Arc::new(TicketKeys::new(vault.clone(), rings, log, self.board.clone(), clock))
+            let (board, clock) = (self.board.clone(), self.clock.clone());
+            let keys = TicketKeys::new(vault.clone(), rings, log, board, clock, memory.clone());
+            Arc::new(keys)
         });
-        let memory = Arc::new(ShareMemory::new());
         while !self.end.is_requested() {
             let start = tokio::time::Instant::now();
             match connector.open().await {

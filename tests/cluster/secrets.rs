@@ -8,7 +8,7 @@ use bolide_testkit::server::{Home, is_root, prelude};
 use bolide_testkit::tools::run;
 use bolide_testkit::{TestServer, Valkey, wait_until};
 
-use crate::BOLIDE;
+use crate::{BOLIDE, explain};
 use crate::tls_keys::{VERSIONS, ask};
 
 pub(super) const SHARED: &str = "the keys of TLS tickets are those of all servers";
@@ -25,14 +25,17 @@ pub(super) fn write_key(dir: &Path, name: &str, digit: char) -> String {
 
 /// A node with the certificate of `cert`, so that a client cannot distinguish it from the others.
 fn start(cert: &Path, valkey: &Valkey, keys: &str) -> TestServer {
+    TestServer::start(Home::new(BOLIDE), &conf(cert, valkey, keys))
+}
+
+fn conf(cert: &Path, valkey: &Valkey, keys: &str) -> String {
     let (prelude, dir, port) = (prelude(2), cert.display(), valkey.port());
-    let conf = format!(
+    format!(
         "{prelude}http {{ cluster valkey://127.0.0.1:{port} {{ node one; {keys} }}
          ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/cert.key;
          server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; server_name localhost;
          location / {{ return 200 \"reused $ssl_session_reused\\n\"; }} }} }}"
-    );
-    TestServer::start(Home::new(BOLIDE), &conf)
+    )
 }
 
 /// One that uses the keys of all.
@@ -94,6 +97,49 @@ fn a_session_of_one_node_is_resumed_by_another() {
     let (log, digits) = (stranger.error_log(), "b".repeat(16));
     assert_eq!(log.matches("is not used").count(), 1, "one line a minute: {log}");
     assert!(!log.contains(&digits), "{log}");
+}
+
+/// The three steps of the documentation.
+#[test]
+fn sessions_and_ticket_keys_outlast_a_change_of_the_key() {
+    let (home, valkey) = (Home::new(BOLIDE), Valkey::default());
+    let dir = home.dir();
+    let key = |digit: char| format!("secrets_key {};", write_key(dir, &digit.to_string(), digit));
+    let (old, new) = (key('a'), key('b'));
+    let conf = |node: &str, keys: &str| {
+        conf(dir, &valkey, keys).replace("node one;", &format!("node {node};"))
+    };
+    let names = ["one", "two"];
+    let nodes = names.map(|name| TestServer::start(Home::new(BOLIDE), &conf(name, &old)));
+    nodes.iter().for_each(wait_shared);
+    let (save, load) = session(dir, "kept");
+    assert_eq!(ask(&nodes[0], "tls1_3", &save), ".");
+    let sealed_by = || -> Vec<String> {
+        let names = secrets(&valkey).into_iter().filter(|name| name.contains(":tickets:"));
+        let id = |name: String| valkey.cli(&["getrange", &name, "8", "15"]).text();
+        names.map(id).collect()
+    };
+    let before = sealed_by();
+    for (step, keys) in [format!("{old} {new}"), format!("{new} {old}"), new].iter().enumerate() {
+        for (node, server) in nodes.iter().enumerate() {
+            server.rewrite(&conf(names[node], keys));
+            let _done = explain::ask(server, &["reload"]).succeeded();
+            wait_until("the keys to be shared", || {
+                let status = explain::ask(server, &["cluster", "status", "--json"]).text();
+                status.contains("\"ticket_keys\":true")
+            });
+            let is_changed = step > 1 || (step, node) == (1, 1);
+            match is_changed {
+                true => wait_until("the ticket keys to be encrypted with the new key", || {
+                    sealed_by().iter().all(|by| !before.contains(by))
+                }),
+                false => assert_eq!(sealed_by(), before, "step {step}, node {node}"),
+            }
+        }
+        assert_eq!(ask(&nodes[1], "tls1_3", &load), "r", "step {step}");
+    }
+    let third = joined(dir, &valkey, &key('b'));
+    assert_eq!(ask(&third, "tls1_3", &load), "r", "{}", third.error_log());
 }
 
 #[test]
@@ -249,7 +295,7 @@ fn a_thread_that_should_end_while_it_waits_does_not_begin() {
         });
     }
     valkey.signal("CONT");
-    let status = || crate::explain::ask(&server, &["cluster", "status", "--json"]).text();
+    let status = || explain::ask(&server, &["cluster", "status", "--json"]).text();
     wait_until("the node to be connected", || status().contains("\"caught_up\":true"));
     bolide_testkit::pause(1000);
     assert!(status().contains("\"exchange\":null"), "{}", status());

@@ -68,11 +68,11 @@ impl KeyRing {
         before.into_iter().chain([(number, true), (number + 1, true)]).collect()
     }
 
-    /// How many milliseconds Valkey has to store a key: it is made up to a span before its own, and
-    /// used until the end of the next one.
+    /// How many milliseconds Valkey has to store the key of a span: until the end of the next one.
     #[must_use]
-    pub const fn keep_ms(&self) -> u64 {
-        self.span.saturating_mul(3000)
+    pub const fn keep_ms(&self, number: u64, now: u64) -> u64 {
+        let end = number.saturating_add(2).saturating_mul(self.span);
+        end.saturating_sub(now).saturating_mul(1000)
     }
 
     /// The key to offer for a span that has none in Valkey: the known one, or a new one.

@@ -1,4 +1,5 @@
-//! Shared keys of TLS tickets: a server that misses one creates it, and all use it.
+//! Shared keys of TLS tickets: a server that misses one creates it, and all use it. Records are
+//! encrypted with the first key of the servers, as soon as it is that of all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,7 @@ use bolide_tls::{CommonTicketKey, CommonTickets};
 use bolide_valkey::{Line, ValkeyFault};
 use tokio::time::sleep;
 
+use super::certificates::ShareMemory;
 use super::log::{ExchangeLog, Topic};
 use super::status::ExchangeBoard;
 use crate::cluster::clock::NodeClock;
@@ -25,6 +27,7 @@ pub(super) struct TicketKeys {
     log: Arc<ExchangeLog>,
     board: ExchangeBoard,
     clock: NodeClock,
+    memory: Arc<ShareMemory>,
     known: Mutex<HashMap<u32, KeyRing>>,
 }
 
@@ -35,8 +38,9 @@ impl TicketKeys {
         log: Arc<ExchangeLog>,
         board: ExchangeBoard,
         clock: NodeClock,
+        memory: Arc<ShareMemory>,
     ) -> Self {
-        Self { vault, rings, log, board, clock, known: Mutex::default() }
+        Self { vault, rings, log, board, clock, memory, known: Mutex::default() }
     }
 
     /// Shares on one connection, while it lasts.
@@ -69,16 +73,21 @@ impl TicketKeys {
         for (number, is_made) in self.with_ring(period, |known| known.wanted(seconds())) {
             let name = format!("tickets:{period}:{number}");
             match line.secret(&name).await? {
-                Some(record) => self.receive(period, number, &name, &record),
+                Some(record) => {
+                    let secret = self.receive(period, number, &name, &record);
+                    let secret = secret.filter(|_| self.memory.seals_anew(&self.vault, &record));
+                    if let Some(sealed) = secret.and_then(|secret| self.seal(&name, &secret)) {
+                        let keep_ms =
+                            self.with_ring(period, |ring| ring.keep_ms(number, seconds()));
+                        line.replace_secret(&name, (&record, &sealed), keep_ms).await?;
+                    }
+                }
                 None if is_made => {
-                    let offered = self.with_ring(period, |known| {
-                        let secret = known.offer(number, fresh_secret)?;
-                        Ok::<_, String>((
-                            self.vault.seal(VaultPurpose::Tickets, &name, &secret[..]),
-                            known.keep_ms(),
-                        ))
+                    let offered = self.with_ring(period, |ring| {
+                        let secret = ring.offer(number, fresh_secret).ok()?;
+                        Some((self.seal(&name, &secret)?, ring.keep_ms(number, seconds())))
                     });
-                    if let Ok((Some(record), keep_ms)) = offered {
+                    if let Some((record, keep_ms)) = offered {
                         line.keep_first(&name, &record, keep_ms).await?;
                     }
                 }
@@ -99,7 +108,12 @@ impl TicketKeys {
         Ok(())
     }
 
-    fn receive(&self, period: u32, number: u64, name: &str, record: &[u8]) {
+    fn seal(&self, name: &str, secret: &VaultSecret) -> Option<Vec<u8>> {
+        self.vault.seal(VaultPurpose::Tickets, name, &secret[..])
+    }
+
+    /// Takes a record; returns its key, if it is good.
+    fn receive(&self, period: u32, number: u64, name: &str, record: &[u8]) -> Option<VaultSecret> {
         let opened = self.vault.open(VaultPurpose::Tickets, name, record);
         let opened = opened.map_err(|fault| fault.text());
         let secret = opened.and_then(|plain| match <[u8; 32]>::try_from(&plain[..]) {
@@ -109,11 +123,13 @@ impl TicketKeys {
         match secret {
             Ok(secret) => {
                 let now_ms = self.clock.now().mono.as_nanos() / 1_000_000;
-                self.with_ring(period, |known| known.receive(number, secret, now_ms));
+                self.with_ring(period, |known| known.receive(number, secret.clone(), now_ms));
+                Some(secret)
             }
             Err(why) => {
                 let text = format!("cluster: the record \"{name}\" in Valkey is not used: {why}");
                 self.log.write_limited(Topic::Record, LogLevel::Error, &text);
+                None
             }
         }
     }

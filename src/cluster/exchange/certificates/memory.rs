@@ -1,10 +1,11 @@
 //! State that survives connections: leases that may belong to this server, and replaced records
-//! with unknown keys.
+//! with unknown keys; and the first keys of servers, for all records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use bolide_acme::OrderId;
+use bolide_cluster::{Vault, VaultKeyId};
 
 /// LIMIT: replaced records with unknown keys; beyond that none are replaced.
 const REPLACED_MAX: usize = 4096;
@@ -29,6 +30,8 @@ struct Memory {
     replaced: BTreeSet<(OrderId, Vec<u8>)>,
     /// The expiry of certificates that are too large to be shared.
     too_large: BTreeMap<OrderId, u64>,
+    /// The first keys of the present servers, as far as this connection knows them.
+    firsts: Option<Vec<VaultKeyId>>,
 }
 
 impl ShareMemory {
@@ -38,6 +41,19 @@ impl ShareMemory {
 
     fn with<T>(&self, what: impl FnOnce(&mut Memory) -> T) -> T {
         what(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes the first keys of the present servers; none if they are not known any more.
+    pub(super) fn note_firsts(&self, firsts: Option<&[VaultKeyId]>) {
+        self.with(|memory| memory.firsts = firsts.map(<[_]>::to_vec));
+    }
+
+    /// Whether a record that is good is to be encrypted with the first key.
+    pub(in crate::cluster::exchange) fn seals_anew(&self, vault: &Vault, record: &[u8]) -> bool {
+        self.with(|memory| {
+            let firsts = memory.firsts.as_deref();
+            firsts.is_some_and(|firsts| vault.is_to_be_sealed_anew(record, firsts))
+        })
     }
 
     /// The token of an order's lease.
