@@ -39,6 +39,24 @@ enum Part {
     Text(u64),
 }
 
+/// Why bytes are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MeterFault {
+    /// The reply exceeds the limit.
+    TooLarge,
+    /// They are no reply of RESP2: the parser would take values whose end is unknown here.
+    Foreign,
+}
+
+impl MeterFault {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::TooLarge => "the reply is too large",
+            Self::Foreign => "the reply is not in RESP2",
+        }
+    }
+}
+
 /// Counts the bytes of the current reply in the framing of RESP2.
 #[derive(Debug)]
 struct ReplyMeter {
@@ -54,10 +72,11 @@ impl ReplyMeter {
         Self { part: Part::Kind, missing: 1, bytes: 0 }
     }
 
-    /// Whether no reply exceeds the limit after these bytes.
-    fn take(&mut self, mut bytes: &[u8]) -> bool {
+    /// Counts these bytes.
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), MeterFault> {
         while let Some((first, rest)) = bytes.split_first() {
             match self.part {
+                Part::Kind if !b"+-:$*".contains(first) => return Err(MeterFault::Foreign),
                 Part::Kind => {
                     self.part = Part::Line { kind: *first, number: 0, is_none: false };
                     (self.bytes, bytes) = (self.bytes + 1, rest);
@@ -85,10 +104,10 @@ impl ReplyMeter {
                 }
             }
             if self.bytes > REPLY_MAX {
-                return false;
+                return Err(MeterFault::TooLarge);
             }
         }
-        true
+        Ok(())
     }
 
     fn end_line(&mut self, kind: u8, number: Option<u64>) {
@@ -130,9 +149,9 @@ impl AsyncRead for Metered {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if !self.reply.take(&buffer.filled()[before..]) {
-            self.overrun.0.store(true, Ordering::Relaxed);
-            return Poll::Ready(Err(io::Error::other("the reply is too large")));
+        if let Err(fault) = self.reply.take(&buffer.filled()[before..]) {
+            self.overrun.0.store(fault == MeterFault::TooLarge, Ordering::Relaxed);
+            return Poll::Ready(Err(io::Error::other(fault.text())));
         }
         polled
     }
@@ -158,7 +177,7 @@ impl AsyncWrite for Metered {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, REPLY_MAX, ReplyMeter};
+    use super::{MeterFault, Part, REPLY_MAX, ReplyMeter};
 
     const REPLIES: &[u8] =
         b"+OK\r\n:-7\r\n$-1\r\n*-1\r\n$3\r\na\n1\r\n*0\r\n*2\r\n*2\r\n:1\r\n$0\r\n\r\n\
@@ -168,13 +187,24 @@ mod tests {
     fn each_reply_is_counted_by_itself_however_it_is_cut() {
         for size in 1..REPLIES.len() {
             let mut meter = ReplyMeter::new();
-            assert!(REPLIES.chunks(size).all(|bytes| meter.take(bytes)));
+            assert!(REPLIES.chunks(size).all(|bytes| meter.take(bytes).is_ok()));
             assert_eq!((meter.part, meter.missing, meter.bytes), (Part::Kind, 1, 0), "{size}");
         }
         // The reply within which the bytes end has what came of it so far.
         let mut meter = ReplyMeter::new();
-        assert!(meter.take(b"+OK\r\n*2\r\n:1\r\n"));
+        assert_eq!(meter.take(b"+OK\r\n*2\r\n:1\r\n"), Ok(()));
         assert_eq!((meter.missing, meter.bytes), (1, 8));
+    }
+
+    #[test]
+    fn values_of_other_protocols_are_refused_wherever_they_begin() {
+        for kind in (0..=u8::MAX).filter(|kind| !b"+-:$*".contains(kind)) {
+            for before in [&b""[..], b"+OK\r\n", b"*3\r\n:1\r\n", b"$2\r\n~9\r\n"] {
+                let mut meter = ReplyMeter::new();
+                assert_eq!(meter.take(before), Ok(()));
+                assert_eq!(meter.take(&[kind]), Err(MeterFault::Foreign), "{kind}");
+            }
+        }
     }
 
     #[test]
@@ -182,15 +212,17 @@ mod tests {
         let piece = vec![b'a'; 1 << 20];
         let mut meter = ReplyMeter::new();
         for _ in 0..100 {
-            assert!(meter.take(b"$1048576\r\n") && meter.take(&piece) && meter.take(b"\r\n"));
+            for bytes in [&b"$1048576\r\n"[..], &piece, b"\r\n"] {
+                assert_eq!(meter.take(bytes), Ok(()));
+            }
         }
         // As one string, as many in an array, and as a line that does not end.
         for (head, each) in
             [(&b"$99999999\r\n"[..], &b""[..]), (b"*99\r\n", b"$1048574\r\n"), (b"+", b"")]
         {
             let (mut meter, mut count) = (ReplyMeter::new(), 0);
-            assert!(meter.take(head));
-            while meter.take(each) && meter.take(&piece) {
+            assert_eq!(meter.take(head), Ok(()));
+            while meter.take(each).is_ok() && meter.take(&piece).is_ok() {
                 count += 1;
                 assert!(count <= REPLY_MAX >> 20, "it has an end");
             }
