@@ -721,6 +721,19 @@ fn an_object_whose_fill_is_ahead_is_waited_for() {
 }
 
 #[test]
+fn an_object_that_is_larger_than_this_node_shares_is_of_no_use() {
+    let good = bytes_of("1234");
+    let (store, site) = process();
+    store.sharing().reset(place(1), store.generation());
+    store.sharing().open(3);
+    let (question, _answer) = ask(&store, site);
+    let (question, unfit) = question.take(&good, CLUSTER, 0).unwrap_err();
+    assert_eq!(unfit, SharedUnfit::Useless);
+    store.sharing().open(4);
+    question.take(&good, CLUSTER, 0).unwrap();
+}
+
+#[test]
 fn a_question_gives_its_permit_back_and_a_lease_is_returned() {
     let (store, site) = process();
     let (question, answer) = ask(&store, site);

@@ -314,7 +314,7 @@ impl<'a> Record<'a> {
 
     fn is_sound(&self) -> bool {
         let is_fit = match self.kind {
-            ObjectKind::Content => (100..1000).contains(&self.status) && is_head(self.head),
+            ObjectKind::Content => is_storable(self.status) && is_head(self.head),
             ObjectKind::Vary => self.status == 0 && self.body_len == 0 && !self.head.is_empty(),
             ObjectKind::Pass | ObjectKind::Failed => false,
         };
@@ -357,13 +357,24 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Whether `packed` has the form of packed fields.
+/// Whether a response with this status may be stored: interim responses and 304 are no responses
+/// to other requests.
+const fn is_storable(status: u16) -> bool {
+    matches!(status, 200..=303 | 305..=999)
+}
+
+/// Whether `packed` has the form of packed fields, and those that are sent are what an origin may
+/// send.
 fn is_head(packed: &[u8]) -> bool {
     let Some(mut rest) = packed.get(8..) else { return false };
     while let Some((_, _, next)) = split_field(rest) {
         rest = next;
     }
-    rest.is_empty()
+    let is_name = |name: &[u8]| {
+        !name.is_empty() && !name.iter().any(|byte| matches!(byte, 0..=b' ' | b':' | 0x7f))
+    };
+    let is_value = |value: &[u8]| memchr::memchr3(0, b'\r', b'\n', value).is_none();
+    rest.is_empty() && sent_fields(packed).all(|(name, value)| is_name(name) && is_value(value))
 }
 
 /// As [`sum`], with zeros in place of the checksum itself.

@@ -265,7 +265,8 @@ impl SharedQuestion {
             && record.vary == key.vary()
             && record.session.is_empty();
         let is_fresh = record.kind == ObjectKind::Vary || now_ms < record.times.expires_ms;
-        if !is_asked || !is_fresh || record.is_stale {
+        let is_small = self.store.sharing.has_size(record.body_len);
+        if !is_asked || !is_fresh || !is_small || record.is_stale {
             return Err(SharedUnfit::Useless);
         }
         let bans = {

@@ -52,6 +52,48 @@ fn file(texts: &[Vec<u8>; 5], all: &[(Vec<u8>, bool)], body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A valid checksum proves nothing of what was written: where others may write, it is theirs.
+#[test]
+fn a_response_that_no_origin_can_send_is_no_object() {
+    let decoded = |status: u16, name: &[u8], value: &[u8]| {
+        let mut head = ObjectHead { status, ..ObjectHead::default() };
+        head.controls.push_text(b"Any", b"\0\r\n");
+        head.fields.push_text(name, value);
+        let packed = pack_head(&head);
+        let record = Record {
+            seal: 0,
+            sequence: 1,
+            kind: ObjectKind::Content,
+            is_stale: false,
+            status,
+            times: Times::default(),
+            body_len: 0,
+            namespace: b"page:a",
+            url: b"http://a:80/",
+            vary: b"",
+            session: b"",
+            etag: b"",
+            tags: b"",
+            head: &packed,
+            sums: b"",
+        };
+        let mut out = Vec::new();
+        assert!(record.encode(&mut out));
+        Record::decode(&out).is_some()
+    };
+    for status in 0..=1001 {
+        let is_good = (200..1000).contains(&status) && status != 304;
+        assert_eq!(decoded(status, b"a", b"b"), is_good, "{status}");
+    }
+    for byte in 0..=u8::MAX {
+        let is_in_names = byte > b' ' && byte != b':' && byte != 0x7f;
+        assert_eq!(decoded(200, &[b'a', byte], b"b"), is_in_names, "{byte} in a name");
+        let is_in_values = ![0, b'\r', b'\n'].contains(&byte);
+        assert_eq!(decoded(200, b"a", &[b'b', byte]), is_in_values, "{byte} in a value");
+    }
+    assert!(!decoded(200, b"", b"b"));
+}
+
 /// Whether a file is complete and its contents are unchanged.
 fn is_good(bytes: &[u8]) -> bool {
     Record::decode(bytes).is_some_and(|record| record.has_body(&bytes[record.size()..]))
