@@ -177,7 +177,7 @@ impl ClusterNode {
             && let [first, ..] = &*purges
         {
             let known = sequences.insert(life, purges.last().unwrap_or(first).sequence);
-            is_whole = known.is_none_or(|known| first.sequence <= known + 1);
+            is_whole = known.is_none_or(|known| is_next(known, first.sequence));
             purges.iter().for_each(|order| self.store.nodes().record_past_purge(order));
         }
         self.store.nodes().record_entry(place(mark(entry)), Some(before), 0);
@@ -318,9 +318,26 @@ impl ClusterNode {
     }
 }
 
+/// Whether no purge of a process is missing between the last known one and `first`. Numbers are as
+/// large as who wrote the entries made them.
+const fn is_next(known: u64, first: u64) -> bool {
+    first <= known.saturating_add(1)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{EntryId, Strike};
+    use super::{EntryId, Strike, is_next};
+
+    #[test]
+    fn purges_follow_each_other_up_to_the_last_number() {
+        for (known, first, wanted) in
+            [(0, 1, true), (7, 8, true), (7, 3, true), (7, 9, false), (0, u64::MAX, false)]
+        {
+            assert_eq!(is_next(known, first), wanted, "{known}, {first}");
+        }
+        assert!(is_next(u64::MAX, 0) && is_next(u64::MAX, u64::MAX));
+        assert!(is_next(u64::MAX - 1, u64::MAX));
+    }
 
     #[test]
     fn a_second_strike_is_at_the_same_place() {
