@@ -347,12 +347,16 @@ fn invalid(text: &str) -> String {
 
 fn host(text: &str, port: u16) -> Option<(String, u16)> {
     let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
+        Some((host, port)) if !port.ends_with(']') => {
+            // `+5` is a number to the parser of numbers.
+            let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+            (host, port.parse().ok().filter(|_| is_number)?)
+        }
         _ => (text, port),
     };
     let bare = host.strip_prefix('[').map_or(Some(host), |rest| rest.strip_suffix(']'))?;
     let is_v6 = bare.parse::<std::net::Ipv6Addr>().is_ok();
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\[]".contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
     let is_good = !bare.is_empty() && bare.bytes().all(is_plain) && is_v6 == bare.contains(':');
     (is_good && port > 0 && is_v6 == host.starts_with('[')).then(|| (bare.to_owned(), port))
 }
