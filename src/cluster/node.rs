@@ -239,7 +239,10 @@ impl ClusterNode {
                     self.publish_end().await;
                     return self.leave();
                 }
-                Life::Replaced => return self.hand_over(),
+                Life::Replaced => {
+                    self.release_leases().await;
+                    return self.hand_over();
+                }
             }
             // A connection that fails at once counts as a failed attempt.
             if std::mem::take(&mut self.beats) >= LASTING {

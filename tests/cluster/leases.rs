@@ -59,27 +59,18 @@ struct Fleet {
     nodes: Vec<TestServer>,
     valkey: Valkey,
     port: u16,
-    _upstream: TestUpstream,
+    upstream: TestUpstream,
 }
 
 impl Fleet {
     fn start(upstream: TestUpstream) -> Self {
         let (valkey, homes) = (Valkey::default(), [0; 2].map(|_| Home::new(BOLIDE)));
         let port = homes[0].port(2);
-        let nodes = homes.into_iter().enumerate().map(|(node, home)| {
-            let cluster = block(&valkey, &format!("node-{node}"), SHARE);
-            let (prelude, app) = (prelude(2), upstream.address());
-            let conf = format!(
-                "{prelude}http {{{TYPES} {cluster} server {{
-                 listen 127.0.0.{}:{port}; server_name shop.test; root /srv/shop;
-                 location / {{ proxy_pass http://{app}; page_cache auto;
-                 proxy_set_header Host $host; }} }} server {{ listen 127.0.0.1:@HTTP@; }} }}\n",
-                node + 2
-            );
-            TestServer::start(home, &conf)
-        });
-        let nodes: Vec<_> = nodes.collect();
-        let fleet = Self { nodes, valkey, port, _upstream: upstream };
+        let mut fleet = Self { nodes: Vec::new(), valkey, port, upstream };
+        for (node, home) in homes.into_iter().enumerate() {
+            let cluster = block(&fleet.valkey, &format!("node-{node}"), SHARE);
+            fleet.nodes.push(TestServer::start(home, &fleet.conf(node, &cluster)));
+        }
         wait_until("the nodes to be connected", || {
             (0..2).all(|node| {
                 let status = fleet.status(node);
@@ -87,6 +78,16 @@ impl Fleet {
             })
         });
         fleet
+    }
+
+    fn conf(&self, node: usize, cluster: &str) -> String {
+        let (prelude, app, at, port) = (prelude(2), self.upstream.address(), node + 2, self.port);
+        format!(
+            "{prelude}http {{{TYPES} {cluster} server {{
+             listen 127.0.0.{at}:{port}; server_name shop.test; root /srv/shop;
+             location / {{ proxy_pass http://{app}; page_cache auto;
+             proxy_set_header Host $host; }} }} server {{ listen 127.0.0.1:@HTTP@; }} }}\n"
+        )
     }
 
     fn status(&self, node: usize) -> String {
@@ -136,6 +137,26 @@ fn no_visitor_waits_for_the_rest_of_a_page_that_other_nodes_do_not_get() {
         }
     }
     report(rows.len(), &failures);
+}
+
+/// The node with the lease stops sharing, or shares otherwise.
+#[test]
+fn a_reload_releases_the_leases_of_the_configuration_before() {
+    for more in [None, Some("objects public; objects_timeout 19s;"), Some("")] {
+        let app = App::new(2);
+        let fleet = Fleet::start(app.start(&format!("{CONTROL}: public,max-age=600"), "run @"));
+        let bodies = std::thread::scope(|scope| {
+            let first = scope.spawn(|| fleet.page(0, "/a", ""));
+            wait_until("the first request", || app.asked() == 1);
+            let second = scope.spawn(|| fleet.page(1, "/a", ""));
+            wait_until("the other node to wait", || fleet.status(1).contains("\"asked\":1,"));
+            let cluster = more.map(|more| block(&fleet.valkey, "node-0", more));
+            fleet.nodes[0].rewrite(&fleet.conf(0, &cluster.unwrap_or_default()));
+            let _done = ask(&fleet.nodes[0], &["reload"]).succeeded();
+            [first, second].map(|page| page.join().unwrap())
+        });
+        assert_eq!(bodies, ["run 1", "run 2"], "{more:?}");
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use bolide_testkit::server::{Home, is_root, prelude};
 use bolide_testkit::tools::run;
 use bolide_testkit::{TestServer, Valkey, wait_until};
 
-use crate::{BOLIDE, explain};
 use crate::tls_keys::{VERSIONS, ask};
+use crate::{BOLIDE, explain};
 
 pub(super) const SHARED: &str = "the keys of TLS tickets are those of all servers";
 /// Of the ring of a `ssl_session_timeout` that is no longer than this.

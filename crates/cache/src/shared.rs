@@ -13,7 +13,7 @@ mod log;
 mod orders;
 mod record;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -47,6 +47,8 @@ pub struct Sharing {
     offered: AtomicU64,
     log: Mutex<PurgeLog>,
     desk: Mutex<Desk>,
+    /// The leases of this node: their tokens, and their keys.
+    leases: Mutex<HashMap<Box<[u8]>, u128>>,
     figures: Figures,
 }
 
@@ -157,6 +159,13 @@ impl Sharing {
         };
         waker.into_iter().for_each(Waker::wake);
         drop(refused);
+    }
+
+    /// Takes all leases from their fills, for their release: the thread ends, and what is filled
+    /// is offered without.
+    #[must_use = "other nodes wait until they are released"]
+    pub fn take_leases(&self) -> Vec<(u128, Box<[u8]>)> {
+        lock(&self.leases).drain().map(|(token, key)| (key, token)).collect()
     }
 
     /// Whether a body of this size may be offered.

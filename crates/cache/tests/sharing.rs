@@ -12,9 +12,9 @@ use bolide_base::prng::Prng;
 use bolide_cache::disk::journal::{self, JournalEntry};
 use bolide_cache::disk::{DiskPurge, DiskPurgeTarget};
 use bolide_cache::{
-    AskedBy, FillPermit, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey, SharedAnswer,
-    SharedOffer, SharedOrder, SharedQuestion, SharedUnfit, Store, StoreLimits, StreamPlace,
-    TagPurge, TagScope, Tags, Times,
+    AbandonReason, AskedBy, FillPermit, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey,
+    SharedAnswer, SharedOffer, SharedOrder, SharedQuestion, SharedUnfit, Store, StoreLimits,
+    StreamPlace, TagPurge, TagScope, Tags, Times,
 };
 use bytes::Bytes;
 
@@ -800,6 +800,30 @@ fn the_lease_is_where_other_nodes_ask_and_is_used_up_by_the_offer() {
             other => panic!("{other:?}"),
         }
         assert!(next(&store).is_none(), "it is used up");
+    }
+}
+
+#[test]
+fn a_released_lease_is_neither_used_nor_released_again() {
+    for commits in [true, false] {
+        let (store, site) = process();
+        store.sharing().reset(place(1), store.generation());
+        let (question, answer) = ask(&store, site);
+        let leased = question.key();
+        question.give_back(Some((*b"token").into()));
+        let mut permit = absent(&answer);
+        assert_eq!(store.sharing().take_leases(), [(leased, (*b"token").into())]);
+        assert_eq!(store.sharing().take_leases(), []);
+        begin(&mut permit, 0);
+        if commits {
+            assert!(permit.commit().object.is_some());
+            let Some(SharedOrder::Offer(offer)) = next(&store) else { panic!("an offer") };
+            assert_eq!(offer.lease(), None);
+            offer.settle();
+        } else {
+            let _ = permit.abandon(AbandonReason::Gone);
+        }
+        assert!(next(&store).is_none());
     }
 }
 

@@ -205,6 +205,17 @@ impl ClusterNode {
         }
     }
 
+    /// Releases the leases of this server: nobody sends what it fetches. Without an answer they
+    /// last for their time.
+    pub(super) async fn release_leases(&self) {
+        let Some(session) = &self.session else { return };
+        for (key, token) in self.store.sharing().take_leases() {
+            if session.line().release(key, &token).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Connects, unless the thread is told to end.
     async fn connect(&mut self) -> Result<(Line, Line), ValkeyFault> {
         let mut opening = pin!(self.connector.open());

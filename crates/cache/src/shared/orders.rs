@@ -142,7 +142,8 @@ impl fmt::Debug for SharedQuestion {
     }
 }
 
-/// The right to fill an object for all nodes. Dropping it releases it.
+/// The right to fill an object for all nodes, until `Sharing::take_leases`. Dropping it releases
+/// it.
 #[derive(Debug)]
 pub struct SharedLease {
     store: Arc<Store>,
@@ -151,13 +152,29 @@ pub struct SharedLease {
 }
 
 impl SharedLease {
+    fn new(store: Arc<Store>, key: u128, token: Box<[u8]>) -> Self {
+        super::lock(&store.sharing.leases).insert(token.clone(), key);
+        Self { store, key, token }
+    }
+
+    /// Whether it is not released yet.
+    fn is_held(&self) -> bool {
+        super::lock(&self.store.sharing.leases).contains_key(&self.token)
+    }
+
+    /// It has ended. Returns whether it was held.
+    fn end(&self) -> bool {
+        super::lock(&self.store.sharing.leases).remove(&self.token).is_some()
+    }
+
     /// The same lease for this key of the store.
     pub(crate) fn at(mut self, store: &Store, key: &CacheKey<'_>) -> Self {
         debug_assert!(key.session().is_none(), "other nodes do not wait for private objects");
         let name = store.namespaces.name(key.namespace()).unwrap_or_default();
         let to = file_hash(name, key.url(), key.vary(), b"");
-        if to != self.key {
+        if to != self.key && self.end() {
             store.sharing.push(SharedOrder::Move(self.key, to, self.token.clone()));
+            super::lock(&store.sharing.leases).insert(self.token.clone(), to);
             self.key = to;
         }
         self
@@ -166,8 +183,8 @@ impl SharedLease {
 
 impl Drop for SharedLease {
     fn drop(&mut self) {
-        let token = std::mem::take(&mut self.token);
-        if !token.is_empty() {
+        if self.end() {
+            let token = std::mem::take(&mut self.token);
             self.store.sharing.push(SharedOrder::Release(self.key, token));
         }
     }
@@ -297,7 +314,7 @@ impl SharedQuestion {
     pub fn give_back(self, token: Option<Box<[u8]>>) {
         let Some(token) = token else { return };
         let (store, key) = (Arc::clone(&self.store), self.key);
-        let lease = SharedLease { store, key, token };
+        let lease = SharedLease::new(store, key, token);
         match &mut *super::lock(&self.slot.parts) {
             Some(parts) => parts.0.lease = Some(lease),
             // It was withdrawn: no other node should wait for its fill.
@@ -338,7 +355,8 @@ impl SharedOffer {
     /// The key and token of the lease.
     #[must_use]
     pub fn lease(&self) -> Option<(u128, &[u8])> {
-        self.lease.as_ref().map(|lease| (lease.key, &*lease.token))
+        let held = self.lease.as_ref().filter(|lease| lease.is_held());
+        held.map(|lease| (lease.key, &*lease.token))
     }
 
     /// The bytes for the shared store, and their lifetime in milliseconds. `None` if the place of
@@ -354,9 +372,9 @@ impl SharedOffer {
     }
 
     /// The shared store has processed the offer and its lease.
-    pub fn settle(mut self) {
-        if let Some(lease) = &mut self.lease {
-            lease.token = Box::default();
+    pub fn settle(self) {
+        if let Some(lease) = &self.lease {
+            lease.end();
         }
     }
 }
