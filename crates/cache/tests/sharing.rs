@@ -767,7 +767,7 @@ fn the_lease_is_where_other_nodes_ask_and_is_used_up_by_the_offer() {
         if let Some(asked_by) = asked_by {
             permit = permit.move_to(&to.public(), asked_by).permit.unwrap();
         }
-        // Before the response has begun: nobody waits for what does not come.
+        // Before the response has begun: other nodes do not wait for what does not come.
         let moved = next(&store);
         begin(&mut permit, 2);
         let _ = permit.append(Bytes::from_static(b"1"));

@@ -205,8 +205,8 @@ impl ClusterNode {
         }
     }
 
-    /// Releases the leases of this server: nobody sends what it fetches. Without an answer they
-    /// last for their time.
+    /// Releases the leases of this server, because this thread does not offer what is fetched.
+    /// Without an answer they last for their time.
     pub(super) async fn release_leases(&self) {
         let Some(session) = &self.session else { return };
         for (key, token) in self.store.sharing().take_leases() {

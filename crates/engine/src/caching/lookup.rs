@@ -7,6 +7,7 @@ mod asking;
 mod brought;
 mod following;
 mod key;
+mod key_url;
 mod narrow;
 
 use std::sync::Arc;
@@ -43,7 +44,7 @@ use crate::vars::VariableScope;
 
 pub(super) use asking::take_over;
 pub(crate) use brought::date_back;
-pub(super) use key::KeyUrl;
+pub(super) use key_url::KeyUrl;
 
 /// LIMIT: fills that one exchange waits for before it fetches itself.
 pub(super) const ROUNDS_MAX: u8 = 3;
@@ -345,7 +346,7 @@ impl CacheTransaction {
                 ))
             }
             Lookup::Miss(permit) => {
-                let served = self.serve_unvaried(request, answer, caching, site, ctx);
+                let served = serve_unvaried(self, request, answer, caching, site, ctx);
                 match served {
                     Some(_) => ctx
                         .effects
@@ -356,7 +357,7 @@ impl CacheTransaction {
             }
             Lookup::Pass => {
                 // A page with `no-vary` came later, under a key of its own.
-                let served = self.serve_unvaried(request, answer, caching, site, ctx);
+                let served = serve_unvaried(self, request, answer, caching, site, ctx);
                 if served.is_some() {
                     return served;
                 }
@@ -384,19 +385,6 @@ impl CacheTransaction {
         }
     }
 
-    /// Serves the public page with `no-vary`, if there is one.
-    fn serve_unvaried(
-        &mut self,
-        request: &mut Request,
-        answer: &mut Answer,
-        caching: &Caching,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        let object = self.find_unvaried(request, Whose::Public, caching, site, ctx)?;
-        Some(self.serve_kept(request, answer, object, UpstreamCacheStatus::Hit, site, ctx))
-    }
-
     pub(super) fn look_again(
         &mut self,
         request: &mut Request,
@@ -410,6 +398,19 @@ impl CacheTransaction {
         }
         self.look_up(request, answer, caching, site, ctx)
     }
+}
+
+/// Serves the public page with `no-vary`, if there is one.
+fn serve_unvaried(
+    cache: &mut CacheTransaction,
+    request: &mut Request,
+    answer: &mut Answer,
+    caching: &Caching,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let object = cache.find_unvaried(request, Whose::Public, caching, site, ctx)?;
+    Some(cache.serve_kept(request, answer, object, UpstreamCacheStatus::Hit, site, ctx))
 }
 
 /// The facts of a request on a connection.

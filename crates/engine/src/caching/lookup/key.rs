@@ -1,9 +1,4 @@
 //! The key of a request.
-//!
-//! INVARIANT: the URL of the key is written with the key and at no other time, because the response
-//! is stored under it.
-
-use std::ops::Deref;
 
 use bolide_cache::NamespaceId;
 use bolide_cache::rules;
@@ -17,18 +12,6 @@ use crate::ctx::StepCtx;
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
-
-/// The URL of a key, as the client asked.
-#[derive(Debug, Default)]
-pub(in crate::caching) struct KeyUrl(Vec<u8>);
-
-impl Deref for KeyUrl {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
 
 impl CacheTransaction {
     /// Writes the key of a request in this part of the store, and its URL.
@@ -48,17 +31,14 @@ impl CacheTransaction {
         );
         let mut keys = std::mem::take(&mut self.keys);
         let mut url = std::mem::take(&mut self.url);
-        url.0.clear();
         let template = match caching.is_page() {
             true => caching.conf.page.key.as_ref(),
             false => caching.conf.key.as_ref().or(caching.conf.page.key.as_ref()),
         };
-        match template {
-            Some(template) => {
-                VariableScope::new(request, answer, site, ctx).expand(template, &mut url.0);
-            }
-            None => rules::url(&mut url.0, &self.facts(request, site, ctx), &caching.policy),
-        }
+        url.write(|out| match template {
+            Some(template) => VariableScope::new(request, answer, site, ctx).expand(template, out),
+            None => rules::url(out, &self.facts(request, site, ctx), &caching.policy),
+        });
         match caching.is_page() {
             true => {
                 let facts = self.facts(request, site, ctx);
