@@ -16,15 +16,13 @@ use crate::site::CompiledLocation;
 
 /// Removes marketing parameters from the query of the request, and so of its key. A query that was
 /// cleaned stays as it is.
-pub(crate) fn clean(request: &mut Request, caching: &Caching) {
+pub(crate) fn clean(cache: &mut CacheTransaction, request: &mut Request, caching: &Caching) {
     if !caching.is_magento() || request.role.part().is_some() {
         return;
     }
     let is_read = matches!(request.method, Method::Get | Method::Head);
-    // PERF: it allocates only for a query that changes.
-    let mut query = Vec::new();
-    if clean_query(&request.head().target, is_read, &mut query) {
-        replace_query(request, &query);
+    if clean_query(&request.head().target, is_read, &mut cache.query) {
+        replace_query(request, &cache.query);
     }
 }
 

@@ -130,6 +130,8 @@ pub(crate) struct CacheTransaction {
     pub(super) unvaried: KeyBuilder,
     /// The URL of `keys`.
     pub(super) url: KeyUrl,
+    /// The query without marketing parameters, while it is cleaned.
+    pub(super) query: Vec<u8>,
     /// How the request arrived at the location of the lookup.
     pub(super) arrival: Vec<u8>,
     pub(crate) session: Vec<u8>,

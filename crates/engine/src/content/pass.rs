@@ -59,7 +59,7 @@ impl Exchange {
         forget_origin_answer(&mut self.answer, is_begun);
         self.request.send_continue(ctx);
         if let Some(caching) = &location.caching {
-            magento::clean(&mut self.request, caching);
+            magento::clean(&mut self.cache, &mut self.request, caching);
         }
         // The cache key needs it.
         if pass.proxied.is_some()
