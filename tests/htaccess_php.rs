@@ -1,7 +1,7 @@
 //! What `.htaccess` files say about PHP, with a real php-fpm and a real lsphp.
 
 use bolide_testkit::server::LISTEN;
-use bolide_testkit::{TestPhp, TestServer};
+use bolide_testkit::{TestPhp, TestServer, wait_until};
 
 use crate::htaccess::{PARAMS, check, json, put, put_all, scripts};
 use crate::http;
@@ -32,6 +32,21 @@ fn values_of_php_settings_arrive_as_they_are_written() {
     }
     put(server.www(".htaccess"), "php_value user_agent none\n");
     assert_eq!(server.get("/v.php").text(), "");
+}
+
+#[test]
+fn what_a_pool_fixes_no_file_changes() {
+    let server = http(&format!(
+        "php_pool main {{ children 1; {} ini memory_limit 132M; }}
+         server {{ {LISTEN} apache_htaccess on; location ~ \\.php$ {{ php_pass main; }} }}",
+        crate::php_pool::user()
+    ));
+    let rules = "php_value memory_limit 148M\nphp_value user_agent other\n";
+    let shown = "<?php echo ini_get('memory_limit'), ' ', ini_get('user_agent');";
+    put_all(&server, &[("a/.htaccess", rules), ("a/x.php", shown), ("b/x.php", shown)]);
+    wait_until("an answer", || server.get("/a/x.php").status == 200);
+    assert_eq!(server.get("/a/x.php").text(), "132M other");
+    assert!(server.get("/b/x.php").text().starts_with("132M "));
 }
 
 /// A setting of php-fpm stays in its child: code that one directory names would run for all others.

@@ -238,6 +238,8 @@ pub(crate) struct UpstreamPass {
     pub(crate) conf: model::Pass,
     /// Whether it is a `php_pool`, which runs existing files only.
     pub(crate) is_pool: bool,
+    /// The settings of PHP that the pool fixes (`ini`), by name.
+    pub(crate) fixed_ini: Box<[Box<str>]>,
     /// The compiled parameters of CGI-like protocols.
     pub(crate) plan: Arc<ParamPlan>,
     /// The compiled request of `proxy_pass`.

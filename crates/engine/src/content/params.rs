@@ -87,7 +87,7 @@ pub(crate) fn write(
             let field = name.strip_prefix(b"HTTP_");
             field.is_some_and(|name| fields.iter().any(|field| is_same(name, field.text)))
         };
-        crate::htaccess::effects::push_params(scope, pass.conf.protocol, has_field, out);
+        crate::htaccess::effects::push_params(scope, pass, has_field, out);
     }
     if let Some(lineage) = scope.request.role.fragment() {
         out.push(b"ESI_REFERER", lineage.page());

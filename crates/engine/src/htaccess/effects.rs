@@ -7,7 +7,7 @@ use bolide_conf::model::Protocol;
 use bolide_files::DirEntry;
 use bolide_htaccess::{
     Applied, CodingsForbidden, DirOptions, Effort, ErrorAnswer, EtagParts, Evaluation, ExpiresFrom,
-    FileNature, HeaderTimes, OutputFilter,
+    FileNature, HeaderTimes, OutputFilter, PhpSetting,
 };
 use bolide_http::negotiate::{Coding, Codings};
 use bolide_http::params::PHP_SETTING;
@@ -21,7 +21,7 @@ use super::target::HtaccessTarget;
 use super::tls;
 use super::world::RequestWorld;
 use crate::request::{Request, RequestNote};
-use crate::site::CompiledLocation;
+use crate::site::{CompiledLocation, UpstreamPass};
 use crate::vars::VariableScope;
 
 /// The ruling for a response of `location`, and the directives that apply.
@@ -178,10 +178,10 @@ pub(crate) fn first_error(request: &mut Request) -> Option<u16> {
 }
 
 /// Passes environment variables and PHP settings to an application. Parameters of the configuration
-/// that are sent, and fields that `has_field` knows, are not replaced.
+/// that are sent, fields that `has_field` knows, and settings that the pool fixes are not replaced.
 pub(crate) fn push_params(
     scope: &VariableScope<'_>,
-    protocol: Protocol,
+    pass: &UpstreamPass,
     has_field: impl Fn(&[u8]) -> bool,
     out: &mut Params,
 ) {
@@ -213,9 +213,12 @@ pub(crate) fn push_params(
             }
         });
     }
-    match protocol {
+    let is_open = |setting: &&PhpSetting| {
+        !pass.fixed_ini.iter().any(|fixed| *fixed.as_bytes() == *setting.name)
+    };
+    match pass.conf.protocol {
         Protocol::Lsapi => {
-            for setting in applied.php() {
+            for setting in applied.php().filter(is_open) {
                 let mut name = PHP_SETTING.to_vec();
                 name.extend_from_slice(&setting.name);
                 out.push(&name, &setting.value);
@@ -224,7 +227,7 @@ pub(crate) fn push_params(
         _ if out.get(b"PHP_VALUE").is_some() => {}
         _ => {
             let mut php = Vec::new();
-            applied.php().for_each(|setting| setting.push_ini_line(&mut php));
+            applied.php().filter(is_open).for_each(|setting| setting.push_ini_line(&mut php));
             if !php.is_empty() {
                 out.push(b"PHP_VALUE", &php);
             }

@@ -214,7 +214,11 @@ fn origin(
         model::PassTo::Group(id) => http.upstreams.get(id.index()),
         model::PassTo::Text(_) => None,
     };
-    let is_pool = group.is_some_and(|group| matches!(group.kind, model::UpstreamKind::Pool(_)));
+    let pool = group.and_then(|group| match group.kind {
+        model::UpstreamKind::Pool(number) => http.php_pools.get(number as usize),
+        _ => None,
+    });
+    let is_pool = pool.is_some();
     let is_php = is_pool || pass.protocol == model::Protocol::Lsapi;
     let settings = &settings.origin;
     let is_http = pass.protocol == model::Protocol::Http;
@@ -226,6 +230,11 @@ fn origin(
     UpstreamPass {
         conf: pass.clone(),
         is_pool,
+        fixed_ini: pool
+            .iter()
+            .flat_map(|pool| &pool.ini)
+            .map(|(name, _)| name[..].into())
+            .collect(),
         plan,
         proxied: is_http.then(|| {
             let rewriter = Rewriter::new(&settings.proxy, pass.url.as_ref(), http);
