@@ -415,6 +415,8 @@ fn server(path: &Arc<Path>, children: u32) -> UpstreamServer {
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        drain: false,
+        route: None,
         resolve: None,
     }
 }

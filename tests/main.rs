@@ -118,6 +118,7 @@ mod ssi;
 mod stapling;
 mod static_files;
 mod status;
+mod sticky;
 mod store;
 mod tls;
 mod tls_alerts;

@@ -76,6 +76,7 @@ mod server;
 mod server_name;
 mod split_clients;
 mod ssi;
+mod sticky;
 mod store;
 mod syslog;
 mod tls;

@@ -88,6 +88,8 @@ pub(crate) enum SharedZoneUse {
     ProxyCache,
     /// An upstream group.
     Group,
+    /// `sticky learn`
+    Sticky,
     /// `limit_req`
     Requests,
     /// `limit_conn`

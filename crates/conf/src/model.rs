@@ -106,8 +106,8 @@ pub use tls::{
     SessionCache, TlsConf, VerifyClient,
 };
 pub use upstream::{
-    Balance, Keepalive, PeerAddress, Queue, RunTimeName, Upstream, UpstreamId, UpstreamKind,
-    UpstreamServer,
+    Balance, Keepalive, PeerAddress, Queue, RunTimeName, SAME_SITES, Sticky, StickyCookie,
+    StickyExpires, StickyLearn, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
 };
 pub use user_id::{UserId, UserIdExpires, UserIdFlags, UserIdMode};
 pub use written::{DavMethod, DavMethods, DavSettings, FileAccess, StorePlace};

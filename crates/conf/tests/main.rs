@@ -11,5 +11,6 @@ mod otel;
 mod proxy;
 mod reference;
 mod reference_manual;
+mod sticky;
 mod support;
 mod survey;

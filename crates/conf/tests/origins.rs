@@ -384,10 +384,7 @@ fn what_only_this_server_has_is_refused_in_clear_words() {
             "upstream a { server localhost service=x resolve; }",
             "parameter \"service\" is not implemented yet",
         ),
-        ("upstream a { server unix:/s route=x; }", "parameter \"route=x\" is not implemented yet"),
-        ("upstream a { server unix:/s drain; }", "parameter \"drain\" is not implemented yet"),
         ("upstream a { server unix:/s; queue 1 timeout=x; }", "invalid parameter \"timeout=x\""),
-        ("upstream a { server unix:/s; sticky x; }", "\"sticky\" directive is not implemented yet"),
         ("proxy_store on; server { proxy_store off; }", "ok"),
         ("fastcgi_store \"\";", "empty path"),
         (

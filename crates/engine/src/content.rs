@@ -29,6 +29,7 @@ mod random_index;
 pub(crate) mod returned;
 pub(crate) mod search;
 pub(crate) mod static_answer;
+pub(crate) mod sticky;
 pub(crate) mod store;
 pub(crate) mod target;
 mod try_files;

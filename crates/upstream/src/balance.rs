@@ -50,6 +50,8 @@ pub(crate) struct Scales<'a> {
     pub(crate) now: Instant,
     /// The key of `hash` and `ip_hash`.
     pub(crate) affinity: &'a [u8],
+    /// The id of the server that the client is bound to; empty for none.
+    pub(crate) bound: &'a [u8],
 }
 
 impl BalanceCursor {
@@ -90,7 +92,7 @@ impl Scales<'_> {
         }
         let busy = |(index, peer): (usize, &UpstreamPeer)| {
             peer.is_busy()
-                && !peer.down
+                && self.may_be_asked(peer)
                 && !cursor.was_tried(index)
                 && !peer.health.is_resting(peer.rule, self.now)
         };
@@ -115,10 +117,15 @@ impl Scales<'_> {
         rests
     }
 
+    /// Whether the configuration lets this client ask it.
+    fn may_be_asked(&self, peer: &UpstreamPeer) -> bool {
+        !peer.down && (!peer.drain || *peer.id == *self.bound)
+    }
+
     fn only(&self) -> PeerChoice {
         let peer = &self.group.peers[0];
         match peer.lease() {
-            _ if peer.down => PeerChoice::NoServer,
+            _ if !self.may_be_asked(peer) => PeerChoice::NoServer,
             Some(lease) => PeerChoice::Peer(0, lease),
             None => PeerChoice::Busy,
         }
@@ -128,6 +135,9 @@ impl Scales<'_> {
         let group = self.group;
         if !cursor.backups {
             let range = group.primaries();
+            if let Some(bound) = self.bound_peer(cursor, range.clone()) {
+                return Some(bound);
+            }
             let found = match &group.balance {
                 Balance::RoundRobin => None,
                 Balance::LeastConn => self.least_conn(cursor),
@@ -142,10 +152,54 @@ impl Scales<'_> {
             }
             cursor.backups = true;
         }
-        self.in_turn(cursor, group.backups(), |_, _| true)
+        let bound = self.bound_peer(cursor, group.backups());
+        bound.or_else(|| self.in_turn(cursor, group.backups(), |_, _| true))
+    }
+
+    /// The server that the client is bound to. As in nginx, it takes its turn with this, unless it
+    /// had the last one.
+    fn bound_peer(&mut self, cursor: &BalanceCursor, range: Range<usize>) -> Option<usize> {
+        if self.bound.is_empty() {
+            return None;
+        }
+        let is_it = |&index: &usize| {
+            *self.group.peers[index].id == *self.bound && self.is_at_hand(cursor, index)
+        };
+        let index = range.clone().find(is_it)?;
+        self.take_turn(cursor, range, index);
+        Some(index)
+    }
+
+    /// The weights of a round in which the server with this index is chosen.
+    fn take_turn(&mut self, cursor: &BalanceCursor, range: Range<usize>, chosen: usize) {
+        let group = self.group;
+        if !group.is_pooled() {
+            return;
+        }
+        let takes_part =
+            |scales: &Self, index| index == chosen || scales.can_be_asked(cursor, index);
+        let askable: Vec<usize> = range.filter(|&index| takes_part(self, index)).collect();
+        let mut total = 0;
+        for &index in &askable {
+            total += self.pools.weight(group, &group.peers[index]).effective;
+        }
+        let own = self.pools.weight(group, &group.peers[chosen]);
+        if own.current <= own.effective - total {
+            return;
+        }
+        own.current -= total;
+        for &index in &askable {
+            let weight = self.pools.weight(group, &group.peers[index]);
+            weight.current += weight.effective;
+        }
     }
 
     fn can_be_asked(&self, cursor: &BalanceCursor, index: usize) -> bool {
+        !self.group.peers[index].drain && self.is_at_hand(cursor, index)
+    }
+
+    /// Whether a client that is bound to it can ask it.
+    fn is_at_hand(&self, cursor: &BalanceCursor, index: usize) -> bool {
         let peer = &self.group.peers[index];
         !peer.down
             && !cursor.was_tried(index)

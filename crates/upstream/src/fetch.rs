@@ -19,20 +19,21 @@
 use std::sync::Arc;
 
 use bolide_base::{Instant, Spool};
-use bolide_conf::model::{LogLevel, PeerAddress, Protocol};
+use bolide_conf::model::{LogLevel, Protocol};
 use bolide_http::Hops;
 
 use crate::balance::{BalanceCursor, PeerChoice, Scales};
-use crate::ctx::{CallHindrance, FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
+use crate::ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
 use crate::groups::Group;
 use crate::health::Lease;
 use crate::messages;
-use crate::request::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, PassTarget};
+use crate::request::{Cause, ConnectRefused, OriginNews, OriginRequest, PassTarget};
 use crate::retry::UpstreamFault;
 use crate::trial::{TrialLink, UpstreamTrial};
 
 use self::lingering::Lingering;
 
+mod connecting;
 mod deadlines;
 mod lingering;
 mod queueing;
@@ -49,6 +50,8 @@ pub struct Fetch {
     reading: Reading,
     group: Option<Arc<Group>>,
     cursor: BalanceCursor,
+    /// The id of the server that the client is bound to; empty for none.
+    bound: Arc<[u8]>,
     /// Attempts that remain, the current one included.
     tries: u32,
     begun: Instant,
@@ -95,6 +98,7 @@ impl Fetch {
             reading: Reading::On,
             group: None,
             cursor: BalanceCursor::default(),
+            bound: Arc::default(),
             tries: 0,
             begun: Instant::default(),
             trial: None,
@@ -209,6 +213,7 @@ impl Fetch {
     /// The servers are known: the first attempt begins.
     fn begin(&mut self, group: Arc<Group>, ctx: &mut FetchCtx<'_>) {
         self.begun = ctx.now.mono;
+        self.bound = group.bound_id(&self.request.bound_by, ctx.now.mono);
         let limit = self.request.settings.next_upstream_tries;
         self.tries = if limit == 0 { group.tries() } else { group.tries().min(limit) };
         let behind_others = ctx.pools.is_queued(&group);
@@ -248,6 +253,7 @@ impl Fetch {
             prng: ctx.prng,
             now: ctx.now.mono,
             affinity: &self.request.affinity,
+            bound: &self.bound,
         };
         scales.choose(&mut self.cursor)
     }
@@ -298,67 +304,6 @@ impl Fetch {
         self.log(LogLevel::Error, messages::NO_LIVE, messages::CONNECTING, ctx);
         self.report_group_attempt(502, ctx);
         self.refuse(ConnectRefused { status: 502, retry_after: None, cause: Cause::Error }, ctx);
-    }
-
-    fn handle_connected(&mut self, name: u64, ctx: &mut FetchCtx<'_>) {
-        let Some(trial) = &mut self.trial else { return };
-        let now = ctx.now.mono;
-        trial.link.name = name;
-        trial.connect_ms = Some(messages::millis(trial.began, now));
-        trial.last_sent = now;
-        trial.last_received = now;
-        // Until the worker reports otherwise, the upstream blocks the sending.
-        trial.left = Left::Blocked;
-        self.state = FetchState::Asking;
-        ctx.effects.push(FetchEffect::Send);
-    }
-
-    fn handle_connect_failed(&mut self, errno: i32, ctx: &mut FetchCtx<'_>) {
-        let Some(address) = self.address() else { return };
-        if let Some(trial) = &mut self.trial {
-            trial.link.held = false;
-        }
-        let (level, text) = messages::connect_failed(&address, errno);
-        self.log(level, &text, messages::CONNECTING, ctx);
-        self.fail(UpstreamFault::Error, messages::CONNECTING, ctx);
-    }
-
-    /// TLS credentials for the upstream are missing; another server would not help.
-    fn give_up(&mut self, text: &str, ctx: &mut FetchCtx<'_>) {
-        self.log(LogLevel::Error, text.as_bytes(), messages::CONNECTING, ctx);
-        if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
-            self.report_attempt(trial, 0, &group, ctx);
-        }
-        self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
-    }
-
-    /// As in nginx, this is a fault of this side: no server was tried, and none is blamed.
-    fn handle_not_called(&mut self, hindrance: CallHindrance, ctx: &mut FetchCtx<'_>) {
-        let from = self.request.from.as_ref().map(|from| Arc::clone(&from.text));
-        let (level, text) = messages::not_called(&from.unwrap_or_default(), hindrance);
-        self.log(level, &text, messages::CONNECTING, ctx);
-        let (Some(group), Some(trial)) = (self.group.clone(), self.trial.take()) else { return };
-        let nobody = Arc::default();
-        let began = trial.attempt(&group, ctx.now.mono);
-        drop(trial);
-        ctx.pools.release(&group);
-        let attempt = Attempt { peer: nobody, status: 0, is_over: true, ..began };
-        self.notify(OriginNews::Attempt(Box::new(attempt)), ctx);
-        self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
-    }
-
-    /// The idle connection was unusable: the same server again over a new one.
-    fn connect_afresh(&mut self, ctx: &mut FetchCtx<'_>) {
-        let Some(address) = self.address() else { return };
-        let Some(trial) = &mut self.trial else { return };
-        trial.dialled = ctx.now.mono;
-        trial.link = TrialLink { name: 0, served: 0, born: ctx.now.mono, held: true };
-        trial.is_handshaking = false;
-        trial.left = Left::Unready;
-        trial.connect_ms = None;
-        trial.sent = 0;
-        self.state = FetchState::Connecting;
-        ctx.effects.push(FetchEffect::Connect(address));
     }
 
     fn handle_abandoned(&mut self, ctx: &mut FetchCtx<'_>) {
@@ -437,6 +382,7 @@ impl Fetch {
                 prng: ctx.prng,
                 now: ctx.now.mono,
                 affinity: &[],
+                bound: &[],
             };
             if scales.note_failure(trial.peer) {
                 self.log_of(
@@ -488,11 +434,6 @@ impl Fetch {
         let may = !sent || self.request.is_idempotent || settings.next_upstream.non_idempotent;
         // Parts of the body consumed for a connection that died are lost, sent or not.
         may && self.request.body.rewind()
-    }
-
-    fn address(&self) -> Option<PeerAddress> {
-        let (group, trial) = (self.group.as_ref()?, self.trial.as_ref()?);
-        Some(group.peers[trial.peer].address.clone())
     }
 }
 

@@ -18,6 +18,7 @@ use bolide_conf::model::{
 use crate::hash::{self, Point};
 use crate::health::{Health, HealthRule, Lease};
 use crate::resolved::ResolvedGroup;
+use crate::sticky::{GroupBond, peer_id};
 
 /// Number of a group that is not in the configuration: it has no pool.
 const UNPOOLED: u32 = u32::MAX;
@@ -58,6 +59,8 @@ pub struct Group {
     /// Its number; the same for a group of this name after a reload.
     pub(crate) number: u32,
     pub(crate) balance: Balance,
+    /// How clients are bound to its servers, if they are.
+    pub(crate) bond: Option<GroupBond>,
     /// Backups come last.
     pub(crate) peers: Vec<UpstreamPeer>,
     primary: usize,
@@ -84,9 +87,13 @@ pub struct UpstreamPeer {
     /// The index of its `server` line; lines of the same name share one.
     pub(crate) server: u32,
     pub(crate) server_name: Arc<str>,
+    /// Its id for clients that are bound to it.
+    pub(crate) id: Arc<[u8]>,
     pub(crate) weight: u32,
     pub(crate) max_conns: u32,
     pub(crate) down: bool,
+    /// Whether only clients that are bound to it ask it.
+    pub(crate) drain: bool,
     pub(crate) rule: HealthRule,
     pub(crate) health: Arc<Health>,
 }
@@ -115,7 +122,9 @@ impl UpstreamGroups {
         let old = previous.map(Self::by_name).unwrap_or_default();
         for upstream in upstreams {
             let known = (Arc::clone(&upstream.name), std::mem::discriminant(&upstream.kind));
-            made.add(upstream, old.get(&known).map(|old| &**old));
+            let zone = previous.and_then(|previous| previous.session_zone(upstream));
+            let bond = GroupBond::new(upstream, zone.as_deref());
+            made.add(upstream, bond, old.get(&known).map(|old| &**old));
         }
         made
     }
@@ -158,8 +167,8 @@ impl UpstreamGroups {
         found
     }
 
-    fn add(&mut self, upstream: &Upstream, old: Option<&Group>) {
-        let group = self.group_of(upstream, old);
+    fn add(&mut self, upstream: &Upstream, bond: Option<GroupBond>, old: Option<&Group>) {
+        let group = Group { bond, ..self.group_of(upstream, old) };
         if group.keepalive.idle_max > 0 {
             self.kept.extend(group.peers.iter().map(|peer| peer.number));
         }
@@ -206,6 +215,7 @@ impl UpstreamGroups {
             kind: upstream.kind,
             number,
             balance: upstream.balance.clone(),
+            bond: None,
             peers,
             primary,
             keepalive: upstream.keepalive,
@@ -245,7 +255,9 @@ impl Group {
             server_name: Arc::clone(&name),
             weight: 1,
             max_conns: 0,
+            id: Arc::default(),
             down: false,
+            drain: false,
             rule: HealthRule { max_fails: 1, fail_timeout: Duration::from_secs(10) },
             health: Arc::default(),
         };
@@ -254,6 +266,7 @@ impl Group {
             kind: UpstreamKind::Address,
             number: UNPOOLED,
             balance: Balance::RoundRobin,
+            bond: None,
             primary: peers.len(),
             peers,
             keepalive: Keepalive {
@@ -279,6 +292,7 @@ impl Group {
             kind: self.kind,
             number: self.number,
             balance: self.balance.clone(),
+            bond: self.bond.clone(),
             peers,
             primary,
             keepalive: self.keepalive,
@@ -346,15 +360,15 @@ impl Group {
 
     /// Whether a server is available now for a request that has tried none yet.
     pub(crate) fn has_place(&self, now: Instant) -> bool {
-        self.peers.iter().any(|peer| self.is_up(peer, now) && !peer.is_busy())
+        self.peers.iter().any(|peer| self.is_up(peer, now) && !peer.drain && !peer.is_busy())
     }
 
-    /// How often one request may try: once per server that is not `down`.
+    /// How often one request may try: once per server that is neither `down` nor drained.
     pub(crate) fn tries(&self) -> u32 {
         if self.is_single() {
             return 1;
         }
-        self.peers.iter().filter(|peer| !peer.down).count() as u32
+        self.peers.iter().filter(|peer| !peer.down && !peer.drain).count() as u32
     }
 
     fn peer_of(&self, address: &PeerAddress, nth: usize) -> Option<&UpstreamPeer> {
@@ -377,15 +391,18 @@ impl UpstreamPeer {
         (number, line): (u32, u32),
         known: Option<&Self>,
     ) -> Self {
+        let name: Arc<str> = address.to_string().into();
         Self {
             number,
             address: address.clone(),
-            name: address.to_string().into(),
+            id: peer_id(server, &name),
+            name,
             server: line,
             server_name: Arc::clone(&server.name),
             weight: server.weight.max(1),
             max_conns: server.max_conns,
             down: server.down,
+            drain: server.drain,
             rule: HealthRule { max_fails: server.max_fails, fail_timeout: server.fail_timeout },
             health: known.map_or_else(Arc::default, |known| Arc::clone(&known.health)),
         }

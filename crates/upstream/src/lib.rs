@@ -17,6 +17,8 @@ pub mod request;
 mod resolved;
 mod retry;
 mod server_names;
+mod sessions;
+mod sticky;
 mod trial;
 
 pub use ctx::{CallHindrance, FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
@@ -28,6 +30,8 @@ pub use request::{
     OriginRequest, PassTarget, Secure,
 };
 pub use server_names::{NameVerdict, UpstreamNames};
+pub use sessions::SessionZone;
+pub use sticky::PeerBond;
 
 #[cfg(test)]
 mod tests;

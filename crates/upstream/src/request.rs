@@ -9,6 +9,8 @@ use bolide_conf::model::{LogLevel, NameServers, OriginSettings, PeerAddress, Pro
 use bolide_http::{FieldMap, OriginHead, UpstreamMessage};
 use bytes::Bytes;
 
+use crate::sticky::PeerBond;
+
 /// A request to an upstream.
 #[derive(Debug)]
 pub struct OriginRequest {
@@ -29,6 +31,9 @@ pub struct OriginRequest {
     /// The key of `hash`; for `ip_hash` the 4 or 16 octets of the client's address, empty for a
     /// unix socket; empty otherwise.
     pub affinity: Vec<u8>,
+    /// What binds it to a server of a group with `sticky`: the id of the server or, with `sticky
+    /// learn`, the name of a session; empty for nothing.
+    pub bound_by: Vec<u8>,
     /// The local address of the connection, unless the system chooses.
     pub from: Option<LocalAddress>,
     /// `fastcgi_limit_rate` in bytes per second; 0 is no limit.
@@ -152,6 +157,8 @@ pub enum Cause {
 pub struct Attempt {
     /// The server: an address, or the name of a group without an available server.
     pub peer: Arc<str>,
+    /// That server, if its group binds clients to servers.
+    pub bond: Option<PeerBond>,
     /// The status received; 502, 503 or 504 when none was, 0 when the request was abandoned.
     pub status: u16,
     /// The time until the connection was established; `None` if it never was.

@@ -58,6 +58,7 @@ impl UpstreamTrial {
     pub(crate) fn attempt(&self, group: &Group, now: Instant) -> Attempt {
         Attempt {
             peer: Arc::clone(&group.peers[self.peer].name),
+            bond: group.bond_to(&group.peers[self.peer]),
             status: self.status,
             connect_ms: self.connect_ms,
             header_ms: self.header_ms,

@@ -291,6 +291,7 @@ fn head(status: u16, lines: &[(String, String)]) -> Box<OriginHead> {
 fn attempt(peer: &str, status: u16) -> Attempt {
     Attempt {
         peer: peer.into(),
+        bond: None,
         status,
         connect_ms: (status != 502).then_some(1),
         header_ms: (status < 500).then_some(20),

@@ -32,6 +32,7 @@ TABLES = (
     "groups",
     "zones",
     "slices",
+    "sticky",
     "client_certs",
     "published",
     "applications",

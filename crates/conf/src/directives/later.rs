@@ -128,7 +128,6 @@ const NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("http_upstream_least_time", &["least_time"]),
-    ("http_upstream_sticky", &["sticky"]),
     (
         "http_uwsgi",
         &[

@@ -1,11 +1,13 @@
 //! The `upstream` block: servers, balancing, idle connections, queue.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::cache_zone::share;
 use super::core::name_servers;
 use super::pass;
 use super::peer::{self, PeerAddressText};
+use super::sticky::sticky;
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, own, value};
@@ -29,12 +31,13 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     own("server", U, Args::at_least(1), server)
         .doc(
             "A server of the group. With `resolve`, its name is looked up while serving, and again \
-             when the answer is no longer good; the group needs a `zone` and a `resolver`.",
+             when the answer is no longer good; the group needs a `zone` and a `resolver`. `route` \
+             is its id for `sticky`. With `drain` only requests that `sticky` binds to it ask it.",
             "server 10.0.0.2:9000 weight=5 max_fails=3;",
         )
         .takes(
             "HOST [weight=NUMBER] [max_conns=NUMBER] [max_fails=NUMBER] [fail_timeout=SECONDS] \
-         [backup] [down] [resolve]",
+         [backup] [down] [drain] [resolve] [route=TEXT]",
         )
         .without("none; `weight` and `max_fails` default to 1, `fail_timeout` to 10s"),
     own("least_conn", U, Args::NONE, |r, _| balance(r, Balance::LeastConn))
@@ -56,6 +59,20 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("[two [least_conn]]")
         .without("none"),
+    own("sticky", U, Args::at_least(1), sticky)
+        .doc(
+            "Binds clients to a server: by a `cookie` with its id, by a `route` with its id, or by \
+             the sessions that the servers themselves make, which the group learns. The id of a \
+             server is its `route`, or the MD5 of its address. The balancing method chooses for \
+             clients that are not bound, or whose server is not available.",
+            "sticky cookie srv expires=1h path=/ httponly;",
+        )
+        .takes(
+            "cookie NAME [expires=SECONDS|max] [domain=TEXT] [path=TEXT] [httponly] [secure] \
+             [samesite=strict|lax|none|TEXT] | route VARIABLE… | learn create=VARIABLE… \
+             lookup=VARIABLE… zone=NAME:SIZE [timeout=TIME] [header]",
+        )
+        .without("none: each request gets its server by the balancing method"),
     value("keepalive", U, Args::between(1, 2), keepalive)
         .doc("The most idle connections of a worker.", "keepalive 16;")
         .takes("NUMBER [local]")
@@ -109,9 +126,11 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
 
 /// The largest effective weight: `hash … consistent` stores points for each unit.
 const WEIGHT_MAX: u32 = 65_535;
+/// The longest id of a server: as long as an MD5 in hexadecimal.
+const ROUTE_MAX: usize = 32;
 
 /// The group being read.
-fn group(r: &mut ConfReader) -> &mut Upstream {
+pub(super) fn group(r: &mut ConfReader) -> &mut Upstream {
     r.http.upstreams.last_mut().expect("rows of the block are read after the block is added")
 }
 
@@ -127,6 +146,7 @@ pub(super) fn empty(name: &str, kind: UpstreamKind, place: SourcePlace) -> Upstr
         name: name.into(),
         kind,
         balance: Balance::RoundRobin,
+        sticky: None,
         servers: Vec::new(),
         keepalive: Keepalive {
             idle_max,
@@ -154,6 +174,8 @@ pub(super) fn server_of(name: &str, addresses: Vec<PeerAddress>) -> UpstreamServ
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        drain: false,
+        route: None,
         resolve: None,
     }
 }
@@ -270,18 +292,25 @@ fn parameter(
             made.backup = true;
         }
         b"down" => made.down = true,
+        b"drain" => made.drain = true,
+        b"route=" => made.route = Some(route(value)?),
         b"resolve" => at_run_time.resolves = true,
         b"service=" if value.is_empty() => {
             return Err(ReadFault::Text("service is empty".to_owned()));
         }
         b"service=" => at_run_time.has_service = true,
-        b"route=" | b"drain" => {
-            let shown = show(word);
-            return Err(ReadFault::Text(format!("parameter \"{shown}\" is not implemented yet")));
-        }
         _ => return Err(invalid_parameter(word)),
     }
     Ok(())
+}
+
+/// The id of a server.
+fn route(value: &[u8]) -> Result<Arc<[u8]>, ReadFault> {
+    match value.len() {
+        0 => Err(ReadFault::Text("route is empty".to_owned())),
+        1..=ROUTE_MAX => Ok(value.into()),
+        _ => Err(ReadFault::Text(format!("route is longer than {ROUTE_MAX}"))),
+    }
 }
 
 fn balance(r: &mut ConfReader, balance: Balance) -> ReadResult {

@@ -29,6 +29,8 @@ pub struct Upstream {
     pub kind: UpstreamKind,
     /// How one server is chosen.
     pub balance: Balance,
+    /// `sticky`: how clients keep their server.
+    pub sticky: Option<Arc<Sticky>>,
     /// Its servers in file order.
     pub servers: Vec<UpstreamServer>,
     /// `keepalive` and related directives.
@@ -81,6 +83,67 @@ pub enum Balance {
     },
 }
 
+/// `sticky`: how a group knows the server that a client is bound to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sticky {
+    /// `sticky cookie`: a cookie of ours has the id of the server.
+    Cookie(StickyCookie),
+    /// `sticky route`: the first of these that is not empty is the id of the server.
+    Route(Vec<Template>),
+    /// `sticky learn`: sessions of the servers themselves.
+    Learn(StickyLearn),
+}
+
+/// The cookie of `sticky cookie`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StickyCookie {
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// `expires`
+    pub expires: StickyExpires,
+    /// `domain`
+    pub domain: Option<Template>,
+    /// `path`
+    pub path: Option<Box<[u8]>>,
+    /// `httponly`
+    pub http_only: bool,
+    /// `secure`
+    pub secure: bool,
+    /// `samesite`
+    pub same_site: Option<Template>,
+}
+
+/// The values of `samesite`, in any case.
+pub const SAME_SITES: [&[u8]; 3] = [b"strict", b"lax", b"none"];
+
+/// How long browsers keep the cookie of `sticky cookie`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StickyExpires {
+    /// Until they end.
+    Session,
+    /// So many seconds.
+    After(u64),
+    /// `max`: until the end of 2037.
+    Max,
+}
+
+/// The sessions of `sticky learn`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StickyLearn {
+    /// `create`: the first of these that is not empty names a new session.
+    pub create: Vec<Template>,
+    /// `lookup`: the first of these that is not empty names the session of a request.
+    pub lookup: Vec<Template>,
+    /// `zone`: the name.
+    pub zone: Arc<str>,
+    /// `zone`: LIMIT: bytes of its sessions.
+    pub size: u64,
+    /// `timeout`: how long a session without requests is known.
+    pub timeout: Duration,
+    /// `header`: sessions are known when the head of the response is there, not at its end.
+    pub at_head: bool,
+}
+
 /// One `server` line of a group; it may have several addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamServer {
@@ -100,6 +163,10 @@ pub struct UpstreamServer {
     pub backup: bool,
     /// `down`
     pub down: bool,
+    /// `drain`: only clients that are bound to it ask it.
+    pub drain: bool,
+    /// `route`: its id for `sticky`, instead of one made from its address.
+    pub route: Option<Arc<[u8]>>,
     /// `resolve`: the name is looked up while serving, again and again.
     pub resolve: Option<RunTimeName>,
 }

@@ -1,6 +1,7 @@
 //! The upstream requests of one response.
 
 use bolide_base::Instant;
+use bolide_conf::model::UpstreamId;
 use bolide_http::FieldMap;
 use bolide_upstream::Attempt;
 
@@ -11,6 +12,10 @@ pub(crate) struct PassRequest {
     pub(crate) attempts: Vec<Attempt>,
     /// The indices in `attempts` at which later upstream requests begin.
     pub(crate) later: Vec<usize>,
+    /// The group of the last upstream request, if it has one.
+    pub(crate) group: Option<UpstreamId>,
+    /// The cookies of `sticky cookie`: of each upstream request, that for the last server.
+    pub(crate) bonds: Vec<Bond>,
     /// The fields of the last head.
     pub(crate) fields: FieldMap,
     /// The trailers of its body.
@@ -81,17 +86,34 @@ impl PassRequest {
         }
     }
 
-    /// Stores the state of an attempt.
-    pub(crate) fn note(&mut self, attempt: Attempt) {
+    /// Stores the state of an attempt; whether it is a new one.
+    pub(crate) fn note(&mut self, attempt: Attempt) -> bool {
         let first = self.later.last().copied().unwrap_or(0);
         let count = self.attempts.len();
         debug_assert!(first <= count, "a later request begins behind the attempts that were made");
         match self.attempts.get_mut(first..).and_then(<[_]>::last_mut) {
-            Some(last) if !last.is_over => *last = attempt,
-            _ if count < first + ATTEMPTS_MAX => self.attempts.push(attempt),
-            _ => {}
+            Some(last) if !last.is_over => {
+                *last = attempt;
+                false
+            }
+            _ => {
+                let is_new = !attempt.is_over;
+                if count < first + ATTEMPTS_MAX {
+                    self.attempts.push(attempt);
+                }
+                is_new
+            }
         }
     }
+}
+
+/// The cookie that binds the client to a server.
+#[derive(Debug)]
+pub(crate) struct Bond {
+    /// The upstream request, by its number.
+    pub(crate) request: usize,
+    /// The value of `Set-Cookie`.
+    pub(crate) cookie: Vec<u8>,
 }
 
 /// LIMIT: remembered attempts of one request to a group.

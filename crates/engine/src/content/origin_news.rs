@@ -10,6 +10,7 @@ use bolide_upstream::{Cause, ConnectRefused, OriginLogLine, OriginNews};
 
 use crate::answer::{Answer, AnswerBody};
 use crate::caching::{CacheTransaction, StaleCause};
+use crate::content::sticky::{self, LearnMoment};
 use crate::ctx::{SpoolPlace, StepCtx, StepEffect};
 use crate::exchange::NextStep;
 use crate::log_lines;
@@ -57,7 +58,14 @@ impl Answer {
                 self.pass_early(request, &head, site, ctx);
                 NextStep::Fetch
             }
-            OriginNews::Head(head) => self.take_origin_head(request, cache, &head, site, ctx),
+            OriginNews::Head(head) => {
+                let next = self.take_origin_head(request, cache, &head, site, ctx);
+                // The rest of the response is not read.
+                if !self.is_fetching() {
+                    sticky::learn(request, self, LearnMoment::End, site, ctx);
+                }
+                next
+            }
             OriginNews::Failed(refused) => {
                 if let Some(asked) = &mut self.origin {
                     asked.is_running = false;
@@ -148,7 +156,12 @@ fn record_news(
         OriginNews::Attempt(attempt) => {
             if let Some(asked) = &mut answer.origin {
                 request.last_origin.replace(Some((asked.scheme, attempt.peer.clone())));
-                asked.note(*attempt);
+                let bond = attempt.bond.clone();
+                if asked.note(*attempt)
+                    && let Some(bond) = bond
+                {
+                    sticky::bind(request, answer, &bond, site, ctx);
+                }
             }
         }
         OriginNews::Log(line) => {
@@ -193,6 +206,7 @@ pub(crate) fn take_more(
             fill_body(request, answer, site, ctx, |body| {
                 if is_whole { body.finish() } else { body.fail() }
             });
+            sticky::learn(request, answer, LearnMoment::End, site, ctx);
             if let AnswerBody::Origin(inflow) = &answer.body {
                 answer.compression = inflow.compression();
             }

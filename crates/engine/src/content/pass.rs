@@ -22,7 +22,7 @@ use crate::content::esi::answer_without_origin;
 use crate::content::file::FileLookup;
 use crate::content::search::FileSearch;
 use crate::content::target::{self, NoTarget};
-use crate::content::{memcached, params, proxied, upstream_tls};
+use crate::content::{memcached, params, proxied, sticky, upstream_tls};
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};
 use crate::request::Request;
@@ -206,6 +206,10 @@ impl Answer {
         };
         let asked = self.origin.get_or_insert_default();
         asked.begin(scheme, ctx.now);
+        asked.group = match question.target {
+            PassTarget::Group(id) => Some(id),
+            PassTarget::Address(_) | PassTarget::Name(_) => None,
+        };
         asked.is_whole = location.caching.is_some() && cache.is_whole;
         if let Some(fill) = fill {
             ctx.effects.push(StepEffect::Fill(fill));
@@ -274,6 +278,10 @@ impl Answer {
             PassTarget::Group(id) => affinity(&scope, *id),
             PassTarget::Address(_) | PassTarget::Name(_) => Vec::new(),
         };
+        let bound_by = match &target {
+            PassTarget::Group(id) => sticky::bound_by(&scope, *id),
+            PassTarget::Address(_) | PassTarget::Name(_) => Vec::new(),
+        };
         let secure = upstream_tls::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
         request.origin_target.clear();
@@ -282,6 +290,7 @@ impl Answer {
         }
         Ok(OriginRequest {
             affinity,
+            bound_by,
             target,
             protocol: pass.conf.protocol,
             settings: origin_settings(request, &settings.origin),

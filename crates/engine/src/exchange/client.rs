@@ -14,6 +14,7 @@ use super::{Exchange, ExchangeState, NextStep, RequestStep, admit};
 use crate::answer::Answer;
 use crate::content::origin_news::cut_answer;
 use crate::content::origin_news::detach_fetch;
+use crate::content::sticky;
 use crate::ctx::{RequestRefusal, StepCtx, StepEffect};
 use crate::log_lines;
 use crate::request::Request;
@@ -237,6 +238,7 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         if state == ExchangeState::Settling {
             // The client has the whole response; the application may finish in the background.
+            sticky::learn_of_rest(&self.request, &self.answer, &site, ctx);
             detach_fetch(&mut self.answer, ctx);
             return self.finish(&site, ctx);
         }
@@ -264,6 +266,7 @@ impl Exchange {
     }
 
     fn leave(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        sticky::learn_of_rest(&self.request, &self.answer, site, ctx);
         // `fastcgi_ignore_client_abort`: let the fetch end by itself.
         if !ignores_client_abort(&self.request, site) {
             self.answer.drop_fetch(ctx);

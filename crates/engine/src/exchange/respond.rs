@@ -5,6 +5,7 @@ use bolide_http::{Method, Name};
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, AnswerHold};
 use crate::content::allow::say_allowed;
+use crate::content::sticky;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::has_no_content;
 use crate::filter::body::filter_body;
@@ -135,6 +136,7 @@ impl Answer {
         if !self.challenge.is_empty() {
             fields.push(Name::WwwAuthenticate, &self.challenge);
         }
+        sticky::push_cookies(&mut fields, self);
         self.head.status = status;
         if location.is_decorated {
             let mut scratch = std::mem::take(&mut self.scratch);

@@ -13,7 +13,8 @@ use crate::caching::CacheTransaction;
 use crate::caching::cached_response::say_asked;
 use crate::caching::magento;
 use crate::caching::{Caching, StaleCause};
-use crate::content::memcached;
+use crate::content::sticky::LearnMoment;
+use crate::content::{memcached, sticky};
 use crate::ctx::StepCtx;
 use crate::delivery::{
     DeliveredBytes, Delivery, DeliveryRules, RangeDate, Representation, RepresentationSource,
@@ -82,6 +83,8 @@ impl Answer {
             }
             return NextStep::Fail(status);
         }
+        // As in nginx, not of responses that `error_page` replaces.
+        sticky::learn(request, self, LearnMoment::Head, site, ctx);
         let ignored = settings.origin.ignore_headers;
         if !ignored.redirect
             && let Some(target) = head.fields.get_text(b"X-Accel-Redirect")
@@ -298,6 +301,7 @@ impl Answer {
         if !self.carried.is_empty() || !self.challenge.is_empty() {
             push_carried(&mut fields, &self.carried, &self.challenge);
         }
+        sticky::push_cookies(&mut fields, self);
         if !self.location.is_empty() || self.is_to_nowhere {
             // Fields that were set before the upstream request come first.
             let passed = std::mem::take(&mut fields);

@@ -247,7 +247,7 @@ fn push_letters(out: &mut Vec<u8>, id: Identifier, mark: u8) {
 }
 
 /// Appends the date of a cookie; its year has two digits as long as that is unambiguous.
-fn push_cookie_date(out: &mut Vec<u8>, at: i64) {
+pub(crate) fn push_cookie_date(out: &mut Vec<u8>, at: i64) {
     let mut text = http_date(at);
     (text[7], text[11]) = (b'-', b'-');
     let year = if at > MAX { 12 } else { 14 };

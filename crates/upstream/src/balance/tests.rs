@@ -20,6 +20,8 @@ struct Bench {
     pools: LinkPools,
     prng: Prng,
     now: Instant,
+    /// The id of the server that clients are bound to.
+    bound: Vec<u8>,
 }
 
 impl Bench {
@@ -31,6 +33,7 @@ impl Bench {
             pools: LinkPools::new(0),
             prng: Prng::new(7),
             now: Instant::from_nanos(3_600_000_000_000),
+            bound: Vec::new(),
         }
     }
 
@@ -42,6 +45,7 @@ impl Bench {
             prng: &mut self.prng,
             now: self.now,
             affinity,
+            bound: &self.bound,
         }
     }
 
@@ -322,4 +326,127 @@ fn what_was_learned_of_a_server_outlives_a_reload() {
     drop(held);
     let group = bench.groups.group(UpstreamId(0)).unwrap();
     assert_eq!(group.conns(), 0);
+}
+
+/// A bench whose servers have these weights, and their number from 1 on as id.
+fn numbered(weights: &[u32]) -> Bench {
+    let servers = weights.iter().enumerate().map(|(at, weight)| UpstreamServer {
+        weight: *weight,
+        route: Some((at + 1).to_string().as_bytes().into()),
+        ..server(9001 + at as u16)
+    });
+    Bench::new(upstream(Balance::RoundRobin, servers.collect()))
+}
+
+/// As nginx 1.30.6 chose: `U` is a client that is bound to no server, a digit one that is.
+#[test]
+fn a_bound_client_takes_the_turn_of_its_server_unless_it_had_the_last_one() {
+    let rows: [(&[u32], &str, &str); 7] = [
+        (
+            &[1, 1, 1, 1, 1],
+            "UUUU11UU2311U142U34UU2U32U3U23253U55UU2U",
+            "1234115223114142534512332531232534551421",
+        ),
+        (
+            &[1, 1, 1],
+            "U22UUUU32UU3UUUU3U33U1U3UU221UU32UU131UU",
+            "1223131321231231323311232122133321113122",
+        ),
+        (
+            &[1, 1],
+            "1UUU2U1UU1UUU1UU12U211U1UU11UU12U1UUU1U2",
+            "1212211211212121121211212111211211212122",
+        ),
+        (
+            &[1, 4],
+            "UU12UUUUUUU1UUUU22UUUUUU1U2UU21UUUUUUU22",
+            "2212222122212222222122221222221222212222",
+        ),
+        (
+            &[2, 2, 3, 2, 3],
+            "31331U543UU154UUU4U21355U14UUU4U3U24545U",
+            "3133155432215435243213554143524335245451",
+        ),
+        (
+            &[4, 3, 5],
+            "U32UUUUUUU2231UUU3UUUU3UU33222U12UUUU211",
+            "3321312313223131331213321332221123313211",
+        ),
+        (
+            &[1, 3, 5],
+            "UUU1UUU3UUUUU232UUUU31UUU1221U2UUU2U31UU",
+            "3231323323231232333231323122132333233132",
+        ),
+    ];
+    for (weights, clients, expected) in rows {
+        let mut bench = numbered(weights);
+        let chosen = clients.chars().map(|client| {
+            bench.bound = if client == 'U' { Vec::new() } else { vec![client as u8] };
+            (bench.pick(b"") + 1).to_string()
+        });
+        assert_eq!(chosen.collect::<String>(), expected, "{weights:?} {clients}");
+    }
+}
+
+#[test]
+fn every_method_chooses_for_clients_without_a_usable_server() {
+    let hash = |consistent| Balance::Hash { key: Template::text(b"x"), consistent };
+    let methods = [
+        Balance::RoundRobin,
+        Balance::LeastConn,
+        Balance::IpHash,
+        hash(false),
+        hash(true),
+        Balance::Random { two: false },
+        Balance::Random { two: true },
+    ];
+    for balance in methods {
+        let drained =
+            |at: u16| UpstreamServer { drain: true, route: Some([b'd'; 1].into()), ..server(at) };
+        let down = UpstreamServer { down: true, route: Some(b"down"[..].into()), ..server(9003) };
+        let servers = vec![drained(9001), server(9002), down];
+        let mut bench = Bench::new(upstream(balance.clone(), servers));
+        for (bound, expected) in [("", 1), ("d", 0), ("down", 1), ("other", 1)] {
+            bench.bound = bound.into();
+            for _ in 0..8 {
+                assert_eq!(bench.pick(b"key"), expected, "{balance:?} {bound}");
+            }
+        }
+        bench.bound = b"d".into();
+        assert_eq!(bench.ask_all(b"key"), [0, 1], "{balance:?}: each is tried once");
+    }
+}
+
+#[test]
+fn a_drained_server_alone_is_for_its_clients() {
+    let alone = UpstreamServer { drain: true, route: Some(b"d"[..].into()), ..server(9001) };
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, vec![alone]));
+    assert_eq!(bench.pick(b""), usize::MAX);
+    bench.bound = b"d".into();
+    assert_eq!(bench.pick(b""), 0);
+}
+
+#[test]
+fn a_backup_is_for_its_clients_once_no_other_server_is_left() {
+    let backup = |at: u16, id: &str| UpstreamServer {
+        backup: true,
+        route: Some(id.as_bytes().into()),
+        ..server(at)
+    };
+    let servers = vec![server(9001), backup(9002, "a"), backup(9003, "b")];
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, servers));
+    bench.bound = b"b".into();
+    assert_eq!(bench.ask_all(b""), [0, 2, 1]);
+}
+
+#[test]
+fn a_busy_server_is_left_by_its_clients() {
+    let limited = UpstreamServer { max_conns: 1, route: Some(b"a"[..].into()), ..server(9001) };
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, vec![limited, server(9002)]));
+    bench.bound = b"a".into();
+    let held = bench.hold(b"");
+    assert_eq!(held.as_ref().map(|(index, _)| *index), Some(0));
+    assert_eq!(bench.pick(b""), 1);
+    drop(held);
+    assert_eq!(bench.pick(b""), 0);
 }

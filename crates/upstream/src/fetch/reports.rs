@@ -84,6 +84,7 @@ impl Fetch {
         let Some(group) = &self.group else { return };
         let attempt = Attempt {
             peer: Arc::clone(group.name()),
+            bond: None,
             status,
             connect_ms: None,
             header_ms: None,

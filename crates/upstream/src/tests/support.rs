@@ -54,6 +54,8 @@ pub(crate) fn server(port: u16) -> UpstreamServer {
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        drain: false,
+        route: None,
         resolve: None,
     }
 }
@@ -94,6 +96,7 @@ pub(crate) fn upstream(balance: Balance, servers: Vec<UpstreamServer>) -> Upstre
         name: "group".into(),
         kind: UpstreamKind::Block,
         balance,
+        sticky: None,
         servers,
         keepalive: Keepalive {
             idle_max: 2,
@@ -126,6 +129,7 @@ pub(crate) fn request(settings: OriginSettings) -> Box<OriginRequest> {
         body_len: Some(0),
         is_idempotent: true,
         affinity: Vec::new(),
+        bound_by: Vec::new(),
         from: None,
         rate: 0,
         secure: None,
