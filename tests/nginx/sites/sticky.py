@@ -143,7 +143,9 @@ group(
     f"server 127.0.0.1:@P1@ route=one drain; server 127.0.0.1:@P2@ route=two drain; {COOKIE}",
     asks("U1x2"),
 )
-group("cookie of one drained server", f"server 127.0.0.1:@P1@ route=one drain; {COOKIE}", asks("U1x"))
+group(
+    "cookie of one drained server", f"server 127.0.0.1:@P1@ route=one drain; {COOKIE}", asks("U1x")
+)
 group("no cookie", "server 127.0.0.1:@P1@ drain; server 127.0.0.1:@P2@;", asks("UUU"))
 group(
     "route",
