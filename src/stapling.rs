@@ -220,7 +220,10 @@ impl Stapling {
         }
         let known = state.active.iter().find(is_same).map(|entry| entry.known().clone());
         // A new configuration retries failed queries at once.
-        let known = known.filter(|known| known.answer.is_some()).unwrap_or_default();
+        let mut known = known.unwrap_or_default();
+        if known.failures > 0 {
+            known.due = 0;
+        }
         let staple = certificate.with_staple();
         staple.set(known.answer.clone(), known.until);
         let entry =

@@ -83,7 +83,8 @@ fn a_command_whose_result_is_lost_fails() {
         let done = run(args, ">/dev/full");
         let why = "write() to standard output failed (28: No space left on device)";
         assert!(done.code == 1 && done.stderr.contains(why), "{args}: {done}");
-        let closed = run(args, "| head -c 0; exit ${PIPESTATUS:-0}");
+        // The reader of the pipe is gone before the command writes.
+        let closed = run(args, "| exec true");
         assert!(!closed.stderr.contains("failed"), "{args}: {closed}");
     }
     for args in ["-v", "-V", "-h"] {

@@ -154,6 +154,8 @@ fn a_configuration_that_is_not_read_to_its_end_holds_nothing_up() {
     assert_eq!(manager.news(), "READY=1\nSTATUS=Serving");
     server.signal("HUP");
     assert!(manager.news().starts_with("RELOADING=1\n"));
+    server.signal("HUP");
+    assert_eq!(manager.next_message(), "WATCHDOG=1");
     let exit = server.stop("TERM");
     assert_eq!(exit.code, 0, "{exit:?}");
     assert!(exit.error_log.contains("the new configuration is not read: the server ends"));

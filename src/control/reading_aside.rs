@@ -6,9 +6,9 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use bolide_io::signal::Signal;
+use bolide_io::signal::{Signal, Taken};
 
-use super::{ControlThread, TICK};
+use super::{ControlThread, Life, TICK};
 use crate::reading::{self, Mistakes, Reading};
 
 /// How long a reading may take before the control thread goes on beside it; few take longer.
@@ -46,6 +46,18 @@ impl ControlThread<'_> {
         }
     }
 
+    /// Keeps a signal for later: one that ends the server comes first and alone, and one reload
+    /// stands for all.
+    fn defer(&mut self, taken: Taken) {
+        let is_reload = taken.signal == Signal::Reload;
+        if is_end(taken.signal) {
+            self.deferred.clear();
+        } else if is_reload && self.deferred.iter().any(|known| known.signal == Signal::Reload) {
+            return;
+        }
+        self.deferred.push_back(taken);
+    }
+
     /// Does what the control thread does, except to obey signals.
     fn go_on_until(
         &mut self,
@@ -61,18 +73,21 @@ impl ControlThread<'_> {
             }
             let until = bolide_io::process::now().mono.after(LOOK);
             if let Some(taken) = self.wait(until, &mut ready) {
-                self.deferred.push_back(taken);
-                if matches!(taken.signal, Signal::Stop | Signal::Quit) {
-                    return Err(given_up("the server ends"));
-                }
+                self.defer(taken);
             }
             self.look_after();
             self.serve_consoles();
-            if self.is_over() {
+            let is_told = self.deferred.front().is_some_and(|taken| is_end(taken.signal));
+            if is_told || self.life == Life::Ending || self.is_over() {
                 return Err(given_up("the server ends"));
             }
         }
     }
+}
+
+/// Whether a signal ends the server.
+const fn is_end(signal: Signal) -> bool {
+    matches!(signal, Signal::Stop | Signal::Quit)
 }
 
 fn given_up(why: &str) -> Mistakes {

@@ -50,7 +50,7 @@ pub(crate) fn run_now(
 ) -> Result<String, String> {
     let name = program.display();
     let mut command = Command::new(program);
-    bolide_io::child::clean(&mut command).map_err(|error| error.to_string())?;
+    bolide_io::child::prepare(&mut command).map_err(|error| error.to_string())?;
     let mut child = command
         .args([action, record, value])
         .env("ACME_RECORD", record)

@@ -31,7 +31,12 @@ fn check(issuer: &AcmeIssuer) -> Result<(), String> {
     if issuer.authority != AcmeAuthority::Remote {
         return Ok(());
     }
-    account_keys(issuer)?;
+    // The key of an account that the issuer knows is used once, and may be gone afterwards.
+    let is_there = |account: &ExternalAccount| account.key_file.exists();
+    match issuer.external_account.as_ref().is_none_or(is_there) {
+        true => drop(account_keys(issuer)?),
+        false => drop(file_key(issuer)?),
+    }
     if let Some(path) = issuer.trusted.as_deref().filter(|_| issuer.verify) {
         roots(Some(path))?;
     }

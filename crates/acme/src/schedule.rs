@@ -330,8 +330,12 @@ impl OrderSlot {
         if self.is_begun() {
             return self.hold;
         }
-        let wanted = self.validity.map_or(0, |validity| renewal(validity, self.record.window));
-        wanted.max(self.record.not_before).max(self.hold)
+        let Some(validity) = self.validity else {
+            // Only failures delay the order for a certificate that is missing.
+            let not_before = if self.record.consecutive > 0 { self.record.not_before } else { 0 };
+            return not_before.max(self.hold);
+        };
+        renewal(validity, self.record.window).max(self.record.not_before).max(self.hold)
     }
 
     /// Whether there is an attempt of an earlier process.

@@ -143,8 +143,8 @@ pub fn spawn(order: SpawnOptions<'_>) -> std::io::Result<u32> {
 ///
 /// # Errors
 ///
-/// None today; the account of another program may be unusable.
-pub fn clean(command: &mut Command) -> std::io::Result<()> {
+/// The kernel's.
+pub fn prepare(command: &mut Command) -> std::io::Result<()> {
     sys::prepare_child(command, sys::CleanSlate::new(None, None)?);
     Ok(())
 }

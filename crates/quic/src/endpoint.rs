@@ -336,6 +336,12 @@ impl Endpoint {
         }
     }
 
+    /// The connections that the library has.
+    #[cfg(test)]
+    pub(crate) fn library_connections(&self) -> usize {
+        self.inner.open_connections()
+    }
+
     fn adopt(&mut self, conn: QuicConnection) -> Option<ConnId> {
         let handle = conn.handle.0;
         let id = self.conns.insert(conn).ok()?;

@@ -267,6 +267,7 @@ fn a_client_that_gives_up_in_its_first_packet_leaves_nothing_behind() {
     assert!(!net.clients[client].sent.is_empty(), "the server has got a packet");
     assert_eq!((net.server.endpoint.live(), net.server.endpoint.handshaking()), (0, 0));
     assert!(net.server.events.is_empty());
+    assert_eq!(net.server.endpoint.library_connections(), 0);
     net.connect();
     net.run(1000);
     assert_eq!(net.server.endpoint.live(), 1);

@@ -156,8 +156,7 @@ impl Scales<'_> {
         bound.or_else(|| self.in_turn(cursor, group.backups(), |_, _| true))
     }
 
-    /// The server that the client is bound to. As in nginx, it takes its turn with this, unless it
-    /// had the last one.
+    /// The server that the client is bound to. As in nginx, the choice counts in the round robin.
     fn bound_peer(&mut self, cursor: &BalanceCursor, range: Range<usize>) -> Option<usize> {
         if self.bound.is_empty() {
             return None;
@@ -170,7 +169,8 @@ impl Scales<'_> {
         Some(index)
     }
 
-    /// The weights of a round in which the server with this index is chosen.
+    /// Moves the weights as if round robin had chosen the server with this index, unless that was
+    /// charged for the current round already.
     fn take_turn(&mut self, cursor: &BalanceCursor, range: Range<usize>, chosen: usize) {
         let group = self.group;
         if !group.is_pooled() {

@@ -222,6 +222,9 @@ fn a_certificate_that_is_due_at_once_is_not_ordered_again_at_once() {
         now = AcmeNow { unix: now.unix + 1, mono: now.mono + 1 };
     }
     assert_eq!(orders, 4, "one in six hours");
+    let slot = schedule.orders.get_mut(&id(0)).unwrap();
+    slot.validity = None;
+    assert_eq!(slot.due(), 0, "a certificate that is lost is ordered again at once");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Purges by requests: POST, `PURGE`, `REFRESH`, `BAN`, `fastcgi_cache_purge`.
+//!
 //! Owns who may purge, and the response; `fill` carries out the purges of responses.
 
 use bolide_cache::rules::{self, Facts, PurgeOrder, PurgeRequest, PurgeTarget};
