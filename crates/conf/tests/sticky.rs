@@ -21,6 +21,7 @@ fn mistakes_have_the_messages_of_nginx() {
     let rows = [
         ("sticky;", "[emerg] invalid number of arguments in \"sticky\" directive"),
         ("sticky foo;", "[emerg] invalid number of arguments in \"sticky\" directive"),
+        ("sticky foo b;", "[emerg] unknown parameter \"foo\""),
         ("sticky cookie;", "[emerg] invalid number of arguments in \"sticky\" directive"),
         ("sticky cookie a b;", "[emerg] unknown parameter \"b\""),
         ("sticky cookie \"\";", "[emerg] \"sticky\" directive empty cookie name"),

@@ -19,6 +19,7 @@ pub(super) fn sticky(r: &mut ConfReader, node: &Node) -> ReadResult {
         b"cookie" if node.args_count() > 1 => cookie,
         b"route" if node.args_count() > 1 => route,
         b"learn" if node.args_count() > 1 => learn,
+        other if node.args_count() > 1 => return Err(unknown(other)),
         _ => {
             let text = "invalid number of arguments in \"sticky\" directive";
             return Err(ReadFault::Text(text.to_owned()));
