@@ -1,10 +1,12 @@
 //! `Cache-Status` (RFC 9211) for each way of a request.
 
+use bolide_testkit::Response;
+
 use super::{AUTO, Lab, run};
 
 const KEEP: &str = "Cache-Control: max-age=60";
 
-fn cache_status(answer: &bolide_testkit::Response) -> String {
+fn cache_status(answer: &Response) -> String {
     let all: Vec<&str> = answer
         .headers
         .iter()
@@ -15,7 +17,7 @@ fn cache_status(answer: &bolide_testkit::Response) -> String {
 }
 
 /// The same without the number of seconds.
-fn kind(answer: &bolide_testkit::Response) -> String {
+fn kind(answer: &Response) -> String {
     let cache_status = cache_status(answer);
     match cache_status.split_once("ttl=") {
         Some((start, rest)) => {
@@ -96,22 +98,27 @@ fn requests_with_directives_and_bypasses_have_their_forward_reason() {
     assert_eq!((none.status, &*cache_status(&none)), (504, "bolide; detail=only-if-cached"));
 }
 
-#[test]
-fn a_coalesced_request_says_so() {
-    let lab = Lab::auto();
-    let path = lab.page(KEEP);
-    lab.app.hold(&path);
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+/// The responses to two equal requests, of which the second waits for the fetch of the first.
+fn coalesced(lab: &Lab, path: &str, fields: &str) -> [Response; 2] {
+    lab.app.hold(path);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     let (mut first, mut second) = (lab.server.connect(), lab.server.connect());
     first.send(&request);
-    bolide_testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
+    bolide_testkit::wait_until("the application to be asked", || lab.app.count(path) == 1);
     second.send(&request);
     // The only worker has read the second request once it has responded to later ones.
     for _ in 0..2 {
         assert_eq!(lab.get("/other").status, 200);
     }
     lab.app.release();
-    let found = [first.answer(), second.answer()];
+    [first.answer(), second.answer()]
+}
+
+#[test]
+fn a_coalesced_request_says_so() {
+    let lab = Lab::auto();
+    let path = lab.page(KEEP);
+    let found = coalesced(&lab, &path, "");
     assert_eq!(found.each_ref().map(run), [1, 1]);
     assert_eq!(kind(&found[0]), "bolide; fwd=uri-miss; fwd-status=200; ttl; stored");
     assert_eq!(kind(&found[1]), "bolide; fwd=uri-miss; fwd-status=200; ttl; collapsed");
@@ -124,18 +131,7 @@ fn a_coalesced_request_gets_its_coding_like_all_others() {
         "page_cache auto; cache_status on; gzip on; gzip_vary on; gzip_types *; gzip_min_length 0;",
     );
     let path = lab.page(KEEP);
-    lab.app.hold(&path);
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
-    let (mut first, mut second) = (lab.server.connect(), lab.server.connect());
-    first.send(&request);
-    bolide_testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
-    second.send(&request);
-    for _ in 0..2 {
-        assert_eq!(lab.get("/other").status, 200);
-    }
-    lab.app.release();
-    let found = [first.answer(), second.answer()];
+    let found = coalesced(&lab, &path, "Accept-Encoding: gzip\r\n");
     assert!(cache_status(&found[1]).contains("collapsed"), "{}", cache_status(&found[1]));
     for response in &found {
         assert_eq!(response.header("content-encoding"), Some("gzip"), "{response:?}");

@@ -462,7 +462,7 @@ impl FillPermit {
         let mut permit = self.store.regrant(key, self.growing.generation, rival);
         // A purge of the URL marks fills, not tags. From here on a purge marks both.
         if let Some(permit) = &mut permit {
-            permit.stays_here = asked_by == AskedBy::Nobody;
+            permit.stays_here = asked_by == AskedBy::NoNode;
             let lease = self.lease.take().filter(|_| asked_by == AskedBy::Waiting);
             permit.lease = lease.map(|lease| lease.at(&store, key));
             self.growing.asked().into_iter().for_each(|at| permit.note_asked(at));

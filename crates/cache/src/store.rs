@@ -406,7 +406,7 @@ impl Store {
         let marker = Arc::new(Object::vary_marker(*base, &joined, generation));
         self.put(&marker, base.url_hash);
         self.spill(&marker, generation, Box::default());
-        if asked_by != AskedBy::Nobody {
+        if asked_by != AskedBy::NoNode {
             offer(self, &marker, generation, &[], None);
         }
         true

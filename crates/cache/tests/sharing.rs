@@ -757,7 +757,7 @@ fn a_question_gives_its_permit_back_and_a_lease_is_returned() {
 
 #[test]
 fn the_lease_is_where_other_nodes_ask_and_is_used_up_by_the_offer() {
-    for asked_by in [None, Some(AskedBy::Waiting), Some(AskedBy::Others), Some(AskedBy::Nobody)] {
+    for asked_by in [None, Some(AskedBy::Waiting), Some(AskedBy::Others), Some(AskedBy::NoNode)] {
         let (store, site) = process();
         store.sharing().reset(place(1), store.generation());
         let (question, answer) = ask(&store, site);
@@ -794,7 +794,7 @@ fn the_lease_is_where_other_nodes_ask_and_is_used_up_by_the_offer() {
             (Some(AskedBy::Others), Some(SharedOrder::Release(key, _))) => {
                 assert!(key == leased && end(offered).is_some_and(|(_, lease)| lease.is_none()));
             }
-            (Some(AskedBy::Nobody), Some(SharedOrder::Release(key, _))) => {
+            (Some(AskedBy::NoNode), Some(SharedOrder::Release(key, _))) => {
                 assert!(key == leased && offered.is_none());
             }
             other => panic!("{other:?}"),

@@ -42,7 +42,7 @@ pub(crate) use growth::Growth;
 pub(crate) use headed::HeadedBytes;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
-pub(crate) use pass_request::{Bond, PassRequest};
+pub(crate) use pass_request::{BindingCookie, PassRequest};
 pub(crate) use recode::{CharsetOutcome, Recoder};
 pub(crate) use sliced::SlicedBody;
 pub(crate) use span::{ByteSpan, BytesFrom, MultipartBody};

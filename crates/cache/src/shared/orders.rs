@@ -55,7 +55,7 @@ pub enum AskedBy {
     /// Others, later.
     Others,
     /// None.
-    Nobody,
+    NoNode,
 }
 
 /// The result of a question.

@@ -29,7 +29,8 @@ pub(super) fn sticky(r: &mut ConfReader, node: &Node) -> ReadResult {
         return Err(DUPLICATE);
     }
     let sticky = read(r, node)?;
-    // As in nginx, a method that follows is told of, and balances nevertheless.
+    // As in nginx, a balancing method after `sticky` causes the warning about a redefined method,
+    // and chooses for clients that are not bound.
     r.http.balance_chosen = true;
     group(r).sticky = Some(sticky.into());
     Ok(())

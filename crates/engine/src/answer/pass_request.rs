@@ -15,7 +15,7 @@ pub(crate) struct PassRequest {
     /// The group of the last upstream request, if it has one.
     pub(crate) group: Option<UpstreamId>,
     /// The cookies of `sticky cookie`: of each upstream request, that for the last server.
-    pub(crate) bonds: Vec<Bond>,
+    pub(crate) bonds: Vec<BindingCookie>,
     /// The fields of the last head.
     pub(crate) fields: FieldMap,
     /// The trailers of its body.
@@ -109,7 +109,7 @@ impl PassRequest {
 
 /// The cookie that binds the client to a server.
 #[derive(Debug)]
-pub(crate) struct Bond {
+pub(crate) struct BindingCookie {
     /// The upstream request, by its number.
     pub(crate) request: usize,
     /// The value of `Set-Cookie`.

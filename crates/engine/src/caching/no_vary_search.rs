@@ -77,7 +77,7 @@ pub(crate) fn remember(
     keys.push_url(&place(url));
     let known = store.find_known(&keys.public(), 0);
     let is_known = known.is_some_and(|known| canonical(known.vary_names()) == rule);
-    (is_known || store.remember_vary(&keys.public(), &[&rule], AskedBy::Nobody))
+    (is_known || store.remember_vary(&keys.public(), &[&rule], AskedBy::NoNode))
         .then(|| NarrowUrl { url: narrowed(url, &search), rule })
 }
 

@@ -10,7 +10,7 @@ use bolide_http::digits::push_decimal;
 use bolide_http::{FieldMap, Name};
 use bolide_upstream::PeerBond;
 
-use crate::answer::{Answer, Bond};
+use crate::answer::{Answer, BindingCookie};
 use crate::ctx::StepCtx;
 use crate::filter::user_id::push_cookie_date;
 use crate::request::Request;
@@ -23,7 +23,7 @@ use crate::vars::{VariableScope, cookie_in};
 pub(crate) enum LearnMoment {
     /// Its head.
     Head,
-    /// All that is read of it.
+    /// Its end, or the end of the client's connection before that.
     End,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn bind(
     let Some(asked) = &mut answer.origin else { return };
     let number = asked.later.len();
     asked.bonds.retain(|bond| bond.request != number);
-    asked.bonds.push(Bond { request: number, cookie: text });
+    asked.bonds.push(BindingCookie { request: number, cookie: text });
 }
 
 fn set_cookie(conf: &StickyCookie, id: &[u8], scope: &VariableScope<'_>) -> Vec<u8> {
@@ -144,7 +144,7 @@ pub(crate) fn push_cookies(fields: &mut FieldMap, answer: &Answer) {
 }
 
 #[cold]
-fn push_bonds(fields: &mut FieldMap, bonds: &[Bond]) {
+fn push_bonds(fields: &mut FieldMap, bonds: &[BindingCookie]) {
     let own = std::mem::take(fields);
     let is_first = |name| {
         matches!(

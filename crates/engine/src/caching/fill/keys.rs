@@ -105,7 +105,7 @@ impl Fill {
         let is_varied = !decision.no_vary || self.question.facts().environment.control.no_vary;
         match scope == CacheScope::Public && is_itself && (is_varied || !self.is_page) {
             true => AskedBy::Others,
-            false => AskedBy::Nobody,
+            false => AskedBy::NoNode,
         }
     }
 
