@@ -233,7 +233,7 @@ impl DatabaseFile {
         let path = self.path.display();
         let Looked { file: before, mut read, .. } = *self.looked();
         let file = FileState::of(&self.path);
-        self.database.note_check(bolide_io::process::now().unix_seconds());
+        self.database.record_check(bolide_io::process::now().unix_seconds());
         match &file {
             // A missing or invalid file is logged once, not at every check.
             Err(error) if before.is_some() => {

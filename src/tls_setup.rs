@@ -79,7 +79,7 @@ pub(crate) fn acceptor(
     let mut certs = ServerCerts::new();
     let sets = sets(site, at, &mut certs, state, reader, warnings)?;
     if http.reads_offers {
-        certs.note_offers();
+        certs.record_offers();
     }
     if http.acme.uses(&IssuerChallenge::TlsAlpn) {
         certs.prove_names(state.issued.tls_challenges().clone());

@@ -158,7 +158,7 @@ pub(crate) fn write(sections: &[PlaceSection<'_>], out: &mut ConfText) {
     let usual = match merging.verdict(0) {
         Ok(usual) => usual,
         Err((place, why)) => {
-            out.note_closed(&place, why);
+            out.comment_closed(&place, why);
             return out.own("return 503;");
         }
     };
@@ -173,13 +173,13 @@ pub(crate) fn write(sections: &[PlaceSection<'_>], out: &mut ConfText) {
         match reach {
             Reach::Where(regex) => {
                 if !always_denies {
-                    out.note_closed(&node.place, what);
+                    out.comment_closed(&node.place, what);
                 }
                 let text = format!("if ($uri ~ {}) {{ return {status}; }}", in_quotes(regex));
                 out.put(&node.place, text);
             }
             _ => {
-                out.note_closed(&node.place, what);
+                out.comment_closed(&node.place, what);
                 return out.own("return 503;");
             }
         }

@@ -23,7 +23,7 @@ pub(crate) fn write<'a>(
     let last = |name: &str| all.iter().rfind(|node| node.lower == name).copied();
     let is_on = |name: &str| last(name).is_some_and(|node| node.keyword() == "on");
     if let Some(node) = of_some(sections) {
-        out.note_closed(&node.place, format_args!("{} {}: for some", node.name, node.rest));
+        out.comment_closed(&node.place, format_args!("{} {}: for some", node.name, node.rest));
         return out.own("return 503;");
     }
     let Some(engine) = last("sslproxyengine").filter(|node| node.keyword() == "on") else {
@@ -52,7 +52,7 @@ pub(crate) fn write<'a>(
         // A backend always has a certificate.
         Some((node, Some(VerifyMode::On | VerifyMode::Optional))) => {
             if target.names.len() > 1 && !is_on("proxypreservehost") {
-                out.note_closed(&node.place, format_args!("{}: of several names", node.name));
+                out.comment_closed(&node.place, format_args!("{}: of several names", node.name));
                 return out.own("return 503;");
             }
             let line = "proxy_ssl_verify on;".to_owned();
@@ -62,7 +62,7 @@ pub(crate) fn write<'a>(
             }
         }
         Some((node, Some(VerifyMode::AnyAuthority) | None)) => {
-            out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+            out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
             out.own("return 503;");
         }
     }

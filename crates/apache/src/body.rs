@@ -65,7 +65,7 @@ pub(crate) fn lines(nodes: &[ApacheNode], kind: SectionKind, out: &mut ConfText)
         match one(node, kind, out) {
             Ok(lines) => all.extend(lines),
             Err(why) => {
-                out.note_closed(&node.place, format_args!("{}: {why}", line_of(node)));
+                out.comment_closed(&node.place, format_args!("{}: {why}", line_of(node)));
                 all.extend(closing(&node.place));
             }
         }
@@ -99,7 +99,7 @@ fn one(node: &ApacheNode, kind: SectionKind, out: &mut ConfText) -> Result<Secti
         out.note(&node.place, format!("{}: no names are negotiated", line_of(node)));
         return Ok(SectionLines::new());
     }
-    if let Some(text) = php::note_of(node) {
+    if let Some(text) = php::comment_of(node) {
         out.note(&node.place, format!("{}: {text}", line_of(node)));
         return Ok(SectionLines::new());
     }

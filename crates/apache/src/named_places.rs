@@ -84,7 +84,7 @@ fn checked(place: &ConfPlace, head: &[String], body: &body::SectionLines, out: &
         Ok(_) => {}
         Err(fault) => {
             let at = body.get((fault.line as usize).saturating_sub(1)).map_or(place, |(at, _)| at);
-            out.note_closed(at, &fault.message);
+            out.comment_closed(at, &fault.message);
             for (own, line) in body {
                 out.note(own, line.clone());
             }
@@ -133,7 +133,7 @@ fn location(node: &ApacheNode, out: &mut ConfText) -> body::SectionLines {
         Ok(()) => all,
         // Lines that cannot stand in a condition close this place alone.
         Err(why) => {
-            out.note_closed(&node.place, format_args!("{} {}>: {why}", node.name, node.rest));
+            out.comment_closed(&node.place, format_args!("{} {}>: {why}", node.name, node.rest));
             for (own, line) in &all {
                 out.note(own, line.clone());
             }

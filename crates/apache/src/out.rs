@@ -73,7 +73,7 @@ impl ConfText {
     }
 
     /// A comment about a place that is closed.
-    pub(crate) fn note_closed(&mut self, place: &ConfPlace, text: impl std::fmt::Display) {
+    pub(crate) fn comment_closed(&mut self, place: &ConfPlace, text: impl std::fmt::Display) {
         add_once(&mut self.closed, place);
         self.note(place, format!("CLOSED: {text}"));
     }

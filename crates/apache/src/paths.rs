@@ -65,7 +65,7 @@ fn aliases(
         let is_plain = plain.is_some();
         let (path, to) = &plain.unwrap_or_else(|| (path.clone(), to.clone()));
         if node.lower.ends_with("match") && !is_plain || !path.starts_with('/') {
-            out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+            out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
             out.own(format!("location ~ {} {{ return 503; }}", in_quotes(path)));
             continue;
         }
@@ -275,7 +275,7 @@ fn confinement(server: &Server<'_>, out: &mut ConfText) {
         });
     }
     if let Some(node) = clash {
-        out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+        out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
         return out.own("return 503;");
     }
     if all.is_empty() {

@@ -59,7 +59,7 @@ pub(crate) fn runner(word: &str) -> Option<Runner> {
 }
 
 /// What is said of a directive that has its effect by a location.
-pub(crate) fn note_of(node: &ApacheNode) -> Option<&'static str> {
+pub(crate) fn comment_of(node: &ApacheNode) -> Option<&'static str> {
     let text = "by the location for such files";
     match &node.lower[..] {
         "sethandler" => runner(&node.first()).map(|_| text),

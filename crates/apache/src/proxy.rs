@@ -284,7 +284,7 @@ struct PlaceWriter<'a, 'h> {
 impl PlaceWriter<'_, '_> {
     fn exception(&mut self, one: &ProxyEntry<'_>, out: &mut ConfText) {
         if one.is_regex {
-            out.note_closed(&one.node.place, format_args!("{} {} !", one.node.name, one.path));
+            out.comment_closed(&one.node.place, format_args!("{} {} !", one.node.name, one.path));
             let regex = crate::words::in_quotes(&one.path);
             return out.own(format!("location ~ {regex} {{ return 503; }}"));
         }
@@ -333,7 +333,7 @@ impl PlaceWriter<'_, '_> {
             || has_variable(to) && !one.is_regex
             || !path.starts_with(['/', '^']);
         if refused {
-            out.note_closed(place, format_args!("{} {path} {to}", one.node.name));
+            out.comment_closed(place, format_args!("{} {path} {to}", one.node.name));
             let head = match one.is_regex {
                 true => format!("~ {}", crate::words::in_quotes(path)),
                 false if path.is_empty() => "/".to_owned(),
@@ -365,7 +365,7 @@ impl PlaceWriter<'_, '_> {
             let fits =
                 file.is_none_or(|(_, file)| file.is_empty() || Some(format!("/{file}")) == scripts);
             let Some(target) = target(self.server, to).filter(|it| fits && it.is_fcgi) else {
-                out.note_closed(place, format_args!("{} {path} {to}", one.node.name));
+                out.comment_closed(place, format_args!("{} {path} {to}", one.node.name));
                 return out.own(format!("location {head} {{ return 503; }}"));
             };
             out.open(place, format!("location {head}"));
@@ -387,7 +387,7 @@ impl PlaceWriter<'_, '_> {
                 self.block(one, &PlacePaths::Below("/".to_owned()), &format!("{host}/"), out);
             }
             _ => {
-                out.note_closed(place, format_args!("{} {path} {to}", one.node.name));
+                out.comment_closed(place, format_args!("{} {path} {to}", one.node.name));
                 out.own(format!("location {head} {{ return 503; }}"));
             }
         }

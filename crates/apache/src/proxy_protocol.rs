@@ -60,7 +60,7 @@ impl<'a> ProxyProtocol<'a> {
             (None, header) => header.filter(|_| is_mixed),
         };
         if let Some(node) = closes {
-            out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+            out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
             out.own("return 503;");
         }
         // It counts more than a field does.

@@ -82,12 +82,12 @@ fn other(node: &ApacheNode, status: u16, parts: &Parts, regex: &str, out: &mut C
         let to = quoted(&format!("{to}$is_args$args"));
         return out.put(&node.place, format!("if ($uri ~ {uri}) {{ return {status} {to}; }}"));
     }
-    out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+    out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
     out.own(format!("if ($uri ~ {uri}) {{ return 503; }}"));
 }
 
 fn closed(node: &ApacheNode, why: &str, out: &mut ConfText) {
-    out.note_closed(&node.place, format_args!("{} {}: {why}", node.name, node.rest));
+    out.comment_closed(&node.place, format_args!("{} {}: {why}", node.name, node.rest));
     out.own("return 503;");
 }
 

@@ -60,7 +60,7 @@ const END: &str = "$rules_end";
 /// Closes what a rule could be about.
 fn refuse(all: &RuleParts<'_>, why: &str, out: &mut ConfText) {
     for node in all.conditions.iter().chain([&all.rule]) {
-        out.note_closed(&node.place, format_args!("{} {}: {why}", node.name, node.rest));
+        out.comment_closed(&node.place, format_args!("{} {}: {why}", node.name, node.rest));
     }
     let words = words_of(all.rule);
     let pattern = words.first().cloned().unwrap_or_default();
@@ -238,7 +238,7 @@ impl RuleSet<'_, '_> {
                     if status != 403 {
                         let end = if node.is_section() { ">" } else { "" };
                         let what = format!("{} {}{end} is about one path", node.name, node.rest);
-                        out.note_closed(&rule.place, what);
+                        out.comment_closed(&rule.place, what);
                     }
                     apply(&asked, rule, &[format!("return {status};")], number, out);
                 }

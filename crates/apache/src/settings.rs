@@ -222,14 +222,14 @@ pub(crate) fn unknown(nodes: &[ApacheNode], out: &mut ConfText) -> bool {
         let reads_others =
             node.lower == "accessfilename" && node.words() != [".htaccess".to_owned()];
         if reads_others {
-            out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+            out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
             closes = true;
         } else if let Some(why) = names::idle(&node.lower) {
             out.note(&node.place, format!("{}: {why}", node.name));
         } else if HANDLED.contains(&&node.lower[..]) || is_line(node) {
             // It has its effect.
         } else if names::guards(&node.lower) {
-            out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+            out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
             closes = true;
         } else {
             out.note(&node.place, format!("{} {}: not translated", node.name, node.rest));

@@ -75,14 +75,14 @@ fn verify(server: &Server<'_>, out: &mut ConfText) {
         Some(VerifyMode::Optional) => "optional",
         Some(VerifyMode::AnyAuthority) => "optional_no_ca",
         None => {
-            out.note_closed(&node.place, format_args!("SSLVerifyClient {}", node.rest));
+            out.comment_closed(&node.place, format_args!("SSLVerifyClient {}", node.rest));
             return out.own("return 503;");
         }
     };
     // No authority is asked whether a certificate is still good.
     let asks = server.last("sslocspenable").filter(|node| node.keyword() != "off");
     if let Some(node) = asks {
-        out.note_closed(&node.place, format_args!("{} {}", node.name, node.rest));
+        out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
         return out.own("return 503;");
     }
     let line = format!("ssl_verify_client {word};");

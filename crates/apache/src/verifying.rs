@@ -59,7 +59,7 @@ pub(crate) fn write<'a>(
             }
         }
         Err((place, why)) => {
-            out.note_closed(&place, why);
+            out.comment_closed(&place, why);
             out.own("return 503;");
         }
     }

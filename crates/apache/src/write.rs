@@ -275,7 +275,10 @@ impl<'a> Whole<'a> {
             out.own("return 503;");
         }
         if listens::is_unclear(&self.lines, &server.addresses) {
-            out.note_closed(&server.place, "<VirtualHost>: the addresses of a name are not known");
+            out.comment_closed(
+                &server.place,
+                "<VirtualHost>: the addresses of a name are not known",
+            );
             out.own("return 503;");
         }
         paths::write(server, root.as_ref().map(|(_, path)| &path[..]), out);

@@ -69,7 +69,7 @@ pub struct DiskTier {
 }
 
 impl DiskTier {
-    pub(crate) fn note_time(&self, now_ms: u64) {
+    pub(crate) fn set_time(&self, now_ms: u64) {
         self.unix_ms.store(now_ms, Ordering::Relaxed);
     }
 
@@ -80,7 +80,7 @@ impl DiskTier {
         let mut left = lock(&self.left);
         for tree in all.clone() {
             if left.iter().any(|other| other.root() == tree.root()) {
-                tree.note_missed_purges();
+                tree.assume_missed_purges();
             }
         }
         left.extend(self.trees());
@@ -162,14 +162,14 @@ impl DiskTier {
         self.has_purged.load(Ordering::Acquire)
     }
 
-    pub(crate) fn note_purge(&self, tree: &DiskTree, order: &DiskPurge<'_>, echo: Echo) {
+    pub(crate) fn index_purge(&self, tree: &DiskTree, order: &DiskPurge<'_>, echo: Echo) {
         tree.purge(order, echo, self.unix_ms.load(Ordering::Relaxed));
         self.noted.fetch_add(1, Ordering::AcqRel);
         self.calls.store(true, Ordering::Release);
     }
 
     /// There is a purge without a tree; the namespace may have had one that was left.
-    fn note_purge_elsewhere(&self) {
+    fn index_purge_elsewhere(&self) {
         if !lock(&self.left).is_empty() {
             self.noted.fetch_add(1, Ordering::AcqRel);
         }
@@ -216,8 +216,8 @@ impl DiskQuery {
     }
 
     /// The file does not exist any more.
-    pub fn note_gone(&self) {
-        self.tree.note_gone(self.hash);
+    pub fn forget(&self) {
+        self.tree.forget(self.hash);
     }
 
     /// Lets `unlink` remove the file.
@@ -249,7 +249,7 @@ impl DiskQuery {
         if !record.has_body(&body) {
             return Recall::Unfit(permit, Unfit::Dead);
         }
-        self.tree.note_used(self.hash, now);
+        self.tree.record_use(self.hash, now);
         if record.kind != ObjectKind::Vary {
             permit.store.counters.recalled.fetch_add(1, Ordering::Relaxed);
         }
@@ -265,7 +265,7 @@ impl DiskQuery {
         opened: (FileRef, ChainStamp),
         now: u32,
     ) -> Arc<Object> {
-        self.tree.note_used(self.hash, now);
+        self.tree.record_use(self.hash, now);
         let object = Object::new(ObjectParts {
             key: permit.key(),
             status: record.status,
@@ -389,10 +389,10 @@ impl Store {
         // Set before the tree is read: a tree that is assigned later finds it.
         self.disk.has_purged.store(true, Ordering::Release);
         let Some((tree, name)) = self.namespaces.tree_of(namespace) else {
-            return self.disk.note_purge_elsewhere();
+            return self.disk.index_purge_elsewhere();
         };
         let order = DiskPurge { namespace: &name, session, target, how, sequence };
-        self.disk.note_purge(&tree, &order, echo);
+        self.disk.index_purge(&tree, &order, echo);
     }
 
     /// Visits the URL and session of each object of a namespace that is not yet in memory or not
@@ -462,7 +462,7 @@ impl Store {
         gone.iter().for_each(|object| self.let_go(object));
         for (tree, name, object) in used {
             let session = object.session().map_or(&b""[..], |session| session.text());
-            tree.note_used(file_hash(&name, object.url(), object.vary(), session), mono);
+            tree.record_use(file_hash(&name, object.url(), object.vary(), session), mono);
         }
         if end < places {
             return Some((part, end));

@@ -182,7 +182,7 @@ impl GrowingObject {
         self.asked.get().copied()
     }
 
-    pub(crate) fn note_asked(&self, at: Instant) {
+    pub(crate) fn mark_sent(&self, at: Instant) {
         let _ = self.asked.set(at);
     }
 
@@ -440,7 +440,7 @@ impl Follower {
             let readers = &self.growing.readers;
             let taken = match stored {
                 Some(bytes) => {
-                    readers.note_stored();
+                    readers.count_stored();
                     TakenPiece::Piece(bytes)
                 }
                 None => readers.take(self.piece),

@@ -118,7 +118,7 @@ impl Namespaces {
     }
 
     /// A response of this namespace has said which query parameters are irrelevant.
-    pub fn note_search(&self, namespace: NamespaceId) {
+    pub fn mark_search(&self, namespace: NamespaceId) {
         if let Some(account) = self.make(namespace) {
             account.has_search.store(true, Ordering::Relaxed);
         }

@@ -121,8 +121,8 @@ impl FillPermit {
 
     /// Records when the request was sent upstream, by a monotonic clock. Only the first call
     /// counts.
-    pub fn note_asked(&self, at: Instant) {
-        self.growing.note_asked(at);
+    pub fn mark_sent(&self, at: Instant) {
+        self.growing.mark_sent(at);
     }
 
     /// Registers a waiter as [`Follower::wait`] does before the first read.
@@ -465,7 +465,7 @@ impl FillPermit {
             permit.stays_here = asked_by == AskedBy::NoNode;
             let lease = self.lease.take().filter(|_| asked_by == AskedBy::Waiting);
             permit.lease = lease.map(|lease| lease.at(&store, key));
-            self.growing.asked().into_iter().for_each(|at| permit.note_asked(at));
+            self.growing.asked().into_iter().for_each(|at| permit.mark_sent(at));
             let is_purged = |session| self.growing.is_doomed_for(session);
             if self.growing.is_doomed() || key.session.is_some_and(is_purged) {
                 permit.growing.doom();

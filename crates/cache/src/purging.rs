@@ -228,7 +228,7 @@ impl Store {
         let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
         self.tags.purge_by(|sequence| {
             let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
-            self.disk.note_purge(tree, &order, echo);
+            self.disk.index_purge(tree, &order, echo);
             self.nodes().record_repeat(&order);
             0
         });

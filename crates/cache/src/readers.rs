@@ -162,7 +162,7 @@ impl Readers {
     }
 
     /// A reader has taken a stored piece: it is on its way to those that are not stored.
-    pub(crate) fn note_stored(&self) {
+    pub(crate) fn count_stored(&self) {
         if let Some(passing) = &mut lock(&self.0).passing {
             passing.waits = None;
         }
@@ -264,7 +264,7 @@ mod tests {
         assert!(readers.push(&piece("first")));
         for seconds in [0, 9, 18] {
             assert!(readers.are_behind(4, at(seconds)));
-            readers.note_stored();
+            readers.count_stored();
         }
         assert!(readers.are_behind(4, at(27)) && readers.are_behind(4, at(36)));
         assert!(!readers.are_behind(4, at(37)), "it takes nothing any more");

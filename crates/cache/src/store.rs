@@ -181,7 +181,7 @@ impl Store {
         if key.text.len() > KEY_SIZE_MAX {
             return Lookup::Pass;
         }
-        self.disk.note_time(now_ms);
+        self.disk.set_time(now_ms);
         let mut gone = None;
         let found = self.lookup_locked(key, now_ms, &mut gone);
         if let Some(object) = gone {

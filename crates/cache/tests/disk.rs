@@ -95,7 +95,7 @@ impl Process {
             let mut file = Vec::new();
             assert!(spill.encode(self.tree.seal(), &mut file));
             spill.object().pieces().for_each(|piece| file.extend_from_slice(piece));
-            self.tree.note_written(spill.hash(), file.len() as u64, 0);
+            self.tree.record_write(spill.hash(), file.len() as u64, 0);
             disk.files.insert(self.tree.path(spill.hash()), file);
         }
     }
@@ -109,7 +109,7 @@ impl Process {
             };
             let Some(disk_query) = permit.disk_query() else { return Lookup::Miss(permit) };
             let Some(file) = disk.files.get(&disk_query.path()) else {
-                disk_query.note_gone();
+                disk_query.forget();
                 return Lookup::Miss(permit);
             };
             match disk_query.restore(permit, &Bytes::from(file.clone()), 0, 0) {
@@ -117,7 +117,7 @@ impl Process {
                 Recall::Unfit(permit, unfit) => {
                     assert_eq!(unfit, Unfit::Dead);
                     disk.files.remove(&disk_query.path());
-                    disk_query.note_gone();
+                    disk_query.forget();
                     return Lookup::Miss(permit);
                 }
             }

@@ -201,7 +201,7 @@ fn who_fills_for_too_long_gets_company_and_both_are_kept() {
     let keys = url(store.namespace(b"a"), "/");
     let slow = permit(front.lookup(&keys.public(), 10));
     let asked = bolide_base::Instant::from_nanos(10);
-    slow.note_asked(asked);
+    slow.mark_sent(asked);
     let Lookup::Join(follower) = front.lookup(&keys.public(), 500) else { panic!("no fill") };
     assert_eq!(follower.growing().asked(), Some(asked));
     front.supersede(follower.growing());

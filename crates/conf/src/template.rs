@@ -97,7 +97,7 @@ impl ConfReader {
             Some(var) => {
                 let reads = matches!(var, Var::SslCiphers | Var::SslCurves | Var::SslSessionId);
                 self.http.reads_offers |= reads;
-                self.note_look(&var);
+                self.record_lookup(&var);
                 Ok(var)
             }
             None => {
@@ -111,7 +111,7 @@ impl ConfReader {
     }
 
     /// Records a variable that needs a system call.
-    const fn note_look(&mut self, var: &Var) {
+    const fn record_lookup(&mut self, var: &Var) {
         match var {
             Var::TcpinfoRtt | Var::TcpinfoRttvar | Var::TcpinfoSndCwnd | Var::TcpinfoRcvSpace => {
                 self.http.on_demand_vars.tcp_info = true;

@@ -112,8 +112,8 @@ impl RequestUpload {
         self.refusal = None;
     }
 
-    /// Notes an error in the body, which counts only if the body is used.
-    pub(crate) const fn note_refusal(&mut self, refusal: RequestRefusal) {
+    /// Records an error in the body, which counts only if the body is used.
+    pub(crate) const fn record_refusal(&mut self, refusal: RequestRefusal) {
         self.refusal = Some(refusal);
     }
 
@@ -156,7 +156,7 @@ impl RequestUpload {
         self.early.iter().map(|bytes| bytes.len() as u64)
     }
 
-    /// Notes that the body is complete.
+    /// Records that the body is complete.
     pub(crate) const fn finish(&mut self) {
         self.is_complete = true;
     }
@@ -241,8 +241,8 @@ impl RequestUpload {
         self.is_complete = true;
     }
 
-    /// Notes the name of the file that [`crate::SpoolPlace::Named`] requested.
-    pub fn note_file(&mut self, path: Box<[u8]>) {
+    /// Records the name of the file that [`crate::SpoolPlace::Named`] requested.
+    pub fn set_file_name(&mut self, path: Box<[u8]>) {
         debug_assert!(!path.is_empty(), "a file with a name has one");
         if let Some(named) = &mut self.named {
             named.path = path;

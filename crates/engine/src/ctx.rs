@@ -270,6 +270,6 @@ pub enum SpoolPlace {
     /// In this directory, without a name.
     Unnamed(Arc<std::path::PathBuf>),
     /// In this directory with a name, even if nothing has to be written; the worker reports the
-    /// name to `RequestUpload::note_file`.
+    /// name to `RequestUpload::set_file_name`.
     Named(Arc<bolide_conf::model::TempPath>),
 }

@@ -399,7 +399,7 @@ impl Request {
             if let Some(args) = &args {
                 self.set_args(args);
             }
-            self.note_dots();
+            self.mark_dots();
             return Ok(());
         }
         let Some(head) = self.held.take() else { return Ok(()) };
@@ -465,12 +465,12 @@ impl Request {
         }
         (self.internal, self.is_only_tried) = (true, false);
         self.appends_uri = false;
-        self.note_dots();
+        self.mark_dots();
     }
 
-    /// Notes whether a path that the configuration wrote has dot segments; a client's path has
+    /// Records whether a path that the configuration wrote has dot segments; a client's path has
     /// none.
-    pub(crate) fn note_dots(&mut self) {
+    pub(crate) fn mark_dots(&mut self) {
         self.has_dots = climbs(&self.uri) > 0;
     }
 }

@@ -44,7 +44,7 @@ impl Lapses {
     }
 
     /// Counts a lapse of every path.
-    pub(crate) fn note_all(&mut self) {
+    pub(crate) fn count_all(&mut self) {
         self.total += 1;
         self.places.iter_mut().for_each(|count| *count = count.wrapping_add(1));
     }
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(before.map(|mark| lapses.stands(mark)), [false, true]);
         let before = marks(&lapses);
         assert!(before.iter().all(|mark| lapses.stands(*mark)));
-        lapses.note_all();
+        lapses.count_all();
         assert!(!before.iter().any(|mark| lapses.stands(*mark)));
         assert_eq!(lapses.total(), 2);
     }

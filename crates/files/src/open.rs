@@ -200,7 +200,7 @@ impl OpenFile {
     }
 
     /// Records that there is no precompressed sibling; holds until the next check of the file.
-    pub fn note_missing_sibling(&self, coding: Coding) {
+    pub fn record_missing_sibling(&self, coding: Coding) {
         self.missing_siblings.set(self.missing_siblings.get().with(coding));
     }
 

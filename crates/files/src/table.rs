@@ -454,7 +454,7 @@ impl FileTable {
     /// What the table knows about the precompressed sibling of `file`; `path` is scratch.
     ///
     /// A missing sibling is `Missing` until the next check of `file`: record it with
-    /// [`OpenFile::note_missing_sibling`].
+    /// [`OpenFile::record_missing_sibling`].
     pub fn lookup_sibling(
         &mut self,
         file: &OpenFile,

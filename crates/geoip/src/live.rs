@@ -58,8 +58,8 @@ impl LiveGeoDatabase {
         }
     }
 
-    /// Notes that the file was checked.
-    pub fn note_check(&self, now: u64) {
+    /// Records that the file was checked.
+    pub fn record_check(&self, now: u64) {
         self.checked.store(now, Ordering::Relaxed);
     }
 

@@ -102,7 +102,7 @@ impl AllowedOverrides {
 pub(crate) struct NeededOverrides([Option<u32>; CLASSES.len()]);
 
 impl NeededOverrides {
-    /// Notes a directive of a class.
+    /// Records a directive of a class.
     pub(crate) fn note(&mut self, class: OverrideClass, line: u32) {
         self.0[class as usize].get_or_insert(line);
     }

@@ -219,7 +219,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Notes that the result depends on a request field.
+    /// Records that the result depends on a request field.
     pub(crate) fn vary_by(&mut self, name: &[u8]) {
         let name = name.to_ascii_lowercase().into_boxed_slice();
         self.effort.spend_entries(self.varies.len());

@@ -141,8 +141,8 @@ impl Records {
         }
     }
 
-    /// Notes a counted request, which has to be reported.
-    pub(crate) fn note_charged(&mut self, at: u32) {
+    /// Records a counted request, which has to be reported.
+    pub(crate) fn record_charge(&mut self, at: u32) {
         let Some(elsewhere) = &mut self.elsewhere else { return };
         if !elsewhere.is_reported {
             return;

@@ -331,7 +331,7 @@ impl Zone {
         match place {
             LimitPlace::Last => {
                 record.charge(excess, now_ms);
-                records.note_charged(at);
+                records.record_charge(at);
                 LimitVerdict::Counted(excess)
             }
             LimitPlace::Inner => {
@@ -349,7 +349,7 @@ impl Zone {
         record.charge(record.with_one_more(rate, now_ms), now_ms);
         record.count -= 1;
         let excess = record.excess;
-        records.note_charged(pinned);
+        records.record_charge(pinned);
         excess
     }
 

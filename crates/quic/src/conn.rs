@@ -148,7 +148,7 @@ impl QuicConnection {
         end
     }
 
-    /// Notes how many streams are held: their bytes stay here until they are wanted. They take
+    /// Records how many streams are held: their bytes stay here until they are wanted. They take
     /// nothing from the window of the connection, so that the others go on.
     pub fn hold(&mut self, streams: usize) {
         if let Some(window) = self.windows.hold(streams) {

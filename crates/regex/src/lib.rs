@@ -183,7 +183,7 @@ impl Pcre {
             }
             false => (OnceLock::new(), jit_share(&plain)),
         };
-        library::note_compiled(plain.size() + spared);
+        library::count_compiled(plain.size() + spared);
         let unseen = UnseenWork::new(source, options, &plain);
         let (source, counted) = (source.into(), OnceLock::new());
         Ok(Self { source, options, plain, jit, counted, unseen })

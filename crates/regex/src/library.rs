@@ -344,7 +344,7 @@ thread_local! {
 }
 
 /// Adds to the memory of compiled expressions.
-pub(crate) fn note_compiled(bytes: usize) {
+pub(crate) fn count_compiled(bytes: usize) {
     COMPILED.set(COMPILED.get().wrapping_add(bytes));
 }
 

@@ -66,7 +66,7 @@ impl NameQuestion {
         open.map(|half| (half.transport, half.message.clone())).collect()
     }
 
-    /// Notes that `server` is queried now.
+    /// Records that `server` is queried now.
     pub(crate) fn turn_to(&mut self, server: usize) {
         self.server = server;
         if !self.asked.contains(&server) {

@@ -66,7 +66,7 @@ impl FaultRecord {
     }
 
     /// Records the length that a response with a longer body states.
-    pub(crate) fn note_length(&mut self, token: &str, length: usize) {
+    pub(crate) fn record_length(&mut self, token: &str, length: usize) {
         self.stated_lengths.entry(token.to_owned()).or_default().push(length);
     }
 

@@ -88,7 +88,7 @@ impl PageModel {
     }
 
     /// Records the store's generation of purges.
-    pub fn note_generation(&mut self, generation: u64, now: u64) {
+    pub fn record_generation(&mut self, generation: u64, now: u64) {
         let before = self.generation.replace(generation);
         if before.is_some_and(|before| before != generation) {
             self.purged = Some(now);

@@ -249,7 +249,7 @@ impl World {
             any = true;
         }
         let generation = self.server.sockets.store().generation();
-        self.kernel.borrow_mut().pages.note_generation(generation, now);
+        self.kernel.borrow_mut().pages.record_generation(generation, now);
         let cut_in = self.kernel.borrow().fault_rates.cut_in;
         if self.chance.one_in(cut_in) {
             let mut kernel = self.kernel.borrow_mut();

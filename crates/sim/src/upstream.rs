@@ -221,7 +221,7 @@ impl SimUpstream {
             let n = self.chance.size(rest.len());
             let n = if self.chance.one_in(2) { n } else { rest.len() };
             let taken = kernel.client_write(conn.fd, &rest[..n]).unwrap_or(n);
-            conn.note_written(taken);
+            conn.record_write(taken);
             worked |= taken > 0;
             if self.chance.one_in(if conn.is_page { 30 } else { 4 }) && conn.rested < RESTED_MAX {
                 let rest = self.chance.below(REST_MAX);
@@ -297,7 +297,7 @@ impl SimUpstream {
         let answer = self.head_and_body(&reply, reaction, is_head);
         let (mut records, may_keep) = self.encode(&answer, reaction, conn);
         if reaction == AppReaction::LongBody {
-            kernel.fault_record.note_length(token, Self::stated_length(&answer));
+            kernel.fault_record.record_length(token, Self::stated_length(&answer));
         }
         let rude = self.chance.one_in(2);
         conn.after = match reaction {
@@ -413,7 +413,7 @@ impl SimUpstream {
 }
 
 impl Conn {
-    fn note_written(&mut self, bytes: usize) {
+    fn record_write(&mut self, bytes: usize) {
         self.written += bytes;
         if let Some(seat) = &mut self.seat {
             seat.has_written |= bytes > 0;

@@ -130,7 +130,7 @@ impl ServerCerts {
     }
 
     /// Records the offers of clients, for `$ssl_ciphers` and `$ssl_curves`.
-    pub fn note_offers(&mut self) {
+    pub fn record_offers(&mut self) {
         self.notes_offers = true;
     }
 

@@ -64,7 +64,7 @@ impl BalanceCursor {
         self.tried.get(index / 64).is_some_and(|word| word & (1 << (index % 64)) != 0)
     }
 
-    fn note_tried(&mut self, index: usize) {
+    fn mark_tried(&mut self, index: usize) {
         if self.tried.len() <= index / 64 {
             self.tried.resize(index / 64 + 1, 0);
         }
@@ -86,7 +86,7 @@ impl Scales<'_> {
             if let Some(lease) = peer.lease()
                 && peer.health.claim(peer.rule, self.now)
             {
-                cursor.note_tried(index);
+                cursor.mark_tried(index);
                 return PeerChoice::Peer(index, lease);
             }
         }
@@ -101,12 +101,12 @@ impl Scales<'_> {
     }
 
     /// Records a failure of the server with this index; true when it is unavailable from now on.
-    pub(crate) fn note_failure(&mut self, index: usize) -> bool {
+    pub(crate) fn record_failure(&mut self, index: usize) -> bool {
         let peer = &self.group.peers[index];
         if self.group.is_single() {
             return false;
         }
-        let rests = peer.health.note_failure(peer.rule, self.now);
+        let rests = peer.health.record_failure(peer.rule, self.now);
         if !self.group.is_pooled() {
             return rests;
         }

@@ -374,7 +374,7 @@ impl Fetch {
             ctx.effects.push(FetchEffect::Release(FetchFate::Close));
         }
         if answered || !fault.is_blame() {
-            trial.lease.health().note_success();
+            trial.lease.health().record_success();
         } else {
             let mut scales = Scales {
                 group: &group,
@@ -384,7 +384,7 @@ impl Fetch {
                 affinity: &[],
                 bound: &[],
             };
-            if scales.note_failure(trial.peer) {
+            if scales.record_failure(trial.peer) {
                 self.log_of(
                     LogLevel::Warn,
                     messages::DISABLED,

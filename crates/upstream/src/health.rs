@@ -79,7 +79,7 @@ impl Health {
     }
 
     /// Records a failure; true when it is unavailable from now on.
-    pub(crate) fn note_failure(&self, rule: HealthRule, now: Instant) -> bool {
+    pub(crate) fn record_failure(&self, rule: HealthRule, now: Instant) -> bool {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let fails = self.fails.fetch_add(1, Ordering::SeqCst).saturating_add(1);
         self.accessed.store(now.as_nanos(), Ordering::SeqCst);
@@ -88,7 +88,7 @@ impl Health {
     }
 
     /// Records a success: a server chosen as a probe after its last failure is available again.
-    pub(crate) fn note_success(&self) {
+    pub(crate) fn record_success(&self) {
         if self.accessed.load(Ordering::SeqCst) < self.checked.load(Ordering::SeqCst) {
             self.fails.store(0, Ordering::SeqCst);
         }

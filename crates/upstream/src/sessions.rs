@@ -67,7 +67,7 @@ impl SessionZone {
         Some(server)
     }
 
-    /// Notes that a session belongs to the server with this id. The oldest ones make room for it;
+    /// Records that a session belongs to the server with this id. The oldest ones make room for it;
     /// one that is larger than the zone is not noted.
     pub fn learn(&self, name: &[u8], server: &Arc<[u8]>, now: Instant) {
         let mut sessions = self.lock();

@@ -172,7 +172,7 @@ impl<'a> PseudoAssembly<'a> {
     pub fn checked(&mut self, label: Label<'_>, len: usize, traits: Traits, value: &[u8]) {
         self.size += len + FIELD_OVERHEAD;
         if traits.has(Traits::LONG) || self.size > self.rules.head_size_max {
-            return self.note_excess(label, traits);
+            return self.record_excess(label, traits);
         }
         if traits.has(Traits::BAD_VALUE) {
             return self.note(Flaw::Malformed("client sent header with invalid value"));
@@ -185,7 +185,7 @@ impl<'a> PseudoAssembly<'a> {
     }
 
     #[cold]
-    fn note_excess(&mut self, label: Label<'_>, traits: Traits) {
+    fn record_excess(&mut self, label: Label<'_>, traits: Traits) {
         self.note(if traits.has(Traits::LONG) {
             if label == Label::Path { TOO_LONG_URI } else { TOO_LONG_FIELD }
         } else {

@@ -114,7 +114,7 @@ impl Listeners {
         self.slots.get(slot)?.as_ref().filter(|listener| listener.is_watched)
     }
 
-    /// Notes how many connections a batch accepted.
+    /// Records how many connections a batch accepted.
     pub(crate) fn learn_batch(&mut self, slot: usize, taken: usize) {
         if let Some(Some(listener)) = self.slots.get_mut(slot) {
             listener.batch.learn(taken);

@@ -173,7 +173,7 @@ impl Exchanges {
         }
     }
 
-    /// Notes received bytes of a request body.
+    /// Records received bytes of a request body.
     pub(crate) fn count_body_received(&mut self, user: StreamOwner, len: usize, now: Instant) {
         let live = self.live.get_mut(SlabKey::from_bits(user));
         if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
@@ -182,7 +182,7 @@ impl Exchanges {
         }
     }
 
-    /// Notes that a request body is read from now on.
+    /// Records that a request body is read from now on.
     pub(crate) fn begin_body_wait(&mut self, key: SlabKey<ActiveExchange>, now: Instant) {
         let live = self.live.get_mut(key);
         if let Some(UploadState::Coming { since, .. }) = live.map(|live| &mut live.upload) {
@@ -206,7 +206,7 @@ impl Exchanges {
         self.live.get(key)?.fetch
     }
 
-    /// Notes that bytes of a request body were credited to the client's window.
+    /// Records that bytes of a request body were credited to the client's window.
     pub(crate) fn count_body_consumed(
         &mut self,
         key: SlabKey<ActiveExchange>,

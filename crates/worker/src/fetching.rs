@@ -144,7 +144,7 @@ impl Origins {
         }
     }
 
-    /// Notes how many bytes of a request body can be credited to the client's window.
+    /// Records how many bytes of a request body can be credited to the client's window.
     pub(crate) fn credit_request_body(&mut self, fetch: SlabKey<LiveFetch>) {
         let Some(live) = self.fetches.get_mut(fetch) else { return };
         // A second attempt sends bytes that were credited in the first.

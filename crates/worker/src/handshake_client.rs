@@ -6,7 +6,7 @@ use bolide_engine::{ClientAddress, ConnInfo};
 use crate::generation::Generation;
 use crate::udp_sockets::UdpSocket;
 
-/// Notes the client of a stream socket.
+/// Records the client of a stream socket.
 pub(crate) fn set_connecting_client(generation: &Generation, info: &ConnInfo) {
     let tls = generation.listens.get(info.listen).and_then(|listen| listen.tls.as_ref());
     if tls.is_some_and(bolide_tls::Acceptor::loads) {
@@ -14,7 +14,7 @@ pub(crate) fn set_connecting_client(generation: &Generation, info: &ConnInfo) {
     }
 }
 
-/// Notes the sender of a datagram.
+/// Records the sender of a datagram.
 pub(crate) fn set_datagram_sender(
     generation: &Generation,
     socket: &UdpSocket,

@@ -142,7 +142,7 @@ impl BusyLoop {
         if self.turns < BUSY_TURNS_MAX { now } else { now.after(REST) }
     }
 
-    /// Notes how a turn began; returns whether the worker begins to pause now.
+    /// Records how a turn began; returns whether the worker begins to pause now.
     #[inline]
     pub(crate) fn note(&mut self, is_restless: bool) -> bool {
         self.turns = if is_restless { self.turns.saturating_add(1) } else { 0 };

@@ -35,7 +35,7 @@ impl<I: Io> WorkerEnv<I> {
             Ok(opened) => opened,
             Err(failure) => {
                 if matches!(failure.errno, ENOENT | ENOTDIR) {
-                    disk_query.note_gone();
+                    disk_query.forget();
                 }
                 return absent(permit);
             }
@@ -107,7 +107,7 @@ impl<I: Io> WorkerEnv<I> {
             let _ = post.send(Mail::Shared { exchange, answer: Box::new(answer) });
         });
         // Whatever happens to that thread, this exchange goes on.
-        let until = asked.note_asked(self.now.mono);
+        let until = asked.mark_sent(self.now.mono);
         self.wheel.arm_once(until, PollToken::Asked(key).pack());
         NodesQuestion(asked)
     }

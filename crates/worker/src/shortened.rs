@@ -11,7 +11,7 @@ use crate::exchange_table::Owner;
 use crate::requests::Requests;
 use crate::tcp::TcpConn;
 
-/// Notes that nothing was sent of a file part, in nginx's words.
+/// Records that nothing was sent of a file part, in nginx's words.
 pub(crate) fn record_truncated<I: Io>(env: &mut WorkerEnv<I>, range: &FileRange) {
     debug_assert!(range.len > 0, "nothing is missing of a range that was sent");
     let (name, at) = (env.io.name_of(&range.file).unwrap_or_default(), range.offset);

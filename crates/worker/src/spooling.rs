@@ -96,7 +96,7 @@ impl Spooling {
             spool.fail();
         }
         if let Some(path) = made {
-            live.exchange.upload_mut().note_file(path);
+            live.exchange.upload_mut().set_file_name(path);
         }
         let trouble = match spooled {
             Spooled::Part => return self.defer(key, place),

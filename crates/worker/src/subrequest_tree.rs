@@ -33,7 +33,7 @@ impl SubrequestTree {
         self.over.is_empty() && self.eager.is_empty()
     }
 
-    /// Notes a page that may start more subrequests.
+    /// Records a page that may start more subrequests.
     pub(crate) fn note(&mut self, exchanges: &Slab<ActiveExchange>, page: SlabKey<ActiveExchange>) {
         if exchanges.get(page).is_some_and(|live| live.exchange.wants_fragments())
             && !self.eager.contains(&page)

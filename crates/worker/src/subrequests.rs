@@ -191,7 +191,7 @@ impl<I: Io> Requests<I> {
         let combined = fragment.combined_head();
         let parent = self.exchanges.live.get_mut(page)?;
         if let Some(head) = combined {
-            parent.exchange.as_parent().note_combined(child.to_bits(), head);
+            parent.exchange.as_parent().receive_combined(child.to_bits(), head);
         }
         if let Some(object) = whole {
             let body_bytes = object.body_len();

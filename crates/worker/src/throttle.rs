@@ -67,7 +67,7 @@ impl AnswerPace {
         }
     }
 
-    /// Notes bytes that count but were not delayed.
+    /// Records bytes that count but were not delayed.
     pub(crate) const fn skip(&mut self, bytes: u64) {
         self.sent += bytes;
     }
@@ -103,7 +103,7 @@ impl AnswerPace {
         Ok(left)
     }
 
-    /// Notes that this many bytes of the body are sent in the current write.
+    /// Records that this many bytes of the body are sent in the current write.
     pub(crate) fn advance(&mut self, bytes: u64) {
         debug_assert!(
             bytes == 0 || self.write.is_some_and(|(_, left)| bytes <= left),
@@ -177,7 +177,7 @@ impl Throttle {
         now.after(Duration::from_millis(100))
     }
 
-    /// Notes that this many bytes were read.
+    /// Records that this many bytes were read.
     pub(crate) const fn advance(&mut self, bytes: u64) {
         self.sent += bytes;
     }

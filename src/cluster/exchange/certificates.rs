@@ -133,7 +133,7 @@ impl CertificateShare {
     /// Shares while the connection lasts.
     pub(super) async fn share(self) {
         let mut known = Known::new(self.issued.clone());
-        self.memory.note_firsts(None);
+        self.memory.record_firsts(None);
         while self.line.is_open() {
             match self.turn(&mut known).await {
                 Ok(()) => {

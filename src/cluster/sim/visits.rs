@@ -133,7 +133,7 @@ impl World {
         let (reply, answer) = oneshot::channel();
         let mut ask = permit.ask_nodes(move |said| drop(reply.send(said)));
         let now = self.members.borrow()[seen.at].clock.now().mono;
-        let patience = ask.note_asked(now).since(now);
+        let patience = ask.mark_sent(now).since(now);
         let mut answer = answer;
         if let Ok(answered) = timeout(patience, &mut answer).await {
             return answered.ok();

@@ -393,7 +393,7 @@ impl DiskTree {
     }
 
     /// Records a written file of `bytes` bytes, at `now` (seconds of a monotonic clock).
-    pub fn note_written(&self, hash: FileHash, bytes: u64, now: u32) {
+    pub fn record_write(&self, hash: FileHash, bytes: u64, now: u32) {
         self.index.note(hash, bytes, now, Age::New);
     }
 
@@ -410,23 +410,23 @@ impl DiskTree {
     }
 
     /// Records a file that the walk found.
-    pub fn note_found(&self, hash: FileHash, bytes: u64, now: u32) {
+    pub fn record_found(&self, hash: FileHash, bytes: u64, now: u32) {
         self.index.note(hash, bytes, now, Age::Found);
     }
 
     /// Records a use of a file.
-    pub fn note_used(&self, hash: FileHash, now: u32) {
+    pub fn record_use(&self, hash: FileHash, now: u32) {
         self.index.touch(hash, now);
     }
 
     /// Removes a missing file from the index.
-    pub fn note_gone(&self, hash: FileHash) {
+    pub fn forget(&self, hash: FileHash) {
         self.index.remove(hash);
     }
 
     /// Lets `unlink` remove a file for this process's own reasons: its event says nothing.
     pub fn unlink<E>(&self, hash: FileHash, unlink: impl FnOnce(&[u8]) -> Result<(), E>) {
-        self.note_gone(hash);
+        self.forget(hash);
         self.unlinked.note(hash);
         if unlink(&self.path(hash)).is_err() {
             self.unlinked.take(hash);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Object;
 
 impl Object {
-    /// Notes that its origin, asked to confirm it, confirmed another response.
+    /// Records that its origin, asked to confirm it, confirmed another response.
     pub fn disown(&self) {
         self.extra.get_or_init(Box::default).is_disowned.store(true, Ordering::Relaxed);
     }

@@ -108,7 +108,7 @@ impl fmt::Debug for SharedAsk {
 
 impl SharedAsk {
     /// Records when it was sent; returns when it times out.
-    pub fn note_asked(&mut self, now: Instant) -> Instant {
+    pub fn mark_sent(&mut self, now: Instant) -> Instant {
         self.slot.asked.store(now.as_nanos().max(1), Ordering::Relaxed);
         self.until = now.after(self.patience);
         self.until

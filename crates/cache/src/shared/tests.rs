@@ -153,7 +153,7 @@ fn a_question_is_taken_back_once_and_its_lease_is_returned() {
     let (mut ask, question, answer) = asked(&store, miss(&store, site, 1));
     let now = Instant::from_nanos(7);
     assert_eq!(question.asked(), None);
-    assert_eq!(ask.note_asked(now), now.after(Duration::from_secs(5)));
+    assert_eq!(ask.mark_sent(now), now.after(Duration::from_secs(5)));
     assert_eq!((ask.until(), question.asked()), (now.after(Duration::from_secs(5)), Some(now)));
     assert!(question.is_wanted());
     let permit = ask.take_back().unwrap();

@@ -302,7 +302,7 @@ impl PageAssembly {
     }
 
     /// The head of a combined response came, if that is what `child` is for.
-    pub(crate) fn note_combined(&mut self, child: u64, head: CombinedHead) {
+    pub(crate) fn receive_combined(&mut self, child: u64, head: CombinedHead) {
         let is_main = self.is_main_of(child);
         if let Some(combination) = self.combination.as_mut().filter(|_| is_main) {
             combination.begin(head);
@@ -329,9 +329,9 @@ impl PageAssembly {
     }
 
     /// The combined request is sent.
-    pub(crate) fn note_moment(&mut self, moment: Option<Rc<FillMoment>>) {
+    pub(crate) fn set_moment(&mut self, moment: Option<Rc<FillMoment>>) {
         if let Some(combination) = &mut self.combination {
-            combination.note_moment(moment);
+            combination.set_moment(moment);
         }
     }
 

@@ -182,11 +182,15 @@ impl AnswerBody {
     }
 
     /// The body inside all filters.
+    #[inline]
     pub(crate) fn innermost(&self) -> &Self {
-        match self {
-            Self::Filtered(filtered) => filtered.inner.innermost(),
-            Self::Compound(compound) => compound.inner.innermost(),
-            body => body,
+        let mut body = self;
+        loop {
+            body = match body {
+                Self::Filtered(filtered) => &filtered.inner,
+                Self::Compound(compound) => &compound.inner,
+                body => return body,
+            };
         }
     }
 
@@ -330,7 +334,7 @@ impl AnswerBody {
         }
     }
 
-    /// Notes that `len` bytes of the described file part were sent.
+    /// Records that `len` bytes of the described file part were sent.
     pub(crate) fn advance(&mut self, len: u64) {
         let span = match self {
             Self::Span(_, span) => Some(span),

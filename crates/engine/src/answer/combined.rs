@@ -131,7 +131,7 @@ impl Combination {
     }
 
     /// The combined request is sent.
-    pub(super) fn note_moment(&mut self, moment: Option<Rc<FillMoment>>) {
+    pub(super) fn set_moment(&mut self, moment: Option<Rc<FillMoment>>) {
         debug_assert!(self.given.is_empty(), "parts come after their request");
         self.moment = moment;
     }

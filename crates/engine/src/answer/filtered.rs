@@ -292,6 +292,7 @@ impl AnswerBody {
     }
 
     /// Whether another exchange's fetch fills it.
+    #[inline]
     pub(crate) fn is_growing(&self) -> bool {
         matches!(self.innermost(), Self::Growing(_))
     }

@@ -113,7 +113,7 @@ impl Inflow {
         }
     }
 
-    /// Notes the end of the response; if it is shorter than declared, the body is broken.
+    /// Records the end of the response; if it is shorter than declared, the body is broken.
     pub(crate) fn finish(&mut self) {
         let lacks_range = self.window.is_some_and(|window| window != (0, 0));
         if self.left.is_some_and(|left| left > 0) || lacks_range {
@@ -132,7 +132,7 @@ impl Inflow {
         self.spool.finish();
     }
 
-    /// Notes that the rest will not arrive.
+    /// Records that the rest will not arrive.
     pub(crate) fn fail(&mut self) {
         self.spool.fail();
     }

@@ -63,13 +63,13 @@ impl PassRequest {
         self.is_answering
     }
 
-    /// Notes that the client gets the upstream response.
+    /// Records that the client gets the upstream response.
     pub(crate) const fn set_answering(&mut self) {
         self.is_answering = true;
     }
 
     /// Stores the fields of a head.
-    pub(crate) fn note_head(&mut self, fields: &FieldMap, now: bolide_base::Now) {
+    pub(crate) fn record_head(&mut self, fields: &FieldMap, now: bolide_base::Now) {
         self.fields.copy_from(fields);
         self.head_at = now.mono;
     }

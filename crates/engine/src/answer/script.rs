@@ -384,7 +384,7 @@ impl Arriving {
         }
     }
 
-    /// Notes that this many bytes of literals were sent.
+    /// Records that this many bytes of literals were sent.
     fn pass(&mut self, len: u64) {
         if let Some(Mark::Elsewhere(left, _)) = self.marks.front_mut() {
             debug_assert!(len <= *left, "no more leaves than stands before the next include");

@@ -148,7 +148,7 @@ impl SlicedBody {
         self.window.at < self.window.end
     }
 
-    /// Notes that `len` bytes of the described file part were sent.
+    /// Records that `len` bytes of the described file part were sent.
     pub(super) fn advance(&mut self, len: u64) {
         self.inner.advance(len);
         self.count(len);

@@ -38,7 +38,7 @@ impl RequestArrival {
         (self.is_unkeyed, self.has_left) = (false, false);
     }
 
-    /// Notes an internal redirect.
+    /// Records an internal redirect.
     pub(crate) fn turn(&mut self, turn: InternalRedirect) {
         self.is_turned = true;
         match turn {
@@ -68,7 +68,7 @@ impl RequestArrival {
     }
 
     /// An application gets the variable `name` with `value`, and may respond differently.
-    pub(crate) fn note_variable(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn record_variable(&mut self, name: &[u8], value: &[u8]) {
         self.is_turned = true;
         self.turns.push(b'v');
         for text in [name, value] {

@@ -71,7 +71,7 @@ pub(crate) fn remember(
     // What is remembered must say the same.
     let search = read(&rule).filter(|read| read == search)?;
     debug_assert!(!rule.contains(&b'\n'), "no field has a line feed");
-    store.namespaces().note_search(namespace);
+    store.namespaces().mark_search(namespace);
     let mut keys = KeyBuilder::default();
     keys.start(namespace);
     keys.push_url(&place(url));

@@ -405,7 +405,7 @@ impl CacheNamespaces {
             bolide_cache::purge_here(&self.store, *id);
         }
         if let Some(tree) = &self.page_tree {
-            tree.note_sites(&self.disk_sites());
+            tree.record_sites(&self.disk_sites());
         }
     }
 

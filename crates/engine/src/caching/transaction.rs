@@ -228,7 +228,7 @@ impl CacheTransaction {
         })
     }
 
-    /// Notes the id of the response that is sent.
+    /// Records the id of the response that is sent.
     pub(super) fn set_page(&mut self, id: Option<&[u8]>) {
         self.page.clear();
         self.page.extend_from_slice(id.unwrap_or_default());

@@ -88,7 +88,7 @@ impl CacheTransaction {
         let serves = caching.serves_updating(&object, ctx.now.unix_millis);
         match permit {
             Some(permit) if serves && caching.conf.background_update => {
-                permit.note_asked(ctx.now.mono);
+                permit.mark_sent(ctx.now.mono);
                 self.refresh(request, answer, permit, caching, site, ctx);
                 return Some(self.serve_kept(
                     request,
@@ -126,7 +126,7 @@ impl CacheTransaction {
     ) {
         debug_assert!(matches!(self.state, CacheState::Passed), "a request has one permit");
         debug_assert!(!caching.is_page(), "pages have rules of their own");
-        permit.note_asked(ctx.now.mono);
+        permit.mark_sent(ctx.now.mono);
         let stale = permit.stale().cloned();
         let is_scarce = !count_use(request, permit.key().hash(), caching) && stale.is_none();
         answer.cached =

@@ -8,9 +8,9 @@ use crate::answer::{Allowed, Answer};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-/// Notes the location that refused the method; an error page may come from another one.
+/// Records the location that refused the method; an error page may come from another one.
 #[cold]
-pub(crate) fn note_refused_method(request: &Request, answer: &mut Answer, site: &Site) {
+pub(crate) fn record_refused_method(request: &Request, answer: &mut Answer, site: &Site) {
     answer.allowed = Some(allowed_at(site.location(request.location)));
 }
 

@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::InternalRedirect;
 use crate::caching::cache_status::push_for_error;
-use crate::content::allow::note_refused_method;
+use crate::content::allow::record_refused_method;
 use crate::content::listing::compress_text;
 use crate::ctx::StepCtx;
 use crate::exchange::{NextStep, RequestStep};
@@ -65,7 +65,7 @@ impl Answer {
         }
         let status = first.unwrap_or(status);
         if status == 405 {
-            note_refused_method(request, self, site);
+            record_refused_method(request, self, site);
         }
         self.head.close |= closes(status);
         self.forced_status = 0;

@@ -147,7 +147,7 @@ impl Answer {
                 let moment = kept
                     .zip(cache.asked().1)
                     .map(|(kept, space)| FillMoment::now(&kept.store, space));
-                assembly.note_moment(moment.map(Rc::new));
+                assembly.set_moment(moment.map(Rc::new));
                 // The server, not the visitor, sends this form.
                 control.no_autoflush = true;
                 post(head, form.len());

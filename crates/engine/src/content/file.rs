@@ -180,7 +180,7 @@ impl FileSearch {
         let look = self.look(request, answer, location, Want::OPEN, site, ctx);
         match (&look, original) {
             (FileLookup::Failed(failure), Some(file)) if failure.is_absence() => {
-                file.note_missing_sibling(coding);
+                file.record_missing_sibling(coding);
             }
             (FileLookup::Failed(failure) | FileLookup::Closed(_, failure), _)
                 if !failure.is_absence() =>

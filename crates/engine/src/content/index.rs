@@ -144,7 +144,7 @@ impl Request {
             // A `?` in a name is part of the name.
             self.uri.clear();
             self.uri.extend_from_slice(target);
-            self.note_dots();
+            self.mark_dots();
         }
         self.args = args;
         next

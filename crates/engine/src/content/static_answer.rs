@@ -15,7 +15,7 @@ use crate::delivery::{
 };
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::body::filters_file;
-use crate::filter::charset::{note_file, recodes_file};
+use crate::filter::charset::{mark_file, recodes_file};
 use crate::filter::compress;
 use crate::filter::headers::{HeadDraft, range_date};
 use crate::htaccess::searched::{is_searched, tag_like_searched};
@@ -159,7 +159,7 @@ impl Answer {
         self.head.body = BodyLen::Exact(file.meta.size);
         self.fill_typed(request, kind, delivery.status, &mut draft, site, ctx);
         if location.filters_bodies {
-            note_file(self);
+            mark_file(self);
         }
         self.give_bytes(&delivery, source(file), file.meta.size, ctx);
         NextStep::Respond

@@ -182,11 +182,11 @@ pub(super) fn forget_unread(request: &mut Request, unread: UnreadPart) {
     }
     debug_assert!(read.len() <= head.fields.len(), "no more is read than was sent");
     head.fields.copy_from(&read);
-    note_unread_length(request);
+    mark_unread_length(request);
 }
 
 /// As in nginx, a `Content-Length` that was not parsed (HTTP/1) is unknown.
-fn note_unread_length(request: &mut Request) {
+fn mark_unread_length(request: &mut Request) {
     let head = request.head();
     let is_read = head.fields.get(Name::ContentLength).is_some();
     request.is_length_unread = head.version < HttpVersion::Http2 && !is_read;
@@ -214,7 +214,7 @@ fn forget_misdirected(request: &mut Request) {
     let Some(head) = request.head_mut() else { return };
     head.fields.copy_from(&read);
     head.wire_size = read_size(&head.line, &read);
-    note_unread_length(request);
+    mark_unread_length(request);
 }
 
 /// Copies fields up to the first one of this name.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::body_size::is_too_large;
 use super::searched::withdraw;
-use super::steps::note_request;
+use super::steps::begin_request;
 use super::{Exchange, ExchangeState, NextStep, RequestStep, admit};
 use crate::answer::Answer;
 use crate::content::origin_news::cut_answer;
@@ -175,7 +175,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
-        note_request(&mut self.request, ctx);
+        begin_request(&mut self.request, ctx);
         let has_line = !log_lines::reading(&self.request, refusal).ends_with(" line");
         let refusal = admit::refused(&mut self.request, refusal, has_line, &site, ctx.conn);
         let reading = log_lines::reading(&self.request, refusal);
@@ -246,7 +246,7 @@ impl Exchange {
             // The location, and so its logs, are not known yet.
             return self.conclude(&site, ctx);
         }
-        note_departure(&self.request, &mut self.answer, (state, is_reset), &site, ctx);
+        log_disconnect(&self.request, &mut self.answer, (state, is_reset), &site, ctx);
         self.leave(&site, ctx)
     }
 
@@ -297,7 +297,7 @@ fn ignores_client_abort(request: &Request, site: &Site) -> bool {
 }
 
 /// Logs a disconnect as nginx does, and sets the logged status.
-fn note_departure(
+fn log_disconnect(
     request: &Request,
     answer: &mut Answer,
     (state, is_reset): (ExchangeState, bool),
@@ -378,7 +378,7 @@ fn refuse_length(
 ) -> ExchangeState {
     let Exchange { request, answer, .. } = exchange;
     if !request.upload.is_wanted() {
-        request.upload.note_refusal(refusal);
+        request.upload.record_refusal(refusal);
         return state;
     }
     log_length(request, refusal, site, ctx);

@@ -11,7 +11,7 @@ use crate::content::origin_news::take_more;
 use crate::counters::ConnProtocol;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::debug_lines;
-use crate::explain::ring::note_decision;
+use crate::explain::ring::record_decision;
 use crate::log_lines;
 use crate::metrics::rows::CountedRequest;
 use crate::metrics::slow::{SlowRequest, kept};
@@ -95,7 +95,7 @@ impl Exchange {
 
     /// Writes the log lines and frees the request.
     pub(super) fn conclude(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
-        note_decision(&self.request, &self.answer, &self.cache, ctx);
+        record_decision(&self.request, &self.answer, &self.cache, ctx);
         self.request.first_values.get_mut().close();
         let location = site.location(self.request.location);
         if location.notes_end {
@@ -113,7 +113,7 @@ impl Exchange {
         let mut scratch = std::mem::take(&mut self.answer.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         if location.notes_end {
-            note_end(&scope, location, ctx);
+            record_end(&scope, location, ctx);
         }
         if !self.request.role.is_subrequest() || location.settings.log_subrequest {
             log_lines::access(&scope, ctx, &mut scratch);
@@ -151,7 +151,7 @@ fn slow_request(
 }
 
 /// Counts a client's finished request, exports its span, and writes its debug lines.
-fn note_end(scope: &VariableScope<'_>, location: &CompiledLocation, ctx: &mut StepCtx<'_>) {
+fn record_end(scope: &VariableScope<'_>, location: &CompiledLocation, ctx: &mut StepCtx<'_>) {
     let VariableScope { request, answer, .. } = scope;
     let is_client_s = matches!(request.role, RequestRole::Client | RequestRole::PostAction(_));
     if let Some(row) = location.row.filter(|_| is_client_s) {

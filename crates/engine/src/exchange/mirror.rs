@@ -42,7 +42,7 @@ pub(super) fn mirror(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) 
         }
     }
     if ctx.background != BackgroundCapacity::Available {
-        note_crowd(request, site, ctx);
+        log_omission(request, site, ctx);
         return content;
     }
     let family = request.family();
@@ -116,7 +116,7 @@ impl Request {
 }
 
 /// Logs that mirror subrequests are omitted.
-fn note_crowd(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
+fn log_omission(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
     let (level, text): (_, &[u8]) = match ctx.background {
         BackgroundCapacity::WorkerFull => {
             (LogLevel::Alert, b"worker_connections are not enough, mirror is left out")

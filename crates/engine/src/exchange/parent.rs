@@ -125,9 +125,9 @@ impl SubrequestParent<'_> {
     }
 
     /// The subrequest `child` is a response for several fragments.
-    pub fn note_combined(&mut self, child: u64, head: CombinedHead) {
+    pub fn receive_combined(&mut self, child: u64, head: CombinedHead) {
         if let Some(assembly) = self.answer.body.assembly_mut() {
-            assembly.note_combined(child, head);
+            assembly.receive_combined(child, head);
         }
     }
 

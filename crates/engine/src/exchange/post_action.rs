@@ -18,7 +18,7 @@ use crate::answer::AnswerBody;
 use crate::caching::CacheTransaction;
 use crate::content::origin_news::detach_fetch;
 use crate::ctx::{BackgroundCapacity, StepCtx, StepEffect};
-use crate::explain::ring::note_decision;
+use crate::explain::ring::record_decision;
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
@@ -38,7 +38,7 @@ impl Exchange {
         }
         if self.request.role.post_action().is_none() {
             if ctx.background != BackgroundCapacity::Available {
-                note_crowd(&self.request, site, ctx);
+                log_omission(&self.request, site, ctx);
                 return None;
             }
             begin_post_action(&mut self.request, &mut self.answer, &self.cache, ctx);
@@ -76,7 +76,7 @@ impl Request {
         if matches!(next, NextStep::Step(_)) {
             self.uri.clear();
             self.uri.extend_from_slice(path);
-            self.note_dots();
+            self.mark_dots();
             self.drop_args();
         }
         next
@@ -126,7 +126,7 @@ impl Exchange {
 }
 
 /// Logs that `post_action` is omitted.
-fn note_crowd(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
+fn log_omission(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
     let (level, text): (_, &[u8]) = match ctx.background {
         BackgroundCapacity::WorkerFull => {
             (LogLevel::Alert, b"worker_connections are not enough, post_action is left out")
@@ -155,7 +155,7 @@ fn begin_post_action(
         matches!(request.role, RequestRole::Client),
         "what goes on behind an answer is a client's"
     );
-    note_decision(request, answer, cache, ctx);
+    record_decision(request, answer, cache, ctx);
     let mut fields = FieldMap::new();
     fields.copy_from(&answer.head.fields);
     let state = PostActionState { fields, body: answer.head.body };

@@ -302,7 +302,7 @@ fn fail_undecided(
     NextStep::Fail(500)
 }
 
-pub(super) fn note_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
+pub(super) fn begin_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
     request.started = ctx.now;
     request.number_on_conn = ctx.requests_on_conn;
     if !request.role.is_subrequest() {
@@ -321,7 +321,7 @@ fn choose_server(
     site: &Site,
     ctx: &mut StepCtx<'_>,
 ) -> Result<(), RequestRefusal> {
-    note_request(request, ctx);
+    begin_request(request, ctx);
     let bad = |reason| RequestRefusal { status: 400, reason };
     let host = request.settle_host();
     let first = admit::first_server(request, site, ctx.conn);

@@ -102,19 +102,19 @@ pub(crate) fn decision_reasons(
 /// Records and counts the cache decision for this request, if the cache was involved.
 #[allow(clippy::inline_always, reason = "measured: 18 instructions of a hit")]
 #[inline(always)]
-pub(crate) fn note_decision(
+pub(crate) fn record_decision(
     request: &Request,
     answer: &Answer,
     cache: &CacheTransaction,
     ctx: &mut StepCtx<'_>,
 ) {
     if let (Some(_), Some(namespace)) = cache.asked() {
-        note_asked(request, answer, cache, namespace, ctx);
+        push_decision(request, answer, cache, namespace, ctx);
     }
 }
 
 #[inline(never)]
-fn note_asked(
+fn push_decision(
     request: &Request,
     answer: &Answer,
     cache: &CacheTransaction,

@@ -108,7 +108,7 @@ impl Request {
         self.trace.is_some()
     }
 
-    fn note_step(&mut self, place: Option<SourcePlace>, text: impl FnOnce(&Self) -> String) {
+    fn record_step(&mut self, place: Option<SourcePlace>, text: impl FnOnce(&Self) -> String) {
         if self.trace.is_none() {
             return;
         }
@@ -121,7 +121,7 @@ impl Request {
 
 /// Records a step before the configuration of the server applies.
 pub(crate) fn trace_text(request: &mut Request, text: impl FnOnce() -> String) {
-    request.note_step(None, |_| text());
+    request.record_step(None, |_| text());
 }
 
 #[inline]
@@ -134,7 +134,7 @@ pub(crate) fn trace_location(request: &mut Request, found: LocationMatch, site: 
             let path = show(&request.uri).into_owned();
             format!("\"{path}\" goes to {}: {why}", name_of(location))
         };
-        request.note_step(Some(location.place.clone()), text);
+        request.record_step(Some(location.place.clone()), text);
     }
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn trace_named(request: &mut Request, site: &Site) {
         && let Some(location) = model(site, request.location)
     {
         let text = |_: &Request| format!("goes to {}", name_of(location));
-        request.note_step(Some(location.place.clone()), text);
+        request.record_step(Some(location.place.clone()), text);
     }
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn trace_op(
 ) {
     if request.is_dry() && !matches!(outcome, RewriteOutcome::Wait) {
         let place = model(site, program).and_then(|block| block.rewrite_places.get(at)).cloned();
-        request.note_step(place, |request| op_text(request, redirect, op, outcome, site));
+        request.record_step(place, |request| op_text(request, redirect, op, outcome, site));
     }
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn trace_try(
         };
         let place = place_of(request, "try_files", site);
         request
-            .note_step(place, |_| format!("try_files: \"{}\" {is} ({})", show(name), show(path)));
+            .record_step(place, |_| format!("try_files: \"{}\" {is} ({})", show(name), show(path)));
     }
 }
 
@@ -242,20 +242,20 @@ pub(crate) fn trace_try(
 pub(crate) fn trace_fallback(request: &mut Request, site: &Site) {
     if request.is_dry() {
         let place = place_of(request, "try_files", site);
-        request.note_step(place, |_| "try_files: its last word holds".to_owned());
+        request.record_step(place, |_| "try_files: its last word holds".to_owned());
     }
 }
 
 #[inline]
 pub(crate) fn trace_jump(request: &mut Request, target: &[u8]) {
-    request.note_step(None, |_| format!("starts over with \"{}\"", show(target)));
+    request.record_step(None, |_| format!("starts over with \"{}\"", show(target)));
 }
 
 #[inline]
 pub(crate) fn trace_failure(request: &mut Request, status: u16, site: &Site) {
     if request.is_dry() {
         let place = model(site, request.location).map(|location| location.place.clone());
-        request.note_step(place, |_| format!("is to be answered with {status}"));
+        request.record_step(place, |_| format!("is to be answered with {status}"));
     }
 }
 

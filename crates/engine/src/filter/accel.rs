@@ -56,7 +56,7 @@ pub(super) fn accel_redirect(
         // A `?` that was written as `%3F` is part of the path.
         request.uri.clear();
         request.uri.extend_from_slice(&decoded);
-        request.note_dots();
+        request.mark_dots();
         if !args.is_empty() {
             request.set_args(args);
         }

@@ -253,8 +253,8 @@ impl CharsetRuling<'_> {
     }
 }
 
-/// Notes that the response is a file.
-pub(crate) fn note_file(answer: &mut Answer) {
+/// Records that the response is a file.
+pub(crate) fn mark_file(answer: &mut Answer) {
     if let Some(CharsetOutcome::Unmapped { is_file, .. }) = answer.charset.as_deref_mut() {
         *is_file = true;
     }

@@ -59,7 +59,7 @@ impl Answer {
         let location = site.location(request.location);
         let status = head.status_or_implied();
         if let Some(asked) = &mut self.origin {
-            asked.note_head(&head.fields, ctx.now);
+            asked.record_head(&head.fields, ctx.now);
         }
         apply_limit_rate(request, &head.fields, location);
         if let Some(caching) = &location.caching {

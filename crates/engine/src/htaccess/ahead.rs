@@ -429,7 +429,7 @@ impl HtaccessRequest<'_> {
     }
 }
 
-/// Notes the result of rules; returns the status if that is final.
+/// Records the result of rules; returns the status if that is final.
 fn rewritten(result: Rewritten, found: &mut Ahead) -> Option<u16> {
     let (status, file) = match result {
         Rewritten::Nothing => return None,

@@ -73,14 +73,14 @@ impl HtaccessRequest<'_> {
             *own = fields;
         }
         for (name, value) in exported.iter() {
-            self.request.arrival.note_variable(name, value);
+            self.request.arrival.record_variable(name, value);
         }
         self.exported = exported;
         if applied.exports_tls() {
             // A stored ruling holds for any connection, but applications get variables of this one.
             self.reliance.depends();
             tls::each_exported(ctx.conn, ctx.now, |name, value| {
-                self.request.arrival.note_variable(name, value);
+                self.request.arrival.record_variable(name, value);
             });
         }
         let holds_one =

@@ -63,7 +63,7 @@ pub(super) fn enter_inside(
     if matches!(next, NextStep::Step(_)) {
         // A `?` of the path is part of a name here.
         request.uri.clone_from(&target.path);
-        request.note_dots();
+        request.mark_dots();
         match &target.args {
             Some(args) => request.set_args(args),
             None => request.drop_args(),
@@ -105,7 +105,7 @@ impl HtaccessRequest<'_> {
             let mut outcome = outcome?;
             let is_answer =
                 matches!(outcome.result, Rewritten::Status(_) | Rewritten::Redirect(..));
-            self.note_outcome(&outcome);
+            self.record_outcome(&outcome);
             ruling.add_cookies(outcome.cookies.drain(..), self.effort);
             if (scope == RuleScope::All || is_answer)
                 && let Some(onward) = self.follow_pass(ruling, target, applied, outcome, site, ctx)
@@ -120,8 +120,8 @@ impl HtaccessRequest<'_> {
         }
     }
 
-    /// Notes what a pass relied on without a rule's question.
-    fn note_outcome(&self, outcome: &PassOutcome) {
+    /// Records what a pass relied on without a rule's question.
+    fn record_outcome(&self, outcome: &PassOutcome) {
         let is_path = matches!(outcome.result, Rewritten::Inside { .. });
         if outcome.is_particular || outcome.is_changed && !is_path {
             self.reliance.depends();
@@ -333,7 +333,7 @@ impl HtaccessRequest<'_> {
             return next;
         }
         self.request.uri = path;
-        self.request.note_dots();
+        self.request.mark_dots();
         match args {
             Some(args) => self.request.set_args(args),
             None => self.request.drop_args(),

@@ -100,7 +100,7 @@ impl KeptRuling {
             request.arrival.leave_unkeyed();
         }
         for (name, value) in self.outcome.exported.iter() {
-            request.arrival.note_variable(name, value);
+            request.arrival.record_variable(name, value);
         }
         self.outcome.way.clone()
     }

@@ -124,7 +124,7 @@ impl RequestWorld<'_> {
         };
     }
 
-    /// Notes a dependency on something that differs between requests.
+    /// Records a dependency on something that differs between requests.
     fn depends(&self) {
         if let Some(reliance) = self.reliance {
             reliance.depends();

@@ -23,7 +23,7 @@ impl FileTable {
 
     /// Handles an overflow: anything may have changed.
     pub fn hear_unknown(&mut self) {
-        self.lapses.note_all();
+        self.lapses.count_all();
         self.watches.clear();
         self.slots.iter_mut().flatten().for_each(|entry| entry.watched = false);
         self.real.clear();

@@ -252,7 +252,7 @@ fn a_missing_sibling_is_not_looked_for_until_the_file_is_checked_again() {
     let known = table.lookup_sibling(&css, Coding::Brotli, &mut path, at(1), &policy);
     assert!(matches!(known, Known::Unknown));
     assert_eq!(path, b"/a.css.br");
-    css.note_missing_sibling(Coding::Brotli);
+    css.record_missing_sibling(Coding::Brotli);
     let known = table.lookup_sibling(&css, Coding::Brotli, &mut path, at(2), &policy);
     assert!(matches!(known, Known::Missing(_)));
     let known = table.lookup_sibling(&css, Coding::Gzip, &mut path, at(2), &policy);
@@ -451,7 +451,7 @@ fn a_change_that_is_told_makes_what_it_is_about_doubtful() {
         matches!(table.lookup(path.as_bytes(), at(5), &policy), Known::File(_))
     };
     let one = file(table.lookup(b"/srv/a", at(5), &policy));
-    one.note_missing_sibling(Coding::Gzip);
+    one.record_missing_sibling(Coding::Gzip);
     table.hear_changed(2, b"a.gz", at(5).mono);
     assert!(!one.lacks_sibling(Coding::Gzip), "one may have come");
     assert!(is_known(&mut table, "/srv/a") && !is_known(&mut table, "/srv/a.gz"));

@@ -89,13 +89,13 @@ pub(super) fn settle(conns: &mut [Conn], children: &[usize], kernel: &mut Kernel
         }
     }
     for conn in conns.iter_mut() {
-        note_close(conn, kernel);
+        check_close(conn, kernel);
     }
     any
 }
 
 /// Checks a close by the worker.
-fn note_close(conn: &mut Conn, kernel: &mut Kernel) {
+fn check_close(conn: &mut Conn, kernel: &mut Kernel) {
     let Some(seat) = &mut conn.seat else { return };
     let Some(socket) = kernel.sockets.get(conn.fd) else { return };
     if socket.killed {

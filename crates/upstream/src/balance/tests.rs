@@ -72,7 +72,7 @@ impl Bench {
     }
 
     fn fail(&mut self, index: usize) -> bool {
-        self.scales(b"").note_failure(index)
+        self.scales(b"").record_failure(index)
     }
 
     fn later(&mut self, seconds: u64) {
@@ -265,7 +265,7 @@ fn a_server_that_failed_too_often_is_probed_by_one_request() {
     };
     assert_eq!(index, 0);
     assert_eq!(bench.ask_all(b""), [1], "one request finds out, the others wait");
-    lease.health().note_success();
+    lease.health().record_success();
     assert!(bench.ask_all(b"").contains(&0), "it lives");
 }
 

@@ -162,7 +162,7 @@ impl Fetch {
         }
         let Some(trial) = self.trial.take() else { return };
         let Some(group) = self.group.clone() else { return };
-        trial.lease.health().note_success();
+        trial.lease.health().record_success();
         let peer = &group.peers[trial.peer];
         let link = &trial.link;
         let idle = Idle::of(link.name, peer, &self.request, link.served + 1, link.born);

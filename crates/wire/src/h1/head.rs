@@ -338,10 +338,10 @@ impl H1HeadParser {
             return Err(TOO_MANY_LINES);
         }
         let (name, value) = (Name::parse(text), trim(value));
-        self.note_unique(name)?;
+        self.check_unique(name)?;
         match name {
             Name::Host => {
-                if let Err(refusal) = self.note_host(value, head) {
+                if let Err(refusal) = self.read_host(value, head) {
                     // What is logged of the request may tell what it was.
                     head.fields.push_parsed(name, text, value);
                     return Err(refusal);
@@ -359,7 +359,7 @@ impl H1HeadParser {
                 }
                 return Ok(());
             }
-            Name::Connection => self.note_connection(value),
+            Name::Connection => self.read_connection(value),
             Name::Expect => {
                 head.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
             }
@@ -370,7 +370,7 @@ impl H1HeadParser {
     }
 
     #[inline]
-    fn note_unique(&mut self, name: Name) -> Result<(), WireRefusal> {
+    fn check_unique(&mut self, name: Name) -> Result<(), WireRefusal> {
         let mark = single_fields::mark(name);
         if self.marks & mark != 0 {
             return Err(if name == Name::Host { DUPLICATE_HOST } else { DUPLICATE_LINE });
@@ -379,7 +379,7 @@ impl H1HeadParser {
         Ok(())
     }
 
-    fn note_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), WireRefusal> {
+    fn read_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), WireRefusal> {
         if !bolide_http::host::is_valid(value) {
             return Err(INVALID_HOST);
         }
@@ -389,7 +389,7 @@ impl H1HeadParser {
         Ok(())
     }
 
-    fn note_connection(&mut self, value: &[u8]) {
+    fn read_connection(&mut self, value: &[u8]) {
         if list_has(value, b"close") {
             self.marks |= marks::CLOSE;
         }

@@ -49,7 +49,7 @@ impl<I: Io> DiskWriter<I> {
         // Earlier purges of this process apply to them as well.
         let are_late = self.store.disk().has_purged();
         let mut opened = Vec::new();
-        trees.iter().filter(|_| are_late).for_each(|tree| tree.note_missed_purges());
+        trees.iter().filter(|_| are_late).for_each(|tree| tree.assume_missed_purges());
         for tree in trees {
             match self.open_journal(&tree) {
                 Ok(found) => opened.push((tree, Some(found))),
@@ -262,7 +262,7 @@ impl<I: Io> DiskWriter<I> {
     fn follow_journal(&mut self, charge: &mut Charge, old: &FileRef) {
         match journal_at(&mut self.io, &charge.tree) {
             Some(file) => charge.tree.follow_journal(old, file),
-            None => return self.note_emptied(charge),
+            None => return self.lose_all(charge),
         }
         charge.lock = open_lock(&mut self.io, &charge.tree);
     }

@@ -191,7 +191,7 @@ impl<I: Io> DiskWriter<I> {
     /// deleted meanwhile.
     pub(super) fn settle_upkeep(&mut self, charge: &mut Charge, leaves: bool) {
         if std::mem::replace(&mut charge.leaves_upkeep, leaves) && !leaves {
-            self.note_unknown(charge);
+            self.lose_unknown(charge);
         }
     }
 
@@ -204,7 +204,7 @@ impl<I: Io> DiskWriter<I> {
                 DirChange::Unknown => {
                     for charge in charges.iter_mut() {
                         charge.tree.forget_unlinks();
-                        self.note_unknown(charge);
+                        self.lose_unknown(charge);
                     }
                     continue;
                 }
@@ -213,33 +213,33 @@ impl<I: Io> DiskWriter<I> {
             let known = |charge: &&mut Charge| charge.removals.directories.contains_key(&watch);
             let Some(charge) = charges.iter_mut().find(known) else { continue };
             match change {
-                DirChange::Entry { name, .. } => self.note_entry(charge, watch, &name),
-                DirChange::Gone { .. } | DirChange::Unknown => self.note_gone(charge, watch),
+                DirChange::Entry { name, .. } => self.lose_entry(charge, watch, &name),
+                DirChange::Gone { .. } | DirChange::Unknown => self.lose_directory(charge, watch),
             }
         }
         self.changes = changes;
     }
 
     /// A directory has lost a name.
-    fn note_entry(&mut self, charge: &mut Charge, watch: u32, name: &[u8]) {
+    fn lose_entry(&mut self, charge: &mut Charge, watch: u32, name: &[u8]) {
         let Some(inside) = charge.removals.directories.get(&watch) else { return };
         if inside.is_empty() && name == JOURNAL {
             // Where another process has made a new one, that is followed.
             let is_own = charge.tree.lacks_journal();
             if !is_own && journal_at(&mut self.io, &charge.tree).is_none() {
-                self.note_emptied(charge);
+                self.lose_all(charge);
             }
             return;
         }
         let DiskLookup::File(hash) = charge.tree.classify(inside, name, false) else { return };
         let is_own = charge.tree.take_unlink(hash);
         if !is_own && is_missing(&mut self.io, &charge.tree.path(hash)) {
-            note_lost(charge, hash);
+            lose_file(charge, hash);
         }
     }
 
     /// A directory is gone, or has moved.
-    fn note_gone(&mut self, charge: &mut Charge, watch: u32) {
+    fn lose_directory(&mut self, charge: &mut Charge, watch: u32) {
         let Some(inside) = charge.removals.directories.get(&watch).cloned() else { return };
         if charge.removals.watches.get(&inside) != Some(&watch) {
             // It was made again and is watched under another number.
@@ -253,22 +253,22 @@ impl<I: Io> DiskWriter<I> {
             self.watch(charge, &inside, MadeAnew::No);
         }
         match inside.is_empty() {
-            true => self.note_emptied(charge),
-            false => self.note_unknown(charge),
+            true => self.lose_all(charge),
+            false => self.lose_unknown(charge),
         }
     }
 
     /// Files may be gone, it is not known which.
-    fn note_unknown(&mut self, charge: &mut Charge) {
+    fn lose_unknown(&mut self, charge: &mut Charge) {
         if charge.tree.is_walked() {
             charge.removals.search();
         } else if charge.tree.is_open() {
-            self.note_emptied(charge);
+            self.lose_all(charge);
         }
     }
 
     /// Others have deleted the journal, or more than can be read: purges everything.
-    pub(super) fn note_emptied(&mut self, charge: &mut Charge) {
+    pub(super) fn lose_all(&mut self, charge: &mut Charge) {
         if charge.is_paused() {
             return;
         }
@@ -365,7 +365,7 @@ impl<I: Io> DiskWriter<I> {
         for hash in hashes {
             let path = charge.tree.path(hash);
             if is_missing(&mut self.io, &path) && charge.tree.knows(hash) {
-                note_lost(charge, hash);
+                lose_file(charge, hash);
             }
         }
         next
@@ -380,8 +380,8 @@ pub(super) fn is_missing(io: &mut impl Io, path: &[u8]) -> bool {
 
 /// Others have deleted a file. It purges nothing where another process handles deletions: some of
 /// them are that process's evictions.
-fn note_lost(charge: &mut Charge, hash: u128) {
-    charge.tree.note_gone(hash);
+fn lose_file(charge: &mut Charge, hash: u128) {
+    charge.tree.forget(hash);
     match charge.removals.is_emptied || charge.is_paused() {
         _ if charge.leaves_upkeep => {}
         true => charge.removals.unlogged += 1,

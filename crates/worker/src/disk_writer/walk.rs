@@ -99,7 +99,7 @@ impl<I: Io> DiskWriter<I> {
         let seconds = self.seconds();
         match charge.tree.classify(inside, name, stat.is_dir) {
             DiskLookup::Directory => walk.waiting.push(below(name)),
-            DiskLookup::File(hash) => charge.tree.note_found(hash, stat.size, seconds),
+            DiskLookup::File(hash) => charge.tree.record_found(hash, stat.size, seconds),
             DiskLookup::Temporary => {
                 let now = i64::try_from(self.now.unix_millis / 1000).unwrap_or(i64::MAX);
                 if now.saturating_sub(stat.mtime_seconds) > UNFINISHED {
@@ -152,7 +152,7 @@ impl<I: Io> DiskWriter<I> {
         };
         let file = match self.io.open(&request) {
             Ok(opened) => opened.file,
-            Err(_) => return charge.tree.note_gone(hash),
+            Err(_) => return charge.tree.forget(hash),
         };
         let Some(file) = file else { return };
         let head = read_head(&mut self.io, &file);

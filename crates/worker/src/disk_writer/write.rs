@@ -103,7 +103,7 @@ impl<I: Io> DiskWriter<I> {
             Ok(size)
         });
         match written {
-            Ok(size) => tree.note_written(hash, size, self.seconds()),
+            Ok(size) => tree.record_write(hash, size, self.seconds()),
             Err(_) => drop(self.io.unlink(&temporary)),
         }
         written

@@ -125,7 +125,7 @@ impl CertificateShare {
             }
         }
         known.firsts.sort_unstable();
-        self.memory.note_firsts(Some(&known.firsts));
+        self.memory.record_firsts(Some(&known.firsts));
         if known.firsts != before {
             // Unchanged records may be encrypted with a new key now.
             known.read_all_again();

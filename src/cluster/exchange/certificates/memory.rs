@@ -43,8 +43,8 @@ impl ShareMemory {
         what(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes the first keys of the present servers; none if they are not known any more.
-    pub(super) fn note_firsts(&self, firsts: Option<&[VaultKeyId]>) {
+    /// Records the first keys of the present servers; none if they are not known any more.
+    pub(super) fn record_firsts(&self, firsts: Option<&[VaultKeyId]>) {
         self.with(|memory| memory.firsts = firsts.map(<[_]>::to_vec));
     }
 

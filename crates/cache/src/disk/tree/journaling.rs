@@ -23,9 +23,9 @@ impl DiskTree {
         lock(&self.sites).own = sites.iter().map(with_id).collect();
     }
 
-    /// Notes the sites of a configuration that is in force from now on, after their purges that are
-    /// due.
-    pub fn note_sites(&self, sites: &[DiskSite]) {
+    /// Records the sites of a configuration that is in force from now on, after their purges that
+    /// are due.
+    pub fn record_sites(&self, sites: &[DiskSite]) {
         self.expect_sites(sites);
         if self.is_open() {
             let ids = lock(&self.sites).ids();
@@ -84,7 +84,7 @@ impl DiskTree {
     }
 
     /// Purges may have come before the tree was known: treats all of its files as purged.
-    pub fn note_missed_purges(&self) {
+    pub fn assume_missed_purges(&self) {
         self.is_purged_early.store(!self.is_open(), Ordering::Relaxed);
     }
 

@@ -30,7 +30,7 @@ impl PageAssembly {
         part.bytes().clone()
     }
 
-    /// Notes that `len` bytes of the described part of a file were sent.
+    /// Records that `len` bytes of the described part of a file were sent.
     pub(crate) fn advance(&mut self, len: u64) {
         self.script.advance(len);
     }

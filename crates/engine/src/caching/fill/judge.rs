@@ -44,7 +44,7 @@ impl Judge {
         }
     }
 
-    /// Notes the state of the upstream request.
+    /// Records the state of the upstream request.
     pub(crate) fn note(&mut self, attempt: &Attempt) {
         self.answer.origin.get_or_insert_default().note(attempt.clone());
     }
@@ -59,7 +59,7 @@ impl Judge {
     ) -> bool {
         let location = site.location(self.request.location);
         let Some(caching) = &location.caching else { return false };
-        self.answer.origin.get_or_insert_default().note_head(&head.fields, now);
+        self.answer.origin.get_or_insert_default().record_head(&head.fields, now);
         self.answer.head.status = status;
         let mut fields = FieldMap::new();
         push_shown(&mut fields, head, location);

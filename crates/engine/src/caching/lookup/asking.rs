@@ -32,7 +32,7 @@ impl Fill {
         if matches!(news, OriginNews::Head(_))
             && let Some(exchange) = exchange
         {
-            exchange.note_kept(self);
+            exchange.record_stored(self);
         }
         wakes.join(self.end_misfit());
         wakes
@@ -40,8 +40,8 @@ impl Fill {
 }
 
 impl Exchange {
-    /// Notes whether the response is stored; to be called before its head is passed on.
-    fn note_kept(&mut self, fill: &mut Fill) {
+    /// Records whether the response is stored; to be called before its head is passed on.
+    fn record_stored(&mut self, fill: &mut Fill) {
         if self.cache.revalidates
             && let Some(permit) = fill.take_misfit()
         {

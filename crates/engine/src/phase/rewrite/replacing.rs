@@ -77,7 +77,7 @@ pub(super) fn change_uri(
     }
     request.uri.clear();
     request.uri.extend_from_slice(&path[..path_len]);
-    request.note_dots();
+    request.mark_dots();
     answer.scratch = path;
     (request.internal, request.is_rewritten) = (true, true);
     request.arrival.bend();
