@@ -32,6 +32,17 @@ fn a_session_that_is_too_long_for_a_key_has_no_private_cache() {
     assert_eq!((rig.seen("/", &long), rig.seen("/", ONE)), (past(5), own(4)));
 }
 
+// The cookies are those of a browser; `Authorization` may name another user in each request.
+#[test]
+fn a_request_with_authorization_has_no_private_cache() {
+    let rig = Rig::new("page_cache auto;");
+    rig.app.say("/", PRIVATE);
+    let [alice, bob] = ["alice", "bob"].map(|user| format!("{ONE}Authorization: Basic {user}\r\n"));
+    assert_eq!((rig.seen("/", &alice), rig.seen("/", &alice)), (past(1), past(2)));
+    assert_eq!((rig.seen("/", &bob), rig.seen("/", ONE)), (past(3), miss(4)));
+    assert_eq!((rig.seen("/", &bob), rig.seen("/", ONE)), (past(5), own(4)));
+}
+
 // §3: the session cookies and their precedence.
 #[test]
 fn a_session_is_known_by_all_of_its_cookies() {

@@ -250,6 +250,8 @@ pub(crate) fn read_controls(
             environment.vary_value = (!value.is_empty()).then(|| value.into());
         }
         set_by_prefix(page, request, site, &mut environment);
+        // Cookies name the session, but the response may belong to the user of these credentials.
+        environment.no_private |= request.head().fields.get(Name::Authorization).is_some();
     }
     cache.environment = environment;
     let mut session = std::mem::take(&mut cache.session);

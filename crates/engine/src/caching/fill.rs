@@ -302,7 +302,8 @@ impl Fill {
         if decision.esi && status != 304 {
             let is_public = decision.scope() == Some(CacheScope::Public);
             self.moment = self.permit.as_ref().map(FillPermit::moment).or(self.moment.take());
-            self.cutting = Some(Box::new(InlineCutting::new(&head.fields, &session, is_public)));
+            let own = if facts.environment.no_private { &[] } else { &session[..] };
+            self.cutting = Some(Box::new(InlineCutting::new(&head.fields, own, is_public)));
         }
         self.refusal = match decision.verdict {
             StoreVerdict::Keep(_) => None,
