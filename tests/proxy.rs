@@ -199,6 +199,60 @@ fn a_partly_forwarded_body_is_never_sent_again() {
 }
 
 #[test]
+fn a_streamed_body_of_which_nothing_was_sent_is_sent_to_the_target_of_error_page() {
+    let second = TestUpstream::start();
+    let other = second.address();
+    let server = serve(
+        &second,
+        "proxy_request_buffering off;
+         location /later { error_page 502 = @collected; proxy_pass http://127.0.0.1:1; }
+         location /at_once { error_page 502 = @at_once; proxy_pass http://127.0.0.1:1; }
+         location /twice { error_page 502 = @twice; proxy_pass http://127.0.0.1:1; }
+         location /put { error_page 502 = @put; proxy_pass http://127.0.0.1:1; }",
+        &format!(
+            "recursive_error_pages on; client_body_temp_path @DIR@/bodies;
+             location @collected {{ proxy_request_buffering on; proxy_pass http://{other}; }}
+             location @at_once {{ proxy_request_buffering off; proxy_pass http://{other}; }}
+             location @twice {{
+                 error_page 502 = @at_once; proxy_request_buffering off;
+                 proxy_pass http://127.0.0.1:1;
+             }}
+             location @put {{ dav_methods PUT; create_full_put_path on; root @DIR@/www; }}"
+        ),
+    );
+    for (method, target, status) in [
+        ("POST", "/later", 200),
+        ("POST", "/at_once", 200),
+        ("POST", "/twice", 200),
+        ("PUT", "/put/a", 201),
+    ] {
+        // A body of which nothing came with the head is streamed.
+        for (coding, body) in [
+            ("Content-Length: 11", "firstsecond"),
+            ("Transfer-Encoding: chunked", "5\r\nfirst\r\n6\r\nsecond\r\n0\r\n\r\n"),
+        ] {
+            let mut client = server.connect();
+            let head = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{coding}\r\n");
+            client.send(format!("{head}Expect: 100-continue\r\n\r\n"));
+            assert_eq!(client.answer().status, 100);
+            client.send(body);
+            let status = if (status, coding.len()) == (201, 26) { 204 } else { status };
+            assert_eq!(client.answer().status, status, "{target} {coding}");
+        }
+    }
+    let large = "x".repeat(300_000);
+    let mut client = server.connect();
+    client.send(format!(
+        "POST /at_once HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n{large}"
+    ));
+    assert_eq!(client.answer().status, 200);
+    let bodies: Vec<_> = second.all().into_iter().map(|one| one.body).collect();
+    assert_eq!(bodies.len(), 7);
+    assert!(bodies[..6].iter().all(|body| body == b"firstsecond"), "{bodies:?}");
+    assert_eq!(bodies[6].len(), large.len());
+}
+
+#[test]
 fn an_answer_counts_that_came_before_the_origin_closed_on_the_request() {
     let origin = TestUpstream::scripted(|peer| {
         // What is not read has the close reset the connection.

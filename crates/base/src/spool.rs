@@ -242,6 +242,16 @@ impl Spool {
         (whole && kept && self.is_complete()).then(|| self.memory.iter())
     }
 
+    /// Takes out a body of which every byte that arrived is still in memory; `None` if a part was
+    /// released or is in a file.
+    pub fn take_whole(&mut self) -> Option<VecDeque<Bytes>> {
+        let is_whole = self.received == self.memory_len as u64;
+        is_whole.then(|| {
+            (self.memory_len, self.received, self.piece, self.piece_at) = (0, 0, 0, 0);
+            std::mem::take(&mut self.memory)
+        })
+    }
+
     /// The file, if there is one.
     #[must_use]
     pub const fn file(&self) -> Option<&FileRef> {

@@ -3,6 +3,7 @@
 //! ```text
 //!   Undecided ──▶ Collected   buffered in memory and a file; then the upstream request begins
 //!       │    └──▶ Streamed    each piece is sent to the upstream, then its window is reopened
+//!       │             └──▶ Returned   the upstream took nothing of it: another one may
 //!       └───────▶ Refused     discarded
 //! ```
 //!
@@ -29,6 +30,8 @@ enum Plan {
     Collected,
     /// Stream it to the upstream.
     Streamed,
+    /// It was to be streamed, but the upstream took nothing: its use is decided anew.
+    Returned,
     /// Discard it.
     Refused,
 }
@@ -222,6 +225,18 @@ impl RequestUpload {
             spool.finish();
         }
         spool
+    }
+
+    /// The upstream took nothing of the streamed body: these pieces are all that arrived.
+    pub fn give_back_unsent(&mut self, pieces: VecDeque<Bytes>) {
+        debug_assert!(
+            self.early.is_empty() && self.spool.is_none(),
+            "a streamed body is elsewhere"
+        );
+        if self.plan == Plan::Streamed {
+            self.plan = Plan::Returned;
+            self.early = pieces;
+        }
     }
 
     /// The connection is a tunnel now: what the client sends from here on is streamed to the

@@ -16,11 +16,13 @@
 //! `ConnectFailed`, `NotCalled` or `Gone`; and a fetch finishes once, with one `End` or `Failed`
 //! before it unless it was abandoned.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bolide_base::{Instant, Spool};
 use bolide_conf::model::{LogLevel, Protocol};
 use bolide_http::Hops;
+use bytes::Bytes;
 
 use crate::balance::{BalanceCursor, PeerChoice, Scales};
 use crate::ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
@@ -115,6 +117,14 @@ impl Fetch {
     /// The body of the request, to fill it and to send it.
     pub const fn body_mut(&mut self) -> &mut Spool {
         &mut self.request.body
+    }
+
+    /// Takes out the body of a request that failed, if it was to be streamed and all of it that
+    /// arrived is still here.
+    pub fn take_unsent(&mut self) -> Option<VecDeque<Bytes>> {
+        let body = &mut self.request.body;
+        let is_streamed = body.prefers_reader() && self.state != FetchState::Answering;
+        is_streamed.then(|| body.take_whole())?
     }
 
     /// Whether the request asks the upstream to keep the connection open after the response.

@@ -42,10 +42,16 @@ impl Origins {
         let Some(fetch) = fetch else { return false };
         let stored = order.map(|order| Box::new(StoredAnswer::new(order)));
         let fetch = LiveFetch { exchange: Some(key), fill, stored, ..fetch };
-        let Ok(fetch) = self.fetches.insert(fetch) else {
-            let refused = ConnectRefused { status: 503, retry_after: None, cause: Cause::Busy };
-            env.news.wake(key, Wake::Origin(OriginNews::Failed(refused)));
-            return false;
+        let fetch = match self.fetches.insert(fetch) {
+            Ok(fetch) => fetch,
+            Err(mut fetch) => {
+                if let Some(unsent) = fetch.fetch.take_unsent() {
+                    live.exchange.upload_mut().give_back_unsent(unsent);
+                }
+                let refused = ConnectRefused { status: 503, retry_after: None, cause: Cause::Busy };
+                env.news.wake(key, Wake::Origin(OriginNews::Failed(refused)));
+                return false;
+            }
         };
         live.fetch = Some(fetch);
         live.paused = false;
@@ -286,6 +292,14 @@ impl Origins {
                 self.unheard.push(key);
             }
             env.news.post(wakes);
+        }
+        // A window that was credited for a byte must not be credited for it again.
+        if matches!(news, OriginNews::Failed(_))
+            && live.given == 0
+            && let Some(waiting) = listener.and_then(|key| exchanges.live.get_mut(key))
+            && let Some(unsent) = live.fetch.take_unsent()
+        {
+            waiting.exchange.upload_mut().give_back_unsent(unsent);
         }
         if let Some(stored) = &mut live.stored {
             let was_storing = stored.is_storing();

@@ -241,11 +241,27 @@ server(
         location /o {
             proxy_pass http://@ORIGIN@; proxy_request_buffering off; proxy_http_version 1.0;
         }
+        location /f/ {
+            proxy_request_buffering off; proxy_pass http://127.0.0.1:1;
+            error_page 502 = @second;
+        }
+        location /fs/ {
+            proxy_request_buffering off; proxy_pass http://127.0.0.1:1;
+            error_page 502 = @streamed;
+        }
+        location @second { proxy_pass http://@ORIGIN@; }
+        location @streamed { proxy_pass http://@ORIGIN@; proxy_request_buffering off; }
     """,
     [
         post(path, body, *fields)
         for path in ("/", "/s", "/o")
         for body, *fields in (("",), ("a=1",), ("x" * 20_000,), (MULTIPART, BOUNDARY))
+    ]
+    # nginx waits for ever for what comes behind the first piece.
+    + [
+        post(path, body, *fields)
+        for path in ("/f/", "/fs/")
+        for body, *fields in (("",), ("a=1",), (MULTIPART, BOUNDARY))
     ]
     + [chunked(path, b"one", b"two") for path in ("/", "/s", "/o")]
     + [
