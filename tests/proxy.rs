@@ -272,6 +272,31 @@ fn an_answer_counts_that_came_before_the_origin_closed_on_the_request() {
     }
 }
 
+// As in nginx: with `off` no request is sent twice, also if a kept connection was closed on it.
+#[test]
+fn proxy_next_upstream_off_forbids_a_second_connection() {
+    for (directives, status, count) in [
+        ("", 200, 2),
+        ("proxy_next_upstream off;", 502, 1),
+        ("proxy_next_upstream timeout;", 502, 1),
+    ] {
+        // Closes a connection on its second request.
+        let origin = TestUpstream::scripted(|peer| {
+            let first = peer.request().is_ok();
+            if first && peer.send(answer("", "first")).is_ok() {
+                let _second = peer.request();
+            }
+        });
+        let server = serve(&origin, directives, "");
+        let mut client = server.connect();
+        for (target, status) in [("/first", 200), ("/second", status)] {
+            client.send(format!("DELETE {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert_eq!(client.answer().status, status, "{directives} {target}");
+        }
+        assert_eq!(origin.count("/second"), count, "{directives}");
+    }
+}
+
 #[test]
 fn a_response_truncated_by_a_reset_is_incomplete_and_not_stored() {
     // It ends with its connection, which is reset, for the request's body was not read.

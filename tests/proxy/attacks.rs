@@ -189,6 +189,34 @@ fn line_ends_in_variables_begin_nothing() {
     }
 }
 
+// What a client asks is no failure of the servers: otherwise one request would disable them all.
+#[test]
+fn a_request_that_no_server_can_be_sent_disables_none() {
+    let [one, two] = [TestUpstream::start(), TestUpstream::start()];
+    let server = http(&format!(
+        "upstream app {{ server {}; server {}; }}
+         server {{ {LISTEN}
+             location / {{ proxy_pass http://app$uri; }}
+             location /named/ {{ error_page 404 /x?u=$uri; return 404; }}
+             location /x {{ proxy_pass http://app; }}
+             location ~ ^/method/(?<rest>[^x]*)$ {{ proxy_pass http://app; proxy_method $rest; }}
+             location /set {{ set $args $uri; proxy_pass http://app; }} }}",
+        one.address(),
+        two.address()
+    ));
+    for path in ["/a%0ab", "/a%0d%0ab", "/named/%0a", "/method/%0aGET", "/set%0a"] {
+        for _ in 0..3 {
+            assert_eq!(server.get(path).status, 502, "{path}");
+        }
+        for _ in 0..4 {
+            assert_eq!(server.get("/fine").status, 200, "behind {path}");
+        }
+    }
+    let log = server.error_log();
+    assert!(!log.contains("disabled") && !log.contains("no live upstreams"), "{log}");
+    assert!([&one, &two].iter().all(|upstream| upstream.count("/fine") > 0), "{log}");
+}
+
 #[test]
 fn line_ends_in_variables_split_no_answer() {
     let origin = TestUpstream::start();

@@ -146,6 +146,8 @@ pub(crate) struct Request {
     spare_args: Vec<u8>,
     /// The parts of a `proxy_pass` address that variables produced.
     pub(crate) proxy_url: Option<Arc<bolide_conf::model::ProxyUrl>>,
+    /// The address of the upstream, where variables give it: evaluated once, before the cache key.
+    pub(crate) pass_address: Vec<u8>,
     /// The path and query of the request to an HTTP upstream; empty if there was none.
     pub(crate) origin_target: Vec<u8>,
     /// The protocol and address of the last upstream server: later lines of the error log name it.
@@ -242,6 +244,7 @@ impl Request {
         self.real_root.clear();
         self.body_received = 0;
         self.proxy_url = None;
+        self.pass_address.clear();
         self.htaccess = None;
         self.origin_target.clear();
         self.last_origin.take();

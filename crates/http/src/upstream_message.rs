@@ -118,6 +118,15 @@ impl UpstreamHead {
         self.fields.iter().skip(LINE_ENTRIES)
     }
 
+    /// Whether HTTP/1 can carry it: a line end or a zero byte would begin another line.
+    #[must_use]
+    pub fn is_encodable(&self) -> bool {
+        let is_bad = |text: &[u8]| memchr::memchr3(b'\r', b'\n', 0, text).is_some();
+        !self.method().is_empty()
+            && !self.target().is_empty()
+            && !self.fields.iter().any(|(name, value)| is_bad(name) || is_bad(value))
+    }
+
     /// Appends a field.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.fields.push(name, value);

@@ -53,6 +53,8 @@ pub enum FetchWake {
     ReceiveFailed(i32),
     /// Sending failed: the error number of the system.
     SendFailed(i32),
+    /// The protocol cannot carry the request, or its body broke off: no server is to blame.
+    Unsendable,
     /// The worker stops reading for now: the client is slow, or the rate is limited.
     Paused,
     /// The worker reads again.

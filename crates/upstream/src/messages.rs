@@ -15,6 +15,7 @@ pub(crate) const READING: &str = "while reading upstream";
 
 pub(crate) const TIMED_OUT: &[u8] = b"upstream timed out (110: Connection timed out)";
 pub(crate) const NO_LIVE: &[u8] = b"no live upstreams";
+pub(crate) const UNSENDABLE: &[u8] = b"the request cannot be sent";
 pub(crate) const QUEUE_FULL: &[u8] = b"upstream queue is full";
 pub(crate) const DISABLED: &[u8] = b"upstream server temporarily disabled";
 pub(crate) const CLOSED_IDLE: &[u8] = b"upstream closed kept connection, trying a new one";

@@ -17,13 +17,15 @@ pub(crate) enum UpstreamFault {
     InvalidHead,
     /// A status for which another server is tried.
     Status(u16),
+    /// A request that no server could be sent.
+    Unsendable,
 }
 
 impl UpstreamFault {
     /// The client's status when no other server is tried.
     pub(crate) const fn status(self) -> u16 {
         match self {
-            Self::Error | Self::InvalidHead => 502,
+            Self::Error | Self::InvalidHead | Self::Unsendable => 502,
             Self::Timeout => 504,
             Self::Status(status) => status,
         }
@@ -32,7 +34,7 @@ impl UpstreamFault {
     /// The same for the decision about a stale response.
     pub(crate) const fn cause(self) -> Cause {
         match self {
-            Self::Error | Self::Status(_) => Cause::Error,
+            Self::Error | Self::Status(_) | Self::Unsendable => Cause::Error,
             Self::InvalidHead => Cause::InvalidHead,
             Self::Timeout => Cause::Timeout,
         }
@@ -40,7 +42,7 @@ impl UpstreamFault {
 
     /// Whether the failure counts against the server.
     pub(crate) const fn is_blame(self) -> bool {
-        !matches!(self, Self::Status(403 | 404))
+        !matches!(self, Self::Status(403 | 404) | Self::Unsendable)
     }
 
     /// Whether another server may be tried after it.
@@ -56,7 +58,7 @@ impl UpstreamFault {
             Self::Status(403) => rule.http_403,
             Self::Status(404) => rule.http_404,
             Self::Status(429) => rule.http_429,
-            Self::Status(_) => false,
+            Self::Status(_) | Self::Unsendable => false,
         }
     }
 }

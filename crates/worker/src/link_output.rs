@@ -1,6 +1,6 @@
 //! Output to upstream connections: one write per turn, of what the framing pulls.
 
-use bolide_base::errno::{EPIPE, EPROTO};
+use bolide_base::errno::EPIPE;
 use bolide_base::limits::SEND_PER_TURN;
 use bolide_base::{Bound, CopyPolicy, SendChain, SlabKey, Spool, SpoolPiece};
 use bolide_io::{AfterSend, Io, Sent};
@@ -55,7 +55,7 @@ impl Origins {
             let (is_broken, more) = (link.conn.is_broken(), link.conn.has_output());
             self.credit_request_body(fetch);
             if is_broken {
-                return self.step_fetch(fetch, FetchWake::SendFailed(EPROTO), env, exchanges);
+                return self.step_fetch(fetch, FetchWake::Unsendable, env, exchanges);
             }
             if more {
                 self.links.mark_link(key);

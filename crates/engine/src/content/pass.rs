@@ -61,10 +61,9 @@ impl Exchange {
         if let Some(caching) = &location.caching {
             magento::clean(&mut self.cache, &mut self.request, caching);
         }
-        // The cache key needs it.
-        if pass.proxied.is_some()
-            && let Err(next) = read_address(&mut self.request, &self.answer, pass, site, ctx)
-        {
+        // As in nginx, before the cache key and the conditions of the cache: they may need it, and
+        // a regular expression in them may replace `$1`, which the address may need.
+        if let Err(next) = read_address(&mut self.request, &self.answer, pass, site, ctx) {
             return next;
         }
         // As in nginx: the key of a zone, and its conditions, may depend on the body.
@@ -234,7 +233,7 @@ impl Answer {
     ) -> Result<OriginRequest, NextStep> {
         let location = site.location(request.location);
         let Some(pass) = &location.pass else { return Err(NextStep::Fail(500)) };
-        let target = request.target(self, pass, site, ctx)?;
+        let target = request.target(pass, site, ctx)?;
         let settings = &location.settings;
         let (body, body_len) = body_to_send(request, self, location, site, ctx);
         if request.upload.is_streamed() && !request.upload.is_complete() {
@@ -253,7 +252,12 @@ impl Answer {
                 };
                 let old = old.map(|old| &**old);
                 let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
-                proxied::write(&scope, plan, url, asking).into()
+                let head = proxied::write(&scope, plan, url, asking);
+                if !head.is_encodable() {
+                    request.log_error(site, ctx, |out| out.extend_from_slice(proxied::UNSENDABLE));
+                    return Err(NextStep::Fail(502));
+                }
+                head.into()
             }
             Protocol::Memcached => {
                 let Some(get) = memcached::write(&scope) else {
@@ -317,8 +321,7 @@ fn origin_settings(request: &Request, settings: &Arc<OriginSettings>) -> Arc<Ori
 
 impl Request {
     fn target(
-        &mut self,
-        answer: &Answer,
+        &self,
         pass: &UpstreamPass,
         site: &Site,
         ctx: &mut StepCtx<'_>,
@@ -326,11 +329,11 @@ impl Request {
         if let PassTo::Group(id) = &pass.conf.to {
             return Ok(PassTarget::Group(*id));
         }
-        let text = read_address(self, answer, pass, site, ctx)?.unwrap_or_default();
+        let text = &self.pass_address[..];
         let location = site.location(self.location);
         let found = match self.proxy_url.as_deref().filter(|_| pass.proxied.is_some()) {
             Some(url) => proxied::target(url, location, site),
-            None => target::find(&text, &text, None, pass.conf.protocol, location, site),
+            None => target::find(text, text, None, pass.conf.protocol, location, site),
         };
         found.map_err(|no| find_no_target(self, &no, site, ctx))
     }
@@ -413,25 +416,26 @@ fn body_to_send(
     }
 }
 
-/// Evaluates an address with variables, and keeps its parts besides the server.
+/// Evaluates an address with variables, and keeps its parts.
 fn read_address(
     request: &mut Request,
     answer: &Answer,
     pass: &UpstreamPass,
     site: &Site,
     ctx: &mut StepCtx<'_>,
-) -> Result<Option<Vec<u8>>, NextStep> {
-    let PassTo::Text(template) = &pass.conf.to else { return Ok(None) };
-    let mut text = Vec::new();
+) -> Result<(), NextStep> {
+    let PassTo::Text(template) = &pass.conf.to else { return Ok(()) };
+    let mut text = std::mem::take(&mut request.pass_address);
+    text.clear();
     VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
-    if pass.proxied.is_none() {
-        return Ok(Some(text));
+    request.pass_address = text;
+    if pass.proxied.is_some() {
+        match proxied::read_url(&request.pass_address) {
+            Ok(url) => request.proxy_url = Some(Arc::new(url)),
+            Err(no) => return Err(find_no_target(request, &no, site, ctx)),
+        }
     }
-    match proxied::read_url(&text) {
-        Ok(url) => request.proxy_url = Some(Arc::new(url)),
-        Err(no) => return Err(find_no_target(request, &no, site, ctx)),
-    }
-    Ok(Some(text))
+    Ok(())
 }
 
 fn find_no_target(

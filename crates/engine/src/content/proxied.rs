@@ -21,6 +21,10 @@ use crate::vars::{VariableScope, trace};
 
 pub(crate) use plan::ProxyPlan;
 
+/// Logged before a server is chosen: the client made it so, and no server is to blame.
+pub(crate) const UNSENDABLE: &[u8] =
+    b"the request to the upstream would have a line end or a zero byte in its target";
+
 /// Fields that this server writes itself, besides connection-specific ones.
 const OURS: [&[u8]; 3] = [b"host", b"expect", b"content-length"];
 /// Framing fields.

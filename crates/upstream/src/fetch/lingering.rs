@@ -81,7 +81,8 @@ impl Fetch {
             FetchWake::Event(bolide_wire::OriginEvent::End { .. })
             | FetchWake::Broken(_)
             | FetchWake::ReceiveFailed(_)
-            | FetchWake::SendFailed(_) => self.give_back(FetchFate::Close, ctx),
+            | FetchWake::SendFailed(_)
+            | FetchWake::Unsendable => self.give_back(FetchFate::Close, ctx),
             FetchWake::Draining => self.give_back(FetchFate::Abort, ctx),
             _ => {}
         }

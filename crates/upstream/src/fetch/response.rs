@@ -76,6 +76,10 @@ impl Fetch {
                 let doing = self.reading_what();
                 self.lose(&messages::call_failed("recv", errno), doing, ctx);
             }
+            FetchWake::Unsendable => {
+                self.log(LogLevel::Error, messages::UNSENDABLE, messages::SENDING, ctx);
+                self.fail(UpstreamFault::Unsendable, messages::SENDING, ctx);
+            }
             FetchWake::SendFailed(errno) => {
                 let text = messages::call_failed("writev", errno);
                 self.lose(&text, messages::SENDING, ctx);
@@ -196,12 +200,14 @@ impl Fetch {
         }
     }
 
-    /// The connection is lost; if it was a reused one without response bytes, a new one is tried.
+    /// The connection is lost; if it was a reused one without response bytes, a new one is tried,
+    /// unless `…_next_upstream` forbids that, as in nginx.
     pub(super) fn lose(&mut self, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let Some(trial) = &self.trial else { return };
         let reused = trial.link.served > 0 && trial.received == 0;
         let unanswered = self.state == FetchState::Asking && self.audience == Audience::Listening;
-        if reused && unanswered && self.may_send_again() {
+        let may = self.request.settings.next_upstream.error && self.may_send_again();
+        if reused && unanswered && may {
             self.log(LogLevel::Info, messages::CLOSED_IDLE, doing, ctx);
             ctx.effects.push(FetchEffect::Release(FetchFate::Close));
             self.connect_afresh(ctx);

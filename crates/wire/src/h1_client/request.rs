@@ -6,7 +6,6 @@
 
 use bolide_base::SendChain;
 use bolide_http::UpstreamHead;
-use memchr::memchr3;
 
 use crate::outgoing::SendingState;
 use crate::{BodySource, Pull, StreamOwner};
@@ -35,14 +34,10 @@ pub(super) enum UploadFraming {
 
 /// Appends the head; `None` if HTTP/1 cannot encode the request.
 pub(super) fn push_head(out: &mut Vec<u8>, head: &UpstreamHead) -> Option<()> {
-    let is_bad = |text: &[u8]| memchr3(b'\r', b'\n', 0, text).is_some();
+    if !head.is_encodable() {
+        return None;
+    }
     let (method, target) = (head.method(), head.target());
-    if method.is_empty() || target.is_empty() || is_bad(method) || is_bad(target) {
-        return None;
-    }
-    if head.fields().any(|(name, value)| is_bad(name) || is_bad(value)) {
-        return None;
-    }
     out.reserve(head.size() + FIELD_OVERHEAD * head.len() + LINE_OVERHEAD);
     for part in [method, b" ", target, b" ", head.version().text(), b"\r\n"] {
         out.extend_from_slice(part);
