@@ -235,8 +235,20 @@ pub(crate) fn find_anywhere(name: &[u8]) -> DirectiveMatch {
     }
 }
 
+/// Directives that nginx has removed, and what replaced them.
+const REMOVED: [(&str, &str); 5] = [
+    ("ssl", "listen ... ssl"),
+    ("limit_zone", "limit_conn_zone"),
+    ("open_file_cache_retest", "open_file_cache_valid"),
+    ("optimize_server_names", "server_name_in_redirect"),
+    ("satisfy_any", "satisfy any"),
+];
+
 /// The known name nearest to `name`, if it is near enough to be meant.
 pub(crate) fn suggest(name: &[u8]) -> Option<&'static str> {
+    if let Some((_, now)) = REMOVED.iter().find(|(old, _)| name == old.as_bytes()) {
+        return Some(now);
+    }
     let allowed = match name.len() {
         0..=2 => return None,
         3..=5 => 1,
@@ -302,6 +314,7 @@ mod tests {
         assert_eq!(suggest(b"sevrer_name"), Some("server_name"));
         assert_eq!(suggest(b"proxy_pas"), Some("proxy_pass"));
         assert_eq!(suggest(b"Root"), Some("root"));
+        assert_eq!(suggest(b"ssl"), Some("listen ... ssl"));
         assert_eq!(suggest(b"frobnicate"), None);
         assert_eq!(suggest(b"xy"), None);
         assert_eq!((distance(b"ab", b"ba"), distance(b"", b"abc")), (1, 3));

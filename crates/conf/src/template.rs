@@ -127,6 +127,11 @@ impl ConfReader {
         let id = self.intern(name)?;
         if Var::parse(name).is_none() {
             self.http.defined.insert(id);
+            // As in nginx, a capture may be without a value, and `set` does not change that.
+            let definition = self.http.definitions.entry(id).or_insert(Definition::Captured);
+            if *definition == Definition::Assigned {
+                *definition = Definition::Captured;
+            }
             return Ok(());
         }
         let definition = match self.http.definitions.get(&id) {

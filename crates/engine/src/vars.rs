@@ -8,6 +8,7 @@ mod date;
 pub(crate) mod file_names;
 mod first_values;
 mod named;
+mod preview;
 mod proxy_protocol;
 mod real_root;
 mod sent;
@@ -433,7 +434,7 @@ fn ratio(answer: &Answer, coding: &str, out: &mut Vec<u8>) -> VariableValue {
 }
 
 /// The value of `$request_method`.
-fn shown_method(request: &Request) -> Option<&[u8]> {
+pub(crate) fn shown_method(request: &Request) -> Option<&[u8]> {
     let head = request.head();
     match (request.method_in_key, request.method, head.method) {
         (Some(method), ..) => Some(method.as_bytes()),

@@ -193,6 +193,7 @@ impl TcpSide {
             if conn.session.is_some() && !bolide_tls::opens_handshake(first) {
                 conn.session = None;
                 conn.plain_on_tls = true;
+                conn.info.scheme = Scheme::Http;
             }
         }
         if conn.session.is_some() { Received::Sealed(len) } else { Received::Plain(len) }

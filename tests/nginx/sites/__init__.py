@@ -33,6 +33,7 @@ TABLES = (
     "zones",
     "slices",
     "sticky",
+    "evaluation",
     "client_certs",
     "published",
     "applications",

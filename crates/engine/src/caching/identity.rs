@@ -166,13 +166,18 @@ pub(crate) fn write_arrival(
     out.extend_from_slice(&request.uri);
     out.push(b'?');
     rules::query_of(out, request.args(), &caching.policy, environment);
-    if location.fixed_root.is_none() {
-        out.push(b'\0');
-        scope.push_root(location, out);
+    let origin = location.pass.as_ref().map(|pass| &pass.conf.to).and_then(varying_origin);
+    if location.fixed_root.is_some() && origin.is_none() {
+        return;
     }
-    let origin = location.pass.as_ref().map(|pass| &pass.conf.to);
-    if let Some(template) = origin.and_then(varying_origin) {
-        out.push(b'\0');
-        scope.expand(template, out);
-    }
+    scope.preview(|scope| {
+        if location.fixed_root.is_none() {
+            out.push(b'\0');
+            scope.push_root(location, out);
+        }
+        if let Some(template) = origin {
+            out.push(b'\0');
+            scope.expand(template, out);
+        }
+    });
 }

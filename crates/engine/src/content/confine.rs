@@ -70,7 +70,12 @@ pub(crate) fn leads_out(
 #[cold]
 fn strays(request: &Request, answer: &Answer, site: &Site, ctx: &StepCtx<'_>) -> bool {
     let scope = VariableScope::new(request, answer, site, ctx);
-    leads_out(&scope, scope.location(), &request.uri)
+    let location = scope.location();
+    match location.fixed_root {
+        Some(_) => leads_out(&scope, location, &request.uri),
+        // nginx does not evaluate the root here, and `$1` may change by it.
+        None => scope.preview(|scope| leads_out(scope, location, &request.uri)),
+    }
 }
 
 /// Whether the request's file is outside of its location's directory. Call it when no variable of

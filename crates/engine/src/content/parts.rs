@@ -21,7 +21,7 @@ use crate::filter::headers::HeadDraft;
 use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::{Failing, Inclusion, RequestRole, Subrequest, SubrequestPlace};
-use crate::vars::{VariableScope, VariableValue};
+use crate::vars::{VariableScope, VariableValue, shown_method};
 use bolide_patterns::Captures;
 
 /// LIMIT, as in nginx: nesting of subrequests.
@@ -220,7 +220,7 @@ pub(crate) fn next_part(
         (None, None) => Failing::Page,
     };
     let (uri, args) = (order.uri.clone(), order.args.clone());
-    inherit(head, request.head());
+    inherit(head, request);
     Some(Box::new(Inclusion {
         uri,
         args,
@@ -276,17 +276,17 @@ fn look_up(scope: &VariableScope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
 }
 
 impl VariableScope<'_> {
-    /// Whether this request is a subrequest or has started some (SSI, ESI, `auth_request`,
-    /// `mirror`): as in nginx, `$request_completion` is then empty. A request with an
-    /// `auth_request` counts only with `log_subrequest`: nginx then evaluates the variable for the
-    /// log of the subrequest and keeps that value.
+    /// Whether this request is a subrequest, or has started some (SSI, ESI, `auth_request`,
+    /// `mirror`) that are logged (`log_subrequest`): as in nginx, `$request_completion` is then
+    /// empty, because the value that is evaluated for the log of a subrequest is kept.
     pub(crate) fn is_in_parts(&self) -> bool {
         let request = self.request;
+        let family = request.family.as_ref();
+        let has_parts = || family.is_some_and(|family| family.count.get() > 0);
         request.role.part().is_some()
             || request.role.auth().is_some()
             || request.role.mirrored().is_some()
-            || request.is_authorized && self.location().settings.log_subrequest
-            || request.family.as_ref().is_some_and(|family| family.count.get() > 0)
+            || self.location().settings.log_subrequest && (request.is_authorized || has_parts())
     }
 }
 
@@ -322,11 +322,13 @@ fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, SsiFault> {
 }
 
 /// Makes `head` a request from the client of `page`.
-pub(crate) fn inherit(head: &mut RequestHead, page: &RequestHead) {
+pub(crate) fn inherit(head: &mut RequestHead, parent: &Request) {
+    let page = parent.head();
     head.clear();
     head.method = Method::Get;
-    // As in nginx, `$request_method`, `$request_uri` and `$request` are the client's.
-    head.method_text.extend_from_slice(&page.method_text);
+    // As in nginx, `$request_uri` and `$request` are the client's, and `$request_method` is the
+    // page's, which an internal redirect may have changed.
+    head.method_text.extend_from_slice(shown_method(parent).unwrap_or_default());
     head.version = match page.version {
         HttpVersion::Http09 => HttpVersion::Http10,
         version => version,

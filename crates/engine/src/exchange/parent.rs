@@ -155,7 +155,7 @@ impl SubrequestParent<'_> {
         let site = self.request.site.as_deref()?;
         let rule = site.location(self.request.location).settings.auth_request.clone();
         let uri = rule.uri.clone()?;
-        inherit(head, self.request.head());
+        inherit(head, self.request);
         let known = self.request.captures.get_mut().clone();
         Some(Subrequest::Auth(Box::new(AuthSubrequest {
             uri,

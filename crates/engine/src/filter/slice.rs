@@ -186,7 +186,7 @@ pub(crate) fn next_slice(
     let (whole, etag) = sliced.version();
     debug_assert!(range.start < whole, "a slice that is due has bytes");
     debug_assert!(wanted.start < wanted.end, "a slice that is due has bytes that are wanted");
-    inherit(head, request.head());
+    inherit(head, request);
     Some(Box::new(SliceRequest {
         range,
         wanted,

@@ -37,7 +37,11 @@ impl FileSearch {
         let mut asked = std::mem::take(&mut self.path);
         asked.clear();
         let scope = VariableScope::new(request, answer, site, ctx);
-        scope.push_root(scope.location(), &mut asked);
+        let location = scope.location();
+        match location.fixed_root {
+            Some(_) => scope.push_root(location, &mut asked),
+            None => scope.preview(|scope| scope.push_root(location, &mut asked)),
+        }
         let real = &mut request.real_root;
         real.path.clear();
         let waits = match ctx.files.real.find(&asked, ctx.now.mono) {
