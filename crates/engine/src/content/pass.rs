@@ -242,7 +242,6 @@ impl Answer {
         // As in nginx, whether the response will be stored or not.
         let as_get =
             location.caching.as_ref().is_some_and(|caching| request.asks_for_whole(caching));
-        let from = bind_to(request, self, &settings.origin, site, ctx);
         let scope = VariableScope::new(request, self, site, ctx);
         let message: UpstreamMessage = match pass.conf.protocol {
             Protocol::Http => {
@@ -278,6 +277,8 @@ impl Answer {
                 params.into()
             }
         };
+        let from = bind_to(request, self, &settings.origin, site, ctx);
+        let scope = VariableScope::new(request, self, site, ctx);
         let affinity = match &target {
             PassTarget::Group(id) => affinity(&scope, *id),
             PassTarget::Address(_) | PassTarget::Name(_) => Vec::new(),
