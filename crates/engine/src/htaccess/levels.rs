@@ -48,9 +48,16 @@ impl FileSearch {
         let location = site.location(request.location);
         let mut target = HtaccessTarget::default();
         let scope = VariableScope::new(request, answer, site, ctx);
-        scope.push_root(location, &mut target.root);
         let root = site.location(site.server(request.server).root);
-        scope.push_root(root, &mut target.document_root);
+        let mut push = |scope: &VariableScope<'_>| {
+            scope.push_root(location, &mut target.root);
+            scope.push_root(root, &mut target.document_root);
+        };
+        match location.fixed_root.is_some() && root.fixed_root.is_some() {
+            true => push(&scope),
+            // `$1` stays what the location's expression captured.
+            false => scope.preview(push),
+        }
         let rest = match location.settings.root.mapping {
             Mapping::Whole => &request.uri[..],
             Mapping::Without(len) => {
