@@ -118,13 +118,19 @@ impl UpstreamHead {
         self.fields.iter().skip(LINE_ENTRIES)
     }
 
-    /// Whether HTTP/1 can carry it: a line end or a zero byte would begin another line.
+    /// Whether HTTP/1 can carry the method and the target: a line end or a zero byte would begin
+    /// another line.
+    #[must_use]
+    pub fn has_encodable_line(&self) -> bool {
+        let (method, target) = self.line();
+        !method.is_empty() && !target.is_empty() && !is_broken(method) && !is_broken(target)
+    }
+
+    /// The same for all of it.
     #[must_use]
     pub fn is_encodable(&self) -> bool {
-        let is_bad = |text: &[u8]| memchr::memchr3(b'\r', b'\n', 0, text).is_some();
-        !self.method().is_empty()
-            && !self.target().is_empty()
-            && !self.fields.iter().any(|(name, value)| is_bad(name) || is_bad(value))
+        self.has_encodable_line()
+            && !self.fields().any(|(name, value)| is_broken(name) || is_broken(value))
     }
 
     /// Appends a field.
@@ -158,6 +164,11 @@ impl UpstreamHead {
     pub fn size(&self) -> usize {
         self.fields.size()
     }
+}
+
+/// Whether a text has a line end or a zero byte.
+fn is_broken(text: &[u8]) -> bool {
+    memchr::memchr3(b'\r', b'\n', 0, text).is_some()
 }
 
 /// A `get` of memcached.

@@ -252,7 +252,7 @@ impl Answer {
                 let old = old.map(|old| &**old);
                 let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
                 let head = proxied::write(&scope, plan, url, asking);
-                if !head.is_encodable() {
+                if !head.has_encodable_line() {
                     request.log_error(site, ctx, |out| out.extend_from_slice(proxied::UNSENDABLE));
                     return Err(NextStep::Fail(502));
                 }
