@@ -49,6 +49,9 @@ use taking_back::ReloadWatching;
 /// How often the control thread wakes from waiting for signals.
 const TICK: Duration = Duration::from_millis(500);
 
+/// The shortest such wait: a deadline that a mistake left in the past does not cost a core.
+const TICK_MIN: Duration = Duration::from_millis(5);
+
 /// How long workers may take to stop; the others end with the process.
 const STOP_MAX: Duration = Duration::from_millis(bolide_base::limits::STOP_MS);
 
@@ -257,7 +260,8 @@ impl<'a> ControlThread<'a> {
         until: bolide_base::Instant,
         ready: &mut Vec<bolide_io::Readiness>,
     ) -> Option<Taken> {
-        let until = self.pools.deadline().map_or(until, |at| at.min(until));
+        let soonest = bolide_io::process::now().mono.after(TICK_MIN);
+        let until = self.pools.deadline().map_or(until, |at| at.min(until)).max(soonest);
         let heir = self.successor.as_ref().map(Child::id);
         ready.clear();
         let _ = self.door.wait(Some(until), ready);
@@ -265,7 +269,12 @@ impl<'a> ControlThread<'a> {
         for one in ready.iter().filter(|one| one.token != php::SIGNALS) {
             self.pools.handle_ready(one.token, &mut desk);
         }
-        self.pools.tick(heir, &mut desk);
+        let now = bolide_io::process::now().mono;
+        self.pools.tick(now, heir, &mut desk);
+        debug_assert!(
+            self.pools.deadline().is_none_or(|at| at > now),
+            "what is due is done, so the next deadline is later"
+        );
         for (client, words) in self.pools.take_orders() {
             let client = AdminClient::Command(client);
             if words.command == admin::reload::COMMAND {

@@ -11,6 +11,7 @@ mod lsphp;
 mod pool;
 mod process;
 mod report;
+mod retry;
 pub(crate) mod runtime;
 mod settle;
 mod size;
@@ -128,7 +129,7 @@ impl PhpPools {
             none => none.insert(Runtime::create()?),
         };
         self.serial += 1;
-        let path = pool::socket_path(runtime.path(), &settled.pool.name, self.serial);
+        let path = socket::socket_path(runtime.path(), &settled.pool.name, self.serial);
         PoolSocket::open(path, settled)
     }
 
@@ -236,8 +237,7 @@ impl PhpPools {
     }
 
     /// Does pending work: reaps, restarts, ends. A child `except` is left to its own waiter.
-    pub(crate) fn tick(&mut self, except: Option<u32>, desk: &mut PhpDesk<'_>) {
-        let now = bolide_io::process::now().mono;
+    pub(crate) fn tick(&mut self, now: Instant, except: Option<u32>, desk: &mut PhpDesk<'_>) {
         self.tend_commands(now, desk);
         while let Some((pid, end)) = child::reap(except) {
             self.with(desk, now, |pools, ctx| {
@@ -267,7 +267,7 @@ impl PhpPools {
         }
     }
 
-    /// When to call [`Self::tick`] at the latest.
+    /// When to call [`Self::tick`] at the latest: after a call, later than its `now`.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.pools.iter().filter_map(Pool::deadline).min()
     }

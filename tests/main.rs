@@ -89,6 +89,7 @@ mod page_cache;
 mod patience;
 mod php;
 mod php_chaos;
+mod php_ends;
 mod php_pool;
 mod php_pools;
 mod post_action;

@@ -15,7 +15,7 @@
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -29,16 +29,13 @@ use bolide_io::epoll::Epoll;
 use super::demand::Demand;
 use super::process::{Process, say};
 use super::report::{PoolReport, PoolState};
-use super::settle::{Settled, plain};
+use super::retry::{RETRY_MAX, retry_delay};
+use super::settle::Settled;
 use super::socket::{PoolSocket, backlog};
 use crate::control_log::ControlLog;
 
 /// A master that lived this long did not fail to start.
 const HEALTHY_AFTER: Duration = Duration::from_secs(10);
-/// The first wait after failures in a row, which doubles.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-/// The longest.
-const RETRY_MAX: Duration = Duration::from_secs(10);
 /// Failed starts in a row, without a request, after which clients are refused instead of kept
 /// waiting.
 const REFUSE_AFTER: u32 = 4;
@@ -80,6 +77,15 @@ struct Retire {
     /// The last configuration that names it.
     site: Weak<Site>,
     until: Instant,
+    /// Whether its processes were told to finish; none is started from then on.
+    is_told: bool,
+}
+
+impl Retire {
+    /// Whether no request of its configuration can come any more, or is waited for.
+    fn is_due(&self, now: Instant) -> bool {
+        self.site.strong_count() == 0 || now >= self.until
+    }
 }
 
 impl Pool {
@@ -111,7 +117,7 @@ impl Pool {
 
     /// Whether the pool has ended.
     pub(super) fn is_over(&self) -> bool {
-        !self.is_configured() && !self.demand.is_resting() && self.processes().next().is_none()
+        self.retire.as_ref().is_some_and(|it| it.is_told) && self.processes().next().is_none()
     }
 
     /// The number of its processes, including finishing ones.
@@ -139,6 +145,8 @@ impl Pool {
             && let Err(why) = self.socket.listen(&self.settled)
         {
             say(ctx.log, LogLevel::Alert, self.name(), &why);
+            // The next failure follows this one, so that it waits too.
+            self.failures = self.failures.max(1);
             return self.retry_at = Some(ctx.now.after(RETRY_MAX));
         }
         let Some(listener) = &self.socket.listener else { return };
@@ -243,7 +251,8 @@ impl Pool {
     /// No configuration names it any more; it stays for the requests of the last that did.
     pub(super) fn retire(&mut self, site: &Weak<Site>, now: Instant) {
         if self.retire.is_none() {
-            self.retire = Some(Retire { site: site.clone(), until: now.after(RETIRE_AFTER) });
+            let until = now.after(RETIRE_AFTER);
+            self.retire = Some(Retire { site: site.clone(), until, is_told: false });
         }
     }
 
@@ -387,20 +396,25 @@ impl Pool {
         self.old.retain(|process| child::is_group_alive(process.pid));
         self.settle(ctx);
         self.sleep(ctx);
-        let is_due = self.retry_at.is_some_and(|at| ctx.now >= at);
-        match &self.retire {
-            None if is_due && self.is_wanted() => self.start(ctx),
-            None if is_due => self.rest(ctx),
-            Some(retire) if retire.site.strong_count() == 0 || ctx.now >= retire.until => {
-                self.retry_at = None;
-                self.demand.wake(self.socket.listener.as_ref(), ctx);
-                let all = self.current.take().into_iter().chain(self.next.take());
-                for mut process in all {
-                    process.finish(ctx.now);
-                    self.old.push(process);
-                }
-            }
-            _ => {}
+        if self.retire.as_ref().is_some_and(|it| it.is_due(ctx.now)) {
+            return self.end(ctx);
+        }
+        // Also without a configuration that names it: requests of the last that did may wait.
+        if self.retry_at.is_some_and(|at| ctx.now >= at) {
+            if self.is_wanted() { self.start(ctx) } else { self.rest(ctx) }
+        }
+    }
+
+    /// Lets the processes of a pool that is no longer configured finish, and starts no others.
+    fn end(&mut self, ctx: &mut PoolCtx<'_>) {
+        self.retry_at = None;
+        self.demand.wake(self.socket.listener.as_ref(), ctx);
+        for mut process in self.current.take().into_iter().chain(self.next.take()) {
+            process.finish(ctx.now);
+            self.old.push(process);
+        }
+        if let Some(retire) = &mut self.retire {
+            retire.is_told = true;
         }
     }
 
@@ -410,7 +424,7 @@ impl Pool {
         self.settled.pool.idle.is_none() || waits()
     }
 
-    /// When to call [`Self::tick`] at the latest.
+    /// When to call [`Self::tick`] at the latest: after a call, later than the time of the call.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let processes = self.processes().filter_map(Process::deadline);
         processes.chain(self.retry_at).min()
@@ -459,30 +473,5 @@ impl Pool {
             queue_max: self.settled.pool.queue.len,
             masters: self.processes().map(|process| process.pid).collect(),
         }
-    }
-}
-
-/// How long to wait before the next try after this many consecutive failures.
-fn retry_delay(failures: u32) -> Duration {
-    match failures.checked_sub(1) {
-        None => Duration::ZERO,
-        Some(doublings) => (RETRY_FIRST * (1 << doublings.min(10))).min(RETRY_MAX),
-    }
-}
-
-/// The path of a pool's socket.
-pub(super) fn socket_path(dir: &Path, name: &str, serial: u64) -> PathBuf {
-    dir.join(format!("{}-{serial}.sock", plain(name)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::retry_delay;
-
-    #[test]
-    fn the_first_try_is_at_once_and_the_waits_double_up_to_ten_seconds() {
-        let millis: Vec<u128> = (0..10).map(|n| retry_delay(n).as_millis()).collect();
-        assert_eq!(millis, [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
-        assert_eq!(retry_delay(u32::MAX).as_millis(), 10_000);
     }
 }

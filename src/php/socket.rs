@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bolide_io::child;
 
-use super::settle::Settled;
+use super::settle::{Settled, plain};
 
 /// Clients that wait in the kernel beyond those that the pool counts: of another server that takes
 /// over, of children that are being replaced.
@@ -71,4 +71,9 @@ impl Drop for PoolSocket {
 /// Clients that may wait in the kernel.
 pub(super) fn backlog(settled: &Settled) -> u32 {
     settled.children.saturating_add(settled.pool.queue.len).saturating_add(BACKLOG_SPARE)
+}
+
+/// The path of a pool's socket.
+pub(super) fn socket_path(dir: &Path, name: &str, serial: u64) -> PathBuf {
+    dir.join(format!("{}-{serial}.sock", plain(name)))
 }
