@@ -206,3 +206,81 @@ fn a_directory_that_workers_cannot_read_is_reported_at_the_start() {
         format!("because of the permissions of \"{}\"", home.dir().join("closed").display());
     bolide_testkit::wait_until("the warning", || home.read("said").contains(&wanted));
 }
+
+/// A name as it stands in a URL.
+fn encoded(name: &str) -> String {
+    name.replace('\n', "%0a")
+}
+
+#[test]
+fn a_line_feed_in_a_path_evades_no_rule() {
+    let private = [
+        "a\nb/.git/config",
+        "a\n/.env",
+        ".en\nv",
+        "a\nb/wp.php.old",
+        "b.php\n",
+        "e\n.php~",
+        "e\n.phtml",
+        "a\nb/f.PHP",
+    ];
+    let of_php = [
+        "wp\n.bak",
+        "wp.bak\n",
+        "a\n~",
+        "c.php.ol\nd",
+        "f\n.Php",
+        "a\n.sql",
+        "a\nb/d.sql.gz",
+        "key.pem\n",
+        "a\nb/composer.json",
+        "my-\n.lock",
+        "a\nb/Dockerfile",
+        "uploads/e\n.php",
+        "uploads/a\nb/e.php",
+        "uploads/e\n.php/info",
+        "sites/a\nb/files/e.php",
+        "b\nc/vendor/\n/e.php",
+    ];
+    for (options, further) in [(&[][..], &[][..]), (&["--php"][..], &of_php[..])] {
+        let site = Site::start(options);
+        let put = |name: &str, text: &str| {
+            bolide_testkit::site::write(&site.home.dir().join("site").join(name), text.as_bytes());
+        };
+        for name in private.iter().chain(further) {
+            put(name.trim_end_matches("/info"), "<?php echo 'secret';");
+        }
+        put("d\nd/open.txt", "open");
+        assert_eq!(site.get("/d%0ad/open.txt").text(), "open", "{options:?}");
+        for name in private.iter().chain(further) {
+            let reply = site.get(&format!("/{}", encoded(name)));
+            assert_eq!(reply.status, 404, "{options:?} {name:?}: {}", reply.text());
+            assert!(!reply.text().contains("secret"), "{options:?} {name:?}");
+        }
+        if options.is_empty() {
+            continue;
+        }
+        // A script is run wherever it is, and never sent.
+        put("d\nd/run.php", "<?php echo 'ran ', $_SERVER['PATH_INFO'] ?? '';");
+        bolide_testkit::wait_until("PHP", || site.get("/d%0ad/run.php").text() == "ran ");
+        assert_eq!(site.get("/d%0ad/run.php/x%0ay").text(), "ran /x\ny");
+    }
+}
+
+#[test]
+fn files_of_tools_are_private_whatever_their_name_begins_with() {
+    let site = Site::start(&["--php"]);
+    let names = [
+        "composer.lock",
+        "my-app.lock",
+        "my.app.lock",
+        ".lock",
+        "sub/a b.lock",
+        "package-lock.json",
+    ];
+    for name in names {
+        let path = site.home.dir().join("site").join(name);
+        bolide_testkit::site::write(&path, b"secret");
+        assert_eq!(site.get(&format!("/{}", name.replace(' ', "%20"))).status, 404, "{name}");
+    }
+}

@@ -11,7 +11,8 @@ use crate::invocation::ServeCaching;
 const PUBLIC: [&str; 3] = ["public", "web", "pub"];
 
 /// Private files that are often left in a document root: the reason, and an expression on the path.
-/// docs/php.md has the same list.
+/// docs/php.md has the same list. A path may contain line feeds: `.` matches one only with `(?s)`;
+/// that `$` matches before a last one keeps more private.
 const PRIVATE: [(&str, &str); 6] = [
     (
         "Hidden files: .git, .env, .user.ini, .htaccess. /.well-known/ is meant to be seen.",
@@ -19,20 +20,23 @@ const PRIVATE: [(&str, &str); 6] = [
     ),
     (
         "Copies that editors and people leave, of wp-config.php above all.",
-        r"~$|\.php[^/]+$|\.(?:bak|old|orig|save|sw[op]|dist)$",
+        r"(?s)~$|\.php[^/]+$|\.(?:bak|old|orig|save|sw[op]|dist)$",
     ),
-    ("Scripts whose name is not spelled so that they are run.", r"\.(?!(?-i:php))php(?:/|$)"),
+    ("Scripts whose name is not spelled so that they are run.", r"(?s)\.(?!(?-i:php))php(?:/|$)"),
     (
         "Dumps, keys, logs, settings, and sources that are not run.",
-        r"\.(?:sql(?:\.\w+)?|sqlite3?|db|pem|key|log|ini|conf|ya?ml|inc|phtml|phar|twig|sh)$",
+        r"(?s)\.(?:sql(?:\.\w+)?|sqlite3?|db|pem|key|log|ini|conf|ya?ml|inc|phtml|phar|twig|sh)$",
     ),
     (
         "What tools read.",
-        r"/(?:(?:composer|package(?:-lock)?|auth)\.json|\w+\.lock|web\.config|Dockerfile|artisan)$",
+        concat!(
+            r"(?s)/(?:(?:composer|package(?:-lock)?|auth)\.json|[^/]*\.lock|web\.config|",
+            r"Dockerfile|artisan)$",
+        ),
     ),
     (
         "Nothing is run that visitors may have uploaded, or that a library brings along.",
-        r"/(?:uploads|sites/[^/]+/files|storage|media|vendor|node_modules)/.*\.php(?:/|$)",
+        r"(?s)/(?:uploads|sites/[^/]+/files|storage|media|vendor|node_modules)/.*\.php(?:/|$)",
     ),
 ];
 
@@ -150,7 +154,7 @@ pub(super) fn configuration(
          \x20       }}\n\
          \n\
          \x20       # Only what is there is run; the rest of the path is the script's PATH_INFO.\n\
-         \x20       location ~ \"^(?<script>/(?:.*/)?[^/]+\\.php)(?<path_info>/.*)?$\" {{\n\
+         \x20       location ~ \"(?s)^(?<script>/(?:.*/)?[^/]+\\.php)(?<path_info>/.*)?\\z\" {{\n\
          \x20           try_files $script =404;\n\
          \x20           php_pass site;\n\
          \x20           fastcgi_buffer_size 32k;\n\
