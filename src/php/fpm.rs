@@ -1,8 +1,9 @@
 //! The interface to php-fpm: its configuration file, its arguments, its environment; and the
 //! parsing of the lines that it writes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use bolide_conf::model::LogLevel;
@@ -13,6 +14,11 @@ use super::settle::Settled;
 const STARTUP_ONLY: [&str; 4] = ["opcache.", "extension", "zend_extension", "ffi.preload"];
 /// Seconds that a graceful end may take before php-fpm itself gives up; our own limit is shorter.
 const PATIENCE_SECONDS: u32 = 86_400;
+/// The names, with a number behind, under which php-fpm gets the values of `env` and `ini`: a line
+/// of its file carries neither line feeds nor, as `env`, an empty value or a `$` in front. Scripts
+/// do not see them, as php-fpm clears the environment of children.
+const ENV: &str = "BOLIDE_ENV_";
+const INI: &str = "BOLIDE_INI_";
 /// The default `PATH` of scripts.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -28,15 +34,15 @@ pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
          log_buffering = no\n\
          process_control_timeout = {PATIENCE_SECONDS}\n\
          [{name}]\n\
-         listen = {alias}\n\
+         listen = '{alias}'\n\
          catch_workers_output = yes\n\
          decorate_workers_output = no\n\
          clear_env = yes\n\
          pm.max_children = {children}\n\
          pm.max_requests = {requests}\n\
          request_terminate_timeout = {timeout}\n",
-        name = super::settle::plain(&pool.name),
-        alias = quote(&alias.to_string_lossy()),
+        name = section(&pool.name),
+        alias = alias.display(),
         children = settled.children,
         requests = pool.max_requests,
         timeout = pool.request_timeout.as_millis().div_ceil(1000),
@@ -57,37 +63,56 @@ pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
     if let Some(account) = settled.account.as_ref().filter(|_| bolide_io::process::is_root()) {
         let _ = writeln!(text, "user = {}\ngroup = {}", account.uid, account.gid);
     }
-    for (name, value) in &environment(settled) {
-        let _ = writeln!(text, "env[{name}] = {}", quote(value));
+    for (at, (name, _)) in environment(settled).iter().enumerate() {
+        let _ = writeln!(text, "env['{name}'] = '${ENV}{at}'");
     }
     if let Some(memory) = memory_limit(settled) {
         // Not final: WordPress raises it while it scales a picture.
         let _ = writeln!(text, "php_value[memory_limit] = {memory}");
     }
-    for (name, value) in &settings(settled) {
+    for (at, (name, _)) in settings(settled).iter().enumerate() {
         if !STARTUP_ONLY.iter().any(|start| name.starts_with(start)) {
-            let _ = writeln!(text, "php_admin_value[{name}] = {}", quote(value));
+            let _ = writeln!(text, "php_admin_value['{name}'] = \"${{{INI}{at}}}\"");
         }
     }
     text
 }
 
+/// The values that [`configuration`] refers to, as environment variables of the master.
+pub(super) fn values(settled: &Settled) -> impl Iterator<Item = (String, OsString)> {
+    let numbered = |prefix: &'static str, all: Vec<(String, OsString)>| {
+        let all = all.into_iter().enumerate();
+        all.map(move |(at, (_, value))| (format!("{prefix}{at}"), value))
+    };
+    numbered(ENV, environment(settled)).chain(numbered(INI, settings(settled)))
+}
+
+/// The name of the pool's section; php-fpm has one `global` itself.
+fn section(pool: &str) -> String {
+    let name = super::settle::plain(pool);
+    if name.eq_ignore_ascii_case("global") { format!("{name}_") } else { name }
+}
+
 /// A file for PHP's directory of further settings.
-pub(super) fn ini(settled: &Settled) -> String {
+pub(super) fn ini(settled: &Settled) -> Vec<u8> {
     let memory = memory_limit(settled).map(|bytes| format!("memory_limit = {bytes}\n"));
-    settings(settled).iter().fold(memory.unwrap_or_default(), |mut text, (name, value)| {
-        let _ = writeln!(text, "{name} = {}", quote(value));
+    let first = memory.unwrap_or_default().into_bytes();
+    settings(settled).iter().fold(first, |mut text, (name, value)| {
+        text.extend_from_slice(name.as_bytes());
+        text.extend_from_slice(b" = ");
+        quote(value, &mut text);
+        text.push(b'\n');
         text
     })
 }
 
 /// Settings of PHP that scripts cannot change: those of `ini`, and what other directives mean.
-fn settings(settled: &Settled) -> Vec<(String, String)> {
+fn settings(settled: &Settled) -> Vec<(String, OsString)> {
     let pool = &settled.pool;
     let mut all = pool.ini.clone();
     let mut add = |name: &str, value: &Path| {
         if !pool.ini.iter().any(|(known, _)| known == name) {
-            all.push((name.to_owned(), value.to_string_lossy().into_owned()));
+            all.push((name.to_owned(), value.into()));
         }
     };
     if let Some(tmp) = &pool.tmp {
@@ -98,16 +123,16 @@ fn settings(settled: &Settled) -> Vec<(String, String)> {
     if !pool.open_basedir.is_empty() {
         let all: Vec<_> =
             pool.open_basedir.iter().chain(&pool.tmp).map(|it| it.as_os_str()).collect();
-        add("open_basedir", Path::new(&all.join(std::ffi::OsStr::new(":"))));
+        add("open_basedir", Path::new(&all.join(OsStr::new(":"))));
     }
     all
 }
 
 /// Variables that scripts see.
-pub(super) fn environment(settled: &Settled) -> Vec<(String, String)> {
+pub(super) fn environment(settled: &Settled) -> Vec<(String, OsString)> {
     let pool = &settled.pool;
-    let tmp = pool.tmp.as_ref().map(|tmp| ("TMPDIR", tmp.to_string_lossy().into_owned()));
-    let path = ("PATH", PATH.to_owned());
+    let tmp = pool.tmp.as_ref().map(|tmp| ("TMPDIR", tmp.into()));
+    let path = ("PATH", PATH.into());
     let is_said = |name: &str| pool.env.iter().any(|(known, _)| known == name);
     let ours = tmp.into_iter().chain([path]).filter(|(name, _)| !is_said(name));
     let ours = ours.map(|(name, value)| (name.to_owned(), value));
@@ -140,19 +165,22 @@ pub(super) fn sockets(alias: &Path, number: i32) -> OsString {
     text
 }
 
-/// A value quoted for PHP's ini language: `'…'` allows everything but itself.
-fn quote(value: &str) -> String {
-    let mut text = String::with_capacity(value.len() + 2);
-    text.push('\'');
-    for c in value.chars() {
-        match c {
-            '\'' => text.push_str("'\"'\"'"),
-            c if c.is_control() => text.push(' '),
-            c => text.push(c),
+/// Appends a value quoted for a file in PHP's ini language: `'…'` allows everything but itself, and
+/// is never empty.
+fn quote(value: &OsStr, out: &mut Vec<u8>) {
+    for (at, part) in value.as_bytes().split(|byte| *byte == b'\'').enumerate() {
+        if at > 0 {
+            out.extend_from_slice(b"\"'\"");
+        }
+        if !part.is_empty() {
+            out.push(b'\'');
+            out.extend_from_slice(part);
+            out.push(b'\'');
         }
     }
-    text.push('\'');
-    text
+    if value.is_empty() {
+        out.extend_from_slice(b"\"\"");
+    }
 }
 
 /// The prefix of PHP's messages about a script in php-fpm's log. The web server gets the same text
@@ -242,14 +270,29 @@ fn level_of_script(text: &str) -> LogLevel {
 
 #[cfg(test)]
 mod tests {
-    use super::{FpmLine, in_our_words, line, quote};
+    use super::{FpmLine, in_our_words, line, quote, section};
     use bolide_conf::model::LogLevel;
+
+    fn quoted(value: &str) -> String {
+        let mut out = Vec::new();
+        quote(value.as_ref(), &mut out);
+        String::from_utf8(out).unwrap()
+    }
 
     #[test]
     fn values_are_quoted_so_that_nothing_is_interpreted() {
-        assert_eq!(quote("a \"b\" ${HOME} {}|"), "'a \"b\" ${HOME} {}|'");
-        assert_eq!(quote("it's"), "'it'\"'\"'s'");
-        assert_eq!(quote("a\nuser = 0"), "'a user = 0'");
+        assert_eq!(quoted("a \"b\" ${HOME} {}|"), "'a \"b\" ${HOME} {}|'");
+        assert_eq!(quoted("it's"), "'it'\"'\"'s'");
+        assert_eq!(quoted("'a''b'"), "\"'\"'a'\"'\"\"'\"'b'\"'\"");
+        assert_eq!(quoted("a\nuser = 0"), "'a\nuser = 0'");
+        assert_eq!(quoted(""), "\"\"");
+        assert_eq!(quoted("'"), "\"'\"");
+    }
+
+    #[test]
+    fn no_pool_has_the_section_of_php_fpm_itself() {
+        let names = ["shop", "global", "Global", "globals"].map(section);
+        assert_eq!(names, ["shop", "global_", "Global_", "globals"]);
     }
 
     #[test]

@@ -9,9 +9,7 @@ use super::settle::Settled;
 pub(super) fn env(settled: &Settled) -> Vec<(String, OsString)> {
     let pool = &settled.pool;
     let number = |n: u64| OsString::from(n.to_string());
-    let given = fpm::environment(settled);
-    let mut env: Vec<(String, OsString)> =
-        given.into_iter().map(|(name, value)| (name, value.into())).collect();
+    let mut env = fpm::environment(settled);
     let mut set = |name: &str, value: OsString| env.push((name.to_owned(), value));
     if let Some(ini) = &pool.ini_file {
         set("PHPRC", ini.into());

@@ -227,11 +227,12 @@ fn launch(
         PhpProtocol::FastCgi => {
             let (file, alias) = (base.with_extension("conf"), base.with_extension("none"));
             files.push(file.clone());
-            private(&file, &fpm::configuration(settled, &alias), None)
+            private(&file, fpm::configuration(settled, &alias).as_bytes(), None)
                 .map_err(|error| format!("{}: {error}", file.display()))?;
             args = fpm::args(settled, &file);
             env.push(("FPM_SOCKETS".to_owned(), fpm::sockets(&alias, number)));
             env.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".into()));
+            env.extend(fpm::values(settled));
             (inherit, become_account) = (ChildDescriptor::SameNumber(socket), None);
         }
         PhpProtocol::Lsapi => {
@@ -283,7 +284,7 @@ const fn resource(of: PhpResource) -> ChildResource {
 
 /// Makes a directory with a file of PHP's settings for `reader`. The directory stays ours: if it
 /// owned the directory, a script could replace the file by a link while the file is given away.
-fn settings(dir: &Path, text: &str, reader: Option<&child::ChildAccount>) -> std::io::Result<()> {
+fn settings(dir: &Path, text: &[u8], reader: Option<&child::ChildAccount>) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(dir)?;
     private(&dir.join("pool.ini"), text, reader)?;
     let mode = if reader.is_some() { 0o755 } else { 0o700 };
@@ -291,10 +292,10 @@ fn settings(dir: &Path, text: &str, reader: Option<&child::ChildAccount>) -> std
 }
 
 /// Writes a file that only its owner can read.
-fn private(path: &Path, text: &str, owner: Option<&child::ChildAccount>) -> std::io::Result<()> {
+fn private(path: &Path, text: &[u8], owner: Option<&child::ChildAccount>) -> std::io::Result<()> {
     use std::io::Write as _;
     let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     match owner {
         Some(owner) => std::os::unix::fs::fchown(&file, Some(owner.uid), Some(owner.gid)),
         None => Ok(()),
@@ -347,11 +348,11 @@ mod tests {
         let uid = if bolide_io::process::is_root() { 65_534 } else { own };
         let reader = child::ChildAccount { name: "nobody".to_owned(), uid, gid: uid };
         let dir = bolide_testkit::site::temp_dir().join("main-1.d");
-        settings(&dir, "a = b\n", Some(&reader)).unwrap();
+        settings(&dir, b"a = b\n", Some(&reader)).unwrap();
         let (above, file) = (fs::metadata(&dir), fs::metadata(dir.join("pool.ini")).unwrap());
         assert_eq!(above.unwrap().uid(), own);
         assert_eq!((file.uid(), file.mode() & 0o777), (uid, 0o600));
-        assert!(settings(&dir, "", None).is_err(), "nothing that is there is written to");
+        assert!(settings(&dir, b"", None).is_err(), "nothing that is there is written to");
     }
 
     #[test]

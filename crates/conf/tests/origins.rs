@@ -1,5 +1,6 @@
 //! Upstreams: the target of a location, with its settings and parameters.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use bolide_conf::model::{
@@ -260,8 +261,8 @@ fn a_pool_is_a_group_with_one_socket_and_as_many_turns_as_children() {
     assert_eq!(pool.request_timeout, Duration::from_secs(8));
     let queue = Queue { len: 9, timeout: Duration::from_secs(3) };
     assert_eq!(pool.queue, queue);
-    assert_eq!(pool.ini, [("a.b".into(), "1".into()), ("c".into(), "x y".to_owned())]);
-    assert_eq!(pool.env, [("K".into(), "v".to_owned())]);
+    assert_eq!(pool.ini, [("a.b".into(), "1".into()), ("c".into(), OsString::from("x y"))]);
+    assert_eq!(pool.env, [("K".into(), OsString::from("v"))]);
     assert_eq!(
         (ls.protocol, ls.children, ls.group.as_deref()),
         (PhpProtocol::Lsapi, None, Some("adm"))

@@ -1,5 +1,6 @@
 //! The `php_pool` block: processes that the server itself starts and supervises.
 
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("NAME"),
     value("binary", P, Args::ONE, |r, node| {
-        pool(r).binary = Some(PathBuf::from(std::ffi::OsStr::from_bytes(node.arg(0))));
+        pool(r).binary = Some(PathBuf::from(OsStr::from_bytes(node.arg(0))));
         Ok(())
     })
     .doc("The program: php-fpm or `lsphp`.", "binary /usr/sbin/php-fpm8.4;")
@@ -81,16 +82,16 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .takes("NUMBER [timeout=TIME]")
     .default("128 timeout=30s"),
     own("ini", P, Args::TWO, |r, node| {
-        let pair = pair(node);
-        pool(r).ini.push(pair);
+        let setting = pair(node, "ini", &RESERVED)?;
+        pool(r).ini.push(setting);
         Ok(())
     })
     .doc("A setting of PHP that scripts cannot change.", "ini upload_max_filesize 64M;")
     .takes("NAME TEXT")
     .without("none"),
     own("env", P, Args::TWO, |r, node| {
-        let pair = pair(node);
-        pool(r).env.push(pair);
+        let variable = pair(node, "env", &[])?;
+        pool(r).env.push(variable);
         Ok(())
     })
     .doc("An environment variable of scripts.", "env APP_ENV production;")
@@ -125,7 +126,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
             if word.contains(&b':') || word.first() != Some(&b'/') {
                 return Err(INVALID);
             }
-            let path = PathBuf::from(std::ffi::OsStr::from_bytes(word));
+            let path = PathBuf::from(OsStr::from_bytes(word));
             pool(r).open_basedir.push(path);
         }
         Ok(())
@@ -197,6 +198,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .without("100"),
 ];
 
+/// Words that PHP's ini language does not allow as keys.
+const RESERVED: [&[u8]; 8] = [b"null", b"yes", b"no", b"true", b"false", b"on", b"off", b"none"];
+
 /// The default queue.
 const QUEUE: Queue = Queue { len: 128, timeout: Duration::from_secs(30) };
 
@@ -267,14 +271,14 @@ fn php_pool(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// A name becomes part of a file name.
+/// A name becomes part of a file name, or a key in PHP's ini language.
 const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
 
 /// The protocol of a program, by its name.
 fn protocol(binary: Option<&Path>) -> PhpProtocol {
-    let name = binary.and_then(Path::file_name).map(std::ffi::OsStr::as_encoded_bytes);
+    let name = binary.and_then(Path::file_name).map(OsStr::as_encoded_bytes);
     if name.is_some_and(|name| name.starts_with(b"lsphp")) {
         PhpProtocol::Lsapi
     } else {
@@ -298,13 +302,23 @@ fn children(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-fn pair(node: &Node) -> (String, String) {
-    (show(node.arg(0)).into_owned(), show(node.arg(1)).into_owned())
+/// A name and its value. A name is a key in PHP's ini language, a value an environment variable:
+/// neither can carry everything.
+fn pair(node: &Node, directive: &str, reserved: &[&[u8]]) -> Result<(String, OsString), ReadFault> {
+    let (name, value) = (node.arg(0), node.arg(1));
+    let is_reserved = reserved.iter().any(|word| name.eq_ignore_ascii_case(word));
+    if name.is_empty() || is_reserved || !name.iter().all(|byte| is_name_byte(*byte)) {
+        return Err(ReadFault::Text(format!("invalid {directive} name \"{}\"", show(name))));
+    }
+    if value.contains(&0) {
+        return Err(INVALID);
+    }
+    Ok((show(name).into_owned(), OsStr::from_bytes(value).to_owned()))
 }
 
 /// A path that does not depend on the directory of the server.
 fn absolute(node: &Node) -> Result<PathBuf, ReadFault> {
-    let path = PathBuf::from(std::ffi::OsStr::from_bytes(node.arg(0)));
+    let path = PathBuf::from(OsStr::from_bytes(node.arg(0)));
     if path.is_absolute() { Ok(path) } else { Err(INVALID) }
 }
 

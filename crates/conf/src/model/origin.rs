@@ -1,5 +1,6 @@
 //! A location's upstream: `fastcgi_*`, `proxy_*`, and the `…_pass` directives.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -232,9 +233,9 @@ pub struct PhpPool {
     /// `queue`: requests that wait for a child, and how long.
     pub queue: super::upstream::Queue,
     /// `ini`: `php_admin_value` settings.
-    pub ini: Vec<(String, String)>,
+    pub ini: Vec<(String, OsString)>,
     /// `env`: variables that scripts see.
-    pub env: Vec<(String, String)>,
+    pub env: Vec<(String, OsString)>,
     /// `idle`: after so long without a request it has no process, until the next one; `None` always
     /// has some.
     pub idle: Option<Duration>,
