@@ -92,6 +92,7 @@ mod php_chaos;
 mod php_ends;
 mod php_pool;
 mod php_pools;
+mod php_scripts;
 mod php_settings;
 mod post_action;
 mod process;

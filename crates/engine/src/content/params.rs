@@ -8,6 +8,7 @@ mod plan;
 use bolide_cache::rules::Environment;
 use bolide_conf::model::{PageCache, PageMode, VaryBy};
 use bolide_conf::regex::GroupSpans;
+use bolide_conf::vars::Var;
 use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
 
 use crate::caching::fronts::is_trusted;
@@ -15,15 +16,19 @@ use crate::site::UpstreamPass;
 use crate::vars::{VariableScope, trace};
 
 pub(crate) use plan::ParamPlan;
-use plan::Planned;
+use plan::{Planned, PlannedRest};
 
 impl Planned {
     fn write(&self, scope: &VariableScope<'_>, out: &mut Vec<u8>) {
         scope.expand(&self.value, out);
-        if self.with_asked_path {
-            let target = &scope.request.head().target;
-            let end = memchr::memchr(b'?', target).unwrap_or(target.len());
-            bolide_http::uri::push_decoded(out, &target[..end]);
+        match self.then {
+            PlannedRest::Nothing => {}
+            PlannedRest::AskedPath => {
+                let target = &scope.request.head().target;
+                let end = memchr::memchr(b'?', target).unwrap_or(target.len());
+                bolide_http::uri::push_decoded(out, &target[..end]);
+            }
+            PlannedRest::ScriptFile => push_script_file(scope, out),
         }
     }
 }
@@ -276,11 +281,26 @@ pub(crate) fn script<'a>(scope: &VariableScope<'a>) -> ScriptName<'a> {
     }
 }
 
-/// Appends the path of the script that a pool runs.
-pub(crate) fn push_script(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
-    let script = script(scope);
-    let mut name = script.name.to_vec();
-    name.extend_from_slice(script.index);
+/// Appends the path of the script that PHP will run, which the parameters name. None if they name
+/// none.
+pub(crate) fn push_script(
+    scope: &VariableScope<'_>,
+    pass: &UpstreamPass,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    for param in pass.plan.scripts() {
+        param.write(scope, out);
+        if !param.if_not_empty || !out.is_empty() {
+            return Some(());
+        }
+    }
+    None
+}
+
+/// Appends the file that `$fastcgi_script_name` maps to.
+fn push_script_file(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
+    let mut name = Vec::new();
+    scope.write(&Var::FastcgiScriptName, &mut name);
     scope.push_path(scope.location(), &name, out);
 }
 

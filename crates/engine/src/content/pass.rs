@@ -29,6 +29,9 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
 use crate::vars::VariableScope;
 
+/// The log line of a request without a script.
+const SCRIPTLESS: &[u8] = b"the parameters of the pool have no \"SCRIPT_FILENAME\"";
+
 /// Clears the previous upstream response: as in nginx, variables show nothing of it once the next
 /// request is prepared. The cache status stays if `is_begun`, because it belongs to the next
 /// request already.
@@ -82,7 +85,7 @@ impl Exchange {
         }
         if pass.is_pool
             && let Some(next) =
-                self.search.check_script(&self.request, &self.answer, location, site, ctx)
+                self.search.check_script(&self.request, &self.answer, pass, site, ctx)
         {
             return next;
         }
@@ -133,19 +136,22 @@ fn collect_body(
 }
 
 impl FileSearch {
-    /// A pool runs existing files and nothing else.
+    /// A pool runs existing files and nothing else. What is checked is what PHP is told to run.
     fn check_script(
         &mut self,
         request: &Request,
         answer: &Answer,
-        location: &CompiledLocation,
+        pass: &UpstreamPass,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        let mut path = std::mem::take(&mut self.path);
-        path.clear();
-        params::push_script(&VariableScope::new(request, answer, site, ctx), &mut path);
-        self.path = path;
+        let location = site.location(request.location);
+        self.path.clear();
+        let scope = VariableScope::new(request, answer, site, ctx);
+        if params::push_script(&scope, pass, &mut self.path).is_none() {
+            request.log_error(site, ctx, |out| out.extend_from_slice(SCRIPTLESS));
+            return Some(NextStep::Fail(404));
+        }
         match self.look(request, answer, location, bolide_files::Want::Stat, site, ctx) {
             FileLookup::Asked => Some(NextStep::Probe(RequestStep::Origin)),
             FileLookup::File(_) => None,
@@ -153,7 +159,15 @@ impl FileSearch {
             FileLookup::Failed(failure) | FileLookup::Closed(_, failure) => {
                 Some(self.open_failed(request, failure, site, ctx))
             }
-            FileLookup::Directory | FileLookup::Other => Some(NextStep::Fail(403)),
+            FileLookup::Directory | FileLookup::Other => {
+                let path = &self.path;
+                request.log_error(site, ctx, |out| {
+                    out.push(b'"');
+                    out.extend_from_slice(path);
+                    out.extend_from_slice(b"\" is not a regular file");
+                });
+                Some(NextStep::Fail(403))
+            }
         }
     }
 }

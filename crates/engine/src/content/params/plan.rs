@@ -16,9 +16,21 @@ pub(super) struct Planned {
     pub(super) name: Box<[u8]>,
     pub(super) value: Template,
     pub(super) if_not_empty: bool,
-    /// The client's path follows, even if it was rewritten.
-    pub(super) with_asked_path: bool,
+    pub(super) then: PlannedRest,
 }
+
+/// What follows the value of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlannedRest {
+    Nothing,
+    /// The client's path, even if it was rewritten.
+    AskedPath,
+    /// The file of the script, by `root` or `alias`.
+    ScriptFile,
+}
+
+/// The parameter by which PHP finds the script.
+const SCRIPT_FILENAME: &[u8] = b"SCRIPT_FILENAME";
 
 impl ParamPlan {
     /// Compiles `params`, with the defaults for our PHP pools if `is_php`.
@@ -40,20 +52,33 @@ impl ParamPlan {
         }
         plan
     }
+
+    /// The parameters that name the script, the one in effect first: of several, PHP takes the last
+    /// that is sent.
+    pub(super) fn scripts(&self) -> impl Iterator<Item = &Planned> {
+        self.params.iter().rev().filter(|param| *param.name == *SCRIPT_FILENAME)
+    }
 }
 
 impl Planned {
     fn new(param: &Param, is_php: bool) -> Self {
         let (name, if_not_empty) = (Box::from(&*param.name), param.if_not_empty);
-        // As under Apache, these two keep the client's path.
-        if is_php
-            && matches!(&*param.name, b"SCRIPT_URI" | b"SCRIPT_URL")
-            && let [before @ .., TemplatePart::Var(Var::Uri)] = param.value.parts()
-        {
-            let value = Template::new(before.to_vec());
-            return Self { name, value, if_not_empty, with_asked_path: true };
-        }
-        Self { name, value: param.value.clone(), if_not_empty, with_asked_path: false }
+        let (parts, then) = match param.value.parts() {
+            // As under Apache, these two keep the client's path.
+            [before @ .., TemplatePart::Var(Var::Uri)]
+                if is_php && matches!(&*param.name, b"SCRIPT_URI" | b"SCRIPT_URL") =>
+            {
+                (before, PlannedRest::AskedPath)
+            }
+            // With `alias` the two together name no file.
+            [TemplatePart::Var(Var::DocumentRoot), TemplatePart::Var(Var::FastcgiScriptName)]
+                if is_php && *param.name == *SCRIPT_FILENAME =>
+            {
+                (&[][..], PlannedRest::ScriptFile)
+            }
+            parts => (parts, PlannedRest::Nothing),
+        };
+        Self { name, value: Template::new(parts.to_vec()), if_not_empty, then }
     }
 
     /// As in nginx 1.30, `HTTP_HOST` is the host of the request target, which takes precedence over
@@ -61,6 +86,7 @@ impl Planned {
     fn host() -> Self {
         let parts = [Var::Host, Var::IsRequestPort, Var::RequestPort].map(TemplatePart::Var);
         let value = Template::new(parts.to_vec());
-        Self { name: Box::from(*b"HTTP_HOST"), value, if_not_empty: true, with_asked_path: false }
+        let then = PlannedRest::Nothing;
+        Self { name: Box::from(*b"HTTP_HOST"), value, if_not_empty: true, then }
     }
 }
