@@ -15,11 +15,15 @@ use bolide_io::signal::{self, Signal, Signals};
 
 use crate::messages::err;
 
+/// How the line begins that reports the end of a master whose children finish their requests. The
+/// server reads it from the output; a script that writes one costs only its own pool a restart.
+pub(super) const LOST: &str = "bolide php keep: the master ";
 /// How often it checks whether killed processes are gone.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Runs `program` on the listening socket that is our standard input, until all its processes have
-/// ended. TERM ends them at once; USR1 lets running requests finish.
+/// ended. TERM ends them at once; USR1 lets running requests finish, and so do children of a master
+/// that has ended.
 pub(crate) fn run(program: &Path) -> ExitCode {
     match keep(program) {
         Ok(code) => ExitCode::from(code),
@@ -59,15 +63,17 @@ fn keep(program: &Path) -> std::io::Result<u8> {
         while let Some((pid, end)) = child::reap(None) {
             if pid == master {
                 status = Some(end);
-                killing |= !is_gentle;
             }
         }
         let left = descendants(std::process::id());
-        if let (Some(end), true) = (status, left.is_empty()) {
-            return Ok(match end {
-                ChildEnd::Exit(code) => u8::try_from(code).unwrap_or(u8::MAX),
-                ChildEnd::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
-            });
+        if let Some(end) = status {
+            if left.is_empty() {
+                return Ok(exit_code(end));
+            }
+            if !is_gentle && !killing {
+                err(&format!("{LOST}{end}"));
+                is_gentle = true;
+            }
         }
         if killing {
             left.iter().for_each(|pid| child::signal(*pid, ChildSignal::Kill));
@@ -78,10 +84,21 @@ fn keep(program: &Path) -> std::io::Result<u8> {
             Some(Signal::Stop | Signal::Quit) => killing = true,
             Some(Signal::Reopen) => {
                 is_gentle = true;
-                child::signal(master, ChildSignal::User1);
+                // The number of one that has ended may be another process's.
+                if status.is_none() {
+                    child::signal(master, ChildSignal::User1);
+                }
             }
             _ => {}
         }
+    }
+}
+
+/// The exit code of a shell for the end of a command.
+fn exit_code(end: ChildEnd) -> u8 {
+    match end {
+        ChildEnd::Exit(code) => u8::try_from(code).unwrap_or(u8::MAX),
+        ChildEnd::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
     }
 }
 

@@ -272,6 +272,9 @@ impl Pool {
             return false;
         };
         process.read(&name, ctx.log);
+        if let Some(end) = process.take_lost_master() {
+            self.lose_master(serial, &end, ctx);
+        }
         self.settle(ctx);
         true
     }
@@ -317,13 +320,32 @@ impl Pool {
         if !self.current.as_ref().is_some_and(is_it) {
             return false;
         }
-        let Some(mut process) = self.current.take() else { return true };
-        self.last_words(&mut process, ctx);
+        if let Some(mut process) = self.current.take() {
+            self.last_words(&mut process, ctx);
+            self.replace(process, &end.to_string(), ctx);
+        }
+        true
+    }
+
+    /// The master behind a keeper has ended; the keeper waits for its children.
+    fn lose_master(&mut self, serial: u64, end: &str, ctx: &mut PoolCtx<'_>) {
+        let is_it = |process: &&mut Process| process.serial == serial;
+        if let Some(next) = self.next.as_mut().filter(is_it) {
+            // It has taken no requests; its end is handled as any other.
+            return next.stop(ctx.now);
+        }
+        if let Some(process) = self.current.take_if(|process| process.serial == serial) {
+            self.replace(process, &format!("lost its master, which {end}"), ctx);
+        }
+    }
+
+    /// Starts another process in place of one that has ended unexpectedly.
+    fn replace(&mut self, process: Process, end: &str, ctx: &mut PoolCtx<'_>) {
         let then = match self.settled.pool.idle {
             None => "starting again",
             Some(_) => "starting again for the next request",
         };
-        let text = format!("process {pid} {end}, {then}");
+        let text = format!("process {} {end}, {then}", process.pid);
         say(ctx.log, LogLevel::Alert, self.name(), &text);
         self.restarts += 1;
         let lived = ctx.now.since(process.started);
@@ -338,7 +360,6 @@ impl Pool {
         if self.current.is_none() {
             self.fail(ctx);
         }
-        true
     }
 
     /// A successor failed to start; the present master continues.

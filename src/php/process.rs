@@ -38,6 +38,8 @@ pub(super) struct Process {
     pub(super) is_ready: bool,
     /// Its children live on without it.
     is_headless: bool,
+    /// How the master of lsphp ended, while its keeper waits for the children.
+    lost_master: Option<String>,
     protocol: PhpProtocol,
     patience: Duration,
     ending: Option<Ending>,
@@ -84,6 +86,7 @@ impl Process {
             started: now,
             is_ready: false,
             is_headless: false,
+            lost_master: None,
             protocol: settled.pool.protocol,
             patience: if limit.is_zero() { PATIENCE } else { limit + HARDER_AFTER },
             ending: None,
@@ -116,8 +119,19 @@ impl Process {
         }
     }
 
+    /// How its master ended, once, if its children go on without it under a keeper.
+    pub(super) fn take_lost_master(&mut self) -> Option<String> {
+        self.lost_master.take()
+    }
+
     fn handle_line(&mut self, line: &[u8], pool: &str, log: &ControlLog) {
         let text = printable(line);
+        if self.protocol == PhpProtocol::Lsapi
+            && let Some(end) = text.strip_prefix(keeper::LOST)
+        {
+            self.lost_master = Some(end.to_owned());
+            return;
+        }
         let goes_on = self.in_report && fpm::goes_on(&text);
         self.in_report = goes_on || text.starts_with(fpm::REPORT);
         match fpm::line(&text) {
@@ -140,8 +154,8 @@ impl Process {
         }
     }
 
-    /// Its master is dead (lsphp's takes its children along): lets its children finish their
-    /// requests.
+    /// Its master is dead: lets its children finish their requests. Those of lsphp do so by
+    /// themselves, under their keeper.
     pub(super) fn orphan(&mut self, now: Instant) {
         self.is_headless = true;
         let _ = child::signal_group(self.pid, self.gently());
