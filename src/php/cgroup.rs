@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use bolide_conf::model::{PhpLimit, PhpPool, SourcePlace};
 
 use super::keeper;
-use super::settle::plain;
 
 /// The group of the server itself, if it had to leave the one that it was started in.
 const SERVER: &str = "bolide-server";
@@ -189,7 +188,8 @@ impl PoolGroups {
     ///
     /// The kernel refuses.
     pub(super) fn group(&self, pool: &str, limits: &[PhpLimit]) -> Result<PoolGroup, String> {
-        let path = self.base.join(format!("{POOL}{}", plain(pool)));
+        // The whole name: a shorter one may be that of another pool, which would share the limits.
+        let path = self.base.join(format!("{POOL}{pool}"));
         let failed = |file: &Path, error: Error| format!("{}: {error}", file.display());
         make(&path).map_err(|error| failed(&path, error))?;
         for setting in ALL {
@@ -262,5 +262,22 @@ mod tests {
         assert_eq!(read("pids.max"), "40");
         let _group = groups.group("shop", &[PhpLimit::Io(20)]).unwrap();
         assert!(read("io.weight").starts_with("default 20"), "{}", read("io.weight"));
+    }
+
+    #[test]
+    fn pools_with_similar_names_have_groups_of_their_own() {
+        let groups = PoolGroups { base: bolide_testkit::site::temp_dir() };
+        let long = "x".repeat(40);
+        let names = ["a.b", "a_b", "a-b", &long, &format!("{long}y"), &format!("{long}z")];
+        let limits = [PhpLimit::Tasks(40)];
+        let path = |name: &str| {
+            let made = groups.base.join(format!("bolide-php-{name}"));
+            fs::create_dir(&made).unwrap();
+            fs::write(made.join("pids.max"), "").unwrap();
+            fs::write(made.join("cgroup.procs"), "").unwrap();
+            groups.group(name, &limits).unwrap().path.clone()
+        };
+        let paths: std::collections::BTreeSet<_> = names.iter().map(|name| path(name)).collect();
+        assert_eq!(paths.len(), names.len());
     }
 }
