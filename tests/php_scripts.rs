@@ -102,3 +102,24 @@ fn scripts_below_an_alias_are_run() {
         ],
     );
 }
+
+#[test]
+fn the_path_behind_a_script_is_its_path_info() {
+    let server = start("location ~ \\.php { php_pass main; }");
+    site::write(&server.www("zz.php/index.php"), TELL.as_bytes());
+    expect(
+        &server,
+        &[
+            ("/env.php", "env.php|/env.php|"),
+            ("/env.php/", "env.php|/env.php|/"),
+            ("/env.php/a.php/b", "env.php|/env.php|/a.php/b"),
+            ("/env.php/a%0ab", "env.php|/env.php|/a\nb"),
+            ("/env.php/a%0a", "env.php|/env.php|/a\n"),
+            ("/l%0af.php/a", "l\nf.php|/l\nf.php|/a"),
+            ("/env.php%0a", "404"),
+            ("/none.php/", "404"),
+            ("/zz.php/index.php", "403"),
+        ],
+    );
+    assert!(server.error_log().contains("/zz.php\" is not a regular file"));
+}

@@ -139,7 +139,8 @@ impl Implied {
             value: fixed(value),
             if_not_empty: *if_not_empty,
         });
-        let split = Regex::new(br"^(.+?\.php)(/.+)$", LetterCase::Sensitive);
+        // A path may contain line feeds.
+        let split = Regex::new(br"(?s)^(.+?\.php)(/.*)\z", LetterCase::Sensitive);
         Self {
             params: Arc::new(params.collect()),
             index: Arc::from(&b"index.php"[..]),
