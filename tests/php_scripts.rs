@@ -2,7 +2,7 @@
 //! parameters.
 
 use bolide_testkit::server::LISTEN;
-use bolide_testkit::{TestServer, site, wait_until};
+use bolide_testkit::{H1TestClient, TestServer, site, wait_until};
 
 use crate::BOLIDE;
 use crate::php_pool::user;
@@ -122,4 +122,20 @@ fn the_path_behind_a_script_is_its_path_info() {
         ],
     );
     assert!(server.error_log().contains("/zz.php\" is not a regular file"));
+}
+
+#[test]
+fn several_types_of_a_body_are_one_value_as_in_nginx() {
+    let server = start("location ~ \\.php$ { php_pass main; }");
+    wait_until("PHP", || server.get("/env.php").status == 200);
+    let mut client = H1TestClient::connect(server.http());
+    for (fields, expected) in [
+        ("", ""),
+        ("Content-Type: a/b\r\n", "a/b"),
+        ("Content-Type: a/b\r\ncontent-type: c/d\r\n", "a/b, c/d"),
+        ("Content-Type:\r\nContent-Type: c/d\r\n", ", c/d"),
+    ] {
+        let reply = client.get("/env.php", fields);
+        assert_eq!(reply.text().rsplit_once('|').unwrap().1, expected, "{fields}");
+    }
 }

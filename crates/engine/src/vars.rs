@@ -203,7 +203,7 @@ impl<'a> VariableScope<'a> {
                 address(out, self.client())
             }
             Var::Cookie(name) => maybe(out, cookie(&head.fields, name.as_bytes())),
-            Var::ContentType => maybe(out, head.fields.get(Name::ContentType)),
+            Var::ContentType => joined_known(&head.fields, Name::ContentType, out),
             Var::ContentLength => self.content_length(out),
             Var::Request => maybe(out, first_line(head)),
             Var::RequestMethod => maybe(out, shown_method(request)),
@@ -381,6 +381,15 @@ pub(crate) const fn scheme(scheme: Scheme) -> &'static [u8] {
 /// Appends all values of a field, joined by `, ` (cookies by `; `).
 fn joined(fields: &FieldMap, name: &FieldName, out: &mut Vec<u8>) -> VariableValue {
     joined_from(fields.iter(), name, out)
+}
+
+/// The same for a name that is known here.
+fn joined_known(fields: &FieldMap, name: Name, out: &mut Vec<u8>) -> VariableValue {
+    for (at, value) in fields.all(name).enumerate() {
+        out.extend_from_slice(if at > 0 { b", " } else { b"" });
+        out.extend_from_slice(value);
+    }
+    VariableValue::when(fields.get(name).is_some())
 }
 
 fn joined_from<'a>(
