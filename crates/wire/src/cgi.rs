@@ -1,8 +1,8 @@
 //! Parses CGI responses (RFC 3875 §6): a head of lines, and a body with or without a length.
 //!
 //! All upstream protocols share it. It accepts the lines that nginx accepts from upstreams, and
-//! scans no byte of an incomplete line twice. The only fields that it interprets are `Status` and
-//! `Content-Length`.
+//! scans no byte of an incomplete line twice. The only fields that it interprets are `Status`,
+//! `Content-Length` and `Transfer-Encoding`.
 //!
 //! ```text
 //!  None ──begin──▶ Head ──final head──▶ Body ──end──▶ Over
@@ -12,7 +12,7 @@
 //!
 //! INVARIANT: the events depend on the bytes of the response only, never on how reads split them.
 
-use bolide_http::{Name, OriginHead};
+use bolide_http::{FieldMap, Name, OriginHead};
 use bytes::Bytes;
 use memchr::{memchr, memchr3};
 
@@ -266,8 +266,11 @@ impl CgiAnswer {
         if is_early(head.status) {
             return self.early_head(head, events);
         }
-        let rule = length_rule(&head)?;
-        // The framing towards the client is chosen independently.
+        let rule = match read_framing(&head.fields)? {
+            BodyLength::Known(length) => CgiRule::Left(length),
+            BodyLength::Chunked | BodyLength::Open => CgiRule::Any,
+        };
+        // As in nginx, it is checked and means nothing here: records frame the body.
         head.fields.remove(Name::TransferEncoding);
         self.begin_body(head, rule, events);
         Ok(())
@@ -358,34 +361,59 @@ pub(crate) const fn is_early(status: u16) -> bool {
     matches!(status, 100 | 102..=199)
 }
 
-fn length_rule(head: &OriginHead) -> Result<CgiRule, OriginError> {
-    let mut lengths = head.fields.all(Name::ContentLength);
-    let Some(text) = lengths.next() else { return Ok(CgiRule::Any) };
-    let length = parse_length(text)?;
-    if let Some(again) = lengths.next() {
-        return Err(duplicate_line(b"Content-Length", again, text));
+/// The length of a body according to its framing fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyLength {
+    Known(u64),
+    Chunked,
+    /// Until the response ends.
+    Open,
+}
+
+/// Checks the framing fields in their order, and stops at the first invalid one.
+pub(crate) fn read_framing(fields: &FieldMap) -> Result<BodyLength, OriginError> {
+    let (mut length, mut coding) = (None, None);
+    for field in fields.iter() {
+        let (before, other, name) = match field.name {
+            Name::ContentLength => (&mut length, &coding, b"Content-Length".as_slice()),
+            Name::TransferEncoding => (&mut coding, &length, b"Transfer-Encoding".as_slice()),
+            _ => continue,
+        };
+        if let Some(before) = before.replace(field.value) {
+            return Err(duplicate_line(name, field.value, before));
+        }
+        if other.is_some() {
+            return Err(length_and_coding());
+        }
+        if field.name == Name::ContentLength {
+            parse_length(field.value)?;
+        } else if !field.value.eq_ignore_ascii_case(b"chunked") {
+            let text = b"upstream sent unknown \"Transfer-Encoding\": \"";
+            return Err(invalid_head(text, field.value, b"\""));
+        }
     }
-    if head.fields.get(Name::TransferEncoding).is_some() {
-        return Err(length_and_coding());
-    }
-    Ok(CgiRule::Left(length))
+    Ok(match (length, coding) {
+        (Some(text), _) => BodyLength::Known(parse_length(text)?),
+        (None, Some(_)) => BodyLength::Chunked,
+        (None, None) => BodyLength::Open,
+    })
 }
 
 /// nginx's message for a field that may come only once.
-pub(crate) fn duplicate_line(name: &[u8], value: &[u8], previous: &[u8]) -> OriginError {
+fn duplicate_line(name: &[u8], value: &[u8], previous: &[u8]) -> OriginError {
     let before = [b"upstream sent duplicate header line: \"", name, b": "].concat();
     let after = [b"\", previous value: \"", name, b": ", previous, b"\""].concat();
     invalid_head(&before, value, &after)
 }
 
 /// nginx's message for a body with two lengths.
-pub(crate) fn length_and_coding() -> OriginError {
+fn length_and_coding() -> OriginError {
     let both = b"\"Content-Length\" and \"Transfer-Encoding\"";
     invalid_head(b"upstream sent ", both, b" headers at the same time")
 }
 
 /// Parses the value of `Content-Length`.
-pub(crate) fn parse_length(text: &[u8]) -> Result<u64, OriginError> {
+fn parse_length(text: &[u8]) -> Result<u64, OriginError> {
     read_length(text).ok_or_else(|| {
         let before = b"upstream sent invalid \"Content-Length\" header: \"Content-Length: ";
         invalid_head(before, text, b"\"")

@@ -23,12 +23,12 @@ mod status;
 mod tests;
 
 use bolide_base::SendChain;
-use bolide_http::{FieldMap, Name, OriginHead, UpstreamHead};
+use bolide_http::{Name, OriginHead, UpstreamHead};
 
 use self::chunks::{ChunkPiece, ChunkReader};
 use self::request::UploadFraming;
 use self::status::{StatusLine, StatusStep};
-use crate::cgi::{self, CgiPhase, CgiRule, HeadParser};
+use crate::cgi::{self, BodyLength, CgiPhase, CgiRule, HeadParser};
 use crate::outgoing::SendingState;
 use crate::upstream_client::{Started, UpstreamCall, UpstreamClient, UpstreamProtocol};
 use crate::{BodySource, OriginError, OriginEvent, Pull, StreamOwner};
@@ -223,18 +223,18 @@ impl H1Protocol {
             self.reading = Reading::Line(StatusLine::new());
             return call.answer.early_head(head, events);
         }
-        let length = read_length(&head.fields)?;
+        let length = cgi::read_framing(&head.fields)?;
         self.reading = Reading::Plain;
         if head.status == 101 {
             return self.begin_tunnel(call, head, events);
         }
         call.is_spoiled |= head.fields.all(Name::Connection).any(has_close);
         let rule = match length {
-            Length::Known(length) => CgiRule::Left(length),
-            Length::Chunked | Length::UntilClose => CgiRule::Any,
+            BodyLength::Known(length) => CgiRule::Left(length),
+            BodyLength::Chunked | BodyLength::Open => CgiRule::Any,
         };
         call.answer.begin_body(head, rule, events);
-        if length == Length::Chunked && !call.answer.is_complete() {
+        if length == BodyLength::Chunked && !call.answer.is_complete() {
             self.reading = Reading::Chunks(ChunkReader::new(call.settings.head_max));
         }
         Ok(())
@@ -299,43 +299,6 @@ fn end_if_complete(call: &mut UpstreamCall, behind: &[u8], events: &mut Vec<Orig
         CgiPhase::Body if behind.is_empty() && call.answer.is_complete() => call.end(0, events),
         _ => {}
     }
-}
-
-/// The length of a body according to its framing fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Length {
-    Known(u64),
-    Chunked,
-    UntilClose,
-}
-
-/// Checks the framing fields in their order, and stops at the first invalid one.
-fn read_length(fields: &FieldMap) -> Result<Length, OriginError> {
-    let (mut length, mut coding) = (None, None);
-    for field in fields.iter() {
-        let (before, other, name) = match field.name {
-            Name::ContentLength => (&mut length, &coding, b"Content-Length".as_slice()),
-            Name::TransferEncoding => (&mut coding, &length, b"Transfer-Encoding".as_slice()),
-            _ => continue,
-        };
-        if let Some(before) = before.replace(field.value) {
-            return Err(cgi::duplicate_line(name, field.value, before));
-        }
-        if other.is_some() {
-            return Err(cgi::length_and_coding());
-        }
-        if field.name == Name::ContentLength {
-            cgi::parse_length(field.value)?;
-        } else if !field.value.eq_ignore_ascii_case(b"chunked") {
-            let text = b"upstream sent unknown \"Transfer-Encoding\": \"";
-            return Err(cgi::invalid_head(text, field.value, b"\""));
-        }
-    }
-    Ok(match (length, coding) {
-        (Some(text), _) => Length::Known(cgi::parse_length(text)?),
-        (None, Some(_)) => Length::Chunked,
-        (None, None) => Length::UntilClose,
-    })
 }
 
 /// Whether a value of `Connection` contains `close` at any position, as in nginx.

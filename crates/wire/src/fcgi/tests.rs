@@ -189,13 +189,29 @@ fn lengths_must_be_one_number() {
             "Content-Length: 5\nTransfer-Encoding: chunked",
             "\"Content-Length\" and \"Transfer-Encoding\" headers at the same time",
         ),
+        (
+            "Transfer-Encoding: chunked\nContent-Length: 5",
+            "\"Content-Length\" and \"Transfer-Encoding\" headers at the same time",
+        ),
+        ("Transfer-Encoding: identity", "unknown \"Transfer-Encoding\": \"identity\""),
+        ("Transfer-Encoding:", "unknown \"Transfer-Encoding\": \"\""),
+        ("Transfer-Encoding: gzip, chunked", "unknown \"Transfer-Encoding\": \"gzip, chunked\""),
+        (
+            "Transfer-Encoding: gzip\nTransfer-Encoding: chunked",
+            "unknown \"Transfer-Encoding\": \"gzip\"",
+        ),
+        (
+            "Transfer-Encoding: chunked\nTransfer-Encoding: Chunked",
+            "duplicate header line: \"Transfer-Encoding: Chunked\", previous value: \
+             \"Transfer-Encoding: chunked\"",
+        ),
     ];
     for (fields, text) in cases {
         let text = text.replace('"', "\\\"");
         let expected = format!("invalid upstream sent {text}");
         assert_eq!(told(&stdout(&format!("{fields}\n\n"))), [expected]);
     }
-    let coded = answer(&[stdout("Transfer-Encoding: chunked\n\n0\n"), end()]);
+    let coded = answer(&[stdout("Transfer-Encoding: CHUNKED\n\n0\n"), end()]);
     assert_eq!(told(&coded), ["head 0", "body 0\\n", "end 0"], "the field means nothing here");
 }
 

@@ -140,6 +140,18 @@ fn heads_whose_numbers_do_not_fit_are_refused() {
 }
 
 #[test]
+fn a_coding_that_the_answer_does_not_have_is_an_error() {
+    let unknown = "invalid upstream sent unknown \\\"Transfer-Encoding\\\": \\\"gzip\\\"";
+    assert_eq!(told(&head(200, &["Transfer-Encoding: gzip"])), [unknown]);
+    assert_eq!(
+        told(&head(200, &["Transfer-Encoding: gzip", "Transfer-Encoding: chunked"])),
+        [unknown]
+    );
+    let chunked = [head(200, &["Transfer-Encoding: chunked"]), stream("ab"), end()].concat();
+    assert_eq!(told(&chunked), ["head 200", "body ab", "end 0"]);
+}
+
+#[test]
 fn an_answer_ends_as_it_says_or_is_an_error() {
     let closed = "error upstream prematurely closed connection";
     let length = || head(200, &["Content-Length: 3"]);
