@@ -148,7 +148,9 @@ impl FileSearch {
         let location = site.location(request.location);
         self.path.clear();
         let scope = VariableScope::new(request, answer, site, ctx);
-        if params::push_script(&scope, pass, &mut self.path).is_none() {
+        // The parameters are written later, all of them in their order.
+        let path = &mut self.path;
+        if scope.preview(|scope| params::push_script(scope, pass, path)).is_none() {
             request.log_error(site, ctx, |out| out.extend_from_slice(SCRIPTLESS));
             return Some(NextStep::Fail(404));
         }
