@@ -306,3 +306,27 @@ fn an_address_that_is_spelled_otherwise_is_another_page() {
     assert_eq!([host("localhost:1337"), host("localhost:1337")], ["miss", "hit"]);
     assert_eq!(rig.seen("/a/b", ""), hit(1));
 }
+
+// Whether a request of unknown length has content is known at its end, which HTTP/2 and HTTP/3
+// clients may send behind the head.
+#[test]
+fn a_request_whose_body_turns_out_to_be_empty_has_none() {
+    let rig = Rig::new("page_cache auto;");
+    rig.app.say("/", PUBLIC);
+    assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (miss(1), hit(1)));
+    let asked = |method: &str, pieces: &[&str]| {
+        let mut client = rig.server.connect();
+        let head = format!("{method} / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked");
+        client.send(format!("{head}\r\n\r\n"));
+        for piece in pieces {
+            bolide_testkit::pause(50);
+            client.send(piece);
+        }
+        let reply = client.answer_to(method);
+        (reply.header("x-litespeed-cache").unwrap_or_default().to_owned(), reply.text())
+    };
+    assert_eq!(asked("GET", &["0\r\n", "\r\n"]), hit(1));
+    assert_eq!(asked("HEAD", &["0\r\n\r\n"]).0, hit(1).0);
+    assert_eq!(asked("GET", &["1\r\nx\r\n", "0\r\n\r\n"]), past(2));
+    assert_eq!(rig.seen("/", ""), hit(1));
+}

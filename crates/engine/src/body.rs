@@ -169,6 +169,11 @@ impl RequestUpload {
         self.is_complete
     }
 
+    /// Whether the body was collected and turned out to be empty.
+    pub(crate) fn is_found_empty(&self) -> bool {
+        self.is_complete && self.spool.as_ref().is_some_and(|spool| spool.received() == 0)
+    }
+
     /// Whether the body is buffered or streamed; until then the client may wait for us.
     #[must_use]
     pub fn is_wanted(&self) -> bool {

@@ -99,7 +99,8 @@ impl CacheTransaction {
         self.autoflush(request, caching, space, site, ctx);
         // A response to a request with a body is not the object of the URL.
         let is_asking = matches!(request.method, Method::Get | Method::Head);
-        let has_body = !matches!(request.head().body, RequestBody::None | RequestBody::Length(0));
+        let has_body = !matches!(request.head().body, RequestBody::None | RequestBody::Length(0))
+            && !request.upload.is_found_empty();
         let other = has_body.then_some(Why::Body);
         let other = other.or(request.replaces_failed.then_some(Why::StandsIn));
         let other = other.or(request.arrival.is_refused().then_some(Why::Refused));

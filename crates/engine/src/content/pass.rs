@@ -13,9 +13,9 @@ use bolide_upstream::{OriginRequest, request::PassTarget};
 
 use crate::answer::Answer;
 use crate::body::FileHolds;
-use crate::caching::CacheTransaction;
 use crate::caching::UpstreamCacheStatus;
 use crate::caching::magento;
+use crate::caching::{CacheTransaction, Caching};
 use crate::content::bind::bind_to;
 use crate::content::collecting::{collected, holds};
 use crate::content::esi::answer_without_origin;
@@ -27,7 +27,7 @@ use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
-use crate::vars::VariableScope;
+use crate::vars::{VariableScope, preview};
 
 /// The log line of a request without a script.
 const SCRIPTLESS: &[u8] = b"the parameters of the pool have no \"SCRIPT_FILENAME\"";
@@ -69,9 +69,7 @@ impl Exchange {
         if let Err(next) = read_address(&mut self.request, &self.answer, pass, site, ctx) {
             return next;
         }
-        // As in nginx: the key of a zone, and its conditions, may depend on the body.
-        if self.request.head().body != RequestBody::None
-            && location.caching.as_ref().is_some_and(|caching| !caching.is_page())
+        if location.caching.as_ref().is_some_and(|caching| awaits_body(&self.request, caching))
             && !self.request.upload.is_streamed()
             && let Some(next) = collect_body(&mut self.request, RequestStep::Origin, site, ctx)
         {
@@ -91,6 +89,19 @@ impl Exchange {
         }
         let next = collect_body(&mut self.request, RequestStep::Ask, site, ctx);
         next.unwrap_or(NextStep::Step(RequestStep::Ask))
+    }
+}
+
+/// Whether a lookup needs the request body. As in nginx, the key of a zone, and its conditions, may
+/// depend on it. A page is not looked up for a request with content; whether a request of unknown
+/// length has any is known at its end, which over HTTP/2 and HTTP/3 may come behind the head.
+fn awaits_body(request: &Request, caching: &Caching) -> bool {
+    match request.head().body {
+        RequestBody::None => false,
+        _ if !caching.is_page() => true,
+        body => {
+            body == RequestBody::Unknown && matches!(request.method, Method::Get | Method::Head)
+        }
     }
 }
 
@@ -150,7 +161,7 @@ impl FileSearch {
         let scope = VariableScope::new(request, answer, site, ctx);
         // The parameters are written later, all of them in their order.
         let path = &mut self.path;
-        if scope.preview(|scope| params::push_script(scope, pass, path)).is_none() {
+        if preview(&scope, |scope| params::push_script(scope, pass, path)).is_none() {
             request.log_error(site, ctx, |out| out.extend_from_slice(SCRIPTLESS));
             return Some(NextStep::Fail(404));
         }

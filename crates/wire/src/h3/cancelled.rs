@@ -4,7 +4,7 @@ use bolide_base::Now;
 
 use super::frame::code;
 use super::recv::fatal;
-use super::streams::H3StreamPhase;
+use super::streams::{H3StreamFate, H3StreamPhase};
 use super::{H3Conn, Order, load};
 use crate::{ConnError, WireEvent, WireRefusal, pseudo};
 
@@ -93,9 +93,17 @@ impl H3Conn {
         self.load.take_wasted()
     }
 
-    /// Charges a cancelled request. It costs less after its response has begun.
+    /// Charges a cancelled request, once: clients reset it and stop the response. It costs less after
+    /// its response has begun, and more in the read that it came with, as over HTTP/2.
     fn charge_cancelled(&mut self, slot: u32) -> Result<(), ConnError> {
-        let is_answered = self.streams.at(slot).is_some_and(|stream| stream.send.is_answered);
-        self.load.charge(if is_answered { load::ODD } else { load::CANCELLED })
+        let cost = match self.streams.at(slot) {
+            Some(stream) if stream.fate != H3StreamFate::Open => return Ok(()),
+            Some(stream) if stream.send.is_answered => load::ODD,
+            Some(stream) if stream.is_announced && stream.announced_in == self.load.read() => {
+                load::WASTED
+            }
+            _ => load::CANCELLED,
+        };
+        self.load.charge(cost)
     }
 }

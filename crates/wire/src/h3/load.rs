@@ -17,7 +17,8 @@ const REFUND: u32 = 20;
 
 /// The cost of an unknown or empty frame, a control frame, a QPACK instruction, an unknown stream.
 pub(super) const ODD: u32 = 1;
-/// The cost of a malformed request, which took a head and perhaps an exchange.
+/// The cost of a malformed request, which took a head and perhaps an exchange, and of one that is
+/// cancelled in the read that it came with.
 pub(super) const WASTED: u32 = PURSE / WASTES_MAX;
 /// The cost of a request that is cancelled before its response began, as browsers do when the user
 /// navigates away.
@@ -33,22 +34,30 @@ pub const EXCESSIVE_LOAD: ConnError =
 #[derive(Debug, Default)]
 pub(super) struct H3Load {
     spent: u32,
-    /// Malformed requests since the last `take_wasted`.
+    /// Such requests since the last `take_wasted`.
     wasted: u32,
     /// The second up to which time was credited.
     paid_until: u64,
+    /// The number of the current read.
+    read: u32,
 }
 
 impl H3Load {
-    /// Credits the time until `now`, as over HTTP/2.
+    /// Begins a read: credits the time until `now`, as over HTTP/2.
     #[inline]
     pub(super) fn rest(&mut self, now: Now) {
+        self.read = self.read.wrapping_add(1);
         let second = now.mono.as_nanos() / 1_000_000_000;
         if second > self.paid_until {
             let seconds = u32::try_from(second - self.paid_until).unwrap_or(u32::MAX);
             self.paid_until = second;
             self.spent = self.spent.saturating_sub(seconds.saturating_mul(SECOND_PAYS * CANCELLED));
         }
+    }
+
+    /// The number of the current read.
+    pub(super) const fn read(&self) -> u32 {
+        self.read
     }
 
     /// Charges `cost`.
@@ -62,7 +71,7 @@ impl H3Load {
         Ok(())
     }
 
-    /// Returns the malformed requests since the last call.
+    /// Returns the requests that cost [`WASTED`] since the last call.
     pub(super) const fn take_wasted(&mut self) -> u32 {
         std::mem::replace(&mut self.wasted, 0)
     }

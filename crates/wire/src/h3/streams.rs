@@ -171,6 +171,8 @@ pub(super) struct H3Stream {
     pub(super) user: StreamOwner,
     pub(super) fate: H3StreamFate,
     pub(super) is_announced: bool,
+    /// The read in which it was announced.
+    pub(super) announced_in: u32,
     pub(super) is_head_request: bool,
     /// RFC 9114 §4.1.2: the request is malformed, which ends its stream behind the response.
     pub(super) is_malformed: bool,
@@ -190,6 +192,7 @@ impl H3Stream {
             user: UNBOUND,
             fate: H3StreamFate::Open,
             is_announced: false,
+            announced_in: 0,
             is_head_request: false,
             is_malformed: false,
             priority: Priority::UNSIGNALLED,

@@ -359,6 +359,41 @@ fn time_pays_for_cancelled_requests_as_over_http2() {
     }
 }
 
+/// Begins a read, at the same moment.
+fn read_again(world: &mut World) {
+    world.conn.rest(Now { mono: Instant::from_nanos(1), unix_millis: 0 });
+}
+
+#[test]
+fn a_request_that_is_stopped_and_reset_is_charged_once() {
+    let mut world = World::new();
+    read_again(&mut world);
+    // RFC 9114 §4.1.1: this is how clients cancel an upload.
+    let upload = headers(&GET);
+    for number in 0..99 {
+        world.request(number * 4, number, &upload, false);
+    }
+    read_again(&mut world);
+    for number in 0..99 {
+        world.conn.handle_stopped(number * 4, 1, &mut world.events).expect("the limit is 100");
+        world.conn.handle_reset(number * 4, 1, &mut world.events).expect("the limit is 100");
+    }
+    assert_eq!(world.conn.take_wasted(), 0);
+}
+
+#[test]
+fn a_request_that_is_cancelled_at_once_is_a_wasted_one_as_over_http2() {
+    let mut world = World::new();
+    read_again(&mut world);
+    for number in 0..20 {
+        world.get(number * 4, number);
+        world.conn.handle_stopped(number * 4, 1, &mut world.events).expect("the limit is 20");
+    }
+    assert_eq!(world.conn.take_wasted(), 20);
+    world.get(80, 20);
+    assert!(world.conn.handle_stopped(80, 1, &mut world.events).is_err());
+}
+
 #[test]
 fn a_priority_field_is_told_to_quic_and_an_update_overrides_it() {
     let mut world = World::new();
