@@ -107,6 +107,7 @@ mod real_ip;
 mod recalled;
 mod reload;
 mod reload_command;
+mod reload_connections;
 mod reload_watch;
 mod resolver;
 mod rewrite;

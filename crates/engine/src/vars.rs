@@ -40,6 +40,7 @@ use addresses::{binary_address, port};
 pub(crate) use first_values::FirstValues;
 use named::cookie;
 pub(crate) use named::{argument, cookie_in};
+pub(crate) use preview::preview;
 pub(crate) use real_root::RealRoot;
 pub(crate) use value::{VariableValue, push_status};
 use value::{maybe, millis, number, text};
@@ -305,7 +306,7 @@ impl<'a> VariableScope<'a> {
             Var::RemotePort => port(out, self.client()),
             Var::RealipRemotePort => port(out, conn.remote),
             Var::BinaryRemoteAddr => binary_address(out, self.client()),
-            Var::ServerAddr => match (conn.local, self.site.listens().get(conn.listen)) {
+            Var::ServerAddr => match (conn.local, self.site.listens().get(self.request.listen)) {
                 // With its path, as in nginx.
                 (ClientAddress::Unix, Some(listen)) => {
                     text(out, listen.address.to_string().as_bytes())

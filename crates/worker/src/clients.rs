@@ -187,30 +187,29 @@ impl Clients {
         post_action.ok()
     }
 
-    /// The site for a new request: the newest, unless it has no listen for the client's address.
+    /// The site for a new request: the newest, unless it has no listen for the client's address, or
+    /// its rules for handshakes are others. Then, as in nginx, the request belongs to the
+    /// configuration that accepted the connection.
     pub(crate) fn current_site<I>(&mut self, owner: Owner, env: &WorkerEnv<I>) -> Option<SiteRef> {
         let newest = &env.generation;
-        let (info, generation, profile) = match owner {
+        let (is_newest, generation) = match owner {
             Owner::Tcp(key) => {
                 let conn = self.tcp.conns.get_mut(key)?;
-                (&mut *conn.info, &mut conn.generation, &mut conn.profile)
+                let is_newest = conn.generation.number == newest.number
+                    || !conn.outdated && conn.follow(newest);
+                (is_newest, &conn.generation)
             }
             Owner::Quic(key) => {
                 let conn = self.quic.conns.get_mut(key)?;
-                (&mut *conn.info, &mut conn.generation, &mut conn.profile)
+                let is_newest = conn.generation.number == newest.number || conn.follow(newest);
+                (is_newest, &conn.generation)
             }
             Owner::Parent(_) | Owner::PostAction(_) => return None,
         };
-        if generation.number == newest.number {
-            return Some(env.site.clone());
+        match is_newest {
+            true => Some(env.site.clone()),
+            false => Some(SiteRef::new(generation.site.clone(), generation.groups.clone())),
         }
-        if let Some(listen) = newest.same_listen(generation, info.listen) {
-            info.listen = listen;
-            *generation = newest.clone();
-            *profile = newest.profile(info);
-            return Some(env.site.clone());
-        }
-        Some(SiteRef::new(generation.site.clone(), generation.groups.clone()))
     }
 
     /// The number of exchanges that a connection owns.
@@ -314,30 +313,20 @@ impl Clients {
     /// Moves connections without requests to the newest configuration: an idle one would keep the
     /// old one in memory.
     pub(crate) fn bring_along(&mut self, newest: &Arc<Generation>) {
-        let same = |older: &Generation, listen| newest.same_listen(older, listen);
         for key in self.tcp.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.tcp.conns.get_mut(key) else { continue };
+            // A handshake is completed under the configuration that began it.
             if conn.exchanges == 0
                 && !conn.outdated
-                && let Some(listen) = same(&conn.generation, conn.info.listen)
-                // A handshake is completed under the configuration that began it.
-                && (conn.framing.is_some()
-                    || conn.session.is_none() && newest.listens[listen].tls.is_none())
+                && (conn.framing.is_some() || conn.session.is_none())
             {
-                conn.info.listen = listen;
-                conn.generation = newest.clone();
-                conn.profile = newest.profile(&conn.info);
+                conn.follow(newest);
             }
         }
         for key in self.quic.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.quic.conns.get_mut(key) else { continue };
-            if conn.exchanges == 0
-                && conn.started
-                && let Some(listen) = same(&conn.generation, conn.info.listen)
-            {
-                conn.info.listen = listen;
-                conn.generation = newest.clone();
-                conn.profile = newest.profile(&conn.info);
+            if conn.exchanges == 0 && conn.started {
+                conn.follow(newest);
             }
         }
     }

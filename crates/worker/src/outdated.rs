@@ -1,18 +1,20 @@
 //! Connections that a reload invalidates: their client was verified by CAs or lists that were
-//! replaced, or their port has changed between plain text and TLS. Their requests are completed,
-//! then they are closed. A reload ends no other connections.
+//! replaced, their port has changed between plain text and TLS, or their address is no longer
+//! listened on. Requests on them have the configuration that accepted them, then they are closed. A
+//! reload ends no other connections.
 
 use bolide_engine::ConnInfo;
 
 use crate::generation::Generation;
 
 impl Generation {
-    /// Whether a client of `older` would be verified differently now, or is in its handshake.
+    /// Whether a client of `older` would be refused or verified differently now, or is in its
+    /// handshake.
     pub(crate) fn judges_otherwise(&self, older: &Self, info: &ConnInfo) -> bool {
-        let new = self.same_listen(older, info.listen);
+        let Some(new) = self.same_listen(older, info.listen) else { return true };
         let had_tls = older.listens[info.listen].tls.is_some();
         // A request in plain text would be answered in plain text.
-        if new.is_some_and(|listen| self.listens[listen].tls.is_some() != had_tls) {
+        if self.listens[new].tls.is_some() != had_tls {
             return true;
         }
         let asking = older.listens[info.listen].tls.as_ref().filter(|tls| tls.asks_clients());
@@ -22,7 +24,7 @@ impl Generation {
             Some(facts) => facts.server_name.as_deref(),
             None => return true,
         };
-        let new = new.and_then(|listen| self.listens[listen].tls.as_ref());
+        let new = self.listens[new].tls.as_ref();
         new.is_none_or(|new| !new.judges_like(old, name))
     }
 }

@@ -65,6 +65,17 @@ impl QuicConn {
         self.generation.listens[self.info.listen].limits(self.profile)
     }
 
+    /// Moves to a newer configuration; false if that has no listen for the client's address.
+    pub(crate) fn follow(&mut self, newest: &Arc<Generation>) -> bool {
+        let listen = newest.same_listen(&self.generation, self.info.listen);
+        if let Some(listen) = listen {
+            self.info.listen = listen;
+            self.generation = newest.clone();
+            self.profile = newest.profile(&self.info);
+        }
+        listen.is_some()
+    }
+
     /// Starts the framing after the handshake; false if HTTP/3 is disabled here.
     pub(crate) fn start(
         &mut self,

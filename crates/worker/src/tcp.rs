@@ -102,8 +102,8 @@ pub(crate) struct TcpConn {
     pub(crate) plain_on_tls: bool,
     /// Whether it is closed when idle.
     pub(crate) draining: bool,
-    /// Whether its client was verified by rules that were replaced; it is closed after its next
-    /// request.
+    /// Whether its configuration was replaced by one that would not have accepted it like this: it
+    /// keeps its own, and is closed after its next request.
     pub(crate) outdated: bool,
     pub(crate) waiting: TcpWait,
     /// The counter that it is part of.
@@ -123,6 +123,20 @@ pub(crate) struct TcpConn {
 impl TcpConn {
     pub(crate) fn settings(&self) -> &WorkerLimits {
         self.generation.listens[self.info.listen].limits(self.profile)
+    }
+
+    /// Moves to a newer configuration; false if that has no listen for the client's address.
+    pub(crate) fn follow(&mut self, newest: &Arc<Generation>) -> bool {
+        let listen = newest.same_listen(&self.generation, self.info.listen);
+        if let Some(listen) = listen {
+            self.info.listen = listen;
+            self.generation = newest.clone();
+            self.profile = newest.profile(&self.info);
+            // Profiles are those of a configuration; the rest of a head that names another server
+            // has the limits of the default one.
+            self.asked = None;
+        }
+        listen.is_some()
     }
 
     /// The connection for log lines.

@@ -300,8 +300,8 @@ impl TcpSide {
         }
     }
 
-    /// Ends connections, after their requests, whose clients `newest` would verify differently. One
-    /// without a request so far was accepted, and gets a response.
+    /// Ends connections, after their requests, whose clients `newest` would verify differently or
+    /// not accept. One without a request so far was accepted, and gets a response.
     pub(crate) fn drain_outdated(&mut self, newest: &Generation) {
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };

@@ -209,7 +209,7 @@ pub(crate) fn push_alt_svc(fields: &mut FieldMap, request: &Request, site: &Site
     {
         return;
     }
-    let alt_svc = site.alt_svc(conn.listen, request.server);
+    let alt_svc = site.alt_svc(request.listen, request.server);
     let is_set = site.location(request.location).sets_alt_svc;
     if !alt_svc.is_empty() && !is_set && fields.get(Name::AltSvc).is_none() {
         fields.push(Name::AltSvc, alt_svc);
