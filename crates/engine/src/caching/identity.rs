@@ -14,7 +14,7 @@ use bolide_http::cookies::Cookies;
 
 use crate::caching::Caching;
 use crate::caching::arrival::varying_origin;
-use crate::vars::VariableScope;
+use crate::vars::{VariableScope, preview};
 
 /// Sets `keys` to the key of a page at `url`, with the vary values that are known before the
 /// response; `value` replaces the vary value of rewrite rules.
@@ -170,7 +170,7 @@ pub(crate) fn write_arrival(
     if location.fixed_root.is_some() && origin.is_none() {
         return;
     }
-    scope.preview(|scope| {
+    preview(scope, |scope| {
         if location.fixed_root.is_none() {
             out.push(b'\0');
             scope.push_root(location, out);

@@ -12,7 +12,7 @@ use crate::content::climbs::climbs;
 use crate::ctx::StepCtx;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
-use crate::vars::VariableScope;
+use crate::vars::{VariableScope, preview};
 
 /// Whether an upstream answers that needs no file.
 pub(crate) fn is_proxied(location: &CompiledLocation) -> bool {
@@ -74,7 +74,7 @@ fn strays(request: &Request, answer: &Answer, site: &Site, ctx: &StepCtx<'_>) ->
     match location.fixed_root {
         Some(_) => leads_out(&scope, location, &request.uri),
         // nginx does not evaluate the root here, and `$1` may change by it.
-        None => scope.preview(|scope| leads_out(scope, location, &request.uri)),
+        None => preview(&scope, |scope| leads_out(scope, location, &request.uri)),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
-use crate::vars::VariableScope;
+use crate::vars::{VariableScope, preview};
 
 /// The absence of a file is trusted until inotify reports the file.
 fn absence_policy() -> ProbePolicy {
@@ -56,7 +56,7 @@ impl FileSearch {
         match location.fixed_root.is_some() && root.fixed_root.is_some() {
             true => push(&scope),
             // `$1` stays what the location's expression captured.
-            false => scope.preview(push),
+            false => preview(&scope, push),
         }
         let rest = match location.settings.root.mapping {
             Mapping::Whole => &request.uri[..],

@@ -8,18 +8,19 @@
 use super::VariableScope;
 use crate::request::Request;
 
-impl VariableScope<'_> {
-    /// Calls `read` with this scope, and undoes the effects of the evaluations in it.
-    pub(crate) fn preview<T>(&self, read: impl FnOnce(&Self) -> T) -> T {
-        let Request { captures, notes, first_values, is_undecided, .. } = self.request;
-        let before = captures.borrow().clone();
-        let (noted, kept) = (notes.borrow().len(), first_values.borrow().mark());
-        let was_undecided = is_undecided.get();
-        let value = read(self);
-        captures.replace(before);
-        notes.borrow_mut().truncate(noted);
-        first_values.borrow_mut().forget_since(kept);
-        is_undecided.set(was_undecided);
-        value
-    }
+/// Calls `read` with `scope`, and undoes the effects of the evaluations in it.
+pub(crate) fn preview<'a, T>(
+    scope: &VariableScope<'a>,
+    read: impl FnOnce(&VariableScope<'a>) -> T,
+) -> T {
+    let Request { captures, notes, first_values, is_undecided, .. } = scope.request;
+    let before = captures.borrow().clone();
+    let (noted, kept) = (notes.borrow().len(), first_values.borrow().mark());
+    let was_undecided = is_undecided.get();
+    let value = read(scope);
+    captures.replace(before);
+    notes.borrow_mut().truncate(noted);
+    first_values.borrow_mut().forget_since(kept);
+    is_undecided.set(was_undecided);
+    value
 }

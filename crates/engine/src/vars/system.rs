@@ -4,7 +4,7 @@
 
 use bolide_base::TcpInfo;
 
-use super::{VariableScope, VariableValue, number, text};
+use super::{VariableScope, VariableValue, number, preview, text};
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
@@ -40,7 +40,7 @@ impl FileSearch {
         let location = scope.location();
         match location.fixed_root {
             Some(_) => scope.push_root(location, &mut asked),
-            None => scope.preview(|scope| scope.push_root(location, &mut asked)),
+            None => preview(&scope, |scope| scope.push_root(location, &mut asked)),
         }
         let real = &mut request.real_root;
         real.path.clear();
