@@ -15,6 +15,11 @@ fn the_real_apache_answers_the_same_by_the_same_configuration() {
 }
 
 #[test]
+fn handlers_run_and_show_what_the_real_apache_runs_and_shows() {
+    compared("handlers.py");
+}
+
+#[test]
 fn backends_clients_and_proxies_are_believed_as_the_real_apache_believes_them() {
     compared("certified.py");
 }

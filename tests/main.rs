@@ -16,6 +16,7 @@ mod acme;
 mod acme_files;
 mod acme_hook;
 mod adopt;
+mod apache_handler;
 mod audiences;
 mod auth_request;
 mod bans;

@@ -3,10 +3,10 @@
 
 use bolide_htaccess::ServerPlace;
 
+use crate::handlers;
 use crate::import::ConfPlace;
 use crate::names;
 use crate::out::ConfText;
-use crate::php;
 use crate::tree::ApacheNode;
 
 /// SectionLines with where they stand.
@@ -95,13 +95,14 @@ fn one(node: &ApacheNode, kind: SectionKind, out: &mut ConfText) -> Result<Secti
         );
         return Ok(SectionLines::new());
     }
-    if node.lower == "addhandler" && node.keyword() == "type-map" {
-        out.note(&node.place, format!("{}: no names are negotiated", line_of(node)));
-        return Ok(SectionLines::new());
+    if switches_php_off(node) {
+        // What stands deeper cannot switch it on again.
+        return Ok(vec![(node.place.clone(), "php_value engine never".to_owned())]);
     }
-    if let Some(text) = php::comment_of(node) {
-        out.note(&node.place, format!("{}: {text}", line_of(node)));
-        return Ok(SectionLines::new());
+    if handlers::is_line(node) {
+        let lines = handlers::line(node, out);
+        let texts: Vec<String> = lines.iter().map(|(_, text)| text.clone()).collect();
+        return is_understood(&texts).map(|()| lines);
     }
     if let Some(why) = names::idle(&node.lower).filter(|_| !searches_bodies(node)) {
         out.note(&node.place, format!("{}: {why}", node.name));
@@ -139,7 +140,21 @@ fn closes(node: &ApacheNode) -> bool {
 
 /// Directives that take something away that a client could see.
 fn is_removal(lower: &str) -> bool {
-    matches!(lower, "forcetype" | "sethandler" | "addhandler" | "php_flag")
+    matches!(lower, "php_flag" | "removehandler" | "removetype")
+}
+
+/// Whether a directive of the server has scripts not run.
+pub(crate) fn switches_php_off(node: &ApacheNode) -> bool {
+    let words = node.words();
+    let [name, value] = &words[..] else { return false };
+    let is_on = matches!(&value.to_ascii_lowercase()[..], "on" | "1" | "true" | "yes");
+    is_engine(node) && name.eq_ignore_ascii_case("engine") && !is_on
+}
+
+/// Whether a directive of the server says whether scripts run.
+pub(crate) fn is_engine(node: &ApacheNode) -> bool {
+    matches!(&node.lower[..], "php_admin_flag" | "php_admin_value")
+        && node.first().eq_ignore_ascii_case("engine")
 }
 
 /// Whether a directive only sets what changes HTTP for old clients. It would have every answer

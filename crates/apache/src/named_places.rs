@@ -1,11 +1,11 @@
 //! `<Directory>`, `<Files>`, `<Location>` and what stands outside of them, as `apache_directory`.
 
 use crate::access;
-use crate::body::{self, SectionKind, closing, is_line};
+use crate::body::{self, SectionKind, closing, is_line, switches_php_off};
+use crate::handlers;
 use crate::import::ConfPlace;
 use crate::matching;
 use crate::out::ConfText;
-use crate::php;
 use crate::tree::ApacheNode;
 
 /// `apache_directory` for what stands outside of sections, and for each section. `conditions` are
@@ -32,7 +32,13 @@ pub(crate) fn write(nodes: &[ApacheNode], conditions: &[&[ApacheNode]], out: &mu
             && node.words().get(1).is_some_and(|to| to.starts_with('/') || to.contains("://"));
         let is_files = matches!(&node.lower[..], "<files" | "<filesmatch");
         let is_plain = !node.is_section() && !OWN.contains(&&node.lower[..]) && !is_url;
-        if is_files || is_plain && (is_line(node) || node.lower == "options") {
+        if is_files
+            || is_plain
+                && (is_line(node)
+                    || node.lower == "options"
+                    || handlers::is_line(node)
+                    || switches_php_off(node))
+        {
             plain.push(node.clone());
         }
     }
@@ -103,9 +109,7 @@ fn location(node: &ApacheNode, out: &mut ConfText) -> body::SectionLines {
     let is_left_out = |child: &ApacheNode| {
         child.lower.starts_with("proxy")
             || child.lower == "requestheader"
-            || child.lower == "sethandler"
-                && php::runner(&child.first()).is_none()
-                && child.keyword() != "none"
+            || handlers::is_status(node, child)
     };
     let children: Vec<ApacheNode> =
         node.children.iter().filter(|child| !is_left_out(child)).cloned().collect();

@@ -1,16 +1,18 @@
 //! Locations: what is redirected, rewritten, passed on, aliased, and run by a program.
 
 use crate::access;
+use crate::body::is_engine;
+use crate::handlers;
 use crate::heads::Heads;
 use crate::matching::PlacePaths;
 use crate::out::ConfText;
-use crate::php::{self, Runner};
+use crate::php;
 use crate::proxy;
 use crate::redirect;
 use crate::rewrite;
 use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::{escaped, in_quotes, quoted};
+use crate::words::{in_quotes, quoted};
 
 const REDIRECTS: [&str; 4] = ["redirect", "redirectmatch", "redirectpermanent", "redirecttemp"];
 
@@ -18,8 +20,8 @@ const REDIRECTS: [&str; 4] = ["redirect", "redirectmatch", "redirectpermanent", 
 pub(crate) fn write(server: &Server<'_>, root: Option<&str>, out: &mut ConfText) {
     let entries = proxy::entries(server);
     let before = proxy::prefixes(&entries);
-    let rules = php::rules(server);
-    if !rules.is_empty() {
+    let programs = handlers::programs(server);
+    if !programs.is_empty() {
         // Before the rules, which may end what comes after them.
         confinement(server, out);
     }
@@ -41,16 +43,15 @@ pub(crate) fn write(server: &Server<'_>, root: Option<&str>, out: &mut ConfText)
     }
     let pool = php::pool_name(server.account().as_ref().map(|(_, user, _)| &user[..]));
     let mut heads = Heads::default();
-    handlers(server, &entries, &pool, &mut heads, out);
-    aliases(server, &entries, (&rules, &pool), &mut heads, out);
+    handlers::write(&programs, &pool, out);
+    status_pages(server, &entries, &mut heads, out);
+    aliases(server, &entries, &mut heads, out);
     proxy::write(server, &entries, &mut heads, out);
-    scripts(&rules, root, &pool, out);
 }
 
 fn aliases(
     server: &Server<'_>,
     entries: &[proxy::ProxyEntry<'_>],
-    programs: (&[php::PhpRule], &str),
     heads: &mut Heads,
     out: &mut ConfText,
 ) {
@@ -88,7 +89,7 @@ fn aliases(
         for (paths, out) in [PlacePaths::One(path.clone()), below].iter().zip(&mut passed) {
             proxy::close_passed(server, entries, paths, out);
         }
-        alias(node, (path, to), programs, passed, heads, out);
+        alias(node, (path, to), passed, heads, out);
     }
 }
 
@@ -119,7 +120,6 @@ fn plain_alias(regex: &str, to: &str) -> Option<(String, String)> {
 fn alias(
     node: &ApacheNode,
     (path, to): (&str, &str),
-    (rules, pool): (&[php::PhpRule], &str),
     [of_one, of_below]: [ConfText; 2],
     heads: &mut Heads,
     out: &mut ConfText,
@@ -139,115 +139,40 @@ fn alias(
     out.open(&node.place, format!("location {below}"));
     out.append(of_below);
     out.put(&node.place, format!("alias {};", quoted(&closed.1)));
-    for rule in rules {
-        let holds = rule
-            .directory
-            .as_deref()
-            .is_none_or(|it| redirect::covers(it, bare.1) || redirect::covers(bare.1, it));
-        if holds {
-            out.open(&rule.place, format!("location ~ {}", in_quotes(&rule.pattern)));
-            if matches!(rule.runner, Runner::Fcgi(_) | Runner::Pool) {
-                php::parameters("$request_filename").into_iter().for_each(|line| out.own(line));
-            }
-            out.put(&rule.place, php::runs(&rule.runner, pool));
-            out.close();
-        }
-    }
     out.close();
 }
 
-/// The locations of what a program runs.
-fn scripts(rules: &[php::PhpRule], root: Option<&str>, pool: &str, out: &mut ConfText) {
-    for rule in rules {
-        let start = match (&rule.directory, root) {
-            (None, _) => String::new(),
-            (Some(directory), Some(root)) if redirect::covers(directory, root) => String::new(),
-            (Some(directory), Some(root)) if redirect::covers(root, directory) => {
-                let rest = directory.trim_end_matches('/').strip_prefix(root).unwrap_or_default();
-                format!("^{}(?=/).*", escaped(rest))
-            }
-            // Of other directories aliases take care.
-            _ => continue,
-        };
-        if let Runner::Refused(why) = &rule.runner {
-            out.note(&rule.place, format!("{why}: no such program is run"));
-        }
-        out.open(
-            &rule.place,
-            format!("location ~ {}", in_quotes(&format!("{start}{}", rule.pattern))),
-        );
-        if rule.runner != Runner::Refused(String::new())
-            && !matches!(rule.runner, Runner::Refused(_))
-        {
-            out.own("fastcgi_split_path_info ^(.+?\\.[^/]*)(/.*)$;");
-        }
-        out.put(&rule.place, php::runs(&rule.runner, pool));
-        out.close();
-    }
-}
-
-/// Places with a handler: the server's own, such as its status, or a program's.
-fn handlers(
+/// The server's status, where a `<Location>` has it.
+fn status_pages(
     server: &Server<'_>,
     entries: &[proxy::ProxyEntry<'_>],
-    pool: &str,
     heads: &mut Heads,
     out: &mut ConfText,
 ) {
-    let mut none: Vec<String> = Vec::new();
+    let mut done: Vec<String> = Vec::new();
     // Of several sections for one path the last one counts.
     for section in server.main.iter().chain(server.own).rev() {
-        if section.lower != "<location" {
-            continue;
-        }
-        let Some(handler) = section.children.iter().rfind(|node| node.lower == "sethandler") else {
-            continue;
-        };
-        let word = handler.first();
-        let path = section.first();
-        let is_none = matches!(&word.to_ascii_lowercase()[..], "none" | "default-handler");
-        if !path.starts_with('/') {
+        let last = section.children.iter().rfind(|node| node.lower == "sethandler");
+        let Some(handler) = last.filter(|_| section.lower == "<location") else { continue };
+        let (word, path) = (handler.first(), section.first());
+        let is_later = done.contains(&path);
+        done.push(path.clone());
+        if !handlers::is_status(section, handler) {
             continue;
         }
         if proxy::answers(entries, &path) {
             out.note(&handler.place, format!("SetHandler {word}: the proxy answers there"));
             continue;
         }
-        let bare = path.trim_end_matches('/');
-        let own = match php::runner(&word) {
-            Some(_) if bare.is_empty() => vec!["/".to_owned()],
-            Some(_) if path.ends_with('/') => vec![format!("^~ {}", quoted(&path))],
-            Some(_) => {
-                vec![format!("= {}", quoted(bare)), format!("^~ {}", quoted(&format!("{bare}/")))]
-            }
-            None => vec![format!("= {}", quoted(&path))],
-        };
-        for head in own {
-            if is_none && !none.contains(&head) {
-                none.push(head);
-                continue;
-            }
-            if none.contains(&head) || !heads.take(&head) {
-                out.note(&handler.place, format!("SetHandler {word}: a later one counts"));
-                continue;
-            }
-            out.open(&section.place, format!("location {head}"));
-            match php::runner(&word) {
-                // Its files' rules hold there.
-                Some(runner) => out.put(&handler.place, php::runs(&runner, pool)),
-                None => {
-                    let place = PlacePaths::One(path.clone());
-                    access::write(&access::sections(server, &place, None, &[]), out);
-                    if word.eq_ignore_ascii_case("server-status") {
-                        out.put(&handler.place, "stub_status;");
-                    } else {
-                        out.note(&handler.place, format!("SetHandler {word}: no such handler"));
-                        out.own("return 503;");
-                    }
-                }
-            }
-            out.close();
+        let head = format!("= {}", quoted(&path));
+        if is_later || !heads.take(&head) {
+            out.note(&handler.place, format!("SetHandler {word}: a later one counts"));
+            continue;
         }
+        out.open(&section.place, format!("location {head}"));
+        access::write(&access::sections(server, &PlacePaths::One(path), None, &[]), out);
+        out.put(&handler.place, "stub_status;");
+        out.close();
     }
 }
 
@@ -259,6 +184,9 @@ fn confinement(server: &Server<'_>, out: &mut ConfText) {
     for node in server.main.iter().chain(server.own) {
         node.each(&mut |node| {
             if !matches!(&node.lower[..], "php_admin_value" | "php_admin_flag") {
+                return;
+            }
+            if is_engine(node) {
                 return;
             }
             let words = node.words();

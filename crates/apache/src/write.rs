@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::balancers;
+use crate::handlers;
 use crate::import::{ConfPlace, ImportRequest, Imported};
 use crate::listens::{self, ListenAt, ListenLine, VhostAddress};
 use crate::logs::{self, Formats};
@@ -147,8 +148,11 @@ impl<'a> Whole<'a> {
             out.own("client_max_body_size 1g;");
         }
         self.pools(out);
-        let runs =
-            self.servers.iter().chain([&server]).any(|server| !php::rules(server).is_empty());
+        let runs = self
+            .servers
+            .iter()
+            .chain([&server])
+            .any(|server| !handlers::programs(server).is_empty());
         if runs || self.everywhere("proxypassmatch") {
             out.own("");
             let script = "$document_root$fastcgi_script_name";
@@ -187,7 +191,7 @@ impl<'a> Whole<'a> {
     fn pools(&self, out: &mut ConfText) {
         let mut done = BTreeSet::new();
         for server in &self.servers {
-            let rules = php::rules(server);
+            let rules = handlers::programs(server);
             let Some(rule) = rules.iter().find(|rule| rule.runner == Runner::Pool) else {
                 continue;
             };
@@ -206,7 +210,7 @@ impl<'a> Whole<'a> {
                 own: self.main,
                 main: &[],
             };
-            let rules = php::rules(&server);
+            let rules = handlers::programs(&server);
             if let Some(rule) = rules.iter().find(|rule| rule.runner == Runner::Pool) {
                 self.pool(&rule.place, None, out);
             }

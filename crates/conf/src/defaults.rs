@@ -84,6 +84,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         apache_htaccess: false,
         apache_directories: Arc::default(),
         apache_proxies: Arc::default(),
+        apache_handlers: Arc::default(),
         gzip: Arc::new(gzip()),
         brotli: Arc::new(brotli()),
         zstd: Arc::new(zstd()),

@@ -49,7 +49,7 @@ pub use acme::{
     AcmeConf, DemandedRate, IssuedConf, IssuedId, IssuedKey, IssuerAccount, IssuerAuthority,
     IssuerChallenge, IssuerConf, IssuerKey,
 };
-pub use apache::{ApacheDirectory, ApacheProxy};
+pub use apache::{ApacheDirectory, ApacheHandler, ApacheProxy};
 pub use body::{BodyFiles, TempPath};
 pub use browsers::{BrowserName, Browsers, browser_version};
 pub use cache::{

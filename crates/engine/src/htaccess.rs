@@ -14,6 +14,7 @@ mod levels;
 mod looks;
 pub(crate) mod memory;
 mod password;
+mod program;
 mod questions;
 mod reason;
 mod reliance;

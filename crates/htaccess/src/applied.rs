@@ -6,6 +6,7 @@
 mod age;
 mod bodies;
 mod collect;
+mod programs;
 
 use std::collections::HashMap;
 
@@ -19,9 +20,7 @@ use crate::pattern::fits_within;
 use crate::redirect::{ErrorAnswer, RedirectTo};
 use crate::rewrite::{EffectiveRewriting, PassOutcome, RewritePlace};
 use crate::setenv::EnvRule;
-use crate::settings::{
-    AuthMerging, AuthScheme, EtagParts, HtaccessFile, PathInfoRule, PhpSetting, Settings,
-};
+use crate::settings::{AuthMerging, AuthScheme, EtagParts, HtaccessFile, PathInfoRule, Settings};
 use crate::tls::{self, TlsVerdict};
 use crate::world::{Evaluation, Stop};
 
@@ -482,18 +481,5 @@ impl<'a> Applied<'a> {
     #[must_use]
     pub fn exports_tls(&self) -> bool {
         tls::exports(self.all().map(|settings| &settings.tls))
-    }
-
-    /// Settings of PHP, in their order.
-    pub fn php(&self) -> impl Iterator<Item = &'a PhpSetting> {
-        self.all().flat_map(|settings| &settings.php)
-    }
-
-    /// Whether scripts must not run.
-    #[must_use]
-    pub fn refuses_php(&self) -> bool {
-        let engine = self.php().filter(|setting| *setting.name == *b"engine").last();
-        let value = engine.map(|setting| setting.value.to_ascii_lowercase());
-        matches!(value.as_deref(), Some(b"0" | b"off" | b"false" | b"no" | b""))
     }
 }

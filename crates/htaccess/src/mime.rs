@@ -40,6 +40,20 @@ pub struct FileNature<'a> {
     pub default_charset: Option<&'a [u8]>,
 }
 
+impl MimeRules {
+    /// Whether a handler or a type for a file called `name` is one that `is_program` knows.
+    pub(crate) fn names_program(&self, name: &[u8], is_program: impl Fn(&[u8]) -> bool) -> bool {
+        let has = |(own, value): &MimeEntry| {
+            let mut extensions = name.split(|byte| *byte == b'.').skip(1);
+            extensions.any(|one| one.eq_ignore_ascii_case(own))
+                && value.as_deref().is_some_and(&is_program)
+        };
+        let whole = [&self.handler, &self.forced].into_iter().flatten().flatten();
+        self.types.iter().chain(&self.handlers).any(has)
+            || whole.into_iter().any(|it| is_program(it))
+    }
+}
+
 type Map = [MimeEntry];
 
 fn of<'a>(map: &'a Map, extension: &[u8]) -> Option<Option<&'a [u8]>> {

@@ -7,7 +7,7 @@ use bolide_htaccess::ServerPlace;
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveSpec, added, flag};
-use crate::model::{ApacheDirectory, ApacheProxy};
+use crate::model::{ApacheDirectory, ApacheHandler, ApacheProxy};
 use crate::reader::{ConfReader, ReadFault, ReadResult};
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
@@ -38,7 +38,33 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("URL @NAME")
         .without("none"),
+    added("apache_handler", Contexts::HSL, Args::TWO, handler)
+        .doc(
+            "The named location that answers for files whose handler is TEXT, by \
+             `apache_directory` and `.htaccess` files: by `SetHandler`, `AddHandler`, a type of \
+             `AddType`, or `[H=…]`. It gets the file as `SCRIPT_FILENAME`, and `PATH_INFO` begins \
+             behind the file. Names of handlers count in any case. Where a handler is named so, a \
+             script that a later section takes its handler from is answered with 403.",
+            "apache_handler proxy:unix:/run/php.sock|fcgi://localhost @php;",
+        )
+        .takes("TEXT @NAME")
+        .without("none"),
 ];
+
+fn handler(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let (name, location) = (node.arg(0), node.arg(1));
+    if location.first() != Some(&b'@') || location.len() < 2 {
+        return Err(ReadFault::Text("\"apache_handler\" needs a named location".to_owned()));
+    }
+    if matches!(&name.to_ascii_lowercase()[..], b"" | b"none" | b"default-handler") {
+        let name = String::from_utf8_lossy(name);
+        let text = format!("\"apache_handler\": no program is called \"{name}\"");
+        return Err(ReadFault::Text(text));
+    }
+    let one = ApacheHandler { name: name.to_ascii_lowercase().into(), location: location.into() };
+    Arc::make_mut(&mut r.settings().apache_handlers).push(one);
+    Ok(())
+}
 
 fn proxy(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (url, location) = (node.arg(0), node.arg(1));

@@ -24,6 +24,15 @@ pub struct ApacheProxy {
     pub location: Box<[u8]>,
 }
 
+/// `apache_handler`: a handler's name, and the location that answers for files with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApacheHandler {
+    /// In lower case.
+    pub name: Box<[u8]>,
+    /// The named location, with its `@`.
+    pub location: Box<[u8]>,
+}
+
 impl ApacheProxy {
     /// Whether it allows `path` at `origin`.
     #[must_use]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::apache::{ApacheDirectory, ApacheProxy};
+use super::apache::{ApacheDirectory, ApacheHandler, ApacheProxy};
 use super::resolver::NameServers;
 use super::{
     AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, Browsers, CacheSettings, DavSettings,
@@ -71,6 +71,8 @@ pub struct LocationSettings {
     pub apache_directories: Arc<Vec<ApacheDirectory>>,
     /// `apache_proxy`
     pub apache_proxies: Arc<Vec<ApacheProxy>>,
+    /// `apache_handler`
+    pub apache_handlers: Arc<Vec<ApacheHandler>>,
     /// `gzip*`
     pub gzip: Arc<Gzip>,
     /// `brotli*`

@@ -12,6 +12,7 @@ use bolide_conf::vars::Var;
 use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
 
 use crate::caching::fronts::is_trusted;
+use crate::htaccess::ruling::HandlerProgram;
 use crate::site::UpstreamPass;
 use crate::vars::{VariableScope, trace};
 
@@ -262,6 +263,10 @@ pub(crate) struct ScriptName<'a> {
 /// Splits the path as `fastcgi_split_path_info` says.
 pub(crate) fn script<'a>(scope: &VariableScope<'a>) -> ScriptName<'a> {
     let request = scope.request;
+    if let Some(program) = HandlerProgram::of(request) {
+        let (name, path_info) = program.split(&request.uri);
+        return ScriptName { name, index: b"", path_info };
+    }
     let settings = &scope.site.location(request.location).settings.origin;
     let whole = ScriptName { name: &request.uri, index: b"", path_info: b"" };
     if let Some(split) = &settings.split_path_info {
@@ -288,6 +293,11 @@ pub(crate) fn push_script(
     pass: &UpstreamPass,
     out: &mut Vec<u8>,
 ) -> Option<()> {
+    // `.htaccess` overrides the parameters.
+    if let Some(program) = HandlerProgram::of(scope.request) {
+        out.extend_from_slice(&program.file);
+        return Some(());
+    }
     for param in pass.plan.scripts() {
         param.write(scope, out);
         if !param.if_not_empty || !out.is_empty() {

@@ -14,6 +14,7 @@ use super::depart::take_back;
 use super::follow::{DirOptionsGiven, RuleScope, enter_inside};
 use super::memory::{KeptWay, RoundEntry, RoundOutcome, RoundStart};
 use super::password::challenge;
+use super::program;
 use super::reason::push_reason;
 use super::reliance::Reliance;
 use super::ruling::{HtaccessLevel, HtaccessPlaces, HtaccessRuling, UserProof, method_name};
@@ -86,7 +87,10 @@ pub(crate) fn obey(
         );
         if let Some(kept) = kept.filter(|kept| kept.can_lead(request)) {
             return match kept.give(request) {
-                KeptWay::Content => beyond_htaccess(location),
+                KeptWay::Content => {
+                    let ruling = request.htaccess.clone();
+                    beyond_htaccess(program::enter(request, ruling.as_deref(), site))
+                }
                 KeptWay::Inside(target) => enter_inside(request, &target, site, ctx),
             };
         }
@@ -149,8 +153,13 @@ impl HtaccessRequest<'_> {
         ruling.begin_round();
         let decided = self.decide(ruling, site, ctx);
         let (next, way) = match decided {
-            Ok(AdmittedTarget::Content) if ruling.is_found => (found(location), None),
-            Ok(AdmittedTarget::Content) => (beyond_htaccess(location), Some(KeptWay::Content)),
+            Ok(AdmittedTarget::Content) => {
+                let location = program::enter(self.request, Some(ruling), site);
+                match ruling.is_found {
+                    true => (found(location), None),
+                    false => (beyond_htaccess(location), Some(KeptWay::Content)),
+                }
+            }
             Ok(AdmittedTarget::Inside(target)) => {
                 let next = enter_inside(self.request, &target, site, ctx);
                 let is_entered = matches!(next, NextStep::Step(_)) && !ruling.is_found;
@@ -370,8 +379,9 @@ impl HtaccessRequest<'_> {
         if let Some(onward) = self.send_on(ruling, target, &applied, RuleScope::All, site, ctx)? {
             return Ok(onward);
         }
+        self.find_program(ruling, target, &applied, site, ctx)?;
         if target.kind == TargetKind::File && !target.path_info.is_empty() {
-            let is_script = location.pass.is_some();
+            let is_script = location.pass.is_some() || ruling.program.is_some();
             match applied.path_info() {
                 _ if ruling.drops_path_info => {
                     return Ok(AdmittedTarget::Elsewhere(self.cut_path(ruling, target, site, ctx)));

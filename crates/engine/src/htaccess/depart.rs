@@ -6,6 +6,7 @@ use bolide_htaccess::{CodingsForbidden, DirOptions, HeaderTimes};
 use bolide_http::{FieldMap, RequestBody};
 
 use super::decide::{Decided, HtaccessRequest, denied};
+use super::program;
 use super::ruling::{HtaccessRuling, ReplacedField, received};
 use super::target::{HtaccessTarget, TargetKind};
 use super::tls;
@@ -49,6 +50,10 @@ impl HtaccessRequest<'_> {
         let applied = places.applied();
         self.judge_body(ruling, applied.body_max(), site, ctx)?;
         let location = site.location(self.request.location);
+        let pass = match &ruling.program {
+            Some(program) => &site.location(program.location).pass,
+            None => &location.pass,
+        };
         let exported = ruling.exported_variables();
         let user = ruling.user.clone();
         let edits = applied.edits_request();
@@ -89,7 +94,7 @@ impl HtaccessRequest<'_> {
             self.request.arrival.leave_unkeyed();
             self.is_unkeyed = true;
         }
-        let is_script = location.pass.is_some();
+        let is_script = pass.is_some();
         let nature = applied.nature(&places.name);
         let is_coded = !is_script && nature.encoding.is_some();
         let is_filtered = applied.has_output_filters();
@@ -99,14 +104,12 @@ impl HtaccessRequest<'_> {
             self.reliance.depends();
             self.answer.may_be_searched = true;
         }
-        let media_type = ruling.media_type.as_deref().or(nature.media_type);
-        let handler = ruling.handler.as_deref().or(nature.handler);
-        let handler = handler.or_else(|| media_type.filter(|name| is_script_type(name)));
+        let handler = program::handler(ruling, nature);
         let is_taken = handler.is_none() && (nature.is_unhandled || nature.is_untyped);
         if is_script && (applied.refuses_php() || is_taken) {
             return Err(denied(self.request, site, ctx));
         }
-        if location.pass.as_ref().is_some_and(|pass| pass.conf.protocol == Protocol::FastCgi)
+        if pass.as_ref().is_some_and(|pass| pass.conf.protocol == Protocol::FastCgi)
             && let Some(setting) = applied.php().find(|setting| setting.names_code())
         {
             log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
@@ -117,6 +120,7 @@ impl HtaccessRequest<'_> {
             return Err(NextStep::Fail(500));
         }
         if let Some(handler) = handler
+            && ruling.program.is_none()
             && !is_answered(handler, is_script, target.kind)
         {
             log_lines::error(self.request, site, ctx, LogLevel::Error, |out| {
@@ -207,14 +211,6 @@ pub(super) fn take_back(request: &mut Request, ruling: &mut HtaccessRuling) {
         }
     }
     debug_assert!(ruling.replaced.is_empty(), "a client's fields are given back once");
-}
-
-/// Whether Apache treats this media type as a handler (`AddType application/x-httpd-php`): such
-/// files are executed, never sent.
-fn is_script_type(media_type: &[u8]) -> bool {
-    let lower = media_type.to_ascii_lowercase();
-    let runs = [&b"application/x-httpd-"[..], b"application/x-php", b"application/x-lsphp"];
-    runs.iter().any(|start| lower.starts_with(start))
 }
 
 /// Whether a handler name means the handler of this location.

@@ -111,6 +111,8 @@ pub(crate) struct HtaccessRuling {
     /// The media type and the handler of a rule.
     pub(crate) media_type: Option<Vec<u8>>,
     pub(crate) handler: Option<Vec<u8>>,
+    /// The program that answers.
+    pub(crate) program: Option<Rc<HandlerProgram>>,
     /// The authenticated user.
     pub(crate) user: Option<Vec<u8>>,
     /// The proof of their identity.
@@ -159,6 +161,35 @@ impl UserProof {
         **realm == *setup.realm
             && user_file.as_deref() == setup.user_file
             && group_file.as_deref() == setup.group_file
+    }
+}
+
+/// A program that answers in place of the location.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct HandlerProgram {
+    /// Its location.
+    pub(super) location: u32,
+    /// The script.
+    pub(crate) file: Box<[u8]>,
+    /// The length of what follows the script in the path.
+    pub(super) path_info: usize,
+}
+
+impl HandlerProgram {
+    /// The program that answers a request, if it is at the program's location.
+    pub(crate) fn of(request: &Request) -> Option<&Self> {
+        let program = request.htaccess.as_ref()?.program.as_deref()?;
+        (program.location == request.location).then_some(program)
+    }
+
+    /// Splits the path into that of the script and what follows it.
+    pub(crate) fn split<'a>(&self, uri: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        uri.split_at(uri.len().saturating_sub(self.path_info))
+    }
+
+    /// Its approximate memory in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.file.len() + size_of_val(self)
     }
 }
 
@@ -215,6 +246,7 @@ impl HtaccessRuling {
             self.replaced.iter().map(|one| field(one) + size_of_val(one)).sum(),
             places.into_iter().flatten().map(|places| places.bytes()).sum(),
             texts.iter().sum(),
+            self.program.as_ref().map_or(0, |program| program.bytes()),
             size_of_val(self),
         ];
         parts.iter().sum()
@@ -334,7 +366,7 @@ impl HtaccessRuling {
         (self.has_codings, self.drops_path_info) = (false, false);
         self.named_filters.clear();
         self.body_max = 0;
-        self.handler = None;
+        (self.handler, self.program) = (None, None);
     }
 }
 
