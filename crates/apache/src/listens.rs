@@ -110,7 +110,14 @@ pub(crate) fn places(
     let mut all = Vec::new();
     for line in lines {
         let fits = |one: &VhostAddress| one.port.is_none_or(|port| port == line.port);
-        for address in own.iter().filter(|one| fits(one)) {
+        // Servers of this very port come before those of any.
+        let is_outdone = |own: &VhostAddress| {
+            let takes = |one: &VhostAddress| {
+                one.port == Some(line.port) && one.host == own.host && !one.is_unknown
+            };
+            own.port.is_none() && !own.is_unknown && others.iter().any(takes)
+        };
+        for address in own.iter().filter(|one| fits(one) && !is_outdone(one)) {
             let host = match (&line.host, &address.host) {
                 (None, host) => host.clone(),
                 (Some(line), None) => {
@@ -188,6 +195,15 @@ mod tests {
         let hosts = |word: &str| addresses(word).into_iter().map(|it| it.host).collect::<Vec<_>>();
         assert_eq!(hosts("[::1]:80"), [Some("[::1]".to_owned())]);
         assert_eq!(hosts("localhost:80"), ["127.0.0.1", "[::1]"].map(|it| Some(it.to_owned())));
+        let both = ["*", "*:80", "192.0.2.1", "192.0.2.1:443"].map(addresses).concat();
+        let of_both = |own: usize| {
+            let all = places(&lines, &both[own..=own], &both);
+            all.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(of_both(0), ["127.0.0.1:8080", "*:443"]);
+        assert_eq!(of_both(1), ["*:80"]);
+        assert_eq!(of_both(2), ["192.0.2.1:80"]);
+        assert_eq!(of_both(3), ["192.0.2.1:443"]);
         let named = addresses("www.example.org:8080");
         assert!(named.len() == 1 && named[0].is_unknown);
         let all = places(&lines, &named, &[others, named.clone()].concat());
