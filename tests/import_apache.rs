@@ -132,6 +132,50 @@ fn scripts_run_where_a_handler_is_configured_and_are_never_shown() {
 }
 
 #[test]
+fn fields_that_a_section_takes_away_do_not_reach_scripts() {
+    let php = TestPhp::start(1);
+    let home = Home::new(BOLIDE);
+    let sections = [
+        ("/one", "<Location /one>\nRequestHeader unset X-User\n</Location>"),
+        ("/two/x.php", "<Location /two/x.php>\nRequestHeader set X-User nobody\n</Location>"),
+        ("/three", "<LocationMatch ^/three>\nRequestHeader unset X-User\n</LocationMatch>"),
+        // What is not understood takes the client's word away at least.
+        ("/four", "<Location /four>\nRequestHeader edit X-User ( y\n</Location>"),
+        ("/five", "<Directory @DIR@/www/five>\nRequestHeader note X-User y\n</Directory>"),
+    ];
+    let all: Vec<&str> = sections.iter().map(|(_, text)| *text).collect();
+    let conf = format!(
+        "ServerRoot @DIR@\nListen 127.0.0.1:@HTTP@\nPidFile @DIR@/logs/pid\n\
+         ErrorLog @DIR@/logs/error.log\nUser root\nDocumentRoot @DIR@/www\n\
+         RequestHeader unset X-Early early\nDirectoryIndex x.php\n\
+         <Directory @DIR@/www>\nRequire all granted\n</Directory>\n\
+         <Files *.php>\nSetHandler \"proxy:{}|fcgi://localhost\"\n</Files>\n{}\n",
+        php.address(),
+        all.join("\n")
+    );
+    home.write("httpd.conf", &conf);
+    let shown = "<?php echo 'user ', $_SERVER['HTTP_X_USER'] ?? 'unknown',
+        $_SERVER['HTTP_X_EARLY'] ?? '';";
+    for name in ["one", "two", "three", "four", "five", "six"] {
+        home.write(&format!("www/{name}/x.php"), shown);
+    }
+    let printed = home.run(&["import", "apache", "httpd.conf"]).succeeded().text();
+    let server = TestServer::start(home, &format!("daemon off;\n{printed}"));
+    let said = |path: &str| server.connect().get(path, "X-User: root\r\nX-Early: e\r\n").text();
+    for (name, wanted) in [
+        ("one", "user unknown"),
+        ("two", "user nobody"),
+        ("three", "user unknown"),
+        ("four", "user unknown"),
+        ("five", "user unknown"),
+        ("six", "user root"),
+    ] {
+        assert_eq!(said(&format!("/{name}/x.php")), wanted, "{name}\n{printed}");
+    }
+    assert_eq!(said("/one/"), "user unknown");
+}
+
+#[test]
 fn closed_places_stay_closed_below() {
     let home = Home::new(BOLIDE);
     let conf = "ServerRoot @DIR@\nListen 127.0.0.1:@HTTP@\nPidFile @DIR@/logs/pid\n\

@@ -108,13 +108,40 @@ fn one(node: &ApacheNode, kind: SectionKind, out: &mut ConfText) -> Result<Secti
         out.note(&node.place, format!("{}: {why}", node.name));
         return Ok(SectionLines::new());
     }
-    let text = line_of(node);
+    let mut text = line_of(node);
+    if kind == SectionKind::Server && node.lower == "requestheader" {
+        // Only here `early` has an effect in Apache.
+        let early = text.len() - "early".len().min(text.len());
+        if text.is_char_boundary(early) && text[early..].eq_ignore_ascii_case("early") {
+            text.truncate(early);
+            text.truncate(text.trim_end().len());
+        }
+    }
     match is_understood(std::slice::from_ref(&text)) {
         Ok(()) => Ok(vec![(node.place.clone(), text)]),
         Err(why) if closes(node) => Err(why),
+        Err(_) if node.lower == "requestheader" => Ok(without_field(node, out)),
         Err(_) => {
             out.note(&node.place, format!("{text}: not translated"));
             Ok(SectionLines::new())
+        }
+    }
+}
+
+/// What a `RequestHeader` becomes that is not understood: what a client says for itself must not
+/// get through in its place.
+fn without_field(node: &ApacheNode, out: &mut ConfText) -> SectionLines {
+    let words = node.words();
+    let name = words.iter().filter(|word| !word.eq_ignore_ascii_case("early")).nth(1);
+    let line = name.map(|name| format!("RequestHeader unset {}", name.trim_end_matches(':')));
+    match line.filter(|line| is_understood(std::slice::from_ref(line)).is_ok()) {
+        Some(line) => {
+            out.note(&node.place, format!("{}: the field is taken away", line_of(node)));
+            vec![(node.place.clone(), line)]
+        }
+        None => {
+            out.note(&node.place, format!("{}: not translated", line_of(node)));
+            SectionLines::new()
         }
     }
 }

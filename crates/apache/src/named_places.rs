@@ -37,6 +37,7 @@ pub(crate) fn write(nodes: &[ApacheNode], conditions: &[&[ApacheNode]], out: &mu
                 && (is_line(node)
                     || node.lower == "options"
                     || handlers::is_line(node)
+                    || node.lower == "requestheader"
                     || switches_php_off(node))
         {
             plain.push(node.clone());
@@ -106,11 +107,8 @@ fn checked(place: &ConfPlace, head: &[String], body: &body::SectionLines, out: &
 /// `<Location>` as a condition about the address.
 fn location(node: &ApacheNode, out: &mut ConfText) -> body::SectionLines {
     // Where a handler of the server itself answers, only the rest is about files.
-    let is_left_out = |child: &ApacheNode| {
-        child.lower.starts_with("proxy")
-            || child.lower == "requestheader"
-            || handlers::is_status(node, child)
-    };
+    let is_left_out =
+        |child: &ApacheNode| child.lower.starts_with("proxy") || handlers::is_status(node, child);
     let children: Vec<ApacheNode> =
         node.children.iter().filter(|child| !is_left_out(child)).cloned().collect();
     let inner = body::lines(&children, SectionKind::Other, out);
