@@ -373,6 +373,7 @@ fn redirects_to_directories_obey_their_directives() {
     for (directives, location) in [
         ("absolute_redirect off;", "/dir/".to_owned()),
         ("port_in_redirect off;", "http://localhost/dir/".to_owned()),
+        ("port_in_redirect host;", "http://localhost/dir/".to_owned()),
     ] {
         let server = site(directives);
         let answer = server.get("/dir");

@@ -126,6 +126,7 @@ impl<'a> Whole<'a> {
         };
         out.own("default_type \"\";");
         out.own("server_names_hash_bucket_size 128;");
+        out.own("port_in_redirect host;");
         let mut formats: Vec<&ApacheNode> = Vec::new();
         for nodes in std::iter::once(self.main).chain(self.servers.iter().map(|it| it.own)) {
             let is_format =
@@ -157,6 +158,14 @@ impl<'a> Whole<'a> {
             out.own("");
             let script = "$document_root$fastcgi_script_name";
             php::parameters(script).into_iter().for_each(|line| out.own(line));
+        }
+        if self.everywhere("proxypass") || self.everywhere("proxypassmatch") {
+            for (name, own) in [("host", "$http_host"), ("server", "$server_name")] {
+                out.own(format!(
+                    "map $http_x_forwarded_{name} $apache_forwarded_{name} {{ \"\" {own}; \
+                     default \"$http_x_forwarded_{name}, {own}\"; }}"
+                ));
+            }
         }
         if self.everywhere("proxypass") {
             out.own("map $http_upgrade $apache_connection { default upgrade; \"\" close; }");

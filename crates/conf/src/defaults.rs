@@ -10,8 +10,8 @@ use crate::model::{
     ExpiresRule, FileAccess, Gzip, GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders,
     KeepaliveDisable, LimitRules, LimitTerms, LingeringClose, ListInherit, LocationSettings,
     LogLevel, LogTargetConf, Main, Mapping, Mp4Settings, NextUpstream, OpenFileCache,
-    OriginSettings, Precompressed, Satisfy, ServerSettings, ServerTokens, SymlinksConf, TempPath,
-    TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
+    OriginSettings, PortInRedirect, Precompressed, Satisfy, ServerSettings, ServerTokens,
+    SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
 };
 use crate::source::LoadOptions;
 use crate::vars::{Template, TemplatePart, Var};
@@ -100,7 +100,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         otel: Arc::default(),
         server_tokens: ServerTokens::On,
         absolute_redirect: true,
-        port_in_redirect: true,
+        port_in_redirect: PortInRedirect::Listen,
         server_name_in_redirect: false,
         rewrite_log: false,
         uninitialized_variable_warn: true,

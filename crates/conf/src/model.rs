@@ -97,8 +97,8 @@ pub use server::{AltSvc, Http2, Http3, ServerConf, ServerId, ServerName, ServerS
 pub use settings::{
     AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, CloseSettings, DocumentRoot,
     ErrorPage, Expires, ExpiresRule, IfModifiedSince, KeepaliveDisable, LingeringClose,
-    ListInherit, LocationSettings, Mapping, OpenFileCache, Overwrite, Satisfy, ServerTokens,
-    SymlinksConf, TypesMap,
+    ListInherit, LocationSettings, Mapping, OpenFileCache, Overwrite, PortInRedirect, Satisfy,
+    ServerTokens, SymlinksConf, TypesMap,
 };
 pub use spans::Spans;
 pub use tls::{

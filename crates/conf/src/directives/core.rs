@@ -11,7 +11,7 @@ use crate::directive::{
 };
 use crate::model::{
     IfModifiedSince, KeepaliveDisable, LingeringClose, LocationSettings, NameServers, PeerAddress,
-    Satisfy, ServerTokens,
+    PortInRedirect, Satisfy, ServerTokens,
 };
 use crate::reader::{
     ConfReader, DUPLICATE, INVALID, ReadFault, ReadResult, invalid_value, show, size as bytes,
@@ -112,8 +112,22 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .default("on"),
     flag("absolute_redirect", HSL, |r| &mut r.settings().absolute_redirect)
         .doc("Whether redirects are absolute.", "absolute_redirect off;"),
-    flag("port_in_redirect", HSL, |r| &mut r.settings().port_in_redirect)
-        .doc("Whether redirects contain the port.", "port_in_redirect off;"),
+    value("port_in_redirect", HSL, Args::ONE, |r, node| {
+        let word = node.arg(0);
+        r.settings().port_in_redirect = match word.eq_ignore_ascii_case(b"host") {
+            true => PortInRedirect::Host,
+            false if crate::reader::flag("port_in_redirect", word)? => PortInRedirect::Listen,
+            false => PortInRedirect::None,
+        };
+        Ok(())
+    })
+    .doc(
+        "Whether redirects contain the port: that of the `listen`, or with `host` the one that the \
+         request's `Host` has, if it has one.",
+        "port_in_redirect off;",
+    )
+    .takes("on | off | host")
+    .default("on"),
     flag("server_name_in_redirect", HSL, |r| &mut r.settings().server_name_in_redirect).doc(
         "Whether redirects contain the first server name instead of the request's host.",
         "server_name_in_redirect on;",

@@ -104,7 +104,7 @@ pub struct LocationSettings {
     /// `absolute_redirect`
     pub absolute_redirect: bool,
     /// `port_in_redirect`
-    pub port_in_redirect: bool,
+    pub port_in_redirect: PortInRedirect,
     /// `server_name_in_redirect`
     pub server_name_in_redirect: bool,
     /// `rewrite_log`
@@ -404,6 +404,17 @@ pub enum SymlinksConf {
         /// `from=`: the part of the path that is not checked.
         from: Option<Template>,
     },
+}
+
+/// `port_in_redirect`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortInRedirect {
+    /// `off`: none.
+    None,
+    /// `on`: that of the `listen`, unless it is the scheme's.
+    Listen,
+    /// `host`: that of the request's `Host`, unless it is the scheme's.
+    Host,
 }
 
 /// `server_tokens`.

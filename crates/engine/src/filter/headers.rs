@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use bolide_conf::model::{Expires, ExpiresRule, UserIdMode};
+use bolide_conf::model::{Expires, ExpiresRule, PortInRedirect, UserIdMode};
 use bolide_http::date::http_date;
 use bolide_http::digits::push_decimal;
 use bolide_http::{FieldMap, HttpVersion, Name, OriginHead, Scheme};
@@ -343,12 +343,18 @@ pub(crate) fn push_absolute(scope: &VariableScope<'_>, path: &[u8], out: &mut Ve
     } else {
         push_local_host(scope.conn.local, out);
     }
-    let port = scope.conn.local.port();
+    let port = match settings.port_in_redirect {
+        PortInRedirect::None => 0,
+        PortInRedirect::Host if !scope.request.host.is_empty() => {
+            scope.request.port.unwrap_or_default()
+        }
+        PortInRedirect::Host | PortInRedirect::Listen => scope.conn.local.port(),
+    };
     let default = match scope.conn.scheme {
         Scheme::Http => 80,
         Scheme::Https => 443,
     };
-    if settings.port_in_redirect && port != 0 && port != default {
+    if port != 0 && port != default {
         out.push(b':');
         push_decimal(out, u64::from(port));
     }
