@@ -35,7 +35,8 @@ class Backend(http.server.BaseHTTPRequestHandler):
         moved = self.path.endswith("moved")
         host = self.headers["Host"].split(":")[0]
         body = f"{self.command} {self.path} {host} {self.headers['X-Forwarded-Host']}".encode()
-        self.send_response(302 if moved else 200)
+        failing = int(self.path.rsplit("/", 1)[1]) if "/failing/" in self.path else 0
+        self.send_response(302 if moved else failing or 200)
         if moved:
             self.send_header("Location", f"http://{self.headers['Host']}/target")
         self.send_header("Content-Type", "text/plain")

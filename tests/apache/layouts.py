@@ -4,6 +4,7 @@
 """
 
 import guarded
+import passed
 
 VHOST = """<VirtualHost *:@PORT@>
     ServerName one.test
@@ -270,6 +271,8 @@ Listen 127.0.0.1:1
 """.replace("        SSLRequireSSL\n", ""),
 }
 
+BALANCER = "".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"
+                   for name in ("slotmem_shm", "proxy_balancer", "lbmethod_byrequests"))
 LAYOUTS = [
     ("debian", None, "apache2.conf", ONE + HOSTS + TWO + METHODS),
     ("rhel", RHEL, "conf/httpd.conf", ONE + HOSTS + TWO),
@@ -280,4 +283,6 @@ LAYOUTS = [
      on("x", "/")),
     ("guarded", {**RHEL, "conf.d/one.conf": guarded.CONF, "conf.d/two.conf": ""}, "conf/httpd.conf",
      guarded.REQUESTS),
+    ("passed", {**RHEL, "conf.modules.d/01-balancer.conf": BALANCER, "conf.d/one.conf": passed.CONF,
+                "conf.d/two.conf": ""}, "conf/httpd.conf", passed.REQUESTS),
 ]

@@ -4,7 +4,7 @@ use crate::access;
 use crate::out::ConfText;
 use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::with_lower_schemes;
+use crate::words::{has_variable, with_lower_schemes};
 
 /// Writes the `upstream` of each balancer: of the main server, and of each of the others, which may
 /// have one of the same name.
@@ -56,9 +56,22 @@ pub(crate) struct Balancer {
     pub(crate) is_tls: bool,
     /// The names of its members, without ports.
     pub(crate) names: Vec<String>,
+    /// The path that all members have, which precedes that of requests.
+    pub(crate) path: String,
+    /// The addresses of its members, with their paths.
+    pub(crate) members: Vec<String>,
 }
 
-/// What `balancer://REST` means in a server; none where some members have TLS and others not.
+impl Balancer {
+    /// What backends get as `Host`: the first member's, where they have several.
+    pub(crate) fn host(&self) -> &str {
+        let first = self.members.first().and_then(|url| url.split_once("://"));
+        first.map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default())
+    }
+}
+
+/// What `balancer://REST` means in a server; none where some members have TLS and others not, where
+/// their paths differ, or where one is reached otherwise than by HTTP.
 pub(crate) fn upstream(server: &Server<'_>, rest: &str) -> Option<Balancer> {
     let name = rest.split('/').next().unwrap_or_default().to_ascii_lowercase();
     let own = label(server.own, &name, server.main.is_empty()).map(|it| (it, server.own));
@@ -66,25 +79,38 @@ pub(crate) fn upstream(server: &Server<'_>, rest: &str) -> Option<Balancer> {
     let (label, nodes) = found?;
     let sections = nodes.iter().filter(|node| name_of(node).as_ref() == Some(&name));
     let members = sections.flat_map(|section| &section.children);
-    let (mut with, mut without, mut names) = (false, false, Vec::new());
+    let mut own =
+        Balancer { label, is_tls: false, names: vec![], path: String::new(), members: vec![] };
     for node in members.filter(|node| node.lower == "balancermember") {
-        let url = node.first();
-        let Some((scheme, rest)) = url.split_once("://") else { continue };
-        match has_tls(scheme) {
-            true => with = true,
-            false => without = true,
+        let url = with_lower_schemes(&node.first());
+        let (scheme, rest) = url.split_once("://")?;
+        let is_tls = has_tls(scheme);
+        let path = rest.find('/').map_or("", |at| &rest[at..]);
+        let is_first = own.members.is_empty();
+        let is_same = is_tls == own.is_tls && path == own.path;
+        if !is_http(scheme) || has_variable(path) || !is_first && !is_same {
+            return None;
         }
+        (own.is_tls, own.path) = (is_tls, path.to_owned());
         let host = host_of(rest).0.to_owned();
-        if !names.contains(&host) {
-            names.push(host);
+        if !own.names.contains(&host) {
+            own.names.push(host);
+        }
+        if !own.members.contains(&url) {
+            own.members.push(url);
         }
     }
-    (with != without).then_some(Balancer { label, is_tls: with, names })
+    (!own.members.is_empty()).then_some(own)
+}
+
+/// Whether a scheme of Apache's is one of HTTP.
+fn is_http(scheme: &str) -> bool {
+    ["http", "https", "ws", "wss"].iter().any(|it| scheme.eq_ignore_ascii_case(it))
 }
 
 /// Whether a scheme of Apache's is one with TLS.
 fn has_tls(scheme: &str) -> bool {
-    ["https", "wss", "h2"].iter().any(|it| scheme.eq_ignore_ascii_case(it))
+    ["https", "wss"].iter().any(|it| scheme.eq_ignore_ascii_case(it))
 }
 
 /// The host of what follows a scheme, and whether it has a port.
@@ -140,6 +166,10 @@ fn member(node: &ApacheNode, url: &str, options: &[String], out: &mut ConfText) 
         out.note(&node.place, format!("BalancerMember {url}: not understood"));
         return false;
     };
+    if !is_http(scheme) {
+        out.note(&node.place, format!("BalancerMember {url}: not reached by HTTP"));
+        return false;
+    }
     let host = rest.split('/').next().unwrap_or_default();
     let port = match (host_of(rest).1, has_tls(scheme)) {
         (true, _) => "",

@@ -11,6 +11,7 @@ mod balancers;
 mod body;
 mod conditions;
 mod defines;
+mod error_pages;
 mod handlers;
 mod heads;
 mod import;

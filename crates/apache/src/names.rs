@@ -172,7 +172,6 @@ const IDLE: &[(&str, &[&str])] = &[
             "proxyfcgibackendtype",
             "proxyfcgisetenvif",
             "proxymaxforwards",
-            "proxyerroroverride",
             "proxypassinherit",
         ],
     ),

@@ -2,14 +2,16 @@
 
 use crate::access::PlaceSection;
 use crate::backend_tls;
+use crate::balancers;
 use crate::body::is_line;
+use crate::error_pages;
 use crate::matching::Reach;
 use crate::out::ConfText;
 use crate::proxy::{ProxyEntry, Target, option_of};
 use crate::redirect::covers;
 use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::{escaped, quoted, words};
+use crate::words::{escaped, quoted, with_lower_schemes, words};
 
 /// What a location that passes requests on has besides.
 pub(crate) fn write(
@@ -27,11 +29,16 @@ pub(crate) fn write(
     let is_on = |name| last(name).is_some_and(|node: &ApacheNode| node.keyword() == "on");
     if let Some(node) = last("proxypreservehost").filter(|_| is_on("proxypreservehost")) {
         out.put(&node.place, "proxy_set_header Host $http_host;");
+    } else if let Some(host) = &target.host {
+        out.own(format!("proxy_set_header Host {};", quoted(host)));
     }
     if last("proxyaddheaders").is_none() || is_on("proxyaddheaders") {
         out.own("proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;");
-        out.own("proxy_set_header X-Forwarded-Host $http_host;");
-        out.own("proxy_set_header X-Forwarded-Server $server_name;");
+        out.own("proxy_set_header X-Forwarded-Host $apache_forwarded_host;");
+        out.own("proxy_set_header X-Forwarded-Server $apache_forwarded_server;");
+    }
+    if let Some(node) = last("proxyerroroverride").filter(|_| is_on("proxyerroroverride")) {
+        error_pages::write(server, node, out);
     }
     let is_upgrade = target.upgrades || one.option("upgrade").is_some();
     if is_upgrade {
@@ -51,30 +58,46 @@ pub(crate) fn write(
             out.note(&one.node.place, format!("ProxyPass … {option}: not translated"));
         }
     }
-    reverse(&all, path, out);
+    reverse(server, &all, path, out);
     fields(&all, out);
     sometimes(server, sections, out);
     backend_tls::write(&all, sections, (&one.node.place, target), out);
 }
 
 /// `ProxyPassReverse` and its kin.
-fn reverse(all: &[&ApacheNode], path: &str, out: &mut ConfText) {
+fn reverse(server: &Server<'_>, all: &[&ApacheNode], path: &str, out: &mut ConfText) {
     let mut has_one = false;
+    // A balancer stands for all of its members.
+    let from_of = |to: &str| -> Vec<String> {
+        let Some(rest) = with_lower_schemes(to).strip_prefix("balancer://").map(str::to_owned)
+        else {
+            return vec![to.to_owned()];
+        };
+        let uri = rest.find('/').map_or("", |at| &rest[at..]);
+        let members = balancers::upstream(server, &rest).map(|it| it.members).unwrap_or_default();
+        members.iter().map(|url| format!("{url}{uri}")).collect()
+    };
     for node in all {
         let words = words(&node.rest);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match (&node.lower[..], &words[..]) {
             ("proxypassreverse", [from, to]) if covers(path, from) || covers(from, path) => {
-                let to = to.replace("balancer://", "http://");
-                out.put(&node.place, format!("proxy_redirect {} {};", quoted(&to), quoted(from)));
-                has_one = true;
+                for to in from_of(to) {
+                    let text = format!("proxy_redirect {} {};", quoted(&to), quoted(from));
+                    out.put(&node.place, text);
+                    has_one = true;
+                }
             }
             ("proxypassreverse", [to]) => {
-                out.put(&node.place, format!("proxy_redirect {} {};", quoted(to), quoted(path)));
-                has_one = true;
+                for to in from_of(to) {
+                    let text = format!("proxy_redirect {} {};", quoted(&to), quoted(path));
+                    out.put(&node.place, text);
+                    has_one = true;
+                }
             }
             ("proxypassreversecookiepath", [from, to]) => {
-                let regex = format!("~^{}(.*)$", escaped(from));
+                // What begins with the new path already is left as it is.
+                let regex = format!("~^(?!{}){}(.*)$", escaped(to), escaped(from));
                 let to = format!("{to}$1");
                 out.put(
                     &node.place,

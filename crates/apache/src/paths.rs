@@ -2,6 +2,7 @@
 
 use crate::access;
 use crate::body::is_engine;
+use crate::error_pages;
 use crate::handlers;
 use crate::heads::Heads;
 use crate::matching::PlacePaths;
@@ -46,6 +47,7 @@ pub(crate) fn write(server: &Server<'_>, root: Option<&str>, out: &mut ConfText)
     handlers::write(&programs, &pool, out);
     status_pages(server, &entries, &mut heads, out);
     aliases(server, &entries, &mut heads, out);
+    error_pages::page(server, out);
     proxy::write(server, &entries, &mut heads, out);
 }
 

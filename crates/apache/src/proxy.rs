@@ -129,18 +129,20 @@ pub(crate) struct Target {
     pub(crate) is_tls: bool,
     /// The hosts of a balancer, one of which is the name in the certificate.
     pub(crate) names: Vec<String>,
+    /// `Host` for a balancer, whose own name means nothing to its members.
+    pub(crate) host: Option<String>,
 }
 
 impl Target {
     fn http(pass: &str, upgrades: bool) -> Self {
         let is_tls = pass.starts_with("https:");
         let pass = format!("proxy_pass {};", quoted(pass));
-        Self { pass, upgrades, is_fcgi: false, is_tls, names: Vec::new() }
+        Self { pass, upgrades, is_fcgi: false, is_tls, names: Vec::new(), host: None }
     }
 
     fn fcgi(to: &str) -> Self {
         let pass = format!("fastcgi_pass {};", quoted(to));
-        Self { pass, upgrades: false, is_fcgi: true, is_tls: false, names: Vec::new() }
+        Self { pass, upgrades: false, is_fcgi: true, is_tls: false, names: Vec::new(), host: None }
     }
 }
 
@@ -165,8 +167,13 @@ fn target(server: &Server<'_>, to: &str) -> Option<Target> {
             let uri = rest.find('/').map_or("", |at| &rest[at..]);
             let balancer = balancers::upstream(server, rest)?;
             let scheme = if balancer.is_tls { "https" } else { "http" };
-            let target = Target::http(&format!("{scheme}://{}{uri}", balancer.label), false);
-            Some(Target { names: balancer.names, ..target })
+            let path = &balancer.path[..];
+            // A path without a slash at its end would run into that of the request.
+            let end =
+                if uri.is_empty() && !path.is_empty() && !path.ends_with('/') { "/" } else { "" };
+            let target = format!("{scheme}://{}{path}{uri}{end}", balancer.label);
+            let host = Some(balancer.host().to_owned());
+            Some(Target { names: balancer.names, host, ..Target::http(&target, false) })
         }
         "fcgi" => Some(Target::fcgi(rest.split('/').next()?)),
         _ => None,

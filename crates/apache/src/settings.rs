@@ -45,6 +45,7 @@ const HANDLED: &[&str] = &[
     "proxypreservehost",
     "proxyaddheaders",
     "proxytimeout",
+    "proxyerroroverride",
     "redirect",
     "redirectmatch",
     "redirectpermanent",

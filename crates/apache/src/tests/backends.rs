@@ -162,6 +162,40 @@ fn members_of_balancers_are_reached_with_tls() {
     assert!(conf_is_plain(&conf(&["http://b"], "")));
 }
 
+#[test]
+fn members_of_balancers_have_one_path_and_are_reached_by_http() {
+    let conf = |members: &[&str], to: &str| {
+        let all: String = members.iter().map(|it| format!("BalancerMember {it}\n")).collect();
+        let passed = format!("ProxyPass /app balancer://c{to}\n");
+        text(&format!("Listen 80\n<Proxy balancer://c>\n{all}</Proxy>\n{passed}"))
+    };
+    let rows: [(&[&str], &str, &[&str]); 5] = [
+        (&["http://b:8080/only"], "", &["http://balancer_c/only/;", "Host b:8080;"]),
+        (&["http://b/x", "http://c/x"], "/y", &["http://balancer_c/x/y/;", "Host b;"]),
+        (&["http://b", "http://c"], "/", &["http://balancer_c/;", "Host b;"]),
+        (&["ws://b"], "/", &["http://balancer_c/;", "server b:80;"]),
+        (&["wss://b"], "/", &["server b:443;"]),
+    ];
+    for (members, to, wanted) in rows {
+        let text = conf(members, to);
+        for one in wanted {
+            assert!(text.contains(one), "{one} is missing:\n{text}");
+        }
+    }
+    let closed: [&[&str]; 5] = [
+        &["http://b/x", "http://c/y"],
+        &["http://b/x", "http://c"],
+        &["ajp://b"],
+        &["unix:/run/a.sock|http://b"],
+        &["http://b", "fcgi://c:9000"],
+    ];
+    for members in closed {
+        let text = conf(members, "/");
+        assert!(text.contains("location /app { return 503; }"), "{members:?}:\n{text}");
+        assert!(text.contains(": CLOSED: ProxyPass /app balancer://c/"), "{text}");
+    }
+}
+
 fn conf_is_plain(conf: &str) -> bool {
     text(&format!("Listen 80\n{conf}")).contains("proxy_pass http://balancer_c/;")
 }
