@@ -187,6 +187,29 @@ fn files_of_programs_are_not_shown() {
 }
 
 #[test]
+fn handlers_have_the_location_of_their_program() {
+    let set = |word: &str| format!("<Files *.php>\nSetHandler \"{word}\"\n</Files>\n");
+    wants(
+        &format!(
+            "<Proxy \"unix:/run/p.sock|fcgi://php/\">\nProxySet timeout=5\n</Proxy>\n{}",
+            set("proxy:fcgi://PHP/")
+        ),
+        &["apache_handler proxy:fcgi://php/ @apache_handler_1;", "fastcgi_pass unix:/run/p.sock;"],
+        &["fastcgi_pass PHP"],
+    );
+    let one = set("proxy:unix:/run/a.sock|fcgi://l");
+    wants(
+        &format!("{one}<Location /b>\n{}</Location>\n", set("proxy:unix:/run/b.sock|fcgi://l")),
+        &["@apache_handler_2 {", "fastcgi_pass unix:/run/b.sock;"],
+        &["@apache_handler_3"],
+    );
+    // Names count in any case: of these two neither answers.
+    let other = set("proxy:unix:/run/A.sock|fcgi://l");
+    wants(&format!("{one}{other}"), &["SetHandler"], &["apache_handler "]);
+    wants("AddHandler cgi-script .cgi\nSetHandler None", &["CLOSED"], &["apache_handler "]);
+}
+
+#[test]
 fn directories_are_named_as_the_file_system_names_them() {
     wants(
         "<Directory /srv/./.git>\nRequire all denied\n</Directory>\n\
