@@ -3,13 +3,13 @@
 //! cannot be done or said, the place is closed: all of it, or the paths that a section finds.
 
 use crate::body::SectionKind;
+use crate::expression::quoted_regex;
 use crate::matching::{PathSet, PlacePaths, Reach, paths, proxy_reach};
 use crate::names;
 use crate::out::ConfText;
 use crate::rules::{Admittance, Rules, Unsaid};
 use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::in_quotes;
 
 /// LIMIT: sections about some paths of a place whose combinations are tried.
 const COMBINED_MAX: usize = 6;
@@ -175,7 +175,7 @@ pub(crate) fn write(sections: &[PlaceSection<'_>], out: &mut ConfText) {
                 if !always_denies {
                     out.comment_closed(&node.place, what);
                 }
-                let text = format!("if ($uri ~ {}) {{ return {status}; }}", in_quotes(regex));
+                let text = format!("if ($uri ~ {}) {{ return {status}; }}", quoted_regex(regex));
                 out.put(&node.place, text);
             }
             _ => {

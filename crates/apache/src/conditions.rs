@@ -1,5 +1,6 @@
 //! `RewriteCond` in the words of nginx's `if`.
 
+use crate::expression::quoted_regex;
 use crate::tree::ApacheNode;
 use crate::words::in_quotes;
 
@@ -128,7 +129,7 @@ pub(crate) fn condition(node: &ApacheNode, rule: usize) -> Result<(String, bool)
     let text = match pattern.strip_prefix('=') {
         Some(text) if any_case => {
             let regex = format!("^{}$", crate::words::escaped(text.trim_matches('"')));
-            format!("{value} {} {}", if is_not { "!~*" } else { "~*" }, in_quotes(&regex))
+            format!("{value} {} {}", if is_not { "!~*" } else { "~*" }, quoted_regex(&regex))
         }
         Some(text) if text.contains(['$', '%']) => return Err(pattern.to_owned()),
         Some(text) => {
@@ -137,7 +138,7 @@ pub(crate) fn condition(node: &ApacheNode, rule: usize) -> Result<(String, bool)
         }
         None => {
             let operator = operator(is_not, any_case);
-            format!("{value} {operator} {}", in_quotes(&named_groups(pattern, rule)))
+            format!("{value} {operator} {}", quoted_regex(&named_groups(pattern, rule)))
         }
     };
     Ok((text, or_next))

@@ -12,6 +12,7 @@ mod body;
 mod conditions;
 mod defines;
 mod error_pages;
+mod expression;
 mod handlers;
 mod heads;
 mod import;

@@ -3,6 +3,7 @@
 use crate::access;
 use crate::body::is_engine;
 use crate::error_pages;
+use crate::expression::quoted_regex;
 use crate::handlers;
 use crate::heads::Heads;
 use crate::matching::PlacePaths;
@@ -13,7 +14,7 @@ use crate::redirect;
 use crate::rewrite;
 use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::{in_quotes, quoted};
+use crate::words::quoted;
 
 const REDIRECTS: [&str; 4] = ["redirect", "redirectmatch", "redirectpermanent", "redirecttemp"];
 
@@ -69,7 +70,7 @@ fn aliases(
         let (path, to) = &plain.unwrap_or_else(|| (path.clone(), to.clone()));
         if node.lower.ends_with("match") && !is_plain || !path.starts_with('/') {
             out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
-            out.own(format!("location ~ {} {{ return 503; }}", in_quotes(path)));
+            out.own(format!("location ~ {} {{ return 503; }}", quoted_regex(path)));
             continue;
         }
         let is_late = done.iter().any(|known| redirect::covers(known, path));

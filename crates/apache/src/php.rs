@@ -1,6 +1,8 @@
 //! Programs: what a handler's name means, and what a program is told. What no server here can run
 //! is refused, never sent as text.
 
+use crate::expression::quoted_regex;
+use crate::out::ConfText;
 use crate::words::quoted;
 
 /// Who runs a file.
@@ -85,6 +87,12 @@ pub(crate) fn parameters(script: &str) -> Vec<String> {
         ("HTTP_PROXY", "\"\""),
     ];
     all.iter().map(|(name, value)| format!("fastcgi_param {name} {value};")).collect()
+}
+
+/// Tells a script's path, whose name ends as `ending` says, from what is behind it.
+pub(crate) fn split_path_info(ending: &str, out: &mut ConfText) {
+    let regex = quoted_regex(&format!("^(.+?{ending})(/.*)$"));
+    out.own(format!("fastcgi_split_path_info {regex};"));
 }
 
 /// What a location for scripts has in it.

@@ -2,10 +2,12 @@
 
 use crate::access::{self, bare};
 use crate::balancers;
+use crate::expression::quoted_regex;
 use crate::heads::Heads;
 use crate::matching::{self, PathSet, PlacePaths, Reach};
 use crate::out::ConfText;
 use crate::passing;
+use crate::php;
 use crate::redirect::covers;
 use crate::server::Server;
 use crate::tree::ApacheNode;
@@ -262,7 +264,7 @@ fn close_found(
     });
     let found = PathSet::Matching(entry.path.clone()).reach(paths);
     if entry.is_regex && !is_said && found != Reach::Nothing {
-        let regex = crate::words::in_quotes(&entry.path);
+        let regex = quoted_regex(&entry.path);
         out.put(&entry.node.place, format!("if ($uri ~ {regex}) {{ return 503; }}"));
     }
 }
@@ -292,7 +294,7 @@ impl PlaceWriter<'_, '_> {
     fn exception(&mut self, one: &ProxyEntry<'_>, out: &mut ConfText) {
         if one.is_regex {
             out.comment_closed(&one.node.place, format_args!("{} {} !", one.node.name, one.path));
-            let regex = crate::words::in_quotes(&one.path);
+            let regex = quoted_regex(&one.path);
             return out.own(format!("location ~ {regex} {{ return 503; }}"));
         }
         let is_alone = one.path.ends_with('/')
@@ -342,7 +344,7 @@ impl PlaceWriter<'_, '_> {
         if refused {
             out.comment_closed(place, format_args!("{} {path} {to}", one.node.name));
             let head = match one.is_regex {
-                true => format!("~ {}", crate::words::in_quotes(path)),
+                true => format!("~ {}", quoted_regex(path)),
                 false if path.is_empty() => "/".to_owned(),
                 false => quoted(path),
             };
@@ -365,7 +367,7 @@ impl PlaceWriter<'_, '_> {
     /// `ProxyPassMatch`, where it says what a plain location can say.
     fn matching(&mut self, one: &ProxyEntry<'_>, path: &str, to: &str, out: &mut ConfText) {
         let place = &one.node.place;
-        let head = format!("~ {}", crate::words::in_quotes(path));
+        let head = format!("~ {}", quoted_regex(path));
         let scripts = self.server.root().map(|(_, root)| format!("{root}/$1"));
         if to.starts_with("fcgi://") || to.starts_with("unix:") && to.contains("|fcgi:") {
             let file = to.rsplit_once("://").and_then(|(_, rest)| rest.split_once('/'));
@@ -382,7 +384,7 @@ impl PlaceWriter<'_, '_> {
             let mut sections = access::sections(self.server, &every, Some(url), &[]);
             sections.retain(|section| section.node.lower.starts_with("<proxy"));
             access::write(&sections, out);
-            out.own("fastcgi_split_path_info ^(.+?\\.php)(/.*)$;");
+            php::split_path_info(r"\.php", out);
             out.put(place, target.pass);
             return out.close();
         }

@@ -2,6 +2,7 @@
 //! in Apache, and the sections for that address hold; here those for the new path would.
 
 use crate::access::{condition_reach, decides, has_say, is_about_access, is_location};
+use crate::expression::quoted_regex;
 use crate::matching::{PathSet, PlacePaths, Reach, paths};
 use crate::php;
 use crate::proxy;
@@ -9,7 +10,6 @@ use crate::redirect::literal_start;
 use crate::rules::required;
 use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::in_quotes;
 
 /// What has to be asked before such a rule.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(crate) fn checks<'a>(
             }
             _ => continue,
         };
-        let Some(own) = set.regex().map(|regex| in_quotes(&regex)) else { continue };
+        let Some(own) = set.regex().map(|regex| quoted_regex(&regex)) else { continue };
         let (before, after) = (set.reach(&from), set.reach(&to));
         let handler = node.children.iter().rfind(|child| child.lower == "sethandler");
         let is_answered =

@@ -1,8 +1,9 @@
 //! `Redirect` and its kin outside of sections, as `rewrite`, which comes before everything else.
 
+use crate::expression::quoted_regex;
 use crate::out::ConfText;
 use crate::tree::ApacheNode;
-use crate::words::{escaped, has_variable, in_quotes, quoted};
+use crate::words::{escaped, has_variable, quoted};
 
 /// How it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub(crate) fn write(node: &ApacheNode, before: &[String], out: &mut ConfText) {
         let RedirectStatus::Other(status) = parts.status else {
             return closed(node, "without an address", out);
         };
-        let uri = in_quotes(&regex);
+        let uri = quoted_regex(&regex);
         return out.put(&node.place, format!("if ($uri ~ {uri}) {{ return {status}; }}"));
     };
     // Apache sends none of these characters as a variable.
@@ -67,13 +68,13 @@ pub(crate) fn write(node: &ApacheNode, before: &[String], out: &mut ConfText) {
         RedirectStatus::Temporary => "redirect",
         RedirectStatus::Other(status) => return other(node, status, &parts, &regex, out),
     };
-    out.put(&node.place, format!("rewrite {} {} {kind};", in_quotes(&regex), quoted(&to)));
+    out.put(&node.place, format!("rewrite {} {} {kind};", quoted_regex(&regex), quoted(&to)));
 }
 
 /// A status that `rewrite` has not.
 fn other(node: &ApacheNode, status: u16, parts: &Parts, regex: &str, out: &mut ConfText) {
     let to = parts.to.as_deref().unwrap_or_default();
-    let uri = in_quotes(regex);
+    let uri = quoted_regex(regex);
     if node.lower != "redirectmatch" && parts.from == "/" && to.ends_with('/') {
         let to = quoted(&format!("{}$request_uri", to.trim_end_matches('/')));
         return out.put(&node.place, format!("if ($uri ~ {uri}) {{ return {status} {to}; }}"));

@@ -2,11 +2,12 @@
 //! that. Where they do not, what the rule could be about is closed.
 
 use crate::conditions::{condition, operator, variable, words_of};
+use crate::expression::quoted_regex;
 use crate::out::ConfText;
 use crate::quiet::{self, QuietCheck};
 use crate::server::Server;
 use crate::tree::ApacheNode;
-use crate::words::{in_quotes, quoted};
+use crate::words::quoted;
 
 /// A rule with its conditions.
 struct RuleParts<'a> {
@@ -74,7 +75,9 @@ fn refuse(all: &RuleParts<'_>, why: &str, out: &mut ConfText) {
     let operator = operator(is_not, any_case);
     match pattern.is_empty() {
         true => out.own("return 503;"),
-        false => out.own(format!("if ($uri {operator} {}) {{ return 503; }}", in_quotes(pattern))),
+        false => {
+            out.own(format!("if ($uri {operator} {}) {{ return 503; }}", quoted_regex(pattern)));
+        }
     }
 }
 
@@ -232,7 +235,7 @@ impl RuleSet<'_, '_> {
                     asked.extend(test.map(|test| (rule, (test, false))));
                     if !is_everything(pattern) {
                         let operator = operator(false, flags.any_case);
-                        let test = format!("$uri {operator} {}", in_quotes(pattern));
+                        let test = format!("$uri {operator} {}", quoted_regex(pattern));
                         asked.push((rule, (test, false)));
                     }
                     if status != 403 {
@@ -260,7 +263,7 @@ impl RuleSet<'_, '_> {
             Some(rest) => (rest, true),
             None => (pattern, false),
         };
-        let regex = in_quotes(&format!("{case}{bare}"));
+        let regex = quoted_regex(&format!("{case}{bare}"));
         let test = format!("$uri {} {regex}", operator(is_not, false));
         let test = (!is_everything(bare) || is_not).then_some(test);
         if is_not && !matches!(flags.end, RuleEnd::Status(_)) {

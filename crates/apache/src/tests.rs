@@ -166,12 +166,12 @@ fn rules_are_said_in_nginx_words() {
         (certbot, "rewrite \"^\" \"https://${host}$request_uri?\" permanent;"),
         (
             "RewriteEngine on\nRewriteRule ^/a/(.*)$ /b/$1?x=1 [QSA,L]",
-            "rewrite \"^/a/(.*)$\" \"/b/$1?x=1\" last;",
+            "rewrite \"(?s)^/a/(.*)\\z\" \"/b/$1?x=1\" last;",
         ),
-        ("RewriteEngine on\nRewriteRule \\.bak$ - [F]", "if ($uri ~ \"\\.bak$\") {"),
+        ("RewriteEngine on\nRewriteRule \\.bak$ - [F]", "if ($uri ~ \"\\.bak\\z\") {"),
         (
             "Redirect permanent /old https://x.test/new",
-            "rewrite \"^/old(|/.*)$\" \"https://x.test/new$1\" permanent;",
+            "rewrite \"(?s)^/old(|/.*)\\z\" \"https://x.test/new$1\" permanent;",
         ),
         ("Redirect gone /old", "return 410;"),
     ];

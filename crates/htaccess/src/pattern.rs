@@ -23,7 +23,7 @@ pub(crate) enum Letters {
 enum PatternPlace {
     /// A text of the request: a dot matches every byte.
     Text,
-    /// A line of a body: a dot matches no line feed, and `$` is behind the last one.
+    /// A line of a body: a dot matches no line feed.
     Line,
 }
 
@@ -120,7 +120,7 @@ impl Pattern {
             let options = PcreOptions {
                 caseless: self.letters == Letters::Any,
                 dotall: self.place == PatternPlace::Text,
-                dollar_end_only: self.place == PatternPlace::Line,
+                dollar_end_only: true,
                 is_trusted: false,
                 attempt: ATTEMPT,
             };
@@ -138,8 +138,8 @@ impl Pattern {
     /// It took too many steps, or nothing is left of `effort`.
     pub fn is_match(&self, text: &[u8], effort: &Effort) -> Result<bool, Stop> {
         effort.spend_part()?;
-        if let Some(found) = self.shape.as_ref().and_then(|shape| shape.find(text)) {
-            return Ok(found.is_some());
+        if let Some(shape) = &self.shape {
+            return Ok(shape.find(text).is_some());
         }
         let compiled = self.compiled()?;
         self.within(effort, |work| compiled.is_match(text, work))
@@ -170,7 +170,7 @@ impl Pattern {
         effort: &Effort,
     ) -> Result<bool, Stop> {
         effort.spend_part()?;
-        match self.shape.as_ref().and_then(|shape| shape.find(text)) {
+        match self.shape.as_ref().map(|shape| shape.find(text)) {
             Some(Some((start, end))) => {
                 spans.set_whole(start, end);
                 Ok(true)

@@ -347,6 +347,8 @@ impl<'t> Parser<'t> {
                     self.ignores_case = true;
                     return Some(Tree::Empty);
                 }
+                // A dot is any byte here anyhow.
+                b's' if self.skip(b")") => return Some(Tree::Empty),
                 _ => return None,
             }
         }

@@ -24,7 +24,7 @@ fn rules_that_end_leave_redirects_their_turn() {
     wants(&rule, &["break;"], &["$rules_end"]);
     wants(
         &format!("{on}RewriteRule ^/in/(.*) /priv/$1 [PT,L]\nRedirect 403 /priv"),
-        &["set $rules_end 1;", "rewrite \"^/in/(.*)\" \"/priv/$1\";"],
+        &["set $rules_end 1;", "rewrite \"(?s)^/in/(.*)\" \"/priv/$1\";"],
         &[" last;"],
     );
     wants(&format!("{on}RewriteRule ^/in/(.*) /p/$1 [PT]"), &["\"/p/$1\" last;"], &["$rules_end"]);
@@ -34,12 +34,12 @@ fn rules_that_end_leave_redirects_their_turn() {
 fn rules_do_not_lead_around_sections() {
     let deny = "<Location /in>\nRequire all denied\n</Location>";
     let ip = "<Location /in>\nRequire ip 10\n</Location>";
-    let check = "if ($uri ~ \"^/in/(.*)$\") {";
+    let check = "if ($uri ~ \"(?s)^/in/(.*)\\z\") {";
     let on = "RewriteEngine on\nRewriteRule";
     wants(&format!("{on} ^/in/(.*)$ /$1 [L]\n{deny}"), &[check, "return 403;"], &["CLOSED:"]);
     wants(
         &format!("{on} ^ /index.php [L]\n{ip}"),
-        &["if ($uri ~ \"^/in(?:/|$)\")", "return 503;"],
+        &["if ($uri ~ \"^/in(?:/|\\z)\")", "return 503;"],
         &[],
     );
     // The new path is the address with [PT]; other sections, and those for all, do not matter.
@@ -64,7 +64,7 @@ fn rules_do_not_lead_around_sections() {
     let status = "<Location /server-status>\nSetHandler server-status\nRequire local\n</Location>";
     wants(
         &format!("{on} ^ /index.php [L]\n{status}"),
-        &["$uri !~ \"^/server-status(?:/|$)\""],
+        &["$uri !~ \"^/server-status(?:/|\\z)\""],
         &["CLOSED:"],
     );
 }
@@ -219,4 +219,71 @@ fn directories_are_named_as_the_file_system_names_them() {
     );
     let text = text("Listen 80\nDocumentRoot /srv/x/../www/.\n");
     assert!(text.contains("root /srv/www;"), "{text}");
+}
+
+/// Every directive with an expression, and what is made into one.
+const EXPRESSIONS: &str = r#"
+RewriteEngine on
+RewriteCond %{REQUEST_URI} ^/a(.*)$
+RewriteCond %{REQUEST_URI} =/b [NC]
+RewriteRule ^/x(.*)$ /y$1 [L]
+RewriteRule ^/f\.php(.*)$ - [F]
+RewriteRule ^/g(.*)$ - [F,NC]
+RewriteRule !^/h(.*)$ - [G]
+RewriteRule ^/i(.*)$ ${map:$1}
+RewriteRule ^/in/(.*)$ /priv/$1 [L]
+Redirect 301 /old http://a.test/new
+Redirect 303 / http://a.test/
+Redirect gone /old
+RedirectMatch 301 ^/r(.*)$ http://a.test$1
+RedirectMatch 403 ^/s(.*)$
+RedirectMatch 308 t.$ http://a.test/
+AliasMatch ^/u(.*)$ /srv/u/x$1
+ScriptAliasMatch ^/v(.*)$ /srv/v$1
+ProxyPassMatch ^/w(.*)$ http://b$1
+ProxyPassMatch ^/w\.php(.*)$ fcgi://b:9000/srv
+ProxyPassMatch ^/(.*\.php(/.*)?)$ fcgi://b:9000/srv/$1
+ProxyPassMatch ^/z(.*)$ !
+ProxyPass /app http://b
+<LocationMatch "^/app/private(/.*)?$">
+Require all denied
+</LocationMatch>
+<Location "/app/pr*v.te">
+Require all denied
+</Location>
+<Location "/priv">
+Require all denied
+</Location>
+<If "%{REQUEST_URI} =~ m#^/app/x(.*)$#">
+Require all denied
+</If>
+<FilesMatch ".+\.php$">
+SetHandler proxy:fcgi://b:9000
+</FilesMatch>
+<Files "*.ph?">
+SetHandler proxy:fcgi://b:9000
+</Files>
+<Directory /srv/deep>
+SetHandler proxy:fcgi://b:9000
+</Directory>
+AddHandler application/x-httpd-php .p5
+"#;
+
+#[test]
+fn no_expression_stops_at_a_line_feed() {
+    let text = text(&format!("Listen 80\nDocumentRoot /srv\n{EXPRESSIONS}"));
+    let mut seen = 0;
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', '\''])) {
+        let starts = [" ~ ", " ~* ", " !~ ", " !~* ", "rewrite ", "fastcgi_split_path_info "];
+        let at = starts.iter().find_map(|start| Some(line.find(start)? + start.len()));
+        let Some(rest) = at.map(|at| &line[at..]).filter(|_| !line.starts_with('"')) else {
+            continue;
+        };
+        let quote = rest.chars().next().filter(|one| "\"'".contains(*one));
+        let quote = quote.unwrap_or_else(|| panic!("not in quotes: {line}"));
+        let regex = rest[1..].split(quote).next().unwrap();
+        assert_eq!(crate::expression::of_apache(regex), regex, "{line}");
+        seen += 1;
+    }
+    assert!(seen > 30, "{seen}\n{text}");
 }

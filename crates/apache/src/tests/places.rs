@@ -52,9 +52,9 @@ fn sections_about_other_places_do_not_open_one() {
     let css =
         server(&format!("{TO}{IP}<LocationMatch css$>\nRequire all granted\n</LocationMatch>"));
     assert_eq!(guards(&css, "^~ /app/")[1..], LIST);
-    assert_eq!(guards(&css, "^~ /app/")[0], "if ($uri ~ \"css$\") { return 503; }");
+    assert_eq!(guards(&css, "^~ /app/")[0], "if ($uri ~ \"css\\z\") { return 503; }");
     let env = server(&format!("{TO}<LocationMatch env$>\nRequire all denied\n</LocationMatch>"));
-    assert_eq!(guards(&env, "^~ /app/"), ["if ($uri ~ \"env$\") { return 403; }"]);
+    assert_eq!(guards(&env, "^~ /app/"), ["if ($uri ~ \"env\\z\") { return 403; }"]);
     let known = "ProxyPass / http://b/\n<Location />\nRequire ip 10\n</Location>\n\
                  <LocationMatch \"^/\\.well-known/\">\nRequire all granted\n</LocationMatch>";
     let known = server(known);
@@ -199,10 +199,13 @@ fn balancers_of_servers_are_their_own() {
     // What an expression takes from a path that is passed on is not passed on there.
     let text =
         server("ProxyPassMatch ^/app/(.*)x$ !\nProxyPass /app http://b/\nProxyPass /b http://b/");
-    assert_eq!(guards(&text, "^~ /app/"), ["if ($uri ~ \"^/app/(.*)x$\") { return 503; }"]);
+    assert_eq!(guards(&text, "^~ /app/"), ["if ($uri ~ \"(?s)^/app/(.*)x\\z\") { return 503; }"]);
     assert_eq!(guards(&text, "^~ /b/"), [""; 0]);
     let text = server("Alias /app /srv/a\nProxyPassMatch ^/(app|s)/(.*)$ http://b/$2");
-    assert_eq!(guards(&text, "^~ /app/"), ["if ($uri ~ \"^/(app|s)/(.*)$\") { return 503; }"]);
+    assert_eq!(
+        guards(&text, "^~ /app/"),
+        ["if ($uri ~ \"(?s)^/(app|s)/(.*)\\z\") { return 503; }"]
+    );
     // A handler's section with a slash is not about the path without it.
     let text = server("<Location /s/>\nSetHandler server-status\nRequire all denied\n</Location>");
     assert_eq!(guards(&text, "= /s/"), ["deny all;"]);
@@ -211,7 +214,7 @@ fn balancers_of_servers_are_their_own() {
     assert!(!text.contains("alias /srv"), "{text}");
     let text = server(&format!("ProxyPassMatch ^(/.*)$ http://b$1\nProxyPass /s http://c/\n{IP}"));
     assert!(!text.contains("http://c/"), "{text}");
-    assert_eq!(guards(&text, "^~ /"), ["if ($uri ~ \"^/app(?:/|$)\") { return 503; }"]);
+    assert_eq!(guards(&text, "^~ /"), ["if ($uri ~ \"^/app(?:/|\\z)\") { return 503; }"]);
 }
 
 #[test]

@@ -5,7 +5,9 @@
 
 /// The literal suffix, with its dot, of an expression like `^/a/.*\.php$`; empty for any other.
 pub(super) fn of(source: &[u8]) -> &[u8] {
-    let Some(open) = source.strip_suffix(b"$") else { return &[] };
+    let Some(open) = source.strip_suffix(b"$").or(source.strip_suffix(br"\z")) else {
+        return &[];
+    };
     let is_literal = |byte: &u8| byte.is_ascii_alphanumeric();
     let len = open.iter().rev().take_while(|byte| is_literal(byte)).count();
     let (before, word) = open.split_at(open.len() - len);
@@ -55,6 +57,8 @@ mod tests {
             (r"a|\.php$", ""),
             (r"(?m)\.php$", ""),
             (r"(*CR)\.php$", ""),
+            (r"\.php\z", ".php"),
+            (r"\.php\\z", ""),
             (r"\.(jpg|css)$", ""),
             (r"\.php(/|$)", ""),
         ] {
