@@ -72,13 +72,34 @@ fn scripts_whose_handler_is_removed_do_not_run() {
         ("handler/.htaccess", "RemoveHandler .php .phtml\n"),
         ("type/.htaccess", "RemoveType .php\n"),
         ("back/.htaccess", "RemoveHandler .php\nAddHandler application/x-httpd-php .php\n"),
+        ("none/.htaccess", "<FilesMatch \"\\.php$\">\nSetHandler none\n</FilesMatch>\n"),
+        ("every/.htaccess", "<Files *>\nSetHandler None\n</Files>\n"),
+        ("when/.htaccess", "<If \"true\">\nSetHandler None\n</If>\n"),
+        ("other/.htaccess", "<Files *.html>\nSetHandler None\n</Files>\n"),
+        // As in Apache, a server's section for scripts comes after what a directory says.
+        ("early/.htaccess", "SetHandler None\n"),
+        (
+            "late/.htaccess",
+            "<Files *>\nSetHandler None\n</Files>\n\
+             <Files *.php>\nSetHandler application/x-httpd-php\n</Files>\n",
+        ),
     ] {
         files.push((directory, rules));
     }
-    files.extend(["handler/x.php", "type/x.php", "back/x.php"].map(|path| (path, script)));
+    let wanted = [
+        ("/x.php", 200),
+        ("/handler/x.php", 403),
+        ("/type/x.php", 403),
+        ("/back/x.php", 200),
+        ("/none/x.php", 403),
+        ("/every/x.php", 403),
+        ("/when/x.php", 403),
+        ("/other/x.php", 200),
+        ("/early/x.php", 200),
+        ("/late/x.php", 200),
+    ];
+    files.extend(wanted[1..].iter().map(|(path, _)| (&path[1..], script)));
     let server = scripts(&php, &files);
-    let wanted =
-        [("/x.php", 200), ("/handler/x.php", 403), ("/type/x.php", 403), ("/back/x.php", 200)];
     check(&server, &wanted);
 }
 

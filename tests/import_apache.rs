@@ -91,16 +91,20 @@ fn scripts_run_where_a_handler_is_configured_and_are_never_shown() {
          <Directory @DIR@/www>\nAllowOverride All\nRequire all granted\n</Directory>\n\
          <Directory @DIR@/tool>\nRequire all granted\n</Directory>\n\
          <FilesMatch \".+\\.ph(?:ar|p|tml)$\">\n\
-         SetHandler \"proxy:{}|fcgi://localhost\"\n</FilesMatch>\n\
+         SetHandler \"proxy:{0}|fcgi://localhost\"\n</FilesMatch>\n\
          <FilesMatch \"^\\.ph\">\nRequire all denied\n</FilesMatch>\n\
+         <Files u.php>\nSetHandler None\n</Files>\n\
+         <Directory @DIR@/www/up>\n<FilesMatch \"\\.php$\">\nSetHandler none\n</FilesMatch>\n\
+         <Files back.php>\nSetHandler \"proxy:{0}|fcgi://localhost\"\n</Files>\n</Directory>\n\
          AddHandler cgi-script .cgi\nScriptAlias /cgi-bin/ @DIR@/www/cgi/\n</VirtualHost>\n",
         php.address()
     );
     home.write("httpd.conf", &conf);
     let shown = "<?php echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['PATH_INFO'] ?? '';";
-    for path in ["www/index.php", "www/a.phtml", "tool/t.php", "www/shut/x.php", "www/.php"] {
-        home.write(path, shown);
-    }
+    let scripts = "www/index.php www/a.phtml tool/t.php www/shut/x.php www/.php www/u.php \
+                   www/up/x.php www/up/back.php www/none/x.php";
+    scripts.split_whitespace().for_each(|path| drop(home.write(path, shown)));
+    home.write("www/none/.htaccess", "<Files *>\nSetHandler None\n</Files>\n");
     home.write("www/shut/.htaccess", "Require all denied\n");
     home.write("www/.htaccess", "RewriteEngine on\nRewriteRule ^pretty$ /index.php [L]\n");
     home.write("www/run.cgi", "#!/bin/sh\n");
@@ -118,7 +122,11 @@ fn scripts_run_where_a_handler_is_configured_and_are_never_shown() {
     assert_eq!(result("/a.phtml"), (403, "Access denied.\n".to_owned()));
     assert_eq!(result("/pretty"), script("/index.php "));
     assert_eq!(result("/tool/t.php"), script("/tool/t.php "));
+    assert_eq!(result("/up/back.php"), script("/up/back.php "));
     let rows = [
+        ("/u.php", 403),
+        ("/up/x.php", 403),
+        ("/none/x.php", 403),
         ("/shut/x.php", 403),
         ("/.php", 403),
         ("/run.cgi", 503),

@@ -66,6 +66,8 @@ CASES = [
     (["RedirectMatch 403 ^/a(.*)$", "Redirect gone /b"], ["/a%0ab", "/a%0a", "/b/x%0ay", "/b%0a", "/b"]),
     (['<FilesMatch "^a.*t$">\n' + NONE + "\n</FilesMatch>", '<DirectoryMatch "/x.*e$">\n' + NONE + "\n</DirectoryMatch>"],
      ["/a.txt", "/a%0at", "/at%0a", "/in.txt"]),
+    # Names of files say nothing about what is passed on.
+    ([TO, '<Files "*.php">\nSetHandler None\n</Files>', "RemoveHandler .php"], ["/app/x.php", "/app/x.php/y"]),
     # Wildcards, and paths that the file system names otherwise.
     ([at("/", TEN), at("/pri*", ALL), at("/in.t?t", OWN)], ["/private/x.txt", "/in.txt", "/a.txt"]),
     (['<Directory "@WWW@/one/./private">\n' + NONE + "\n</Directory>",

@@ -401,7 +401,15 @@ impl<'a> Applied<'a> {
     #[must_use]
     pub fn nature(&self, name: &[u8]) -> FileNature<'a> {
         let places: Vec<_> = self.all().rev().map(|settings| &settings.mime).collect();
-        FileNature::new(&places, name)
+        let mut nature = FileNature::new(&places, name);
+        // The configuration runs scripts as a `<FilesMatch>` of the server would: a directory's
+        // `SetHandler None` comes before that in Apache, a section's after it.
+        let is_none_last = self.places.iter().rev().find_map(|place| {
+            let handler = place.settings.mime.handler.as_ref()?;
+            Some(handler.is_none() && place.directory.is_none())
+        });
+        nature.is_unhandled |= is_none_last == Some(true) && nature.handler.is_none();
+        nature
     }
 
     /// The value of `Content-Language` that the name of a file gives; empty for none.

@@ -30,7 +30,8 @@ pub struct FileNature<'a> {
     pub is_untyped: bool,
     /// Its handler, if a rule sets one.
     pub handler: Option<&'a [u8]>,
-    /// Whether a rule removes the handler of its extension, and none sets one.
+    /// Whether a rule removes the handler of its extension or a section says `SetHandler None`, and
+    /// none sets one.
     pub is_unhandled: bool,
     /// The charset for its type.
     pub charset: Option<&'a [u8]>,
@@ -86,7 +87,7 @@ impl<'a> FileNature<'a> {
             own.charset = None;
         }
         own.is_untyped &= own.media_type.is_none();
-        // `SetHandler` takes precedence over an extension's handler, but `None` does not.
+        // `SetHandler` takes precedence over an extension's handler, which `None` leaves alone.
         if let Some(Some(handler)) = places.iter().find_map(|place| place.handler.as_ref()) {
             own.handler = Some(handler);
         }
