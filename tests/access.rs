@@ -181,3 +181,34 @@ fn an_ipv4_client_of_an_ipv6_socket_meets_ipv4_rules_or_else_ipv6_rules() {
     assert_eq!(server.curl(Proto::H1).get(&url("/who")).text(), "::ffff:127.0.0.1");
     assert_eq!(server.get("/who").text(), "127.0.0.1");
 }
+
+#[test]
+fn only_a_right_password_makes_an_authenticated_user() {
+    let server = site(
+        "auth_basic_user_file @DIR@/users; error_page 401 /open/x.txt;
+         location / { add_header V \"[$authenticated_user]\" always; }
+         location /asks/ { auth_basic x; add_header V \"[$authenticated_user]\" always; }
+         location /any/ { auth_basic x; satisfy any; allow all;
+                          add_header V \"[$authenticated_user]\" always; }
+         location /moved/ { auth_basic x; error_page 404 /open/x.txt; }",
+    );
+    server.home().write("users", "a:{PLAIN}pw\n");
+    for path in ["www/open/x.txt", "www/asks/x.txt", "www/any/x.txt"] {
+        server.home().write(path, "x");
+    }
+    let (right, wrong) = ("YTpwdw==", "YTpqdW5r");
+    for (path, credentials, wanted) in [
+        ("/asks/x.txt", right, "200 [a]"),
+        ("/asks/x.txt", wrong, "401 []"),
+        ("/open/x.txt", right, "200 []"),
+        ("/open/x.txt", wrong, "200 []"),
+        ("/any/x.txt", wrong, "200 []"),
+        // The password was for another place.
+        ("/moved/none", right, "404 []"),
+    ] {
+        let fields = format!("Authorization: Basic {credentials}\r\n");
+        let answer = server.connect().get(path, &fields);
+        let seen = format!("{} {}", answer.status, answer.header("v").unwrap_or_default());
+        assert_eq!(seen, wanted, "{path} {credentials}");
+    }
+}

@@ -139,6 +139,72 @@ fn scripts_run_where_a_handler_is_configured_and_are_never_shown() {
     }
 }
 
+/// What a client claims to be is no user.
+#[test]
+fn scripts_learn_of_users_whose_password_was_right() {
+    let php = TestPhp::start(1);
+    let home = Home::new(BOLIDE);
+    let basic = "AuthType Basic\nAuthName x\nAuthUserFile @DIR@/users\n";
+    let conf = format!(
+        "ServerRoot @DIR@\nListen 127.0.0.1:@HTTP@\nPidFile @DIR@/logs/pid\n\
+         ErrorLog @DIR@/logs/error.log\nUser root\nLoadModule proxy_fcgi_module x\n\
+         DocumentRoot @DIR@/www\n<Directory @DIR@/www>\nAllowOverride All\n\
+         Require all granted\n</Directory>\nErrorDocument 401 /err.php\n\
+         <Location /place>\n{basic}Require valid-user\n</Location>\n\
+         <FilesMatch \"\\.php$\">\nSetHandler \"proxy:{}|fcgi://localhost\"\n</FilesMatch>\n",
+        php.address()
+    );
+    home.write("httpd.conf", &conf);
+    home.write("users", "a:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n");
+    let basic = basic.replace("@DIR@", home.dir().to_str().unwrap());
+    let shown = "<?php echo $_SERVER['REMOTE_USER'] ?? '-';";
+    for (directory, rules) in [
+        ("open", String::new()),
+        ("place", String::new()),
+        ("asks", format!("{basic}Require valid-user\n")),
+        (
+            "any",
+            format!(
+                "{basic}<RequireAny>\nRequire ip 127.0.0.1\nRequire valid-user\n</RequireAny>\n"
+            ),
+        ),
+        (
+            "sat",
+            format!("{basic}Require valid-user\nOrder deny,allow\nAllow from all\nSatisfy any\n"),
+        ),
+        ("posts", format!("{basic}<Limit POST>\nRequire valid-user\n</Limit>\n")),
+        (
+            "led",
+            format!("{basic}Require valid-user\nRewriteEngine on\nRewriteRule ^go$ x.php [L]\n"),
+        ),
+    ] {
+        home.write(&format!("www/{directory}/x.php"), shown);
+        home.write(&format!("www/{directory}/.htaccess"), &rules);
+    }
+    home.write("www/err.php", shown);
+    let printed = home.run(&["import", "apache", "httpd.conf"]).succeeded().text();
+    let server = TestServer::start(home, &format!("daemon off;\n{printed}"));
+    for (path, right, wrong) in [
+        ("/open/x.php", "200 -", "200 -"),
+        ("/place/x.php", "200 a", "401 -"),
+        ("/asks/x.php", "200 a", "401 -"),
+        ("/any/x.php", "200 -", "200 -"),
+        ("/sat/x.php", "200 -", "200 -"),
+        ("/posts/x.php", "200 -", "200 -"),
+        ("/led/go", "200 a", "401 -"),
+    ] {
+        for (credentials, wanted) in [("YTpzZWNyZXQ=", right), ("YTpqdW5r", wrong)] {
+            let fields = format!("Authorization: Basic {credentials}\r\n");
+            let answer = server.connect().get(path, &fields);
+            assert_eq!(
+                format!("{} {}", answer.status, answer.text()),
+                wanted,
+                "{path} {credentials}"
+            );
+        }
+    }
+}
+
 #[test]
 fn fields_that_a_section_takes_away_do_not_reach_scripts() {
     let php = TestPhp::start(1);

@@ -79,7 +79,7 @@ pub(crate) fn parameters(script: &str) -> Vec<String> {
         ("SERVER_SOFTWARE", "\"bolide/$nginx_version (nginx compatible)\""),
         ("REMOTE_ADDR", "$remote_addr"),
         ("REMOTE_PORT", "$remote_port"),
-        ("REMOTE_USER", "$remote_user"),
+        ("REMOTE_USER", "$authenticated_user if_not_empty"),
         ("SERVER_ADDR", "$server_addr"),
         ("SERVER_PORT", "$server_port"),
         ("SERVER_NAME", "$server_name"),

@@ -206,6 +206,9 @@ plain_vars! {
     BinaryRemoteAddr = "binary_remote_addr";
     /// `$remote_user`: the user of Basic authentication.
     RemoteUser = "remote_user";
+    /// `$authenticated_user`: the user whose password was right, by `auth_basic` of the location or
+    /// by `.htaccess` files.
+    AuthenticatedUser = "authenticated_user";
     /// `$server_addr`: the address that took the request.
     ServerAddr = "server_addr";
     /// `$server_port`: the port that took the request.

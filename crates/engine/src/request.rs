@@ -160,6 +160,8 @@ pub(crate) struct Request {
     pub(crate) is_straight: bool,
     /// Whether `auth_request` admitted it, or the checks of the page that includes it did.
     pub(crate) is_authorized: bool,
+    /// The location whose `auth_basic` has found its password right.
+    pub(crate) password_right_in: Option<LocationIndex>,
     /// What it shares with its parts by SSI or `addition`, if there are any.
     pub(crate) family: Option<Rc<SubrequestPlace>>,
     /// The results of `limit_req` and `limit_conn`.
@@ -251,6 +253,7 @@ impl Request {
         self.role = RequestRole::Client;
         self.own_lineage = None;
         self.is_authorized = false;
+        self.password_right_in = None;
         self.family = None;
         self.is_straight = true;
         self.limited.clear();

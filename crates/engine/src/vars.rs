@@ -16,6 +16,7 @@ pub(crate) mod system;
 mod tls;
 pub(crate) mod trace;
 mod upstream;
+mod users;
 mod value;
 
 use std::io::Write as _;
@@ -31,7 +32,6 @@ use bolide_http::{FieldMap, HttpVersion, Name, RequestHead, Scheme};
 use crate::answer::Answer;
 use crate::connection::{ClientAddress, ConnInfo, SendCtx};
 use crate::counters::{RequestTallies, TallyCount};
-use crate::credentials::push_basic;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
@@ -42,6 +42,7 @@ use named::cookie;
 pub(crate) use named::{argument, cookie_in};
 pub(crate) use preview::preview;
 pub(crate) use real_root::RealRoot;
+use users::{authenticated_user, remote_user};
 pub(crate) use value::{VariableValue, push_status};
 use value::{maybe, millis, number, text};
 
@@ -236,6 +237,7 @@ impl<'a> VariableScope<'a> {
             }
             Var::RealpathRoot => self.write_real_root(out),
             Var::RemoteUser => remote_user(&head.fields, out),
+            Var::AuthenticatedUser => authenticated_user(request, out),
             // Nothing is known of an invalid request line.
             Var::ServerProtocol if request.is_unread || head.version == HttpVersion::Http09 => {
                 VariableValue::No
@@ -423,14 +425,6 @@ fn same_field(spelled: &[u8], meant: &[u8]) -> bool {
         })
 }
 
-/// The user of Basic authentication (RFC 7617): what stands before the colon.
-fn remote_user(fields: &FieldMap, out: &mut Vec<u8>) -> VariableValue {
-    let start = out.len();
-    let colon = push_basic(fields, out);
-    out.truncate(start + colon.unwrap_or(0));
-    VariableValue::when(colon.is_some())
-}
-
 /// How much smaller a body made on the fly is, with two decimals.
 fn ratio(answer: &Answer, coding: &str, out: &mut Vec<u8>) -> VariableValue {
     let Some((name, before, after)) = answer.compression else { return VariableValue::No };
@@ -464,7 +458,7 @@ fn first_line(head: &RequestHead) -> Option<&[u8]> {
 mod tests {
     use bolide_http::{FieldMap, Name};
 
-    use super::{VariableValue, argument, cookie, remote_user, same_field};
+    use super::{argument, cookie, same_field};
 
     #[test]
     fn arguments_and_cookies_are_the_first_of_their_name() {
@@ -475,22 +469,6 @@ mod tests {
         fields.push(Name::Cookie, b"sid=later");
         assert_eq!(cookie(&fields, b"sid"), Some(&b"abc"[..]));
         assert_eq!(cookie(&fields, b"no"), None);
-    }
-
-    #[test]
-    fn the_user_of_basic_authentication_ends_at_the_colon() {
-        let user = |value: &[u8]| {
-            let mut fields = FieldMap::new();
-            fields.push(Name::Authorization, value);
-            let mut out = Vec::new();
-            let found = remote_user(&fields, &mut out);
-            (found, String::from_utf8(out).unwrap())
-        };
-        assert_eq!(user(b"Basic dXNlcjpwYXNz"), (VariableValue::Yes, "user".to_owned()));
-        assert_eq!(user(b"basic dXNlcjpwYXNz"), (VariableValue::Yes, "user".to_owned()));
-        assert_eq!(user(b"Basic dXNlcg=="), (VariableValue::No, String::new()));
-        assert_eq!(user(b"Basic !!"), (VariableValue::No, String::new()));
-        assert_eq!(user(b"Bearer abc"), (VariableValue::No, String::new()));
     }
 
     #[test]

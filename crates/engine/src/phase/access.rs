@@ -81,7 +81,11 @@ impl AccessChecks {
             _ => {}
         }
         let denied = verdict == Some(AccessVerdict::Deny);
-        match self.authenticate(request, answer, search, site, ctx) {
+        let outcome = self.authenticate(request, answer, search, site, ctx);
+        if matches!(outcome, AuthAnswer::Passed) {
+            request.password_right_in = Some(request.location);
+        }
+        match outcome {
             AuthAnswer::Wait(next) => next,
             AuthAnswer::Passed if any => answer.satisfied(request, site),
             AuthAnswer::Passed | AuthAnswer::NotAsked if asks => ask_whether(ctx),
