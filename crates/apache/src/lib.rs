@@ -11,6 +11,7 @@ mod balancers;
 mod body;
 mod conditions;
 mod defines;
+mod early;
 mod error_pages;
 mod expression;
 mod handlers;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::access::has_say;
+use crate::early;
 use crate::networks::{is_private, network};
 use crate::php;
 use crate::settings::PROXIES;
@@ -22,6 +23,7 @@ enum Trust {
 
 /// Settles a configuration. `types` is the text of a `types` block.
 pub(crate) fn prepare(nodes: &mut Vec<ApacheNode>, types: &str) {
+    early::settle(nodes);
     let mut actions: BTreeMap<String, ApacheNode> = BTreeMap::new();
     for node in nodes.iter() {
         node.each(&mut |node| {

@@ -9,6 +9,7 @@ use crate::words::quoted;
 
 /// Directives that have their effect outside of sections by this file and its neighbours.
 const HANDLED: &[&str] = &[
+    "requestheaderearly",
     "<directory",
     "<directorymatch",
     "<files",

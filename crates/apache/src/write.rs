@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::balancers;
+use crate::early;
 use crate::handlers;
 use crate::import::{ConfPlace, ImportRequest, Imported};
 use crate::listens::{self, ListenAt, ListenLine, VhostAddress};
@@ -294,6 +295,7 @@ impl<'a> Whole<'a> {
             );
             out.own("return 503;");
         }
+        early::write(server, out);
         paths::write(server, root.as_ref().map(|(_, path)| &path[..]), out);
         out.close();
     }
