@@ -61,7 +61,6 @@ const IDLE: &[(&str, &[&str])] = &[
         &[
             "serveradmin",
             "serversignature",
-            "usecanonicalname",
             "usecanonicalphysicalport",
             "hostnamelookups",
             "identitycheck",

@@ -209,14 +209,21 @@ fn confinement(server: &Server<'_>, out: &mut ConfText) {
         out.comment_closed(&node.place, format_args!("{} {}", node.name, node.rest));
         return out.own("return 503;");
     }
-    if all.is_empty() {
+    let names_itself = |nodes: &[ApacheNode]| {
+        let last = nodes.iter().rfind(|node| node.lower == "usecanonicalname");
+        last.is_some_and(|node| node.keyword() == "on")
+    };
+    if all.is_empty() && server.is_on("usecanonicalname") == names_itself(server.main) {
         return;
     }
     let script = "$document_root$fastcgi_script_name";
-    php::parameters(script).into_iter().for_each(|line| out.own(line));
+    php::parameters(script, server).into_iter().for_each(|line| out.own(line));
     let value: Vec<String> = all.iter().map(|(_, name, value)| format!("{name}={value}")).collect();
     for (node, ..) in &all {
         out.note(&node.place, "in PHP_ADMIN_VALUE");
+    }
+    if value.is_empty() {
+        return;
     }
     out.own(format!("fastcgi_param PHP_ADMIN_VALUE \"{}\";", value.join("\\n")));
 }

@@ -3,6 +3,7 @@
 
 use crate::expression::quoted_regex;
 use crate::out::ConfText;
+use crate::server::Server;
 use crate::words::quoted;
 
 /// Who runs a file.
@@ -60,7 +61,8 @@ pub(crate) fn pool_name(user: Option<&str>) -> String {
 }
 
 /// The FastCGI parameters that describe a request to a program.
-pub(crate) fn parameters(script: &str) -> Vec<String> {
+pub(crate) fn parameters(script: &str, server: &Server<'_>) -> Vec<String> {
+    let name = if server.is_on("usecanonicalname") { "$server_name" } else { "$host" };
     let all = [
         ("SCRIPT_FILENAME", script),
         ("PATH_INFO", "$fastcgi_path_info"),
@@ -82,7 +84,7 @@ pub(crate) fn parameters(script: &str) -> Vec<String> {
         ("REMOTE_USER", "$authenticated_user if_not_empty"),
         ("SERVER_ADDR", "$server_addr"),
         ("SERVER_PORT", "$server_port"),
-        ("SERVER_NAME", "$server_name"),
+        ("SERVER_NAME", name),
         ("REDIRECT_STATUS", "200"),
         ("HTTP_PROXY", "\"\""),
     ];

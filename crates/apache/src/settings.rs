@@ -10,6 +10,7 @@ use crate::words::quoted;
 /// Directives that have their effect outside of sections by this file and its neighbours.
 const HANDLED: &[&str] = &[
     "requestheaderearly",
+    "usecanonicalname",
     "<directory",
     "<directorymatch",
     "<files",

@@ -158,7 +158,7 @@ impl<'a> Whole<'a> {
         if runs || self.everywhere("proxypassmatch") {
             out.own("");
             let script = "$document_root$fastcgi_script_name";
-            php::parameters(script).into_iter().for_each(|line| out.own(line));
+            php::parameters(script, &server).into_iter().for_each(|line| out.own(line));
         }
         if self.everywhere("proxypass") || self.everywhere("proxypassmatch") {
             for (name, own) in [("host", "$http_host"), ("server", "$server_name")] {
@@ -294,6 +294,9 @@ impl<'a> Whole<'a> {
                 "<VirtualHost>: the addresses of a name are not known",
             );
             out.own("return 503;");
+        }
+        if let Some(node) = server.last("usecanonicalname").filter(|it| it.keyword() == "on") {
+            out.put(&node.place, "server_name_in_redirect on;");
         }
         early::write(server, out);
         paths::write(server, root.as_ref().map(|(_, path)| &path[..]), out);
