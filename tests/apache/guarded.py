@@ -68,6 +68,11 @@ CASES = [
      ["/a.txt", "/a%0at", "/at%0a", "/in.txt"]),
     # Names of files say nothing about what is passed on.
     ([TO, '<Files "*.php">\nSetHandler None\n</Files>', "RemoveHandler .php"], ["/app/x.php", "/app/x.php/y"]),
+    # What a condition found is escaped, too.
+    ([ON, "RewriteCond %{REQUEST_URI} ^/old(.*)$", "RewriteRule ^ https://o.test%1 [R=301,L]",
+      "RewriteCond %{HTTP_HOST} ^g", "RewriteCond %{REQUEST_URI} ^/OLDER/(a)(.*)$ [NC]", "RewriteRule ^(.*)$ /new/%2-%1 [R]"],
+     ["/old/100%25", "/old/a%2541", "/old/a%25250ab", "/old/x%20y", "/older/ab%25", "/x"]),
+    (["UseCanonicalName On", "Redirect /r /x"], ["/listed", "/r/y"]),
     # Wildcards, and paths that the file system names otherwise.
     ([at("/", TEN), at("/pri*", ALL), at("/in.t?t", OWN)], ["/private/x.txt", "/in.txt", "/a.txt"]),
     (['<Directory "@WWW@/one/./private">\n' + NONE + "\n</Directory>",

@@ -197,13 +197,23 @@ impl RuleSet<'_, '_> {
         let ([pattern, to] | [pattern, to, _]) = &words[..] else {
             return Err("not understood".to_owned());
         };
-        let flags = flags(words.get(2).map_or("", String::as_str))?;
+        let mut flags = flags(words.get(2).map_or("", String::as_str))?;
+        let (mut pattern, mut to) = (pattern.clone(), to.clone());
+        let mut asked = &all.conditions[..];
+        if is_everything(&pattern)
+            && let Some((last, before)) = asked.split_last()
+            && let Some(merged) = merged(last, before, &to)
+        {
+            (pattern, to, flags.any_case) = merged;
+            asked = before;
+        }
+        let (pattern, to) = (&pattern[..], &to[..]);
         let acting = self.acting(pattern, to, &flags, number)?;
         let mut conditions: Vec<Asked<'_>> = Vec::new();
         if self.goes_on && number > 1 {
             conditions.push((all.rule, (format!("{END} = \"\""), false)));
         }
-        for node in &all.conditions {
+        for node in asked {
             conditions.push((*node, condition(node, number)?));
         }
         if let Some(to) = &acting.leads {
@@ -354,6 +364,38 @@ struct Target {
     is_away: bool,
     /// Whether it ends with the address as it came.
     is_whole: bool,
+}
+
+/// The pattern, the target and whether letters count in any case, where a rule for all paths takes
+/// the groups of its last condition, about the path: those of a pattern of its own are escaped.
+fn merged(last: &ApacheNode, before: &[&ApacheNode], to: &str) -> Option<(String, String, bool)> {
+    let words = words_of(last);
+    let (pattern, any_case) = match &words[..] {
+        [subject, pattern] if subject == "%{REQUEST_URI}" => (pattern, false),
+        [subject, pattern, flags] if subject == "%{REQUEST_URI}" => {
+            let is_any_case = ["[nc]", "[nocase]"].contains(&&flags.to_ascii_lowercase()[..]);
+            (pattern, is_any_case.then_some(true)?)
+        }
+        _ => return None,
+    };
+    let joins = |node: &&ApacheNode| words_of(node).get(2).is_some_and(|it| may_join(it));
+    let is_regex = !pattern.starts_with(['!', '=', '<', '>', '-']);
+    let has_group = to.as_bytes().windows(2).any(|two| two[0] == b'%' && two[1].is_ascii_digit());
+    if !is_regex || !has_group || before.last().is_some_and(joins) || to.contains('$') {
+        return None;
+    }
+    let mut out = String::new();
+    let mut all = to.chars().peekable();
+    while let Some(one) = all.next() {
+        let is_group = one == '%' && all.peek().is_some_and(char::is_ascii_digit);
+        out.push(if is_group { '$' } else { one });
+    }
+    Some((pattern.clone(), out, any_case))
+}
+
+/// Whether flags of a condition have the next one be another way.
+fn may_join(flags: &str) -> bool {
+    flags.to_ascii_lowercase().contains("or")
 }
 
 /// Writes `lines` for where all of the conditions hold.
