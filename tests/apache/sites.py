@@ -256,9 +256,14 @@ SITES = [
                "Header add X-L one\nHeader add X-L two\nHeader edit X-L (o) <$1>\nHeader setifempty X-A never\nHeader setifempty X-S set\n"
                "Header unset X-S\nHeader set X-T: colon\nHeader set X-V \"\"\nHeader set X-P \"100%%\"\nHeader echo ^X-Echo\n"
                "Header always append X-W w\nHeader append X-W v\nHeader set Content-Type text/own \"expr=%{QUERY_STRING} == 'own'\"\nHeader set X-X \"expr=%{tolower:ABC}-%{REQUEST_METHOD}\"\n"
-               "Header set X-H \"expr=%{req:X-Echo-A}\"\nHeader set X-Y y \"expr=%{REQUEST_STATUS} == 200\"\n".replace(
-                   "Header set X-Y y \"expr=%{REQUEST_STATUS} == 200\"\n", ""), **PLAIN}, [
+               "Header set X-H \"expr=%{req:X-Echo-A}\"\nHeader set X-Y y \"expr=%{REQUEST_STATUS} == 200\"\n", **PLAIN}, [
         "/a.txt", "/a.txt?own", "/none", ("GET", "/a.txt", {"X-Echo-A": "1", "X-Echo-B": "2"}), "/none?own",
+    ]),
+    ("answers", {".htaccess": "Header always set X-Frame DENY \"expr=%{CONTENT_TYPE} =~ m#text/html#i\"\nHeader set X-S a \"expr=resp('Content-Type') =~ /html/\"\n"
+                 "Header set X-R \"expr=%{resp:X-A}.%{REQUEST_STATUS}\"\nHeader set X-A one\nHeader set X-Q \"expr=%{resp:x-a}\"\nHeader always set X-W \"expr=%{REQUEST_STATUS}\"\n"
+                 "Header set X-U u \"expr=%{REQUEST_STATUS} -in { '200', '304' } && resp('X-Q') == 'one'\"\nRedirect 302 /go /a.txt\nRedirect 410 /gone\n",
+                 "page.htm": "<p>\n", "refused/.htaccess": "Require expr \"%{CONTENT_TYPE} == ''\"\n", **PLAIN}, [
+        "/", "/a.txt", "/index.html", "/page.htm", "/none", "/go", "/gone", ("HEAD", "/index.html", {}),
     ]),
     ("codings", {".htaccess": "<IfModule mod_deflate.c>\n<IfModule mod_filter.c>\nAddOutputFilterByType DEFLATE text/plain TEXT/CSS\n</IfModule>\n</IfModule>\n"
                  "SetEnvIfNoCase Request_URI \\.(?:gif|jpe?g|png)$ no-gzip dont-vary\nBrowserMatch ^Old no-gzip\nBrowserMatch ^Odd gzip-only-text/html\n"

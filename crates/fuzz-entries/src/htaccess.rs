@@ -146,7 +146,7 @@ pub fn file(data: &[u8]) {
     fields.push_text(b"content-type", b"text/html");
     let mut always = bolide_http::FieldMap::default();
     let times = HeaderTimes::default();
-    if applied.edit_response(&mut fields, &mut always, false, times, &mut by).is_ok() {
+    if applied.edit_response(&mut fields, &mut always, (200, false), times, &mut by).is_ok() {
         for field in fields.iter().chain(always.iter()) {
             assert!(
                 !field.value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)),

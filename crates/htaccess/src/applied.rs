@@ -6,6 +6,7 @@
 mod age;
 mod bodies;
 mod collect;
+mod fields;
 mod programs;
 
 use std::collections::HashMap;
@@ -13,7 +14,6 @@ use std::collections::HashMap;
 use self::collect::ConditionJudge;
 use crate::access::{AuthzStatus, Requirement, Satisfies};
 use crate::effort::Effort;
-use crate::headers::{self, HeaderTable, HeaderTimes};
 use crate::mime::{self, FileNature};
 use crate::options::DirOptions;
 use crate::pattern::fits_within;
@@ -426,57 +426,6 @@ impl<'a> Applied<'a> {
             settings.errors.iter().rfind(|(known, _)| *known == status).map(|(_, answer)| answer)
         };
         self.last(find).filter(|answer| **answer != ErrorAnswer::Default)
-    }
-
-    /// Whether request fields are edited.
-    #[must_use]
-    pub fn edits_request(&self) -> bool {
-        self.all().any(|settings| !settings.request_headers.is_empty())
-    }
-
-    /// Applies `RequestHeader` to `fields`.
-    ///
-    /// # Errors
-    ///
-    /// A condition could not be evaluated.
-    pub fn edit_request(
-        &self,
-        fields: &mut bolide_http::FieldMap,
-        times: HeaderTimes,
-        by: &mut Evaluation<'_>,
-    ) -> Result<(), Stop> {
-        headers::apply(self.all().flat_map(|settings| &settings.request_headers), fields, times, by)
-    }
-
-    /// Whether response fields are edited.
-    #[must_use]
-    pub fn edits_response(&self) -> bool {
-        self.all().any(|settings| !settings.headers.is_empty())
-    }
-
-    /// Applies `Header` to response fields. Those of `always` come first, and only they apply to a
-    /// generated error.
-    ///
-    /// # Errors
-    ///
-    /// A condition could not be evaluated.
-    pub fn edit_response(
-        &self,
-        fields: &mut bolide_http::FieldMap,
-        always: &mut bolide_http::FieldMap,
-        is_own_error: bool,
-        times: HeaderTimes,
-        by: &mut Evaluation<'_>,
-    ) -> Result<(), Stop> {
-        let of = |table: HeaderTable| {
-            let edits = self.all().flat_map(|settings| &settings.headers);
-            edits.filter(move |edit| edit.table == table)
-        };
-        headers::apply(of(HeaderTable::Always), always, times, by)?;
-        if !is_own_error {
-            headers::apply(of(HeaderTable::Success), fields, times, by)?;
-        }
-        Ok(())
     }
 
     /// The parts of an `ETag`.

@@ -9,8 +9,17 @@ use crate::pattern::Pattern;
 use crate::variable::Variable;
 use crate::world::PathTest;
 
-pub(crate) use parse::{condition, text, tls_condition};
+pub(crate) use parse::{condition, condition_of, text_of, tls_condition};
 pub(crate) use run::leading_number;
+
+/// What an expression is evaluated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExprPlace {
+    /// A request, before there is a response.
+    Request,
+    /// The response: its status, type and fields are known.
+    Response,
+}
 
 /// How a wildcard pattern is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +114,10 @@ pub(crate) enum WordTest {
 pub(crate) enum ExprWord {
     Fixed(Box<[u8]>),
     Of(Variable),
+    /// `%{CONTENT_TYPE}` of the response.
+    ContentType,
+    /// `%{REQUEST_STATUS}`
+    Status,
     Group(u8),
     Join(Vec<Self>),
     Call(TextFunction, Box<Self>),
@@ -116,6 +129,8 @@ pub(crate) enum TextFunction {
     /// `req`, `http`: a request header; the second one is for `Vary`.
     Header,
     HeaderUnvaried,
+    /// `resp`: a field of the response.
+    ResponseField,
     /// `reqenv`, `env`
     Env,
     ToLower,

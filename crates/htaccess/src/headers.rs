@@ -6,7 +6,7 @@
 use bolide_http::FieldMap;
 
 use crate::effort::Effort;
-use crate::expr::{self, Expr, ExprWord};
+use crate::expr::{self, Expr, ExprPlace, ExprWord};
 use crate::fault::{ParseResult, shown};
 use crate::lines::ArgumentWords;
 use crate::pattern::{Groups, Letters, Pattern};
@@ -89,6 +89,38 @@ pub(crate) enum HeaderSide {
     Response,
 }
 
+impl HeaderSide {
+    const fn directive(self) -> &'static str {
+        match self {
+            Self::Request => "RequestHeader",
+            Self::Response => "Header",
+        }
+    }
+
+    const fn place(self) -> ExprPlace {
+        match self {
+            Self::Request => ExprPlace::Request,
+            Self::Response => ExprPlace::Response,
+        }
+    }
+}
+
+impl HeaderLine {
+    /// Whether an expression is evaluated, which may ask about the response.
+    pub(crate) const fn evaluates(&self) -> bool {
+        let text = match &self.edit {
+            Edit::Set(text)
+            | Edit::SetIfEmpty(text)
+            | Edit::Append(text)
+            | Edit::Merge(text)
+            | Edit::Add(text)
+            | Edit::Replace { with: text, .. } => Some(text),
+            Edit::Unset | Edit::Echo(_) => None,
+        };
+        matches!(self.when, When::Holds(_)) || matches!(text, Some(HeaderText::Expr(_)))
+    }
+}
+
 /// Fields that are the server's own.
 const OWN: [&[u8]; 4] = [b"connection", b"keep-alive", b"date", b"server"];
 /// Names that belong to framing.
@@ -96,7 +128,7 @@ const FRAMING: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
 
 /// Parses a line; none if it has no effect in this place.
 pub(crate) fn parse(arguments: &[u8], side: HeaderSide) -> ParseResult<Option<HeaderLine>> {
-    let directive = if side == HeaderSide::Request { "RequestHeader" } else { "Header" };
+    let directive = side.directive();
     let mut words = ArgumentWords::new(arguments);
     let missing = || format!("{directive} requires two arguments");
     let mut action = words.next_word().ok_or_else(missing)?.to_ascii_lowercase();
@@ -126,10 +158,10 @@ pub(crate) fn parse(arguments: &[u8], side: HeaderSide) -> ParseResult<Option<He
     let when = match rest.get(takes) {
         None => When::Always,
         Some(clause) if clause.eq_ignore_ascii_case(b"early") => return Ok(None),
-        Some(clause) => when(clause, directive)?,
+        Some(clause) => when(clause, side)?,
     };
     rest.truncate(takes);
-    let edit = edit(&action, &name, rest, side, directive)?;
+    let edit = edit(&action, &name, rest, side)?;
     if !matches!(edit, Edit::Echo(_)) {
         if !is_token(&name) {
             return Err(format!("{directive}: invalid header name '{}'", shown(&name)));
@@ -151,16 +183,11 @@ fn unknown(directive: &str) -> String {
     )
 }
 
-fn edit(
-    action: &[u8],
-    name: &[u8],
-    values: Vec<Vec<u8>>,
-    side: HeaderSide,
-    directive: &str,
-) -> ParseResult<Edit> {
+fn edit(action: &[u8], name: &[u8], values: Vec<Vec<u8>>, side: HeaderSide) -> ParseResult<Edit> {
+    let directive = side.directive();
     let bad = || format!("{directive}: cannot compile a regular expression");
     let mut values = values.into_iter();
-    let mut value = || header_text(&values.next().unwrap_or_default(), directive);
+    let mut value = || header_text(&values.next().unwrap_or_default(), side);
     Ok(match action {
         b"set" => Edit::Set(value()?),
         b"setifempty" => Edit::SetIfEmpty(value()?),
@@ -176,7 +203,7 @@ fn edit(
             let with = values.next().unwrap_or_default();
             Edit::Replace {
                 pattern: Pattern::new(&pattern, Letters::Exact).ok_or_else(bad)?,
-                with: header_text(&with, directive)?,
+                with: header_text(&with, side)?,
                 all: action == b"edit*",
             }
         }
@@ -184,7 +211,8 @@ fn edit(
     })
 }
 
-fn when(clause: &[u8], directive: &str) -> ParseResult<When> {
+fn when(clause: &[u8], side: HeaderSide) -> ParseResult<When> {
+    let directive = side.directive();
     let lower = clause.to_ascii_lowercase();
     if lower.starts_with(b"env=") {
         return Ok(match &clause[4..] {
@@ -193,7 +221,7 @@ fn when(clause: &[u8], directive: &str) -> ParseResult<When> {
         });
     }
     if lower.starts_with(b"expr=") {
-        let condition = expr::condition(&clause[5..])?;
+        let condition = expr::condition_of(&clause[5..], side.place())?;
         if condition.asks_disk() {
             return Err(format!("{directive}: tests of files are not available here"));
         }
@@ -202,9 +230,10 @@ fn when(clause: &[u8], directive: &str) -> ParseResult<When> {
     Err(format!("{directive}: condition clause must be 'env=…' or 'expr=…'"))
 }
 
-fn header_text(source: &[u8], directive: &str) -> ParseResult<HeaderText> {
+fn header_text(source: &[u8], side: HeaderSide) -> ParseResult<HeaderText> {
+    let directive = side.directive();
     if let Some(expr) = source.strip_prefix(b"expr=") {
-        return Ok(HeaderText::Expr(expr::text(expr)?));
+        return Ok(HeaderText::Expr(expr::text_of(expr, side.place())?));
     }
     let bad = |what: &[u8]| format!("{directive}: Unrecognized header format %{}", shown(what));
     let (mut parts, mut text) = (Vec::new(), Vec::new());
@@ -324,6 +353,13 @@ pub(crate) fn apply<'a>(
             by.effort.check()?;
             own.edit.apply(&own.name, fields, times, by)?;
             by.effort.check()?;
+            // What is edited later sees this edit, unless it is of the other table.
+            if own.table == HeaderTable::Success
+                && let Some(response) = &mut by.response
+            {
+                by.effort.spend(fields.size());
+                response.fields.copy_from(fields);
+            }
         }
     }
     Ok(())

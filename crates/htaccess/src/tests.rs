@@ -531,7 +531,7 @@ fn lists_that_grow_have_a_bound() {
                     "Header" => applied.edit_response(
                         &mut fields,
                         &mut always,
-                        false,
+                        (200, false),
                         HeaderTimes::default(),
                         by,
                     ),
@@ -679,7 +679,7 @@ fn fields_are_edited_in_their_order() {
             let (mut fields, mut always) = (FieldMap::default(), FieldMap::default());
             fields.push_text(b"ETag", b"\"1\"");
             let times = HeaderTimes::default();
-            applied.edit_response(&mut fields, &mut always, false, times, by).unwrap();
+            applied.edit_response(&mut fields, &mut always, (200, false), times, by).unwrap();
             (shown(&fields), shown(&always))
         })
         .unwrap();

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bolide_http::FieldMap;
+
 use crate::effort::Effort;
 use crate::env_table::EnvTable;
 use crate::pattern::Pattern;
@@ -170,8 +172,21 @@ pub struct Evaluation<'a> {
     pub(crate) args: Option<Vec<u8>>,
     /// The targets of a rule's looks ahead: a URL, and a path on disk.
     pub(crate) ahead: [Vec<u8>; 2],
+    /// The response, if it is evaluated for one.
+    pub(crate) response: Option<ResponseView>,
     /// The remaining work.
     pub(crate) effort: &'a Effort,
+}
+
+/// What expressions may ask about a response.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResponseView {
+    /// Its status.
+    pub(crate) status: u16,
+    /// Its `Content-Type`.
+    pub(crate) media_type: Vec<u8>,
+    /// Its fields, with the edits so far.
+    pub(crate) fields: FieldMap,
 }
 
 impl std::fmt::Debug for Evaluation<'_> {
@@ -189,7 +204,7 @@ impl<'a> Evaluation<'a> {
         effort: &'a Effort,
     ) -> Self {
         let ahead = [Vec::new(), Vec::new()];
-        Self { world, env, varies, filename: None, args: None, ahead, effort }
+        Self { world, env, varies, filename: None, args: None, ahead, response: None, effort }
     }
 
     /// The result of a request for the rule's path.

@@ -406,7 +406,7 @@ fn edit(
         let elapsed = scope.now.unix_seconds().saturating_mul(1_000_000).saturating_sub(received);
         let times = HeaderTimes { received, duration: elapsed };
         let mut always = FieldMap::default();
-        let edited = applied.edit_response(fields, &mut always, is_own, times, &mut by);
+        let edited = applied.edit_response(fields, &mut always, (status, is_own), times, &mut by);
         scope.request.jit_taken.set(effort.jit_taken());
         if let Err(stop) = edited {
             // The error page that follows is edited, too.

@@ -1,6 +1,6 @@
 //! Parses expressions, with bounded recursion.
 
-use super::{Expr, ExprWord, GlobKind, TextFunction, TextOrder, WordTest};
+use super::{Expr, ExprPlace, ExprWord, GlobKind, TextFunction, TextOrder, WordTest};
 use crate::access::AddressRange;
 use crate::fault::{ParseResult, shown};
 use crate::pattern::{Letters, Pattern};
@@ -14,13 +14,19 @@ const PARTS_MAX: usize = 1000;
 
 /// Parses a condition.
 pub(crate) fn condition(source: &[u8]) -> ParseResult<Expr> {
-    let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: false });
+    condition_of(source, ExprPlace::Request)
+}
+
+/// Parses a condition that may ask about the response, if it is evaluated for one.
+pub(crate) fn condition_of(source: &[u8], place: ExprPlace) -> ParseResult<Expr> {
+    let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: false, place });
     read.map_err(|why| format!("Cannot parse condition clause: {why}"))
 }
 
 /// Parses a condition of `SSLRequire`, which has words for operators, and compares lengths first.
 pub(crate) fn tls_condition(source: &[u8]) -> ParseResult<Expr> {
-    let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: true });
+    let place = ExprPlace::Request;
+    let read = whole(Reader { rest: source, depth: 0, parts: 0, is_of_tls: true, place });
     read.map_err(|why| format!("Cannot parse expression: {why}"))
 }
 
@@ -34,8 +40,8 @@ fn whole(mut reader: Reader<'_>) -> ParseResult<Expr> {
 }
 
 /// Parses a text with variables.
-pub(crate) fn text(source: &[u8]) -> ParseResult<ExprWord> {
-    let mut reader = Reader { rest: source, depth: 0, parts: 0, is_of_tls: false };
+pub(crate) fn text_of(source: &[u8], place: ExprPlace) -> ParseResult<ExprWord> {
+    let mut reader = Reader { rest: source, depth: 0, parts: 0, is_of_tls: false, place };
     let word = reader.text_until(None);
     word.map_err(|why| format!("Can't parse value expression : {why}"))
 }
@@ -46,6 +52,7 @@ struct Reader<'a> {
     parts: usize,
     /// Whether it is in the language of `SSLRequire`.
     is_of_tls: bool,
+    place: ExprPlace,
 }
 
 impl Reader<'_> {
@@ -315,7 +322,7 @@ impl Reader<'_> {
                 if !self.take(b"(") {
                     return Err(format!("syntax error, unexpected '{}'", shown(&name)));
                 }
-                let function = function(&name)?;
+                let function = self.function(&name)?;
                 let word = self.deeper(Self::word)?;
                 match self.take(b")") {
                     true => Ok(ExprWord::Call(function, Box::new(word))),
@@ -334,11 +341,28 @@ impl Reader<'_> {
         if let Some((name, argument)) = split(inner, b':')
             && !matches!(&name.to_ascii_uppercase()[..], b"HTTP" | b"ENV" | b"SSL")
         {
-            return Ok(ExprWord::Call(function(name)?, Box::new(ExprWord::Fixed(argument.into()))));
+            return Ok(ExprWord::Call(
+                self.function(name)?,
+                Box::new(ExprWord::Fixed(argument.into())),
+            ));
+        }
+        if self.place == ExprPlace::Response {
+            match &inner.to_ascii_uppercase()[..] {
+                b"CONTENT_TYPE" => return Ok(ExprWord::ContentType),
+                b"REQUEST_STATUS" => return Ok(ExprWord::Status),
+                _ => {}
+            }
         }
         match Variable::parse_in_expression(inner)? {
             Some(variable) => Ok(ExprWord::Of(variable)),
             None => Err(format!("Variable '{}' does not exist", shown(inner))),
+        }
+    }
+
+    fn function(&self, name: &[u8]) -> ParseResult<TextFunction> {
+        match self.place == ExprPlace::Response && name.eq_ignore_ascii_case(b"resp") {
+            true => Ok(TextFunction::ResponseField),
+            false => function(name),
         }
     }
 

@@ -140,6 +140,15 @@ impl ExprWord {
             Self::Fixed(text) => out.extend_from_slice(text),
             Self::Group(number) => out.extend_from_slice(groups.of(usize::from(*number))),
             Self::Join(parts) => parts.iter().for_each(|part| part.push(by, groups, out)),
+            Self::ContentType => {
+                if let Some(response) = &by.response {
+                    out.extend_from_slice(&response.media_type);
+                }
+            }
+            Self::Status => {
+                let status = by.response.as_ref().map_or(200, |response| response.status);
+                out.extend_from_slice(status.to_string().as_bytes());
+            }
             Self::Of(variable) => {
                 if let Some(name) = variable.header() {
                     by.vary_by(name);
@@ -155,6 +164,15 @@ impl ExprWord {
                     }
                     TextFunction::HeaderUnvaried => {
                         by.world.header(&argument, out);
+                    }
+                    TextFunction::ResponseField => {
+                        // As in Apache, the type is no field yet.
+                        if let Some(response) = &by.response
+                            && !argument.eq_ignore_ascii_case(b"content-type")
+                        {
+                            let lines: Vec<&[u8]> = response.fields.all_text(&argument).collect();
+                            out.extend_from_slice(&lines.join(&b", "[..]));
+                        }
                     }
                     TextFunction::Env => {
                         out.extend_from_slice(by.env.of(&argument).unwrap_or_default());
