@@ -265,6 +265,13 @@ SITES = [
                  "page.htm": "<p>\n", "refused/.htaccess": "Require expr \"%{CONTENT_TYPE} == ''\"\n", **PLAIN}, [
         "/", "/a.txt", "/index.html", "/page.htm", "/none", "/go", "/gone", ("HEAD", "/index.html", {}),
     ]),
+    ("none", {"a/.htaccess": "<RequireNone>\nRequire ip 10.0.0.1\n</RequireNone>\nRequire all granted\n", "a/a.txt": "a\n",
+              "b/.htaccess": "<RequireNone>\nRequire ip 10.0.0.1\n</RequireNone>\n", "b/a.txt": "b\n",
+              "c/.htaccess": "<RequireAll>\n<RequireNone>\nRequire ip 10.0.0.1\n</RequireNone>\nRequire all granted\n</RequireAll>\n", "c/a.txt": "c\n",
+              "d/.htaccess": "<Limit GET>\n<RequireNone>\nRequire all denied\n</RequireNone>\n</Limit>\n", "d/a.txt": "d\n",
+              "e/.htaccess": "<Files a.txt>\n<RequireNone>\nRequire all denied\n</RequireNone>\n</Files>\n", "e/a.txt": "e\n", **PLAIN}, [
+        "/a/a.txt", "/b/a.txt", "/c/a.txt", "/d/a.txt", "/e/a.txt",
+    ]),
     ("codings", {".htaccess": "<IfModule mod_deflate.c>\n<IfModule mod_filter.c>\nAddOutputFilterByType DEFLATE text/plain TEXT/CSS\n</IfModule>\n</IfModule>\n"
                  "SetEnvIfNoCase Request_URI \\.(?:gif|jpe?g|png)$ no-gzip dont-vary\nBrowserMatch ^Old no-gzip\nBrowserMatch ^Odd gzip-only-text/html\n"
                  "Header append Vary User-Agent env=!dont-vary\n",

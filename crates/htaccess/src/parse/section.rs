@@ -82,6 +82,12 @@ impl Parser<'_> {
                 settings.rules.push(match &within.methods {
                     Some(methods) => Requirement::For(methods.clone(), Box::new(rule)),
                     None => rule,
+                if matches!(rule, Requirement::Not(_)) {
+                    // What stands outside of sections is a `<RequireAny>`.
+                    let message = "negative <RequireNone> directive has no effect in <RequireAny> \
+                                   directive";
+                    return Err(message.to_owned().into());
+                }
                 });
                 Ok(())
             }
