@@ -272,6 +272,10 @@ SITES = [
               "e/.htaccess": "<Files a.txt>\n<RequireNone>\nRequire all denied\n</RequireNone>\n</Files>\n", "e/a.txt": "e\n", **PLAIN}, [
         "/a/a.txt", "/b/a.txt", "/c/a.txt", "/d/a.txt", "/e/a.txt",
     ]),
+    ("feeds", {".htaccess": "RewriteEngine On\nRewriteRule ^x(.*)$ - [F]\nRedirectMatch 410 ^/y(.*)$\n<FilesMatch \"^z.txt$\">\nRequire all denied\n</FilesMatch>\n"
+               "RewriteRule ^w$ - [G]\nSetEnvIf Request_URI ^/v$ V\nHeader always set X-V v env=V\n", **PLAIN}, [
+        "/x%0ay", "/y%0ay", "/z.txt", "/z.txt%0a", "/w", "/w%0a", "/v", "/v%0a", "/x%0a",
+    ]),
     ("codings", {".htaccess": "<IfModule mod_deflate.c>\n<IfModule mod_filter.c>\nAddOutputFilterByType DEFLATE text/plain TEXT/CSS\n</IfModule>\n</IfModule>\n"
                  "SetEnvIfNoCase Request_URI \\.(?:gif|jpe?g|png)$ no-gzip dont-vary\nBrowserMatch ^Old no-gzip\nBrowserMatch ^Odd gzip-only-text/html\n"
                  "Header append Vary User-Agent env=!dont-vary\n",
