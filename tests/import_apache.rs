@@ -205,6 +205,63 @@ fn scripts_learn_of_users_whose_password_was_right() {
     }
 }
 
+/// What the server defines and loads, and what it does to fields early.
+#[test]
+fn files_and_scripts_see_what_the_server_has_settled() {
+    let php = TestPhp::start(1);
+    let home = Home::new(BOLIDE);
+    let conf = format!(
+        "ServerRoot @DIR@\nListen 127.0.0.1:@HTTP@\nPidFile @DIR@/logs/pid\n\
+         ErrorLog @DIR@/logs/error.log\nUser root\nLoadModule proxy_fcgi_module x\n\
+         LoadModule rewrite_module x\nLoadModule authn_dbm_module x\nDefine PROD\n\
+         RequestHeader unset X-User early\nRequestHeader set X-Kind 'a b' EARLY\n\
+         Header set X-Early yes early\n\
+         <FilesMatch \"\\.php$\">\nSetHandler \"proxy:{}|fcgi://localhost\"\n</FilesMatch>\n\
+         <VirtualHost *:@HTTP@>\nServerName a.test\nServerAlias *.a.test\nDocumentRoot @DIR@/www\n\
+         <Directory @DIR@/www>\nAllowOverride All\nRequire all granted\n</Directory>\n\
+         </VirtualHost>\n\
+         <VirtualHost *:@HTTP@>\nServerName b.test\nServerAlias *.b.test\nDocumentRoot @DIR@/www\n\
+         <Directory @DIR@/www>\nAllowOverride All\nRequire all granted\n</Directory>\n\
+         UseCanonicalName On\n</VirtualHost>\n",
+        php.address()
+    );
+    home.write("httpd.conf", &conf);
+    let shown = "<?php echo json_encode([$_SERVER['SERVER_NAME'], $_SERVER['HTTP_X_USER'] ?? '', \
+                 $_SERVER['HTTP_X_KIND'] ?? '']);";
+    home.write("www/x.php", shown);
+    let denied = "Require all denied\n";
+    let rows = [
+        ("defined", "IfDefine PROD", denied, 403),
+        ("not_defined", "IfDefine !PROD", denied, 200),
+        ("undefined", "IfDefine TEST", denied, 200),
+        ("loaded", "IfModule mod_rewrite.c", denied, 403),
+        ("by_name", "IfModule rewrite_module", denied, 403),
+        ("beyond", "IfModule mod_authn_dbm.c", "AuthDBMUserFile /x\n", 500),
+        ("not_loaded", "IfModule mod_headers.c", denied, 200),
+        ("without", "IfModule !mod_headers.c", denied, 403),
+        ("early", "IfModule core.c", "SetEnvIf X-User . bad\nRequire env bad\n", 403),
+    ];
+    for (directory, section, inner, _) in rows {
+        home.write(&format!("www/{directory}/a.txt"), "x");
+        let name = section.split(' ').next().unwrap();
+        let rules = format!("<{section}>\n{inner}</{name}>\n");
+        home.write(&format!("www/{directory}/.htaccess"), &rules);
+    }
+    let printed = home.run(&["import", "apache", "httpd.conf"]).succeeded().text();
+    let server = TestServer::start(home, &format!("daemon off;\n{printed}"));
+    let ask = |path: &str, host: &str| {
+        let fields = format!("Host: {host}\r\nX-User: admin\r\nX-Kind: c");
+        server.connect().ask(&format!("GET {path} HTTP/1.1\r\n{fields}"))
+    };
+    for (directory, .., status) in rows {
+        let answer = ask(&format!("/{directory}/a.txt"), "a.test");
+        assert_eq!(answer.status, status, "{directory}\n{printed}");
+    }
+    assert_eq!(ask("/x.php", "www.A.test:81").text(), r#"["www.a.test","","a b"]"#);
+    assert_eq!(ask("/x.php", "www.b.test").text(), r#"["b.test","","a b"]"#);
+    assert_eq!(ask("/x.php", "a.test").header("x-early"), Some("yes"));
+}
+
 #[test]
 fn fields_that_a_section_takes_away_do_not_reach_scripts() {
     let php = TestPhp::start(1);

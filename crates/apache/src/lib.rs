@@ -60,5 +60,5 @@ pub fn import(
 ) -> Result<Imported, ImportFault> {
     let read = read::read(files, request)?;
     let nodes = tree::build(read.lines)?;
-    Ok(write::write(nodes, read.notes, request))
+    Ok(write::write(nodes, read.notes, &read.names, request))
 }

@@ -32,6 +32,16 @@ pub(crate) struct ReadLines {
     pub(crate) lines: Vec<SourceLine>,
     /// What was carried out, or left out, and why.
     pub(crate) notes: Vec<(ConfPlace, String)>,
+    pub(crate) names: ServerNames,
+}
+
+/// What `.htaccess` files may ask for.
+#[derive(Debug, Default)]
+pub(crate) struct ServerNames {
+    /// The modules that `LoadModule` loads.
+    pub(crate) modules: BTreeSet<String>,
+    /// The names that are defined when all is read.
+    pub(crate) defines: BTreeSet<String>,
 }
 
 /// A macro.
@@ -85,6 +95,7 @@ pub(crate) fn read(
     };
     let place = ConfPlace { file: request.path.to_string_lossy().into(), line: 1 };
     reader.file(&request.path, &place, 0)?;
+    reader.read.names.defines = reader.defines.into_keys().collect();
     Ok(reader.read)
 }
 
@@ -242,6 +253,8 @@ impl Reader<'_> {
                 for name in &all {
                     self.modules.insert(names::module(name));
                 }
+                let name = all.first().and_then(|name| name.strip_suffix("_module"));
+                self.read.names.modules.extend(name.map(str::to_owned));
                 self.read.notes.push(done(format!("LoadModule {}", rest.trim())));
                 Ok(())
             }

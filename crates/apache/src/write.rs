@@ -9,11 +9,13 @@ use crate::import::{ConfPlace, ImportRequest, Imported};
 use crate::listens::{self, ListenAt, ListenLine, VhostAddress};
 use crate::logs::{self, Formats};
 use crate::named_places;
+use crate::names::STATIC_MODULES;
 use crate::out::ConfText;
 use crate::paths;
 use crate::php::{self, Runner};
 use crate::prepare::prepare;
 use crate::proxy_protocol::ProxyProtocol;
+use crate::read::ServerNames;
 use crate::server::{Server, server_name};
 use crate::settings;
 use crate::tls;
@@ -24,6 +26,7 @@ use crate::words::quoted;
 pub(crate) fn write(
     mut nodes: Vec<ApacheNode>,
     notes: Vec<(ConfPlace, String)>,
+    names: &ServerNames,
     request: &ImportRequest<'_>,
 ) -> Imported {
     let mut out = ConfText::default();
@@ -41,6 +44,7 @@ pub(crate) fn write(
     out.own("");
     out.own("http {");
     let mut inner = ConfText::default();
+    known_names(names, &mut inner);
     whole.http(request, &mut inner);
     out.nest(inner);
     out.own("}");
@@ -57,6 +61,20 @@ pub(crate) fn write(
         });
     }
     out.finish()
+}
+
+/// What `<IfModule>` and `<IfDefine>` of `.htaccess` files find.
+fn known_names(names: &ServerNames, out: &mut ConfText) {
+    if !names.modules.is_empty() {
+        let loaded = names.modules.iter().map(String::as_str);
+        let all: BTreeSet<&str> = STATIC_MODULES.into_iter().chain(loaded).collect();
+        let all: Vec<String> = all.into_iter().map(quoted).collect();
+        out.own(format!("apache_modules {};", all.join(" ")));
+    }
+    if !names.defines.is_empty() {
+        let all: Vec<String> = names.defines.iter().map(|name| quoted(name)).collect();
+        out.own(format!("apache_define {};", all.join(" ")));
+    }
 }
 
 /// The configuration in its parts.

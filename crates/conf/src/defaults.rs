@@ -83,6 +83,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         autoindex: AUTOINDEX,
         apache_htaccess: false,
         apache_directories: Arc::default(),
+        apache_names: Arc::default(),
         apache_proxies: Arc::default(),
         apache_handlers: Arc::default(),
         gzip: Arc::new(gzip()),

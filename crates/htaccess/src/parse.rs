@@ -9,6 +9,7 @@ mod section;
 use crate::fault::{HtaccessFault, ParseResult, shown};
 use crate::lines::{ArgumentWords, Lines};
 use crate::methods::MethodSet;
+use crate::modules::KnownNames;
 use crate::overrides::{NeededOverrides, class_of_option};
 use crate::settings::{HtaccessFile, Settings};
 
@@ -26,18 +27,28 @@ const COMPILED_MAX: usize = 32 * 1024 * 1024;
 /// LIMIT: nesting of sections.
 const DEPTH_MAX: usize = 32;
 
+/// As [`parse_knowing`], for a server that names neither modules nor what it defines.
+///
+/// # Errors
+///
+/// The first error.
+pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
+    parse_knowing(text, &KnownNames::default())
+}
+
 /// Parses a file.
 ///
 /// # Errors
 ///
 /// The first error. Nothing of the file counts then.
-pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
+pub fn parse_knowing(text: &[u8], known: &KnownNames) -> Result<HtaccessFile, HtaccessFault> {
     if text.len() > FILE_MAX {
         let message = format!("file is larger than {FILE_MAX} bytes");
         return Err(HtaccessFault { line: 1, message });
     }
     let mut parser = Parser {
         lines: Lines::new(text),
+        known,
         line: 1,
         count: 0,
         repetitions: 0,
@@ -79,6 +90,7 @@ struct Within {
 
 struct Parser<'a> {
     lines: Lines<'a>,
+    known: &'a KnownNames,
     line: u32,
     count: usize,
     repetitions: usize,

@@ -29,6 +29,24 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("DIRECTORY TEXT… | ~ REGEX TEXT… | - TEXT…")
         .without("none"),
+    added("apache_define", Contexts::HTTP, Args::at_least(1), define)
+        .doc(
+            "The names for which `<IfDefine>` of `.htaccess` files is true, as by Apache's `Define` \
+             and its option `-D`.",
+            "apache_define PRODUCTION;",
+        )
+        .takes("NAME…")
+        .without("none"),
+    added("apache_modules", Contexts::HTTP, Args::at_least(1), modules)
+        .doc(
+            "The modules for which `<IfModule>` of `.htaccess` files is true, without the `mod_` and \
+             the `_module` of their names, in place of those whose directives are known. In a \
+             section that is true for another module, a directive that is not known is an error \
+             (500).",
+            "apache_modules core authz_core rewrite security2;",
+        )
+        .takes("NAME…")
+        .without("those whose directives are known"),
     added("apache_proxy", Contexts::HSL, Args::TWO, proxy)
         .doc(
             "Where rules of `.htaccess` files with `[P]` may lead: addresses that begin with URL \
@@ -63,6 +81,17 @@ fn handler(r: &mut ConfReader, node: &Node) -> ReadResult {
     }
     let one = ApacheHandler { name: name.to_ascii_lowercase().into(), location: location.into() };
     Arc::make_mut(&mut r.settings().apache_handlers).push(one);
+    Ok(())
+}
+
+fn define(r: &mut ConfReader, node: &Node) -> ReadResult {
+    Arc::make_mut(&mut r.settings().apache_names).defines.extend(node.args().map(Box::from));
+    Ok(())
+}
+
+fn modules(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let modules = &mut Arc::make_mut(&mut r.settings().apache_names).modules;
+    modules.get_or_insert_default().extend(node.args().map(Box::from));
     Ok(())
 }
 

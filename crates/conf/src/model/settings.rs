@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bolide_htaccess::KnownNames;
+
 use super::apache::{ApacheDirectory, ApacheHandler, ApacheProxy};
 use super::resolver::NameServers;
 use super::{
@@ -69,6 +71,8 @@ pub struct LocationSettings {
     pub apache_htaccess: bool,
     /// `apache_directory`, in file order, outer blocks first.
     pub apache_directories: Arc<Vec<ApacheDirectory>>,
+    /// `apache_define` and `apache_modules`
+    pub apache_names: Arc<KnownNames>,
     /// `apache_proxy`
     pub apache_proxies: Arc<Vec<ApacheProxy>>,
     /// `apache_handler`

@@ -1,13 +1,14 @@
 //! The directories on the path to a file, and the `.htaccess` file of each.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bolide_base::errno::EISDIR;
 use bolide_conf::model::{ApacheDirectory, LogLevel, Mapping};
-use bolide_files::{FileKind, Known, OpenFailure, ProbePolicy, Remember, Want};
+use bolide_files::{FileKind, Known, OpenFailure, OpenFile, ProbePolicy, Remember, Want};
 use bolide_htaccess::{
-    AllowedOverrides, FILE_MAX, HtaccessFault, HtaccessFile, ServerPlace, parse,
+    AllowedOverrides, FILE_MAX, HtaccessFault, HtaccessFile, KnownNames, ServerPlace, parse_knowing,
 };
 
 use super::decide::stopped;
@@ -30,6 +31,27 @@ fn absence_policy() -> ProbePolicy {
 
 /// A parsed file, or its error.
 type FileReading = Result<Rc<HtaccessFile>, HtaccessFault>;
+
+/// What a file was read as, and for which names. A reload may change them.
+struct KnownReading(RefCell<(Arc<KnownNames>, FileReading)>);
+
+impl KnownReading {
+    fn new(bytes: &[u8], names: &Arc<KnownNames>) -> Self {
+        let reading = parse_knowing(bytes, names).map(Rc::new);
+        Self(RefCell::new((Arc::clone(names), reading)))
+    }
+
+    /// What the file is for `names`.
+    fn of(&self, names: &Arc<KnownNames>, file: &OpenFile) -> FileReading {
+        let mut own = self.0.borrow_mut();
+        if !Arc::ptr_eq(&own.0, names) {
+            let bytes = file.content().filter(|_| own.0 != *names);
+            let fresh = bytes.map(|bytes| parse_knowing(bytes, names).map(Rc::new));
+            *own = (Arc::clone(names), fresh.unwrap_or_else(|| own.1.clone()));
+        }
+        own.1.clone()
+    }
+}
 
 impl FileSearch {
     /// Resolves the path of the request on disk.
@@ -247,10 +269,11 @@ impl FileSearch {
         let policy = absence_policy();
         let known = ctx.files.lookup(&self.path, ctx.now, &policy);
         reliance.relies_on(ctx.files, &self.path, &policy);
+        let names = &site.location(request.location).settings.apache_names;
         let failure = match known {
-            Known::File(file) => match file.reading(|bytes| parse(bytes).map(Rc::new)) {
+            Known::File(file) => match file.reading(|bytes| KnownReading::new(bytes, names)) {
                 Some(reading) => {
-                    return match FileReading::clone(&reading) {
+                    return match reading.of(names, &file) {
                         Ok(read) => {
                             let weight = read.weight() as u64;
                             ctx.files.weigh_reading(&self.path, &file, weight, ctx.now);

@@ -39,12 +39,16 @@ impl Parser<'_> {
         settings: &mut Settings,
         within: &Within,
     ) -> Parsed<()> {
-        let opened = self.line;
+        let (opened, known) = (self.line, self.known);
         match &name.to_ascii_lowercase()[..] {
             b"ifmodule" => {
-                self.conditional("IfModule", arguments, modules::is_there, settings, within)
+                let is_there = |name: &[u8]| known.has_module(name);
+                self.conditional("IfModule", arguments, is_there, settings, within)
             }
-            b"ifdefine" => self.conditional("IfDefine", arguments, |_| false, settings, within),
+            b"ifdefine" => {
+                let is_there = |name: &[u8]| known.defines(name);
+                self.conditional("IfDefine", arguments, is_there, settings, within)
+            }
             b"ifdirective" => {
                 self.conditional("IfDirective", arguments, names::is_known, settings, within)
             }
@@ -78,16 +82,16 @@ impl Parser<'_> {
             }
             b"requireall" | b"requireany" | b"requirenone" => {
                 let rule = self.container(name, opened)?;
-                self.needs.note(OverrideClass::AuthConfig, opened);
-                settings.rules.push(match &within.methods {
-                    Some(methods) => Requirement::For(methods.clone(), Box::new(rule)),
-                    None => rule,
                 if matches!(rule, Requirement::Not(_)) {
                     // What stands outside of sections is a `<RequireAny>`.
                     let message = "negative <RequireNone> directive has no effect in <RequireAny> \
                                    directive";
                     return Err(message.to_owned().into());
                 }
+                self.needs.note(OverrideClass::AuthConfig, opened);
+                settings.rules.push(match &within.methods {
+                    Some(methods) => Requirement::For(methods.clone(), Box::new(rule)),
+                    None => rule,
                 });
                 Ok(())
             }
