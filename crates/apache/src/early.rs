@@ -1,5 +1,5 @@
-//! `RequestHeader … early` and `Header … early` outside of sections: what Apache does to a request's
-//! fields before anything else reads them.
+//! `RequestHeader … early` and `Header … early` outside of sections: what Apache does to the fields
+//! of a request before anything else reads them.
 
 use crate::out::ConfText;
 use crate::server::Server;

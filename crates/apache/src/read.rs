@@ -32,12 +32,12 @@ pub(crate) struct ReadLines {
     pub(crate) lines: Vec<SourceLine>,
     /// What was carried out, or left out, and why.
     pub(crate) notes: Vec<(ConfPlace, String)>,
-    pub(crate) names: ServerNames,
+    pub(crate) names: SettledNames,
 }
 
 /// What `.htaccess` files may ask for.
 #[derive(Debug, Default)]
-pub(crate) struct ServerNames {
+pub(crate) struct SettledNames {
     /// The modules that `LoadModule` loads.
     pub(crate) modules: BTreeSet<String>,
     /// The names that are defined when all is read.

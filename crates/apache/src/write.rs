@@ -15,7 +15,7 @@ use crate::paths;
 use crate::php::{self, Runner};
 use crate::prepare::prepare;
 use crate::proxy_protocol::ProxyProtocol;
-use crate::read::ServerNames;
+use crate::read::SettledNames;
 use crate::server::{Server, server_name};
 use crate::settings;
 use crate::tls;
@@ -26,7 +26,7 @@ use crate::words::quoted;
 pub(crate) fn write(
     mut nodes: Vec<ApacheNode>,
     notes: Vec<(ConfPlace, String)>,
-    names: &ServerNames,
+    names: &SettledNames,
     request: &ImportRequest<'_>,
 ) -> Imported {
     let mut out = ConfText::default();
@@ -64,7 +64,7 @@ pub(crate) fn write(
 }
 
 /// What `<IfModule>` and `<IfDefine>` of `.htaccess` files find.
-fn known_names(names: &ServerNames, out: &mut ConfText) {
+fn known_names(names: &SettledNames, out: &mut ConfText) {
     if !names.modules.is_empty() {
         let loaded = names.modules.iter().map(String::as_str);
         let all: BTreeSet<&str> = STATIC_MODULES.into_iter().chain(loaded).collect();

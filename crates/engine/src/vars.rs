@@ -237,7 +237,11 @@ impl<'a> VariableScope<'a> {
             }
             Var::RealpathRoot => self.write_real_root(out),
             Var::RemoteUser => remote_user(&head.fields, out),
-            Var::AuthenticatedUser => authenticated_user(request, out),
+            Var::AuthenticatedUser => {
+                let admitted = request.htaccess.as_ref().and_then(|ruling| ruling.user.as_deref());
+                let is_checked = request.password_right_in == Some(request.location);
+                authenticated_user(admitted, is_checked.then_some(&head.fields), out)
+            }
             // Nothing is known of an invalid request line.
             Var::ServerProtocol if request.is_unread || head.version == HttpVersion::Http09 => {
                 VariableValue::No

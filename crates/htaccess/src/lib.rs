@@ -50,7 +50,7 @@ pub use headers::HeaderTimes;
 pub use lines::{ArgumentWords, Lines};
 pub use maps::{MAP_FILE_MAX, MapFunction, MapSource, TextMap, choose};
 pub use mime::FileNature;
-pub use modules::KnownNames;
+pub use modules::ApacheNames;
 pub use options::DirOptions;
 pub use output::{CodingsForbidden, OutputFilter};
 pub use overrides::AllowedOverrides;

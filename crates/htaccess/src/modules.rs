@@ -40,7 +40,7 @@ const MODULES: [(&str, &str); 30] = [
 
 /// The names that `<IfModule>` and `<IfDefine>` of a file ask for, as the server has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownNames {
+pub struct ApacheNames {
     /// The defined names.
     pub defines: Vec<Box<[u8]>>,
     /// The loaded modules: `rewrite` for `mod_rewrite.c` and `rewrite_module`. None for those whose
@@ -48,7 +48,7 @@ pub struct KnownNames {
     pub modules: Option<Vec<Box<[u8]>>>,
 }
 
-impl KnownNames {
+impl ApacheNames {
     /// Whether a name is defined.
     pub(crate) fn defines(&self, name: &[u8]) -> bool {
         self.defines.iter().any(|known| **known == *name)
@@ -79,13 +79,13 @@ fn is_supported(name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::KnownNames;
+    use super::ApacheNames;
 
     #[test]
     fn modules_are_those_that_are_named_or_supported() {
-        let own = KnownNames {
+        let own = ApacheNames {
             modules: Some(vec![b"authn_dbm"[..].into(), b"http"[..].into()]),
-            ..KnownNames::default()
+            ..ApacheNames::default()
         };
         let rows = [
             ("mod_authn_dbm.c", true, false),
@@ -100,7 +100,7 @@ mod tests {
         ];
         for (name, by_name, by_support) in rows {
             assert_eq!(own.has_module(name.as_bytes()), by_name, "{name}");
-            assert_eq!(KnownNames::default().has_module(name.as_bytes()), by_support, "{name}");
+            assert_eq!(ApacheNames::default().has_module(name.as_bytes()), by_support, "{name}");
         }
     }
 }

@@ -9,7 +9,7 @@ mod section;
 use crate::fault::{HtaccessFault, ParseResult, shown};
 use crate::lines::{ArgumentWords, Lines};
 use crate::methods::MethodSet;
-use crate::modules::KnownNames;
+use crate::modules::ApacheNames;
 use crate::overrides::{NeededOverrides, class_of_option};
 use crate::settings::{HtaccessFile, Settings};
 
@@ -33,7 +33,7 @@ const DEPTH_MAX: usize = 32;
 ///
 /// The first error.
 pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
-    parse_knowing(text, &KnownNames::default())
+    parse_knowing(text, &ApacheNames::default())
 }
 
 /// Parses a file.
@@ -41,7 +41,7 @@ pub fn parse(text: &[u8]) -> Result<HtaccessFile, HtaccessFault> {
 /// # Errors
 ///
 /// The first error. Nothing of the file counts then.
-pub fn parse_knowing(text: &[u8], known: &KnownNames) -> Result<HtaccessFile, HtaccessFault> {
+pub fn parse_knowing(text: &[u8], known: &ApacheNames) -> Result<HtaccessFile, HtaccessFault> {
     if text.len() > FILE_MAX {
         let message = format!("file is larger than {FILE_MAX} bytes");
         return Err(HtaccessFault { line: 1, message });
@@ -90,7 +90,7 @@ struct Within {
 
 struct Parser<'a> {
     lines: Lines<'a>,
-    known: &'a KnownNames,
+    known: &'a ApacheNames,
     line: u32,
     count: usize,
     repetitions: usize,

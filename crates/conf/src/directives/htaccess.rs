@@ -31,18 +31,18 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .without("none"),
     added("apache_define", Contexts::HTTP, Args::at_least(1), define)
         .doc(
-            "The names for which `<IfDefine>` of `.htaccess` files is true, as by Apache's `Define` \
-             and its option `-D`.",
+            "The names for which `<IfDefine>` of `.htaccess` files is true, as by Apache's \
+             `Define` and its option `-D`.",
             "apache_define PRODUCTION;",
         )
         .takes("NAME…")
         .without("none"),
     added("apache_modules", Contexts::HTTP, Args::at_least(1), modules)
         .doc(
-            "The modules for which `<IfModule>` of `.htaccess` files is true, without the `mod_` and \
-             the `_module` of their names, in place of those whose directives are known. In a \
-             section that is true for another module, a directive that is not known is an error \
-             (500).",
+            "The modules for which `<IfModule>` of `.htaccess` files is true, without the `mod_` \
+             and the `_module` of their names, in place of those whose directives are known. In \
+             a section that is true for another module, a directive that is not known is an \
+             error (500).",
             "apache_modules core authz_core rewrite security2;",
         )
         .takes("NAME…")

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide_htaccess::KnownNames;
+use bolide_htaccess::ApacheNames;
 
 use super::apache::{ApacheDirectory, ApacheHandler, ApacheProxy};
 use super::resolver::NameServers;
@@ -72,7 +72,7 @@ pub struct LocationSettings {
     /// `apache_directory`, in file order, outer blocks first.
     pub apache_directories: Arc<Vec<ApacheDirectory>>,
     /// `apache_define` and `apache_modules`
-    pub apache_names: Arc<KnownNames>,
+    pub apache_names: Arc<ApacheNames>,
     /// `apache_proxy`
     pub apache_proxies: Arc<Vec<ApacheProxy>>,
     /// `apache_handler`

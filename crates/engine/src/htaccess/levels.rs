@@ -8,7 +8,8 @@ use bolide_base::errno::EISDIR;
 use bolide_conf::model::{ApacheDirectory, LogLevel, Mapping};
 use bolide_files::{FileKind, Known, OpenFailure, OpenFile, ProbePolicy, Remember, Want};
 use bolide_htaccess::{
-    AllowedOverrides, FILE_MAX, HtaccessFault, HtaccessFile, KnownNames, ServerPlace, parse_knowing,
+    AllowedOverrides, ApacheNames, FILE_MAX, HtaccessFault, HtaccessFile, ServerPlace,
+    parse_knowing,
 };
 
 use super::decide::stopped;
@@ -33,16 +34,16 @@ fn absence_policy() -> ProbePolicy {
 type FileReading = Result<Rc<HtaccessFile>, HtaccessFault>;
 
 /// What a file was read as, and for which names. A reload may change them.
-struct KnownReading(RefCell<(Arc<KnownNames>, FileReading)>);
+struct KnownReading(RefCell<(Arc<ApacheNames>, FileReading)>);
 
 impl KnownReading {
-    fn new(bytes: &[u8], names: &Arc<KnownNames>) -> Self {
+    fn new(bytes: &[u8], names: &Arc<ApacheNames>) -> Self {
         let reading = parse_knowing(bytes, names).map(Rc::new);
         Self(RefCell::new((Arc::clone(names), reading)))
     }
 
     /// What the file is for `names`.
-    fn of(&self, names: &Arc<KnownNames>, file: &OpenFile) -> FileReading {
+    fn of(&self, names: &Arc<ApacheNames>, file: &OpenFile) -> FileReading {
         let mut own = self.0.borrow_mut();
         if !Arc::ptr_eq(&own.0, names) {
             let bytes = file.content().filter(|_| own.0 != *names);

@@ -5,7 +5,6 @@ use bolide_http::FieldMap;
 
 use super::value::{VariableValue, text};
 use crate::credentials::push_basic;
-use crate::request::Request;
 
 /// The user of Basic authentication (RFC 7617): what stands before the colon.
 pub(super) fn remote_user(fields: &FieldMap, out: &mut Vec<u8>) -> VariableValue {
@@ -15,14 +14,17 @@ pub(super) fn remote_user(fields: &FieldMap, out: &mut Vec<u8>) -> VariableValue
     VariableValue::when(colon.is_some())
 }
 
-/// The user whose password was right; never a name that only the client claims.
-pub(super) fn authenticated_user(request: &Request, out: &mut Vec<u8>) -> VariableValue {
-    match request.htaccess.as_ref().and_then(|ruling| ruling.user.as_deref()) {
-        Some(user) => text(out, user),
-        None if request.password_right_in == Some(request.location) => {
-            remote_user(&request.head().fields, out)
-        }
-        None => VariableValue::No,
+/// The user whose password was right, never a name that only the client claims: the one that
+/// `.htaccess` files admitted, else that of `checked` fields.
+pub(super) fn authenticated_user(
+    admitted: Option<&[u8]>,
+    checked: Option<&FieldMap>,
+    out: &mut Vec<u8>,
+) -> VariableValue {
+    match (admitted, checked) {
+        (Some(user), _) => text(out, user),
+        (None, Some(fields)) => remote_user(fields, out),
+        (None, None) => VariableValue::No,
     }
 }
 
