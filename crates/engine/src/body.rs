@@ -238,6 +238,7 @@ impl RequestUpload {
             self.early.is_empty() && self.spool.is_none(),
             "a streamed body is elsewhere"
         );
+        debug_assert_eq!(self.owed, 0, "what was credited is not given back");
         if self.plan == Plan::Streamed {
             self.plan = Plan::Returned;
             self.early = pieces;

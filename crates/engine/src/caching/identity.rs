@@ -14,7 +14,8 @@ use bolide_http::cookies::Cookies;
 
 use crate::caching::Caching;
 use crate::caching::arrival::varying_origin;
-use crate::vars::{VariableScope, preview};
+use crate::vars::VariableScope;
+use crate::vars::preview::preview;
 
 /// Sets `keys` to the key of a page at `url`, with the vary values that are known before the
 /// response; `value` replaces the vary value of rewrite rules.

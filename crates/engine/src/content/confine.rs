@@ -12,7 +12,8 @@ use crate::content::climbs::climbs;
 use crate::ctx::StepCtx;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
-use crate::vars::{VariableScope, preview};
+use crate::vars::VariableScope;
+use crate::vars::preview::preview;
 
 /// Whether an upstream answers that needs no file.
 pub(crate) fn is_proxied(location: &CompiledLocation) -> bool {

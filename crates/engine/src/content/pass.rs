@@ -27,7 +27,8 @@ use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep, refuse_rest};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
-use crate::vars::{VariableScope, preview};
+use crate::vars::VariableScope;
+use crate::vars::preview::preview;
 
 /// The log line of a request without a script.
 const SCRIPTLESS: &[u8] = b"the parameters of the pool have no \"SCRIPT_FILENAME\"";

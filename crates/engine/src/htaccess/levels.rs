@@ -23,7 +23,8 @@ use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
-use crate::vars::{VariableScope, preview};
+use crate::vars::VariableScope;
+use crate::vars::preview::preview;
 
 /// The absence of a file is trusted until inotify reports the file.
 fn absence_policy() -> ProbePolicy {

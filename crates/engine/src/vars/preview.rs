@@ -18,6 +18,7 @@ pub(crate) fn preview<'a, T>(
     let (noted, kept) = (notes.borrow().len(), first_values.borrow().mark());
     let was_undecided = is_undecided.get();
     let value = read(scope);
+    debug_assert!(notes.borrow().len() >= noted, "notes are written out between evaluations");
     captures.replace(before);
     notes.borrow_mut().truncate(noted);
     first_values.borrow_mut().forget_since(kept);

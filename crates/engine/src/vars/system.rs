@@ -4,7 +4,8 @@
 
 use bolide_base::TcpInfo;
 
-use super::{VariableScope, VariableValue, number, preview, text};
+use super::preview::preview;
+use super::{VariableScope, VariableValue, number, text};
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};

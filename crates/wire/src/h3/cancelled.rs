@@ -93,8 +93,8 @@ impl H3Conn {
         self.load.take_wasted()
     }
 
-    /// Charges a cancelled request, once: clients reset it and stop the response. It costs less after
-    /// its response has begun, and more in the read that it came with, as over HTTP/2.
+    /// Charges a cancelled request, once: clients reset it and stop the response. It costs less
+    /// after its response has begun, and more in the read that it came with, as over HTTP/2.
     fn charge_cancelled(&mut self, slot: u32) -> Result<(), ConnError> {
         let cost = match self.streams.at(slot) {
             Some(stream) if stream.fate != H3StreamFate::Open => return Ok(()),

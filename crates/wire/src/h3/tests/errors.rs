@@ -237,6 +237,7 @@ fn useless_work_is_not_done_for_ever() {
             "cancelled requests",
             endures(max, |world, i| {
                 world.request(i * 4, i, &headers(&POST), false);
+                super::requests::read_again(world);
                 let done = world.conn.handle_reset(i * 4, 0, &mut world.events);
                 done.map_or_else(|error| error.code, |()| 0)
             }),

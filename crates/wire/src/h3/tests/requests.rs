@@ -360,7 +360,7 @@ fn time_pays_for_cancelled_requests_as_over_http2() {
 }
 
 /// Begins a read, at the same moment.
-fn read_again(world: &mut World) {
+pub(super) fn read_again(world: &mut World) {
     world.conn.rest(Now { mono: Instant::from_nanos(1), unix_millis: 0 });
 }
 
