@@ -199,7 +199,7 @@ pub(crate) fn generation(
     previous: Option<&Generation>,
 ) -> Generation {
     // Before this point it could still be refused.
-    draft.site.enforce_zone_rates();
+    draft.site.come_into_force(&shared.zones);
     let config = draft.site.config();
     let connections_max = config.events.worker_connections;
     let upstreams = config.http.as_ref().map_or(&[][..], |http| &http.upstreams);

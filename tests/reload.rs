@@ -1,6 +1,7 @@
 //! A new configuration in a running server: no request fails, and an invalid one changes nothing.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 
 use bolide_testkit::load::{TestLoad, h2load_beside};
 use bolide_testkit::server::LISTEN;
@@ -222,4 +223,77 @@ fn fifty_reloads_leave_no_file_open_though_clients_stay() {
         gone(".old") && files(".log") == before
     });
     drop(clients);
+}
+
+/// A request in progress: its response is longer than what the client reads.
+fn linger(server: &TestServer, path: &str) -> std::net::TcpStream {
+    let mut stream = std::net::TcpStream::connect(server.http()).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    stream.read_exact(&mut [0; 9]).unwrap();
+    stream
+}
+
+#[test]
+fn a_limit_zone_that_comes_back_with_another_key_is_a_new_one() {
+    let kinds = [
+        ("limit_conn_zone", "", "limit_conn a 5"),
+        ("limit_req_zone", "rate=99r/s", "limit_req zone=a"),
+    ];
+    for (directive, rate, limit) in kinds {
+        let conf = |n: u32, key: &str| {
+            let (zone, limit) = match key {
+                "" => (String::new(), String::new()),
+                key => (format!("{directive} {key} zone=a:1m {rate};"), format!("{limit};")),
+            };
+            format!(
+                "{zone} server {{ {LISTEN} location = /generation {{ return 200 {n}; }}
+                 location / {{ {limit} alias @DIR@/www/; limit_rate 200k; }} }}"
+            )
+        };
+        let server = TestServer::with(BOLIDE, &conf(1, "$binary_remote_addr"));
+        let _slow = linger(&server, "/big.bin");
+        server.reload(&conf(2, ""));
+        wait_until("no zone", || is_generation(&server, 2));
+        server.reload(&conf(3, "$http_x"));
+        wait_until("the zone", || is_generation(&server, 3));
+        // What is in force binds.
+        server.reload(&conf(4, "$http_y"));
+        wait_until("the refusal", || server.error_log().contains("uses the \"$http_y\" key"));
+        assert!(is_generation(&server, 3));
+    }
+}
+
+#[test]
+fn a_refused_configuration_evicts_nothing() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let conf = |n: u32, max: &str, more: &str| {
+        format!(
+            "proxy_cache_path @DIR@/c keys_zone=z:1m max_size={max};
+             server {{ {LISTEN} location = /generation {{ return 200 {n}; }}
+             location /up/ {{ alias @DIR@/www/; }}
+             location /c/ {{ proxy_cache z; proxy_cache_valid any 9m; proxy_cache_key $request_uri;
+                proxy_pass http://127.0.0.1:@HTTP@/up/some.bin?; }} }} {more}"
+        )
+    };
+    let server = TestServer::with(BOLIDE, &conf(1, "100m", ""));
+    fs::write(server.www("some.bin"), vec![b'x'; 200 << 10]).unwrap();
+    for n in 0..20 {
+        assert_eq!(server.get(&format!("/c/{n}")).status, 200);
+    }
+    let objects = || {
+        let text = server.home().run(&["cache", "stats"]).succeeded().text();
+        let line = text.lines().find(|line| line.contains("objects")).unwrap().to_owned();
+        line.split_whitespace().find_map(|word| word.parse::<u32>().ok()).unwrap()
+    };
+    wait_until("all", || objects() == 20);
+    let port = taken.local_addr().unwrap().port();
+    server.reload(&conf(2, "1m", &format!("server {{ listen 127.0.0.1:{port}; }}")));
+    wait_until("the refusal", || server.error_log().contains("still could not bind()"));
+    assert_eq!(server.get("/c/20").status, 200);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(objects(), 21, "the limit in force is that of the start");
+    server.reload(&conf(3, "1m", ""));
+    wait_until("the good one", || is_generation(&server, 3));
+    assert_eq!(server.get("/c/21").status, 200);
+    wait_until("the new limit", || objects() < 10);
 }

@@ -393,45 +393,56 @@ fn make(records: &mut Records, key: &[u8], rate: u64, now_ms: u64) -> Option<u32
     records.insert(key)
 }
 
-/// The zones of a process: a configuration reuses those of the previous one with the same name,
+/// The zones of a process: a configuration reuses those of the one in force with the same name,
 /// kind and size.
 #[derive(Clone, Debug, Default)]
-pub struct Zones(Arc<Mutex<Vec<Weak<Zone>>>>);
+pub struct Zones(Arc<Mutex<ZoneList>>);
+
+#[derive(Debug, Default)]
+struct ZoneList {
+    /// Those of configurations that were in force, as long as requests use them.
+    all: Vec<Weak<Zone>>,
+    /// Those of the configuration in force.
+    in_force: Vec<Weak<Zone>>,
+}
 
 impl Zones {
+    fn list(&self) -> MutexGuard<'_, ZoneList> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The number of keys with requests in progress.
     #[must_use]
     pub fn held(&self) -> usize {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let zones = all.iter().filter_map(Weak::upgrade).filter(|zone| !zone.counts_requests);
+        let list = self.list();
+        let zones = list.all.iter().filter_map(Weak::upgrade).filter(|zone| !zone.counts_requests);
         zones.map(|zone| zone.lock().index.len()).sum()
     }
 
     /// The zones that a cluster shares.
     #[must_use]
     pub fn shared(&self) -> Vec<Arc<Zone>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter_map(Weak::upgrade).filter(|zone| zone.is_shared).collect()
+        let list = self.list();
+        list.all.iter().filter_map(Weak::upgrade).filter(|zone| zone.is_shared).collect()
     }
 
-    /// The zone that `conf` describes. An existing one keeps its rate until [`Zone::set_rate`],
-    /// because the configuration may still be refused.
+    /// The zone that `conf` describes, for a configuration that may still be refused: one in force
+    /// keeps its rate until [`Zone::set_rate`], and a new one is unknown until
+    /// [`Self::put_in_force`].
     ///
     /// # Errors
     ///
-    /// In nginx's words: the zone exists with another key.
+    /// In nginx's words: the zone in force has another key.
     pub fn adopt(&self, conf: &LimitZone) -> Result<Arc<Zone>, String> {
         let fresh = Zone::new(conf);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|zone| zone.strong_count() > 0);
-        let mut known = all.iter().rev().filter_map(Weak::upgrade);
+        let list = self.list();
+        let mut known = list.in_force.iter().filter_map(Weak::upgrade);
         let same = known.find(|zone| {
             (&zone.name, zone.size, zone.counts_requests, zone.is_shared)
                 == (&fresh.name, fresh.size, fresh.counts_requests, fresh.is_shared)
         });
         let Some(zone) = same else {
             let zone = Arc::new(fresh);
-            all.push(Arc::downgrade(&zone));
             zone.set_rate(conf);
             return Ok(zone);
         };
@@ -446,6 +457,19 @@ impl Zones {
             text(&fresh.key_text),
             text(&zone.key_text)
         ))
+    }
+
+    /// The zones of the configuration that comes into force. A later one with a zone that this one
+    /// lacks gets a new zone, even while requests use one of that name.
+    pub fn put_in_force(&self, zones: &[Arc<Zone>]) {
+        let mut list = self.list();
+        list.in_force = zones.iter().map(Arc::downgrade).collect();
+        list.all.retain(|zone| zone.strong_count() > 0);
+        for zone in zones.iter().map(Arc::downgrade) {
+            if !list.all.iter().any(|known| Weak::ptr_eq(known, &zone)) {
+                list.all.push(zone);
+            }
+        }
     }
 }
 

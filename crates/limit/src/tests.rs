@@ -142,6 +142,7 @@ fn zones_outlive_a_configuration_under_the_same_name_key_and_size() {
     let adopt = |conf: &LimitZone| zones.adopt(conf);
     let kind = LimitKind::Requests { rate: 1 };
     let first = adopt(&conf("$a", 32 << 10, kind)).unwrap();
+    zones.put_in_force(std::slice::from_ref(&first));
     let again = adopt(&conf("$a", 32 << 10, LimitKind::Requests { rate: 2 })).unwrap();
     assert!(Arc::ptr_eq(&first, &again));
     let other = adopt(&conf("$a", 64 << 10, kind)).unwrap();
@@ -151,6 +152,29 @@ fn zones_outlive_a_configuration_under_the_same_name_key_and_size() {
         adopt(&conf("$b", 32 << 10, kind)).unwrap_err(),
         "limit_req \"one\" uses the \"$b\" key while previously it used the \"$a\" key"
     );
+}
+
+#[test]
+fn only_the_configuration_in_force_has_zones_to_take_over_whoever_still_uses_others() {
+    let (zones, size) = (Zones::default(), 32 << 10);
+    let adopt = |key: &str| zones.adopt(&conf(key, size, LimitKind::Connections));
+    // A draft that is held, and refused: nothing is known of it.
+    let refused = adopt("$r").unwrap();
+    let first = adopt("$a").unwrap();
+    assert!(!Arc::ptr_eq(&refused, &first));
+    assert_eq!(zones.held(), 0);
+    let LimitEntry::Entered(_of_refused) = refused.enter(b"k", 1) else { panic!("it enters") };
+    assert_eq!(zones.held(), 0, "only what was in force is counted");
+    zones.put_in_force(std::slice::from_ref(&first));
+    let LimitEntry::Entered(_ticket) = first.enter(b"k", 1) else { panic!("it enters") };
+    assert!(adopt("$b").is_err(), "it is in force with another key");
+    // A configuration without the zone, while a request of the last one goes on.
+    zones.put_in_force(&[]);
+    let second = adopt("$b").unwrap();
+    assert!(matches!(second.enter(b"k", 1), LimitEntry::Entered(_)), "a zone of its own");
+    zones.put_in_force(std::slice::from_ref(&second));
+    assert_eq!(zones.held(), 1, "the request of the old configuration");
+    assert!(adopt("$a").is_err() && adopt("$b").is_ok_and(|it| Arc::ptr_eq(&it, &second)));
 }
 
 proptest! {

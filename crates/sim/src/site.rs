@@ -357,6 +357,7 @@ impl SimSockets {
         let groups =
             Arc::new(bolide_upstream::UpstreamGroups::new(&http.upstreams, self.groups.as_deref()));
         self.groups = Some(Arc::clone(&groups));
+        site.come_into_force(&self.zones);
         let site = Arc::new(site);
         let listens = self.listens(layout, &site, kernel)?;
         let http = site.config().http.as_ref().ok_or("no http block")?;

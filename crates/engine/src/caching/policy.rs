@@ -15,7 +15,7 @@ use bolide_cache::rules::{
 use bolide_cache::{NamespaceId, Object, Store};
 use bolide_conf::Template;
 use bolide_conf::model::{
-    self, CacheSettings, Http, LocationId, PageCache, PageMode, VaryBy, ZoneUse,
+    self, CacheSettings, CacheZone, Http, LocationId, PageCache, PageMode, VaryBy, ZoneUse,
 };
 use bolide_http::FieldMap;
 use bolide_upstream::Cause;
@@ -317,6 +317,8 @@ pub(crate) struct CacheNamespaces {
     pub(crate) zones: Vec<NamespaceId>,
     /// The namespaces of servers.
     pub(crate) pages: Vec<NamespaceId>,
+    /// Those of servers without a name: another node may have another site there.
+    own_to_node: Vec<NamespaceId>,
     /// The namespaces whose pages purges reach.
     attended: HashSet<NamespaceId>,
     /// The names of servers in keys.
@@ -334,21 +336,17 @@ pub(crate) struct CacheNamespaces {
 impl CacheNamespaces {
     /// Finds or creates the namespaces of `http` in `store`.
     pub(crate) fn new(http: &Http, store: Arc<Store>) -> Self {
-        let zones = http.cache_zones.iter().map(|zone| {
-            let id = store.namespace(&[ZONE, zone.name.as_bytes()].concat());
-            store.namespaces().set_limit(id, zone.max_size.unwrap_or(0));
-            id
-        });
-        let zones: Vec<_> = zones.collect();
+        let zone = |zone: &CacheZone| store.namespace(&[ZONE, zone.name.as_bytes()].concat());
+        let zones: Vec<_> = http.cache_zones.iter().map(zone).collect();
         let unnamed = http.servers.iter().filter(|server| server.primary_name.is_empty()).count();
         let texts = if unnamed > 1 { address_texts(http) } else { Vec::new() };
+        let mut own_to_node = Vec::new();
         let pages = http.servers.iter().enumerate().map(|(at, server)| {
             // Two servers without a name may be different sites: their addresses distinguish them.
             match texts.get(at).filter(|_| server.primary_name.is_empty()) {
                 Some(text) => {
                     let own = store.namespace(format!("page:{text}").as_bytes());
-                    // Another node may have another site there.
-                    store.namespaces().keep_here(own);
+                    own_to_node.push(own);
                     own
                 }
                 None => store.namespace(site_name(http, server).as_bytes()),
@@ -389,7 +387,27 @@ impl CacheNamespaces {
             trees.push((settings, Arc::clone(&tree), pages.clone()));
             tree
         });
-        Self { store, zones, pages, attended, servers, reach, magento, page_tree, trees }
+        Self {
+            store,
+            zones,
+            pages,
+            own_to_node,
+            attended,
+            servers,
+            reach,
+            magento,
+            page_tree,
+            trees,
+        }
+    }
+
+    /// Sets the limits of the namespaces. They are shared with the configuration in force, so this
+    /// one has replaced it.
+    pub(crate) fn limit(&self, http: &Http) {
+        for (zone, id) in http.cache_zones.iter().zip(&self.zones) {
+            self.store.namespaces().set_limit(*id, zone.max_size.unwrap_or(0));
+        }
+        self.own_to_node.iter().for_each(|id| self.store.namespaces().keep_here(*id));
     }
 
     /// Purges the pages that purges reach now, but did not where `last` was in force: what was

@@ -1,4 +1,4 @@
-//! The zones of limits that a site uses, and their rates.
+//! The zones of limits that a site uses, and what it puts in force of shared state.
 
 use bolide_limit::Zones;
 
@@ -9,7 +9,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// In nginx's words: a zone is used with another key or size than before.
+    /// In nginx's words: a zone in force has another key.
     pub fn with_zones(mut self, zones: &Zones) -> Result<Self, String> {
         if let Some(http) = &self.config.http {
             self.limit_zones =
@@ -23,9 +23,14 @@ impl Site {
         Ok(self)
     }
 
-    /// Puts the site's rates in force: reports of other servers are drained at these rates.
-    pub fn enforce_zone_rates(&self) {
+    /// Puts what the site says of shared state in force: the zones, the rates at which reports of
+    /// other servers are drained, the limits of cached objects. Until then it may be refused.
+    pub fn come_into_force(&self, zones: &Zones) {
         let confs = self.http().map_or(&[][..], |http| &http.limit_zones);
         confs.iter().zip(&self.limit_zones).for_each(|(conf, zone)| zone.set_rate(conf));
+        zones.put_in_force(&self.limit_zones);
+        if let (Some(kept), Some(http)) = (&self.kept, self.http()) {
+            kept.limit(http);
+        }
     }
 }

@@ -165,6 +165,7 @@ fn keys_that_wait_to_be_reported_take_bounded_memory() {
 fn a_configuration_that_is_refused_leaves_the_rate_as_it_is() {
     let (zones, slow) = (Zones::default(), conf(LimitKind::Requests { rate: 17 }, 64 << 10));
     let zone = zones.adopt(&slow).unwrap();
+    zones.put_in_force(std::slice::from_ref(&zone));
     let fast = conf(LimitKind::Requests { rate: 100_000_000 }, 64 << 10);
     drop(zones.adopt(&fast).unwrap());
     zone.charge_elsewhere(b"a", 6, 5);

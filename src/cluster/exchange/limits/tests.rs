@@ -52,12 +52,19 @@ fn enter(zone: &Arc<LimitZone>, key: &[u8], most: u32) -> Option<bolide_limit::T
     }
 }
 
+/// The zone of a configuration that comes into force.
+fn in_force(zones: &Zones, conf: &ZoneConf) -> Arc<LimitZone> {
+    let zone = zones.adopt(conf).unwrap();
+    zones.put_in_force(std::slice::from_ref(&zone));
+    zone
+}
+
 #[test]
 fn zones_of_two_configurations_are_charged_and_the_older_goes_with_its_own() {
     let (zones, mut sharing) = (Zones::default(), ReportedZones::default());
-    let old = zones.adopt(&conf("z", "$a", 64 << 10, KIND)).unwrap();
+    let old = in_force(&zones, &conf("z", "$a", 64 << 10, KIND));
     assert_eq!(sharing.turn(&zones.shared()).len(), 1);
-    let new = zones.adopt(&conf("z", "$a", 128 << 10, KIND)).unwrap();
+    let new = in_force(&zones, &conf("z", "$a", 128 << 10, KIND));
     assert_eq!(sharing.turn(&zones.shared()).len(), 1);
     let counted = report((1, 1, 5), ReportKind::Counted, &[(b"a", 10)]);
     assert!(LimitReceiving::default().apply(
@@ -78,7 +85,7 @@ fn zones_of_two_configurations_are_charged_and_the_older_goes_with_its_own() {
 fn requests_in_work_of_two_configurations_are_reported_as_one_sum_and_known_to_both() {
     let zones = Zones::default();
     let (mut sharing, mut reporting) = (ReportedZones::default(), LimitReporting::default());
-    let old = zones.adopt(&conf("z", "$a", 64 << 10, LimitKind::Connections)).unwrap();
+    let old = in_force(&zones, &conf("z", "$a", 64 << 10, LimitKind::Connections));
     let _first = enter(&old, b"a", 9).unwrap();
     let (mut receiving, mut last_reports) = (LimitReceiving::default(), LastReports::default());
     sharing.turn(&zones.shared()).into_iter().for_each(|zone| receiving.mark_changed(zone));
@@ -86,7 +93,7 @@ fn requests_in_work_of_two_configurations_are_reported_as_one_sum_and_known_to_b
     assert!(receiving.apply(&held, &zones.shared(), &mut last_reports, at(5)));
     receiving.settle(&zones.shared(), at(5));
     // The other server reports the same requests in progress as before.
-    let new = zones.adopt(&conf("z", "$a", 128 << 10, LimitKind::Connections)).unwrap();
+    let new = in_force(&zones, &conf("z", "$a", 128 << 10, LimitKind::Connections));
     sharing.turn(&zones.shared()).into_iter().for_each(|zone| receiving.mark_changed(zone));
     let held = report((1, 2, 1005), ReportKind::Held, &[(b"a", 2)]);
     assert!(receiving.apply(&held, &zones.shared(), &mut last_reports, at(1005)));
@@ -106,7 +113,7 @@ fn requests_in_work_of_two_configurations_are_reported_as_one_sum_and_known_to_b
 #[test]
 fn a_report_is_charged_once_and_only_while_it_is_new() {
     let zones = Zones::default();
-    let zone = zones.adopt(&conf("z", "$a", 64 << 10, KIND)).unwrap();
+    let zone = in_force(&zones, &conf("z", "$a", 64 << 10, KIND));
     let mut last_reports = LastReports::default();
     let mut apply = |stamp, now| {
         let counted = report(stamp, ReportKind::Counted, &[(b"a", 1)]);
@@ -136,7 +143,7 @@ fn a_report_is_charged_once_and_only_while_it_is_new() {
 #[test]
 fn busy_zones_take_turns_and_nothing_is_lost() {
     let (zones, mut reporting) = (Zones::default(), LimitReporting::default());
-    let adopt = |at: u32| zones.adopt(&conf(&format!("z{at}"), "$a", 64 << 20, KIND)).unwrap();
+    let adopt = |at: u32| in_force(&zones, &conf(&format!("z{at}"), "$a", 64 << 20, KIND));
     let kept: Vec<_> = (0..70).map(adopt).collect();
     kept.iter().for_each(|zone| zone.share(true));
     let count = |keys: std::ops::Range<u32>| {
