@@ -1,13 +1,14 @@
 //! ACME certificates: the orders of a configuration, and the server's side of the ordering thread.
 //!
 //! ```text
-//!   begin (draft) ──▶ slots for handshakes ──settle (in force)──▶ orders ──install──▶ slots
+//!   draft ──commit (in force)──▶ slots for handshakes ──resume──▶ orders ──install──▶ slots
 //! ```
 //!
 //! Easiest to break: a slot belongs to an order and not to a configuration, so that a reload in the
 //! middle of an order loses nothing; and a draft may be dropped.
 
 mod demanded;
+mod draft;
 mod fleet;
 mod plan;
 mod sharing;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use bolide_acme::{
     AccountName, AcmeHost, AcmeInbox, AcmeLogLevel, AcmeOrder, AcmeOrderReport, AcmePlan,
-    AcmeService, Challenge, KeepFault, OrderClaim, OrderId, kept,
+    AcmeService, Challenge, KeepFault, OrderClaim, OrderId,
 };
 use bolide_base::Now;
 use bolide_conf::model::{Config, IssuedId, LogLevel};
@@ -29,10 +30,10 @@ use bolide_tls::{CertSlot, LoadedCertificate, TlsChallenges};
 
 use crate::account::{WorkerAccount, give_up_rights};
 use crate::control_log::ControlLog;
+use demanded::DemandedCertificates;
 pub(crate) use demanded::IssuedPlace;
-use demanded::{DemandedCertificates, NamesOnDemand};
+pub(crate) use draft::IssuedDraft;
 pub(crate) use fleet::{AcmeFleet, FleetAccount, FleetCertificate, FleetState, KnownAccount};
-use plan::PlannedPlace;
 pub(crate) use plan::check as check_issuers;
 
 /// LIMIT: names in one log line about missing certificates.
@@ -64,9 +65,8 @@ struct AcmeState {
     demands: HashMap<OrderId, DemandedCertificates>,
     /// Such directives whose certificates are shared with other servers, with their accounts.
     shared: HashMap<OrderId, Option<AccountName>>,
-    /// The plan of the draft configuration.
-    next: AcmePlan,
-    places: Vec<PlannedPlace>,
+    /// The plan of the configuration in force.
+    active: AcmePlan,
     log: Option<Arc<ControlLog>>,
     /// Certificates issued since the start.
     issued: u64,
@@ -109,72 +109,6 @@ impl IssuedCertificates {
         }
     }
 
-    /// Begins a new draft: new orders start with the certificate that an earlier process stored, or
-    /// with that of an order in force for one of their names.
-    pub(crate) fn begin(&self, config: &Config) {
-        let (plan, places) = plan::of(config);
-        let mut state = self.desk.state();
-        let state = &mut *state;
-        let mut known: Option<HashMap<String, LoadedCertificate>> = None;
-        let demanded = plan.demands.iter().flat_map(|demand| {
-            let orders = bolide_acme::demanded(&plan, demand).into_iter();
-            orders.map(|order| (order, Some(&demand.id)))
-        });
-        let written = plan.orders.iter().map(|order| (order.clone(), None));
-        let all: Vec<(AcmeOrder, Option<&OrderId>)> = written.chain(demanded).collect();
-        for (order, demand) in &all {
-            if state.slots.get(&order.id).is_some_and(|known| known.slot.certificate().is_some()) {
-                continue;
-            }
-            let own = state.slots.entry(order.id.clone()).or_default();
-            own.names.clone_from(&order.names);
-            own.demand = demand.cloned();
-            let own = own.clone();
-            if let Some(demand) = demand {
-                state.add_demanded(demand, order, &own.slot);
-            }
-            let found = kept(&plan, order);
-            let found = found
-                .and_then(|kept| LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).ok());
-            let is_borrowed = found.is_none();
-            let found = found.or_else(|| {
-                // A certificate on demand is only for its own name.
-                if demand.is_some() {
-                    return None;
-                }
-                let known = known.get_or_insert_with(|| by_name(&state.slots));
-                order.names.iter().find_map(|name| known.get(name)).cloned()
-            });
-            if let Some(certificate) = found {
-                own.slot.set(certificate.clone());
-                let end = certificate.end().map(|(end, _)| end).filter(|_| !is_borrowed);
-                state.slots.insert(order.id.clone(), IssuedSlot { end, is_borrowed, ..own });
-            }
-        }
-        for demand in &plan.demands {
-            state.demands.entry(demand.id.clone()).or_default();
-        }
-        drop(all);
-        (state.next, state.places) = (plan, places);
-    }
-
-    /// The slot of a certificate of the draft, and its identity in TLS sessions.
-    pub(crate) fn place(&self, id: IssuedId) -> IssuedPlace {
-        let state = self.desk.state();
-        match state.places.get(id.index()) {
-            Some(PlannedPlace::Order(id)) => {
-                let slot = state.slots.get(id).map(|known| known.slot.clone());
-                IssuedPlace::Slot(slot.unwrap_or_default(), id.0.clone())
-            }
-            Some(PlannedPlace::Demand(id)) => IssuedPlace::ByName(NamesOnDemand {
-                id: id.clone(),
-                certificates: state.demands.get(id).cloned().unwrap_or_default(),
-                inbox: self.desk.inbox.clone(),
-            }),
-            None => IssuedPlace::Slot(CertSlot::default(), String::new()),
-        }
-    }
-
     /// The inbox for key rollovers of accounts; none while nothing is ordered.
     pub(crate) fn accounts(&self) -> Option<AcmeInbox> {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,13 +120,18 @@ impl IssuedCertificates {
         self.desk.state().log = Some(Arc::new(log));
     }
 
-    /// Puts the draft in force. The thread runs as `account`, so that data of issuers is parsed
-    /// without privileges.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
+    /// Puts the draft in force: from now on handshakes find its certificates.
+    pub(crate) fn commit(&self, draft: IssuedDraft) {
+        draft.commit(&mut self.desk.state());
+    }
+
+    /// Orders what the configuration in force has: also after [`Self::rest`]. The thread runs as
+    /// `account`, so that data of issuers is parsed without privileges.
+    pub(crate) fn resume(&self, log: ControlLog, account: Option<&WorkerAccount>) {
         let log = Arc::new(log);
         let mut state = self.desk.state();
         state.log = Some(log.clone());
-        let plan = state.next.clone();
+        let plan = state.active.clone();
         let wanted: HashSet<OrderId> = plan.orders.iter().map(|order| order.id.clone()).collect();
         let demands: HashSet<OrderId> = plan.demands.iter().map(|one| one.id.clone()).collect();
         state.demands.retain(|id, _| demands.contains(id));

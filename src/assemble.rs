@@ -11,12 +11,13 @@ use bolide_engine::metrics::SharedFigures;
 use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
-use crate::acme;
+use crate::acme::{self, IssuedDraft};
 use crate::adopted_sockets;
-use crate::cluster::{ClusterThread, ExchangeParts, ExchangeThread};
-use crate::geo_databases::GeoDatabases;
-use crate::otel::OtelExport;
+use crate::cluster::{ClusterDraft, ClusterThread, ExchangeDraft, ExchangeParts, ExchangeThread};
+use crate::geo_databases::{GeoDatabases, GeoDraft};
+use crate::otel::{OtelDraft, OtelExport};
 use crate::sockets::OpenSocket;
+use crate::stapling::StaplingDraft;
 use crate::tls_setup::{self, CertificateEnds, ReadCertificates, TlsState};
 use crate::upgrade;
 
@@ -87,6 +88,17 @@ pub(crate) fn worker_count(config: &Config) -> u16 {
     u16::try_from(count.clamp(1, 127)).unwrap_or(1)
 }
 
+/// What a draft has for the threads that outlive generations. They learn of it when it comes into
+/// force: a refused draft leaves no trace in [`SharedParts`].
+#[derive(Debug, Default)]
+pub(crate) struct PartDrafts {
+    pub(crate) stapling: StaplingDraft,
+    pub(crate) geo: GeoDraft,
+    pub(crate) otel: OtelDraft,
+    pub(crate) cluster: ClusterDraft,
+    pub(crate) exchange: ExchangeDraft,
+}
+
 /// A generation without its sockets, which are opened only when everything else is right.
 #[derive(Debug)]
 pub(crate) struct GenerationDraft {
@@ -100,6 +112,8 @@ pub(crate) struct GenerationDraft {
     pub(crate) certificates: ReadCertificates,
     /// The secret for QUIC tokens, unless it is the process's own.
     pub(crate) quic_tokens: Option<[u8; 32]>,
+    pub(crate) issued: IssuedDraft,
+    pub(crate) parts: PartDrafts,
 }
 
 /// Compiles a configuration and reads its certificates and databases; certificates in `known` are
@@ -117,26 +131,26 @@ pub(crate) fn draft(
         .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?
         .on_host(&bolide_io::process::hostname().to_ascii_lowercase());
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
-    let site = site.with_geo_databases(shared.geo.load(config)?).with_figures(&shared.figures);
+    let geo = shared.geo.load(config)?;
+    let site = site.with_geo_databases(geo.databases()).with_figures(&shared.figures);
     let site =
         site.with_challenges(shared.tls.issued.http_challenges(), shared.tls.issued.certified());
-    let spans = shared.otel.load(config, worker_count(config)).map_err(|text| vec![text])?;
-    let site = Arc::new(site.with_spans(spans));
-    shared.cluster.load(config).map_err(|text| vec![text])?;
-    let shares_more = shared.exchange.load(config).map_err(|text| vec![text])?;
+    let otel = shared.otel.load(config, worker_count(config)).map_err(|text| vec![text])?;
+    let site = Arc::new(site.with_spans(otel.queue()));
+    let cluster = shared.cluster.load(config).map_err(|text| vec![text])?;
+    let exchange = shared.exchange.load(config).map_err(|text| vec![text])?;
     let mut warnings = Vec::new();
     let has_cluster = config.http.as_ref().is_some_and(|http| http.cluster.is_some());
-    if has_cluster && !shares_more && site.store().is_none() {
+    if has_cluster && !exchange.shares() && site.store().is_none() {
         warnings.push("\"cluster\" has nothing to share: nothing is cached".to_owned());
     }
     let mut listens = Vec::new();
     let mut reader = tls_setup::CertificateReader::knowing(known);
-    shared.tls.stapling.begin();
     acme::check_issuers(config)?;
-    shared.tls.issued.begin(config);
+    let mut tls = shared.tls.draft(config);
     if let Some(http) = &config.http {
         for (at, listen) in http.listens.iter().enumerate() {
-            let acceptor = tls_setup::acceptor(&site, at, &shared.tls, &mut reader, &mut warnings)
+            let acceptor = tls_setup::acceptor(&site, at, &mut tls, &mut reader, &mut warnings)
                 .map_err(|text| vec![text])?;
             listens.push(ListenSettings::new(http, listen, acceptor));
         }
@@ -151,6 +165,7 @@ pub(crate) fn draft(
     let mut certificate_ends = reader.ends;
     warnings.extend(certificate_ends.warnings(bolide_io::process::now()));
     let quic_tokens = upgrade::quic_tokens(config).map_err(|text| vec![text])?;
+    let (stapling, issued) = (tls.stapling, tls.issued);
     Ok(GenerationDraft {
         site,
         listens,
@@ -159,6 +174,8 @@ pub(crate) fn draft(
         certificate_ends,
         certificates,
         quic_tokens,
+        issued,
+        parts: PartDrafts { stapling, geo, otel, cluster, exchange },
     })
 }
 
@@ -169,7 +186,7 @@ fn with_store(site: Site, shared: &SharedParts) -> Site {
     }
     let http = site.config().http.as_ref();
     let page_store = http.map(|http| http.page_store.clone()).unwrap_or_default();
-    let store = shared.store.get_or_init(|| {
+    let store = shared.store.get().cloned().unwrap_or_else(|| {
         let bytes = page_store.memory_limit(machine_memory());
         let limits = bolide_cache::StoreLimits {
             bytes,
@@ -179,7 +196,7 @@ fn with_store(site: Site, shared: &SharedParts) -> Site {
         };
         bolide_cache::Store::new(limits, bolide_tls::random_seed())
     });
-    site.with_store(store.clone())
+    site.with_store(store)
 }
 
 /// Bytes of memory of the machine; a gigabyte if unknown.
@@ -200,6 +217,11 @@ pub(crate) fn generation(
 ) -> Generation {
     // Before this point it could still be refused.
     draft.site.come_into_force(&shared.zones);
+    if let Some(store) = draft.site.store() {
+        shared.store.get_or_init(|| store.clone());
+    }
+    // Before the first handshake.
+    shared.tls.issued.commit(draft.issued);
     let config = draft.site.config();
     let connections_max = config.events.worker_connections;
     let upstreams = config.http.as_ref().map_or(&[][..], |http| &http.upstreams);

@@ -1,7 +1,7 @@
 //! The cluster: a thread transfers purges between the store and Valkey, and nothing waits for it.
 //!
 //! ```text
-//!   load (draft) ──▶ next ──settle (in force)──▶ thread ──connected──▶ purges out and in
+//!   load (draft) ──settle (in force)──▶ thread ──connected──▶ purges out and in
 //! ```
 //!
 //! Easiest to break: a configuration that changes the block ends one thread and starts another,
@@ -33,7 +33,9 @@ use tokio::sync::mpsc;
 use crate::account::WorkerAccount;
 use crate::control_log::ControlLog;
 use exchange::ExchangeBoard;
-pub(crate) use exchange::{ExchangeParts, ExchangeStatus, ExchangeThread, common_secret};
+pub(crate) use exchange::{
+    ExchangeDraft, ExchangeParts, ExchangeStatus, ExchangeThread, common_secret,
+};
 use mark::LifeMark;
 pub(crate) use report::{ClusterPeer, ClusterPurge, ClusterStatus};
 use setup::ClusterSetup;
@@ -58,14 +60,16 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The setup of the draft configuration.
-    next: Option<Arc<ClusterSetup>>,
     running: Option<Running>,
     /// Threads that were told to end. The next one waits for them, however many configurations
     /// without a cluster are between.
     leaving: Vec<JoinHandle<()>>,
     log: Option<Arc<ControlLog>>,
 }
+
+/// The setup of a draft configuration, if it has a cluster.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterDraft(Option<Arc<ClusterSetup>>);
 
 #[derive(Debug)]
 struct Running {
@@ -107,11 +111,10 @@ impl ClusterThread {
     /// # Errors
     ///
     /// A file cannot be read.
-    pub(crate) fn load(&self, config: &Config) -> Result<(), String> {
+    pub(crate) fn load(&self, config: &Config) -> Result<ClusterDraft, String> {
         let conf = config.http.as_ref().and_then(|http| http.cluster.as_ref());
         let made = conf.map(ClusterSetup::read).transpose()?;
-        lock(&self.0.state).next = made.map(Arc::new);
-        Ok(())
+        Ok(ClusterDraft(made.map(Arc::new)))
     }
 
     /// Logs to another file from now on: the old one may have been moved away.
@@ -119,23 +122,23 @@ impl ClusterThread {
         lock(&self.0.state).log = Some(Arc::new(log));
     }
 
-    /// The process begins, with no purges yet. `dir` has the file that records its end.
-    pub(crate) fn begin(&self, dir: &Path) {
-        let has_cluster = lock(&self.0.state).next.is_some();
-        *lock(&self.0.mark) = LifeMark::begin(dir, has_cluster);
+    /// The process begins with this draft, and no purges yet. `dir` has the file that records its
+    /// end.
+    pub(crate) fn begin(&self, draft: &ClusterDraft, dir: &Path) {
+        *lock(&self.0.mark) = LifeMark::begin(dir, draft.0.is_some());
     }
 
     /// Puts the draft in force. If there are cached pages of an earlier process, the first thread
     /// gets a moment to receive missed purges: they are carried out before the first request.
     pub(crate) fn settle(
         &self,
+        draft: ClusterDraft,
         store: Option<&Arc<Store>>,
         log: ControlLog,
         account: Option<&WorkerAccount>,
     ) {
         self.log_to(log);
-        let next = lock(&self.0.state).next.take();
-        let wanted = next.zip(store);
+        let wanted = draft.0.zip(store);
         let is_same = match (&wanted, &lock(&self.0.state).running) {
             (Some((setup, _)), Some(running)) => {
                 *running.setup == **setup && !running.thread.is_finished()

@@ -29,7 +29,8 @@ use bolide_worker::{ConsoleDesk, Mail};
 
 use crate::account::WorkerAccount;
 use crate::admin::{self, AdminClient, CommandThreads};
-use crate::assemble::{self, SharedParts};
+use crate::assemble::{self, PartDrafts, SharedParts};
+use crate::cluster::ClusterDraft;
 use crate::control_log::ControlLog;
 use crate::disk_writer_thread::{self, DiskWriterThread};
 use crate::invocation::Invocation;
@@ -187,37 +188,42 @@ impl<'a> ControlThread<'a> {
     /// # Errors
     ///
     /// No thread can be started.
-    pub(crate) fn begin(&mut self, plan: php::PoolPlan) -> Result<(), Vec<String>> {
+    pub(crate) fn begin(
+        &mut self,
+        plan: php::PoolPlan,
+        mut parts: PartDrafts,
+    ) -> Result<(), Vec<String>> {
         let groups = self.generation.groups.clone();
         self.commit(plan, &groups, &Weak::new());
         self.begin_figures();
         // With our rights, which workers give up.
         let _ = bolide_io::file::standard_error();
-        self.man(assemble::worker_count(&self.config))?;
+        let cluster = std::mem::take(&mut parts.cluster);
+        self.man(assemble::worker_count(&self.config), cluster)?;
         self.begin_record();
-        self.settle_threads();
+        self.settle_threads(parts);
         self.manager.ready("Serving");
         Ok(())
     }
 
     /// Puts the other threads to work for the configuration in force: OCSP queries, ACME orders,
     /// GeoIP databases, traces.
-    fn settle_threads(&self) {
+    fn settle_threads(&self, parts: PartDrafts) {
         let log = || ControlLog::new(&self.config, self.log.open());
-        self.shared.tls.stapling.settle(log(), self.account.as_ref());
+        self.shared.tls.stapling.settle(parts.stapling, log(), self.account.as_ref());
         // Before any order: other servers may order the same.
-        self.shared.exchange.settle(log(), self.account.as_ref());
-        self.shared.tls.issued.settle(log(), self.account.as_ref());
-        self.shared.geo.settle(log(), self.account.as_ref());
-        self.shared.otel.settle(log(), self.account.as_ref());
+        self.shared.exchange.settle(parts.exchange, log(), self.account.as_ref());
+        self.shared.tls.issued.resume(log(), self.account.as_ref());
+        self.shared.geo.settle(parts.geo, log(), self.account.as_ref());
+        self.shared.otel.settle(parts.otel, log(), self.account.as_ref());
     }
 
     /// Shares purges as the configuration in force says. The cache's trees are open, so missed
     /// purges apply to their files.
-    fn settle_cluster(&self) {
+    fn settle_cluster(&self, draft: ClusterDraft) {
         let log = ControlLog::new(&self.config, self.log.open());
         let store = self.generation.site.store();
-        self.shared.cluster.settle(store, log, self.account.as_ref());
+        self.shared.cluster.settle(draft, store, log, self.account.as_ref());
     }
 
     /// In the background, redirects standard error to the log.
@@ -228,10 +234,10 @@ impl<'a> ControlThread<'a> {
     }
 
     /// Starts a crew.
-    fn man(&mut self, workers: u16) -> Result<(), Vec<String>> {
+    fn man(&mut self, workers: u16, cluster: ClusterDraft) -> Result<(), Vec<String>> {
         let log = ControlLog::new(&self.config, self.log.open());
         self.disk_writer.settle(&self.generation, self.account.as_ref(), log)?;
-        self.settle_cluster();
+        self.settle_cluster(cluster);
         let orders = Orders {
             workers,
             generation: &self.generation,

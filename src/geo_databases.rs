@@ -31,12 +31,21 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the draft configuration.
-    next: Vec<Arc<DatabaseFile>>,
     /// Of the configuration in force.
     active: Vec<Arc<DatabaseFile>>,
     log: Option<Arc<ControlLog>>,
     runs: bool,
+}
+
+/// The databases of a draft, in the order of its configuration.
+#[derive(Debug, Default)]
+pub(crate) struct GeoDraft(Vec<Arc<DatabaseFile>>);
+
+impl GeoDraft {
+    /// Their content, for lookups.
+    pub(crate) fn databases(&self) -> Vec<Arc<LiveGeoDatabase>> {
+        self.0.iter().map(|file| file.database.clone()).collect()
+    }
 }
 
 /// A database and its file.
@@ -116,7 +125,7 @@ impl GeoDatabases {
     /// # Errors
     ///
     /// One text for each unusable file.
-    pub(crate) fn load(&self, config: &Config) -> Result<Vec<Arc<LiveGeoDatabase>>, Vec<String>> {
+    pub(crate) fn load(&self, config: &Config) -> Result<GeoDraft, Vec<String>> {
         let files = config.http.as_ref().map_or(&[][..], |http| &http.geoip.databases);
         let active = self.state().active.clone();
         let (mut next, mut wrong): (Vec<Arc<DatabaseFile>>, _) = (Vec::new(), Vec::new());
@@ -130,9 +139,7 @@ impl GeoDatabases {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        let databases = next.iter().map(|file| file.database.clone()).collect();
-        self.state().next = next;
-        Ok(databases)
+        Ok(GeoDraft(next))
     }
 
     /// Logs to another file from now on: the old one may have been moved away.
@@ -142,9 +149,9 @@ impl GeoDatabases {
 
     /// Puts the draft in force. The thread that checks its files runs as `account`, so that later
     /// files are parsed without privileges.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
+    pub(crate) fn settle(&self, draft: GeoDraft, log: ControlLog, account: Option<&WorkerAccount>) {
         let mut state = self.state();
-        state.active = std::mem::take(&mut state.next);
+        state.active = draft.0;
         let log = Arc::new(log);
         state.log = Some(log.clone());
         self.0.bell.notify_all();

@@ -45,8 +45,6 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The exporter of the draft configuration.
-    next: Option<Arc<Exporter>>,
     /// The exporter of the configuration in force, if it has one.
     current: Option<Arc<Exporter>>,
     /// The current one, and earlier ones that still have requests or spans.
@@ -55,6 +53,17 @@ struct State {
     runs: bool,
     ends: bool,
     is_over: bool,
+}
+
+/// The exporter of a draft configuration, if it has one.
+#[derive(Debug, Default)]
+pub(crate) struct OtelDraft(Option<Arc<Exporter>>);
+
+impl OtelDraft {
+    /// The queue for its spans.
+    pub(crate) fn queue(&self) -> Option<Arc<SpanQueue>> {
+        self.0.as_ref().map(|exporter| exporter.queue.clone())
+    }
 }
 
 /// The exporter of a configuration.
@@ -89,24 +98,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl OtelExport {
-    /// The queue for the spans of a draft, if it exports any; that of the configuration in force if
-    /// both have the same settings.
+    /// The exporter of a draft, if it has one; that of the configuration in force if both have the
+    /// same settings.
     ///
     /// # Errors
     ///
     /// The CA certificates cannot be read.
-    pub(crate) fn load(
-        &self,
-        config: &Config,
-        workers: u16,
-    ) -> Result<Option<Arc<SpanQueue>>, String> {
-        let mut state = lock(&self.0.state);
-        state.next = None;
+    pub(crate) fn load(&self, config: &Config, workers: u16) -> Result<OtelDraft, String> {
+        let state = lock(&self.0.state);
         let otel = config.http.as_ref().map(|http| &http.otel);
         let Some((otel, exporter)) =
             otel.and_then(|otel| otel.exporter.as_ref().map(|e| (otel, e)))
         else {
-            return Ok(None);
+            return Ok(OtelDraft::default());
         };
         let made = match state.current.as_ref().filter(|active| active.conf == *otel) {
             Some(active) => active.clone(),
@@ -127,9 +131,7 @@ impl OtelExport {
                 })
             }
         };
-        let queue = made.queue.clone();
-        state.next = Some(made);
-        Ok(Some(queue))
+        Ok(OtelDraft(Some(made)))
     }
 
     /// Logs to another file from now on: the old one may have been moved away.
@@ -139,11 +141,16 @@ impl OtelExport {
 
     /// Puts the draft in force. The thread runs as `account`, so that responses of collectors are
     /// parsed without privileges.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
+    pub(crate) fn settle(
+        &self,
+        draft: OtelDraft,
+        log: ControlLog,
+        account: Option<&WorkerAccount>,
+    ) {
         let mut state = lock(&self.0.state);
         let log = Arc::new(log);
         state.log = Some(log.clone());
-        state.current = state.next.take();
+        state.current = draft.0;
         if let Some(next) = state.current.clone() {
             state.active.retain(|active| !Arc::ptr_eq(active, &next));
             state.active.push(next);

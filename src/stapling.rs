@@ -3,7 +3,7 @@
 //! it, and nothing waits for it.
 //!
 //! ```text
-//!   attach (draft) ──▶ next ──settle (in force)──▶ active ──due──▶ asked ──▶ staple
+//!   attach (draft) ──settle (in force)──▶ active ──due──▶ asked ──▶ staple
 //! ```
 //! Easiest to break: a draft may be dropped, so certificates attached to it must not be queried.
 
@@ -46,17 +46,27 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the draft configuration.
-    next: Vec<Arc<Entry>>,
     /// Of the configuration in force.
     active: Vec<Arc<Entry>>,
     log: Option<Arc<ControlLog>>,
     runs: bool,
-    /// How long names of responders may still be resolved for the draft.
+}
+
+/// The certificates to staple of a draft configuration.
+#[derive(Debug)]
+pub(crate) struct StaplingDraft {
+    entries: Vec<Arc<Entry>>,
+    /// How long names of responders may still be resolved.
     left: Duration,
 }
 
-impl State {
+impl Default for StaplingDraft {
+    fn default() -> Self {
+        Self { entries: Vec::new(), left: NAMES_MAX }
+    }
+}
+
+impl StaplingDraft {
     /// Whether the name of a responder has addresses, or it is not known in time: a name server
     /// that does not answer must not hold up the control thread.
     fn may_resolve(&mut self, responder: &Responder) -> bool {
@@ -142,13 +152,6 @@ impl Stapling {
         self.0.lock()
     }
 
-    /// Begins a new draft; drops the last one if it was never put in force.
-    pub(crate) fn begin(&self) {
-        let mut state = self.state();
-        state.next.clear();
-        state.left = NAMES_MAX;
-    }
-
     /// The certificates of a server with the staples that `ssl_stapling` requires; warns of those
     /// without a responder.
     ///
@@ -157,6 +160,7 @@ impl Stapling {
     /// In nginx's words: a file is unreadable or contains no response.
     pub(crate) fn attach(
         &self,
+        draft: &mut StaplingDraft,
         conf: &TlsConf,
         certificates: Vec<LoadedCertificate>,
         warnings: &mut Vec<String>,
@@ -179,7 +183,7 @@ impl Stapling {
         let mut all = Vec::new();
         for (pair, certificate) in conf.certificates.iter().zip(certificates) {
             let name = pair.chain.to_string();
-            match self.entry(conf, &certificate, &trusted, name) {
+            match self.entry(draft, (conf, name), &certificate, &trusted) {
                 Ok(staple) => all.push(certificate.at_staple(&staple)),
                 Err(why) => {
                     warnings.push(format!("\"ssl_stapling\" ignored, {why}"));
@@ -192,10 +196,10 @@ impl Stapling {
 
     fn entry(
         &self,
-        conf: &TlsConf,
+        draft: &mut StaplingDraft,
+        (conf, name): (&TlsConf, String),
         certificate: &LoadedCertificate,
         trusted: &[Vec<u8>],
-        name: String,
     ) -> Result<Staple, String> {
         let question = OcspQuestion::new(certificate, trusted, conf.stapling_verify);
         let question = question
@@ -207,18 +211,18 @@ impl Stapling {
             format!("{why} in OCSP responder \"{text}\" in the certificate \"{name}\"")
         };
         let responder = Responder::parse(&url).map_err(|(why, text)| in_responder(why, &text))?;
-        let mut state = self.state();
-        let is_known = state.active.iter().any(|entry| entry.responder == responder);
-        if !is_known && !state.may_resolve(&responder) {
+        let active = self.state().active.clone();
+        let is_known = active.iter().any(|entry| entry.responder == responder);
+        if !is_known && !draft.may_resolve(&responder) {
             return Err(in_responder("host not found", &url[7..]));
         }
         let is_same = |entry: &&Arc<Entry>| {
             entry.question == question && entry.responder == responder && entry.name == name
         };
-        if let Some(entry) = state.next.iter().find(is_same) {
+        if let Some(entry) = draft.entries.iter().find(is_same) {
             return Ok(entry.staple.clone());
         }
-        let known = state.active.iter().find(is_same).map(|entry| entry.known().clone());
+        let known = active.iter().find(is_same).map(|entry| entry.known().clone());
         // A new configuration retries failed queries at once.
         let mut known = known.unwrap_or_default();
         if known.failures > 0 {
@@ -228,7 +232,7 @@ impl Stapling {
         staple.set(known.answer.clone(), known.until);
         let entry =
             Entry { question, responder, name, staple: staple.clone(), known: Mutex::new(known) };
-        state.next.push(Arc::new(entry));
+        draft.entries.push(Arc::new(entry));
         Ok(staple)
     }
 
@@ -239,9 +243,14 @@ impl Stapling {
 
     /// Puts the draft in force, and queries unknown statuses. The thread runs as `account`:
     /// responses of responders are parsed without privileges.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
+    pub(crate) fn settle(
+        &self,
+        draft: StaplingDraft,
+        log: ControlLog,
+        account: Option<&WorkerAccount>,
+    ) {
         let mut state = self.state();
-        state.active = std::mem::take(&mut state.next);
+        state.active = draft.entries;
         let log = Arc::new(log);
         state.log = Some(log.clone());
         self.0.bell.notify_all();

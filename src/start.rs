@@ -87,7 +87,7 @@ fn run(
     let mut open = OpenSocket::default();
     let is_adopting = adopted_sockets::is_adopting();
     let shared = assemble::shared(&mut open, &config).map_err(fail_early)?;
-    let draft =
+    let mut draft =
         assemble::draft(&config, &shared, ReadCertificates::default()).map_err(fail_early)?;
     early.write_lines(LogLevel::Warn, &draft.warnings);
     upgrade::adopt(&mut open);
@@ -128,9 +128,10 @@ fn run(
     } else {
         Some(PidFile::write(&config.main.pid).map_err(fail)?)
     };
+    let drafts = std::mem::take(&mut draft.parts);
     if let Some(http) = &config.http {
         let prefix = Path::new(OsStr::from_bytes(&http.bases.prefix));
-        shared.cluster.begin(&reading::state_dir(prefix));
+        shared.cluster.begin(&drafts.cluster, &reading::state_dir(prefix));
     }
     set_limits(&config, &log).map_err(fail)?;
     let certificate_ends = draft.certificate_ends.clone();
@@ -158,7 +159,7 @@ fn run(
         // Before workers use it.
         leave_terminal(&config, &logs);
     }
-    control.begin(plan).map_err(fail)?;
+    control.begin(plan, drafts).map_err(fail)?;
     if let Some(greeting) = greeting {
         greet(greeting);
     }

@@ -13,7 +13,7 @@ mod sessions;
 use std::sync::Arc;
 
 use bolide_conf::model::{
-    Http, IssuerChallenge, Listen, ListenTransport, ServerConf, ServerName, TlsConf,
+    Config, Http, IssuerChallenge, Listen, ListenTransport, ServerConf, ServerName, TlsConf,
 };
 use bolide_engine::Site;
 use bolide_tls::{
@@ -24,8 +24,8 @@ pub(crate) use certificates::openssl_words;
 pub(crate) use client_auth::authorities;
 pub(crate) use origins::origins;
 
-use crate::acme::IssuedCertificates;
-use crate::stapling::Stapling;
+use crate::acme::{IssuedCertificates, IssuedDraft};
+use crate::stapling::{Stapling, StaplingDraft};
 use sessions::KeptSessions;
 
 pub(crate) use certificates::{CertificateReader, ReadCertificates};
@@ -40,6 +40,14 @@ pub(crate) struct TlsState {
     pub(crate) issued: IssuedCertificates,
 }
 
+/// The certificates of a draft beside that state, which does not know of them.
+#[derive(Debug)]
+pub(crate) struct CertificateDraft<'a> {
+    state: &'a TlsState,
+    pub(crate) stapling: StaplingDraft,
+    pub(crate) issued: IssuedDraft,
+}
+
 impl TlsState {
     /// Prepares ticket keys and warms up the cryptographic library.
     ///
@@ -50,6 +58,12 @@ impl TlsState {
         bolide_tls::warm_up()?;
         let (kept, stapling) = (KeptSessions::default(), Stapling::default());
         Ok(Self { kept, stapling, issued: IssuedCertificates::default() })
+    }
+
+    /// Begins a draft.
+    pub(crate) fn draft(&self, config: &Config) -> CertificateDraft<'_> {
+        let (stapling, issued) = (StaplingDraft::default(), self.issued.draft(config));
+        CertificateDraft { state: self, stapling, issued }
     }
 
     /// The ticket keys of a cluster.
@@ -67,7 +81,7 @@ impl TlsState {
 pub(crate) fn acceptor(
     site: &Arc<Site>,
     at: usize,
-    state: &TlsState,
+    draft: &mut CertificateDraft<'_>,
     reader: &mut CertificateReader,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Acceptor>, String> {
@@ -77,12 +91,12 @@ pub(crate) fn acceptor(
         return Ok(None);
     }
     let mut certs = ServerCerts::new();
-    let sets = sets(site, at, &mut certs, state, reader, warnings)?;
+    let sets = sets(site, at, &mut certs, draft, reader, warnings)?;
     if http.reads_offers {
         certs.record_offers();
     }
     if http.acme.uses(&IssuerChallenge::TlsAlpn) {
-        certs.prove_names(state.issued.tls_challenges().clone());
+        certs.prove_names(draft.state.issued.tls_challenges().clone());
     }
     let default = listen.servers.iter().position(|id| *id == listen.default_server);
     let default = default.and_then(|at| sets[at]);
@@ -95,7 +109,7 @@ pub(crate) fn acceptor(
     let server = http.server(listen.default_server);
     let proves = http.acme.uses(&IssuerChallenge::TlsAlpn);
     let mut own = options(server, (server.http2 || listen.http2, proves), warnings)?;
-    state.kept.settle(server, &mut own)?;
+    draft.state.kept.settle(server, &mut own)?;
     let certs = Arc::new(certs);
     let failed = |error: bolide_tls::AcceptorError| error.to_string();
     let mut acceptor = Acceptor::new(&certs, &own).map_err(failed)?;
@@ -182,7 +196,7 @@ fn sets(
     site: &Arc<Site>,
     at: usize,
     certs: &mut ServerCerts,
-    state: &TlsState,
+    draft: &mut CertificateDraft<'_>,
     reader: &mut CertificateReader,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Option<CertSet>>, String> {
@@ -205,7 +219,7 @@ fn sets(
         certificates::check_dhparam(conf)?;
         let set = if conf.computes_certificates() {
             let computed =
-                computed::Computed::new(site, (at, id.0), conf, (reader, &state.issued))?;
+                computed::Computed::new(site, (at, id.0), conf, (reader, &draft.issued))?;
             let set = certs.add(Vec::new());
             // Their text identifies them.
             let chains = conf.certificates.iter().map(|pair| &pair.chain);
@@ -213,13 +227,13 @@ fn sets(
             certs.load(set, &words, move |name| computed.load(name));
             set
         } else if conf.is_issued() {
-            let issued = issued::Issued::new(conf, &state.issued, reader)?;
+            let issued = issued::Issued::new(conf, &draft.issued, reader)?;
             let set = certs.add(Vec::new());
             certs.load(set, &issued.words(), move |name| issued.load(name));
             set
         } else {
             let own = reader.read(conf)?;
-            certs.add(state.stapling.attach(conf, own, warnings)?)
+            certs.add(draft.state.stapling.attach(&mut draft.stapling, conf, own, warnings)?)
         };
         if let Some(auth) = client_auth::client_auth(conf)? {
             certs.ask_clients(set, auth);

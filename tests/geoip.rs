@@ -10,7 +10,7 @@ use bolide_testkit::{Proto, TestServer, wait_until};
 use crate::{BOLIDE, report};
 
 /// Countries for some networks of documentation, and for clients on this machine.
-fn countries(home: &str) -> Mmdb {
+pub(crate) fn countries(home: &str) -> Mmdb {
     let country = |code: &str, name: &str| {
         let names = map([("en", name.into()), ("de", "anders".into())]);
         map([("country", map([("iso_code", code.into()), ("names", names)]))])

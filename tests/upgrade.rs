@@ -2,11 +2,12 @@
 //! does not start changes nothing.
 
 use std::fs;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use bolide_testkit::server::LISTEN;
+use bolide_testkit::server::{Home, LISTEN, prelude};
 use bolide_testkit::{Proto, TestServer, wait_until};
 
 use crate::BOLIDE;
@@ -235,4 +236,87 @@ fn an_upgrade_changes_the_number_of_workers_and_a_reload_reports_that_it_does_no
     assert_eq!(names.filter(|name| name.starts_with("worker-")).count(), 1);
     successor.signal("QUIT");
     wait_until("the successor to end", || !successor.is_running());
+}
+
+/// The successor of a process that is not the first.
+fn heir_of(server: &TestServer, elder: &Successor) -> Successor {
+    wait_until("a successor", || {
+        // Refused until it has taken over the places in the reuseport groups, and while a successor
+        // starts.
+        elder.signal("USR2");
+        written_pid(server, "pid").is_some_and(|pid| pid != elder.0)
+    });
+    Successor(written_pid(server, "pid").unwrap())
+}
+
+#[test]
+fn after_each_way_back_the_files_that_the_configuration_watches_are_watched() {
+    let home = Home::new(BOLIDE);
+    let write = |dir: &std::path::Path, code: &str| {
+        fs::write(dir.join("new"), crate::geoip::countries(code).bytes()).unwrap();
+        fs::rename(dir.join("new"), dir.join("country.mmdb")).unwrap();
+    };
+    write(home.dir(), "AA");
+    let conf = format!(
+        "{} http {{ geoip2 country.mmdb {{ auto_reload 1s; $code country iso_code; }}
+         server {{ listen 127.0.0.1:@HTTP@; add_header Pid $pid; return 200 $code; }} }}",
+        prelude(1)
+    );
+    let mut server = TestServer::start(home, &conf);
+    // Only a server in the background heeds WINCH.
+    let first = Successor::of(&server);
+    server.signal("QUIT");
+    assert_eq!(server.wait_exit().code, 0);
+    let serves = |one: &Successor| {
+        let pid = one.0.to_string();
+        server.get("/").header("pid") == Some(pid.as_str())
+    };
+    for (code, way) in [("BB", "HUP"), ("CC", "its successor ends"), ("DD", "HUP")] {
+        let second = heir_of(&server, &first);
+        first.signal("WINCH");
+        wait_until("the successor alone", || (0..9).all(|_| serves(&second)));
+        if way == "HUP" {
+            first.signal("HUP");
+            wait_until("the workers again", || (0..9).any(|_| serves(&first)));
+        }
+        second.signal("QUIT");
+        wait_until("the old process", || written_pid(&server, "pid") == Some(first.0));
+        write(server.home().dir(), code);
+        wait_until(way, || serves(&first) && server.get("/").text() == code);
+    }
+}
+
+#[test]
+fn nothing_of_a_refused_configuration_comes_into_force_when_a_successor_fails() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let conf = |names: &str, more: &str| {
+        format!(
+            "{} http {{ acme_issuer local {{ state_path @DIR@/acme; local lifetime=1d; }}
+             server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
+             server_name {names}; auto_https local; location / {{ return 200 x; }} }} {more} }}",
+            prelude(1)
+        )
+    };
+    let server = TestServer::start(Home::new(BOLIDE), &conf("a.test b.test", ""));
+    let redirects = || {
+        let curl = server.curl(Proto::H1).args(["-H", "Host: a.test"]);
+        curl.attempt(&format!("http://{}/", server.http())).status == 308
+    };
+    wait_until("the first certificate", redirects);
+    let port = taken.local_addr().unwrap().port();
+    let other = format!("server {{ listen 127.0.0.1:{port}; }}");
+    server.rewrite(&conf("c.test", &other));
+    server.signal("HUP");
+    wait_until("the refusal", || server.error_log().contains("still could not bind()"));
+    assert!(redirects());
+    server.signal("USR2");
+    wait_until("the alert", || server.error_log().contains("the new binary ended"));
+    for _ in 0..20 {
+        assert!(redirects(), "{}", server.error_log());
+        thread::sleep(std::time::Duration::from_millis(50));
+    }
+    server.rewrite(&conf("a.test c.test", ""));
+    server.signal("HUP");
+    wait_until("the good one", || server.error_log().contains("reconfigured"));
+    wait_until("both", redirects);
 }

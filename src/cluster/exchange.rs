@@ -70,12 +70,21 @@ pub(crate) struct ExchangeThread {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The setup of the draft configuration.
-    next: Option<Arc<ExchangeSetup>>,
     running: Option<Running>,
     /// Threads that were told to end. The next one waits for them, however many configurations
     /// without one are between.
     leaving: Vec<JoinHandle<()>>,
+}
+
+/// What a draft configuration shares, if anything.
+#[derive(Debug, Default)]
+pub(crate) struct ExchangeDraft(Option<Arc<ExchangeSetup>>);
+
+impl ExchangeDraft {
+    /// Whether it shares anything.
+    pub(crate) const fn shares(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 #[derive(Debug)]
@@ -114,16 +123,14 @@ impl ExchangeThread {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what a draft shares by this thread, and its files. Returns whether it shares anything.
+    /// Reads what a draft shares by this thread, and its files.
     ///
     /// # Errors
     ///
     /// A file cannot be read, or other accounts may read it.
-    pub(crate) fn load(&self, config: &Config) -> Result<bool, String> {
+    pub(crate) fn load(&self, config: &Config) -> Result<ExchangeDraft, String> {
         let next = config.http.as_ref().map(ExchangeSetup::read).transpose()?.flatten();
-        let shares = next.is_some();
-        self.state().next = next.map(Arc::new);
-        Ok(shares)
+        Ok(ExchangeDraft(next.map(Arc::new)))
     }
 
     /// Logs to another file from now on: the old one may have been moved away.
@@ -132,10 +139,14 @@ impl ExchangeThread {
     }
 
     /// Puts the draft in force.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&WorkerAccount>) {
+    pub(crate) fn settle(
+        &self,
+        ExchangeDraft(next): ExchangeDraft,
+        log: ControlLog,
+        account: Option<&WorkerAccount>,
+    ) {
         self.log_to(log);
         let mut state = self.state();
-        let next = state.next.take();
         let is_same = match (&next, &state.running) {
             (Some(next), Some(running)) => {
                 *running.setup == **next && !running.thread.is_finished()

@@ -162,7 +162,7 @@ impl ControlThread<'_> {
         known: ReadCertificates,
     ) -> Result<(Vec<String>, LastGood), Vec<String>> {
         let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
-        let draft = assemble::draft(&reading.config, &self.shared, known)?;
+        let mut draft = assemble::draft(&reading.config, &self.shared, known)?;
         make_temp_dirs(&reading.config)?;
         let account = account::account(&reading.config)?;
         let logs = assemble::open_logs_anew(&reading.config, self.log.open());
@@ -196,6 +196,7 @@ impl ControlThread<'_> {
         reading.notices.iter().for_each(|text| self.log.write(LogLevel::Notice, text));
         self.certificate_ends = draft.certificate_ends.clone();
         let certificates = draft.certificates.clone();
+        let mut parts = std::mem::take(&mut draft.parts);
         let number = self.generation.number + 1;
         let previous = Some(&*self.generation);
         let generation = assemble::generation(number, draft, per_worker, &self.shared, previous);
@@ -215,12 +216,13 @@ impl ControlThread<'_> {
         let before = replaced.site.clone();
         self.retired.keep(replaced);
         self.settle_terminal();
-        self.settle_threads();
+        let cluster = std::mem::take(&mut parts.cluster);
+        self.settle_threads(parts);
         let log = ControlLog::new(&self.config, &logs);
         self.disk_writer.settle(&generation, account.as_ref(), log)?;
         // Their trees are open, so that their files are purged, too.
         generation.site.purge_unattended(&before);
-        self.settle_cluster();
+        self.settle_cluster(cluster);
         let has_yielded = self.crew.has_yielded();
         self.crew.configure(&generation, &self.log);
         if has_yielded {

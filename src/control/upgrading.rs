@@ -45,7 +45,7 @@ impl ControlThread<'_> {
             self.return_to_service();
         } else {
             let log = ControlLog::new(&self.config, self.log.open());
-            self.shared.tls.issued.settle(log, self.account.as_ref());
+            self.shared.tls.issued.resume(log, self.account.as_ref());
         }
     }
 
@@ -72,6 +72,8 @@ impl ControlThread<'_> {
         self.generation.sockets.refill(sockets);
         self.crew.resume(&self.log);
         self.open.steer_admission(keys, Admits::Successor);
-        self.settle_threads();
+        // All other threads have gone on.
+        let log = ControlLog::new(&self.config, self.log.open());
+        self.shared.tls.issued.resume(log, self.account.as_ref());
     }
 }

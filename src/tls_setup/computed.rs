@@ -13,7 +13,7 @@ use bolide_engine::{Site, handshake};
 use bolide_tls::{CertChain, CertComplaint, CertError, LoadedCertificate};
 
 use super::certificates::{self, CertificatePart, CertificateReader};
-use crate::acme::{IssuedCertificates, IssuedPlace};
+use crate::acme::{IssuedDraft, IssuedPlace};
 
 use super::kept_objects::{CertObject, KeptObjects, KnownObject, ReadFile};
 
@@ -148,7 +148,7 @@ impl Computed {
         site: &Arc<Site>,
         place: (usize, u32),
         conf: &Arc<TlsConf>,
-        (reader, issued): (&mut CertificateReader, &IssuedCertificates),
+        (reader, issued): (&mut CertificateReader, &IssuedDraft),
     ) -> Result<Self, String> {
         let passwords = certificates::passwords(conf.password_file.as_ref())?;
         let kept = conf.certificate_cache.map(|rules| reader.cache(rules));

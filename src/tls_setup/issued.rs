@@ -6,7 +6,7 @@ use bolide_conf::model::{Pem, TlsConf};
 use bolide_tls::{CertComplaint, LoadedCertificate};
 
 use super::certificates::{self, CertificateReader};
-use crate::acme::{IssuedCertificates, IssuedPlace};
+use crate::acme::{IssuedDraft, IssuedPlace};
 
 /// The certificates of one server, at least one of them from an issuer.
 pub(super) struct Issued(Vec<IssuedPart>);
@@ -24,7 +24,7 @@ impl Issued {
     /// In nginx's words: a file beside them is unreadable or does not match.
     pub(super) fn new(
         conf: &Arc<TlsConf>,
-        issued: &IssuedCertificates,
+        issued: &IssuedDraft,
         reader: &mut CertificateReader,
     ) -> Result<Self, String> {
         let passwords = certificates::passwords(conf.password_file.as_ref())?;
