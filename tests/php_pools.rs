@@ -133,6 +133,50 @@ fn a_pool_on_demand_that_cannot_start_is_tried_a_few_times_per_request() {
     wait_until("an answer", || server.get("/main/pid.php").status == 200);
 }
 
+/// A php-fpm whose output arrives a second late: its children accept requests long before its ready
+/// line is read.
+fn late_fpm(home: &Home) -> PathBuf {
+    let real = run("sh", ["-c", "ls /usr/sbin/php-fpm* | sort -V | tail -1"]).text();
+    let text = format!("#!/bin/bash\nexec {} \"$@\" 2> >(sleep 1; exec cat >&2)\n", real.trim());
+    let late = home.write("late-fpm", &text);
+    fs::set_permissions(&late, fs::Permissions::from_mode(0o755)).unwrap();
+    late
+}
+
+#[test]
+fn a_pool_that_is_changed_before_its_new_master_is_ready_loses_no_request() {
+    let home = Home::new(BOLIDE);
+    let late = late_fpm(&home);
+    let full = |n: u32| {
+        let pool = format!("children 4; queue 64; binary {}; env N {n};", late.display());
+        format!("{}http {{{TYPES}{}}}", prelude(1), one_site(&pool))
+    };
+    let server = TestServer::start(home, &full(0));
+    scripts(&server, "main");
+    let url = server.url(Proto::H1, "/main/slow.php?ms=40");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let replies = std::thread::scope(|scope| {
+        let client = || {
+            let mut replies = Vec::new();
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                replies.push(server.curl(Proto::H1).attempt(&url).status);
+            }
+            replies
+        };
+        let clients: Vec<_> = (0..4).map(|_| scope.spawn(client)).collect();
+        for n in 1..25 {
+            server.rewrite(&full(n));
+            server.signal("HUP");
+            bolide_testkit::pause(if n % 8 == 0 { 1300 } else { 150 });
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect::<Vec<_>>()
+    });
+    let wrong: Vec<_> = replies.iter().filter(|status| **status != 200).collect();
+    assert!(wrong.is_empty() && replies.len() > 100, "{wrong:?} {}", server.error_log());
+    wait_until("one master", || masters(&server).len() == 1);
+}
+
 #[test]
 fn reloads_leave_pools_on_demand_as_they_are() {
     let names = ["a".to_owned(), "b".to_owned()];

@@ -198,9 +198,9 @@ impl Pool {
         if let Some(fd) = process.output() {
             ctx.door.watch(fd, process.serial, bolide_io::Interest::Level);
         }
-        // A master that is replaced before it was ready has no requests to finish.
+        // Its children accept requests before it says that it is ready.
         if let Some(mut replaced) = self.next.replace(process) {
-            replaced.stop(ctx.now);
+            replaced.finish(ctx.now);
             self.old.push(replaced);
         }
         if self.current.is_none() {
@@ -220,12 +220,10 @@ impl Pool {
             let text = format!("ok: {}: has no process, the next request starts one", self.name());
             return self.answer(&text);
         }
-        if self.current.as_ref().is_some_and(|process| !process.is_ready) {
-            // It does not accept requests yet and may never do.
-            if let Some(mut process) = self.current.take() {
-                process.stop(ctx.now);
-                self.old.push(process);
-            }
+        // One that is not ready may never be.
+        if let Some(mut process) = self.current.take_if(|process| !process.is_ready) {
+            process.finish(ctx.now);
+            self.old.push(process);
         }
         self.start(ctx);
         self.settle(ctx);
@@ -313,8 +311,9 @@ impl Pool {
             self.keep_orphans(process, ctx);
             return true;
         }
-        if self.next.as_ref().is_some_and(is_it) {
-            self.bury_next(end, ctx);
+        if let Some(mut process) = self.next.take_if(|process| is_it(process)) {
+            self.last_words(&mut process, ctx);
+            self.bury_next(process, &end.to_string(), ctx);
             return true;
         }
         if !self.current.as_ref().is_some_and(is_it) {
@@ -329,13 +328,12 @@ impl Pool {
 
     /// The master behind a keeper has ended; the keeper waits for its children.
     fn lose_master(&mut self, serial: u64, end: &str, ctx: &mut PoolCtx<'_>) {
-        let is_it = |process: &&mut Process| process.serial == serial;
-        if let Some(next) = self.next.as_mut().filter(is_it) {
-            // It has taken no requests; its end is handled as any other.
-            return next.stop(ctx.now);
+        let lost = format!("lost its master, which {end}");
+        if let Some(process) = self.next.take_if(|process| process.serial == serial) {
+            return self.bury_next(process, &lost, ctx);
         }
         if let Some(process) = self.current.take_if(|process| process.serial == serial) {
-            self.replace(process, &format!("lost its master, which {end}"), ctx);
+            self.replace(process, &lost, ctx);
         }
     }
 
@@ -363,13 +361,11 @@ impl Pool {
     }
 
     /// A successor failed to start; the present master continues.
-    fn bury_next(&mut self, end: ChildEnd, ctx: &mut PoolCtx<'_>) {
-        let Some(mut process) = self.next.take() else { return };
-        self.last_words(&mut process, ctx);
-        let text = format!("process {} {end} before it took requests", process.pid);
+    fn bury_next(&mut self, process: Process, end: &str, ctx: &mut PoolCtx<'_>) {
+        let text = format!("process {} {end} before it was ready", process.pid);
         say(ctx.log, LogLevel::Alert, self.name(), &text);
         self.answer(&format!("error: {}: {text}; the old one goes on", self.name()));
-        process.kill();
+        self.keep_orphans(process, ctx);
     }
 
     /// Reads the output that a process left.

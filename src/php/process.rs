@@ -22,6 +22,8 @@ use crate::control_log::ControlLog;
 const LINE_MAX: usize = 8192;
 /// How long running requests may take where the pool sets no limit itself.
 const PATIENCE: Duration = Duration::from_hours(1);
+/// The same for a master that was never ready: it has few requests, and may be stuck.
+const UNREADY_PATIENCE: Duration = Duration::from_mins(5);
 /// The time between one signal to a process and the next, harder one.
 const HARDER_AFTER: Duration = Duration::from_secs(5);
 /// lsphp does not report that it is ready; one that lives this long is.
@@ -149,8 +151,11 @@ impl Process {
     pub(super) fn finish(&mut self, now: Instant) {
         if self.ending.is_none() {
             child::signal(self.pid, self.gently());
-            self.ending =
-                Some(Ending { next: ChildSignal::Terminate, at: now.after(self.patience) });
+            let patience = match self.is_ready {
+                true => self.patience,
+                false => self.patience.min(UNREADY_PATIENCE),
+            };
+            self.ending = Some(Ending { next: ChildSignal::Terminate, at: now.after(patience) });
         }
     }
 
