@@ -184,10 +184,8 @@ fn with_store(site: Site, shared: &SharedParts) -> Site {
     if !site.keeps_answers() {
         return site;
     }
-    let http = site.config().http.as_ref();
-    let page_store = http.map(|http| http.page_store.clone()).unwrap_or_default();
     let store = shared.store.get().cloned().unwrap_or_else(|| {
-        let bytes = page_store.memory_limit(machine_memory());
+        let bytes = store_memory(site.config());
         let limits = bolide_cache::StoreLimits {
             bytes,
             // What zones keep; pages have `page_cache_max_object`.
@@ -197,6 +195,12 @@ fn with_store(site: Site, shared: &SharedParts) -> Site {
         bolide_cache::Store::new(limits, bolide_tls::random_seed())
     });
     site.with_store(store)
+}
+
+/// Bytes of memory for cached responses.
+pub(crate) fn store_memory(config: &Config) -> u64 {
+    let page_store = config.http.as_ref().map(|http| http.page_store.clone()).unwrap_or_default();
+    page_store.memory_limit(machine_memory())
 }
 
 /// Bytes of memory of the machine; a gigabyte if unknown.

@@ -9,6 +9,7 @@ mod reading_aside;
 mod reload;
 mod reload_watch;
 mod standing;
+mod start_only;
 mod taking_back;
 mod upgrading;
 mod watch;
@@ -45,6 +46,7 @@ use change_watch::ChangeWatch;
 use crew::{Crew, CrewOrder, Orders};
 use leaving::Leaving;
 pub(crate) use reload_watch::is_worse;
+use start_only::StartOnly;
 use taking_back::ReloadWatching;
 
 /// How often the control thread wakes from waiting for signals.
@@ -100,6 +102,7 @@ pub(crate) struct ControlThread<'a> {
     command_threads: CommandThreads,
     /// The account that workers run as.
     account: Option<WorkerAccount>,
+    start_only: StartOnly,
     door: Epoll,
     signals: Signals,
     /// Signals to handle once the new configuration is read.
@@ -149,6 +152,7 @@ impl<'a> ControlThread<'a> {
         door.watch(console.bell().fd(), console::ORDERS, bolide_io::Interest::Level);
         let mut thread = Self {
             invocation: parts.invocation,
+            start_only: StartOnly::of(&parts.config.main),
             open: parts.open,
             config: parts.config,
             outline: parts.outline,

@@ -297,3 +297,46 @@ fn a_refused_configuration_evicts_nothing() {
     assert_eq!(server.get("/c/21").status, 200);
     wait_until("the new limit", || objects() < 10);
 }
+
+#[test]
+fn what_only_a_start_obeys_is_warned_of_when_it_changes() {
+    let conf = |main: &str, http: &str, n: u32| {
+        format!(
+            "{} {main} http {{ {http} server {{ listen 127.0.0.1:@HTTP@; page_cache on;
+             location = /generation {{ return 200 {n}; }} }} }}",
+            bolide_testkit::server::prelude(1)
+        )
+    };
+    let main = [
+        ("worker_rlimit_nofile", "4000", "5000"),
+        ("worker_rlimit_core", "1m", "2m"),
+        ("worker_priority", "1", "2"),
+        ("worker_cpu_affinity", "01", "10"),
+        ("working_directory", "/", "/tmp"),
+        ("env", "A=1", "A=2"),
+    ];
+    let all = |changed: Option<usize>| -> String {
+        let one = |(at, (name, old, new)): (usize, &(&str, &str, &str))| {
+            format!("{name} {};", if changed == Some(at) { new } else { old })
+        };
+        main.iter().enumerate().map(one).collect()
+    };
+    let memory = |size: &str| format!("page_cache_memory {size};");
+    let server = TestServer::conf(BOLIDE, &conf(&all(None), &memory("20m"), 1));
+    let warnings = || -> Vec<String> {
+        let log = server.error_log();
+        let lines = log.lines().filter(|line| line.contains("has changed, but a reload keeps"));
+        lines.filter_map(|line| line.split('"').nth(1)).map(str::to_owned).collect()
+    };
+    let mut wanted = Vec::new();
+    for n in 0..main.len() + 2 {
+        let name = main.get(n).map_or("page_cache_memory", |(name, ..)| name);
+        let size = if n == main.len() { "30m" } else { "20m" };
+        server.rewrite(&conf(&all(Some(n)), &memory(size), n as u32 + 2));
+        server.signal("HUP");
+        wait_until("the reload", || is_generation(&server, n as u32 + 2));
+        // The last one has everything as at the start.
+        wanted.extend((n <= main.len()).then(|| name.to_owned()));
+        assert_eq!(warnings(), wanted, "{}", server.error_log());
+    }
+}

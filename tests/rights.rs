@@ -267,3 +267,59 @@ fn a_pool_that_runs_like_the_workers_is_warned_of() {
     let said = test("user www-data;");
     assert!(!said.contains("[warn]") && said.contains("test is successful"), "{said}");
 }
+
+#[test]
+fn a_reload_keeps_the_account_that_the_workers_have_and_says_so() {
+    if !is_root() {
+        return;
+    }
+    let conf = |user: &str, n: u32| {
+        format!(
+            "{} http {{ client_body_temp_path @DIR@/body; client_body_buffer_size 1k;
+             php_pool main {{ user games; children 2; env N {n}; }}
+             php_pool own {{ children 2; env N {n}; }}
+             server {{ listen 127.0.0.1:@HTTP@; client_max_body_size 9m; root @DIR@/www;
+             location /up {{ proxy_pass http://127.0.0.1:@HTTP@/sink; }}
+             location /sink {{ return 200 got; }} location = /n {{ return 200 {n}; }}
+             location ~ ^/own/ {{ rewrite ^/own(.*) $1 break; php_pass own; }}
+             location ~ \\.php$ {{ php_pass main; }} }} }}",
+            unprivileged(1).replace("user nobody;", user)
+        )
+    };
+    let server = TestServer::start(Home::new(BOLIDE), &conf("user nobody;", 1));
+    fs::write(server.www("n.php"), "<?php echo getenv('N'), ' ', posix_geteuid();").unwrap();
+    let body = server.home().write("sent", &"x".repeat(300_000));
+    let url = |path: &str| format!("http://{}{path}", server.http());
+    let curl = || server.curl(bolide_testkit::Proto::H1);
+    let upload = || {
+        let sent = curl().args(["--data-binary", &format!("@{}", body.display())]);
+        sent.attempt(&url("/up")).status
+    };
+    let works = |n: u32| {
+        let php = |path: &str| curl().attempt(&url(path)).text();
+        let games = run("id", ["-u", "games"]).succeeded().text();
+        let (games, own) = (format!("{n} {}", games.trim()), format!("{n} {}", id_of("-u")));
+        wait_until("the new pools", || php("/n.php") == games && php("/own/n.php") == own);
+        assert_eq!(upload(), 200);
+    };
+    works(1);
+    let words = "\"user\" has changed, but a reload keeps what is in use; an upgrade (USR2, then \
+                 QUIT to the old process) or a restart changes it";
+    let warnings = || server.error_log().matches(words).count();
+    // Said at each reload, and no more when the account is that of the start again.
+    let rows = [("user www-data;", 1), ("user www-data nogroup;", 2), ("user nobody;", 2)];
+    for (n, (user, warned)) in (2..).zip(rows) {
+        server.rewrite(&conf(user, n));
+        server.signal("HUP");
+        wait_until("the reload", || curl().attempt(&url("/n")).text() == n.to_string());
+        works(n);
+        assert_eq!(warnings(), warned, "{}", server.error_log());
+        let owner = fs::metadata(server.home().dir().join("body")).unwrap().uid();
+        assert_eq!(owner, id_of("-u"));
+    }
+    server.rewrite(&conf("user no-such-user;", 9));
+    server.signal("HUP");
+    let refusal = "getpwnam(\"no-such-user\") failed in ";
+    wait_until("the refusal", || server.error_log().contains(refusal));
+    works(4);
+}

@@ -14,7 +14,7 @@ use super::change_watch::FileMark;
 use super::figures::ReloadResult;
 use super::taking_back::LastGood;
 use super::{ControlThread, Life};
-use crate::account::{self, make_temp_dirs};
+use crate::account::make_temp_dirs;
 use crate::admin::AdminClient;
 use crate::admin::line_protocol::Words;
 use crate::admin::reload::{DRY_RUN, WAIT};
@@ -161,10 +161,10 @@ impl ControlThread<'_> {
         mut reading: Reading,
         known: ReadCertificates,
     ) -> Result<(Vec<String>, LastGood), Vec<String>> {
+        let kept = self.keep_start(&mut reading.config)?;
         let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
         let mut draft = assemble::draft(&reading.config, &self.shared, known)?;
         make_temp_dirs(&reading.config)?;
-        let account = account::account(&reading.config)?;
         let logs = assemble::open_logs_anew(&reading.config, self.log.open());
         let logs = logs.map_err(|text| vec![text])?;
         let log = ControlLog::new(&reading.config, &logs);
@@ -185,14 +185,7 @@ impl ControlThread<'_> {
         let per_worker = per_worker.map_err(|_| Vec::new())?;
         let mut warnings = reading.warnings;
         warnings.extend(draft.warnings.iter().cloned());
-        let wanted = assemble::worker_count(&reading.config);
-        if wanted != workers {
-            warnings.push(format!(
-                "\"worker_processes\" asks for {wanted} workers, but a reload keeps the {workers} \
-                 there are; an upgrade (USR2, then QUIT to the old process) or a restart changes \
-                 their number"
-            ));
-        }
+        warnings.extend(kept);
         reading.notices.iter().for_each(|text| self.log.write(LogLevel::Notice, text));
         self.certificate_ends = draft.certificate_ends.clone();
         let certificates = draft.certificates.clone();
@@ -219,7 +212,7 @@ impl ControlThread<'_> {
         let cluster = std::mem::take(&mut parts.cluster);
         self.settle_threads(parts);
         let log = ControlLog::new(&self.config, &logs);
-        self.disk_writer.settle(&generation, account.as_ref(), log)?;
+        self.disk_writer.settle(&generation, self.account.as_ref(), log)?;
         // Their trees are open, so that their files are purged, too.
         generation.site.purge_unattended(&before);
         self.settle_cluster(cluster);
@@ -234,9 +227,9 @@ impl ControlThread<'_> {
     /// What a reload would change now, as text. It changes nothing.
     fn preview(&mut self) -> Result<String, Vec<String>> {
         self.is_reloadable().map_err(|why| vec![why])?;
-        let reading = self.read_aside()?;
+        let mut reading = self.read_aside()?;
+        let kept = self.keep_start(&mut reading.config)?;
         php::check(&reading.config)?;
-        account::account(&reading.config)?;
         // As in `-t`: files that a draft creates stay, but the draft is dropped.
         let shared = assemble::shared(&mut OpenSocket::default(), &reading.config)?;
         let draft = assemble::draft(&reading.config, &shared, ReadCertificates::default())?;
@@ -260,7 +253,7 @@ impl ControlThread<'_> {
         if text.is_empty() {
             text.push_str("a reload would change nothing\n");
         }
-        for warning in reading.warnings.iter().chain(&draft.warnings) {
+        for warning in reading.warnings.iter().chain(&draft.warnings).chain(&kept) {
             let _ = writeln!(text, "warning: {warning}");
         }
         Ok(text)
