@@ -112,6 +112,7 @@ impl OpenSocket {
                 fresh.insert(bind, all);
             }
         }
+        self.tune(listens, &mut write_log);
         self.by_address.extend(fresh);
         self.is_heir = false;
         let wanted: Vec<Bind> = listens.iter().map(bind_of).collect();
@@ -138,6 +139,22 @@ impl OpenSocket {
             .collect()
         };
         Ok((0..workers).map(of_worker).collect())
+    }
+
+    /// Gives open sockets the options of a configuration. Those of a service manager keep its.
+    fn tune(&self, listens: &[Listen], write_log: &mut impl FnMut(LogLevel, &str)) {
+        for listen in listens {
+            let bind = bind_of(listen);
+            let sockets = self.by_address.get(&bind).filter(|_| !self.given.contains(&bind));
+            for socket in sockets.into_iter().flatten() {
+                if let Err(error) = socket.tune(&bind, &options_of(listen)) {
+                    let why = bolide_base::errno::describe(&error);
+                    let text =
+                        format!("setsockopt() of {} failed ({why}), ignored", listen.address);
+                    write_log(LogLevel::Alert, &text);
+                }
+            }
+        }
     }
 
     /// Reports which of the addresses that are not open yet are in use.

@@ -340,3 +340,26 @@ fn what_only_a_start_obeys_is_warned_of_when_it_changes() {
         assert_eq!(warnings(), wanted, "{}", server.error_log());
     }
 }
+
+#[test]
+fn options_of_an_open_socket_follow_the_configuration() {
+    let conf = |n: u32, tcp: &str| {
+        format!(
+            "server {{ listen 127.0.0.1:@HTTP@ {tcp};
+             location = /generation {{ return 200 {n}; }} }}"
+        )
+    };
+    let server = TestServer::with(BOLIDE, &conf(1, "backlog=33"));
+    let backlog = || {
+        let filter = format!("sport = :{}", server.http().port());
+        let text = bolide_testkit::run("ss", ["-ltnH", &filter]).succeeded().text();
+        text.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_eq!(backlog(), "33");
+    for (n, (options, wanted)) in (2..).zip([("backlog=77", "77"), ("", "511"), ("backlog=9", "9")])
+    {
+        server.reload(&conf(n, options));
+        wait_until("the reload", || is_generation(&server, n));
+        assert_eq!(backlog(), wanted, "{options}");
+    }
+}

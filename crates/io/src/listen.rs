@@ -95,6 +95,33 @@ impl Listener {
         Ok(Self { fd })
     }
 
+    /// Gives an open socket the options of a new configuration, as far as they can be changed; what
+    /// it no longer names stays as it is, except the backlog and the deferring of connections.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn tune(
+        &self,
+        address: &SocketAddress,
+        options: &ListenSocketOptions,
+    ) -> std::io::Result<()> {
+        let raw = self.fd.as_raw_fd();
+        buffers(raw, options)?;
+        match address {
+            SocketAddress::Udp(_) => return Ok(()),
+            SocketAddress::Unix(_) => {}
+            SocketAddress::Tcp(_) => {
+                sys::set_option(raw, sys::SockOpt::DeferAccept, i32::from(options.deferred))?;
+                if let Some(queue) = options.fast_open {
+                    sys::set_option(raw, sys::SockOpt::FastOpen, queue as i32)?;
+                }
+                keep_alive(raw, options.keep_alive)?;
+            }
+        }
+        sys::listen(raw, options.backlog.unwrap_or(BACKLOG))
+    }
+
     /// Whether `address` can be bound at all. Joining a group of our own sockets would succeed even
     /// though another server has the port.
     ///
@@ -279,14 +306,19 @@ fn open_unix(path: &[u8], options: &ListenSocketOptions) -> std::io::Result<Owne
 }
 
 fn common(raw: i32, at: &SocketAddr, options: &ListenSocketOptions) -> std::io::Result<()> {
+    buffers(raw, options)?;
+    if at.is_ipv6() {
+        sys::set_option(raw, sys::SockOpt::V6Only, i32::from(options.ipv6_only != Some(false)))?;
+    }
+    Ok(())
+}
+
+fn buffers(raw: i32, options: &ListenSocketOptions) -> std::io::Result<()> {
     if let Some(bytes) = options.receive_buffer {
         sys::set_buffer(raw, sys::SockOpt::ReceiveBuffer, bytes)?;
     }
     if let Some(bytes) = options.send_buffer {
         sys::set_buffer(raw, sys::SockOpt::SendBuffer, bytes)?;
-    }
-    if at.is_ipv6() {
-        sys::set_option(raw, sys::SockOpt::V6Only, i32::from(options.ipv6_only != Some(false)))?;
     }
     Ok(())
 }
