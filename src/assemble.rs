@@ -263,14 +263,15 @@ pub(crate) fn open_logs(config: &Config) -> Result<OpenLogs, String> {
 ///
 /// As [`open_logs`].
 pub(crate) fn open_logs_anew(config: &Config, old: &OpenLogs) -> Result<OpenLogs, String> {
-    let (open, mut failed) = reopen_logs(config, old);
+    let (open, mut failed) = reopen_logs(&[config], old);
     if failed.is_empty() { Ok(open) } else { Err(failed.swap_remove(0)) }
 }
 
-/// As [`open_logs`]; a log that cannot be opened stays as it is in `old`, and is reported.
-pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<String>) {
+/// As [`open_logs`] for several configurations; a log that cannot be opened stays as it is in
+/// `old`, and is reported.
+pub(crate) fn reopen_logs(configs: &[&Config], old: &OpenLogs) -> (OpenLogs, Vec<String>) {
     let (mut open, mut failed) = (HashMap::new(), Vec::new());
-    for path in log_paths(config) {
+    for path in log_paths(configs) {
         let name = path.as_os_str().as_bytes();
         match bolide_worker::LogFile::open(name) {
             Ok(file) => {
@@ -293,8 +294,8 @@ pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<Str
     (Arc::new(open), failed)
 }
 
-/// Every log file, each once, in the order of the configuration.
-fn log_paths(config: &Config) -> Vec<&Path> {
+/// Every log file, each once, in the order of the configurations.
+fn log_paths<'a>(configs: &[&'a Config]) -> Vec<&'a Path> {
     fn errors(logs: &[bolide_conf::model::ErrorLog]) -> impl Iterator<Item = &Path> {
         logs.iter().filter_map(|log| match &log.target {
             LogTargetConf::File(path) => Some(path.as_path()),
@@ -308,8 +309,9 @@ fn log_paths(config: &Config) -> Vec<&Path> {
             paths.push(path);
         }
     };
-    errors(&config.main.error_log).for_each(&mut add);
-    if let Some(http) = &config.http {
+    for config in configs {
+        errors(&config.main.error_log).for_each(&mut add);
+        let Some(http) = &config.http else { continue };
         errors(&http.settings.error_log).for_each(&mut add);
         // The access log of `http` counts where a location has it.
         for settings in http.locations.iter().map(|location| &location.settings) {

@@ -460,7 +460,10 @@ impl<'a> ControlThread<'a> {
     /// Opens the logs again; those that cannot be opened stay as they are.
     fn reopen(&mut self) {
         self.log.write(LogLevel::Notice, "reopening logs");
-        let (logs, failed) = assemble::reopen_logs(&self.config, self.log.open());
+        // Requests of replaced configurations log to their files.
+        let replaced = self.retired.configs();
+        let configs: Vec<&Config> = std::iter::once(&*self.config).chain(replaced).collect();
+        let (logs, failed) = assemble::reopen_logs(&configs, self.log.open());
         for text in failed {
             self.log.write(LogLevel::Emerg, &text);
         }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use bolide_conf::model::Config;
 use bolide_engine::Site;
 use bolide_tls::Acceptor;
 use bolide_worker::{Generation, OpenLogs};
@@ -28,6 +29,12 @@ impl Retired {
     /// Keeps log files that others have replaced.
     pub(crate) fn keep_logs(&mut self, logs: OpenLogs) {
         self.logs.push(logs);
+    }
+
+    /// The configurations that requests may still use.
+    pub(crate) fn configs(&self) -> impl Iterator<Item = &Config> {
+        let sites = self.generations.iter().map(|generation| &generation.site).chain(&self.sites);
+        sites.map(|site| site.config())
     }
 
     /// Frees objects that have no other owner. Connections outlive the rest of their configuration

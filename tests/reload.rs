@@ -363,3 +363,38 @@ fn options_of_an_open_socket_follow_the_configuration() {
         assert_eq!(backlog(), wanted, "{options}");
     }
 }
+
+#[test]
+fn logs_of_a_replaced_configuration_are_reopened_as_long_as_requests_use_it() {
+    let conf = |n: u32, log: &str| {
+        format!(
+            "log_format line $uri; server {{ {LISTEN}
+             location = /generation {{ access_log off; return 200 {n}; }}
+             location / {{ alias @DIR@/www/; limit_rate 300k; access_log {log}; }} }}"
+        )
+    };
+    let server = TestServer::with(BOLIDE, &conf(1, "@DIR@/old.log line"));
+    let mut slow = linger(&server, "/big.bin");
+    server.reload(&conf(2, "off"));
+    wait_until("the reload", || is_generation(&server, 2));
+    let file = |name: &str| server.home().dir().join(name);
+    for n in 1..3 {
+        fs::rename(file("old.log"), file(&format!("old.log.{n}"))).unwrap();
+        server.signal("USR1");
+        wait_until("a new file", || file("old.log").exists());
+    }
+    // The workers have it a moment later.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let mut rest = Vec::new();
+    slow.set_read_timeout(Some(std::time::Duration::from_secs(4))).unwrap();
+    let _idle = slow.read_to_end(&mut rest);
+    assert!(rest.len() > 100_000);
+    wait_until("the line", || server.home().read("old.log") == "/big.bin\n");
+    assert_eq!(server.home().read("old.log.1") + &server.home().read("old.log.2"), "");
+    drop(slow);
+    wait_until("the end", || server.error_log().contains("configuration is no longer in use"));
+    fs::remove_file(file("old.log")).unwrap();
+    server.signal("USR1");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!file("old.log").exists(), "nothing uses it now");
+}
