@@ -294,6 +294,19 @@ pub(crate) fn reopen_logs(configs: &[&Config], old: &OpenLogs) -> (OpenLogs, Vec
     (Arc::new(open), failed)
 }
 
+/// Whether every log file could be opened; files created for the check are removed.
+///
+/// # Errors
+///
+/// As [`open_logs`].
+pub(crate) fn check_logs(config: &Config) -> Result<(), String> {
+    let new: Vec<_> = log_paths(&[config]).into_iter().filter(|path| !path.exists()).collect();
+    let opened = open_logs(config).map(drop);
+    // A file that cannot be removed is used later.
+    new.into_iter().for_each(|path| drop(bolide_io::file::remove(path)));
+    opened
+}
+
 /// Every log file, each once, in the order of the configurations.
 fn log_paths<'a>(configs: &[&'a Config]) -> Vec<&'a Path> {
     fn errors(logs: &[bolide_conf::model::ErrorLog]) -> impl Iterator<Item = &Path> {

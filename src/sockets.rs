@@ -157,6 +157,18 @@ impl OpenSocket {
         }
     }
 
+    /// Whether the addresses of a configuration that are not open yet are available now.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words: one text per address that is not.
+    pub(crate) fn check(&self, config: &Config) -> Result<(), Vec<String>> {
+        let listens = config.http.as_ref().map_or(&[][..], |http| &http.listens);
+        let mut texts = Vec::new();
+        let probed = self.probe(listens, &mut |_, text| texts.push(text.to_owned()));
+        if matches!(probed, Ok(Addresses::Free)) { Ok(()) } else { Err(texts) }
+    }
+
     /// Reports which of the addresses that are not open yet are in use.
     fn probe(
         &self,

@@ -78,3 +78,33 @@ fn a_dry_run_prints_each_difference_and_changes_nothing() {
     }
     assert_eq!(back.lines().count(), 6, "{back}");
 }
+
+#[test]
+fn a_dry_run_refuses_what_a_reload_refuses() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let zone = |key: &str| format!("limit_conn_zone {key} zone=a:1m;");
+    let start = zone("$binary_remote_addr") + &conf(1);
+    let server = TestServer::conf(BOLIDE, &full(&start));
+    let rows = [
+        (zone("$http_x") + &conf(2), "uses the \"$http_x\" key while previously it used"),
+        (
+            format!("{start} server {{ listen 127.0.0.1:{port}; }}"),
+            "failed (98: Address already in use)",
+        ),
+        (format!("access_log @DIR@/none/a.log; {start}"), "none/a.log\" failed (2: No such file"),
+    ];
+    for (http, words) in rows {
+        server.rewrite(&full(&http));
+        let preview = ask(&server, &["reload", "--dry-run"]);
+        assert!(preview.code == 1 && preview.stderr.contains(words), "{words}: {preview}");
+        let reload = ask(&server, &["reload"]);
+        assert_eq!(reload.code, 1, "{reload}");
+        wait_until(words, || server.error_log().contains(words));
+        assert_eq!(server.get("/n").text(), "1");
+    }
+    // A log that is there only with the new configuration is not left behind.
+    server.rewrite(&full(&format!("access_log @DIR@/new.log; {start}")));
+    let _fine = ask(&server, &["reload", "--dry-run"]).succeeded();
+    assert!(!server.home().dir().join("new.log").exists());
+}

@@ -20,7 +20,6 @@ use crate::admin::line_protocol::Words;
 use crate::admin::reload::{DRY_RUN, WAIT};
 use crate::control_log::ControlLog;
 use crate::reading::{self, Reading};
-use crate::sockets::OpenSocket;
 use crate::tls_setup::{CertificateEnds, ReadCertificates};
 use crate::{assemble, php};
 
@@ -231,8 +230,9 @@ impl ControlThread<'_> {
         let kept = self.keep_start(&mut reading.config)?;
         php::check(&reading.config)?;
         // As in `-t`: files that a draft creates stay, but the draft is dropped.
-        let shared = assemble::shared(&mut OpenSocket::default(), &reading.config)?;
-        let draft = assemble::draft(&reading.config, &shared, ReadCertificates::default())?;
+        let draft = assemble::draft(&reading.config, &self.shared, ReadCertificates::default())?;
+        assemble::check_logs(&reading.config).map_err(|text| vec![text])?;
+        self.open.check(&reading.config)?;
         let mut text = String::new();
         for change in reading::changes(self.invocation, &self.outline) {
             write_change(&mut text, &change);
