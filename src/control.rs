@@ -1,5 +1,6 @@
 //! The control thread: signals, reloads, upgrades, the end.
 
+mod cache_zones;
 mod change_watch;
 mod console;
 mod crew;

@@ -398,3 +398,39 @@ fn logs_of_a_replaced_configuration_are_reopened_as_long_as_requests_use_it() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert!(!file("old.log").exists(), "nothing uses it now");
 }
+
+#[test]
+fn a_cache_zone_in_force_keeps_its_directory_and_levels() {
+    let conf = |n: u32, path: &str, zone: &str, levels: &str| {
+        format!(
+            "proxy_cache_path @DIR@/{path} keys_zone={zone} {levels};
+             server {{ {LISTEN} location = /generation {{ return 200 {n}; }} }}"
+        )
+    };
+    let server = TestServer::with(BOLIDE, &conf(1, "c", "z:1m", "levels=1:2"));
+    let dir = server.home().dir().display();
+    let moved = format!(
+        "cache \"z\" uses the \"{dir}/d\" cache path while previously it used the \"{dir}/c\" \
+         cache path"
+    );
+    let other = "cache \"z\" had previously different levels".to_owned();
+    let refused = [
+        (conf(2, "d", "z:1m", "levels=1:2"), moved),
+        (conf(2, "c", "z:1m", "levels=2:1"), other.clone()),
+        (conf(2, "c", "z:1m", ""), other.clone()),
+        (conf(2, "c", "z:1m", "levels=1:2:1"), other),
+    ];
+    for (http, words) in refused {
+        let before = server.error_log().matches(&words).count();
+        server.reload(&http);
+        wait_until(&words, || server.error_log().matches(&words).count() > before);
+        assert!(is_generation(&server, 1));
+    }
+    // As in nginx, one of another size is another zone.
+    let taken =
+        [("d", "z:2m", "levels=2"), ("e", "y:2m", ""), ("c", "z:1m", "levels=1:2 max_size=9m")];
+    for (n, (path, zone, levels)) in (2..).zip(taken) {
+        server.reload(&conf(n, path, zone, levels));
+        wait_until("the reload", || is_generation(&server, n));
+    }
+}

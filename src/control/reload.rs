@@ -13,7 +13,7 @@ use bolide_quic::Admits;
 use super::change_watch::FileMark;
 use super::figures::ReloadResult;
 use super::taking_back::LastGood;
-use super::{ControlThread, Life};
+use super::{ControlThread, Life, cache_zones};
 use crate::account::make_temp_dirs;
 use crate::admin::AdminClient;
 use crate::admin::line_protocol::Words;
@@ -160,6 +160,7 @@ impl ControlThread<'_> {
         mut reading: Reading,
         known: ReadCertificates,
     ) -> Result<(Vec<String>, LastGood), Vec<String>> {
+        cache_zones::check(&self.config, &reading.config)?;
         let kept = self.keep_start(&mut reading.config)?;
         let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
         let mut draft = assemble::draft(&reading.config, &self.shared, known)?;
@@ -227,6 +228,7 @@ impl ControlThread<'_> {
     fn preview(&mut self) -> Result<String, Vec<String>> {
         self.is_reloadable().map_err(|why| vec![why])?;
         let mut reading = self.read_aside()?;
+        cache_zones::check(&self.config, &reading.config)?;
         let kept = self.keep_start(&mut reading.config)?;
         php::check(&reading.config)?;
         // As in `-t`: files that a draft creates stay, but the draft is dropped.
